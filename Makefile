@@ -13,8 +13,8 @@
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo; a test must notice each
 #   make pictures     draw docs/picture-*.svg with the real code
-#   make reference    write docs/serve-reference.md from the running server, and the tests of
-#                     docs/capabilities.md
+#   make reference    write docs/serve-reference.md, the option tables of docs/rules.md and the
+#                     tests of docs/capabilities.md
 #   make figures      write docs/figures.md from the last make bench
 #   make amalgamation build/amalgamation/weir.c and weir.h
 #   make install      to PREFIX (/usr/local), under DESTDIR if set
@@ -76,6 +76,7 @@ pictures: all
 reference: all
 	@scripts/reference.py $(BUILD)
 	@scripts/capabilities.py
+	@scripts/options.py $(BUILD)
 
 figures:
 	@scripts/figures.py $(BUILD)/bench-out/figures.tsv

@@ -555,8 +555,8 @@ WEIR_API void weir_rules_destroy(struct weir_rules *rules);
 /* name:line:column: text, the line, and a caret below it; returns the length as snprintf does. */
 WEIR_API int weir_problem_print(char *out, size_t size, const char *name,
                                 const struct weir_problem *problem);
-/* The JSON Schema of a rule file, for editors. */
-WEIR_API const char *weir_rules_schema(void);
+/* The JSON Schema of a rule file, for editors; returns the length as snprintf does. */
+WEIR_API int weir_rules_schema(char *out, size_t size);
 
 struct weir;
 struct weir_options {

@@ -17,8 +17,13 @@ import os
 import re
 import sys
 
+import embed
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PUBLIC = ["weir.h", "weir-queue.h"]
+
+# Headers that the build makes.
+EMBEDDED = {"lib/schema-text.h": ("weir__schema_text", "lib/rulefile/schema.json")}
 
 HEAD = """\
 /* weir.c -- Weir %s as one file, made by scripts/amalgamation.py from lib/: change that, not this.
@@ -208,6 +213,13 @@ def private(name):
     return name != "weir" and not name.lower().startswith("weir_")  # struct weir is the engine
 
 
+def read_text(path):
+    if path in EMBEDDED:
+        name, source = EMBEDDED[path]
+        return "static " + embed.array(name, embed.read(os.path.join(ROOT, source)))
+    return open(os.path.join(ROOT, path), encoding="utf-8").read()
+
+
 class File:
     """A source or header of lib/: what it includes and declares, and its text for the
     amalgamation."""
@@ -215,7 +227,7 @@ class File:
     def __init__(self, path, is_header):
         self.path, self.is_header = path, is_header
         self.prefix = os.path.splitext(os.path.basename(path))[0].replace("-", "_") + "__"
-        self.text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+        self.text = read_text(path)
         self.tokens = read_tokens(self.text)
         self.names, self.types, self.tags = set(), set(), set()
         self.macros, self.system, self.internal = [], [], []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """embed.py NAME INPUT OUTPUT -- a file as a C array: `const char NAME[]`, ended by a NUL, and
-`const size_t NAME_len`.
+`const size_t NAME_len`.  Into a header goes the array alone, static.
 
 JSON is checked and loses its spaces.  HTML takes in the style sheets and the script that it links,
 and SCRIPT-HASH becomes the script's hash, for its Content-Security-Policy.
@@ -43,18 +43,26 @@ def read(source):
         return file.read()
 
 
+def array(name, data):
+    lines = []
+    for at in range(0, len(data), 24):
+        row = data[at : at + 24]
+        lines.append("    " + "".join("%d," % (b if b < 128 else b - 256) for b in row))
+    return "const char %s[] = {\n%s\n    0\n};\n" % (name, "\n".join(lines))
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit("usage: embed.py NAME INPUT OUTPUT")
     name, source, target = sys.argv[1:]
-    data, lines = read(source), []
-    for at in range(0, len(data), 24):
-        row = data[at : at + 24]
-        lines.append("    " + "".join("%d," % (b if b < 128 else b - 256) for b in row))
+    data = read(source)
     with open(target, "w") as out:
+        if target.endswith(".h"):
+            out.write("static " + array(name, data))
+            return
         out.write("#include <stddef.h>\n\n")
         out.write("extern const char %s[];\nextern const size_t %s_len;\n\n" % (name, name))
-        out.write("const char %s[] = {\n%s\n    0\n};\n" % (name, "\n".join(lines)))
+        out.write(array(name, data))
         out.write("const size_t %s_len = %d;\n" % (name, len(data)))
 
 

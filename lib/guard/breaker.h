@@ -6,7 +6,7 @@
 #ifndef WEIR_GUARD_BREAKER_H
 #define WEIR_GUARD_BREAKER_H
 
-#include "base/base.h"
+#include "guard/options.h"
 
 #define WEIR__BREAKER_PARTS     16                /* of a time window */
 #define WEIR__BREAKER_CALLS_MAX 1024              /* of a count window */
@@ -77,6 +77,7 @@ struct weir__breaker_view {
 int weir__breaker_plan_make(struct weir__breaker_plan *out,
                             const struct weir_breaker_options *options, uint64_t seed,
                             struct weir_error *error);
+void weir__breaker_fill(struct weir_breaker_options *options); /* in the defaults */
 
 /* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number
  * must come back by tell or by give.  If not, *retry is how long until it is worth asking again

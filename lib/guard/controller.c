@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "guard/number.h"
+#include "guard/options.h"
 
 /* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The
  * order is part of the table's format (docs/shm.md): add at the end. */
@@ -52,25 +53,6 @@ const char *weir_controller_summary(const char *name)
 }
 
 /* ---------------------------------------------------------------- the plan ---- */
-
-#define WINDOW_MIN (10 * WEIR_MILLISECOND)
-#define WINDOW_MAX (3600 * WEIR_SECOND)
-
-static int check_options(const struct weir_adaptive_options *o, struct weir_error *error)
-{
-    if (o->initial < 0 || o->min < 0 || o->max < 0)
-        return weir__fail(error, WEIR_INVALID, "%s must be at least 1",
-                          o->initial < 0 ? "initial"
-                          : o->min < 0   ? "min"
-                                         : "max");
-    if (o->target < 0)
-        return weir__fail(error, WEIR_INVALID, "target must be longer than 0");
-    if (o->percentile < 0 || o->percentile > 99)
-        return weir__fail(error, WEIR_INVALID, "percentile must be 1 to 99");
-    if (o->window != 0 && (o->window < WINDOW_MIN || o->window > WINDOW_MAX))
-        return weir__fail(error, WEIR_INVALID, "window must be 10ms to 1h");
-    return WEIR_OK;
-}
 
 /* A bound that is not named gives way to one that is. */
 static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o,
@@ -138,7 +120,7 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
     plan = row->defaults;
     plan.row = row;
     plan.rate = options->rate;
-    if ((code = check_options(options, error)) ||
+    if ((code = weir__rows_check(&weir__guard_rows[WEIR__ADAPTIVE], options, error)) ||
         (code = set_bounds(&plan, options, plan.rate ? WEIR__RATE_MAX : permits_max, error)))
         return code;
     set_times(&plan, options);

@@ -217,21 +217,6 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
     return WEIR_OK;
 }
 
-/* Which part of them is another; NULL: none. */
-static const char *difference(const struct weir_guard_options *a,
-                              const struct weir_guard_options *b)
-{
-    struct weir__guard_terms x, y;
-    weir__guard_terms_write(&x, a);
-    weir__guard_terms_write(&y, b);
-    return x.max != y.max                                              ? "number of permits"
-           : x.lease != y.lease                                        ? "lease"
-           : memcmp(&x.breaker, &y.breaker, sizeof(x.breaker)) != 0    ? "breaker"
-           : memcmp(&x.adaptive, &y.adaptive, sizeof(x.adaptive)) != 0 ? "adaptive limit"
-           : memcmp(&x, &y, sizeof(x)) != 0 ? "system, shed, classes, degrade, raises or mode"
-                                            : NULL;
-}
-
 /* It is there: with the same options, or with damaged ones, which are written anew. */
 static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
                        struct weir_error *error)
@@ -244,7 +229,7 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
             write_terms_locked(r, plan);
         return code;
     }
-    const char *other = difference(&present, &plan->options);
+    const char *other = weir__guard_difference(&present, &plan->options);
     return other == NULL ? WEIR_OK
                          : weir__fail(error, WEIR_EXISTS,
                                       "there is a guard '%.63s' with other options (%s); "

@@ -49,16 +49,7 @@
 
 /* The options in fixed-width numbers, defaults filled in. */
 struct weir__guard_terms {
-    int64_t max, lease, shed, degrade, raises, mode;
-    struct {
-        int64_t error_percent, errors, slow, slow_percent, window, calls, min_calls, open_for,
-            open_max, jitter_percent, probes, above;
-    } breaker;
-    struct {
-        int64_t controller; /* its place in weir_controllers(), from 1; 0: none */
-        int64_t initial, min, max, target, percentile, window, rate;
-    } adaptive;
-    int64_t system[5]; /* as in struct weir_system_options */
+    int64_t values[WEIR__OPTIONS]; /* by row, see options.h; a controller's is its place from 1 */
     struct {
         char name[WEIR_CLASS_NAME];
         int64_t weight;
@@ -117,7 +108,7 @@ struct weir__guard_record {
     int32_t raising;       /* the degradation that it asks for ... */
     int32_t shedding;      /* 1: a change has told so */
     int64_t raising_until; /* ... until then */
-    int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
+    int64_t controller;    /* whose state `learnt` has: the terms' controller, and whether it is a
                            rate */
 
     /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
@@ -198,6 +189,9 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
 void weir__guard_terms_write(struct weir__guard_terms *out,
                              const struct weir_guard_options *options);
 void weir__guard_terms_read(const struct weir__guard_terms *terms, struct weir_guard_options *out);
+/* The part of them that differs; NULL: none. */
+const char *weir__guard_difference(const struct weir_guard_options *a,
+                                   const struct weir_guard_options *b);
 
 /* guard.c -- the plan in force; compiled if another process has changed the terms. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard);

@@ -100,8 +100,10 @@ static const char *type_of(const struct weir__fallback_draft *f)
 }
 
 static void read_fallback(struct weir__reader *r, const struct weir__node *node,
-                          struct weir__fallback_draft *f)
+                          struct weir__guard_draft *g)
 {
+    struct weir__fallback_draft *f = &g->fallback;
+    int64_t status = STATUS;
     struct weir__member m[FALLBACK_MEMBERS] = {
         { .name = "status" }, { .name = "body" }, { .name = "body_file" }, { .name = "type" }
     };
@@ -110,9 +112,9 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
         return;
     if (node->n == 0)
         weir__say(r, node, "the fallback says nothing; write what to answer, such as status: 200");
-    f->status = STATUS;
-    if (weir__read_small(r, &m[FALLBACK_STATUS], 599, &f->status) && f->status < 200)
-        weir__say(r, m[FALLBACK_STATUS].value, "status must be from 200 to 599");
+    if (m[FALLBACK_STATUS].value)
+        weir__read_count(r, m[FALLBACK_STATUS].value, "status", 200, 599, &status);
+    f->status = (int32_t)status;
     if ((f->status == 204 || f->status == 304) && (m[BODY].key || m[BODY_FILE].key))
         weir__say(r, m[BODY].key ? m[BODY].key : m[BODY_FILE].key,
                   "an answer with status %d has no body; leave it out, or write status: 200",
@@ -277,137 +279,101 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m,
 
 /* ---------------------------------------------------------------- guards ---- */
 
-enum {
-    NAME,
-    ABOUT,
-    MATCH,
-    NOT,
-    CONCURRENCY,
-    ADAPTIVE,
-    BREAKER,
-    SHED,
-    SYSTEM,
-    DEGRADE,
-    RAISES,
-    LEASE,
-    USER,
-    PRIORITY,
-    PRIORITIES,
-    CLASS,
-    FALLBACK,
-    MODE,
-    MEMBERS
-};
-
-static const struct weir__member members[MEMBERS] = {
-    [NAME] = { .name = "name" },
-    [ABOUT] = { .name = "about" },
-    [MATCH] = { .name = "match" },
-    [NOT] = { .name = "not" },
-    [CONCURRENCY] = { .name = "concurrency" },
-    [ADAPTIVE] = { .name = "adaptive" },
-    [BREAKER] = { .name = "breaker" },
-    [SHED] = { .name = "shed" },
-    [SYSTEM] = { .name = "system" },
-    [DEGRADE] = { .name = "degrade" },
-    [RAISES] = { .name = "raises" },
-    [LEASE] = { .name = "lease" },
-    [USER] = { .name = "user" },
-    [PRIORITY] = { .name = "priority" },
-    [PRIORITIES] = { .name = "priorities" },
-    [CLASS] = { .name = "class" },
-    [FALLBACK] = { .name = "fallback" },
-    [MODE] = { .name = "mode" },
+/* In the order in which they are read: the adaptive limit may not be more than the concurrency. */
+static const struct part {
+    const char *name;
+    void (*read)(struct weir__reader *r, const struct weir__node *node,
+                 struct weir__guard_draft *g);
+} parts[] = {
+    { "concurrency", weir__read_concurrency },
+    { "adaptive", weir__read_adaptive },
+    { "breaker", weir__read_breaker },
+    { "system", weir__read_system },
+    { "fallback", read_fallback },
+    { "user", read_user },
+    { "priorities", read_words },
 };
 
 static void read_names(struct weir__reader *r, const struct weir__node *node,
-                       const struct weir__member *m, struct weir__rule_draft *rule)
+                       const struct weir__mapping *m, struct weir__rule_draft *rule)
 {
+    static const char *const bounds[] = { "concurrency", "adaptive", "breaker",
+                                          "shed",        "system",   "degrade" };
+    const struct weir__member *name = weir__member_of(m, "name"),
+                              *about = weir__member_of(m, "about");
     bool any = false;
 
-    if (m[NAME].key == NULL)
+    if (name->key == NULL)
         weir__say(r, node, "the guard has no name; give it one, such as name: search");
-    if (m[NAME].value)
-        rule->name = weir__read_name(r, m[NAME].value, "a guard's name");
-    for (int i = CONCURRENCY; i <= DEGRADE; i++)
-        any = any || m[i].key;
+    if (name->value)
+        rule->name = weir__read_name(r, name->value, "a guard's name");
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        any = any || weir__member_of(m, bounds[i])->key;
     if (!any)
         weir__say(r, node,
                   "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or "
                   "adaptive: weir",
                   rule->name ? "the guard '" : "the guard", rule->name ? rule->name : "",
                   rule->name ? "'" : "");
-    const char *about =
-        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
-    if (about)
-        rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
+    const char *text =
+        about->value ? weir__read_text(r, about->value, "about", "a sentence") : NULL;
+    if (text)
+        rule->about = weir__arena_copy(r->arena, text, about->value->n);
 }
 
-static void read_who(struct weir__reader *r, const struct weir__member *m,
+static void read_who(struct weir__reader *r, const struct weir__mapping *m,
                      struct weir__guard_draft *g)
 {
-    if (m[MATCH].value)
-        weir__read_match(r, m[MATCH].value, "match", &g->rule.match, &g->rule.matches);
-    if (m[NOT].value)
-        weir__read_match(r, m[NOT].value, "not", &g->rule.except, &g->rule.excepts);
-    if (m[USER].value)
-        read_user(r, m[USER].value, g);
-    if (m[PRIORITIES].value)
-        read_words(r, m[PRIORITIES].value, g);
-    if (m[PRIORITIES].key && m[PRIORITY].key == NULL)
-        weir__say(r, m[PRIORITIES].key,
+    const struct weir__member *match = weir__member_of(m, "match"),
+                              *not = weir__member_of(m, "not"),
+                              *words = weir__member_of(m, "priorities"),
+                              *mode = weir__member_of(m, "mode");
+
+    if (match->value)
+        weir__read_match(r, match->value, "match", &g->rule.match, &g->rule.matches);
+    if (not ->value)
+        weir__read_match(r, not ->value, "not", &g->rule.except, &g->rule.excepts);
+    if (words->key && weir__member_of(m, "priority")->key == NULL)
+        weir__say(r, words->key,
                   "'priorities' says what words mean; write where they are, such as priority: "
                   "\"{header.x-priority}\"");
-    read_priority(r, &m[PRIORITY], g);
-    read_class(r, &m[CLASS], g);
-    if (m[MODE].value)
-        weir__read_mode(r, m[MODE].value, &g->rule.mode);
+    read_priority(r, weir__member_of(m, "priority"), g);
+    read_class(r, weir__member_of(m, "class"), g);
+    if (mode->value)
+        weir__read_mode(r, mode->value, &g->rule.mode);
     g->options.mode = g->rule.mode;
-}
-
-static void read_how(struct weir__reader *r, const struct weir__member *m,
-                     struct weir__guard_draft *g)
-{
-    if (m[CONCURRENCY].value)
-        weir__read_concurrency(r, m[CONCURRENCY].value, g);
-    if (m[ADAPTIVE].value)
-        weir__read_adaptive(r, m[ADAPTIVE].value, g);
-    if (m[BREAKER].value)
-        weir__read_breaker(r, m[BREAKER].value, g);
-    if (m[SYSTEM].value)
-        weir__read_system(r, m[SYSTEM].value, &g->options.system);
-    weir__read_flag(r, &m[SHED], &g->options.shed);
-    weir__read_small(r, &m[DEGRADE], WEIR__DEGRADATION_MAX, &g->options.degrade);
-    weir__read_small(r, &m[RAISES], WEIR__DEGRADATION_MAX, &g->options.raises);
-    if (m[RAISES].key && m[BREAKER].key == NULL && m[SYSTEM].key == NULL)
-        weir__say(r, m[RAISES].key,
-                  "'raises' needs a breaker or system: while one of them says no, the degradation "
-                  "is raised");
-    if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < WEIR__LEASE_MIN)
-        weir__say(r, m[LEASE].value,
-                  "lease must be 10ms or more: work that takes longer loses its permit");
-    if (m[FALLBACK].value)
-        read_fallback(r, m[FALLBACK].value, &g->fallback);
 }
 
 static void read_guard(struct weir__reader *r, const struct weir__node *node,
                        struct weir__guard_draft *g)
 {
-    struct weir__member m[MEMBERS];
+    static const char *const others[] = { "name",   "about",      "match",    "not",
+                                          "mode",   "priority",   "class",    "concurrency",
+                                          "user",   "priorities", "adaptive", "breaker",
+                                          "system", "fallback",   NULL };
+    struct weir__mapping m = { .others = others };
     struct weir__guard_plan plan;
     struct weir_error error = { 0 };
     size_t before = weir__problems(r);
 
-    memcpy(m, members, sizeof(m));
     g->rule.key = r->empty;
     g->rule.cost = 1;
     g->rule.mode = WEIR_ENFORCE;
     g->rule.mark = weir__mark_of(r, node);
-    if (!weir__read_members(r, node, "a guard", m, MEMBERS))
+    if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__GUARD], &m, &g->options))
         return;
-    read_names(r, node, m, &g->rule);
-    read_how(r, m, g);
-    read_who(r, m, g);
+    read_names(r, node, &m, &g->rule);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        const struct weir__member *part = weir__member_of(&m, parts[i].name);
+        if (part->value)
+            parts[i].read(r, part->value, g);
+    }
+    read_who(r, &m, g);
+    if (weir__member_of(&m, "raises")->key && weir__member_of(&m, "breaker")->key == NULL &&
+        weir__member_of(&m, "system")->key == NULL)
+        weir__say(r, weir__member_of(&m, "raises")->key,
+                  "'raises' needs a breaker or system: while one of them says no, degradation is "
+                  "raised");
     if (weir__problems(r) == before && !r->arena->failed &&
         weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)
         weir__say(r, node, "guard '%s': %s", g->rule.name, error.text);

@@ -5,7 +5,6 @@
  */
 #include "rulefile/read.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #define HOUR     (3600 * WEIR_SECOND)
@@ -92,80 +91,75 @@ void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
 
 /* ----------------------------------------------------------------- bans ---- */
 
-static bool read_time(struct weir__reader *r, const struct weir__member *m, weir_time least,
-                      const char *why_least, weir_time *out)
-{
-    struct weir_error error = { 0 };
-    weir_time time;
+#define DRAFT(member) WEIR__ROW(struct weir__ban_draft, member)
 
-    if (m->value == NULL || !weir__read_text(r, m->value, m->name, "a time such as 10m"))
-        return false;
-    if (weir_time_parse(&time, m->value->text, &error) != WEIR_OK) {
-        weir__say_error(r, m->value, m->name, &error);
-        return false;
-    }
-    if (time < least || time > BAN_MOST) {
-        weir__say(r, m->value, "%s must be %s and at most 3650d", m->name, why_least);
-        return false;
-    }
-    *out = time;
-    return true;
-}
+/* clang-format off */
+static const struct weir__row ban_rows[] = {
+    { "for", DRAFT(length), WEIR__ROW_TIME, 1, BAN_MOST, .text = "How long the first ban lasts" },
+    { "escalate", DRAFT(factor), WEIR__ROW_COUNT, 1, 1000, 1,
+      .text = "Repeat offenders: each ban is this many times as long as the last ..." },
+    { "longest", DRAFT(longest), WEIR__ROW_TIME, 1, BAN_MOST,
+      .text = "... up to this; default 30d" },
+    { "forget", DRAFT(forget), WEIR__ROW_TIME, 1, BAN_MOST,
+      .text = "Earlier bans are forgotten this long after a ban ends; default ten times for, at least "
+              "1h" },
+};
+/* clang-format on */
+
+const struct weir__rows weir__ban_rows = { "ban", 0, ban_rows, 4 };
 
 static weir_time most(weir_time a, weir_time b)
 {
     return a > b ? a : b;
 }
 
-static void read_escalation(struct weir__reader *r, const struct weir__member *escalate,
-                            const struct weir__member *longest, struct weir__ban_draft *ban)
+static void fill_in_ban(struct weir__ban_draft *ban)
 {
-    int64_t factor = 1;
-
-    if (escalate->value)
-        weir__read_count(r, escalate->value, "escalate", 1, 1000, &factor);
-    ban->factor = (int32_t)factor;
-    ban->longest = factor > 1 ? most(30 * DAY, ban->length) : ban->length;
-    if (longest->value)
-        read_time(r, longest, most(ban->length, 1), "at least as long as for", &ban->longest);
+    weir__rows_fill(&weir__ban_rows, ban);
+    if (ban->longest == 0)
+        ban->longest = ban->factor > 1 ? most(30 * DAY, ban->length) : ban->length;
+    if (ban->forget == 0)
+        ban->forget = ban->length > BAN_MOST / 10 ? BAN_MOST : most(10 * ban->length, HOUR);
 }
 
-enum { REFUSALS, FOR, ESCALATE, LONGEST, FORGET, MEMBERS };
+/* "ban: 10m" is short of half of it. */
+static void say_no_ban(struct weir__reader *r, const struct weir__node *node)
+{
+    weir_time length;
+    bool time = node->kind == WEIR__NODE_TEXT && node->n < 40 &&
+                weir_time_parse(&length, node->text, NULL) == WEIR_OK;
+
+    weir__say(r, node,
+              "a ban says for how many refusals and how long: { refusals: 50/60s, for: %s }; "
+              "found %s",
+              time ? node->text : "10m", weir__node_word(node));
+}
 
 void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
                     const struct weir__limit_defaults *defaults, struct weir__ban_draft *ban)
 {
-    struct weir__member m[MEMBERS] = { { .name = "refusals" },
-                                       { .name = "for" },
-                                       { .name = "escalate" },
-                                       { .name = "longest" },
-                                       { .name = "forget" } };
+    static const char *const others[] = { "refusals", NULL };
+    struct weir__mapping m = { .others = others };
     struct weir__limit_defaults window = { "sliding-window", defaults->zone };
 
     if (node->kind != WEIR__NODE_MAPPING) {
-        weir_time length;
-        bool time = node->kind == WEIR__NODE_TEXT && node->n < 40 &&
-                    weir_time_parse(&length, node->text, NULL) == WEIR_OK;
-        weir__say(r, node,
-                  "a ban says for how many refusals and how long: { refusals: 50/60s, for: %s }; "
-                  "found %s",
-                  time ? node->text : "10m", weir__node_word(node));
+        say_no_ban(r, node);
         return;
     }
-    if (!weir__read_members(r, node, "a ban", m, MEMBERS))
-        return;
-    if (m[REFUSALS].key == NULL)
+    weir__read_rows(r, node, &weir__ban_rows, &m, ban);
+    const struct weir__member *refusals = weir__member_of(&m, "refusals"),
+                              *longest = weir__member_of(&m, "longest");
+    if (refusals->key == NULL)
         weir__say(r, node,
                   "the ban has no refusals; write how many bring it, such as refusals: 50/60s");
-    if (m[FOR].key == NULL)
+    if (weir__member_of(&m, "for")->key == NULL)
         weir__say(r, node, "the ban has no length; write one, such as for: 10m");
+    if (ban->longest && ban->longest < ban->length)
+        weir__say(r, longest->value, "longest must be at least as long as for");
     ban->set = true;
     ban->mark = weir__mark_of(r, node);
-    if (m[REFUSALS].value &&
-        weir__read_text(r, m[REFUSALS].value, "refusals", "a limit such as 50/60s"))
-        read_limit(r, m[REFUSALS].value, "refusals", &window, &ban->refusals);
-    read_time(r, &m[FOR], 1, "more than 0", &ban->length);
-    read_escalation(r, &m[ESCALATE], &m[LONGEST], ban);
-    ban->forget = ban->length > BAN_MOST / 10 ? BAN_MOST : most(10 * ban->length, HOUR);
-    read_time(r, &m[FORGET], 1, "more than 0", &ban->forget);
+    if (refusals->value &&
+        weir__read_text(r, refusals->value, "refusals", "a limit such as 50/60s"))
+        read_limit(r, refusals->value, "refusals", &window, &ban->refusals);
+    fill_in_ban(ban);
 }

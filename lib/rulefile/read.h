@@ -2,6 +2,7 @@
 #ifndef WEIR_RULES_READ_H
 #define WEIR_RULES_READ_H
 
+#include "guard/options.h"
 #include "match/draft.h"
 #include "rulefile/node.h"
 
@@ -73,6 +74,7 @@ void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
                        const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule);
 void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
                     const struct weir__limit_defaults *defaults, struct weir__ban_draft *ban);
+extern const struct weir__rows weir__ban_rows;
 const char *weir__read_algorithm(struct weir__reader *r,
                                  const struct weir__node *node); /* NULL: it is wrong */
 
@@ -96,24 +98,31 @@ void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,
 void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
                         struct weir__guard_draft *g);
 void weir__read_system(struct weir__reader *r, const struct weir__node *node,
-                       struct weir_system_options *s);
+                       struct weir__guard_draft *g);
+extern const struct weir__rows weir__queue_rows; /* concurrency's, of the draft */
 
-/* read-value.c -- each reads a member if it is there; false: it is not, or is wrong, and that is
- * said. */
-bool weir__read_span(struct weir__reader *r, const struct weir__member *m,
-                     weir_time *out); /* of more than 0, at most an hour */
-bool weir__read_whole(struct weir__reader *r, const struct weir__member *m, int64_t max,
-                      int64_t *out); /* from 1 */
-bool weir__read_small(struct weir__reader *r, const struct weir__member *m, int32_t max,
-                      int32_t *out);
-bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, int32_t least,
-                        int32_t *out); /* 50% */
+/* read-value.c -- a mapping whose members are rows of options, and others that the caller reads. */
+struct weir__mapping {
+    const char *const *others; /* their names, ended by NULL; given by the caller */
+    struct weir__member members[24];
+    size_t n;
+};
+
+/* The members by their names, into the mapping; of those that are rows the values, into `options`.
+ * False if the node is no mapping. */
+bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
+                     const struct weir__rows *rows, struct weir__mapping *out, void *options);
+/* Of one row; false: it is not there, or wrong, and that is said. */
+bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
+                    const struct weir__row *row, void *options);
+/* One of the rows or others by its name; it must be among them. */
+const struct weir__member *weir__member_of(const struct weir__mapping *mapping, const char *name);
+
 void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool *out);
-/* One of n words; -1: it is not there, or another. */
-int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *like,
-                    const char *const *words, size_t n);
-/* Whether the key can be the name of a class or priority, of so many bytes at most; if not, that is
- * said. */
+/* The place of one of the words; -1: it is not there, or another. */
+int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *const *words);
+/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, that
+ * is said. */
 bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
                           size_t most);
 size_t weir__problems(const struct weir__reader *r); /* so far */

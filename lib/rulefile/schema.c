@@ -1,399 +1,127 @@
-/* schema.c -- the JSON Schema of a rule file: for editors, that complete and check while somebody
- * types.
+/* schema.c -- the JSON Schema of a rule file, for editors that complete and check while you type.
  *
- * It says what read.c and its neighbours accept, as far as a schema can: which keys there are, what
- * kind of value each has, and what that looks like.  What it cannot say (a name is used twice, a
- * list is not there, a limit makes no plan) only the reader says.  A test changes files at random
- * and asks both.
+ * schema.json has all but the options that are rows: "$breaker": "rows" stands for those of the
+ * breaker.  The schema says what the readers accept, as far as a schema can; a name used twice, a
+ * list that is not there, a limit that makes no plan only the reader sees.  A test changes files at
+ * random and asks both.
  */
-#include "weir.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverlength-strings"
+#include "rulefile/read.h"
+#include "schema-text.h"
 
-/* clang-format off */
-static const char schema[] =
-    "{\n"
-    "  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
-    "  \"title\": \"Weir rules\",\n"
-    "  \"description\": \"Who is limited by what.\",\n"
-    "  \"type\": \"object\",\n"
-    "  \"required\": [\"version\"],\n"
-    "  \"additionalProperties\": false,\n"
-    "  \"properties\": {\n"
-    "    \"version\": { \"description\": \"Of this format.\", \"enum\": [1, \"1\"] },\n"
-    "    \"mode\": { \"description\": \"Of all rules together.\", \"$ref\": \"#/$defs/mode\" },\n"
-    "    \"zone\": { \"description\": \"Whose days, weeks and months count, unless a rule has its own.\", \"$ref\": \"#/$defs/zone\" },\n"
-    "    \"degradation\": { \"description\": \"Guards whose degrade is no higher refuse everybody.  Without it, it follows the guards.\", \"type\": \"integer\", \"minimum\": 0, \"maximum\": 9 },\n"
-    "    \"rules\": { \"type\": \"array\", \"maxItems\": 32768, \"items\": { \"$ref\": \"#/$defs/rule\" } },\n"
-    "    \"guards\": {\n"
-    "      \"description\": \"What bounds work in progress: every guard that applies is entered, in this order.\",\n"
-    "      \"type\": \"array\",\n"
-    "      \"maxItems\": 4096,\n"
-    "      \"items\": { \"$ref\": \"#/$defs/guard\" }\n"
-    "    },\n"
-    "    \"lists\": { \"$ref\": \"#/$defs/lists\" }\n"
-    "  },\n"
-    "  \"$defs\": {\n"
-    "    \"text\": { \"type\": [\"string\", \"number\", \"boolean\"] },\n"
-    "    \"some_text\": { \"type\": [\"string\", \"number\", \"boolean\"], \"minLength\": 1 },\n"
-    "    \"name\": { \"type\": [\"string\", \"number\", \"boolean\"], \"pattern\": \"^[A-Za-z0-9._-]{1,40}$\" },\n"
-    "    \"attribute\": { \"pattern\": \"^[A-Za-z0-9._-]{1,63}$\" },\n"
-    "    \"mode\": {\n"
-    "      \"description\": \"enforce: decide; shadow: decide and count, but let through; off: do not look.\",\n"
-    "      \"enum\": [\"enforce\", \"shadow\", \"off\"]\n"
-    "    },\n"
-    "    \"zone\": {\n"
-    "      \"description\": \"A name of the time zone database, such as Europe/Berlin.\",\n"
-    "      \"type\": \"string\",\n"
-    "      \"maxLength\": 39\n"
-    "    },\n"
-    "    \"algorithm\": {\n"
-    "      \"enum\": [\n"
-    "        \"fixed-window\", \"sliding-window\", \"sliding-log\", \"leaky-bucket\", \"token-bucket\", \"gcra\", \"smooth\", \"warm-up\",\n"
-    "        \"calendar\"\n"
-    "      ]\n"
-    "    },\n"
-    "    \"limit\": {\n"
-    "      \"description\": \"COUNT/PERIOD with an algorithm in front and options behind: 300/60, 10r/s, gcra 5/1m burst 3, 10000/month.\",\n"
-    "      \"type\": \"string\",\n"
-    "      \"pattern\": \"^[^/]*[0-9][^/]*/.*[0-9a-z]\"\n"
-    "    },\n"
-    "    \"time\": {\n"
-    "      \"description\": \"250ms, 10m, 1d; a bare number is seconds.\",\n"
-    "      \"anyOf\": [\n"
-    "        { \"type\": \"string\", \"pattern\": \"^\\\\s*[0-9]\" },\n"
-    "        { \"type\": \"number\", \"exclusiveMinimum\": 0 }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"whole\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"type\": \"string\", \"pattern\": \"^[ \\\\t]*[0-9]+[ \\\\t]*$\" },\n"
-    "        { \"type\": \"integer\", \"minimum\": 0 }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"whole_from_1\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"type\": \"string\", \"pattern\": \"^[ \\\\t]*0*[1-9][0-9]*[ \\\\t]*$\" },\n"
-    "        { \"type\": \"integer\", \"minimum\": 1 }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"rule\": {\n"
-    "      \"type\": \"object\",\n"
-    "      \"required\": [\"name\", \"limit\"],\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"name\": { \"description\": \"Another for each rule; states and bans are kept under it.\", \"$ref\": \"#/$defs/name\" },\n"
-    "        \"about\": { \"description\": \"A sentence for people.\", \"$ref\": \"#/$defs/text\" },\n"
-    "        \"match\": { \"description\": \"The rule applies if all of these hold.\", \"$ref\": \"#/$defs/match\" },\n"
-    "        \"not\": { \"description\": \"The rule does not apply if any of these holds.\", \"$ref\": \"#/$defs/match\" },\n"
-    "        \"key\": {\n"
-    "          \"description\": \"Who is counted together: \\\"{ip}\\\", \\\"{ip/24}:{account|anonymous}\\\". Left out: everybody.\",\n"
-    "          \"type\": [\"string\", \"number\", \"boolean\"],\n"
-    "          \"pattern\": \"^([^{}]|\\\\{\\\\{|\\\\}\\\\}|\\\\{[A-Za-z0-9._-]{1,63}(/[0-9]+){0,2}(\\\\|[^{}]+)?\\\\})*$\"\n"
-    "        },\n"
-    "        \"limit\": {\n"
-    "          \"anyOf\": [\n"
-    "            { \"$ref\": \"#/$defs/limit\" },\n"
-    "            { \"type\": \"array\", \"minItems\": 1, \"maxItems\": 16, \"items\": { \"$ref\": \"#/$defs/limit\" } }\n"
-    "          ]\n"
-    "        },\n"
-    "        \"algorithm\": { \"description\": \"Of the limits that name none.\", \"$ref\": \"#/$defs/algorithm\" },\n"
-    "        \"cost\": {\n"
-    "          \"description\": \"Units of a request: a number, or the attribute that has it, such as \\\"{bytes}\\\".\",\n"
-    "          \"anyOf\": [\n"
-    "            { \"$ref\": \"#/$defs/whole\" },\n"
-    "            { \"type\": \"string\", \"pattern\": \"^\\\\{[A-Za-z0-9._-]{1,63}\\\\}$\" }\n"
-    "          ]\n"
-    "        },\n"
-    "        \"mode\": { \"$ref\": \"#/$defs/mode\" },\n"
-    "        \"ban\": { \"$ref\": \"#/$defs/ban\" },\n"
-    "        \"zone\": { \"$ref\": \"#/$defs/zone\" },\n"
-    "        \"keys\": { \"description\": \"Room for keys of sliding-window and sliding-log limits.\", \"$ref\": \"#/$defs/whole_from_1\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"ban\": {\n"
-    "      \"description\": \"A key that is refused so often is kept out for some time.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"required\": [\"refusals\", \"for\"],\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"refusals\": { \"$ref\": \"#/$defs/limit\" },\n"
-    "        \"for\": { \"$ref\": \"#/$defs/time\" },\n"
-    "        \"escalate\": { \"description\": \"Each ban is so many times as long as the one before.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"longest\": { \"description\": \"But no longer than this.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"forget\": { \"description\": \"So long after a ban it is forgotten.\", \"$ref\": \"#/$defs/time\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"guard\": {\n"
-    "      \"type\": \"object\",\n"
-    "      \"required\": [\"name\"],\n"
-    "      \"anyOf\": [\n"
-    "        { \"required\": [\"concurrency\"] }, { \"required\": [\"adaptive\"] }, { \"required\": [\"breaker\"] },\n"
-    "        { \"required\": [\"shed\"] }, { \"required\": [\"system\"] }, { \"required\": [\"degrade\"] }\n"
-    "      ],\n"
-    "      \"dependentRequired\": { \"priorities\": [\"priority\"] },\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"name\": { \"description\": \"Another for each guard, and no rule's; what it has learnt is kept under it.\", \"$ref\": \"#/$defs/name\" },\n"
-    "        \"about\": { \"description\": \"A sentence for people.\", \"$ref\": \"#/$defs/text\" },\n"
-    "        \"match\": { \"description\": \"The guard applies if all of these hold.\", \"$ref\": \"#/$defs/match\" },\n"
-    "        \"not\": { \"description\": \"The guard does not apply if any of these holds.\", \"$ref\": \"#/$defs/match\" },\n"
-    "        \"concurrency\": { \"$ref\": \"#/$defs/concurrency\" },\n"
-    "        \"adaptive\": { \"$ref\": \"#/$defs/adaptive\" },\n"
-    "        \"breaker\": { \"$ref\": \"#/$defs/breaker\" },\n"
-    "        \"shed\": { \"description\": \"When there is too much, the least important are refused.\", \"$ref\": \"#/$defs/flag\" },\n"
-    "        \"system\": { \"$ref\": \"#/$defs/system\" },\n"
-    "        \"degrade\": { \"description\": \"From this degradation on, 1 to 9, everybody is refused.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"raises\": {\n"
-    "          \"description\": \"While its breaker is open or the host overloaded, the degradation is at least this.\",\n"
-    "          \"$ref\": \"#/$defs/whole_from_1\"\n"
-    "        },\n"
-    "        \"lease\": { \"description\": \"A permit that is not back after this is taken back; 60 s.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"user\": {\n"
-    "          \"description\": \"Who is shed or not: \\\"{account}\\\".\",\n"
-    "          \"type\": \"string\",\n"
-    "          \"pattern\": \"\\\\{[A-Za-z0-9._-]{1,63}(/[0-9]+){0,2}(\\\\|[^{}]+)?\\\\}\"\n"
-    "        },\n"
-    "        \"priority\": {\n"
-    "          \"description\": \"-8 to 7, or where it is: \\\"{header.x-priority}\\\"; the highest is shed last.\",\n"
-    "          \"$ref\": \"#/$defs/pick\"\n"
-    "        },\n"
-    "        \"priorities\": {\n"
-    "          \"description\": \"What words mean as priorities: { checkout: 5, crawl: -3 }\",\n"
-    "          \"type\": \"object\",\n"
-    "          \"minProperties\": 1,\n"
-    "          \"maxProperties\": 16,\n"
-    "          \"propertyNames\": { \"$ref\": \"#/$defs/name\" },\n"
-    "          \"additionalProperties\": { \"$ref\": \"#/$defs/priority\" }\n"
-    "        },\n"
-    "        \"class\": { \"description\": \"One of the weights' names, or where it is: \\\"{plan|free}\\\".\", \"$ref\": \"#/$defs/pick\" },\n"
-    "        \"fallback\": { \"$ref\": \"#/$defs/fallback\" },\n"
-    "        \"mode\": { \"$ref\": \"#/$defs/mode\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"flag\": { \"enum\": [true, false, \"true\", \"false\"] },\n"
-    "    \"percent\": { \"description\": \"A share: 50%\", \"type\": \"string\", \"pattern\": \"^[0-9]{1,3}%$\" },\n"
-    "    \"pick\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"type\": \"string\", \"pattern\": \"^(\\\\{[A-Za-z0-9._-]{1,63}(\\\\|[^{}]+)?\\\\}|[A-Za-z0-9._-]+)$\" },\n"
-    "        { \"type\": [\"number\", \"boolean\"] }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"priority\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"type\": \"integer\", \"minimum\": -8, \"maximum\": 7 },\n"
-    "        { \"type\": \"string\", \"pattern\": \"^(-[0-8]|[0-7])$\" }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"concurrency\": {\n"
-    "      \"description\": \"How much may be at work: 64, or { max: 64, queue: 128, wait: 200ms }.\",\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        {\n"
-    "          \"type\": \"object\",\n"
-    "          \"minProperties\": 1,\n"
-    "          \"dependentRequired\": { \"wait\": [\"queue\"], \"order\": [\"queue\"] },\n"
-    "          \"additionalProperties\": false,\n"
-    "          \"properties\": {\n"
-    "            \"max\": { \"description\": \"Permits, at most 16384; 1024.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "            \"queue\": { \"description\": \"So many may wait for one.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "            \"wait\": { \"description\": \"At most so long; 1 s.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"order\": { \"enum\": [\"fifo\", \"priority\", \"weighted\"] },\n"
-    "            \"weights\": {\n"
-    "              \"description\": \"Classes of users, and their parts when there is too much.\",\n"
-    "              \"type\": \"object\",\n"
-    "              \"minProperties\": 1,\n"
-    "              \"maxProperties\": 8,\n"
-    "              \"propertyNames\": { \"pattern\": \"^[A-Za-z0-9._-]{1,15}$\" },\n"
-    "              \"additionalProperties\": { \"$ref\": \"#/$defs/whole_from_1\" }\n"
-    "            }\n"
-    "          }\n"
-    "        }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"controller\": { \"enum\": [\"weir\", \"percentile\", \"aimd\", \"vegas\", \"gradient2\"] },\n"
-    "    \"adaptive\": {\n"
-    "      \"description\": \"A limit that finds itself: weir, or { p99: 250ms, window: 10s }.\",\n"
-    "      \"anyOf\": [\n"
-    "        { \"enum\": [\"weir\", \"aimd\", \"vegas\", \"gradient2\"] },\n"
-    "        {\n"
-    "          \"type\": \"object\",\n"
-    "          \"additionalProperties\": false,\n"
-    "          \"properties\": {\n"
-    "            \"controller\": { \"$ref\": \"#/$defs/controller\" },\n"
-    "            \"p50\": { \"description\": \"Half of the work must take no longer.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"p90\": { \"description\": \"90% of the work must take no longer.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"p95\": { \"description\": \"95% of the work must take no longer.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"p99\": { \"description\": \"99% of the work must take no longer.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"window\": { \"description\": \"Over the last so long.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"initial\": { \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "            \"min\": { \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "            \"max\": { \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "            \"target\": { \"description\": \"weir: never so much that work takes longer.\", \"$ref\": \"#/$defs/time\" },\n"
-    "            \"rate\": { \"description\": \"percentile: how many enter in a second, not how many are at work.\", \"$ref\": \"#/$defs/flag\" }\n"
-    "          }\n"
-    "        }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"breaker\": {\n"
-    "      \"description\": \"Refuses everything for a while when too much goes wrong.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"anyOf\": [{ \"required\": [\"errors\"] }, { \"required\": [\"slow\"] }],\n"
-    "      \"not\": { \"required\": [\"window\", \"calls\"] },\n"
-    "      \"dependentRequired\": { \"ratio\": [\"slow\"] },\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"errors\": {\n"
-    "          \"description\": \"Opens at this share of errors, or at so many: 50%, 10.\",\n"
-    "          \"anyOf\": [{ \"$ref\": \"#/$defs/percent\" }, { \"$ref\": \"#/$defs/whole_from_1\" }]\n"
-    "        },\n"
-    "        \"slow\": { \"description\": \"What takes longer is slow.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"ratio\": { \"description\": \"Opens at this share of slow calls; 50%.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"window\": { \"description\": \"Of the calls of the last so long; 10 s.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"calls\": { \"description\": \"Of the last so many calls, at most 1024.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"min_calls\": { \"description\": \"Not before there were so many; 20.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"open_for\": { \"description\": \"Then some are let through to try; 5 s.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"open_max\": { \"description\": \"Twice as long each time, but no longer than this.\", \"$ref\": \"#/$defs/time\" },\n"
-    "        \"jitter\": { \"description\": \"Open times vary by so much; 10%.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"probes\": { \"description\": \"So many are let through to try, at most 255; 3.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"at\": { \"description\": \"Opens when a threshold is reached, or only above it.\", \"enum\": [\"reached\", \"above\"] }\n"
-    "      }\n"
-    "    },\n"
-    "    \"system\": {\n"
-    "      \"description\": \"What the host must not exceed, or the least important are refused.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"minProperties\": 1,\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"cpu\": { \"description\": \"Of what may be used.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"pressure\": { \"description\": \"Of the time somebody waits for a processor.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"memory\": { \"description\": \"Of the time somebody waits for memory.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"run_queue\": { \"description\": \"Tasks that are ready, per processor.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"mean_time\": { \"description\": \"Of the guard's work.\", \"$ref\": \"#/$defs/time\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"fallback\": {\n"
-    "      \"description\": \"What to answer when the guard refuses.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"minProperties\": 1,\n"
-    "      \"not\": { \"required\": [\"body\", \"body_file\"] },\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"status\": { \"description\": \"200 to 599; 503.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
-    "        \"body\": { \"$ref\": \"#/$defs/text\" },\n"
-    "        \"body_file\": { \"description\": \"A file beside this one, of at most 64 KiB.\", \"$ref\": \"#/$defs/some_text\" },\n"
-    "        \"type\": { \"description\": \"Of the body, such as application/json.\", \"$ref\": \"#/$defs/text\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"match\": {\n"
-    "      \"type\": \"object\",\n"
-    "      \"propertyNames\": { \"$ref\": \"#/$defs/attribute\" },\n"
-    "      \"patternProperties\": {\n"
-    "        \"^(.+\\\\.)?ip$\": { \"$ref\": \"#/$defs/addresses\" },\n"
-    "        \"^uri$\": { \"$ref\": \"#/$defs/paths\" }\n"
-    "      },\n"
-    "      \"additionalProperties\": { \"$ref\": \"#/$defs/values\" }\n"
-    "    },\n"
-    "    \"values\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/value\" },\n"
-    "        { \"type\": \"array\", \"minItems\": 1, \"items\": { \"$ref\": \"#/$defs/value\" } }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"value\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"description\": \"A value, or a pattern with * and ?; \\\"*\\\" is any.\", \"$ref\": \"#/$defs/some_text\" },\n"
-    "        { \"$ref\": \"#/$defs/form\" }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"form\": {\n"
-    "      \"type\": \"object\",\n"
-    "      \"minProperties\": 1,\n"
-    "      \"maxProperties\": 1,\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": {\n"
-    "        \"list\": { \"description\": \"On this list.\", \"$ref\": \"#/$defs/text\" },\n"
-    "        \"exact\": { \"description\": \"This very text, stars and all.\", \"$ref\": \"#/$defs/some_text\" },\n"
-    "        \"prefix\": { \"description\": \"Begins with this very text.\", \"$ref\": \"#/$defs/some_text\" },\n"
-    "        \"glob\": { \"description\": \"With * for any text and ? for any character; in uri, ** passes slashes.\", \"$ref\": \"#/$defs/some_text\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"paths\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/path\" },\n"
-    "        { \"type\": \"array\", \"minItems\": 1, \"items\": { \"$ref\": \"#/$defs/path\" } }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"path\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"description\": \"A path: /login, /user/*/edit, /api/**\", \"type\": \"string\", \"pattern\": \"^[/*]\" },\n"
-    "        { \"$ref\": \"#/$defs/form\" }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"addresses\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/address\" },\n"
-    "        { \"type\": \"array\", \"minItems\": 1, \"items\": { \"$ref\": \"#/$defs/address\" } }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"address\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"description\": \"Any address.\", \"type\": \"string\", \"pattern\": \"^[*]+$\" },\n"
-    "        { \"$ref\": \"#/$defs/network\" },\n"
-    "        {\n"
-    "          \"type\": \"object\",\n"
-    "          \"required\": [\"list\"],\n"
-    "          \"additionalProperties\": false,\n"
-    "          \"properties\": { \"list\": { \"description\": \"On this list.\", \"$ref\": \"#/$defs/text\" } }\n"
-    "        }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"network\": {\n"
-    "      \"description\": \"An address or a network: 192.0.2.7, 10.0.0.0/8, 2001:db8::/32\",\n"
-    "      \"type\": \"string\",\n"
-    "      \"pattern\": \"^[\\\\[\\\\]0-9A-Fa-f:.]+(/[0-9]+)?$\"\n"
-    "    },\n"
-    "    \"lists\": {\n"
-    "      \"description\": \"allow and deny decide by themselves; others are for { list: NAME } in rules.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"propertyNames\": { \"$ref\": \"#/$defs/name\" },\n"
-    "      \"additionalProperties\": {\n"
-    "        \"type\": \"object\",\n"
-    "        \"propertyNames\": { \"$ref\": \"#/$defs/attribute\" },\n"
-    "        \"patternProperties\": { \"^(.+\\\\.)?ip$\": { \"$ref\": \"#/$defs/networks\" } },\n"
-    "        \"additionalProperties\": { \"$ref\": \"#/$defs/entries\" }\n"
-    "      }\n"
-    "    },\n"
-    "    \"networks\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/network\" },\n"
-    "        { \"type\": \"array\", \"items\": { \"$ref\": \"#/$defs/network\" } },\n"
-    "        { \"$ref\": \"#/$defs/file\" }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"entries\": {\n"
-    "      \"anyOf\": [\n"
-    "        { \"$ref\": \"#/$defs/entry\" },\n"
-    "        { \"type\": \"array\", \"items\": { \"$ref\": \"#/$defs/entry\" } },\n"
-    "        { \"$ref\": \"#/$defs/file\" }\n"
-    "      ]\n"
-    "    },\n"
-    "    \"entry\": { \"type\": [\"string\", \"number\", \"boolean\"], \"minLength\": 1, \"pattern\": \"^[^*]*$\" },\n"
-    "    \"file\": {\n"
-    "      \"description\": \"A file beside this one: an entry a line, # for comments.\",\n"
-    "      \"type\": \"object\",\n"
-    "      \"required\": [\"file\"],\n"
-    "      \"additionalProperties\": false,\n"
-    "      \"properties\": { \"file\": { \"$ref\": \"#/$defs/some_text\" } }\n"
-    "    }\n"
-    "  }\n"
-    "}\n";
-/* clang-format on */
+struct page {
+    char *out;
+    size_t size, len;
+};
 
-#pragma GCC diagnostic pop
-
-const char *weir_rules_schema(void)
+__attribute__((format(printf, 2, 3))) static void put(struct page *page, const char *format, ...)
 {
-    return schema;
+    bool room = page->len < page->size;
+    va_list args;
+
+    va_start(args, format);
+    page->len += (size_t)vsnprintf(room ? page->out + page->len : NULL,
+                                   room ? page->size - page->len : 0, format, args);
+    va_end(args);
+}
+
+static void put_words(struct page *page, const char *const *words)
+{
+    put(page, "\"enum\":[");
+    for (size_t i = 0; words[i]; i++)
+        put(page, "%s\"%s\"", i ? "," : "", words[i]);
+    put(page, "]");
+}
+
+static void put_type(struct page *page, const struct weir__row *row)
+{
+    static const char *const types[] = { "whole_from_1", "time", "percent" };
+
+    if (row->words == weir__flag_words)
+        put(page, "\"$ref\":\"#/$defs/flag\"");
+    else if (row->words)
+        put_words(page, row->words());
+    else
+        put(page, "\"$ref\":\"#/$defs/%s\"", types[row->type]);
+}
+
+/* "Never opens on fewer calls (at most 1000000, default 20)." */
+static void put_text(struct page *page, const struct weir__row *row)
+{
+    bool bounds = row->type == WEIR__ROW_COUNT || row->type == WEIR__ROW_TIME;
+    struct weir__row_text least = { "" }, most = { "" }, otherwise = { "" };
+
+    if (bounds && row->min > 1)
+        least = weir__row_print(row, row->min);
+    if (bounds)
+        most = weir__row_print(row, row->max);
+    if (row->otherwise || (row->type == WEIR__ROW_WORD && row->words != weir__flag_words))
+        otherwise = weir__row_print(row, row->otherwise);
+    put(page, "\"description\":\"%s", row->text);
+    if (*most.text || *otherwise.text)
+        put(page, " (%s%s%s%s%s%s)", least.text,
+            !*most.text   ? ""
+            : *least.text ? " to "
+                          : "at most ",
+            most.text, *most.text && *otherwise.text ? ", " : "", *otherwise.text ? "default " : "",
+            otherwise.text);
+    put(page, "\",");
+}
+
+/* Of two rows with one name the second is another way to write it. */
+static void put_rows(struct page *page, const struct weir__rows *rows)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct weir__row *row = &rows->rows[i];
+        if (row->name == NULL || strcmp(row->name, last) == 0)
+            continue;
+        put(page, "%s\"%s\":{", *last ? "," : "", row->name);
+        put_text(page, row);
+        bool two = i + 1 < rows->n && row[1].name && strcmp(row->name, row[1].name) == 0;
+        put(page, two ? "\"anyOf\":[{" : "");
+        put_type(page, row);
+        put(page, two ? "},{" : "");
+        if (two)
+            put_type(page, row + 1);
+        put(page, two ? "}]}" : "}");
+        last = row->name;
+    }
+}
+
+/* The rows that a place in the text stands for; NULL: none. */
+static const struct weir__rows *rows_at(const char *at, size_t *len)
+{
+    const struct weir__rows *all[WEIR__GROUPS + 2] = { &weir__ban_rows, &weir__queue_rows };
+    char mark[40];
+
+    for (int i = 0; i < WEIR__GROUPS; i++)
+        all[2 + i] = &weir__guard_rows[i];
+    for (int i = 0; strncmp(at, "\"$", 2) == 0 && i < WEIR__GROUPS + 2; i++) {
+        *len = (size_t)snprintf(mark, sizeof(mark), "\"$%s\":\"rows\"", all[i]->name);
+        if (strncmp(at, mark, *len) == 0)
+            return all[i];
+    }
+    *len = 1;
+    return NULL;
+}
+
+int weir_rules_schema(char *out, size_t size)
+{
+    struct page page = { out, size, 0 };
+    size_t len;
+
+    for (const char *at = weir__schema_text; *at; at += len) {
+        const struct weir__rows *rows = rows_at(at, &len);
+        if (rows)
+            put_rows(&page, rows);
+        else
+            put(&page, "%c", *at);
+    }
+    put(&page, "\n");
+    return (int)page.len;
 }

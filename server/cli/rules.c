@@ -308,8 +308,16 @@ const struct weir__command weir__cmd_rules_diff = {
 
 static int run_schema(const struct weir__call *call)
 {
-    (void)call;
-    fputs(weir_rules_schema(), stdout);
+    size_t size = (size_t)weir_rules_schema(NULL, 0) + 1;
+    char *schema = malloc(size);
+
+    if (schema == NULL) {
+        weir__complain(call->self->name, "out of memory");
+        return WEIR__EXIT_WRONG;
+    }
+    weir_rules_schema(schema, size);
+    fputs(schema, stdout);
+    free(schema);
     return WEIR__EXIT_OK;
 }
 

@@ -508,7 +508,7 @@ static char *print_part(struct diff *d, const struct weir__guard_part *part,
 
     if (!page_open(d, &page))
         return NULL;
-    part->print(page.to, guard);
+    weir__words_part(page.to, part, guard);
     return page_close(d, &page);
 }
 

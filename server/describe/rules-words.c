@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rulefile/problem.h"
+#include "rulefile/read.h"
 
 static bool is_plain(const char *text, size_t len)
 {
@@ -97,130 +97,50 @@ void weir__words_ban(FILE *to, const struct weir__ban_draft *ban)
 
 /* ---------------------------------------------------------------- guards ---- */
 
-static void put_time(FILE *to, const char *before, weir_time time)
+/* "errors 50%, slow 500ms": those that are written. */
+static void put_rows(FILE *to, const struct weir__rows *rows, const void *options, bool *any)
 {
-    char text[32];
-
-    weir_time_print(text, sizeof(text), time);
-    if (time != 0)
-        fprintf(to, "%s%s", before, text);
-}
-
-static void put_number(FILE *to, const char *before, int64_t n)
-{
-    if (n != 0)
-        fprintf(to, "%s%" PRId64, before, n);
-}
-
-static void put_percent(FILE *to, const char *before, int32_t n)
-{
-    if (n != 0)
-        fprintf(to, "%s%" PRId32 "%%", before, n < 0 ? 0 : n);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct weir__row *row = &rows->rows[i];
+        int64_t value = row->name ? weir__row_get(row, options) : 0;
+        if (value == 0)
+            continue;
+        fprintf(to, "%s%s %s", *any ? ", " : "", row->name, weir__row_print(row, value).text);
+        *any = true;
+    }
 }
 
 static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
 {
-    static const char *const orders[] = { "", ", the highest priority first", ", by weight" };
-    bool any = g->options.max || g->queue;
+    bool any = false;
 
-    put_number(to, "at most ", g->options.max);
-    fputs(g->options.max && g->queue ? ", " : "", to);
-    put_number(to, "", g->queue);
-    put_time(to, g->queue ? " may wait " : "", g->queue ? g->wait : 0);
-    fputs(g->queue ? orders[g->order] : "", to);
+    put_rows(to, &weir__guard_rows[WEIR__CONCURRENCY], &g->options, &any);
+    put_rows(to, &weir__queue_rows, g, &any);
     for (size_t i = 0; i < g->n_classes; i++)
         fprintf(to, "%s%s %" PRId32,
-                i     ? ", "
-                : any ? "; "
-                      : "",
+                i     ? " "
+                : any ? ", weights "
+                      : "weights ",
                 g->options.classes[i].name, g->options.classes[i].weight);
 }
 
+/* A target by its percentile, as it is written: p99 250ms. */
 static void put_adaptive(FILE *to, const struct weir__guard_draft *g)
 {
-    const struct weir_adaptive_options *a = &g->options.adaptive;
+    struct weir_adaptive_options a = g->options.adaptive;
+    char target[32];
+    bool any = true;
 
-    if (a->controller == NULL)
+    if (a.controller == NULL)
         return;
-    fputs(a->controller, to);
-    put_number(to, " p", a->percentile);
-    put_time(to, a->percentile ? " " : ", target ", a->target);
-    put_time(to, ", window ", a->window);
-    put_number(to, ", initial ", a->initial);
-    put_number(to, ", min ", a->min);
-    put_number(to, ", max ", a->max);
-    fputs(a->rate ? ", of the rate" : "", to);
-}
-
-static void put_breaker(FILE *to, const struct weir__guard_draft *g)
-{
-    const struct weir_breaker_options *b = &g->options.breaker;
-    const char *and = b->error_percent || b->errors ? " or " : "";
-
-    if (*and == '\0' && b->slow == 0)
-        return;
-    put_percent(to, "", b->error_percent);
-    put_number(to, "", b->errors);
-    fputs(*and? " errors" : "", to);
-    if (b->slow)
-        fprintf(to, "%s%" PRId32 "%%", and, b->slow_percent ? b->slow_percent : 50);
-    put_time(to, " slower than ", b->slow);
-    fputs(b->above ? ", only above that" : "", to);
-    put_time(to, ", in the last ", b->window);
-    put_number(to, ", in the last ", b->calls);
-    fputs(b->calls ? " calls" : "", to);
-    put_number(to, ", from ", b->min_calls);
-    fputs(b->min_calls ? " calls on" : "", to);
-    put_time(to, ", open for ", b->open_for);
-    put_time(to, ", open at most ", b->open_max);
-    put_percent(to, ", jitter ", b->jitter_percent);
-    put_number(to, ", probes ", b->probes);
-}
-
-/* ", " from the second time on. */
-static const char *comma(bool *any, bool more)
-{
-    const char *before = *any && more ? ", " : "";
-
-    *any = *any || more;
-    return before;
-}
-
-static void put_system(FILE *to, const struct weir__guard_draft *g)
-{
-    const struct weir_system_options *s = &g->options.system;
-    bool any = false;
-
-    fputs(comma(&any, s->cpu_percent != 0), to);
-    put_percent(to, "cpu ", s->cpu_percent);
-    fputs(comma(&any, s->pressure_percent != 0), to);
-    put_percent(to, "pressure ", s->pressure_percent);
-    fputs(comma(&any, s->memory_percent != 0), to);
-    put_percent(to, "memory ", s->memory_percent);
-    fputs(comma(&any, s->run_queue != 0), to);
-    put_number(to, "run queue ", s->run_queue);
-    fputs(comma(&any, s->mean_time != 0), to);
-    put_time(to, "mean time ", s->mean_time);
-}
-
-static void put_shed(FILE *to, const struct weir__guard_draft *g)
-{
-    fputs(g->options.shed ? "true" : "", to);
-}
-
-static void put_degrade(FILE *to, const struct weir__guard_draft *g)
-{
-    put_number(to, "", g->options.degrade);
-}
-
-static void put_raises(FILE *to, const struct weir__guard_draft *g)
-{
-    put_number(to, "", g->options.raises);
-}
-
-static void put_lease(FILE *to, const struct weir__guard_draft *g)
-{
-    put_time(to, "", g->options.lease);
+    fputs(a.controller, to);
+    if (a.percentile) {
+        weir_time_print(target, sizeof(target), a.target);
+        fprintf(to, ", p%" PRId32 " %s", a.percentile, target);
+        a.target = 0;
+    }
+    a.controller = NULL;
+    put_rows(to, &weir__guard_rows[WEIR__ADAPTIVE], &a, &any);
 }
 
 static void put_user(FILE *to, const struct weir__guard_draft *g)
@@ -269,18 +189,39 @@ static void put_fallback(FILE *to, const struct weir__guard_draft *g)
 const struct weir__guard_part weir__guard_parts[] = {
     { "concurrency", put_concurrency, "permits that are out stay out" },
     { "adaptive", put_adaptive, "another controller begins anew" },
-    { "breaker", put_breaker, "" },
-    { "shed", put_shed, "" },
-    { "system", put_system, "" },
-    { "degrade", put_degrade, "" },
-    { "raises", put_raises, "" },
-    { "lease", put_lease, "" },
+    { "breaker", NULL, "" },
+    { "shed", NULL, "" },
+    { "system", NULL, "" },
+    { "degrade", NULL, "" },
+    { "raises", NULL, "" },
+    { "lease", NULL, "" },
     { "user", put_user, "" },
     { "priority", put_priority, "" },
     { "class", put_class, "" },
     { "fallback", put_fallback, "" },
     { NULL, NULL, NULL },
 };
+
+void weir__words_part(FILE *to, const struct weir__guard_part *part,
+                      const struct weir__guard_draft *guard)
+{
+    const struct weir__rows *own = &weir__guard_rows[WEIR__GUARD];
+    bool any = false;
+
+    if (part->print)
+        part->print(to, guard);
+    for (int i = 0; !part->print && i < WEIR__GROUPS; i++) {
+        const struct weir__rows *rows = &weir__guard_rows[i];
+        if (strcmp(rows->name, part->name) == 0)
+            put_rows(to, rows, (const char *)&guard->options + rows->offset, &any);
+    }
+    for (size_t i = 0; !part->print && i < own->n; i++) {
+        const struct weir__row *row = &own->rows[i];
+        int64_t value = weir__row_get(row, &guard->options);
+        if (value && row->name && strcmp(row->name, part->name) == 0)
+            fputs(weir__row_print(row, value).text, to);
+    }
+}
 
 void weir__words_guard(FILE *to, const struct weir__guard_draft *guard)
 {
@@ -292,7 +233,7 @@ void weir__words_guard(FILE *to, const struct weir__guard_draft *guard)
         FILE *part = open_memstream(&text, &len);
         if (part == NULL)
             return;
-        p->print(part, guard);
+        weir__words_part(part, p, guard);
         fclose(part);
         if (len > 0)
             fprintf(to, "%s%s %s", first ? "" : "; ", p->name, text);

@@ -25,14 +25,16 @@ void weir__words_limits(FILE *to, const struct weir__rule_draft *rule);
 /* "for 10m after 50/1m refusals, each 2 times as long, at most 1d, forgotten after 1d"; "none" */
 void weir__words_ban(FILE *to, const struct weir__ban_draft *ban);
 
-/* The parts of a guard, each in words: "at most 64 at work, 128 may wait 200ms".  A part that is
- * not written prints nothing. */
+/* The parts of a guard, each in words: "errors 50%, slow 500ms".  A part that is not written prints
+ * nothing. */
 struct weir__guard_part {
     const char *name;
-    void (*print)(FILE *to, const struct weir__guard_draft *guard);
+    void (*print)(FILE *to, const struct weir__guard_draft *guard); /* NULL: by its rows */
     const char *effect; /* of a change, "" if it says nothing more */
 };
 extern const struct weir__guard_part weir__guard_parts[]; /* ended by a name that is NULL */
+void weir__words_part(FILE *to, const struct weir__guard_part *part,
+                      const struct weir__guard_draft *guard);
 
 /* All of them, with their names before them. */
 void weir__words_guard(FILE *to, const struct weir__guard_draft *guard);

@@ -27,6 +27,7 @@ void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
                           struct weir__sim_plan *plan)
 {
     struct weir__guard_draft draft = { 0 };
+    int64_t percentile;
     struct weir__member m[MEMBERS] = {
         [TARGET] = { .name = "target" },           [PERCENTILE] = { .name = "percentile" },
         [CONCURRENCY] = { .name = "concurrency" }, [SHED] = { .name = "shed" },
@@ -37,7 +38,9 @@ void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
         return;
     weir__sim_take_time(r, &m[TARGET], WEIR_MICROSECOND, 60 * WEIR_SECOND,
                         &draft.options.adaptive.target);
-    weir__read_small(r, &m[PERCENTILE], 99, &draft.options.adaptive.percentile);
+    if (m[PERCENTILE].value &&
+        weir__read_count(r, m[PERCENTILE].value, "percentile", 1, 99, &percentile))
+        draft.options.adaptive.percentile = (int32_t)percentile;
     weir__sim_take_time(r, &m[LEASE], 10 * WEIR_MILLISECOND, 3600 * WEIR_SECOND,
                         &draft.options.lease);
     weir__read_flag(r, &m[SHED], &draft.options.shed);

@@ -125,14 +125,14 @@ END
 answers 1 'guard search (requests with uri /search or /find)
     mode enforce -> off: is not looked at any more
     match uri also /find: the guard is for more requests
-    concurrency at most 64 -> at most 128; gold 3, free 1: permits that are out stay out
-    breaker 50% errors -> 10 errors or 50% slower than 500ms, in the last 100 calls, from 20 calls on
+    concurrency max 64 -> max 128, weights gold 3 free 1: permits that are out stay out
+    breaker errors 50% -> errors 10, slow 500ms, calls 100, min_calls 20
     lease none -> 30s
     class none -> {plan|free}
 guard new (every request)
-    added: adaptive percentile p99 250ms; shed true; system cpu 85%, mean time 1s; user {account}
+    added: adaptive percentile, p99 250ms; shed true; system cpu 85%, mean_time 1s; user {account}
 guard gone (every request)
-    removed: concurrency at most 5, 10 may wait 1s, mode shadow' rules diff old-guards.yaml new-guards.yaml
+    removed: concurrency max 5, queue 10, wait 1s, mode shadow' rules diff old-guards.yaml new-guards.yaml
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
 says 2 'version' rules diff old.yaml "$rules/shape/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
@@ -154,7 +154,7 @@ answers 0 'no difference' rules diff old.yaml same.yaml
 
 # ----------------------------------------------------------------- schema
 
-says 0 '"$schema": "https://json-schema.org/draft/2020-12/schema"' rules schema
+says 0 '"$schema":"https://json-schema.org/draft/2020-12/schema"' rules schema
 says 2 'takes no words' rules schema x
 says 2 'rules check' rules
 says 0 'rules check' rules --help

@@ -1,6 +1,9 @@
 /* guards-json.c -- a guard in JSON, as servers answer it and `weir guards --table` shows it. */
 #include "server/serve/decide/guards-json.h"
 
+#include <stdio.h>
+
+#include "guard/options.h"
 #include "server/serve/decide/guards.h"
 
 /* ------------------------------------------------------------ what is said ---- */
@@ -50,60 +53,39 @@ static void add_us(struct weir__buffer *out, const char *name, weir_time t)
         weir__buffer_text(out, "null");
 }
 
-static void add_breaker_options(struct weir__buffer *out, const struct weir_breaker_options *b)
+static void add_row(struct weir__buffer *out, const struct weir__row *row, int64_t value)
 {
-    if (!weir__guard_has_breaker(b)) {
-        weir__buffer_member_or_null(out, "breaker", NULL);
-        return;
-    }
-    begin(out, "breaker");
-    weir__buffer_member_number(out, "error_percent", b->error_percent);
-    weir__buffer_member_number(out, "errors", b->errors);
-    weir__buffer_member_ms(out, "slow_ms", b->slow);
-    weir__buffer_member_number(out, "slow_percent", b->slow_percent);
-    weir__buffer_member_ms(out, "window_ms", b->window);
-    weir__buffer_member_number(out, "calls", b->calls);
-    weir__buffer_member_number(out, "min_calls", b->min_calls);
-    weir__buffer_member_ms(out, "open_for_ms", b->open_for);
-    weir__buffer_member_ms(out, "open_max_ms", b->open_max);
-    weir__buffer_member_number(out, "jitter_percent", b->jitter_percent);
-    weir__buffer_member_number(out, "probes", b->probes);
-    weir__buffer_member_bool(out, "above", b->above);
-    end(out);
+    char name[40];
+
+    snprintf(name, sizeof(name), "%s%s", row->member, row->type == WEIR__ROW_TIME ? "_ms" : "");
+    if (row->type == WEIR__ROW_TIME)
+        weir__buffer_member_ms(out, name, value);
+    else if (row->type == WEIR__ROW_NAME)
+        weir__buffer_member_or_null(out, name, value ? row->words()[value - 1] : NULL);
+    else if (row->type == WEIR__ROW_WORD)
+        weir__buffer_member_bool(out, name, value != 0);
+    else
+        weir__buffer_member_number(out, name, value);
 }
 
-static void add_adaptive_options(struct weir__buffer *out, const struct weir_adaptive_options *a)
+static void add_rows(struct weir__buffer *out, const struct weir__rows *rows,
+                     const struct weir_guard_options *o)
 {
-    if (a->controller == NULL) {
-        weir__buffer_member_or_null(out, "adaptive", NULL);
-        return;
-    }
-    begin(out, "adaptive");
-    weir__buffer_member(out, "controller", a->controller);
-    weir__buffer_member_number(out, "initial", a->initial);
-    weir__buffer_member_number(out, "min", a->min);
-    weir__buffer_member_number(out, "max", a->max);
-    weir__buffer_member_ms(out, "target_ms", a->target);
-    weir__buffer_member_number(out, "percentile", a->percentile);
-    weir__buffer_member_ms(out, "window_ms", a->window);
-    weir__buffer_member_bool(out, "rate", a->rate);
-    end(out);
-}
+    const void *options = (const char *)o + rows->offset;
+    bool whole = rows->offset == 0; /* these are the guard's own */
 
-static void add_system_options(struct weir__buffer *out, const struct weir_system_options *s)
-{
-    if (!s->cpu_percent && !s->pressure_percent && !s->memory_percent && !s->run_queue &&
-        !s->mean_time) {
-        weir__buffer_member_or_null(out, "system", NULL);
+    if (!whole && !weir__rows_any(rows, options)) {
+        weir__buffer_member_or_null(out, rows->name, NULL);
         return;
     }
-    begin(out, "system");
-    weir__buffer_member_number(out, "cpu_percent", s->cpu_percent);
-    weir__buffer_member_number(out, "pressure_percent", s->pressure_percent);
-    weir__buffer_member_number(out, "memory_percent", s->memory_percent);
-    weir__buffer_member_number(out, "run_queue", s->run_queue);
-    weir__buffer_member_ms(out, "mean_time_ms", s->mean_time);
-    end(out);
+    if (!whole)
+        begin(out, rows->name);
+    for (size_t i = 0; i < rows->n; i++) {
+        if (rows->rows[i].member)
+            add_row(out, &rows->rows[i], weir__row_get(&rows->rows[i], options));
+    }
+    if (!whole)
+        end(out);
 }
 
 static void add_classes(struct weir__buffer *out, const struct weir_guard_options *o)
@@ -119,19 +101,12 @@ static void add_classes(struct weir__buffer *out, const struct weir_guard_option
     weir__buffer_text(out, "]");
 }
 
-/* As they are written: 0 is the default. */
 static void add_options(struct weir__buffer *out, const struct weir_guard_options *o)
 {
     begin(out, "options");
-    weir__buffer_member_number(out, "max", o->max);
-    weir__buffer_member_ms(out, "lease_ms", o->lease);
-    add_breaker_options(out, &o->breaker);
-    add_adaptive_options(out, &o->adaptive);
-    add_system_options(out, &o->system);
-    weir__buffer_member_bool(out, "shed", o->shed);
+    for (int i = 0; i < WEIR__GROUPS; i++)
+        add_rows(out, &weir__guard_rows[i], o);
     add_classes(out, o);
-    weir__buffer_member_number(out, "degrade", o->degrade);
-    weir__buffer_member_number(out, "raises", o->raises);
     end(out);
 }
 

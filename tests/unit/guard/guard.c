@@ -58,7 +58,7 @@ TEST(test_a_name_joins_the_guard_that_is_there)
     struct weir_error error;
     assert_ptr_equal(a, b);
     assert_int_equal(weir_guard_create(&c, table, "g", NULL, &error), WEIR_EXISTS);
-    assert_non_null(strstr(error.text, "other options (number of permits)"));
+    assert_non_null(strstr(error.text, "other options (max)"));
     assert_ptr_equal(c, a);
     int64_t at = 0;
     assert_true(weir_guard_next(table, &at, &b));
@@ -95,13 +95,13 @@ TEST(test_bad_options_are_refused_by_name)
         struct weir_guard_options options;
         const char *words;
     } rows[] = {
-        { { .max = -1 }, "permits" },
+        { { .max = -1 }, "max must be from 1" },
         { { .max = 16385 }, "16384" },
         { { .lease = -1 }, "lease" },
         { { .lease = 5 }, "10ms" },
         { { .lease = 4000 * WEIR_SECOND }, "lease" },
-        { { .degrade = 10 }, "degradation" },
-        { { .raises = -1 }, "raised" },
+        { { .degrade = 10 }, "degrade must be from 1 to 9" },
+        { { .raises = -1 }, "raises" },
         { { .mode = 9 }, "mode" },
         { { .breaker = { .error_percent = 101 } }, "" },
         { { .adaptive = { .controller = "magic" } }, "magic" },
@@ -201,7 +201,7 @@ TEST(test_damaged_options_are_not_used)
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
-    g->record->terms.max = 1 << 30;
+    g->record->terms.values[0] = 1 << 30;
     g->record->version += 2;
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED); /* the old plan goes on */
     struct weir_table *other = attach(path);

@@ -28,7 +28,7 @@ static const struct {
     { "case a\nbreaker errors=0%\n", 2, 16, "no number" },
     { "case a\nbreaker errors=5%%\n", 2, 16, "no number" },
     { "case a\nbreaker errors=99999999999999999999\n", 2, 16, "no number" },
-    { "case a\nbreaker errors=101%\n", 2, 9, "0 to 100" },
+    { "case a\nbreaker errors=101%\n", 2, 9, "1% to 100%" },
     { "case a\nbreaker slow=1s ratio=5\n", 2, 23, "share" },
     { "case a\nbreaker errors=1 min_calls=5%\n", 2, 28, "not a share" },
     { "case a\nbreaker slow=5\n", 2, 15, "unit" },

@@ -251,7 +251,7 @@ int weir_rules_read(struct weir_rules **out, const char *path,
 {
     struct weir_rules_options named = options ? *options : (struct weir_rules_options){ 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t len;
+    size_t len = 0;
     if (fd < 0)
         return weir__fail_errno(error, "cannot open", path);
     char *text = weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, &len);

@@ -489,33 +489,29 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
     return gone.first;
 }
 
-/* It has its turn without having waited: that is no measure of the pace, but of whether anybody
- * waits less than the target it is. */
-static enum weir_reason offer_first(struct weir_queue *q, struct weir_waiter *w, weir_time now,
-                                    weir__offer *offer, void *context)
+/* A turn without a wait does not measure the pace, but shows that somebody waits less than the
+ * target. */
+static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joining *j)
 {
-    enum weir_reason reason = offer(context, w);
-    struct weir__lane *lane = lane_with(q, w);
+    enum weir_reason reason = j->offer(j->context, j->waiter);
     if (reason == WEIR_GRANTED)
-        watch(q, lane, now);
+        watch(q, lane_with(q, j->waiter), j->now);
     return reason;
 }
 
-enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter,
-                                  bool patient, weir_time now, weir__offer *offer, void *context,
-                                  bool *waits, struct weir_decision *d)
+enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j)
 {
-    assert(weir__own(waiter)->queue == NULL);
-    *waits = false;
+    struct weir_waiter *w = j->waiter;
+    assert(weir__own(w)->queue == NULL);
+    j->waits = false;
     pthread_mutex_lock(&queue->lock);
-    int64_t before = count_before(queue, lane_of(queue, waiter->priority, waiter->user_class), now);
-    enum weir_reason reason =
-        before == 0 ? offer_first(queue, waiter, now, offer, context) : WEIR_BUSY;
-    if (reason == WEIR_BUSY && patient) {
-        *waits = put_locked(queue, waiter, now, d);
-        reason = *waits ? WEIR_BUSY : (enum weir_reason)d->reason;
+    int64_t before = count_before(queue, lane_of(queue, w->priority, w->user_class), j->now);
+    enum weir_reason reason = before == 0 ? offer_first(queue, j) : WEIR_BUSY;
+    if (reason == WEIR_BUSY && j->patient) {
+        j->waits = put_locked(queue, w, j->now, j->decision);
+        reason = j->waits ? WEIR_BUSY : (enum weir_reason)j->decision->reason;
     } else if (before > 0) {
-        refuse(queue, WEIR_BUSY, estimate(queue, before), d);
+        refuse(queue, WEIR_BUSY, estimate(queue, before), j->decision);
     }
     pthread_mutex_unlock(&queue->lock);
     return reason;

@@ -63,12 +63,19 @@ typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
 struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
                                       void *context);
 
-/* If nobody is before it the waiter is offered a turn at once; if it does not get one, it waits
- * (patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and true in *waits: it waits;
- * else it is refused.  *d is filled in when it waits, or was refused by the queue. */
-enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter,
-                                  bool patient, weir_time now, weir__offer *offer, void *context,
-                                  bool *waits, struct weir_decision *d);
+/* A newcomer.  If nobody is before it, it is offered a turn at once; if it gets none, it waits
+ * (patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and `waits`: it waits; else it
+ * is refused.  The decision is filled in if it waits or the queue refuses it. */
+struct weir__joining {
+    struct weir_waiter *waiter;
+    weir_time now;
+    bool patient;
+    bool waits; /* set by join */
+    weir__offer *offer;
+    void *context;
+    struct weir_decision *decision;
+};
+enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j);
 
 /* Everybody leaves (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);

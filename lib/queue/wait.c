@@ -120,32 +120,32 @@ static weir_time deadline_of(weir_time now, weir_time wait_max)
     return deadline != 0 ? deadline : 1; /* 0 is none */
 }
 
-/* True: it has entered, or *waits. */
+/* True: it has entered, or it waits. */
 static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
-                 weir_time now, struct weir_waiter *waiter, struct weir_permit *permit, bool *waits,
-                 struct weir_decision *d)
+                 struct weir_permit *permit, struct weir__joining *j)
 {
-    struct turns t = { .guard = guard, .now = now, .decision = d };
-    bool patient = ask->wait_max > 0;
-    waiter->deadline = patient ? deadline_of(now, ask->wait_max) : 0;
+    struct turns t = { .guard = guard, .now = j->now, .decision = j->decision };
+    struct weir_waiter *waiter = j->waiter;
+    j->patient = ask->wait_max > 0;
+    j->offer = try_to_enter;
+    j->context = &t;
+    waiter->deadline = j->patient ? deadline_of(j->now, ask->wait_max) : 0;
     waiter->priority = ask->priority;
     waiter->user_class = ask->user_class;
     weir__own(waiter)->ask = *ask;
     weir__own(waiter)->permit = permit;
     *permit = (struct weir_permit){ 0 };
-    enum weir_reason reason =
-        weir__queue_join(queue, waiter, patient, now, try_to_enter, &t, waits, d);
-    return *waits || reason == WEIR_GRANTED;
+    return weir__queue_join(queue, j) == WEIR_GRANTED || j->waits;
 }
 
 bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
                       const struct weir_ask *ask, struct weir_waiter *waiter,
                       struct weir_permit *permit, struct weir_decision *decision)
 {
-    bool waits;
+    struct weir__joining j = { .waiter = waiter, .now = ask->now, .decision = decision };
     assert(waiter->turn != NULL);
-    bool taken = join(guard, queue, ask, ask->now, waiter, permit, &waits, decision);
-    if (waits) {
+    bool taken = join(guard, queue, ask, permit, &j);
+    if (j.waits) {
         decision->allowed = false;
         decision->reason = WEIR_BUSY;
     }
@@ -274,15 +274,16 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
                       .queue = queue,
                       .clock = clock,
                       .sleeper = { .waiter.turn = wake, .decision = decision } };
-    bool waits;
-    bool taken =
-        join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
+    struct weir__joining j = { .waiter = &w.sleeper.waiter,
+                               .now = now_of(guard, clock),
+                               .decision = decision };
+    bool taken = join(guard, queue, ask, permit, &j);
     if (!taken && decision->reason == WEIR_FULL) { /* perhaps of late waiters */
         serve(guard, queue, now_of(guard, clock));
-        taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits,
-                     decision);
+        j.now = now_of(guard, clock);
+        taken = join(guard, queue, ask, permit, &j);
     }
-    if (!waits)
+    if (!j.waits)
         return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
     enum weir_reason reason = wait_for_turn(&w);
     if (reason == WEIR_LATE)

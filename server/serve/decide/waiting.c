@@ -421,7 +421,12 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
 {
     weir_time now = weir__loop_now(w->loop);
     struct turns t = { .now = now, .joins = true };
-    bool waits = false;
+    struct weir__joining j = { .waiter = &w->waiter,
+                               .now = now,
+                               .patient = true,
+                               .offer = try_to_enter,
+                               .context = &t,
+                               .decision = d };
 
     w->waiter = (struct weir_waiter){ .priority = w->entered.priority,
                                       .user_class = w->entered.user_class,
@@ -429,10 +434,10 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
     if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
         w->waiter.deadline = 0;
     count(w, 1);
-    weir__queue_join(w->line->queue, &w->waiter, true, now, try_to_enter, &t, &waits, d);
-    if (!waits)
+    weir__queue_join(w->line->queue, &j);
+    if (!j.waits)
         count(w, -1);
-    return waits;
+    return j.waits;
 }
 
 /* It waits: from now on turns are offered; at once, if it comes before others, and there is a

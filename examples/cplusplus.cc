@@ -1,4 +1,4 @@
-// cplusplus.cc -- the same header from C++: a destructor ends what C code ends by hand.
+// cplusplus.cc -- the same header from C++: destructors, and exceptions for setup.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>

@@ -56,12 +56,12 @@ int main(void)
     expect(d.retry == 200 * WEIR_MILLISECOND, "at 5/s the next unit is 200 ms away");
     expect(request(plan, &b, now, &d), "another connection has a state of its own");
 
-    /* What it says is exact: a nanosecond before, no; at that moment, yes.  "No" has changed
+    /* `retry` is exact: a nanosecond before, no; at that moment, yes.  "No" has changed
      * nothing. */
     expect(!request(plan, &a, now + 200 * WEIR_MILLISECOND - 1, &d), "too early");
     expect(request(plan, &a, now + 200 * WEIR_MILLISECOND, &d), "just in time");
 
-    /* Looking does not take, and what turns out not to be used can be given back. */
+    /* A peek takes nothing, and unused units can be given back. */
     now += 200 * WEIR_MILLISECOND;
     weir_step_give(plan, a.limit_state, &(struct weir_ask){ .cost = 1, .now = now });
     expect(weir_step_peek(plan, a.limit_state, &(struct weir_ask){ .cost = 1, .now = now }, &d),

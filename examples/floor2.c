@@ -59,7 +59,7 @@ int main(void)
     expect(weir_peek(user, &bob, &d) && d.remaining == 1,
            "bob could have one and would have one left: a peek takes nothing");
     weir_give(user, &ann);
-    expect(weir_take(user, &ann, &d), "what ann gives back she can take again");
+    expect(weir_take(user, &ann, &d), "ann can take again what she gave back");
 
     /* reserve a place in time: with wait_max a grant may lie ahead */
     ann.wait_max = WEIR_SECOND;

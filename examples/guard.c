@@ -1,4 +1,4 @@
-/* guard.c -- work in progress, bounded: enter, do it, exit and say what became of it.
+/* guard.c -- work in progress, bounded: enter, do it, exit with the outcome.
  *
  * Time is an argument, as everywhere: this program passes seconds by adding them to `now`.  A real
  * one passes weir_table_now(table).
@@ -44,12 +44,12 @@ static void permits(struct weir_table *table, weir_time now)
     ask.now = now + WEIR_SECOND;
     expect(weir_enter(reports, &ask, &third, &d), "and the third can be made");
     expect(!weir_exit(reports, &first, WEIR_SUCCEEDED, ask.now),
-           "what was given back cannot be given back again");
+           "a permit can be returned only once");
     weir_exit(reports, &second, WEIR_SUCCEEDED, ask.now);
     weir_exit(reports, &third, WEIR_SUCCEEDED, ask.now);
 }
 
-/* What is broken is left alone, and tried again. */
+/* A broken dependency is left alone for a while, then tried again. */
 static void breaker(struct weir_table *table, weir_time now)
 {
     struct weir_breaker_options half = { .error_percent = 50,

@@ -101,7 +101,8 @@ static void walk_through(struct weir *weir, weir_time now)
         passed += ask(weir, "192.0.2.7", "POST", "//%6cogin?x", now);
     expect(passed == 3, "three logins, however they are spelt, and not a fourth");
     expect(ask(weir, "192.0.2.7", "GET", "/", now), "all else goes on");
-    expect(!ask(weir, "203.0.113.9", "GET", "/", now), "who is on the deny list does not get in");
+    expect(!ask(weir, "203.0.113.9", "GET", "/", now),
+           "an address on the deny list does not get in");
     expect(!reload(weir, "version: 1\nrules:\n- { name: login, limt: 9/60 }\n", now),
            "a text with a mistake is refused whole");
     expect(!ask(weir, "192.0.2.7", "POST", "/login", now), "and the old rules stay");

@@ -1,7 +1,7 @@
 /* shared.c -- several processes, one limit: each attaches to the same file, and together they get
  * exactly what the limit says.
  *
- * Use a file in /dev/shm for memory only, or on a disk to keep what was used over a restart.
+ * Use a file in /dev/shm for memory only, or on a disk to keep the states over a restart.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void check(int code, const struct weir_error *error)
     }
 }
 
-/* What each process does: attach, join the limiter by its name, take. */
+/* Each process: attach, join the limiter by its name, take. */
 static int work(const char *path, weir_time now)
 {
     struct weir_table *table;

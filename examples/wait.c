@@ -52,7 +52,7 @@ int main(void)
         expect(now - start == i * 6 * WEIR_SECOND, "one every six seconds");
     }
 
-    /* Whoever cannot wait so long hears it at once, instead of after a sleep in vain. */
+    /* A caller that cannot wait that long is refused at once, not after a sleep in vain. */
     ask.wait_max = 2 * WEIR_SECOND;
     weir_time before = now;
     expect(!weir_wait(mail, &ask, &clock, &d) && now == before,

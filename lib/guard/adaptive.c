@@ -1,40 +1,41 @@
-/* adaptive.c -- Weir's own controller: it asks how many workers there are behind the guard, and
- * believes what explains best what it sees.
+/* adaptive.c -- Weir's own controller: it estimates how many workers there are behind the guard,
+ * and believes the number that best explains the results.
  *
  * With N at work, w workers and work that takes S, a backend finishes
  *
  *     X = min(N, w) / S
  *
  * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S,
- * which follows what is seen if the guess is right.  The limit breathes: of four phases one is a
+ * which follows the results if the guess is right.  The limit breathes: of four phases one is a
  * little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had to
  * change for that lose belief, those whose S stayed gain (Bayes; tails as Student's t, so that one
- * strange phase settles nothing).  A little belief always leaks to what is near, because backends
+ * strange phase settles nothing).  A little belief always leaks to near guesses, because backends
  * change.  Then
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
- * The headroom is what keeps workers busy between an exit and the next who comes: whoever finds it
- * full is one of `busy` of all; with goes = 1 - busy, the chance of h free places at once is about
- * goes^h, so it is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
+ * The headroom keeps workers busy between an exit and the next ask.  A share `busy` of all asks
+ * finds it full; with goes = 1 - busy, the chance of h free places at once is about goes^h, so it
+ * is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
  *
- * What follows from it:
- *   no base time is stored that could be wrong or drift: S only counts as it changes with N.
- *   Slower work changes the S of all guesses alike,
- *     and moves nothing; a phase that surprises all of them begins with new S
- *   more workers are seen as X that grows with N: up by half in each phase; fewer as X that does
- *   not fall with N at light load (nobody is refused) S is seen as it is, and nothing grows how
- *   varied the work is is learnt (noise), and sets how long a phase is and how deep the limit
- *   breathes: 3 to 20 %, at least 1 a phase is at least 100 ms, two times as long as the work, and
- *   does not count what was admitted before it
+ * It follows:
+ *   - no base time is stored that could be wrong or drift: S only counts as it changes with N.
+ *     Slower work changes the S of all guesses alike and moves nothing; a phase that surprises all
+ *     of them begins with new S
+ *   - more workers show as X that grows with N: up by half in each phase; fewer as X that does not
+ *     fall with N
+ *   - at light load (nobody is refused) S is seen as it is, and nothing grows
+ *   - the variance of the work is learnt (noise); it sets the length of a phase and how deep the
+ *     limit breathes: 3 to 20 %, at least 1
+ *   - a phase is at least 100 ms, twice as long as the work, and leaves out earlier admissions
  *
  * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is
- * lost, not below a fifth; what was believed stays, so that it is back three phases after an
+ * lost, not below a fifth; beliefs stay, so that the limit is back three phases after an
  * outage; but if losses come with results, or come back with the limit, guesses above are
  * disbelieved.  Losses never raise it.
  * Target: never more than X * target at work (the mean is then below it), and as long as too many
  * are over it (1 % unless percentile says otherwise) the headroom shrinks, down to 40 %.  Neither
- * goes below what the workers need by belief: work that takes too long by itself is no reason.
+ * goes below the workers' need by belief: work that takes too long by itself is no reason.
  *
  * Why not a lowest time and a highest throughput (Vegas, BBR): with varied work the lowest is luck,
  * and when the work becomes slower both are of a backend that is no more.  Why not an average as
@@ -65,13 +66,13 @@ struct state {
     float belief[GUESSES]; /* their sum is 1 */
     float base[GUESSES];   /* ln of the time that the work takes, if that guess is right */
     double centre;         /* around which the limit breathes; 0: fresh */
-    int64_t settled;       /* what was admitted under the limit before has ended by then */
+    int64_t settled;       /* work admitted under the last limit has ended by then */
     int64_t span;          /* the phase so far ... */
     double area;           /* in-flight times ns */
     float ended, lost, over, entered, refused; /* ... over: the target */
     float limit;                               /* in force */
     float used;            /* of the limit, on average, while somebody is refused */
-    float busy;            /* share of those who ask that is refused */
+    float busy;            /* share of asks that is refused */
     float noise;           /* square of how much single times deviate */
     float kept;            /* of the limit, because of losses */
     float queue;           /* of the headroom, because of the target */
@@ -81,7 +82,7 @@ struct state {
 
 _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
-/* What a phase was like. */
+/* A phase, summed up. */
 struct phase {
     double n, in_flight, rate, took; /* results, mean at work, per ns, mean time */
     double refused, lost;            /* shares */
@@ -187,7 +188,7 @@ static void learn(struct state *s, const struct phase *p, double in_flight)
     s->noise = (float)weir__between(0.1, s->noise, 10);
     normalize(s);
     if (p->binds)
-        leak(s, LEAK, believed(s, 0.5), 6, 6); /* otherwise nothing would reject what is too much */
+        leak(s, LEAK, believed(s, 0.5), 6, 6); /* otherwise nothing would reject too many */
 }
 
 /* ------------------------------------------------------------------ phases ---- */

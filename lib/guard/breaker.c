@@ -10,10 +10,10 @@
  *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | - 2 |
  *             episode 20
  *
- * An episode begins with each opening (and when it is forced or let go).  Whatever is counted says
- * under which episode, so a window need not be emptied when the breaker closes again: what is of
- * another episode is not there.  A probe's number is its episode's, so what comes back late from an
- * earlier try changes nothing.  The jitter comes from the seed and the episode.
+ * An episode begins with each opening (and when it is forced or let go).  Every count names its
+ * episode, so a window need not be emptied when the breaker closes again: counts of another episode
+ * do not count.  A probe's number is its episode's, so a late result of an earlier try changes
+ * nothing.  The jitter comes from the seed and the episode.
  *
  * A time window is 16 parts.  Those that count are the present one and the 15 before it: nothing
  * older than the window, and always the newest 15/16 of it.  A call told with a time before the
@@ -25,20 +25,19 @@
  * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed
  * up when that can matter.
  *
- * When can it matter?  An error or a slow call: always.  A success only
- *     if it makes min_calls full: in a count window that is known by its number; in a time window
- *     somebody who found all but the calls has
- *         left a mark for this part (watch), and then looked again, so that one of the two sees the
- *         other;
- *     or if others have left the time window: the first call of a part is looked at.
- * Else it makes a ratio smaller, and a breaker that was not open before will not be.
+ * When can it matter?  For an error or a slow call: always.  For a success only
+ *     if it completes min_calls: a count window knows by its number; in a time window a call that
+ *         found only calls wanting has left a mark for this part (watch) and looked again, so one
+ *         of the two sees the other;
+ *     or if others have left the time window: at the first call of a part.
+ * Otherwise it lowers a ratio, which opens nothing.
  *
  * A process may be killed at any instruction: then an outcome is missing, or one of a lap before
  * stays for one more, and nothing else.
  *
- * Not the obvious alternatives: one counter that is set to zero every so often opens at what two
- * windows had together, or forgets just before it would (Sentinel #3130); a probe that is only a
- * counter taken and never given leaves it half-open for ever (resilience4j #903).
+ * Not the obvious alternatives: a counter that is zeroed periodically opens on the sum of two
+ * windows, or forgets just before it would (Sentinel #3130); a probe that is only a counter taken
+ * and never given leaves it half-open for ever (resilience4j #903).
  */
 #include "base/hash.h"
 #include "guard/breaker.h"
@@ -99,7 +98,7 @@ static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t 
 }
 
 /* Asked after something of another episode was seen where this one's result belongs, and before it
- * is swapped: so nothing that is new is ever overwritten by what is old. */
+ * is swapped: so nothing new is ever overwritten by something old. */
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
     return episode_of(weir__load(&b->gate)) != episode;
@@ -125,7 +124,7 @@ static bool count_reached(const struct weir__breaker_plan *plan, int64_t errors)
     return plan->errors != 0 && errors >= plan->errors + plan->above;
 }
 
-/* Whether so many calls would open it, if they are enough. */
+/* Whether these calls would open it, if they are enough. */
 static bool is_bad(const struct weir__breaker_plan *plan, const struct counts *c)
 {
     return ratio_reached(plan, c->errors, c->calls, plan->error_percent) ||
@@ -419,7 +418,7 @@ static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan 
     return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN };
 }
 
-/* What the probes say, as far as they are back: the rest may be as good or as bad as can be. */
+/* The verdict of the probes that are back: the rest may be as good or as bad as can be. */
 static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *plan, uint64_t gate)
 {
     int64_t back = byte_of(gate, BACK), bad = byte_of(gate, BAD), slow = byte_of(gate, SLOW);
@@ -559,7 +558,7 @@ static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t
            (uint64_t)1 << OUT;
 }
 
-/* What an ask at `now` makes of the gate; 0: it is refused, and *retry says for how long. */
+/* The gate after an ask at `now`; 0: it is refused, and *retry says for how long. */
 static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                          weir_time now, weir_time *retry)
 {
@@ -659,7 +658,7 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
     uint64_t seen[2];
 
     *out = (struct weir__breaker_view){ 0 };
-    weir__load_pair(&b->gate, seen); /* what is forced is so without thresholds too */
+    weir__load_pair(&b->gate, seen); /* forced, even without thresholds */
     struct counts c = plan->on ? look_counts(plan, b, seen[0], now) : (struct counts){ 0 };
     out->force = (enum weir_force)force_of(seen[0]);
     out->state = out->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN

@@ -26,9 +26,10 @@ struct weir__breaker_plan {
     int32_t calls;                               /* of a count window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
-    weir_time patience; /* half-open: so long after the last probe went out those that are still out
+    weir_time
+        patience;  /* half-open: this long after the last probe went out those that are still out
                            count as lost; 0: never */
-    uint64_t seed;      /* of the jitter */
+    uint64_t seed; /* of the jitter */
 };
 
 /* Calls of one part of the window: changed in one swap, so nothing is lost when it is used anew. */

@@ -2,7 +2,7 @@
  *
  * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 of them on, a number's
  * highest bit says which doubling it is in, the four bits below that which sixteenth of the
- * doubling; the two together are the bin.  A bin from a to b stands for its middle, so what is said
+ * doubling; the two together are the bin.  A bin from a to b stands for its middle, which
  * is at most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever
  * it is.
  *
@@ -35,7 +35,7 @@ weir_time weir__bin_middle(unsigned bin)
 
 /* -------------------------------------------------------------- quantiles ---- */
 
-/* Of `total` samples in order, the one that so many per mille are no greater than (nearest rank,
+/* Of `total` samples in order, the one that this permille are no greater than (nearest rank,
  * from 1). */
 static uint64_t rank_of(uint64_t total, int permille)
 {
@@ -88,8 +88,8 @@ int64_t weir__recent_part(weir_time window, weir_time at)
     return at > 0 ? (at - 1) / part_length(window) : 0;
 }
 
-/* What is left of the old parts when part `number` begins.  The parts are emptied first and
- * `latest` is set last: who dies in between has lost old samples, not made up new ones. */
+/* Part `number` begins.  The old parts are emptied first and `latest` is set last: a process that
+ * dies in between has lost old samples, not made up new ones. */
 static void turn(struct weir__recent *r, int64_t number)
 {
     bool other =

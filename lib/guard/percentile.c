@@ -1,7 +1,7 @@
 /* percentile.c -- keeps a percentile of the time below a target: halve, slow start, settle.
  *
  * The percentile is that of the last `window` (10 s), or of the part of it since the limit was
- * changed: what was before says nothing of the limit that is in force.  Dropped and timed out work
+ * changed: earlier samples say nothing about the limit in force.  Dropped and timed out work
  * is slower than anything.
  *
  *     above the target     it has broken: note where, and take a half off; the next time a quarter,
@@ -15,7 +15,7 @@
  *
  * So if every way up ends at the same place the swings become smaller and, because it waits 1, 2,
  * 4, ... 16 looks before it goes up again, rarer: it settles.  It goes up only while the limit is
- * in use, so it does not drift away from what is needed, and down from what is in use: a limit of
+ * in use, so it does not drift away from the need, and down from the actual use: a limit of
  * 1000 with 10 at work becomes 5, not 500.
  *
  * All of that is the same for a concurrency limit and for a rate, which is only counted otherwise.
@@ -148,7 +148,7 @@ static bool is_needed(const struct weir__controller_plan *plan, const struct sta
     return sample->refused > 0 || in_use(plan, sample) >= s->limit * 0.75;
 }
 
-/* Another limit: what is at work now, and takes as long as was seen, is still of the old one. */
+/* Another limit: work in progress is still of the old one, for as long as work takes. */
 static void move(const struct weir__controller_plan *plan, struct state *s,
                  const struct weir__sample *sample, double limit, enum phase phase)
 {

@@ -1,7 +1,7 @@
-/* pressure.c -- how much must stay out, so that the host is just not overloaded.
+/* pressure.c -- the share of asks to keep out so that the host is just not overloaded.
  *
  * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and
- * load are taken to be proportional: if of what came a part x was let in and the load was e times
+ * load are taken to be proportional: if a share x was let in and the load was e times
  * the threshold, x / e would have been right.  It goes there by and by, because the load is seen
  * late, and the slower the later a signal is (pressure is the mean of 10 s):
  *
@@ -11,9 +11,9 @@
  *     below                shrinks towards it, never faster than a tenth per second; ends at 0, and
  *                          only that ends the overload
  *
- * Why not refuse while the load is above and let in while it is below: what is refused lowers the
- * load at once, so that the next second lets everybody in, and so on, second by second (that is
- * what became of the CPU rule of Sentinel, #1206).
+ * Why not refuse while the load is above and let in while it is below: a refusal lowers the load at
+ * once, so the next second lets everybody in, and so on, second by second (as Sentinel's CPU rule
+ * did, #1206).
  */
 
 #include "guard/number.h"
@@ -23,7 +23,7 @@
 #define AIM        0.97
 #define STAY       0.94
 #define SHED_MAX   0.95
-#define GROW       1.6 /* seconds: towards what is right */
+#define GROW       1.6 /* seconds: towards the right share */
 #define GROW_PSI   20.0
 #define SHRINK     4.0
 #define SHRINK_PSI 20.0
@@ -109,8 +109,7 @@ static void step(struct weir__pressure *p, const struct load *load, weir_time no
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
                             const struct weir__reading *reading, weir_time mean, weir_time now)
 {
-    if (!plan->on ||
-        !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also what is no number: memory is shared */
+    if (!plan->on || !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also NaN: memory is shared */
         *p = (struct weir__pressure){ 0 };
     }
     if (!plan->on)

@@ -1,6 +1,6 @@
-/* shed.c -- when there is too much: who is let in.
+/* shed.c -- under overload: which asks are let in.
  *
- * What can be done in a second follows from Little's law: the permits there are, divided by how
+ * The capacity per second follows from Little's law: the permits there are, divided by how
  * long one is held, which is the mean of permits out divided by the mean of permits given back.  It
  * is right from the first tick of an overload on, when a backend has become slower or faster, and
  * while permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which
@@ -46,8 +46,8 @@
 #define MEAN_MAX 5.0
 #define CALM     0.5   /* seconds without need until it ends */
 #define FILL     0.5   /* seconds in which idle permits are filled, at least */
-#define FULL     0.98  /* of the permits: aim at so many at work */
-#define BLIND    0.005 /* refused by chance: so few do not matter */
+#define FULL     0.98  /* of the permits: the aim */
+#define BLIND    0.005 /* refused by chance: fewer do not matter */
 #define ROOM_MIN 10.0  /* per second: enough to see that things are better */
 #define ROOM_MAX 1e12
 #define NOBODY   ((uint64_t)WEIR__LEVELS << 32)
@@ -59,7 +59,7 @@ static uint64_t secret_of(uint64_t salt, unsigned i)
     return weir__mix64(salt + (i + 1) * WEIR__GOLDEN);
 }
 
-/* Nobody who does not know the salt can choose a name that is let in.  Short names, the most, are
+/* Without the salt nobody can choose a name that is let in.  Short names, the most, are
  * one pair of the hash: see hash.h. */
 static uint64_t hash_user(struct weir_key user, uint64_t salt)
 {
@@ -153,7 +153,7 @@ static double sum(const uint32_t *arrivals)
     return (double)all;
 }
 
-/* Returns what it adds up to afterwards, but for what has come meanwhile. */
+/* Returns the sum afterwards, without asks that came meanwhile. */
 static double fade(uint32_t *arrivals, double share)
 {
     uint64_t kept = 0;
@@ -186,11 +186,11 @@ static double blend_offered(struct weir__shed *s, int c, double seconds)
 
 /* ------------------------------------------------------------ room ---- */
 
-/* What is known of how the permits do. */
+/* The state of the permits. */
 struct use {
     double full;      /* of the permits at work */
-    double blind;     /* of those who were let in, so many found no permit */
-    double blind_max; /* so many at most */
+    double blind;     /* share of those let in that found no permit */
+    double blind_max; /* at most */
     double can;       /* per second */
 };
 
@@ -285,7 +285,7 @@ static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
     }
 }
 
-/* The cut that lets in this share of what came. */
+/* The cut that lets in this share of the arrivals. */
 static uint64_t cut_at(const uint32_t *arrivals, double share)
 {
     double all = sum(arrivals), in = 0;
@@ -298,7 +298,7 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
         }
         in += count;
     }
-    return share > 0 ? 1 : NOBODY; /* nothing is known of who comes */
+    return share > 0 ? 1 : NOBODY; /* nothing is known about the arrivals */
 }
 
 /* ---------------------------------------------------------- spares ---- */

@@ -1,11 +1,10 @@
-/* shed.h -- when there is too much: who is let in.
+/* shed.h -- under overload: which asks are let in.
  *
  * Every ask has a level: its priority, and below that one of 64 cohorts that its user is hashed
- * into (anew every hour, so that it is not always the same who suffer).  Each class of users counts
- * how many of each level come.  Now and then it is reckoned how many can be let in, every class
- * gets its part by weight (what one does not need the others get), and the level from which on a
- * class is let in is set so that about so many are.  At that very level a part is let in, evenly;
- * so it is gradual however coarse the levels are.
+ * into (anew every hour, so that it is not always the same users who suffer).  Each class of users
+ * counts the asks of each level.  A tick finds how many can be let in, gives every class its share
+ * by weight (others get what it does not need), and sets the level from which on the class is let
+ * in.  At that very level a part is let in, evenly, so shedding is gradual.
  */
 #ifndef WEIR_GUARD_SHED_H
 #define WEIR_GUARD_SHED_H
@@ -29,14 +28,14 @@ struct weir__shed {
     uint16_t spares[WEIR_CLASSES][WEIR__PRIORITIES]; /* permits that they leave: weir__shed_spare */
     uint32_t turns[WEIR_CLASSES]; /* parts of those at the cut, summed: each time it runs over one
                                      is let in */
-    /* for the one who ticks; the means are of the last half second or so, per second */
+    /* the ticker's; means of about the last half second, per second */
     double room; /* how many can be let in per second; 0: nobody is shed for want of permits */
-    double gain; /* room is so many times what can be done */
-    double calm; /* for so many seconds nobody needed to be shed */
+    double gain; /* room over capacity */
+    double calm; /* seconds without need to shed */
     double entered, busy, done;   /* means: found a permit, found none, gave theirs back */
     double at_work;               /* mean of in_flight */
     double offered[WEIR_CLASSES]; /* means of how many came */
-    double kept[WEIR_CLASSES];    /* what the arrivals of a class added up to after the last tick */
+    double kept[WEIR_CLASSES];    /* sum of a class's arrivals after the last tick */
     int64_t in_flight;            /* at the last tick */
     int64_t spare;                /* the most of the spares */
     int32_t out;                  /* permille that were kept out from the last tick on */
@@ -45,28 +44,25 @@ struct weir__shed {
                      [WEIR__LEVELS]; /* those of the last second or so, 16 for one: atomic */
 };
 
-/* What a tick is told of the time since the last one. */
+/* The time since the last tick. */
 struct weir__shed_sample {
     weir_time now, span;
     int64_t entered;          /* let in, and found a permit */
     int64_t refused_busy;     /* let in, but all permits were out */
     int64_t in_flight, limit; /* limit 0: it is not permits that bound (but a rate) */
-    int32_t
-        pressure; /* permille: of what comes, so much must stay out because of the host; 0: none */
+    int32_t pressure;         /* permille of asks to keep out because of the host */
 };
 
 uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now,
                           uint64_t salt); /* 0 to WEIR__LEVELS - 1, the highest first */
 /* Counts the ask; false: it is shed.  user_class: less than plan->classes. */
 bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t level);
-/* So many permits must be left when one of this level takes its own: they are for those who are
- * more important.  0 but while shedding. Without it all who are let in would have the same chance
- * to find the last permit taken, and however well the cut is chosen, permits that are kept busy by
- * traffic that comes at random are all out for a part of the time. */
+/* Permits that an ask of this level must leave to more important ones; 0 unless shedding.  However
+ * well the cut is chosen, random traffic takes all permits now and then; without spares the most
+ * important would be refused as often as the others. */
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level);
-/* Sets the cuts anew; returns how many per mille of what comes are let in: 1000 if nobody is shed.
- * shed->room > 0 says that it has begun to shed for want of permits and has not ended; it swings
- * less than what is returned. */
+/* Sets the cuts; returns the permille of asks that are let in.  shed->room > 0: it is shedding for
+ * want of permits; that swings less than the returned value. */
 int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed,
                         const struct weir__shed_sample *sample);
 

@@ -1,6 +1,6 @@
-/* system.c -- how loaded the host is, read from the kernel.
+/* system.c -- the host's load, read from the kernel.
  *
- * What counts is what this process may use.  In a container that is often less than the host has: a
+ * Only resources that this process may use count.  In a container that is less than the host has: a
  * quota (cpu.max of its cgroup, or of one above it), or some of the processors.  A host that is
  * half idle says nothing to a process whose quota is used up, and a busy one nothing to a process
  * that has its own processors.  So:
@@ -12,12 +12,12 @@
  *     run queue    the host's tasks, running or ready, per processor of the host: there is no
  *                  telling whose they are
  *
- * Only version 2 of cgroups is read (also where both are mounted); with version 1 the host is what
- * there is.  Inside a container the path that /proc/self/cgroup tells may be one of the host's that
- * is not to be seen from within; then the cgroup is the root of what is mounted.
+ * Only version 2 of cgroups is read (also where both are mounted); with version 1 the host counts.
+ * Inside a container /proc/self/cgroup may name a path of the host that is not visible there; then
+ * the cgroup is the root of the mount.
  *
- * Files are opened once and read anew each time: a quota may change.  What is not there or makes no
- * sense is not known (-1); nothing fails.
+ * Files are opened once and read anew each time: a quota may change.  A value that is missing or
+ * makes no sense is not known (-1); nothing fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,12 +48,12 @@ struct weir__system {
     int64_t milli_processors;
     weir_time looked;
     int looking; /* 1: somebody looks */
-    /* of the one who looks */
+    /* of the thread that looks */
     int stat, psi[2], group_psi[2]; /* files; cpu, memory */
     struct group groups[GROUPS];
     int group_count;
     struct weir__cpus cpus; /* that it may run on ... */
-    double there;           /* ... so many, without the quota */
+    double there;           /* ... their number, without the quota */
     uint64_t busy, total;   /* ticks at the last look */
     bool ticks_known;
     bool begun;  /* there was a look */
@@ -182,7 +182,7 @@ bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
     return true;
 }
 
-/* The line "0::/path".  A path that leads out of what is to be seen ("/..") is as the root. */
+/* The line "0::/path".  A path that leads out of view ("/..") counts as the root. */
 bool weir__parse_cgroup(const char *text, char *out, size_t size)
 {
     const char *s = find_line(text, "0::/");
@@ -279,7 +279,7 @@ static bool read_file(int fd, char *text, size_t size)
 static bool find_group(const char *root, const char *path, char *mount, size_t size, char *folder)
 {
     static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-    for (int deep = 1; deep >= 0; deep--) /* as told; else the root of what is mounted */
+    for (int deep = 1; deep >= 0; deep--) /* as told; else the root of the mount */
         for (int i = 0; i < 2; i++) {
             snprintf(mount, size, "%s", mounts[i]);
             snprintf(folder, PATH_MAX, "%s%s", mounts[i], deep ? path : "");

@@ -9,13 +9,13 @@
 #include "base/base.h"
 
 struct weir__reading {
-    int32_t cpu;     /* permille of what may be used, lately: of the cgroup's quota, or of the
+    int32_t cpu;     /* permille of the usable time, lately: of the cgroup's quota, or of the
                         processors it may run on; -1: not known */
     int32_t psi_cpu; /* permille of the last 10 s in which somebody waited for a processor; -1: not
                         known */
     int32_t psi_memory;
     int32_t run_queue; /* tasks running or ready, per 1000 processors; -1: not known */
-    double processors; /* that may be used: the quota if it is less than what there is */
+    double processors; /* usable ones: the quota, if there are more */
 };
 
 struct weir__system;
@@ -28,7 +28,7 @@ void weir__system_destroy(struct weir__system *system);
  * others get the last one. */
 void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out);
 
-/* The kernel's texts, for who reads them and for tests; each ends with a zero.  False: it does not
+/* The kernel's texts, for the reader and for tests; each ends with a zero.  False: it does not
  * say. */
 #define WEIR__CPUS 4096
 struct weir__cpus {
@@ -38,7 +38,7 @@ struct weir__proc_stat {
     uint64_t busy,
         total; /* ticks, of the processors that were asked for (of all, if it lists none of them) */
     int64_t running; /* tasks; -1: not known */
-    int64_t cpus;    /* of those that were asked for, so many are there (or of all) */
+    int64_t cpus;    /* how many of the wanted ones (or of all) there are */
     int64_t all_cpus;
 };
 bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out); /* /proc/self/status */
@@ -55,7 +55,7 @@ bool weir__parse_psi(const char *text, int32_t *permille);  /* cpu.pressure: som
 /* pressure.c -- how much must stay out, so that the host is just not overloaded; does not swing to
  * and fro.  All zeros: none. */
 struct weir__pressure {
-    double shed;          /* 0 to 0.95 of what comes */
+    double shed;          /* 0 to 0.95 of all asks */
     weir_time looked;     /* last step; 0: none yet */
     weir_time over_since; /* when the overload began */
     uint32_t over;        /* 1: overloaded */

@@ -85,7 +85,7 @@ $long && suites='--suite thread --suite crash'
 run_as asan meson-test-prereq "$suites" -Db_sanitize=address,undefined -Db_lundef=false
 # Where threads meet.  A killed process says nothing to the sanitizer.
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
-suites='--suite race --suite examples'
+suites='--suite race'
 $long && suites='--suite thread'
 run_as tsan race-programs "$suites" -Db_sanitize=thread -Db_lundef=false
 $long && scripts/fuzz.sh 4

@@ -206,6 +206,7 @@ static inline void end_world(struct world *w)
     weir_table_destroy(s->table);
     free(w->loop.scratch);
     weir__buffer_free(&w->loop.out);
+    weir__buffer_free(&w->loop.openapi);
     weir__buffer_free(&w->sent);
     weir__buffer_free(&w->answer);
     free(w);

@@ -43,13 +43,12 @@ void weir__http_root(struct weir__http_call *call)
     body_of(call, "text/plain; charset=utf-8", text, sizeof(text) - 1);
 }
 
-static void send_json(struct weir__http_call *call, struct weir__buffer *out)
+static void send_json(struct weir__http_call *call, const struct weir__buffer *out)
 {
     if (out->failed)
         weir__http_problem(&call->manner, 503, NULL, "out of memory");
     else
         body_of(call, WEIR__HTTP_JSON, out->bytes, out->len);
-    weir__buffer_free(out);
 }
 
 void weir__http_index(struct weir__http_call *call)
@@ -73,6 +72,7 @@ void weir__http_index(struct weir__http_call *call)
     }
     weir__buffer_text(&out, "]}");
     send_json(call, &out);
+    weir__buffer_free(&out);
 }
 
 void weir__http_healthz(struct weir__http_call *call)
@@ -90,10 +90,11 @@ void weir__http_readyz(struct weir__http_call *call)
 
 void weir__http_openapi(struct weir__http_call *call)
 {
-    struct weir__buffer out = { 0 };
+    struct weir__buffer *text = &call->conn->loop->openapi;
 
-    weir__openapi_print(&out);
-    send_json(call, &out);
+    if (text->len == 0 && !text->failed) /* a stranger may ask for it over and over */
+        weir__openapi_print(text);
+    send_json(call, text);
 }
 
 /* ---------------------------------------------------------------- roles ---- */

@@ -282,6 +282,7 @@ void weir__loop_destroy(struct weir__loop *loop)
     uv_loop_close(&loop->uv);
     weir__waiting_free(loop);
     weir__buffer_free(&loop->out);
+    weir__buffer_free(&loop->openapi);
     weir__resp_scratch_free(loop);
     free(loop->in);
     free(loop->listeners);

@@ -15,17 +15,6 @@ extern const size_t weir__openapi_head_len;
 
 #define BODIES_TAG "decide" /* bodies of these verbs are schemas with names of their own */
 
-static void begin(struct weir__buffer *out, const char *name)
-{
-    weir__buffer_member_name(out, name);
-    weir__buffer_text(out, "{");
-}
-
-static void end(struct weir__buffer *out)
-{
-    weir__buffer_text(out, "}");
-}
-
 static void add_ref(struct weir__buffer *out, const char *where, const char *name, size_t len)
 {
     char text[96];
@@ -60,7 +49,7 @@ static void add_choices(struct weir__buffer *out, const char *type, size_t len, 
         if (names) {
             weir__buffer_text(out, "{");
             add_ref(out, "schemas", type + at, n);
-            end(out);
+            weir__buffer_close(out, '}');
         } else {
             weir__buffer_json(out, type + at, n);
         }
@@ -116,9 +105,9 @@ static void add_type(struct weir__buffer *out, const char *type, size_t len)
     len -= null;
     if (type[0] == '[') {
         add_kind(out, "array", null);
-        begin(out, "items");
+        weir__buffer_open(out, "items", '{');
         add_type(out, type + 1, len - 2);
-        end(out);
+        weir__buffer_close(out, '}');
     } else if (memchr(type, '|', len)) {
         add_choices(out, type, len, null);
     } else if (isupper((unsigned char)type[0])) {
@@ -162,12 +151,12 @@ static void add_names(struct weir__buffer *out, const struct weir__field *f, boo
             weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
             weir__buffer_json(out, name, len);
         } else if (!required) {
-            begin(out, name);
+            weir__buffer_open(out, name, '{');
             add_type(out, f->type, strlen(f->type));
             add_text(out, f->text);
             if (placed)
                 weir__buffer_member_number(out, "x-weir-place", (*place)++);
-            end(out);
+            weir__buffer_close(out, '}');
         }
     }
 }
@@ -185,17 +174,16 @@ static void add_fields(struct weir__buffer *out, const struct weir__schema *s, b
 
 static void add_schema(struct weir__buffer *out, const struct weir__schema *s)
 {
-    begin(out, s->name);
+    weir__buffer_open(out, s->name, '{');
     weir__buffer_member(out, "type", "object");
     add_text(out, s->text);
-    begin(out, "properties");
+    weir__buffer_open(out, "properties", '{');
     add_fields(out, s, false);
-    end(out);
-    weir__buffer_member_name(out, "required");
-    weir__buffer_text(out, "[");
+    weir__buffer_close(out, '}');
+    weir__buffer_open(out, "required", '[');
     add_fields(out, s, true);
     weir__buffer_text(out, "]");
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 /* ------------------------------------------------------------ arguments ---- */
@@ -260,25 +248,24 @@ static void add_arg(struct weir__buffer *out, const struct weir__arg *a)
 static void add_body(struct weir__buffer *out, const struct weir__verb *v)
 {
     weir__buffer_member(out, "type", "object");
-    begin(out, "properties");
+    weir__buffer_open(out, "properties", '{');
     for (const struct weir__arg *a = v->args; a->name; a++) {
         char ns[40];
         if (a->resp_only)
             continue;
-        begin(out, weir__arg_member(a).text);
+        weir__buffer_open(out, weir__arg_member(a).text, '{');
         add_arg(out, a);
-        end(out);
+        weir__buffer_close(out, '}');
         if (a->kind != WEIR__ARG_TIME || !weir__verb_has_unit(v))
             continue;
         snprintf(ns, sizeof(ns), "%s_ns", a->name);
-        begin(out, ns);
+        weir__buffer_open(out, ns, '{');
         weir__buffer_text(out, "\"type\":\"integer\",\"minimum\":0");
         weir__buffer_member(out, "description", "the same with the unit ns");
-        end(out);
+        weir__buffer_close(out, '}');
     }
-    end(out);
-    weir__buffer_member_name(out, "required");
-    weir__buffer_text(out, "[");
+    weir__buffer_close(out, '}');
+    weir__buffer_open(out, "required", '[');
     for (const struct weir__arg *a = v->args; a->name; a++)
         if (a->needed) {
             weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
@@ -314,11 +301,11 @@ static void add_request(struct weir__buffer *out, const struct weir__verb *v)
     char name[32];
     bool raw = v->args[0].kind == WEIR__ARG_BODY;
 
-    begin(out, "requestBody");
+    weir__buffer_open(out, "requestBody", '{');
     weir__buffer_member_bool(out, "required", true);
-    begin(out, "content");
-    begin(out, raw ? "application/yaml" : "application/json");
-    begin(out, "schema");
+    weir__buffer_open(out, "content", '{');
+    weir__buffer_open(out, raw ? "application/yaml" : "application/json", '{');
+    weir__buffer_open(out, "schema", '{');
     if (raw)
         weir__buffer_member(out, "type", "string");
     else if (strcmp(v->tag, BODIES_TAG) == 0)
@@ -339,7 +326,7 @@ static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
         add_text(out, a->text);
         if (a->kind == WEIR__ARG_ATTRIBUTES)
             weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
-        begin(out, "schema");
+        weir__buffer_open(out, "schema", '{');
         add_arg_type(out, a);
         weir__buffer_text(out, "}}");
     }
@@ -353,11 +340,11 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
 {
     bool media = strchr(v->answer, '/') != NULL;
 
-    begin(out, "200");
+    weir__buffer_open(out, "200", '{');
     weir__buffer_member(out, "description", "Done.");
-    begin(out, "content");
-    begin(out, media ? v->answer : "application/json");
-    begin(out, "schema");
+    weir__buffer_open(out, "content", '{');
+    weir__buffer_open(out, media ? v->answer : "application/json", '{');
+    weir__buffer_open(out, "schema", '{');
     if (media)
         weir__buffer_member(out, "type", "string");
     else
@@ -399,50 +386,50 @@ static const struct response {
 
 static void add_headers(struct weir__buffer *out, const char *names)
 {
-    begin(out, "headers");
+    weir__buffer_open(out, "headers", '{');
     for (size_t len; *names; names += len + (names[len] == ' ')) {
         char name[32];
         len = strcspn(names, " ");
         snprintf(name, sizeof(name), "%.*s", (int)len, names);
-        begin(out, name);
+        weir__buffer_open(out, name, '{');
         add_ref(out, "headers", name, len);
-        end(out);
+        weir__buffer_close(out, '}');
     }
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 static void add_response(struct weir__buffer *out, const struct response *r)
 {
     bool problem = strstr(r->schemas, "Refusal") || strstr(r->schemas, "Problem");
 
-    begin(out, r->name);
+    weir__buffer_open(out, r->name, '{');
     weir__buffer_member(out, "description", r->text);
     if (r->headers[0])
         add_headers(out, r->headers);
     if (r->schemas[0]) {
-        begin(out, "content");
-        begin(out, problem ? "application/problem+json" : "application/json");
-        begin(out, "schema");
+        weir__buffer_open(out, "content", '{');
+        weir__buffer_open(out, problem ? "application/problem+json" : "application/json", '{');
+        weir__buffer_open(out, "schema", '{');
         add_type(out, r->schemas, strlen(r->schemas));
         weir__buffer_text(out, "}}}");
     }
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 static void add_status(struct weir__buffer *out, const char *status, const char *name, size_t len)
 {
     char text[4] = "";
 
-    begin(out, memcpy(text, status, 3));
+    weir__buffer_open(out, memcpy(text, status, 3), '{');
     add_ref(out, "responses", name, len);
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
 {
     const char *all = v->statuses ? v->statuses : "";
 
-    begin(out, "responses");
+    weir__buffer_open(out, "responses", '{');
     if (strncmp(all, "200", 3) != 0)
         add_success(out, v);
     for (const char *at = all; *at; at += strspn(at, " ")) {
@@ -454,7 +441,7 @@ static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
         add_status(out, "401", "401", 3);
     if (v->role != WEIR__ROLE_NONE && strstr(all, "403") == NULL)
         add_status(out, "403", "403", 3);
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 /* ---------------------------------------------------------------- paths ---- */
@@ -467,7 +454,7 @@ static void add_operation(struct weir__buffer *out, const struct weir__verb *v, 
     for (size_t i = 0; method[i] && i < sizeof(name) - 1; i++)
         name[i] = (char)tolower((unsigned char)method[i]);
     snprintf(id, sizeof(id), "%s%s", v->id, v->method || name[0] == 'g' ? "" : "Post");
-    begin(out, name);
+    weir__buffer_open(out, name, '{');
     weir__buffer_member_name(out, "tags");
     weir__buffer_format(out, "[\"%s\"]", v->tag);
     weir__buffer_member(out, "operationId", id);
@@ -483,7 +470,7 @@ static void add_operation(struct weir__buffer *out, const struct weir__verb *v, 
     weir__buffer_member(out, "x-weir-role", roles[v->role]);
     if (v->command)
         weir__buffer_member(out, "x-weir-command", v->command);
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 /* All that the path can be asked, where the first of them stands. */
@@ -492,7 +479,7 @@ static void add_path(struct weir__buffer *out, const struct weir__verb *first)
     for (const struct weir__verb *v = weir__verbs; v < first; v++)
         if (v->path && strcmp(v->path, first->path) == 0)
             return;
-    begin(out, first->path);
+    weir__buffer_open(out, first->path, '{');
     for (const struct weir__verb *v = first; v->summary; v++) {
         if (v->path == NULL || strcmp(v->path, first->path) != 0)
             continue;
@@ -500,7 +487,7 @@ static void add_path(struct weir__buffer *out, const struct weir__verb *first)
         if (v->method == NULL)
             add_operation(out, v, "POST");
     }
-    end(out);
+    weir__buffer_close(out, '}');
 }
 
 /* Without the last braces, of schemas, components and the document, and the space between them. */
@@ -526,17 +513,17 @@ void weir__openapi_print(struct weir__buffer *out)
     for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
         if (!v->path || strcmp(v->tag, BODIES_TAG) != 0 || !has_body(v))
             continue;
-        begin(out, body_name(v, name));
+        weir__buffer_open(out, body_name(v, name), '{');
         add_body(out, v);
-        end(out);
+        weir__buffer_close(out, '}');
     }
-    end(out);
-    begin(out, "responses");
+    weir__buffer_close(out, '}');
+    weir__buffer_open(out, "responses", '{');
     for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++)
         add_response(out, &responses[i]);
-    end(out);
-    end(out);
-    begin(out, "paths");
+    weir__buffer_close(out, '}');
+    weir__buffer_close(out, '}');
+    weir__buffer_open(out, "paths", '{');
     for (const struct weir__verb *v = weir__verbs; v->summary; v++)
         if (v->path)
             add_path(out, v);

@@ -13,8 +13,6 @@
 
 #include "wire/text.h"
 
-#define weir__http_text weir__text
-
 struct weir__http_header {
     struct weir__text name, value; /* as written; the value without the space around it */
 };

@@ -14,8 +14,6 @@
 
 /* ------------------------------------------------------------- commands ---- */
 
-#define weir__resp_arg weir__text
-
 struct weir__resp_limits {
     size_t args;  /* of one command */
     size_t bytes; /* of one command, its frame included */

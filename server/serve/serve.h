@@ -26,8 +26,6 @@
 #include "weir.h"
 #include "wire/text.h"
 
-#define weir__span weir__text
-
 enum weir__role { WEIR__ROLE_NONE, WEIR__ROLE_CHECK, WEIR__ROLE_ADMIN };
 
 struct weir__conn;

@@ -16,7 +16,7 @@ struct bytes {
     const char *at, *end;
 };
 
-static bool begins(struct weir__http_text text, const char *word)
+static bool begins(struct weir__text text, const char *word)
 {
     return text.len >= strlen(word) && memcmp(text.bytes, word, strlen(word)) == 0;
 }
@@ -31,7 +31,7 @@ static void check_events(struct bytes b)
     for (const char *end; b.at < b.end; b.at = end + 1) {
         end = memchr(b.at, '\n', (size_t)(b.end - b.at));
         check(end != NULL);
-        struct weir__http_text line = { b.at, (size_t)(end - b.at) };
+        struct weir__text line = { b.at, (size_t)(end - b.at) };
         bool known = line.len == 0;
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
             known = known || begins(line, fields[i]);
@@ -56,7 +56,7 @@ static struct answer next_answer(struct bytes *b, bool head_only)
         check(took > 0);
         b->at += took;
     } while (head.status == 100);
-    struct weir__http_text type = weir__http_header(head.headers, head.n_headers, "Content-Type");
+    struct weir__text type = weir__http_header(head.headers, head.n_headers, "Content-Type");
     struct answer answer = { .last = !head.keep_alive,
                              .events = begins(type, "text/event-stream") && !head_only };
     check(head.status >= 200 && head.status < 600 && !head.chunked &&

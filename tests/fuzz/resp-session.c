@@ -42,13 +42,13 @@ static size_t count_replies(struct replies *r)
     return n;
 }
 
-static bool answers_often(struct weir__resp_arg name)
+static bool answers_often(struct weir__text name)
 {
     return weir__resp_is(name, "SUBSCRIBE") || weir__resp_is(name, "PSUBSCRIBE") ||
            weir__resp_is(name, "UNSUBSCRIBE") || weir__resp_is(name, "PUNSUBSCRIBE");
 }
 
-static void check_reply(struct replies *r, struct weir__resp_arg name)
+static void check_reply(struct replies *r, struct weir__text name)
 {
     struct weir__resp_value value;
 
@@ -62,7 +62,7 @@ static void check_reply(struct replies *r, struct weir__resp_arg name)
  * the last one. */
 static void check_replies(const struct world *w, const char *bytes, size_t len, struct replies r)
 {
-    static struct weir__resp_arg args[WEIR__RESP_ARGS];
+    static struct weir__text args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, REQUEST_MAX };
     const char *what;
     size_t n, last = w->conn.lingers ? 1 : 0,

@@ -23,7 +23,7 @@ static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_t
 /* Bans of a rule that is gone are listed as well: it is only unknown if it has none. */
 void weir__admin_bans(struct weir__verb_call *call)
 {
-    struct weir__span rule = call->values[0].text; /* bytes NULL: all */
+    struct weir__text rule = call->values[0].text; /* bytes NULL: all */
     size_t before = call->out.len, n = 0;
     struct weir_ban ban;
 

@@ -26,7 +26,7 @@ static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bo
 /* --------------------------------------------------------------- listing ---- */
 
 /* NULL: there is none, and the call has failed. */
-static struct weir_guard *find(struct weir__verb_call *call, struct weir__span name)
+static struct weir_guard *find(struct weir__verb_call *call, struct weir__text name)
 {
     struct weir_guard *guard = weir__guards_find(call->server->guards, name.bytes, name.len);
     struct weir_error error;
@@ -82,7 +82,7 @@ void weir__admin_degradation(struct weir__verb_call *call)
 
 void weir__admin_degradation_set(struct weir__verb_call *call)
 {
-    struct weir__span value = call->values[0].text;
+    struct weir__text value = call->values[0].text;
     int degradation = WEIR_DEGRADATION_AUTO;
 
     if (value.len == 1 && value.bytes[0] >= '0' && value.bytes[0] <= '9') {

@@ -10,7 +10,7 @@ void weir__admin_explain(struct weir__verb_call *call)
                        &(struct weir_ask){ .cost = 1, .now = call->now }, false, &call->out);
 }
 
-static bool is_star(struct weir__span value)
+static bool is_star(struct weir__text value)
 {
     return value.len == 1 && value.bytes[0] == '*';
 }

@@ -37,7 +37,7 @@ static const char **known_names(struct weir *weir, bool guards)
 }
 
 static const char *find_rule(struct weir__verb_call *call, const char *const *names,
-                             const char *what, struct weir__span value)
+                             const char *what, struct weir__text value)
 {
     for (const char *const *name = names; *name; name++)
         if (strlen(*name) == value.len && memcmp(*name, value.bytes, value.len) == 0)
@@ -53,7 +53,7 @@ static const char *find_rule(struct weir__verb_call *call, const char *const *na
     return NULL;
 }
 
-static const char *find_name(struct weir__verb_call *call, struct weir__span value, bool guards)
+static const char *find_name(struct weir__verb_call *call, struct weir__text value, bool guards)
 {
     const char **names = known_names(call->server->engine, guards), *found = NULL;
     if (names == NULL)
@@ -64,12 +64,12 @@ static const char *find_name(struct weir__verb_call *call, struct weir__span val
     return found;
 }
 
-const char *weir__admin_rule(struct weir__verb_call *call, struct weir__span value)
+const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value)
 {
     return find_name(call, value, false);
 }
 
-const char *weir__admin_switch(struct weir__verb_call *call, struct weir__span value)
+const char *weir__admin_switch(struct weir__verb_call *call, struct weir__text value)
 {
     return find_name(call, value, true);
 }

@@ -8,9 +8,9 @@
 
 /* The name of a rule in force, good as long as the engine.  NULL: there is none, the call has
  * failed with 404, and a likely one is named. */
-const char *weir__admin_rule(struct weir__verb_call *call, struct weir__span value);
+const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value);
 /* The same for a rule or a guard: both have a mode. */
-const char *weir__admin_switch(struct weir__verb_call *call, struct weir__span value);
+const char *weir__admin_switch(struct weir__verb_call *call, struct weir__text value);
 
 /* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
  * terminal obeys. */

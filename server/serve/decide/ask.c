@@ -175,14 +175,14 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
     return code;
 }
 
-bool weir__ask_settle(struct weir__loop *loop, struct weir__span reservation, int64_t cost)
+bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost)
 {
     return weir__reservations_settle(loop->server->reservations, reservation.bytes, reservation.len,
                                      cost, weir__loop_now(loop));
 }
 
-int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir__span limit,
-                     struct weir__span name, bool *found, struct weir_error *error)
+int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
+                     struct weir__text name, bool *found, struct weir_error *error)
 {
     struct weir_key k = { key.bytes, key.len };
     weir_time now = weir__loop_now(loop);

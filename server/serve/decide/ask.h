@@ -17,7 +17,7 @@ struct weir__check {
     size_t n;
     int64_t cost; /* 1 unless named */
     weir_time wait_max;
-    struct weir__span id; /* of the ask; len 0: none */
+    struct weir__text id; /* of the ask; len 0: none */
 };
 
 /* Decides, counts, reports bans.  NULL, or what is wrong with the ask (then nothing was
@@ -37,7 +37,7 @@ enum weir__ask_verb { WEIR__TAKE, WEIR__PEEK, WEIR__GIVE, WEIR__RESERVE };
 
 struct weir__adhoc_ask {
     enum weir__ask_verb verb;
-    struct weir__span key, limit, name; /* name: keys are shared under it, and another limit changes
+    struct weir__text key, limit, name; /* name: keys are shared under it, and another limit changes
                                            it; len 0: keys are the limit's own */
     int64_t cost;
     weir_time wait_max, lifetime;
@@ -52,10 +52,10 @@ struct weir__adhoc_answer {
 int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
                     struct weir__adhoc_answer *answer, struct weir_error *error);
 /* True if it was there and not settled yet. */
-bool weir__ask_settle(struct weir__loop *loop, struct weir__span reservation, int64_t cost);
+bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost);
 /* Resets a key: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
-int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir__span limit,
-                     struct weir__span name, bool *found, struct weir_error *error);
+int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
+                     struct weir__text name, bool *found, struct weir_error *error);
 
 /* Times as replies have them: rounded up to ms; -1: never, or it does not apply. */
 int64_t weir__ask_ms(weir_time t);

@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error,
 
 /* ---------------------------------------------------------------- enter ---- */
 
-static int read_class(struct weir_guard *guard, struct weir__span name, uint8_t *out,
+static int read_class(struct weir_guard *guard, struct weir__text name, uint8_t *out,
                       struct weir_error *error)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
@@ -196,7 +196,7 @@ void weir__ask_token(struct weir__loop *loop, const struct weir__permits *permit
         weir__permits_print(out, weir__guards_key(loop->server->guards), permits);
 }
 
-int weir__ask_permits(struct weir__loop *loop, struct weir__span token, struct weir__permits *out,
+int weir__ask_permits(struct weir__loop *loop, struct weir__text token, struct weir__permits *out,
                       struct weir_error *error)
 {
     const char *what =

@@ -13,10 +13,10 @@
 struct weir__enter {
     const struct weir_attr *attrs;
     size_t n;
-    struct weir__span
+    struct weir__text
         guard;              /* this one alone; len 0: those that the rules name, and their limits */
-    struct weir__span user; /* shed consistently; len 0: nobody in particular */
-    struct weir__span user_class; /* with a guard: one of its classes; len 0: the first */
+    struct weir__text user; /* shed consistently; len 0: nobody in particular */
+    struct weir__text user_class; /* with a guard: one of its classes; len 0: the first */
     int64_t cost;
     int64_t priority; /* WEIR_PRIORITY_MIN to _MAX */
     weir_time wait_max;
@@ -51,7 +51,7 @@ int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *enter,
 /* The token of permits; "" if there are none. */
 void weir__ask_token(struct weir__loop *loop, const struct weir__permits *permits,
                      char out[WEIR__PERMIT_TOKEN_MAX]);
-int weir__ask_permits(struct weir__loop *loop, struct weir__span token, struct weir__permits *out,
+int weir__ask_permits(struct weir__loop *loop, struct weir__text token, struct weir__permits *out,
                       struct weir_error *error);
 
 /* Gives all of them back; took < 0: from enter to now.  False: all of them were over. */

@@ -371,7 +371,7 @@ void weir__waiting_free(struct weir__loop *loop)
 
 /* ---------------------------------------------------------------- joining ---- */
 
-static bool copy_span(struct weir__arena *arena, struct weir__span *span)
+static bool copy_span(struct weir__arena *arena, struct weir__text *span)
 {
     span->bytes = weir__arena_copy(arena, span->len ? span->bytes : "", span->len);
     return span->bytes != NULL;

@@ -120,7 +120,7 @@ static void put_status(struct pen *pen, int status)
 }
 
 void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
-                       struct weir__span headers, struct weir__span body)
+                       struct weir__text headers, struct weir__text body)
 {
     struct weir__buffer *out = manner->out;
     struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
@@ -154,8 +154,8 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
 
 void weir__http_json(const struct weir__http_manner *manner, int status, const char *text)
 {
-    weir__http_answer(manner, status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
-                      (struct weir__span){ text, strlen(text) });
+    weir__http_answer(manner, status, WEIR__HTTP_JSON, (struct weir__text){ 0 },
+                      (struct weir__text){ text, strlen(text) });
 }
 
 /* -------------------------------------------------------------- problems ---- */
@@ -206,8 +206,8 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
         manner->out->failed = true;
     else
         weir__http_answer(manner, status, PROBLEM,
-                          (struct weir__span){ headers, headers ? strlen(headers) : 0 },
-                          (struct weir__span){ body.bytes, body.len });
+                          (struct weir__text){ headers, headers ? strlen(headers) : 0 },
+                          (struct weir__text){ body.bytes, body.len });
     weir__buffer_free(&body);
 }
 
@@ -467,8 +467,8 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
                       refusal ? PROBLEM
                       : bare  ? NULL
                               : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) },
-                      (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__text){ headers, (size_t)(head.at - headers) },
+                      (struct weir__text){ body, (size_t)(pen.at - body) });
 }
 
 /* --------------------------------------------------------------- guards ---- */
@@ -555,8 +555,8 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
     }
     put_entered(&pen, entered, token);
     weir__http_answer(manner, refused ? refusal->status : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) },
-                      (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__text){ headers, (size_t)(head.at - headers) },
+                      (struct weir__text){ body, (size_t)(pen.at - body) });
 }
 
 /* ------------------------------------------------- decisions on a key ---- */
@@ -591,7 +591,7 @@ static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns
 
 /* A string as RFC 9651 has it; false if it cannot be one: only ASCII that can be seen, and the
  * space. */
-static bool put_sf_string(struct pen *pen, struct weir__span text)
+static bool put_sf_string(struct pen *pen, struct weir__text text)
 {
     struct pen p = *pen;
 
@@ -612,7 +612,7 @@ static bool put_sf_string(struct pen *pen, struct weir__span text)
 }
 
 static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
-                                 struct weir__span policy)
+                                 struct weir__text policy)
 {
     struct pen begin = *pen;
 
@@ -655,6 +655,6 @@ void weir__http_decision(const struct weir__http_manner *manner, const struct we
     }
     PUT(&pen, "}");
     weir__http_answer(manner, refused ? 429 : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) },
-                      (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__text){ headers, (size_t)(head.at - headers) },
+                      (struct weir__text){ body, (size_t)(pen.at - body) });
 }

@@ -40,20 +40,20 @@ static bool is_proxy(const struct weir__server *server, const struct weir__addre
 }
 
 /* The address of the peer.  A unix socket is as near as the loopback. */
-static struct weir__span peer_of(const struct weir__conn *conn)
+static struct weir__text peer_of(const struct weir__conn *conn)
 {
     const char *peer = conn->peer[0] ? conn->peer : "127.0.0.1";
 
-    return (struct weir__span){ peer, strlen(peer) };
+    return (struct weir__text){ peer, strlen(peer) };
 }
 
 /* ------------------------------------------------------------- addresses ---- */
 
 /* 192.0.2.7, 192.0.2.7:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711; *entry becomes the
  * address alone. */
-static bool read_address(struct weir__span *entry, struct weir__address *out)
+static bool read_address(struct weir__text *entry, struct weir__address *out)
 {
-    struct weir__span e = *entry;
+    struct weir__text e = *entry;
     const char *colon = e.bytes && e.len ? memrchr(e.bytes, ':', e.len) : NULL;
 
     if (colon && colon > e.bytes && (colon[-1] == ']' || memchr(e.bytes, ':', e.len) == colon)) {
@@ -63,7 +63,7 @@ static bool read_address(struct weir__span *entry, struct weir__address *out)
         e.len = (size_t)(colon - e.bytes);
     }
     if (e.len > 2 && e.bytes[0] == '[' && e.bytes[e.len - 1] == ']')
-        e = (struct weir__span){ e.bytes + 1, e.len - 2 };
+        e = (struct weir__text){ e.bytes + 1, e.len - 2 };
     if (!weir__address_parse(e.bytes, e.len, out))
         return false;
     *entry = e;
@@ -71,7 +71,7 @@ static bool read_address(struct weir__span *entry, struct weir__address *out)
 }
 
 /* The last entry of a list with commas, which is cut off. */
-static struct weir__span last_entry(struct weir__span *list)
+static struct weir__text last_entry(struct weir__text *list)
 {
     const char *comma = list->len ? memrchr(list->bytes, ',', list->len) : NULL;
     const char *begin = comma ? comma + 1 : list->bytes, *end = list->bytes + list->len;
@@ -81,7 +81,7 @@ static struct weir__span last_entry(struct weir__span *list)
         begin++;
     while (begin < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    return (struct weir__span){ begin, (size_t)(end - begin) };
+    return (struct weir__text){ begin, (size_t)(end - begin) };
 }
 
 /* -------------------------------------------------- the proxy's description ---- */
@@ -117,11 +117,11 @@ static const struct {
 struct forwarded {
     struct weir__http_call *call;
     uint8_t kinds[WEIR__HTTP_HEADERS]; /* enum told, of every header */
-    struct weir__span told[TOLD];      /* the last of each; bytes NULL: not there */
-    struct weir__span host;
+    struct weir__text told[TOLD];      /* the last of each; bytes NULL: not there */
+    struct weir__text host;
     struct weir_attr attrs[ATTRS_MAX];
     size_t n;
-    struct weir__span params[PARAMS_MAX]; /* the names of the query's */
+    struct weir__text params[PARAMS_MAX]; /* the names of the query's */
     size_t n_params;
     int refuse;
     char *name; /* where the next one goes */
@@ -129,7 +129,7 @@ struct forwarded {
     char query[QUERY_MAX];
 };
 
-static void add(struct forwarded *f, const char *name, size_t name_len, struct weir__span value)
+static void add(struct forwarded *f, const char *name, size_t name_len, struct weir__text value)
 {
     if (value.len == 0 || name_len == 0 || name_len >= WEIR__ATTRIBUTE_SIZE || f->n == ATTRS_MAX)
         return;
@@ -140,7 +140,7 @@ static void add(struct forwarded *f, const char *name, size_t name_len, struct w
 
 #define ADD(f, literal, value) add(f, literal, sizeof(literal) - 1, value)
 
-static enum told told_of(const struct weir__http_text *name)
+static enum told told_of(const struct weir__text *name)
 {
     if (name->len < 9 || (name->bytes[0] | 0x20) != 'x' || name->bytes[1] != '-')
         return TOLD;
@@ -151,7 +151,7 @@ static enum told told_of(const struct weir__http_text *name)
     return TOLD;
 }
 
-static bool is_named(const struct weir__http_text *name, const char *word, size_t len)
+static bool is_named(const struct weir__text *name, const char *word, size_t len)
 {
     return name->len == len && strncasecmp(name->bytes, word, len) == 0;
 }
@@ -165,7 +165,7 @@ static void add_header(struct forwarded *f, const struct weir__http_header *head
     memcpy(f->name, "header.", 7);
     memcpy(f->name + 7, header->name.bytes, header->name.len);
     weir__attribute_lower(f->name, len);
-    add(f, f->name, len, weir__span_of(header->value));
+    add(f, f->name, len, header->value);
     f->name += len;
 }
 
@@ -178,9 +178,9 @@ static void look_at_headers(struct forwarded *f)
         const struct weir__http_header *header = &request->headers[i];
         f->kinds[i] = (uint8_t)told_of(&header->name);
         if (f->kinds[i] != TOLD)
-            f->told[f->kinds[i]] = weir__span_of(header->value);
+            f->told[f->kinds[i]] = header->value;
         else if (is_named(&header->name, "host", 4))
-            f->host = weir__span_of(header->value);
+            f->host = header->value;
         else if (!f->call->own_token || !is_named(&header->name, "authorization", 13))
             add_header(f, header);
     }
@@ -188,18 +188,18 @@ static void look_at_headers(struct forwarded *f)
 
 /* From the right, over all lines of that name as if they were one.  An entry that is no address
  * ends the search: nobody vouches for the entries to the left of it. */
-static struct weir__span client_of(const struct forwarded *f, struct weir__span peer)
+static struct weir__text client_of(const struct forwarded *f, struct weir__text peer)
 {
     const struct weir__http_request *request = f->call->request;
-    struct weir__span found = peer;
+    struct weir__text found = peer;
     struct weir__address address;
 
     for (size_t i = request->n_headers; i-- > 0;) {
-        struct weir__span list = weir__span_of(request->headers[i].value);
+        struct weir__text list = request->headers[i].value;
         if (f->kinds[i] != FOR)
             continue;
         while (list.len) {
-            struct weir__span entry = last_entry(&list);
+            struct weir__text entry = last_entry(&list);
             if (!read_address(&entry, &address))
                 return found;
             found = entry;
@@ -211,7 +211,7 @@ static struct weir__span client_of(const struct forwarded *f, struct weir__span 
 }
 
 /* http://host/path is /path. */
-static struct weir__span path_of(struct weir__span uri)
+static struct weir__text path_of(struct weir__text uri)
 {
     const char *end = uri.bytes + uri.len,
                *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
@@ -221,21 +221,21 @@ static struct weir__span path_of(struct weir__span uri)
         return uri;
     const char *host = slash + 2;
     slash = memchr(host, '/', (size_t)(end - host));
-    return slash ? (struct weir__span){ slash, (size_t)(end - slash) }
-                 : (struct weir__span){ "/", 1 };
+    return slash ? (struct weir__text){ slash, (size_t)(end - slash) }
+                 : (struct weir__text){ "/", 1 };
 }
 
 /* What headers from `first` to `last` say; empty if there are none.  False, and answered: they
  * differ. */
-static bool agree(struct forwarded *f, enum told first, enum told last, struct weir__span *out)
+static bool agree(struct forwarded *f, enum told first, enum told last, struct weir__text *out)
 {
     const struct weir__http_request *request = f->call->request;
 
-    *out = (struct weir__span){ 0 };
+    *out = (struct weir__text){ 0 };
     for (size_t i = 0; i < request->n_headers; i++) {
         if (f->kinds[i] < first || f->kinds[i] > last || request->headers[i].value.len == 0)
             continue;
-        struct weir__span one = path_of(weir__span_of(request->headers[i].value));
+        struct weir__text one = path_of(request->headers[i].value);
         if (out->len && (out->len != one.len || memcmp(out->bytes, one.bytes, one.len) != 0)) {
             weir__http_problem(&f->call->manner, 400, NULL,
                                "%s and %s differ: have the proxy remove the one it does not set",
@@ -248,9 +248,9 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
     return true;
 }
 
-static bool describe_forwarded(struct forwarded *f, struct weir__span peer)
+static bool describe_forwarded(struct forwarded *f, struct weir__text peer)
 {
-    struct weir__span method, uri, real = f->told[REAL_IP], ip = peer;
+    struct weir__text method, uri, real = f->told[REAL_IP], ip = peer;
     struct weir__address address;
 
     if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) ||
@@ -269,17 +269,17 @@ static bool describe_forwarded(struct forwarded *f, struct weir__span peer)
 }
 
 /* The peer is no trusted proxy: the request is its own. */
-static void describe_itself(struct forwarded *f, struct weir__span peer)
+static void describe_itself(struct forwarded *f, struct weir__text peer)
 {
     ADD(f, "ip", peer);
-    ADD(f, "method", weir__span_of(f->call->request->method));
-    ADD(f, "uri", weir__span_of(f->call->request->path));
+    ADD(f, "method", f->call->request->method);
+    ADD(f, "uri", f->call->request->path);
     ADD(f, "host", f->host);
 }
 
 static bool describe(struct forwarded *f)
 {
-    struct weir__span peer = peer_of(f->call->conn);
+    struct weir__text peer = peer_of(f->call->conn);
     struct weir__address address;
 
     look_at_headers(f);
@@ -292,7 +292,7 @@ static bool describe(struct forwarded *f)
 
 /* ------------------------------------------------------------- the query ---- */
 
-static bool read_refuse(struct forwarded *f, struct weir__http_text value)
+static bool read_refuse(struct forwarded *f, struct weir__text value)
 {
     static const int known[] = { 401, 403, 429, 503 };
 
@@ -307,7 +307,7 @@ static bool read_refuse(struct forwarded *f, struct weir__http_text value)
     return false;
 }
 
-static bool refuse_param(struct forwarded *f, const char *what, struct weir__span name)
+static bool refuse_param(struct forwarded *f, const char *what, struct weir__text name)
 {
     weir__http_problem(&f->call->manner, 400, NULL,
                        "the query %s %s; put values that a client can choose into headers", what,
@@ -316,7 +316,7 @@ static bool refuse_param(struct forwarded *f, const char *what, struct weir__spa
 }
 
 /* False, and answered: it may not be there, or not again. */
-static bool may_come(struct forwarded *f, struct weir__span name)
+static bool may_come(struct forwarded *f, struct weir__text name)
 {
     if (weir__attribute_describes(name))
         return refuse_param(f, "has the parameter", name);
@@ -334,7 +334,7 @@ static bool may_come(struct forwarded *f, struct weir__span name)
 
 static bool read_query(struct forwarded *f)
 {
-    struct weir__http_text query = f->call->request->query, name, value;
+    struct weir__text query = f->call->request->query, name, value;
     char *scratch = f->query;
     bool bad = false;
 
@@ -344,10 +344,10 @@ static bool read_query(struct forwarded *f)
         return false;
     }
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad)) {
-        if (!may_come(f, weir__span_of(name)))
+        if (!may_come(f, name))
             return false;
         if (!weir__http_is(name, "refuse", 6))
-            add(f, name.bytes, name.len, weir__span_of(value));
+            add(f, name.bytes, name.len, value);
         else if (!read_refuse(f, value))
             return false;
     }
@@ -367,7 +367,7 @@ void weir__http_auth(struct weir__http_call *call)
     f.n = f.n_params = 0;
     f.refuse = 0;
     f.name = f.names;
-    f.host = (struct weir__span){ 0 };
+    f.host = (struct weir__text){ 0 };
     memset(f.told, 0, sizeof(f.told));
     if (!read_query(&f) || !describe(&f))
         return;

@@ -82,7 +82,7 @@ static bool expect(struct batch *b, const char *word)
 }
 
 /* Up to the comma or bracket behind a value.  Whether it is a value is seen when it is read. */
-static struct weir__span element(struct batch *b)
+static struct weir__text element(struct batch *b)
 {
     const char *begin = b->text;
     size_t depth = 0;
@@ -102,7 +102,7 @@ static struct weir__span element(struct batch *b)
         else if (c == '}' || c == ']')
             depth -= depth > 0;
     }
-    return (struct weir__span){ begin, (size_t)(b->text - begin) };
+    return (struct weir__text){ begin, (size_t)(b->text - begin) };
 }
 
 static bool make_room(struct batch *b)
@@ -127,7 +127,7 @@ static bool read_item(struct batch *b, const struct weir__verb *verb)
 
     skip_space(b);
     size_t at = (size_t)(b->text - b->begin);
-    struct weir__span text = element(b);
+    struct weir__text text = element(b);
     if (!make_room(b))
         return false;
     weir__call_begin(&c, verb, NULL, true);
@@ -232,14 +232,14 @@ static void decide_batch(struct weir__http_call *call, const struct batch *b)
     if (out.failed)
         call->manner.out->failed = true;
     else
-        weir__http_answer(&call->manner, 200, WEIR__HTTP_JSON, (struct weir__span){ 0 },
-                          (struct weir__span){ out.bytes, out.len });
+        weir__http_answer(&call->manner, 200, WEIR__HTTP_JSON, (struct weir__text){ 0 },
+                          (struct weir__text){ out.bytes, out.len });
     weir__buffer_free(&out);
 }
 
 void weir__http_batch(struct weir__http_call *call)
 {
-    struct weir__span body = call->body;
+    struct weir__text body = call->body;
     struct batch b = { .begin = body.bytes, .text = body.bytes, .end = body.bytes + body.len };
 
     b.items = malloc(WEIR__HTTP_BATCH * sizeof(*b.items));

@@ -89,7 +89,7 @@ void weir__http_events_close(struct weir__http_session *session)
     uv_close((uv_handle_t *)&session->timer, on_timer_closed);
 }
 
-static bool read_number(struct weir__span text, uint64_t *out)
+static bool read_number(struct weir__text text, uint64_t *out)
 {
     uint64_t n = 0;
 
@@ -108,9 +108,9 @@ static bool read_number(struct weir__span text, uint64_t *out)
 static bool read_start(struct weir__http_call *call, uint64_t *after)
 {
     const struct weir__http_request *request = call->request;
-    struct weir__span query = weir__span_of(request->query);
-    struct weir__span last =
-        weir__span_of(weir__http_header(request->headers, request->n_headers, "Last-Event-ID"));
+    struct weir__text query = request->query;
+    struct weir__text last =
+        weir__http_header(request->headers, request->n_headers, "Last-Event-ID");
     uint64_t latest = weir__events_latest(call->conn->loop->server->events);
     bool named = query.len > 6 && memcmp(query.bytes, "after=", 6) == 0;
 
@@ -121,7 +121,7 @@ static bool read_start(struct weir__http_call *call, uint64_t *after)
     }
     if (last.len == 0 &&
         named) /* a client that comes back to the same address has seen more by now */
-        last = (struct weir__span){ query.bytes + 6, query.len - 6 };
+        last = (struct weir__text){ query.bytes + 6, query.len - 6 };
     *after = latest;
     if (last.len && !read_number(last, after)) {
         weir__http_problem(&call->manner, 400, NULL, "%s is no number of an event",

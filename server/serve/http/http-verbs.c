@@ -89,8 +89,8 @@ static void answer_metrics(struct away *away)
         no_memory(&away->manner);
     else
         weir__http_answer(&away->manner, 200, "text/plain; version=0.0.4; charset=utf-8",
-                          (struct weir__span){ 0 },
-                          (struct weir__span){ m->out.bytes, m->out.len });
+                          (struct weir__text){ 0 },
+                          (struct weir__text){ m->out.bytes, m->out.len });
 }
 
 static void free_metrics(struct away *away)
@@ -120,13 +120,13 @@ void weir__http_metrics(struct weir__http_call *call)
 /* -------------------------------------------------------------- reading ---- */
 
 /* `scratch` has room for the whole query. */
-static bool read_query(struct weir__verb_call *c, struct weir__http_text query, char *scratch)
+static bool read_query(struct weir__verb_call *c, struct weir__text query, char *scratch)
 {
-    struct weir__http_text name, value;
+    struct weir__text name, value;
     bool bad = false;
 
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad))
-        if (!weir__call_member(c, weir__span_of(name), weir__span_of(value)))
+        if (!weir__call_member(c, name, value))
             return false;
     return !bad ||
            weir__call_fail(c, 400, "the query has a broken escape: %% and two hexadecimal digits");
@@ -140,7 +140,7 @@ static bool has_body_as_it_is(const struct weir__verb *verb)
 /* The operator's may come without a body, or all in the query. */
 static bool read_away(struct weir__http_call *call, struct weir__verb_call *c)
 {
-    struct weir__http_text query = call->request->query;
+    struct weir__text query = call->request->query;
     const char *first = c->verb->args[0].name;
     bool raw = has_body_as_it_is(c->verb);
     char *scratch = malloc(query.len + 1);
@@ -148,7 +148,7 @@ static bool read_away(struct weir__http_call *call, struct weir__verb_call *c)
     if (scratch == NULL)
         return weir__call_no_memory(c);
     bool good = !(raw && call->body.len) ||
-                weir__call_member(c, (struct weir__span){ first, strlen(first) }, call->body);
+                weir__call_member(c, (struct weir__text){ first, strlen(first) }, call->body);
     good = good && read_query(c, query, scratch) &&
            (raw || call->body.len == 0 || weir__call_json(c, call->body)) && weir__call_whole(c) &&
            weir__call_keep(c);
@@ -195,8 +195,8 @@ static void answer_call(const struct weir__http_manner *manner, const struct wei
     else if (call->status / 100 != 2)
         weir__http_problem_with(manner, call->status, NULL, call->message, &call->out);
     else if (call->answer == WEIR__ANSWER_JSON)
-        weir__http_answer(manner, call->status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
-                          (struct weir__span){ call->out.bytes, call->out.len });
+        weir__http_answer(manner, call->status, WEIR__HTTP_JSON, (struct weir__text){ 0 },
+                          (struct weir__text){ call->out.bytes, call->out.len });
     else if (call->answer == WEIR__ANSWER_TAKEN)
         weir__http_decision(manner, call);
     else if (call->answer == WEIR__ANSWER_RENEWED)
@@ -278,8 +278,8 @@ static bool answer_fallback(const struct weir__http_manner *manner, const struct
         n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
                       (long long)weir__http_retry_seconds(r->decision.retry));
     weir__http_answer(manner, fallback.status, fallback.type,
-                      (struct weir__span){ headers, (size_t)n },
-                      (struct weir__span){ body, fallback.len });
+                      (struct weir__text){ headers, (size_t)n },
+                      (struct weir__text){ body, fallback.len });
     return true;
 }
 

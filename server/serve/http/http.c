@@ -27,8 +27,8 @@
 
 static void body_of(struct weir__http_call *call, const char *type, const char *bytes, size_t len)
 {
-    weir__http_answer(&call->manner, 200, type, (struct weir__span){ 0 },
-                      (struct weir__span){ bytes, len });
+    weir__http_answer(&call->manner, 200, type, (struct weir__text){ 0 },
+                      (struct weir__text){ bytes, len });
 }
 
 void weir__http_root(struct weir__http_call *call)
@@ -101,10 +101,10 @@ void weir__http_openapi(struct weir__http_call *call)
 
 /* The headers that tell the client's role and origin. */
 struct asker {
-    struct weir__http_text authorization, host, origin;
+    struct weir__text authorization, host, origin;
 };
 
-static bool is_header(const struct weir__http_text *name, const char *word, size_t len)
+static bool is_header(const struct weir__text *name, const char *word, size_t len)
 {
     return name->len == len && strncasecmp(name->bytes, word, len) == 0;
 }
@@ -128,7 +128,7 @@ static struct asker asker_of(const struct weir__http_request *request)
 /* The role that the secret gives: Bearer SECRET, or Basic with any user and the secret as
  * password. */
 static enum weir__role role_of(const struct weir__settings *settings,
-                               struct weir__http_text authorization)
+                               struct weir__text authorization)
 {
     char plain[SECRET_MAX];
     const char *text = authorization.bytes;
@@ -150,7 +150,7 @@ static enum weir__role role_of(const struct weir__settings *settings,
 }
 
 /* The host of "host:port", "[::1]:port" or either without a port. */
-static struct weir__http_text without_port(struct weir__http_text host)
+static struct weir__text without_port(struct weir__text host)
 {
     const char *colon = host.len ? memrchr(host.bytes, ':', host.len) : NULL;
 
@@ -160,7 +160,7 @@ static struct weir__http_text without_port(struct weir__http_text host)
 }
 
 /* A name that no other page can have made to point here. */
-static bool is_local_name(struct weir__http_text host)
+static bool is_local_name(struct weir__text host)
 {
     static const char local[] = ".localhost";
     const size_t n = sizeof(local) - 1;
@@ -173,7 +173,7 @@ static bool is_local_name(struct weir__http_text host)
 }
 
 /* A page that this server has sent itself. */
-static bool is_same_origin(struct weir__http_text origin, struct weir__http_text host)
+static bool is_same_origin(struct weir__text origin, struct weir__text host)
 {
     size_t scheme = origin.len > 8 && memcmp(origin.bytes, "https://", 8) == 0  ? 8
                     : origin.len > 7 && memcmp(origin.bytes, "http://", 7) == 0 ? 7
@@ -242,7 +242,7 @@ static bool admit(struct weir__http_call *call, enum weir__role needed, bool for
 
 /* -------------------------------------------------------------- routing ---- */
 
-static bool is_get(struct weir__http_text method)
+static bool is_get(struct weir__text method)
 {
     return weir__http_is(method, "GET", 3) || weir__http_is(method, "HEAD", 4);
 }
@@ -258,7 +258,7 @@ static void add_method(char allow[64], const char *method)
 /* The path is known, but not with this method. */
 static void wrong_method(struct weir__http_call *call)
 {
-    struct weir__http_text path = call->request->path;
+    struct weir__text path = call->request->path;
     char allow[64] = "", header[96];
 
     for (const struct weir__verb *v = weir__verbs; v->summary; v++)
@@ -272,13 +272,12 @@ static void wrong_method(struct weir__http_call *call)
 
 static void dispatch(struct weir__http_call *call)
 {
-    struct weir__http_text method = call->request->method, path = call->request->path;
+    struct weir__text method = call->request->method, path = call->request->path;
     bool known = false;
 
     if (is_get(method))
-        method = (struct weir__http_text){ "GET", 3 };
-    const struct weir__verb *verb = call->verb =
-        weir__verb_by_path(weir__span_of(method), weir__span_of(path), &known);
+        method = (struct weir__text){ "GET", 3 };
+    const struct weir__verb *verb = call->verb = weir__verb_by_path(method, path, &known);
     if (verb && verb->testing && !call->conn->loop->server->test_clock)
         verb = NULL, known = false;
     if (verb == NULL && known)
@@ -336,7 +335,7 @@ static size_t most_of(const struct weir__conn *conn)
 /* A token in a head that is whole: then its body may be as long as any. */
 static void look_for_token(struct weir__conn *conn, const struct weir__http_request *request)
 {
-    struct weir__http_text shown =
+    struct weir__text shown =
         weir__http_header(request->headers, request->n_headers, "authorization");
 
     if (!conn->proven && shown.len)
@@ -392,7 +391,7 @@ static void tell_to_go_on(struct weir__conn *conn, const struct weir__http_reque
 }
 
 static void answer(struct weir__conn *conn, const struct weir__http_request *request,
-                   struct weir__span body)
+                   struct weir__text body)
 {
     bool draining = __atomic_load_n(&conn->loop->server->draining, __ATOMIC_RELAXED) != 0;
     struct weir__http_call call = { .conn = conn, .request = request, .body = body };
@@ -423,7 +422,7 @@ static size_t with_length(struct weir__conn *conn, const struct weir__http_reque
         tell_to_go_on(conn, request);
         return wait_for_more(conn, 0, head + body, len);
     }
-    answer(conn, request, (struct weir__span){ bytes + head, body });
+    answer(conn, request, (struct weir__text){ bytes + head, body });
     return head + body;
 }
 
@@ -499,7 +498,7 @@ static size_t feed_chunks(struct weir__conn *conn, char *bytes, size_t len,
     if (!s->chunks.ended)
         return 0;
     size_t whole = s->head + s->raw;
-    struct weir__span body = { bytes + s->head, s->data };
+    struct weir__text body = { bytes + s->head, s->data };
     if (weir__http_request(bytes, s->head, request, &status, &what) > 0) /* as it has been before */
         answer(conn, request, body);
     return whole;

@@ -27,7 +27,7 @@ struct weir__http_call {
     struct weir__conn *conn;
     const struct weir__http_request *request;
     const struct weir__verb *verb; /* found by method and path */
-    struct weir__span body;
+    struct weir__text body;
     struct weir__http_manner manner;
     enum weir__role role; /* of this request */
     bool own_token;       /* Authorization was for us, not for the service behind a proxy */
@@ -49,12 +49,7 @@ struct weir__http_session {
 };
 struct weir__http_session *weir__http_session(struct weir__conn *conn); /* NULL: no memory */
 
-static inline struct weir__span weir__span_of(struct weir__http_text text)
-{
-    return (struct weir__span){ text.bytes, text.len };
-}
-
-static inline bool weir__http_is(struct weir__http_text text, const char *word, size_t len)
+static inline bool weir__http_is(struct weir__text text, const char *word, size_t len)
 {
     return text.len == len && __builtin_memcmp(text.bytes, word, len) == 0;
 }
@@ -65,7 +60,7 @@ static inline bool weir__http_is(struct weir__http_text text, const char *word, 
 
 /* `headers`: lines, each ended by CR LF. */
 void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
-                       struct weir__span headers, struct weir__span body);
+                       struct weir__text headers, struct weir__text body);
 void weir__http_json(const struct weir__http_manner *manner, int status, const char *text);
 /* Any error but a refusal: application/problem+json, with a code of the status.  `headers` may be
  * NULL. */

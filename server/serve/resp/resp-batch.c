@@ -136,7 +136,7 @@ static void flush_throttles(struct weir__loop *loop, struct batch *b)
     note_refused(loop, b, n);
 }
 
-static void cell_error(struct weir__resp_call *call, const char *what, struct weir__resp_arg arg)
+static void cell_error(struct weir__resp_call *call, const char *what, struct weir__text arg)
 {
     weir__resp_flush(call->conn->loop, call->conn);
     weir__reply_error(call->conn, "Cell error: %s%.*s", what, arg.len > 64 ? 64 : (int)arg.len,
@@ -176,7 +176,7 @@ static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t coun
 /* The compiled limit, put where the batch keeps such; NULL if it makes no sense, and that was
  * said. */
 static const struct weir_plan *new_plan(struct weir__resp_call *call, struct batch *b,
-                                        struct weir__span raw)
+                                        struct weir__text raw)
 {
     int64_t burst, count, period;
     struct weir_plan plan;
@@ -185,7 +185,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
         return NULL;
     const char *wrong = make_plan(&plan, burst, count, period);
     if (wrong) {
-        cell_error(call, wrong, (struct weir__resp_arg){ 0 });
+        cell_error(call, wrong, (struct weir__text){ 0 });
         return NULL;
     }
     uint64_t hash = ((uint64_t)burst * 31 + (uint64_t)count) * 31 + (uint64_t)period;
@@ -198,15 +198,15 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
 }
 
 /* From the first byte of the burst to the last of the period, with everything between them. */
-static struct weir__span raw_limit(const struct weir__resp_call *call)
+static struct weir__text raw_limit(const struct weir__resp_call *call)
 {
     const char *begin = call->args[2].bytes;
-    return (struct weir__span){ begin, (size_t)(call->args[4].bytes + call->args[4].len - begin) };
+    return (struct weir__text){ begin, (size_t)(call->args[4].bytes + call->args[4].len - begin) };
 }
 
 static const struct weir_plan *find_plan(struct weir__resp_call *call, struct batch *b)
 {
-    struct weir__span raw = raw_limit(call);
+    struct weir__text raw = raw_limit(call);
     struct plan *p = b->latest;
     if (p && p->raw_len == raw.len && memcmp(p->raw, raw.bytes, raw.len) == 0)
         return &p->plan;
@@ -235,7 +235,7 @@ void weir__resp_throttle(struct weir__resp_call *call)
     if (call->n < 5 || call->n > 6) {
         cell_error(call,
                    "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
-                   (struct weir__resp_arg){ 0 });
+                   (struct weir__text){ 0 });
         return;
     }
     const struct weir_plan *plan = find_plan(call, b);
@@ -305,14 +305,14 @@ void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn)
 
 struct options {
     int64_t cost, wait_ms;
-    struct weir__resp_arg id;
+    struct weir__text id;
     size_t first; /* the first attribute's place */
 };
 
-static bool is_option(const struct weir__resp_call *call, struct weir__resp_arg name)
+static bool is_option(const struct weir__resp_call *call, struct weir__text name)
 {
     return weir__verb_is_option(weir__verb_by_command(call->args[0].bytes, call->args[0].len),
-                                (struct weir__span){ name.bytes, name.len });
+                                name);
 }
 
 /* NULL, or what is wrong.  An option behind the attributes would be one more of them, and do
@@ -320,7 +320,7 @@ static bool is_option(const struct weir__resp_call *call, struct weir__resp_arg 
 static const char *check_names(const struct weir__resp_call *call, size_t first)
 {
     for (size_t i = first; i < call->n; i += 2) {
-        struct weir__resp_arg name = call->args[i];
+        struct weir__text name = call->args[i];
         if (name.len == 0)
             return "the name of an attribute is empty";
         if (name.bytes[0] <= 'Z' && is_option(call, name))
@@ -361,7 +361,7 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
 
 /* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
  * without a rule cannot use up the numbers. */
-static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__resp_arg name)
+static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__text name)
 {
     if (name.len >= NAME)
         return 0;
@@ -379,7 +379,7 @@ static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir_
 }
 
 static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
-                                  const struct weir__resp_arg *pair)
+                                  const struct weir__text *pair)
 {
     const char *value = pair[1].len ? pair[1].bytes : ""; /* a length of 0 means up to the NUL */
     return (struct weir_attr){ .name = pair[0].bytes,
@@ -393,10 +393,9 @@ static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
 static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
 {
     struct weir_attr attrs[WEIR__CHECK_ATTRS];
-    struct weir__check check = { .attrs = attrs,
-                                 .cost = o->cost,
-                                 .wait_max = o->wait_ms * WEIR_MILLISECOND,
-                                 .id = { o->id.bytes, o->id.len } };
+    struct weir__check check = {
+        .attrs = attrs, .cost = o->cost, .wait_max = o->wait_ms * WEIR_MILLISECOND, .id = o->id
+    };
     struct weir_ruling ruling;
 
     for (size_t i = o->first; i < call->n; i += 2)

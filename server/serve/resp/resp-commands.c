@@ -39,7 +39,7 @@ void weir__resp_echo(struct weir__resp_call *call)
 }
 
 /* The last argument is the secret; a user's name before it does not matter. */
-static bool authenticate(struct weir__conn *conn, struct weir__resp_arg secret)
+static bool authenticate(struct weir__conn *conn, struct weir__text secret)
 {
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
     if (role == WEIR__ROLE_NONE) {
@@ -69,7 +69,7 @@ void weir__resp_auth(struct weir__resp_call *call)
         weir__reply_simple(call->conn, "OK");
 }
 
-static void set_name(struct weir__conn *conn, struct weir__resp_arg name)
+static void set_name(struct weir__conn *conn, struct weir__text name)
 {
     struct weir__resp_session *s = weir__resp_session(conn);
     if (s)
@@ -175,7 +175,7 @@ static void client_info(struct weir__conn *conn)
 void weir__resp_client(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    struct weir__resp_arg what = call->args[1];
+    struct weir__text what = call->args[1];
     struct weir__resp_session *s;
     if (weir__resp_is(what, "SETNAME") && call->n == 3) {
         set_name(conn, call->args[2]);
@@ -326,7 +326,7 @@ static bool is_too_much(const struct weir__conn *conn, size_t begin)
 /* Answers the kept commands, one after the other; clients on other threads may come between. */
 static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue, size_t n)
 {
-    struct weir__resp_arg args[WEIR__RESP_ARGS];
+    struct weir__text args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, queue->len };
     struct weir__resp_call call = { .conn = conn, .args = args };
     size_t at = 0, begin = conn->loop->out.len;
@@ -397,7 +397,7 @@ static int64_t count_all(void)
     return n;
 }
 
-static bool is_named(const struct weir__verb *v, struct weir__resp_arg word)
+static bool is_named(const struct weir__verb *v, struct weir__text word)
 {
     return weir__verb_by_command(word.bytes, word.len) == v;
 }
@@ -488,7 +488,7 @@ static void command_info(struct weir__resp_call *call)
 void weir__resp_command_table(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    struct weir__resp_arg what = call->n > 1 ? call->args[1] : (struct weir__resp_arg){ "INFO", 4 };
+    struct weir__text what = call->n > 1 ? call->args[1] : (struct weir__text){ "INFO", 4 };
 
     if (weir__resp_is(what, "INFO") && call->n <= 2) {
         weir__reply_header(conn, '*', count_all());

@@ -14,7 +14,7 @@ static bool is_pattern_word(const struct weir__resp_call *call)
     return call->args[0].bytes[0] == 'P' || call->args[0].bytes[0] == 'p';
 }
 
-static size_t find(const struct weir__resp_session *s, struct weir__resp_arg name, bool pattern)
+static size_t find(const struct weir__resp_session *s, struct weir__text name, bool pattern)
 {
     for (size_t i = 0; i < s->n_channels; i++)
         if (s->channels[i].pattern == pattern && strlen(s->channels[i].text) == name.len &&
@@ -37,7 +37,7 @@ static void confirm(struct weir__conn *conn, const char *what, const char *name,
 
 /* NULL, or why not. */
 static const char *add(struct weir__conn *conn, struct weir__resp_session *s,
-                       struct weir__resp_arg name, bool pattern)
+                       struct weir__text name, bool pattern)
 {
     if (find(s, name, pattern) < s->n_channels)
         return NULL;

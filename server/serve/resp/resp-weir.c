@@ -4,19 +4,10 @@
 #include "server/base/text.h"
 #include "server/serve/resp/resp.h"
 
-static struct weir__span span(struct weir__resp_arg arg)
-{
-    return (struct weir__span){ arg.bytes, arg.len };
-}
-
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)
 {
-    struct weir__span words[WEIR__RESP_ARGS];
-
-    for (size_t i = 1; i < call->n; i++)
-        words[i - 1] = span(call->args[i]);
     weir__call_begin(out, call->verb, call->conn->loop, false);
-    return weir__call_words(out, words, call->n - 1);
+    return weir__call_words(out, call->args + 1, call->n - 1);
 }
 
 /* -------------------------------------------------------------- replies ---- */
@@ -140,8 +131,8 @@ void weir__resp_del(struct weir__resp_call *call)
 
     for (size_t i = 1; i < call->n; i++) {
         bool found = false;
-        weir__ask_forget(call->conn->loop, span(call->args[i]), (struct weir__span){ 0 },
-                         (struct weir__span){ 0 }, &found, NULL);
+        weir__ask_forget(call->conn->loop, call->args[i], (struct weir__text){ 0 },
+                         (struct weir__text){ 0 }, &found, NULL);
         n += found;
     }
     weir__reply_integer(call->conn, n);

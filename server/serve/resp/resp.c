@@ -110,7 +110,7 @@ static void close_session(struct weir__conn *conn)
 
 /* -------------------------------------------------------------- commands ---- */
 
-static bool is_multi_word(struct weir__resp_arg name)
+static bool is_multi_word(struct weir__text name)
 {
     return weir__resp_is(name, "EXEC") || weir__resp_is(name, "DISCARD") ||
            weir__resp_is(name, "MULTI") || weir__resp_is(name, "QUIT") ||
@@ -246,7 +246,7 @@ static const struct weir__resp_limits strangers = { 16, 4096 };
 static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir__resp_arg args[WEIR__RESP_ARGS];
+    struct weir__text args[WEIR__RESP_ARGS];
     const struct weir__resp_limits all = { WEIR__RESP_ARGS,
                                            (size_t)loop->server->settings->request_max };
     struct weir__resp_call call = { .conn = conn, .args = args };

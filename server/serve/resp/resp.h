@@ -10,7 +10,7 @@
 
 struct weir__resp_call {
     struct weir__conn *conn;
-    const struct weir__resp_arg *args; /* args[0] is the command's name */
+    const struct weir__text *args; /* args[0] is the command's name */
     size_t n;
     const struct weir__verb *verb; /* found by the name */
 };

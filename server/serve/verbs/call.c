@@ -143,7 +143,7 @@ static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, con
 /* --------------------------------------------------------------- values ---- */
 
 /* The place among the choices, whatever the case; -1: none of them. */
-static int64_t choose(const char *choices, struct weir__span text)
+static int64_t choose(const char *choices, struct weir__text text)
 {
     for (int64_t i = 0;; i++) {
         size_t len = strcspn(choices, "|");
@@ -158,19 +158,18 @@ static int64_t choose(const char *choices, struct weir__span text)
 static bool take_number(struct weir__verb_call *call, const struct weir__arg *arg,
                         struct weir__given *value)
 {
-    struct weir__resp_arg text = { value->text.bytes, value->text.len };
     int64_t n;
 
-    if (arg->kind == WEIR__ARG_TIME && !call->http && weir__resp_is(text, "FOREVER"))
+    if (arg->kind == WEIR__ARG_TIME && !call->http && weir__resp_is(value->text, "FOREVER"))
         n = INT64_MAX;
-    else if (!weir__resp_int(text, &n) || n < arg->min || (arg->max && n > arg->max))
+    else if (!weir__resp_int(value->text, &n) || n < arg->min || (arg->max && n > arg->max))
         return wrong(call, arg, SHOWN(value->text));
     value->number = n;
     return true;
 }
 
 static bool take_text(struct weir__verb_call *call, const struct weir__arg *arg,
-                      struct weir__span text)
+                      struct weir__text text)
 {
     if (text.len < (size_t)arg->min)
         return weir__call_fail(call, 400, "%s is empty", label(call, arg).text);
@@ -184,13 +183,13 @@ static bool take_text(struct weir__verb_call *call, const struct weir__arg *arg,
     return true;
 }
 
-static bool take(struct weir__verb_call *call, const struct weir__arg *arg, struct weir__span text)
+static bool take(struct weir__verb_call *call, const struct weir__arg *arg, struct weir__text text)
 {
     struct weir__given *value = &call->values[arg - call->verb->args];
 
     if (value->text.bytes)
         return weir__call_fail(call, 400, "%s is there twice", label(call, arg).text);
-    value->text = text.len ? text : (struct weir__span){ "", 0 };
+    value->text = text.len ? text : (struct weir__text){ "", 0 };
     if (arg->kind == WEIR__ARG_COUNT || arg->kind == WEIR__ARG_TIME)
         return take_number(call, arg, value);
     if (arg->choices == NULL)
@@ -201,17 +200,17 @@ static bool take(struct weir__verb_call *call, const struct weir__arg *arg, stru
 }
 
 static bool add_entry(struct weir__verb_call *call, const struct weir__arg *arg,
-                      struct weir__span text)
+                      struct weir__text text)
 {
     if (call->n_entries == call->entries_room) {
         size_t room = call->entries_room ? call->entries_room * 2 : 64;
-        struct weir__span *entries = realloc(call->entries, room * sizeof(*entries));
+        struct weir__text *entries = realloc(call->entries, room * sizeof(*entries));
         if (entries == NULL)
             return weir__call_no_memory(call);
         call->entries = entries;
         call->entries_room = room;
     }
-    call->entries[call->n_entries++] = text.len ? text : (struct weir__span){ "", 0 };
+    call->entries[call->n_entries++] = text.len ? text : (struct weir__text){ "", 0 };
     return take_text(call, arg, text);
 }
 
@@ -260,7 +259,7 @@ void weir__attribute_lower(char *name, size_t len)
             name[i] = (char)(name[i] + 'a' - 'A');
 }
 
-bool weir__attribute_describes(struct weir__span name)
+bool weir__attribute_describes(struct weir__text name)
 {
     static const char *const names[] = { "ip", "uri", "method", "host", "scheme" };
 
@@ -279,8 +278,8 @@ static bool is_there(const struct weir__verb_call *call, const char *name, size_
 }
 
 /* An empty value is a missing one.  No rule can look at a name that is longer than a rule's. */
-static bool add_attribute(struct weir__verb_call *call, struct weir__span name,
-                          struct weir__span value)
+static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
+                          struct weir__text value)
 {
     if (name.len == 0)
         return weir__call_fail(call, 400,
@@ -313,13 +312,13 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__span name,
 
 /* ---------------------------------------------------------------- words ---- */
 
-static bool is_word(struct weir__span span, const char *word)
+static bool is_word(struct weir__text span, const char *word)
 {
     return strlen(word) == span.len && strncasecmp(word, span.bytes, span.len) == 0;
 }
 
 /* The argument that the word announces; NULL: none. */
-static const struct weir__arg *find_word(const struct weir__verb *verb, struct weir__span word)
+static const struct weir__arg *find_word(const struct weir__verb *verb, struct weir__text word)
 {
     for (const struct weir__arg *a = verb->args; a->name; a++)
         if (a->word && word.len && (a->word[0] | 32) == (word.bytes[0] | 32) &&
@@ -337,7 +336,7 @@ static bool say_usage(struct weir__verb_call *call, const char *what)
 }
 
 /* Those with a place of their own come first.  Returns how many there were. */
-static size_t take_places(struct weir__verb_call *call, const struct weir__span *words, size_t n)
+static size_t take_places(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
     size_t at = 0;
 
@@ -351,7 +350,7 @@ static size_t take_places(struct weir__verb_call *call, const struct weir__span 
 }
 
 /* Words and their values, up to the first that is none; *at is moved there. */
-static bool take_words(struct weir__verb_call *call, const struct weir__span *words, size_t n,
+static bool take_words(struct weir__verb_call *call, const struct weir__text *words, size_t n,
                        size_t *at)
 {
     while (*at < n) {
@@ -375,7 +374,7 @@ static bool take_words(struct weir__verb_call *call, const struct weir__span *wo
 
 /* An option behind the attributes would be one more of them, and do nothing.  Rules' attributes are
  * not written in capitals. */
-bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name)
+bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name)
 {
     const struct weir__arg *a =
         name.len && name.bytes[0] >= 'A' && name.bytes[0] <= 'Z' ? find_word(verb, name) : NULL;
@@ -383,7 +382,7 @@ bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name)
     return a && memcmp(a->word, name.bytes, name.len) == 0;
 }
 
-static bool take_attributes(struct weir__verb_call *call, const struct weir__span *words, size_t n)
+static bool take_attributes(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
     if (n && is_word(words[0], "ATTRIBUTES")) {
         words++;
@@ -405,7 +404,7 @@ static bool take_attributes(struct weir__verb_call *call, const struct weir__spa
     return true;
 }
 
-bool weir__call_words(struct weir__verb_call *call, const struct weir__span *words, size_t n)
+bool weir__call_words(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
     size_t at = take_places(call, words, n);
     const struct weir__arg *rest = call->verb->args;
@@ -434,7 +433,7 @@ bool weir__call_words(struct weir__verb_call *call, const struct weir__span *wor
 /* -------------------------------------------------------------- members ---- */
 
 /* NULL: there is none of that name.  A time has a unit in its name. */
-static const struct weir__arg *find_member(struct weir__verb_call *call, struct weir__span name)
+static const struct weir__arg *find_member(struct weir__verb_call *call, struct weir__text name)
 {
     for (const struct weir__arg *a = call->verb->args; a->name; a++) {
         if (name.len == 0 || a->name[0] != name.bytes[0])
@@ -457,7 +456,7 @@ static const struct weir__arg *find_member(struct weir__verb_call *call, struct 
 }
 
 /* As it can stand in an example. */
-static bool is_plain(struct weir__span name)
+static bool is_plain(struct weir__text name)
 {
     for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.bytes[i] <= ' ' || (unsigned char)name.bytes[i] > '~' ||
@@ -469,12 +468,12 @@ static bool is_plain(struct weir__span name)
 /* An attribute in the wrong place is the likeliest mistake.  A client that writes "ip" must not be
  * told to write "id", nor "cost" for "host": the one would make all requests of a client one ask,
  * the other let the client choose its price. */
-static bool stray(struct weir__verb_call *call, struct weir__span name)
+static bool stray(struct weir__verb_call *call, struct weir__text name)
 {
     static const char *const names[] = { "attributes", "cost", "wait_ms" };
     const char *near =
         weir__attribute_describes(name) ? NULL : weir__nearest(name.bytes, name.len, names, 3);
-    struct weir__span shown = is_plain(name) ? name : (struct weir__span){ "name", 4 };
+    struct weir__text shown = is_plain(name) ? name : (struct weir__text){ "name", 4 };
 
     if (near)
         return weir__call_fail(call, 400, "unknown member %s; did you mean '%s'?", SHOWN(name),
@@ -485,7 +484,7 @@ static bool stray(struct weir__verb_call *call, struct weir__span name)
         SHOWN(name), (int)shown.len, shown.bytes);
 }
 
-static bool unknown(struct weir__verb_call *call, struct weir__span name)
+static bool unknown(struct weir__verb_call *call, struct weir__text name)
 {
     struct weir__arg_name texts[WEIR__ARGS_MAX];
     const char *names[WEIR__ARGS_MAX];
@@ -514,7 +513,7 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
 {
     bool number = arg->kind == WEIR__ARG_COUNT || arg->kind == WEIR__ARG_TIME;
     bool text = arg->kind == WEIR__ARG_TEXT && call->verb->how != WEIR__VERB_AWAY;
-    struct weir__span span = { value->text, value->len };
+    struct weir__text span = { value->text, value->len };
 
     if (value->kind == WEIR__JSON_NULL)
         return true;
@@ -529,8 +528,8 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
 static bool take_inner(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
-    struct weir__span name = { value->path + value->path_len - value->name_len, value->name_len };
-    struct weir__span text = { value->text, value->len };
+    struct weir__text name = { value->path + value->path_len - value->name_len, value->name_len };
+    struct weir__text text = { value->text, value->len };
     bool object = arg->kind == WEIR__ARG_ATTRIBUTES;
 
     if (!is_inner(arg) || (value->depth == 2 && value->element == object))
@@ -547,20 +546,20 @@ static bool take_inner(struct weir__verb_call *call, const struct weir__arg *arg
 
 /* The name of the body's member that the value is, or is in.  Names may have dots in them,
  * like the path that joins them; where that matters the depth says where a name ends. */
-static struct weir__span member_of(const struct weir__json_value *value)
+static struct weir__text member_of(const struct weir__json_value *value)
 {
     const char *dot = value->depth > 2 ? memchr(value->path, '.', value->path_len) : NULL;
     size_t len = value->depth == 2 ? value->path_len - value->name_len - 1
                  : dot             ? (size_t)(dot - value->path)
                                    : value->path_len;
 
-    return (struct weir__span){ value->path, len };
+    return (struct weir__text){ value->path, len };
 }
 
 static bool each(void *context, const struct weir__json_value *value)
 {
     struct weir__verb_call *call = context;
-    struct weir__span name = member_of(value), text = { value->text, value->len };
+    struct weir__text name = member_of(value), text = { value->text, value->len };
 
     if (value->depth == 0)
         return weir__call_fail(call, 400, "the body is a JSON object, and not %s", SHOWN(text));
@@ -571,7 +570,7 @@ static bool each(void *context, const struct weir__json_value *value)
 }
 
 /* Where strings with escapes go.  False: no memory. */
-static bool find_room(struct weir__verb_call *call, struct weir__span text, char **scratch)
+static bool find_room(struct weir__verb_call *call, struct weir__text text, char **scratch)
 {
     *scratch = NULL;
     if (text.len == 0 || memchr(text.bytes, '\\', text.len) == NULL)
@@ -582,7 +581,7 @@ static bool find_room(struct weir__verb_call *call, struct weir__span text, char
     return *scratch != NULL;
 }
 
-bool weir__call_json(struct weir__verb_call *call, struct weir__span text)
+bool weir__call_json(struct weir__verb_call *call, struct weir__text text)
 {
     char *scratch;
     const char *what = NULL;
@@ -603,8 +602,8 @@ bool weir__call_json(struct weir__verb_call *call, struct weir__span text)
     return call->status == 200;
 }
 
-bool weir__call_member(struct weir__verb_call *call, struct weir__span name,
-                       struct weir__span value)
+bool weir__call_member(struct weir__verb_call *call, struct weir__text name,
+                       struct weir__text value)
 {
     const struct weir__arg *arg = find_member(call, name);
 

@@ -379,12 +379,12 @@ const struct weir__verb *weir__verb_by_command(const char *name, size_t len)
     return NULL;
 }
 
-static bool is(const char *text, struct weir__span span)
+static bool is(const char *text, struct weir__text span)
 {
     return strlen(text) == span.len && memcmp(text, span.bytes, span.len) == 0;
 }
 
-const struct weir__verb *weir__verb_by_path(struct weir__span method, struct weir__span path,
+const struct weir__verb *weir__verb_by_path(struct weir__text method, struct weir__text path,
                                             bool *path_known)
 {
     *path_known = false;

@@ -109,7 +109,7 @@ extern const struct weir__verb weir__verbs[]; /* ended by one without a summary 
 /* In any case of letters; NULL: there is none. */
 const struct weir__verb *weir__verb_by_command(const char *name, size_t len);
 /* *path_known: there is such a path, if only for other methods. */
-const struct weir__verb *weir__verb_by_path(struct weir__span method, struct weir__span path,
+const struct weir__verb *weir__verb_by_path(struct weir__text method, struct weir__text path,
                                             bool *path_known);
 /* "key limit [COST n] [NS]"; returns out. */
 char *weir__verb_usage(const struct weir__verb *verb, char *out, size_t size);
@@ -128,7 +128,7 @@ void weir__openapi_print(struct weir__buffer *out);
 #define WEIR__CALL_ATTRS 64
 
 struct weir__given {
-    struct weir__span text; /* bytes NULL: it was not given */
+    struct weir__text text; /* bytes NULL: it was not given */
     int64_t number;         /* COUNT, CHOICE: itself; TIME: in ns; SWITCH: 1 */
     bool ns;                /* the member was NAME_ns */
 };
@@ -156,7 +156,7 @@ struct weir__verb_call {
     struct weir_attr *attrs;                   /* given by the caller, or `own_attrs` */
     size_t n_attrs;
     char *names, *names_end; /* room for names of attributes over HTTP: where the next goes */
-    struct weir__span *entries;
+    struct weir__text *entries;
     size_t n_entries, entries_room;
 
     int status;        /* as HTTP has them: 200 to begin with */
@@ -165,7 +165,7 @@ struct weir__verb_call {
     int64_t number;
     struct {
         struct weir__adhoc_answer answer;
-        struct weir__span policy; /* the name of the limit in headers */
+        struct weir__text policy; /* the name of the limit in headers */
         weir_time unit;           /* of the times */
     } taken;
     struct weir__permits permits; /* that were shown */
@@ -187,11 +187,11 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
 void weir__call_end(struct weir__verb_call *call);
 
 /* Readers.  False: `status` and `message` say what is wrong.  Values point into the input. */
-bool weir__call_words(struct weir__verb_call *call, const struct weir__span *words, size_t n);
+bool weir__call_words(struct weir__verb_call *call, const struct weir__text *words, size_t n);
 bool weir__call_json(struct weir__verb_call *call,
-                     struct weir__span body); /* does not ask for needed */
-bool weir__call_member(struct weir__verb_call *call, struct weir__span name,
-                       struct weir__span value);
+                     struct weir__text body); /* does not ask for needed */
+bool weir__call_member(struct weir__verb_call *call, struct weir__text name,
+                       struct weir__text value);
 bool weir__call_whole(struct weir__verb_call *call); /* are those there that are needed? */
 /* Copies the values, with a NUL behind each; false: no memory. */
 bool weir__call_keep(struct weir__verb_call *call);
@@ -209,12 +209,12 @@ bool weir__call_no_memory(struct weir__verb_call *call);
 bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error);
 
 /* Is it one of the verb's words, in capitals?  Then it does not belong among the attributes. */
-bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name);
+bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name);
 #define WEIR__MISPLACED "options come before the attributes, and %.*s is one"
 
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);
 /* ip, uri, method, host, scheme, header.*: attributes that describe a request at every door. */
-bool weir__attribute_describes(struct weir__span name);
+bool weir__attribute_describes(struct weir__text name);
 
 #endif

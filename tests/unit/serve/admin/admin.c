@@ -107,15 +107,15 @@ static void assert_message(void)
 
 /* Every word is a block of its own, with nothing behind it, so that a step too far is seen by a
  * sanitizer. */
-static int run_spans(const struct weir__verb *row, const struct weir__span *words, size_t n)
+static int run_spans(const struct weir__verb *row, const struct weir__text *words, size_t n)
 {
-    struct weir__span own[WORDS_MAX] = { { 0 } };
+    struct weir__text own[WORDS_MAX] = { { 0 } };
     weir__buffer_free(&answered);
     weir__call_begin(&last, row, NULL, false);
     last.server = &server;
     last.now = NOW;
     for (size_t i = 0; i < n; i++) {
-        own[i] = (struct weir__span){ malloc(words[i].len + (words[i].len == 0)), words[i].len };
+        own[i] = (struct weir__text){ malloc(words[i].len + (words[i].len == 0)), words[i].len };
         memcpy((char *)own[i].bytes, words[i].bytes, words[i].len);
     }
     bool good = weir__call_words(&last, own, n) && weir__call_keep(&last);
@@ -137,13 +137,13 @@ static int run_spans(const struct weir__verb *row, const struct weir__span *word
 /* "WEIR.BAN per-ip 192.0.2.7 10m"; a word "_" is empty. */
 static int run(const char *line)
 {
-    struct weir__span words[WORDS_MAX];
+    struct weir__text words[WORDS_MAX];
     size_t n = 0, command = strcspn(line, " ");
     const struct weir__verb *row = weir__verb_by_command(line, command);
     assert_non_null(row);
     for (const char *at = line + command; *at;) {
         at++;
-        words[n++] = (struct weir__span){ at, strcspn(at, " ") };
+        words[n++] = (struct weir__text){ at, strcspn(at, " ") };
         at += words[n - 1].len;
         if (words[n - 1].len == 1 && words[n - 1].bytes[0] == '_')
             words[n - 1].len = 0;
@@ -154,7 +154,7 @@ static int run(const char *line)
 static int run_text(const char *command, const char *text, size_t len)
 {
     return run_spans(weir__verb_by_command(command, strlen(command)),
-                     &(struct weir__span){ text, len }, 1);
+                     &(struct weir__text){ text, len }, 1);
 }
 
 static void good(const char *line)
@@ -248,8 +248,8 @@ static const struct weir__schema *schema_of(const char *name)
 
 static const struct weir__verb *by_path(const char *method, const char *path, bool *known)
 {
-    return weir__verb_by_path((struct weir__span){ method, strlen(method) },
-                              (struct weir__span){ path, strlen(path) }, known);
+    return weir__verb_by_path((struct weir__text){ method, strlen(method) },
+                              (struct weir__text){ path, strlen(path) }, known);
 }
 
 TEST(test_S6_rows_are_sound)
@@ -314,7 +314,7 @@ TEST(test_S6_rows_are_found)
 TEST_WITH(test_S6_rows_take_anything, start, stop)
 {
     static char long_text[100000];
-    const struct weir__span odd[] = { { "", 0 },
+    const struct weir__text odd[] = { { "", 0 },
                                       { "\0", 1 },
                                       { "per-ip", 6 },
                                       { "per-ip\0", 7 },
@@ -332,7 +332,7 @@ TEST_WITH(test_S6_rows_take_anything, start, stop)
     memset(long_text, 'x', sizeof(long_text));
     for (const struct weir__verb *row = weir__verbs; row->summary; row++) {
         for (int i = 0; row->how == WEIR__VERB_AWAY && i < 300; i++) {
-            struct weir__span words[8];
+            struct weir__text words[8];
             size_t n = random64(&seed) % 8;
             for (size_t k = 0; k < n; k++)
                 words[k] = odd[random64(&seed) % COUNT_OF(odd)];
@@ -599,7 +599,7 @@ TEST_WITH(test_R4_ban_of_a_long_key, start, stop)
 TEST_WITH(test_R4_wrong_bans, start, stop)
 {
     const struct weir__verb *ban = weir__verb_by_command("WEIR.BAN", 8);
-    struct weir__span words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
+    struct weir__text words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
     bad("WEIR.BAN quite-another 192.0.2.7 10m", 404,
         "WEIR.MODES (weir mode, GET /v1/modes) lists them");
@@ -668,7 +668,7 @@ TEST_WITH(test_R3_list_changes_by_admin, start, stop)
 TEST_WITH(test_R3_wrong_list_changes, start, stop)
 {
     const struct weir__verb *add = weir__verb_by_command("WEIR.LIST.ADD", 13);
-    struct weir__span words[] = {
+    struct weir__text words[] = {
         { "deny", 4 }, { "ip", 2 }, { "192.0.2.1", 9 }, { "192.0.2.1\0", 10 }
     };
     bad("WEIR.LIST.ADD offic account ann", 404, "did you mean 'office'?");

@@ -315,7 +315,7 @@ TEST_WITH(test_L13_decision, begin, end)
     struct weir__http_manner m = manner_of(w);
     static struct weir__verb_call c;
 
-    c.taken.policy = (struct weir__span){ "5/1 \"x\\", 7 };
+    c.taken.policy = (struct weir__text){ "5/1 \"x\\", 7 };
     c.taken.unit = 1;
     c.taken.answer = (struct weir__adhoc_answer){
         .decision = { .allowed = true, .limit = 5, .remaining = 4, .reset = 1500, .wait = 3 },
@@ -332,7 +332,7 @@ TEST_WITH(test_L13_decision, begin, end)
         .reason = WEIR_TOO_BIG, .limit = 5, .remaining = 5, .retry = WEIR_NEVER
     };
     c.taken.unit = WEIR_MILLISECOND;
-    c.taken.policy = (struct weir__span){ "n\xc3\xa4me", 5 };
+    c.taken.policy = (struct weir__text){ "n\xc3\xa4me", 5 };
     weir__http_decision(&m, &c);
     answer = answer_of(w);
     assert_int_equal(status_of(answer), 429);

@@ -24,7 +24,7 @@ static const struct weir__verb verb = {
 static bool read_into(struct weir__verb_call *c, const char *text)
 {
     weir__call_begin(c, &verb, NULL, true);
-    return weir__call_json(c, (struct weir__span){ text, strlen(text) }) && weir__call_whole(c);
+    return weir__call_json(c, (struct weir__text){ text, strlen(text) }) && weir__call_whole(c);
 }
 
 static void says(struct weir__verb_call *c, const char *text, const char *problem)
@@ -47,11 +47,11 @@ static void check_wrong(const char *text, const char *problem)
 /* "a COUNT 5": as RESP has them; "_" is empty. */
 static bool read_words(struct weir__verb_call *c, const char *line)
 {
-    struct weir__span words[200];
+    struct weir__text words[200];
     size_t n = 0;
 
     for (const char *at = line; *at; at += strspn(at, " ")) {
-        words[n] = (struct weir__span){ at, strcspn(at, " ") };
+        words[n] = (struct weir__text){ at, strcspn(at, " ") };
         at += words[n].len;
         if (words[n].len == 1 && words[n].bytes[0] == '_')
             words[n].len = 0;
@@ -70,7 +70,7 @@ static void check_wrong_words(const char *line, const char *problem)
     says(&c, line, problem);
 }
 
-static bool is(struct weir__span span, const char *text)
+static bool is(struct weir__text span, const char *text)
 {
     return span.len == strlen(text) && memcmp(span.bytes, text, span.len) == 0;
 }
@@ -131,7 +131,7 @@ TEST(test_words)
     assert_int_equal(c.values[COUNT].number, 7);
     assert_true(weir__call_given(&c, ANY) && c.values[ANY].text.len == 0);
     assert_int_equal(c.n_attrs, 2); /* an empty value is a missing one */
-    assert_true(is((struct weir__span){ c.attrs[1].name, c.attrs[1].name_len }, "header.X"));
+    assert_true(is((struct weir__text){ c.attrs[1].name, c.attrs[1].name_len }, "header.X"));
     assert_true(weir__call_keep(&c));
     assert_string_equal(c.values[TEXT].text.bytes, "a");
     assert_string_equal(c.attrs[0].value, "::1");
@@ -198,9 +198,9 @@ TEST(test_attributes)
     assert_true(read_into(&c, "{\"text\":\"\",\"attributes\":{\"ip\":\"::1\",\"n\":7,\"none\":null,"
                               "\"empty\":\"\",\"header.X-App\":false}}"));
     assert_int_equal(c.n_attrs, 3);
-    assert_true(is((struct weir__span){ c.attrs[1].value, c.attrs[1].value_len }, "7"));
-    assert_true(is((struct weir__span){ c.attrs[2].name, c.attrs[2].name_len }, "header.x-app"));
-    assert_true(is((struct weir__span){ c.attrs[2].value, c.attrs[2].value_len }, "false"));
+    assert_true(is((struct weir__text){ c.attrs[1].value, c.attrs[1].value_len }, "7"));
+    assert_true(is((struct weir__text){ c.attrs[2].name, c.attrs[2].name_len }, "header.x-app"));
+    assert_true(is((struct weir__text){ c.attrs[2].value, c.attrs[2].value_len }, "false"));
     weir__call_end(&c);
     check_wrong("{\"attributes\":{\"a\":\"1\",\"a\":\"2\"}}", "the attribute 'a' is there twice");
     check_wrong("{\"attributes\":{\"header.a\":\"1\",\"header.A\":\"2\"}}", "is there twice");
@@ -216,9 +216,9 @@ TEST(test_attribute_names_with_dots)
 
     assert_true(read_into(&c, "{\"text\":\"\",\"attributes\":{\"0\":1,\"a.b.c\":2,\".\":3}}"));
     assert_int_equal(c.n_attrs, 3);
-    assert_true(is((struct weir__span){ c.attrs[0].name, c.attrs[0].name_len }, "0"));
-    assert_true(is((struct weir__span){ c.attrs[1].name, c.attrs[1].name_len }, "a.b.c"));
-    assert_true(is((struct weir__span){ c.attrs[2].name, c.attrs[2].name_len }, "."));
+    assert_true(is((struct weir__text){ c.attrs[0].name, c.attrs[0].name_len }, "0"));
+    assert_true(is((struct weir__text){ c.attrs[1].name, c.attrs[1].name_len }, "a.b.c"));
+    assert_true(is((struct weir__text){ c.attrs[2].name, c.attrs[2].name_len }, "."));
     weir__call_end(&c);
 }
 
@@ -230,7 +230,7 @@ TEST(test_attributes_stay_in_their_room)
 
     weir__call_begin(&c, &verb, NULL, true);
     c.names_end = c.names + 5;
-    assert_false(weir__call_json(&c, (struct weir__span){ two, sizeof(two) - 1 }));
+    assert_false(weir__call_json(&c, (struct weir__text){ two, sizeof(two) - 1 }));
     assert_string_equal(c.message, "the names of the attributes are too long");
     assert_int_equal(c.n_attrs, 1);
     weir__call_end(&c);
@@ -255,8 +255,8 @@ TEST(test_attribute_with_a_long_name)
 
 static bool set(struct weir__verb_call *c, const char *name, const char *value)
 {
-    return weir__call_member(c, (struct weir__span){ name, strlen(name) },
-                             (struct weir__span){ value, strlen(value) });
+    return weir__call_member(c, (struct weir__text){ name, strlen(name) },
+                             (struct weir__text){ value, strlen(value) });
 }
 
 TEST(test_members_of_a_query)

@@ -1,8 +1,7 @@
 #!/bin/sh
 # rules.sh WEIR SOURCE_ROOT -- weir rules check, diff and schema, over the files in tests/rules:
 #     good/    are right
-#     shape/   are wrong in a way that the schema sees too; beside each, what check says of it
-#     sense/   are wrong in a way that only the reader sees
+#     report/  are wrong; beside each, the whole of what check says (single problems: wrong.txt)
 . "${0%/*}/harness.sh"
 
 weir=$(program "$1")
@@ -17,24 +16,22 @@ done
 answers 0 "everything.yaml: 5 rules, 8 limits, 0 guards, 9 list entries
 smallest.yaml: 0 rules, 0 limits, 0 guards, 0 list entries" rules check everything.yaml smallest.yaml
 
-for kind in shape sense; do
-    cd "$rules/$kind"
-    for file in *.yaml; do
-        answers 1 "$(cat "${file%.yaml}.out")" rules check "$file"
-    done
+cd "$rules/report"
+for file in *.yaml; do
+    answers 1 "$(cat "${file%.yaml}.out")" rules check "$file"
 done
 
 cd "$rules"
-says 1 'good/readme.yaml: 3 rules' rules check shape/version.yaml good/readme.yaml
+says 1 'good/readme.yaml: 3 rules' rules check report/version.yaml good/readme.yaml
 says 2 'No such file' rules check good/readme.yaml not-there.yaml
 says 2 'good/readme.yaml: 3 rules' rules check not-there.yaml good/readme.yaml
 says 2 'Is a directory' rules check good
 says 2 'something is missing; usage: weir rules check' rules check
 says 2 "there is no option --jsno; did you mean --json?" rules check --jsno x
 answers 0 '[{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json good/smallest.yaml
-answers 1 '[{"file":"shape/version.yaml","problems":[{"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1","source":"version: 2","caret":9}],"ok":false},{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json shape/version.yaml good/smallest.yaml
-"$weir" rules check --json good/*.yaml shape/*.yaml sense/*.yaml >"$dir/json" || true
-if python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 40)' "$dir/json"; then pass; else fail "--json of all files is not JSON"; fi
+answers 1 '[{"file":"report/version.yaml","problems":[{"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1","source":"version: 2","caret":9}],"ok":false},{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json report/version.yaml good/smallest.yaml
+"$weir" rules check --json good/*.yaml report/*.yaml >"$dir/json" || true
+if python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 10)' "$dir/json"; then pass; else fail "--json of all files is not JSON"; fi
 
 # stdin, and a pipe that is named
 code=0
@@ -134,7 +131,7 @@ guard new (every request)
 guard gone (every request)
     removed: concurrency max 5, queue 10, wait 1s, mode shadow' rules diff old-guards.yaml new-guards.yaml
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
-says 2 'version' rules diff old.yaml "$rules/shape/version.yaml"
+says 2 'version' rules diff old.yaml "$rules/report/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
 says 2 'something is missing; usage: weir rules diff' rules diff old.yaml
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]] -- the schema and the reader agree on what a rule file looks like.
 
-Every file of tests/rules/good is right for both, every file of tests/rules/shape is wrong for both.  Then good files are changed at random
+Every file of tests/rules/good is right for both; of each case in tests/rules/wrong.txt they agree.  Then good files are changed at random
 (a key renamed, dropped or added, a value of another type) and both are asked:
 
     what the schema refuses, the reader refuses
@@ -30,7 +30,7 @@ SENSE = re.compile(
     r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
     r"a path begins with /|no path is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
     r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"
-    r"must be from \d+%? to|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
+    r"must be from \d+[a-z%]* to|version \'1.0\' is not known|there is a NUL byte|keys must be a whole number|status must be at least 200|an answer with status \d+ has no body|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
     r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|there are never so many calls|a user without an attribute|"
     r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|type must be a media type"
 )
@@ -70,6 +70,26 @@ class Report:
 def load(path):
     with open(path, encoding="utf-8") as f:
         return yaml.load(f, Loader)
+
+
+LISTS = "version: 1\nlists: { vips: { account: [a] } }\n"
+AROUND = {"file": "%s", "top": "version: 1\n%s\n", "rule": LISTS + "rules:\n  - name: r\n    limit: 1/s\n    %s\n",
+          "guard": LISTS + "guards:\n  - name: g\n    degrade: 1\n    %s\n"}
+
+
+def wrong_documents(path):
+    """The cases of wrong.txt that are YAML."""
+    documents = []
+    with open(path, encoding="utf-8") as f:
+        cases = [line.split(" | ") for line in f if " | " in line and line[0] != "#"]
+    for place, text, _ in cases:
+        try:
+            text = text.encode().decode("unicode_escape").encode("latin-1").decode()
+            document = yaml.load(AROUND[place.split()[0]].replace("%s", text), Loader)
+            documents.append(json.loads(json.dumps(document)))
+        except (yaml.YAMLError, UnicodeError, TypeError, ValueError):
+            continue
+    return documents
 
 
 def places(value, path=()):
@@ -144,16 +164,18 @@ def main():
     validator, report = jsonschema.Draft202012Validator(schema), Report()
 
     documents = []
-    for kind in ("good", "shape"):
-        for name in sorted(n for n in os.listdir(os.path.join(rules, kind)) if n.endswith(".yaml")):
-            document = load(os.path.join(rules, kind, name))
-            report.check(validator.is_valid(document) == (kind == "good"), "%s/%s: the schema says otherwise" % (kind, name))
-            documents += [document] if kind == "good" else []
+    for name in sorted(n for n in os.listdir(os.path.join(rules, "good")) if n.endswith(".yaml")):
+        documents.append(load(os.path.join(rules, "good", name)))
+        report.check(validator.is_valid(documents[-1]), "%s: the schema says otherwise" % name)
 
     tally = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("bad.txt", "fallback.json"):
             shutil.copy(os.path.join(rules, "good", name), folder)
+        wrong = wrong_documents(os.path.join(rules, "wrong.txt"))
+        report.check(len(wrong) > 150, "only %d cases in wrong.txt" % len(wrong))
+        for document, answer in zip(wrong, ask_reader(weir, folder, wrong)):
+            compare(report, validator, document, answer)
         for _ in range(0, mutants, 250):
             batch = [mutate(random_, random_.choice(documents)) for _ in range(250)]
             for document, answer in zip(batch, ask_reader(weir, folder, batch)):

@@ -24,22 +24,6 @@ TEST(test_R3_lists)
     weir__draft_destroy(d);
 }
 
-TEST(test_R3_wrong_entries)
-{
-    assert_problem("version: 1\nlists: { deny: { ip: [10.0.0.1/8] } }\n", 2, 32, "10.0.0.0/8");
-    assert_problem("version: 1\nlists: { deny: { ip: [bad] } }\n", 2, 23, "not an IP address");
-    assert_problem("version: 1\nlists: { deny: { account: [a, \"*b\"] } }\n", 2, 32,
-                   "whole values");
-    assert_problem("version: 1\nlists: { deny: { account: [a, \"\"] } }\n", 2, 32, "not empty");
-    assert_problem("version: 1\nlists: { deny: { account: [a, [b]] } }\n", 2, 31,
-                   "an entry of a list must be text; found a list");
-    assert_problem("version: 1\nlists: { deny: { account: } }\n", 2, 18,
-                   "expected entries of 'account'");
-    assert_problem("version: 1\nlists: { deny: 5 }\n", 2, 16, "a list must be a mapping");
-    assert_problem("version: 1\nlists: { \"a b\": { ip: [] } }\n", 2, 12, "a list's name");
-    assert_problem("version: 1\nlists: { deny: { header.A: [], header.a: [] } }\n", 2, 32, "twice");
-}
-
 TEST(test_R3_lists_from_files)
 {
     char name[400], text[256];
@@ -99,11 +83,6 @@ TEST(test_R3_unused_list_near_allow_or_deny_refused)
     weir__draft_destroy(
         read_good("version: 1\nrules: [{ name: a, limit: 1/s, match: { ip: { list: alow } } }]\n"
                   "lists: { alow: { account: [a], ip: [10.0.0.0/8] } }\n"));
-    assert_problem("version: 1\nlists: { alow: { ip: [10.0.0.0/8] } }\n", 2, 10,
-                   "no rule names the list 'alow', so it does nothing; did you mean 'allow'?");
-    assert_problem("version: 1\nlists: { office: { ip: [] }, denny: { ip: [10.0.0.0/8] } }\n", 2,
-                   30, "did you mean 'deny'?");
-    assert_problem("version: 1\nlists: { Deny: {} }\n", 2, 10, "did you mean 'deny'?");
 }
 
 GROUP(make_folder, remove_folder)

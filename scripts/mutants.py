@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """mutants.py -- changes one token of an algorithm at a time, and sees that a test notices.
 
-    mutants.py [--files NAME...] [--limit N] [--seed N] [--rounds N] [--jobs N] [--quick] [--report
-    FILE] [--again FILE] [--list]
+    mutants.py [--files NAME...] [--lines FIRST LAST] [--limit N] [--seed N] [--rounds N]
+               [--jobs N] [--quick] [--report FILE] [--again FILE] [--list]
 
 A copy of the tree is taken first, so that nobody's edits disturb a run.  Each mutant is compiled;
 one that comes out as the machine code of the original, or of another mutant, needs no test.  The
 rest meet the tests: the laws (tests/property/laws.c), the vectors (tests/vectors/*.vec) at the step
-door, and the unit test of the same name (tests/unit/NAME.c) where there is one.
+door, and the unit tests of the room (tests/unit/algo).
 
 docs/mutants.md lists the survivors that are understood, with the reason for each.  Others get a
 second look: other seeds, more rounds, the unit tests of tables and limiters, and ASan and UBSan
@@ -31,8 +31,8 @@ FILES = ["algo.h", "debt.h", "window.h", "algo.c", "debt.c", "fixed-window.c", "
          "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
          "gcra.c", "smooth.c", "warm-up.c", "calendar.c"]
 KNOWN = "docs/mutants.md"
-READERS = ["tests/vectors/runner/vectors.c", "tests/vectors/runner/replay.c",
-           "tests/vectors/runner/door.c"]
+READERS = ["tests/vectors/runner/%s.c" % name
+           for name in ("vectors", "replay", "door", "breaker", "controller")]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-mcx16", "-w"]
 FAST = ["-O1"]
 WATCHED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -41,7 +41,7 @@ WATCHED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 REPLAY_MAIN = r"""
 #include <stdio.h>
 #include <stdlib.h>
-#include "replay.h"
+#include "vectors/runner/replay.h"
 
 static void mismatch(void *context, int line, const char *text)
 {
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
             return 1;
         }
         for (size_t c = 0; c < v.case_count; c++)
-            failed += !weir__replay(weir__door_find("step"), &v, &v.cases[c], mismatch, argv[i]);
+            failed += !weir__vectors_replay(weir__door_find("step"), &v, &v.cases[c], mismatch, argv[i]);
         weir__vectors_clear(&v);
         fclose(file);
     }
@@ -317,7 +317,7 @@ class Workshop:
         includes = ["-I" + d
                     for d in ([overlay] if overlay else []) + [self.path("include"),
                                                                self.path("lib"),
-                                                               self.path("server")]]
+                                                               self.path("tests")]]
         return run(["gcc", "-c"] + FLAGS + self.flags + includes + [source, "-o", out], 120)
 
     def object_of(self, source):
@@ -329,18 +329,17 @@ class Workshop:
                  "echo 'int main(void) { return 0; }' | gcc -x c - -lcmocka -o "
                  + os.path.join(self.objects, "probe")], 30)[0] != 0):
             return []
-        names = [os.path.basename(p)[:-2]
-                 for p in sorted(glob.glob(self.path("tests", "unit", "*.c")))]
-        if self.with_tables:
-            return [n for n in names if self.includes("tests/unit/%s.c" % n, "lib/algo/algo.h")]
-        return [n for n in names if n in {f[:-2] for f in FILES}]
+        rooms = ("algo", "table") if self.with_tables else ("algo",)
+        return [os.path.relpath(p, self.tree)[:-2] for room in rooms
+                for p in sorted(glob.glob(self.path("tests", "unit", room, "*.c")))]
 
     def build(self):
         self.library = sorted(os.path.relpath(p, self.tree)
                               for p in glob.glob(self.path("lib", "*", "*.c")))
         self.programs = {"vectors": ["replay-main.c"] + READERS, "laws": ["tests/property/laws.c"]}
         for u in self.unit_tests():
-            self.programs["unit-" + u] = ["tests/unit/%s.c" % u]
+            self.programs["unit-" + u.split("/", 2)[2].replace("/", "-")] = [u + ".c",
+                                                                             "tests/unit/test.c"]
         sources = self.library + [s for own in self.programs.values() for s in own]
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             results = pool.map(lambda s: self.compile(self.path(s), self.object_of(s)), sources)
@@ -350,7 +349,7 @@ class Workshop:
         self.users = {name: [s for s in sources if self.uses(s, name)] for name in FILES}
 
     def includes(self, source, header):
-        directories = ["-I" + self.path(d) for d in ("include", "lib", "server")]
+        directories = ["-I" + self.path(d) for d in ("include", "lib", "tests")]
         return header in run(["gcc", "-MM"] + directories + [self.path(source)], 60)[1]
 
     def uses(self, source, name):
@@ -458,9 +457,10 @@ class Trial:
 
 
 def copy_tree(to):
-    for part in ("include", "lib", "server", "tests/property", "tests/vectors", "tests/unit"):
+    for part in ("include", "lib", "tests/property", "tests/vectors", "tests/unit"):
         if os.path.isdir(os.path.join(ROOT, part)):
             shutil.copytree(os.path.join(ROOT, part), os.path.join(to, part))
+    shutil.copy(os.path.join(ROOT, "tests/random.h"), os.path.join(to, "tests"))
     with open(os.path.join(to, "replay-main.c"), "w") as f:
         f.write(REPLAY_MAIN)
 
@@ -639,6 +639,8 @@ def parse_options():
     p = argparse.ArgumentParser(description="Changes one token of an algorithm at a time, and sees that a test notices.")
     p.add_argument("--files", nargs="+", default=FILES, choices=FILES, metavar="NAME",
                    help="of lib/algo: " + " ".join(FILES))
+    p.add_argument("--lines", nargs=2, type=int, metavar=("FIRST", "LAST"),
+                   help="only mutants of these lines of the files")
     p.add_argument("--limit", type=int, metavar="N", help="only N mutants, chosen by --seed")
     p.add_argument("--seed", type=int, default=1, metavar="N",
                    help="of the choice and of the laws (default 1)")
@@ -659,6 +661,9 @@ def choose_mutants(options, tree):
     for name in options.files:
         with open(os.path.join(tree, "lib", "algo", name)) as f:
             mutants += find_mutants(name, f.read())
+    if options.lines:
+        first, last = options.lines
+        mutants = [m for m in mutants if first <= m.line <= last]
     if options.again:
         earlier = known_reasons(options.again)
         mutants = [m for m in mutants if m.key() in earlier]

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "rulefile/read.h"
 
 static bool is_plain(const char *text, size_t len)

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "server/serve/admin/admin.h"
 
 static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_time now)

@@ -1,9 +1,8 @@
 /* admin-guards.c -- guards and the degradation: listed, and moved by hand. */
 #include <string.h>
 
-#include "engine/engine.h"
 #include "guard/guard.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/guards.h"
 #include "server/serve/decide/waiting.h"

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "engine/engine.h"
-#include "rulefile/problem.h"
 #include "server/serve/admin/admin.h"
 #include "server/base/text.h"
 

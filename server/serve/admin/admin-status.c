@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/net/listen.h"
 #include "server/serve/events/top.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "engine/engine.h"
 #include "server/base/text.h"
 
 /* Puts the names of the rules in force, and perhaps of their guards, into `names` as far as there

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVE_ADMIN_H
 #define WEIR_SERVE_ADMIN_H
 
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "server/serve/verbs/verbs.h"
 
 /* The name of a rule in force, good as long as the engine.  NULL: there is none, the call has

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "guard/guard.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "server/serve/decide/waiting.h"
 
 /* The error text, and its status. */

@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "guard/guard.h"
-#include "rulefile/problem.h"
 #include "server/base/digest.h"
 
 #define NAMES  256

@@ -23,7 +23,7 @@
 #include <strings.h>
 
 #include "match/address.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "match/rules.h"
 
 #define QUERY_MAX  4096 /* bytes */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rulefile/problem.h"
+#include "base/base.h"
 
 #define BEAT_MS 15000
 

@@ -19,7 +19,7 @@
 
 #include "server/base/base64.h"
 #include "match/address.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 
 #define SECRET_MAX 1024 /* bytes of a token */
 

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "match/rules.h"
-#include "rulefile/problem.h"
+#include "base/base.h"
 #include "server/serve/verbs/verbs.h"
 #include "wire/json.h"
 #include "wire/resp.h"

@@ -63,7 +63,8 @@ int main(int argc, char **argv)
             return 1;
         }
         for (size_t c = 0; c < v.case_count; c++)
-            failed += !weir__vectors_replay(weir__door_find("step"), &v, &v.cases[c], mismatch, argv[i]);
+            failed += !weir__vectors_replay(weir__door_find("step"), &v, &v.cases[c], mismatch,
+                                            argv[i]);
         weir__vectors_clear(&v);
         fclose(file);
     }
@@ -580,7 +581,8 @@ def known_reasons(path):
         with open(path) as f:
             for line in f:
                 cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line)[1:-1]]
-                if len(cells) == 4 and re.match(r"[\w-]+\.[ch](:\d+)?$", cells[0]):
+                if (len(cells) == 4 and re.match(r"[\w-]+\.[ch](:\d+)?$", cells[0])
+                    and not cells[3].startswith("open")):
                     reasons[cells[0].split(":")[0], cells[1], cells[2].strip("`")] = cells[3]
     except FileNotFoundError:
         pass

@@ -73,6 +73,7 @@ MAY_INCLUDE["server/cli"] = MAY_INCLUDE["server/cli"] + INSIDE_SERVE
 # Headers of lib that the server and wire may use beside lib/base and the public ones, and why.
 OPEN_TO_SERVER = {
     "engine/explain.h": "weir explain and weir replay show what every rule says",
+    "guard/options.h": "the rows of guard options, which are printed too",
     "match/address.h": "addresses of trusted proxies",
     "match/draft.h": "weir rules prints and compares rule files",
     "match/template.h": "the same, and lists by attribute",

@@ -379,64 +379,6 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node,
         weir__say(r, node, "guard '%s': %s", g->rule.name, error.text);
 }
 
-/* ----------------------------------------------------------- duplicates ---- */
-
-struct named {
-    const struct weir__rule_draft *rule;
-    const struct weir__node *node; /* NULL: it is a rule */
-};
-
-static int compare(const void *left, const void *right)
-{
-    const struct named *a = left, *b = right;
-    int order = strcmp(a->rule->name, b->rule->name);
-
-    return order                                      ? order
-           : a->rule->mark.line != b->rule->mark.line ? a->rule->mark.line - b->rule->mark.line
-                                                      : a->rule->mark.column - b->rule->mark.column;
-}
-
-/* Rules before guards; modes are set by name, so no rule may have a guard's. */
-static void say_twice(struct weir__reader *r, const struct named *a, const struct named *b)
-{
-    const struct named *guard = b->node ? b : a, *other = b->node ? a : b;
-
-    if (guard->node == NULL)
-        return; /* both are rules, and it is said */
-    weir__say(r, guard->node, "%s named '%s'; %s in line %d, column %d; give this one another name",
-              other->node ? "two guards are" : "a rule and a guard are", guard->rule->name,
-              other->node ? "the first is" : "the rule is", other->rule->mark.line,
-              other->rule->mark.column);
-}
-
-static void check_names(struct weir__reader *r, const struct weir__node *node)
-{
-    const struct weir__draft *d = r->draft;
-    struct named *all = malloc((d->n_rules + d->n_guards + 1) * sizeof(*all));
-    size_t n = 0;
-
-    if (all == NULL) {
-        r->arena->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < d->n_rules; i++) {
-        if (d->rules[i].name)
-            all[n++] = (struct named){ &d->rules[i], NULL };
-    }
-    for (size_t i = 0; i < d->n_guards; i++) {
-        if (d->guards[i].rule.name)
-            all[n++] = (struct named){ &d->guards[i].rule, node->items[i] };
-    }
-    qsort(all, n, sizeof(*all), compare);
-    for (size_t i = 1, first = 0; i < n; i++) {
-        if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
-            first = i;
-        else
-            say_twice(r, &all[first], &all[i]);
-    }
-    free(all);
-}
-
 void weir__read_guards(struct weir__reader *r, const struct weir__node *node)
 {
     struct weir__draft *draft = r->draft;
@@ -460,5 +402,4 @@ void weir__read_guards(struct weir__reader *r, const struct weir__node *node)
     draft->n_guards = node->n;
     for (size_t i = 0; i < node->n; i++)
         read_guard(r, node->items[i], &draft->guards[i]);
-    check_names(r, node);
 }

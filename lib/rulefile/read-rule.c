@@ -16,7 +16,6 @@
 #include "rulefile/read.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "algo/algo.h"
@@ -238,48 +237,6 @@ static void read_rule(struct weir__reader *r, const struct weir__node *node,
     read_how_much(r, m, rule);
 }
 
-/* ----------------------------------------------------------- duplicates ---- */
-
-struct named {
-    const struct weir__rule_draft *rule;
-    const struct weir__node *node;
-};
-
-static int compare(const void *left, const void *right)
-{
-    const struct named *a = left, *b = right;
-    int order = strcmp(a->rule->name, b->rule->name);
-
-    return order ? order : a->rule < b->rule ? -1 : 1;
-}
-
-/* By sorting: however many rules there are. */
-static void check_names(struct weir__reader *r, const struct weir__node *node)
-{
-    struct named *all = malloc((node->n + 1) * sizeof(*all));
-    size_t n = 0;
-
-    if (all == NULL) {
-        r->arena->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < node->n; i++) {
-        if (r->draft->rules[i].name)
-            all[n++] = (struct named){ &r->draft->rules[i], node->items[i] };
-    }
-    qsort(all, n, sizeof(*all), compare);
-    for (size_t i = 1, first = 0; i < n; i++) {
-        if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
-            first = i;
-        else
-            weir__say(r, all[i].node,
-                      "two rules are named '%s'; the first is in line %d, column %d; give this one "
-                      "another name",
-                      all[i].rule->name, all[first].rule->mark.line, all[first].rule->mark.column);
-    }
-    free(all);
-}
-
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node)
 {
     struct weir__draft *draft = r->draft;
@@ -303,5 +260,4 @@ void weir__read_rules(struct weir__reader *r, const struct weir__node *node)
     draft->n_rules = node->n;
     for (size_t i = 0; i < node->n; i++)
         read_rule(r, node->items[i], &draft->rules[i]);
-    check_names(r, node);
 }

@@ -249,6 +249,60 @@ char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node
     return copy && note_attribute(r, node, copy) ? copy : NULL;
 }
 
+/* ----------------------------------------------------------- duplicates ---- */
+
+struct named {
+    const struct weir__rule_draft *rule;
+    const struct weir__node *node;
+    bool guard;
+};
+
+/* A rule comes before a guard with its name, wherever they are written. */
+static int compare_names(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int order = strcmp(a->rule->name, b->rule->name);
+
+    return order ? order : a->guard != b->guard ? a->guard - b->guard : a->rule < b->rule ? -1 : 1;
+}
+
+/* Modes are set by name, so no guard may have a rule's.  Sorted: a file may have 32768 rules. */
+static void check_names(struct weir__reader *r, const struct weir__node *rules,
+                        const struct weir__node *guards)
+{
+    const struct weir__draft *d = r->draft;
+    struct named *all = malloc((d->n_rules + d->n_guards + 1) * sizeof(*all));
+    size_t n = 0;
+
+    if (all == NULL) {
+        r->arena->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < d->n_rules; i++) {
+        if (d->rules[i].name)
+            all[n++] = (struct named){ &d->rules[i], rules->items[i], false };
+    }
+    for (size_t i = 0; i < d->n_guards; i++) {
+        if (d->guards[i].rule.name)
+            all[n++] = (struct named){ &d->guards[i].rule, guards->items[i], true };
+    }
+    qsort(all, n, sizeof(*all), compare_names);
+    for (size_t i = 1, first = 0; i < n; i++) {
+        const struct named *a = &all[first], *b = &all[i];
+        if (strcmp(a->rule->name, b->rule->name) != 0)
+            first = i;
+        else
+            weir__say(r, b->node,
+                      "%s named '%s'; the %s is in line %d, column %d; give this one another name",
+                      a->guard   ? "two guards are"
+                      : b->guard ? "a rule and a guard are"
+                                 : "two rules are",
+                      b->rule->name, a->guard == b->guard ? "first" : "rule", a->rule->mark.line,
+                      a->rule->mark.column);
+    }
+    free(all);
+}
+
 /* ---------------------------------------------------------------- whole ---- */
 
 enum { VERSION, MODE, ZONE, DEGRADATION, RULES, LISTS, GUARDS, LEVEL, MEMBERS };
@@ -292,6 +346,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_rules(r, m[RULES].value);
     if (m[GUARDS].value)
         weir__read_guards(r, m[GUARDS].value);
+    check_names(r, m[RULES].value, m[GUARDS].value);
     if (m[LISTS].value)
         weir__check_unused_lists(r, m[LISTS].value);
 }

@@ -32,8 +32,7 @@ static char *find_path(const char *rules, const char *name)
     (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe \
                                                     */
 
-/* The folder that the rule file lies in; it may be reached by links, as whoever runs the server has
- * it. */
+/* The rule file's folder.  Links on the way are followed: the operator has made them. */
 static int open_folder(const char *rules)
 {
     char *folder = find_path(rules, ".");
@@ -156,7 +155,7 @@ static bool read_line(struct weir__reader *r, const struct weir__node *node,
     }
     if (r->arena->failed)
         return false;
-    if (r->options->near) /* who sent the rules need not be one who may read the file */
+    if (r->options->near) /* the sender may not be allowed to read the file */
         weir__say(r, node, "line %zu of the file is no entry of such a list", line);
     else
         weir__say(r, node, "line %zu of the file, %s: %s", line,

@@ -1,4 +1,4 @@
-/* node.h -- a YAML text as a tree: what is written, and where.
+/* node.h -- a YAML text as a tree of values with their places.
  *
  * Nothing here knows what a rule is.  An alias is the node that it names, so a node may have
  * several parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.

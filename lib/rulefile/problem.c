@@ -16,7 +16,7 @@
 /* ----------------------------------------------------------- characters ---- */
 
 /* Copies the character at p, or a question mark in its place; returns its length in `out`, and in
- * *taken what it was in the text. */
+ * *taken its length in the text. */
 static size_t copy_character(char *out, const char *p, const char *end, bool tabs, size_t *taken)
 {
     size_t len = weir__utf8_length(p, end);

@@ -1,5 +1,5 @@
-/* problem.h -- what is wrong with a rule file, and where: collected while it is read, told in the
- * order of the text.
+/* problem.h -- the problems of a rule file and their places: collected while it is read, told in
+ * the order of the text.
  *
  * Places are offsets into the text while reading; they become lines and columns when a problem is
  * noted.

@@ -215,7 +215,7 @@ static void check_breaker(struct weir__reader *r, const struct weir__node *node,
                   "a window is a time or a number of calls; leave out window or calls");
     if (b->calls && (b->min_calls > b->calls || b->errors > b->calls))
         weir__say(r, calls->value,
-                  "there are never so many calls in the window; calls must be at least %s",
+                  "the window never holds that many calls; calls must be at least %s",
                   b->min_calls > b->calls ? "min_calls" : "errors");
     if (b->open_max && b->open_max < (b->open_for ? b->open_for : WEIR__BREAKER_OPEN_FOR))
         weir__say(r, open_max->value, "open_max must be at least as long as open_for");

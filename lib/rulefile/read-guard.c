@@ -70,9 +70,7 @@ static void read_body(struct weir__reader *r, const struct weir__member *m,
                   "the body is here or in a file; leave out body or body_file");
     if (text && weir__read_text(r, text, "body", "text"))
         copy_body(r, text, f, text->text, text->n);
-    if (file &&
-        r->options
-            ->near) { /* whoever is refused is shown it: it could be any file that lies there */
+    if (file && r->options->near) { /* refused clients would be shown any file of the folder */
         weir__say(r, m[BODY_FILE].key,
                   "rules that are sent may not take a body from a file; write it here, as in body: "
                   "\"[]\", or write "
@@ -294,53 +292,40 @@ static const struct part {
     { "priorities", read_words },
 };
 
-static void read_names(struct weir__reader *r, const struct weir__node *node,
-                       const struct weir__mapping *m, struct weir__rule_draft *rule)
+static void check_bounds(struct weir__reader *r, const struct weir__node *node,
+                         const struct weir__mapping *m, const char *name)
 {
     static const char *const bounds[] = { "concurrency", "adaptive", "breaker",
                                           "shed",        "system",   "degrade" };
-    const struct weir__member *name = weir__member_of(m, "name"),
-                              *about = weir__member_of(m, "about");
+    const struct weir__member *raises = weir__member_of(m, "raises");
     bool any = false;
 
-    if (name->key == NULL)
-        weir__say(r, node, "the guard has no name; give it one, such as name: search");
-    if (name->value)
-        rule->name = weir__read_name(r, name->value, "a guard's name");
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
         any = any || weir__member_of(m, bounds[i])->key;
     if (!any)
         weir__say(r, node,
                   "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or "
                   "adaptive: weir",
-                  rule->name ? "the guard '" : "the guard", rule->name ? rule->name : "",
-                  rule->name ? "'" : "");
-    const char *text =
-        about->value ? weir__read_text(r, about->value, "about", "a sentence") : NULL;
-    if (text)
-        rule->about = weir__arena_copy(r->arena, text, about->value->n);
+                  name ? "the guard '" : "the guard", name ? name : "", name ? "'" : "");
+    if (raises->key && weir__member_of(m, "breaker")->key == NULL &&
+        weir__member_of(m, "system")->key == NULL)
+        weir__say(r, raises->key,
+                  "'raises' needs a breaker or system: while one of them says no, degradation is "
+                  "raised");
 }
 
 static void read_who(struct weir__reader *r, const struct weir__mapping *m,
                      struct weir__guard_draft *g)
 {
-    const struct weir__member *match = weir__member_of(m, "match"),
-                              *not = weir__member_of(m, "not"),
-                              *words = weir__member_of(m, "priorities"),
-                              *mode = weir__member_of(m, "mode");
+    const struct weir__member *words = weir__member_of(m, "priorities"),
+                              *priority = weir__member_of(m, "priority");
 
-    if (match->value)
-        weir__read_match(r, match->value, "match", &g->rule.match, &g->rule.matches);
-    if (not ->value)
-        weir__read_match(r, not ->value, "not", &g->rule.except, &g->rule.excepts);
-    if (words->key && weir__member_of(m, "priority")->key == NULL)
+    if (words->key && priority->key == NULL)
         weir__say(r, words->key,
                   "'priorities' says what words mean; write where they are, such as priority: "
                   "\"{header.x-priority}\"");
-    read_priority(r, weir__member_of(m, "priority"), g);
+    read_priority(r, priority, g);
     read_class(r, weir__member_of(m, "class"), g);
-    if (mode->value)
-        weir__read_mode(r, mode->value, &g->rule.mode);
     g->options.mode = g->rule.mode;
 }
 
@@ -362,18 +347,14 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node,
     g->rule.mark = weir__mark_of(r, node);
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__GUARD], &m, &g->options))
         return;
-    read_names(r, node, &m, &g->rule);
+    weir__read_head(r, node, "guard", &m, &g->rule);
+    check_bounds(r, node, &m, g->rule.name);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const struct weir__member *part = weir__member_of(&m, parts[i].name);
         if (part->value)
             parts[i].read(r, part->value, g);
     }
     read_who(r, &m, g);
-    if (weir__member_of(&m, "raises")->key && weir__member_of(&m, "breaker")->key == NULL &&
-        weir__member_of(&m, "system")->key == NULL)
-        weir__say(r, weir__member_of(&m, "raises")->key,
-                  "'raises' needs a breaker or system: while one of them says no, degradation is "
-                  "raised");
     if (weir__problems(r) == before && !r->arena->failed &&
         weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)
         weir__say(r, node, "guard '%s': %s", g->rule.name, error.text);

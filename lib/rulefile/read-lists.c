@@ -1,7 +1,7 @@
 /* read-lists.c -- the lists of a rule file, and the rules' references to them.
  *
  *     lists:
- *       allow:  { ip: [10.0.0.0/8] }              who is on it is let through
+ *       allow:  { ip: [10.0.0.0/8] }              lets these through
  *       deny:   { account: [mallory], ip: { file: bad.txt } }
  *       office: { ip: 192.0.2.0/24 }              for { list: office } in a rule's match
  *

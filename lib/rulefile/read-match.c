@@ -2,8 +2,8 @@
  *
  *     match: { uri: "/user/?", method: [POST, PUT], ip: 10.0.0.0/8, account: { list: vips } }
  *
- * A value with stars is a pattern; what it is taken for is in classify().  Who means the star
- * itself, or wants to be plain, writes { exact: ... }, { prefix: ... } or { glob: ... }.
+ * A value with stars is a pattern; classify() says which kind.  For a star itself, or to be
+ * plain, write { exact: ... }, { prefix: ... } or { glob: ... }.
  */
 #include "rulefile/read.h"
 
@@ -60,7 +60,7 @@ static enum weir__pattern_kind classify(const char *text, size_t len, bool path,
     return WEIR__GLOB;
 }
 
-/* Of a whole URL the path is meant. */
+/* A whole URL means its path. */
 static void say_no_path(struct weir__reader *r, const struct weir__node *node)
 {
     const char *host = strstr(node->text, "://"), *path = host ? strchr(host + 3, '/') : NULL;

@@ -16,45 +16,20 @@
 #include "rulefile/read.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "algo/algo.h"
 #include "match/template.h"
 
-enum {
-    NAME,
-    ABOUT,
-    MATCH,
-    NOT,
-    KEY,
-    LIMIT,
-    ALGORITHM,
-    COST,
-    MODE,
-    BAN,
-    ZONE,
-    KEYS,
-    ACROSS,
-    WHEN_ALONE,
-    MEMBERS
+/* clang-format off */
+static const struct weir__row row_list[] = {
+    { "keys", WEIR__ROW(struct weir__rule_draft, keys), WEIR__ROW_COUNT, 1, INT64_MAX,
+      .text = "Room for keys of sliding-window and sliding-log limits" },
 };
+/* clang-format on */
 
-static const struct weir__member members[MEMBERS] = {
-    [NAME] = { .name = "name" },
-    [ABOUT] = { .name = "about" },
-    [MATCH] = { .name = "match" },
-    [NOT] = { .name = "not" },
-    [KEY] = { .name = "key" },
-    [LIMIT] = { .name = "limit" },
-    [COST] = { .name = "cost" },
-    [MODE] = { .name = "mode" },
-    [ALGORITHM] = { .name = "algorithm" },
-    [BAN] = { .name = "ban" },
-    [ZONE] = { .name = "zone" },
-    [ACROSS] = { .name = "across", .later = true },
-    [KEYS] = { .name = "keys" },
-    [WHEN_ALONE] = { .name = "when_alone", .later = true },
-};
+static const struct weir__rows rule_rows = { "a rule", 0, row_list, 1 };
 
 /* ------------------------------------------------------------ templates ---- */
 
@@ -168,73 +143,75 @@ static void check_cost(struct weir__reader *r, const struct weir__node *node,
 
 /* ---------------------------------------------------------------- rules ---- */
 
-static void read_who(struct weir__reader *r, const struct weir__member *m,
-                     struct weir__rule_draft *rule)
+void weir__read_head(struct weir__reader *r, const struct weir__node *node, const char *what,
+                     const struct weir__mapping *m, struct weir__rule_draft *rule)
 {
-    if (m[MATCH].value)
-        weir__read_match(r, m[MATCH].value, "match", &rule->match, &rule->matches);
-    if (m[NOT].value)
-        weir__read_match(r, m[NOT].value, "not", &rule->except, &rule->excepts);
-    if (m[KEY].value)
-        read_key(r, m[KEY].value, rule);
-    if (m[MODE].value)
-        weir__read_mode(r, m[MODE].value, &rule->mode);
+    const struct weir__member *name = weir__member_of(m, "name"),
+                              *about = weir__member_of(m, "about"),
+                              *match = weir__member_of(m, "match"),
+                              *not = weir__member_of(m, "not"), *mode = weir__member_of(m, "mode");
+    char named[40];
+
+    snprintf(named, sizeof(named), "a %s's name", what);
+    if (name->key == NULL)
+        weir__say(r, node, "the %s has no name; give it one, such as name: search", what);
+    if (name->value)
+        rule->name = weir__read_name(r, name->value, named);
+    if (about->value && weir__read_text(r, about->value, "about", "a sentence"))
+        rule->about = weir__arena_copy(r->arena, about->value->text, about->value->n);
+    if (match->value)
+        weir__read_match(r, match->value, "match", &rule->match, &rule->matches);
+    if (not ->value)
+        weir__read_match(r, not ->value, "not", &rule->except, &rule->excepts);
+    if (mode->value)
+        weir__read_mode(r, mode->value, &rule->mode);
 }
 
 /* A wrong algorithm or zone is said once, and not again by every limit. */
-static void read_how_much(struct weir__reader *r, const struct weir__member *m,
+static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
                           struct weir__rule_draft *rule)
 {
     struct weir__limit_defaults defaults = { .zone = r->zone };
+    const struct weir__member *algorithm = weir__member_of(m, "algorithm"),
+                              *zone = weir__member_of(m, "zone"),
+                              *limit = weir__member_of(m, "limit"),
+                              *cost = weir__member_of(m, "cost"), *ban = weir__member_of(m, "ban");
 
-    if (m[ALGORITHM].value)
-        defaults.algorithm = weir__read_algorithm(r, m[ALGORITHM].value);
-    if (m[ZONE].value)
-        defaults.zone = weir__read_zone(r, m[ZONE].value);
-    if (m[LIMIT].value)
-        weir__read_limits(r, m[LIMIT].value, &defaults, rule);
-    if (m[COST].value) {
-        read_cost(r, m[COST].value, rule);
-        check_cost(r, m[COST].value, rule);
+    if (algorithm->value)
+        defaults.algorithm = weir__read_algorithm(r, algorithm->value);
+    if (zone->value)
+        defaults.zone = weir__read_zone(r, zone->value);
+    if (limit->value)
+        weir__read_limits(r, limit->value, &defaults, rule);
+    if (cost->value) {
+        read_cost(r, cost->value, rule);
+        check_cost(r, cost->value, rule);
     }
-    if (m[BAN].value)
-        weir__read_ban(r, m[BAN].value, &defaults, &rule->ban);
-    if (m[KEYS].value)
-        weir__read_count(r, m[KEYS].value, "keys", 1, INT64_MAX, &rule->keys);
-}
-
-static void read_names(struct weir__reader *r, const struct weir__node *node,
-                       const struct weir__member *m, struct weir__rule_draft *rule)
-{
-    if (m[NAME].key == NULL)
-        weir__say(r, node, "the rule has no name; give it one, such as name: per-ip");
-    if (m[NAME].value)
-        rule->name = weir__read_name(r, m[NAME].value, "a rule's name");
-    if (m[LIMIT].key == NULL)
-        weir__say(r, node, "%s%s%s has no limit; write one, such as limit: 300/60",
-                  rule->name ? "the rule '" : "the rule", rule->name ? rule->name : "",
-                  rule->name ? "'" : "");
-    const char *about =
-        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
-    if (about)
-        rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
+    if (ban->value)
+        weir__read_ban(r, ban->value, &defaults, &rule->ban);
 }
 
 static void read_rule(struct weir__reader *r, const struct weir__node *node,
                       struct weir__rule_draft *rule)
 {
-    struct weir__member m[MEMBERS];
+    static const char *const others[] = { "name",      "about", "match", "not", "key",  "limit",
+                                          "algorithm", "cost",  "mode",  "ban", "zone", NULL };
+    struct weir__mapping m = { .others = others };
 
-    memcpy(m, members, sizeof(m));
     rule->key = r->empty;
     rule->cost = 1;
     rule->mode = WEIR_ENFORCE;
     rule->mark = weir__mark_of(r, node);
-    if (!weir__read_members(r, node, "a rule", m, MEMBERS))
+    if (!weir__read_rows(r, node, &rule_rows, &m, rule))
         return;
-    read_names(r, node, m, rule);
-    read_who(r, m, rule);
-    read_how_much(r, m, rule);
+    weir__read_head(r, node, "rule", &m, rule);
+    if (weir__member_of(&m, "limit")->key == NULL)
+        weir__say(r, node, "%s%s%s has no limit; write one, such as limit: 300/60",
+                  rule->name ? "the rule '" : "the rule", rule->name ? rule->name : "",
+                  rule->name ? "'" : "");
+    if (weir__member_of(&m, "key")->value)
+        read_key(r, weir__member_of(&m, "key")->value, rule);
+    read_how_much(r, &m, rule);
 }
 
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node)

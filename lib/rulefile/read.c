@@ -1,9 +1,9 @@
 /* read.c -- a rule file, from its text to a draft; every mistake is named with its place.
  *
  * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-guard.c,
- * read-match.c, read-limit.c and read-lists.c each read what their name says.  A reader that meets
- * a mistake says so and goes on with the next thing, so that one run tells them all; in the end a
- * draft with a mistake is thrown away whole.
+ * read-match.c, read-limit.c and read-lists.c each read the part they are named after.  A reader
+ * that meets a mistake reports it and goes on, so that one run reports them all; a draft with a
+ * mistake is thrown away.
  */
 #include "rulefile/read.h"
 
@@ -55,7 +55,7 @@ static struct weir__member *find_member(struct weir__member *members, size_t n,
     return NULL;
 }
 
-/* What others call it, or what it is like. */
+/* Another tool's word for it, or a near one. */
 static const char *meant(const struct weir__node *key, const char *const *names, size_t n)
 {
     static const char *const others[][2] = {
@@ -71,17 +71,37 @@ static const char *meant(const struct weir__node *key, const char *const *names,
     return weir__nearest(key->text, key->n, names, n);
 }
 
-/* What it was probably meant to be counts as there, so that nobody says that it is missing. */
+/* Words of other versions. */
+static const char *not_now(const char *word, const char *what)
+{
+    static const struct {
+        const char *word, *what, *text;
+    } words[] = {
+        { "level", "a rule file", "'level' is now called degradation" },
+        { "across", "a rule", "'across' is not in this version; leave it out" },
+        { "when_alone", "a rule", "'when_alone' is not in this version; leave it out" },
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(word, words[i].word) == 0 && strcmp(what, words[i].what) == 0)
+            return words[i].text;
+    }
+    return NULL;
+}
+
+/* The member probably meant counts as there, so that it is not reported missing too. */
 static void say_unknown(struct weir__reader *r, struct weir__node *key, const char *what,
                         struct weir__member *members, size_t n)
 {
-    const char *names[24] = { NULL };
+    const char *names[24] = { NULL }, *other = not_now(key->text, what);
     size_t known = 0;
 
-    for (size_t i = 0; i < n && known < 24; i++) {
-        if (!members[i].later && !members[i].renamed)
-            names[known++] = members[i].name;
+    if (other) {
+        weir__say(r, key, "%s", other);
+        return;
     }
+    for (; known < n && known < 24; known++)
+        names[known] = members[known].name;
     const char *near = meant(key, names, known);
     for (size_t i = 0; near && i < n; i++) {
         if (members[i].name == near && members[i].key == NULL)
@@ -104,10 +124,6 @@ bool weir__read_members(struct weir__reader *r, const struct weir__node *node, c
         struct weir__member *m = find_member(members, n, key);
         if (m == NULL) {
             say_unknown(r, key, what, members, n);
-        } else if (m->later) {
-            weir__say(r, key, "'%s' is not in this version; leave it out", m->name);
-        } else if (m->renamed) {
-            weir__say(r, key, "'%s' is now called %s", m->name, m->renamed);
         } else if (value->kind == WEIR__NODE_NOTHING) {
             weir__say(r, key, "'%s' has no value; give it one, or leave it out", m->name);
             m->key = key; /* it is there, so nobody has to say that it is missing */
@@ -214,7 +230,7 @@ char *weir__read_name(struct weir__reader *r, const struct weir__node *node, con
     return weir__arena_copy(r->arena, text, node->n);
 }
 
-/* The set looks at it; there is room for so many. */
+/* The rule set looks at this attribute from now on. */
 static bool note_attribute(struct weir__reader *r, const struct weir__node *node, const char *name)
 {
     for (size_t i = 0; i < r->n_attributes; i++) {
@@ -305,7 +321,7 @@ static void check_names(struct weir__reader *r, const struct weir__node *rules,
 
 /* ---------------------------------------------------------------- whole ---- */
 
-enum { VERSION, MODE, ZONE, DEGRADATION, RULES, LISTS, GUARDS, LEVEL, MEMBERS };
+enum { VERSION, MODE, ZONE, DEGRADATION, RULES, LISTS, GUARDS, MEMBERS };
 
 static void read_version(struct weir__reader *r, const struct weir__node *root,
                          const struct weir__member *version)
@@ -326,7 +342,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },
         [ZONE] = { .name = "zone" },       [DEGRADATION] = { .name = "degradation" },
         [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" },
-        [GUARDS] = { .name = "guards" },   [LEVEL] = { .name = "level", .renamed = "degradation" },
+        [GUARDS] = { .name = "guards" },
     };
     int64_t degradation;
 

@@ -1,4 +1,4 @@
-/* read.h -- what the readers of a rule file's parts share. */
+/* read.h -- shared by the readers of a rule file's parts. */
 #ifndef WEIR_RULES_READ_H
 #define WEIR_RULES_READ_H
 
@@ -22,8 +22,6 @@ struct weir__reader {
 /* A member of a mapping: its name, and where it was found. */
 struct weir__member {
     const char *name;
-    bool later;             /* a word of a later version */
-    const char *renamed;    /* an old name; this is the new one */
     struct weir__node *key; /* NULL: it is not there */
     struct weir__node *value;
 };
@@ -81,6 +79,11 @@ const char *weir__read_algorithm(struct weir__reader *r,
 /* read-rule.c -- all rules. */
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node);
 
+/* The members that rules and guards share: name, about, match, not, mode. */
+struct weir__mapping;
+void weir__read_head(struct weir__reader *r, const struct weir__node *node, const char *what,
+                     const struct weir__mapping *m, struct weir__rule_draft *rule);
+
 /* Text with attributes in braces; NULL, and it is said: unquoted braces are a mapping to YAML, the
  * mistake that everybody makes once. */
 const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node,
@@ -112,7 +115,7 @@ struct weir__mapping {
  * False if the node is no mapping. */
 bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
                      const struct weir__rows *rows, struct weir__mapping *out, void *options);
-/* Of one row; false: it is not there, or wrong, and that is said. */
+/* One row; false: it is not there, or wrong, and that is said. */
 bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
                     const struct weir__row *row, void *options);
 /* One of the rows or others by its name; it must be among them. */

@@ -268,7 +268,7 @@ static bool on_event(struct builder *b, struct fy_event *e)
 
 /* -------------------------------------------------------------- mistakes ---- */
 
-/* What libfyaml says, and what helps a person who writes rules. */
+/* libfyaml's messages, and better ones for people who write rules. */
 static const struct {
     const char *says, *help;
 } mistakes[] = {

@@ -1,8 +1,8 @@
-/* rules-diff.c -- what changes, and for whom, when one rule file takes another's place.
+/* rules-diff.c -- the changes, and whom they affect, when one rule file replaces another.
  *
- * Rules are the same if their names are.  What a change does to the keys that are counted now
- * follows from what weir_use does: a limit in the same place of the same rule, by the same
- * algorithm, is changed and keeps what was used; anything else begins fresh.
+ * Rules are the same if their names are.  The effect on counted keys follows from weir_use: a limit
+ * in the same place of the same rule, by the same algorithm, keeps what was used; any other begins
+ * fresh.
  */
 #include "server/describe/rules-diff.h"
 

@@ -8,7 +8,7 @@
 /* NULL if the file cannot be read or is wrong: that has been said. */
 struct weir_rules *weir__rules_file_read(const char *command, const char *path);
 
-/* For who reads other files like rules: `problem` of struct weir_rules_options, its context a
+/* For readers of other files like rules: `problem` of struct weir_rules_options, its context a
  * struct weir__file_problems. */
 struct weir__file_problems {
     const char *path;

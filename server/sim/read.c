@@ -120,8 +120,7 @@ static void read_about(struct weir__reader *r, const struct weir__member *m,
         memcpy(plan->about, text, m->value->n + 1);
 }
 
-/* Whoever asks a backend that falls silent must give up some time, or the trial would have no
- * end. */
+/* Clients of a backend that falls silent must give up some time, or the trial would never end. */
 static void check_timeouts(struct weir__reader *r, const struct weir__node *clients,
                            const struct weir__sim_plan *plan)
 {

@@ -10,7 +10,7 @@
 #include "server/base/digest.h"
 
 #define NAMES  256
-#define LIKELY 64 /* of so many names the likeliest is looked for */
+#define LIKELY 64 /* names compared to find the nearest */
 
 struct weir__guards {
     struct weir_table *table;

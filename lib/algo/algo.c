@@ -22,6 +22,7 @@ const char *const *weir_algorithms(void)
         "fixed-window", "sliding-window", "sliding-log", "leaky-bucket", "token-bucket",
         "gcra",         "smooth",         "warm-up",     "calendar",     NULL,
     };
+
     _Static_assert(sizeof(names) / sizeof(*names) == ALGORITHMS + 1,
                    "a name for each algorithm, in the same order");
     return names;
@@ -38,6 +39,7 @@ int weir__algo_index(const char *name)
 const char *weir_algorithm_summary(const char *name)
 {
     int i = weir__algo_index(name);
+
     return i < 0 ? NULL : algorithms[i]->summary;
 }
 
@@ -48,6 +50,7 @@ static int refuse_strangers(const struct weir__algo *algo, const struct weir_lim
 {
     bool window = algo == &weir__fixed_window || algo == &weir__sliding_window ||
                   algo == &weir__sliding_log || algo == &weir__calendar;
+
     const struct {
         bool named;
         bool known;
@@ -103,6 +106,7 @@ static void set_price(struct weir_plan *plan)
 {
     int64_t count = plan->limit.count, period = plan->limit.period;
     uint64_t common = greatest_common_divisor((uint64_t)count, (uint64_t)period);
+
     plan->price = period / (int64_t)common;
     plan->by_price = weir__divisor_make((uint64_t)plan->price);
     plan->by_scale = weir__divisor_make((uint64_t)count / common);
@@ -119,6 +123,7 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
                        : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
                                                              : DEFAULT_ALGORITHM;
     int index = weir__algo_index(name), code;
+
     if (index < 0)
         return weir__fail(error, WEIR_INVALID, "unknown algorithm '%s'", name);
     struct weir_plan plan = { .algo = algorithms[index],
@@ -151,6 +156,7 @@ bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
 {
     struct weir_limit l = plan->limit;
+
     l.burst = l.burst == default_burst(&l) ? 0 : l.burst;
     l.buckets = l.buckets == 10 ? 0 : l.buckets;
     l.warmup = l.warmup == l.period ? 0 : l.warmup;
@@ -163,6 +169,7 @@ int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit,
 {
     struct weir_plan plan;
     int code = weir__plan_make(&plan, limit, error);
+
     if (code)
         return code;
     struct weir_plan *copy = malloc(sizeof(*copy));
@@ -188,6 +195,7 @@ bool weir__step_mended(const struct weir_plan *plan, void *state, const struct w
 {
     bool bad = ask->cost < 0;
     struct weir_ask mended = *ask;
+
     mended.cost = bad ? 0 : ask->cost;
     mended.now = ask->now < 0 ? 0 : ask->now;
     mended.wait_max = ask->wait_max < 0 ? 0 : ask->wait_max;

@@ -25,6 +25,7 @@ struct weir__divisor {
 static inline struct weir__divisor weir__divisor_make(uint64_t by)
 {
     bool exact = UINT64_MAX % by == by - 1;
+
     return (struct weir__divisor){ .by = by,
                                    .reciprocal = by == 1 ? UINT64_MAX : UINT64_MAX / by + exact };
 }
@@ -41,6 +42,7 @@ static inline uint64_t weir__divide(uint64_t n, const struct weir__divisor *d)
 static inline uint64_t weir__divide_up(uint64_t n, const struct weir__divisor *d)
 {
     uint64_t q = weir__divide(n, d);
+
     return q + (q * d->by != n);
 }
 

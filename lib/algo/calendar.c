@@ -33,6 +33,7 @@ int weir__calendar_check(const struct weir_limit *l, const char *algorithm,
                          struct weir_error *error)
 {
     const char *word = weir__calendar_word(l->calendar);
+
     algorithm = algorithm ? algorithm : "a limit by time";
     if (l->calendar != WEIR_NO_CALENDAR && word == NULL)
         return weir__fail(error, WEIR_INVALID,
@@ -62,6 +63,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     char *zone = plan->limit.zone;
     int code = weir__window_prepare(plan, error);
+
     if (code == WEIR_OK)
         code = weir__zone_find(&plan->zone, zone, error);
     if (code != WEIR_OK)
@@ -77,6 +79,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 static int64_t window_at(const struct weir_plan *plan, weir_time now)
 {
     int64_t day = weir__zone_day_at(plan->zone, now / WEIR_SECOND);
+
     if (plan->limit.calendar == WEIR_MONTH)
         return weir__month_of(day);
     if (plan->limit.calendar == WEIR_WEEK)
@@ -87,6 +90,7 @@ static int64_t window_at(const struct weir_plan *plan, weir_time now)
 static weir_time window_start(const struct weir_plan *plan, int64_t window)
 {
     int64_t day;
+
     if (window >= WINDOWS_MAX)
         return INT64_MAX;
     if (plan->limit.calendar == WEIR_MONTH)

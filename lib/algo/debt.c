@@ -43,6 +43,7 @@ bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state
     int64_t after;
     bool stepped = weir__debt_reckon(plan, &s, ask->now, 0),
          granted = weir__debt_meter(plan, s.owed, ask, d, &after);
+
     if (take && (after != s.owed || stepped))
         *state = (struct weir__debt){ s.at, after };
     return granted;
@@ -52,6 +53,7 @@ bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state
 static int64_t units_parts(const struct weir_plan *plan, int64_t units)
 {
     weir__i128 parts = (weir__i128)units * plan->price;
+
     return parts > WEIR__OWED_MAX    ? WEIR__OWED_MAX
            : parts < -WEIR__OWED_MAX ? -WEIR__OWED_MAX
                                      : (int64_t)parts;
@@ -60,6 +62,7 @@ static int64_t units_parts(const struct weir_plan *plan, int64_t units)
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
     struct weir__debt *s = state;
+
     weir__debt_reckon(plan, s, now, 0);
     int64_t owed = s->owed - units_parts(plan, units);
     s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;
@@ -69,5 +72,6 @@ weir_time weir__debt_idle_at(const struct weir_plan *plan, const void *state)
 {
     const struct weir__debt *s = state;
     weir_time at = s->at & INT64_MAX, span = weir__parts_time(plan, s->owed);
+
     return s->owed <= 0 ? 0 : span > INT64_MAX - at ? INT64_MAX : at + span;
 }

@@ -38,6 +38,7 @@ static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at,
 {
     weir_time passed = now - (*at & INT64_MAX);
     int64_t paid;
+
     owed = owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed < floor ? floor : owed;
     if (__builtin_expect(passed < 0, 0)) {
         *at = passed < -WEIR__LATE_MAX ? now : *at & INT64_MAX;
@@ -54,6 +55,7 @@ static inline bool weir__debt_reckon(const struct weir_plan *plan, struct weir__
                                      weir_time now, int64_t floor)
 {
     weir_time was = s->at & INT64_MAX;
+
     s->owed = weir__debt_at(plan, &s->at, s->owed, now, floor);
     return s->at < was;
 }
@@ -84,6 +86,7 @@ static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, in
                                                 int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
+
     if (__builtin_expect(__builtin_mul_overflow(ask->cost, plan->price, &price), 0))
         return WEIR__NOT_QUICK;
     if (price <= room) {
@@ -117,6 +120,7 @@ static inline bool weir__debt_step(const struct weir_plan *plan, void *state,
     int64_t owed = s->owed, paid, after;
     bool odd = (uint64_t)s->at > (uint64_t)now ||
                (uint64_t)owed > (uint64_t)WEIR__OWED_MAX; /* late, stepped back, or damaged */
+
     if (__builtin_expect(
             odd || __builtin_mul_overflow(now - s->at, (int64_t)plan->by_scale.by, &paid), 0))
         return weir__debt_step_slow(plan, state, ask, take, d);
@@ -139,6 +143,7 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 {
     weir__i128 product = (weir__i128)a * b;
     weir__i128 q = product / c;
+
     q += q * c != product && product > 0;
     return q > WEIR__OWED_MAX ? WEIR__OWED_MAX : q < -WEIR__OWED_MAX ? -WEIR__OWED_MAX : (int64_t)q;
 }
@@ -152,6 +157,7 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 static inline uint64_t weir__pack(weir_time now, int64_t owed)
 {
     uint64_t paid_off = (uint64_t)now + (uint64_t)owed;
+
     return paid_off > INT64_MAX ? INT64_MAX : paid_off;
 }
 
@@ -159,6 +165,7 @@ static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, 
                                    bool *stepped)
 {
     int64_t owed = (int64_t)(word & INT64_MAX) - now;
+
     *stepped = owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX;
     return owed < 0 ? 0 : *stepped ? plan->capacity : owed;
 }

@@ -33,6 +33,7 @@ static weir_time end_of(const struct weir_plan *plan, weir_time now)
     weir_time start = plan->limit.align_first
                           ? now
                           : (weir_time)weir__divide((uint64_t)now, &plan->by_period) * period;
+
     return add_time(start, (uint64_t)period);
 }
 

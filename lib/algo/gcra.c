@@ -29,6 +29,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
                    const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
+
     *s = *(const struct weir__debt *)from;
     weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, 0);
     s->owed = weir__scale_up(s->owed, new_plan->price, old_plan->price);

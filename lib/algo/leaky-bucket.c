@@ -17,6 +17,7 @@
 static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     const struct weir_limit *l = &plan->limit;
+
     if (l->queue == 0)
         return weir__debt_prepare(plan, l->burst, error);
     int64_t queue = l->queue == WEIR_NO_QUEUE ? 0 : l->queue;
@@ -33,6 +34,7 @@ static bool shape(const struct weir_plan *plan, struct weir__debt *state,
                   const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt s = *state;
+
     if (weir__debt_reckon(plan, &s, ask->now, 0) && take)
         *state = s;
     bool fits = ask->cost <= plan->most;

@@ -32,6 +32,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     const struct weir_limit *l = &plan->limit;
     int size = 1;
+
     while (size < 8 && l->period >> (8 * size) != 0)
         size++;
     if (l->count > (STATE_MAX - (int64_t)sizeof(struct state)) / size)
@@ -56,6 +57,7 @@ struct ring {
 static struct ring open_state(const struct weir_plan *plan, const struct state *s)
 {
     int64_t count = plan->limit.count;
+
     return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX,
                           s->first < count ? s->first : 0, s->used > count ? count : s->used };
 }
@@ -71,6 +73,7 @@ static void close_state(const struct ring *r, struct state *s)
 static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int64_t i)
 {
     int64_t at = r->first + i;
+
     return (size_t)((at >= plan->limit.count ? at - plan->limit.count : at) * plan->stamp_size);
 }
 
@@ -79,6 +82,7 @@ static weir_time stamp(const struct weir_plan *plan, const struct state *s, cons
                        int64_t i)
 {
     uint64_t low, mask = UINT64_MAX >> (64 - 8 * plan->stamp_size);
+
     memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof(low));
     return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
 }
@@ -87,6 +91,7 @@ static void set_stamp(const struct weir_plan *plan, struct state *s, const struc
                       int64_t i, weir_time t)
 {
     unsigned char *p = s->stamps + offset_of(plan, r, i);
+
     for (int byte = 0; byte < plan->stamp_size; byte++)
         p[byte] = (unsigned char)((uint64_t)t >> (8 * byte));
 }
@@ -97,6 +102,7 @@ static int64_t expired(const struct weir_plan *plan, const struct state *s, cons
 {
     weir_time edge = t - plan->limit.period;
     int64_t low = 0, high = r->used;
+
     if (r->used == 0 || stamp(plan, s, r, 0) > edge)
         return 0;
     while (low < high) {
@@ -120,6 +126,7 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
                    int64_t units)
 {
     int64_t count = plan->limit.count, drop = expired(plan, s, r, t);
+
     if (r->used - drop + units > count)
         drop = r->used + units - count;
     r->first = r->first + drop < count ? r->first + drop : r->first + drop - count;
@@ -149,6 +156,7 @@ static int64_t live_at(const struct weir_plan *plan, const struct state *s, cons
 static weir_time fresh_at(const struct weir_plan *plan, const struct state *s, const struct ring *r)
 {
     weir_time gone = r->used == 0 ? 0 : gone_at(plan, stamp(plan, s, r, r->used - 1));
+
     return is_promised(r, r->seen) && r->newest > gone ? r->newest : gone;
 }
 
@@ -156,6 +164,7 @@ static weir_time fresh_at(const struct weir_plan *plan, const struct state *s, c
 static void step_back(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time now)
 {
     int64_t live = live_at(plan, s, r, r->seen);
+
     *r = (struct ring){ .seen = now, .newest = now };
     append(plan, s, r, now, live);
 }
@@ -164,6 +173,7 @@ static void describe(const struct weir_plan *plan, const struct state *s, const 
                      weir_time now, struct weir_decision *d)
 {
     weir_time fresh = fresh_at(plan, s, r);
+
     d->remaining = plan->limit.count - live_at(plan, s, r, now);
     d->reset = fresh > now ? fresh - now : 0;
 }
@@ -173,6 +183,7 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s,
                            const struct ring *r, weir_time from, int64_t cost)
 {
     int64_t must_go = r->used + cost - plan->limit.count;
+
     if (must_go <= expired(plan, s, r, from))
         return from;
     return gone_at(plan, stamp(plan, s, r, must_go - 1));
@@ -192,6 +203,7 @@ static bool peek_stepped(const struct weir_plan *plan, const struct state *s, co
     weir_time leave = gone_at(plan, ask->now) - ask->now, wait = live <= count - cost ? 0 : leave;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? live + cost : live;
+
     d->remaining = after >= count ? 0 : count - after;
     d->reset = after == 0                        ? 0
                : granted && wait > 0 && cost > 0 ? gone_at(plan, ask->now + wait) - ask->now
@@ -206,6 +218,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 {
     struct state *s = state;
     struct ring r = open_state(plan, s);
+
     if (r.seen - ask->now > WEIR__LATE_MAX) {
         if (!take)
             return peek_stepped(plan, s, &r, ask, d);
@@ -239,6 +252,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
 {
     struct state *s = state;
     struct ring r = open_state(plan, s);
+
     if (r.seen - now > WEIR__LATE_MAX)
         step_back(plan, s, &r, now);
     if (units < 0) {
@@ -265,6 +279,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     struct ring before = open_state(old_plan, old), after = { 0 };
     weir_time seen = later(now, before.seen);
     int64_t i = expired(old_plan, old, &before, seen);
+
     for (; i < before.used && stamp(old_plan, old, &before, i) <= seen; i++)
         append(new_plan, s, &after, later(stamp(old_plan, old, &before, i), 0), 1);
     if (is_promised(&before, seen)) {
@@ -283,6 +298,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
     struct ring r = open_state(plan, state);
+
     return fresh_at(plan, state, &r);
 }
 

@@ -35,6 +35,7 @@ static weir_time width(const struct weir_plan *plan)
 static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     struct weir_limit *l = &plan->limit;
+
     l->buckets = l->buckets ? l->buckets : 10;
     if (l->buckets < 1 || l->buckets > BUCKETS_MAX || l->buckets > l->period)
         return weir__fail(
@@ -65,6 +66,7 @@ static int64_t bucket_of(const struct weir_plan *plan, weir_time t)
 static uint32_t *counter(const struct weir_plan *plan, const struct state *s, int64_t bucket)
 {
     int64_t place = bucket - (int64_t)weir__divide((uint64_t)bucket, &plan->by_ring) * plan->ring;
+
     return (uint32_t *)&s->counts[place];
 }
 
@@ -74,6 +76,7 @@ static int64_t tail_at(const struct weir_plan *plan, weir_time t)
     int64_t tail = plan->limit.loose        ? bucket_of(plan, t) - plan->limit.buckets + 1
                    : t < plan->limit.period ? 0
                                             : bucket_of(plan, t - plan->limit.period);
+
     return tail < 0 ? 0 : tail;
 }
 
@@ -82,12 +85,14 @@ static weir_time gone_at(const struct weir_plan *plan, int64_t bucket)
 {
     weir__i128 t = plan->limit.loose ? ((weir__i128)bucket + plan->limit.buckets) * width(plan)
                                      : ((weir__i128)bucket + 1) * width(plan) + plan->limit.period;
+
     return t > INT64_MAX ? INT64_MAX : (weir_time)t;
 }
 
 static int64_t head_of(const struct weir_plan *plan, const struct state *s)
 {
     int64_t most = INT64_MAX / width(plan) - plan->ring; /* a damaged state may hold anything */
+
     return s->head < 0 ? 0 : s->head > most ? most : s->head;
 }
 
@@ -95,6 +100,7 @@ static int64_t head_of(const struct weir_plan *plan, const struct state *s)
 static int64_t sum_from(const struct weir_plan *plan, const struct state *s, int64_t tail)
 {
     int64_t head = head_of(plan, s), oldest = head - plan->ring + 1, sum = 0;
+
     if (tail > head)
         return 0;
     for (int64_t i = 0; i < plan->ring; i++)
@@ -108,6 +114,7 @@ static int64_t sum_from(const struct weir_plan *plan, const struct state *s, int
 static int64_t newest_used(const struct weir_plan *plan, const struct state *s)
 {
     int64_t head = head_of(plan, s);
+
     for (int64_t b = head; b >= 0 && b > head - plan->ring; b--)
         if (*counter(plan, s, b) > 0)
             return b;
@@ -118,6 +125,7 @@ static int64_t newest_used(const struct weir_plan *plan, const struct state *s)
 static void advance(const struct weir_plan *plan, struct state *s, int64_t bucket)
 {
     int64_t head = head_of(plan, s);
+
     if (bucket - head >= plan->ring)
         memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
     else
@@ -129,6 +137,7 @@ static void advance(const struct weir_plan *plan, struct state *s, int64_t bucke
 static void add(uint32_t *count, int64_t units)
 {
     int64_t sum = units > UINT32_MAX - (int64_t)*count ? UINT32_MAX : *count + units;
+
     *count = (uint32_t)sum;
 }
 
@@ -143,6 +152,7 @@ static bool is_promised(const struct weir_plan *plan, const struct state *s, wei
 static int64_t live_at(const struct weir_plan *plan, const struct state *s, weir_time now)
 {
     int64_t sum = sum_from(plan, s, tail_at(plan, now));
+
     return is_promised(plan, s, now) && sum < plan->limit.count ? plan->limit.count : sum;
 }
 
@@ -151,6 +161,7 @@ static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 {
     int64_t newest = newest_used(plan, s);
     weir_time gone = newest < 0 ? 0 : gone_at(plan, newest), turn = head_of(plan, s) * width(plan);
+
     return is_promised(plan, s, s->seen & INT64_MAX) && turn > gone ? turn : gone;
 }
 
@@ -158,6 +169,7 @@ static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 static void step_back(const struct weir_plan *plan, struct state *s, weir_time now)
 {
     int64_t total = live_at(plan, s, s->seen);
+
     memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
     s->head = bucket_of(plan, now);
     s->seen = now;
@@ -170,6 +182,7 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s, 
 {
     int64_t tail = tail_at(plan, from), sum = sum_from(plan, s, tail);
     weir_time turn = from;
+
     for (int64_t head = head_of(plan, s); sum > plan->limit.count - cost && tail <= head; tail++) {
         uint32_t leaving = tail > head - plan->ring ? *counter(plan, s, tail) : 0;
         sum -= leaving;
@@ -184,6 +197,7 @@ static void describe(const struct weir_plan *plan, const struct state *s, weir_t
 {
     int64_t live = live_at(plan, s, now);
     weir_time fresh = fresh_at(plan, s);
+
     d->remaining = live >= plan->limit.count ? 0 : plan->limit.count - live;
     d->reset = fresh > now ? fresh - now : 0;
 }
@@ -192,6 +206,7 @@ static void describe(const struct weir_plan *plan, const struct state *s, weir_t
 static weir_time moment(const struct state *s, weir_time now)
 {
     weir_time seen = s->seen & INT64_MAX;
+
     return now < seen && seen - now <= WEIR__LATE_MAX ? seen : now;
 }
 
@@ -211,6 +226,7 @@ static bool peek_stepped(const struct weir_plan *plan, const struct state *s,
               wait = sum <= count - cost ? 0 : leave - ask->now;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? sum + cost : sum;
+
     d->remaining = after >= count ? 0 : count - after;
     d->reset = after == 0                        ? 0
                : granted && wait > 0 && cost > 0 ? gone_at(plan, bucket_of(plan, leave)) - ask->now
@@ -224,6 +240,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                  struct weir_decision *d)
 {
     struct state *s = state;
+
     if ((s->seen & INT64_MAX) - ask->now > WEIR__LATE_MAX) {
         if (!take)
             return peek_stepped(plan, s, ask, d);
@@ -258,6 +275,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
     struct state *s = state;
+
     s->seen &= INT64_MAX;
     if (s->seen - now > WEIR__LATE_MAX)
         step_back(plan, s, now);
@@ -291,6 +309,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     weir_time seen = later(old->seen & INT64_MAX, now);
     int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen),
             oldest = head - old_plan->ring + 1, past = 0;
+
     for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
         weir_time started = b * width(old_plan), ended = started + width(old_plan) - 1;
         int64_t units = b < 0 ? 0 : *counter(old_plan, old, b);

@@ -19,6 +19,7 @@
 static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     int code = weir__debt_prepare(plan, plan->limit.burst, error);
+
     plan->packs = false; /* what is saved up would be lost */
     return code;
 }
@@ -27,6 +28,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                  struct weir_decision *d)
 {
     struct weir__debt s = *(struct weir__debt *)state;
+
     if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
         *(struct weir__debt *)state = s;
     weir__i128 price = (weir__i128)ask->cost * plan->price,
@@ -50,6 +52,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
     struct weir__debt *s = state;
+
     weir__debt_reckon(plan, s, now, -plan->capacity);
     weir__i128 owed = (weir__i128)s->owed - (weir__i128)units * plan->price;
     s->owed = owed < -plan->capacity  ? -plan->capacity
@@ -62,6 +65,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
                    const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
+
     *s = *(const struct weir__debt *)from;
     weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, -old_plan->capacity);
     s->owed = s->owed < 0 ? weir__scale_up(s->owed, new_plan->capacity, old_plan->capacity)
@@ -73,6 +77,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
     struct weir__debt s = *(const struct weir__debt *)state;
     weir_time at = s.at & INT64_MAX;
+
     weir__debt_reckon(plan, &s, at, -plan->capacity); /* only cuts it to bounds */
     weir_time span = weir__parts_time(plan, s.owed + plan->capacity);
     return span > INT64_MAX - at ? INT64_MAX : at + span;

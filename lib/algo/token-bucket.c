@@ -30,6 +30,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
                    const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
+
     *s = *(const struct weir__debt *)from;
     if (s->at == 0 && s->owed == 0)
         return;

@@ -58,6 +58,7 @@ static weir_time saved_max(const struct weir_plan *plan)
 static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     struct weir_limit *l = &plan->limit;
+
     l->cold = l->cold ? l->cold : 3;
     l->warmup = l->warmup ? l->warmup : l->period;
     if (l->warmup < 2 || l->warmup > WARMUP_MAX)
@@ -81,6 +82,7 @@ static struct heat open_state(const struct weir_plan *plan, const struct state *
 {
     uint64_t word = s->used & USED_MASK, used = weir__divide(word, &plan->by_scale);
     struct heat h = { .next = s->next & INT64_MAX, .parts = word - used * plan->by_scale.by };
+
     h.saved = used > (uint64_t)saved_max(plan) ? 0 : saved_max(plan) - (weir_time)used;
     return h;
 }
@@ -90,6 +92,7 @@ static void close_state(const struct weir_plan *plan, const struct heat *h, weir
 {
     weir_time debt = h->next > now ? h->next - now : 0;
     uint64_t length = debt == 0 ? 0 : 64 - (uint64_t)__builtin_clzll((uint64_t)debt);
+
     s->next = h->next;
     s->used = ((uint64_t)(saved_max(plan) - h->saved) * plan->by_scale.by + h->parts) |
               length << LENGTH_SHIFT;
@@ -101,6 +104,7 @@ static void close_state(const struct weir_plan *plan, const struct heat *h, weir
 static bool follow_clock(const struct state *s, struct heat *h, weir_time now)
 {
     weir_time longest = (weir_time)(((uint64_t)1 << (s->used >> LENGTH_SHIFT)) - 1);
+
     if (h->next - now <= longest || h->next - now - longest <= WEIR__LATE_MAX)
         return false;
     h->next = now > INT64_MAX - longest ? INT64_MAX : now + longest;
@@ -139,6 +143,7 @@ static void pay(const struct weir_plan *plan, struct heat *h, int64_t cost)
     weir_time warmer = span >= (weir__u128)(uint64_t)h->saved ? 0 : h->saved - (weir_time)span;
     weir__u128 next =
         (weir__u128)(uint64_t)h->next + span + (area(plan, h->saved) - area(plan, warmer));
+
     h->parts = (uint64_t)(parts - span * plan->by_scale.by);
     h->saved = warmer;
     h->next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
@@ -159,6 +164,7 @@ static weir_time cold_at(const struct weir_plan *plan, const struct heat *h)
     weir__u128 max = (weir__u128)(uint64_t)saved_max(plan), used = max - (uint64_t)h->saved;
     weir__u128 at =
         (weir__u128)(uint64_t)next_up(h) + (used * (uint64_t)plan->limit.warmup + max - 1) / max;
+
     return at > INT64_MAX ? INT64_MAX : (weir_time)at;
 }
 
@@ -166,6 +172,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                  struct weir_decision *d)
 {
     struct heat h = open_state(plan, state);
+
     if (follow_clock(state, &h, ask->now) && take)
         close_state(plan, &h, ask->now, state);
     cool(plan, &h, ask->now);
@@ -186,6 +193,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
     struct heat h = open_state(plan, state);
+
     follow_clock(state, &h, now);
     cool(plan, &h, now);
     weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts -
@@ -204,6 +212,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
                    const void *from, void *to, weir_time now)
 {
     struct heat h = open_state(old_plan, from);
+
     cool(old_plan, &h, now);
     h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) /
                           (uint64_t)saved_max(old_plan));
@@ -215,6 +224,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
     const struct state *s = state;
     struct heat h = open_state(plan, s);
+
     return s->next == 0 && s->used == 0 ? 0 : cold_at(plan, &h);
 }
 

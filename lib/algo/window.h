@@ -57,6 +57,7 @@ static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t us
                                         int64_t *before)
 {
     int64_t count = plan->limit.count;
+
     *before = used;
     if (used <= count - cost)
         return 0;
@@ -76,6 +77,7 @@ static WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges,
                                            struct weir__window_state *s, weir_time now)
 {
     int64_t count = plan->limit.count, passed;
+
     s->used = s->used < 0                       ? 0 /* a damaged state may hold anything */
               : s->used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX
                                                 : s->used;
@@ -114,6 +116,7 @@ static WEIR__WINDOW void weir__window_describe(const struct weir__edges *edges,
                                                struct weir_decision *d)
 {
     weir_time fresh = weir__window_idle_at(edges, plan, s);
+
     d->remaining = s->used >= plan->limit.count ? 0 : plan->limit.count - s->used;
     d->reset = fresh > now ? fresh - now : 0;
 }
@@ -124,6 +127,7 @@ static WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges,
                                            struct weir_decision *d)
 {
     struct weir__window_state s = *(struct weir__window_state *)state;
+
     if (weir__window_roll(edges, plan, &s, ask->now) && take)
         *(struct weir__window_state *)state = s;
     if (ask->cost > plan->limit.count) {
@@ -162,6 +166,7 @@ static WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
 {
     weir_time begun = edges->start(old_plan, s->end & INT64_MAX);
     int64_t old_count = old_plan->limit.count, count = new_plan->limit.count;
+
     now = now > begun ? now : begun; /* a change does not move a key back in time */
     weir__window_roll(edges, old_plan, s, now);
     int64_t full = s->used > old_count ? (s->used - 1) / old_count : 0; /* before the last one */

@@ -30,6 +30,7 @@ static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
 {
     weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
                d = (weir__u128)desired[1] << 64 | desired[0];
+
     return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
 }
 
@@ -39,6 +40,7 @@ static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
 static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
 {
     uint64_t first = weir__load(p);
+
     do {
         out[0] = first;
         out[1] = weir__load(p + 1);

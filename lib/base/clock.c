@@ -13,6 +13,7 @@
 static weir_time read_clock(clockid_t id)
 {
     struct timespec t;
+
     clock_gettime(id, &t);
     return (weir_time)t.tv_sec * WEIR_SECOND + t.tv_nsec;
 }
@@ -34,6 +35,7 @@ void weir__clock_sleep(weir_time span)
               until = span > INT64_MAX - now ? INT64_MAX : now + span;
     struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND),
                           .tv_nsec = (long)(until % WEIR_SECOND) };
+
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }
@@ -42,6 +44,7 @@ void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span)
 {
     struct timespec t = { .tv_sec = (time_t)(span / WEIR_SECOND),
                           .tv_nsec = (long)(span % WEIR_SECOND) };
+
     if (span > 0)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, span == WEIR_FOREVER ? NULL : &t, NULL,
                 0);

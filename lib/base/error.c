@@ -17,6 +17,7 @@ static void write_text(struct weir_error *error, int column, const char *fmt, va
 int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...)
 {
     va_list args;
+
     va_start(args, fmt);
     write_text(error, 0, fmt, args);
     va_end(args);
@@ -26,6 +27,7 @@ int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, .
 int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
 {
     va_list args;
+
     va_start(args, fmt);
     write_text(error, column, fmt, args);
     va_end(args);
@@ -35,6 +37,7 @@ int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
 int weir__fail_errno(struct weir_error *error, const char *what, const char *path)
 {
     int number = errno;
+
     return weir__fail(error, WEIR_SYSTEM, "%s '%s': %s", what, path, strerror(number));
 }
 
@@ -43,6 +46,7 @@ const char *weir_reason_name(enum weir_reason reason)
     static const char *const names[] = { "granted", "limited", "too-big",  "bad-ask", "banned",
                                          "denied",  "open",    "busy",     "shed",    "degraded",
                                          "full",    "late",    "cancelled" };
+
     return (unsigned)reason < sizeof(names) / sizeof(*names) ? names[reason] : "unknown";
 }
 

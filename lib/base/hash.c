@@ -7,6 +7,7 @@
 struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char **p, size_t *len)
 {
     struct weir__sums s = { 0, 0 };
+
     while (*len > 16) {
         struct weir__sums chain = s;
         s = (struct weir__sums){ 0, 0 };
@@ -22,6 +23,7 @@ struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char *
 int weir__random_fill(void *out, size_t size)
 {
     unsigned char *p = out;
+
     while (size > 0) {
         ssize_t got = getrandom(p, size, 0);
         if (got < 0 && errno != EINTR)

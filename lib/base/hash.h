@@ -53,6 +53,7 @@ static inline void weir__hash_pair(struct weir__sums *s, const uint64_t *secret,
 static inline uint64_t weir__hash_word(const unsigned char *p)
 {
     uint64_t w;
+
     memcpy(&w, p, sizeof(w));
     return w;
 }
@@ -96,6 +97,7 @@ static inline uint64_t weir__mix64(uint64_t z)
 static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned bits)
 {
     uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
+
     return stack * WEIR__GOLDEN >> (64 - bits);
 }
 
@@ -103,6 +105,7 @@ static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned
 static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
 {
     uint64_t a, b, c, d;
+
     if (len > 16)
         return memcmp(x, y, len) == 0;
     weir__hash_tail(x, len, &a, &b);
@@ -115,6 +118,7 @@ static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
 static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64_t salt)
 {
     weir__u128 m = (weir__u128)((uint64_t)sum ^ salt) * ((uint64_t)(sum >> 64) ^ length);
+
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
@@ -128,6 +132,7 @@ weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct
     size_t left = key.len;
     uint64_t a, b;
     struct weir__sums s = { 0, 0 };
+
     if (__builtin_expect(left > 16, 0))
         s = weir__hash_long(secrets, &p, &left);
     weir__hash_tail(p, left, &a, &b);

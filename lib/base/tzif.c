@@ -51,6 +51,7 @@ static bool is_alpha(char c)
 static bool accept(const char **at, char c)
 {
     bool there = **at == c;
+
     *at += there;
     return there;
 }
@@ -58,6 +59,7 @@ static bool accept(const char **at, char c)
 static bool read_number(const char **at, int64_t min, int64_t max, int64_t *out)
 {
     int64_t n = 0;
+
     if (!is_digit(**at))
         return false;
     for (; is_digit(**at); ++*at) {
@@ -74,6 +76,7 @@ static bool skip_name(const char **at)
 {
     bool quoted = accept(at, '<');
     size_t length = 0;
+
     while (is_alpha((*at)[length]) ||
            (quoted && (is_digit((*at)[length]) || (*at)[length] == '+' || (*at)[length] == '-')))
         length++;
@@ -85,6 +88,7 @@ static bool skip_name(const char **at)
 static bool read_clock(const char **at, int64_t hours_max, int64_t *out)
 {
     int64_t sign = accept(at, '-') ? -1 : 1, hours = 0, minutes = 0, seconds = 0;
+
     if (sign > 0)
         accept(at, '+');
     if (!read_number(at, 0, hours_max, &hours))
@@ -100,6 +104,7 @@ static bool read_clock(const char **at, int64_t hours_max, int64_t *out)
 static bool read_rule(const char **at, struct rule *r)
 {
     bool good = accept(at, ',');
+
     r->kind = **at == 'M' || **at == 'J' ? *(*at)++ : 'n';
     r->time = 7200;
     if (r->kind == 'M')
@@ -134,6 +139,7 @@ static int64_t rule_time(const struct rule *r, int64_t year)
 {
     int64_t january = (year - 1970) * 12, day = weir__month_start(january) + r->a;
     bool leap = weir__month_start(january + 12) - weir__month_start(january) == 366;
+
     if (r->kind == 'J')
         day += (leap && r->a >= 60) - 1;
     if (r->kind == 'M') {
@@ -150,6 +156,7 @@ static int64_t rule_time(const struct rule *r, int64_t year)
 static void insert_change(struct weir__zone *z, int64_t at, int64_t offset)
 {
     size_t i = z->changes++;
+
     for (; i > 0 && z->change[i - 1].at > at; i--)
         z->change[i] = z->change[i - 1];
     z->change[i] = (struct weir__zone_change){ at, (int32_t)offset };
@@ -158,6 +165,7 @@ static void insert_change(struct weir__zone *z, int64_t at, int64_t offset)
 static void write_out(struct weir__zone *z, const struct tail *t)
 {
     int64_t last = z->changes ? z->change[z->changes - 1].at : -AT_MAX;
+
     if (z->changes == 0)
         z->offset = (int32_t)t->standard;
     for (int64_t year = FIRST_YEAR; t->changes && year <= LAST_YEAR; year++) {
@@ -191,6 +199,7 @@ static int bad(const struct reader *r, const char *what)
 static uint64_t big_endian(const unsigned char *p, size_t bytes)
 {
     uint64_t n = 0;
+
     for (size_t i = 0; i < bytes; i++)
         n = n << 8 | p[i];
     return n;
@@ -199,12 +208,14 @@ static uint64_t big_endian(const unsigned char *p, size_t bytes)
 static int64_t signed_number(const unsigned char *p, size_t bytes)
 {
     uint64_t n = big_endian(p, bytes);
+
     return bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n;
 }
 
 static int read_head(struct reader *r, struct head *h)
 {
     const unsigned char *p = r->at;
+
     if (r->left < 44 || memcmp(p, "TZif", 4) != 0)
         return bad(r, "is none: it does not begin as TZif does, or is cut short");
     h->version = p[4];
@@ -257,6 +268,7 @@ static int read_block(struct reader *r, const struct head *h, size_t width, stru
 {
     const unsigned char *times = r->at, *indexes = times + width * h->times,
                         *types = indexes + h->times;
+
     z->offset = (int32_t)signed_number(types, 4);
     for (uint32_t i = 0; i < h->times; i++) {
         int64_t at = signed_number(times + width * i, width);
@@ -279,6 +291,7 @@ static int read_line(struct reader *r, struct weir__zone *z)
     struct tail tail = { 0 };
     const unsigned char *end = r->left > 0 ? memchr(r->at + 1, '\n', r->left - 1) : NULL;
     size_t length = end ? (size_t)(end - r->at) - 1 : 0;
+
     if (end == NULL || *r->at != '\n')
         return bad(r, "has no last line");
     if (length == 0)
@@ -298,6 +311,7 @@ static int read_line(struct reader *r, struct weir__zone *z)
 static void compact(struct weir__zone *z)
 {
     size_t kept = 0;
+
     for (size_t i = 0; i < z->changes; i++) {
         bool overtaken = i + 1 < z->changes && z->change[i + 1].at == z->change[i].at;
         if (!overtaken &&
@@ -329,6 +343,7 @@ static int read_zone(struct reader *r, struct head *h, struct weir__zone **out)
 {
     size_t width = h->version == 0 ? 4 : 8;
     int code = check_block(r, h, width);
+
     if (code != WEIR_OK)
         return code;
     size_t room = (size_t)h->times + 2 * (LAST_YEAR - FIRST_YEAR + 1);
@@ -355,6 +370,7 @@ int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t
     struct reader r = { bytes, size, error };
     struct head h = { 0 };
     int code = size > WEIR__ZONE_BYTES_MAX ? bad(&r, "is larger than any") : read_head(&r, &h);
+
     if (code == WEIR_OK && h.version != 0) { /* the first block is for readers of another time */
         code = skip_block(&r, &h, 4);
         if (code == WEIR_OK)

@@ -37,6 +37,7 @@ int64_t weir__month_start(int64_t month)
 {
     static const int16_t before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334 };
     int64_t year = 1970 + weir__floor_divide(month, 12), in_year = month - (year - 1970) * 12;
+
     return (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[in_year] +
            (in_year >= 2 && is_leap(year));
 }
@@ -45,6 +46,7 @@ int64_t weir__month_start(int64_t month)
 int64_t weir__month_of(int64_t day)
 {
     int64_t month = weir__floor_divide(day * 4800, 146097);
+
     while (weir__month_start(month) > day)
         month--;
     while (weir__month_start(month + 1) <= day)
@@ -58,6 +60,7 @@ int64_t weir__month_of(int64_t day)
 static size_t changes_by(const struct weir__zone *z, int64_t time)
 {
     size_t low = 0, high = z->changes;
+
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (z->change[middle].at <= time)
@@ -78,6 +81,7 @@ static int64_t offset_after(const struct weir__zone *z, size_t changes)
 int64_t weir__zone_day_start(const struct weir__zone *z, int64_t day)
 {
     int64_t midnight = day * DAY;
+
     for (size_t i = changes_by(z, midnight - WEIR__ZONE_OFFSET_MAX);; i++) {
         int64_t start = midnight - offset_after(z, i);
         if (i > 0 && start < z->change[i - 1].at)
@@ -90,6 +94,7 @@ int64_t weir__zone_day_start(const struct weir__zone *z, int64_t day)
 int64_t weir__zone_day_at(const struct weir__zone *z, int64_t time)
 {
     int64_t day = weir__floor_divide(time + offset_after(z, changes_by(z, time)), DAY);
+
     while (weir__zone_day_start(z, day + 1) <=
            time) /* the clocks went back over midnight, at most two days ago */
         day++;
@@ -99,6 +104,7 @@ int64_t weir__zone_day_at(const struct weir__zone *z, int64_t time)
 int64_t weir__zone_rank(const struct weir__zone *z, int64_t day)
 {
     int64_t rank = day;
+
     for (size_t i = 0; i < z->skips; i++)
         rank -= z->skipped[i] < day;
     return rank;
@@ -107,6 +113,7 @@ int64_t weir__zone_rank(const struct weir__zone *z, int64_t day)
 int64_t weir__zone_day_of_rank(const struct weir__zone *z, int64_t rank)
 {
     int64_t day = rank;
+
     for (size_t i = 0; i < z->skips; i++)
         day += z->skipped[i] <= day;
     return day;
@@ -124,6 +131,7 @@ static bool is_name_letter(char c)
 static bool is_name(const char *name)
 {
     size_t length = strnlen(name, WEIR__ZONE_NAME_SIZE);
+
     if (length == 0 || length == WEIR__ZONE_NAME_SIZE)
         return false;
     for (size_t i = 0; i < length; i++) {
@@ -137,6 +145,7 @@ static bool is_name(const char *name)
 static const char *directory(void)
 {
     const char *wanted = secure_getenv("TZDIR");
+
     return wanted && *wanted ? wanted : DIRECTORY;
 }
 
@@ -153,6 +162,7 @@ static void compare_name(struct likeness *l, const char *name)
     size_t n = strlen(l->word), m = strlen(name);
     const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     unsigned edits = weir__edits(l->word, n, name, m);
+
     if (last != name && edits > 1 && weir__edits(l->word, n, last, strlen(last)) == 0)
         edits = 1;
     if (edits < l->edits) {
@@ -166,6 +176,7 @@ static void compare_name(struct likeness *l, const char *name)
 static bool join_name(char out[WEIR__ZONE_NAME_SIZE], const char *folder, const char *entry)
 {
     int length = snprintf(out, WEIR__ZONE_NAME_SIZE, "%s%s%s", folder, *folder ? "/" : "", entry);
+
     return length < WEIR__ZONE_NAME_SIZE && is_name(out) && out[0] >= 'A' && out[0] <= 'Z';
 }
 
@@ -177,6 +188,7 @@ static void compare_all(struct likeness *l, const char *root, const char *folder
                        (int)sizeof(path) - WEIR__ZONE_NAME_SIZE
                    ? opendir(path)
                    : NULL;
+
     for (struct dirent *e; dir && l->left > 0 && (e = readdir(dir)) != NULL; l->left--) {
         if (!join_name(name, folder, e->d_name))
             continue;
@@ -194,6 +206,7 @@ static int fail_unknown(const char *name, struct weir_error *error)
 {
     struct likeness l = { .word = name, .edits = 2 + (unsigned)strlen(name) / 4, .left = 5000 };
     struct stat st;
+
     if (error == NULL)
         return WEIR_INVALID;
     if (stat(directory(), &st) != 0)
@@ -216,6 +229,7 @@ static int fail_unknown(const char *name, struct weir_error *error)
 static int read_bytes(int file, unsigned char *bytes, size_t *size)
 {
     ssize_t got = 1;
+
     while (got > 0 && *size <= WEIR__ZONE_BYTES_MAX) {
         got = read(file, bytes + *size, WEIR__ZONE_BYTES_MAX + 1 - *size);
         *size += got > 0 ? (size_t)got : 0;
@@ -227,6 +241,7 @@ static int read_file(const char *name, unsigned char *bytes, size_t *size, struc
 {
     char path[512];
     struct stat st;
+
     if (snprintf(path, sizeof(path), "%s/%s", directory(), name) >= (int)sizeof(path))
         return weir__fail(error, WEIR_INVALID, "TZDIR is too long");
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
@@ -248,6 +263,7 @@ static int load_zone(struct weir__zone **out, const char *name, struct weir_erro
     struct weir_error why;
     unsigned char *bytes = malloc(WEIR__ZONE_BYTES_MAX + 1);
     size_t size = 0;
+
     if (bytes == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a time zone");
     int code = read_file(name, bytes, &size, error);
@@ -271,6 +287,7 @@ static pthread_mutex_t zones_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int find_or_load(const struct weir__zone **out, const char *name, struct weir_error *error)
 {
     struct weir__zone *zone = zones;
+
     while (zone != NULL && strcmp(zone->name, name) != 0)
         zone = zone->next;
     if (zone == NULL) {

@@ -55,6 +55,7 @@ struct maker {
 const char *weir__engine_name(struct weir *weir, const char *name)
 {
     size_t low = 0, high = weir->n_names;
+
     while (low < high) {
         size_t middle = (low + high) / 2;
         int order = strcmp(weir->names[middle], name);
@@ -117,6 +118,7 @@ static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rul
                          size_t index, const struct weir_limit *l)
 {
     uint32_t h = digest_key(digest(2166136261u, algorithm_of(l)), &rule->key);
+
     snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, rule->draft->name, sort, index, h);
 }
 
@@ -135,6 +137,7 @@ _Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE,
 static uint64_t large_bytes(const struct weir_limit *limit)
 {
     struct weir_plan plan;
+
     if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || plan.state_size <= WEIR__STATE_SMALL)
         return 0;
     return (plan.state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
@@ -147,6 +150,7 @@ static uint64_t large_bytes(const struct weir_limit *limit)
 static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
 {
     uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
+
     for (size_t i = 0; i < rules->n_rules; i++) {
         const struct weir__rule_draft *d = rules->rules[i].draft;
         for (size_t k = 0; k < d->n_limits; k++)
@@ -163,6 +167,7 @@ static int note_change(struct maker *m, struct weir_limiter *limiter, const char
                        const struct weir_plan *to)
 {
     struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof(*more));
+
     if (more == NULL)
         return no_memory(m->error);
     m->changes = more;
@@ -178,6 +183,7 @@ static int create_limiter(struct maker *m, struct weir_limiter **out, struct wei
     struct weir_error why;
     int code = weir_limiter_create(out, table, name, limit,
                                    d->keys ? d->keys : (int64_t)m->large_keys, &why);
+
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
 
@@ -187,6 +193,7 @@ static int add_limiter(struct maker *m, struct weir_limiter **out, const char *n
 {
     struct weir_plan plan;
     int code = WEIR_OK;
+
     *out = weir__limiter_by_name(m->weir->table, name);
     if (*out == NULL)
         code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d,
@@ -209,6 +216,7 @@ static int add_lever(struct maker *m, struct weir__post *post, const struct weir
                                             .count = 1,
                                             .period = WEIR_SECOND };
     char name[WEIR__NAME_SIZE];
+
     lever_name(name, rule);
     int code = add_limiter(m, &post->lever, name, rule->draft, &none);
     if (code == WEIR_OK)
@@ -220,6 +228,7 @@ static int add_ban(struct maker *m, struct weir__post *post, const struct weir__
 {
     const struct weir__rule_draft *d = rule->draft;
     char name[WEIR__NAME_SIZE];
+
     post->ban_salt = weir__ban_salt(m->weir->table, d->name); /* there may be bans by hand */
     if (!d->ban.set)
         return WEIR_OK;
@@ -233,6 +242,7 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
 {
     const struct weir__rule_draft *d = rule->draft;
     int code = WEIR_OK;
+
     post->name = weir__engine_name(m->weir, d->name);
     post->limiters = m->active->limiters + rule->first_limit;
     post->mode = (uint8_t)d->mode;
@@ -256,6 +266,7 @@ static int check_room(struct maker *m)
 {
     const struct weir__header *h = m->weir->table->header;
     uint64_t left = h->slab_bytes - weir__acquire(&h->slab_used);
+
     for (size_t i = 0; i < m->n_changes; i++) {
         uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
         if (needed > left)
@@ -273,6 +284,7 @@ static int check_room(struct maker *m)
 static int make_limiter_changes(struct maker *m)
 {
     int code = WEIR_OK;
+
     for (size_t i = 0; code == WEIR_OK && i < m->n_changes; i++) {
         struct weir_error why;
         code = weir_limiter_change(m->changes[i].limiter, &m->changes[i].to.limit, m->now, &why);
@@ -292,6 +304,7 @@ static int note_guard_change(struct maker *m, struct weir_guard *guard,
                              const struct weir__guard_draft *d)
 {
     struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof(*more));
+
     if (more == NULL)
         return no_memory(m->error);
     m->guards = more;
@@ -305,6 +318,7 @@ static int add_guard(struct maker *m, struct weir_guard **out, const struct weir
 {
     struct weir_error why = { 0 };
     struct weir_table *aside = m->weir->aside;
+
     *out = aside ? weir_guard_find(m->weir->table, d->rule.name) : NULL;
     if (*out != NULL)
         return WEIR_OK;
@@ -332,6 +346,7 @@ static int make_station(struct maker *m, size_t i)
     const struct weir_rules *rules = m->active->rules;
     const struct weir__guard_draft *d = rules->guards[i].draft;
     struct weir__post *post = &m->active->posts[rules->n_rules + i];
+
     post->name = weir__engine_name(m->weir, d->rule.name);
     post->mode = (uint8_t)d->rule.mode;
     if (post->name == NULL)
@@ -365,6 +380,7 @@ static int make_guard_changes(struct maker *m)
 static int make_changes(struct maker *m)
 {
     int code = check_room(m);
+
     if (code || (code = make_guard_changes(m)))
         return code;
     code = make_limiter_changes(m);
@@ -398,6 +414,7 @@ static int find_lists(struct weir__active *f, struct weir_error *error)
 static struct weir__active *make_room(struct weir_rules *rules)
 {
     struct weir__active *f = calloc(1, sizeof(*f));
+
     if (f == NULL)
         return NULL;
     f->rules = rules;
@@ -421,6 +438,7 @@ static int check_guard_places(const struct weir *weir, const struct weir_rules *
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
     int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
+
     for (size_t i = 0; i < rules->n_guards; i++)
         missing += weir_guard_find(weir->table, rules->guards[i].draft->rule.name) == NULL;
     if (missing <= left)
@@ -438,6 +456,7 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
     int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
     char name[WEIR__NAME_SIZE];
+
     for (size_t i = 0; i < rules->n_rules; i++) {
         const struct weir__rule *rule = &rules->rules[i];
         const struct weir__rule_draft *d = rule->draft;
@@ -470,6 +489,7 @@ int weir__active_create(struct weir__active **out, struct weir *weir, struct wei
         NULL, 0,      NULL,  0
     };
     int code = active ? find_lists(active, error) : no_memory(error);
+
     if (code == WEIR_OK)
         code = check_places(weir, rules, error);
     for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
@@ -493,6 +513,7 @@ int weir__active_edited(struct weir__active **out, const struct weir__active *fr
                         struct weir__lists *lists, struct weir_error *error)
 {
     struct weir__active *f = make_room(from->rules);
+
     if (f == NULL)
         return no_memory(error);
     memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof(*f->limiters));

@@ -1,4 +1,4 @@
-/* enter.c -- the guards of a request: weir_check, and work that begins.
+/* admission.c -- the guards of a request: weir_check, and work that begins.
  *
  * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
  * asks the limits last: what a limit has granted cannot be given back without a trace, what a guard
@@ -21,6 +21,7 @@ void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint6
 {
     const struct weir__guard_rule *g = &rules->guards[guard];
     const struct weir__rule *rule = &rules->rules[rules->n_rules + guard];
+
     *out = (struct weir_ask){ .key = from->key, .cost = 1, .now = from->now < 0 ? 0 : from->now };
     out->priority = weir__pick_priority(g, facts, from->priority);
     out->user_class = weir__pick_class(g, facts, from->user_class);
@@ -47,6 +48,7 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
                           struct weir__facts *facts, const struct weir_ruling *ruling, bool listed)
 {
     struct weir__matches m;
+
     admission->listed = listed;
     weir__matches_begin(&m, active->rules, active->rules->guard_match, facts);
     do
@@ -58,6 +60,7 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
 void weir__admission_undo(struct weir__admission *admission)
 {
     struct weir_entry *entry = admission->entry;
+
     while (entry->n > 0) {
         entry->n--;
         weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
@@ -69,6 +72,7 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
                  const struct weir_permit *permit)
 {
     struct weir_entry *entry = admission->entry;
+
     if (permit->word == 0)
         return;
     entry->entered[entry->n].guard = guard;
@@ -83,6 +87,7 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
                                    .favoured = admission->favoured || admission->listed };
     struct weir_permit permit;
     struct weir_decision d;
+
     how.waits = admission->queued = admission->waits && f->rules->guards[i].draft->queue > 0;
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
@@ -108,6 +113,7 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
 {
     unsigned char made[WEIR__KEY_MAX];
     struct weir_ask ask;
+
     ruling->cut = ruling->cut || admission->cut;
     for (size_t i = 0; i < admission->n; i++) {
         weir__guard_ask(active->rules, admission->guards[i], secrets, facts, admission->ask, made,
@@ -129,6 +135,7 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
                       struct weir_ruling *ruling)
 {
     struct weir__admission admission = { .ask = ask, .entry = entry };
+
     entry->n = 0;
     return weir__check_admitted(weir, attrs, n, &admission, ruling, NULL);
 }
@@ -137,6 +144,7 @@ bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outc
                      weir_time now)
 {
     bool all = true;
+
     (void)weir; /* the guards know their table; rules may have changed since */
     for (uint32_t i = 0; i < entry->n; i++)
         all = weir_exit(entry->entered[i].guard, &entry->entered[i].permit, outcome, now) && all;
@@ -147,6 +155,7 @@ bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outc
 bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now)
 {
     bool all = true;
+
     (void)weir;
     for (uint32_t i = 0; i < entry->n; i++)
         all = weir_permit_renew(entry->entered[i].guard, &entry->entered[i].permit, now) && all;
@@ -159,6 +168,7 @@ static void view(const struct weir *weir, const struct weir__active *f, size_t i
                  struct weir_ruled_guard *out)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
+
     *out = (struct weir_ruled_guard){
         .name = post->name,
         .guard = f->stations[i].guard,
@@ -173,6 +183,7 @@ static void view(const struct weir *weir, const struct weir__active *f, size_t i
 static size_t find(const struct weir__active *f, const char *name)
 {
     size_t i = 0;
+
     while (i < f->rules->n_guards && strcmp(f->posts[f->rules->n_rules + i].name, name) != 0)
         i++;
     return i;
@@ -183,6 +194,7 @@ bool weir_ruled_guard_next(struct weir *weir, int64_t *at, struct weir_ruled_gua
     const struct weir__active *f;
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     bool is = f != NULL && (uint64_t)*at < f->rules->n_guards;
+
     if (is)
         view(weir, f, (size_t)(*at)++, out);
     weir__engine_release(stripe);
@@ -195,6 +207,7 @@ bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_rule
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, name) : 0;
     bool is = f != NULL && i < f->rules->n_guards;
+
     if (is)
         view(weir, f, i, out);
     weir__engine_release(stripe);
@@ -208,6 +221,7 @@ bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queu
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards && f->rules->guards[i].draft->queue > 0;
+
     if (is) {
         const struct weir__guard_draft *d = f->rules->guards[i].draft;
         *out = (struct weir_queue_options){ .max = d->queue, .order = d->order };
@@ -226,6 +240,7 @@ bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallbac
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
+
     if (is) {
         *out = f->stations[i].fallback;
         if (size > 0)

@@ -1,20 +1,21 @@
 /* check.c -- deciding a request by all rules that apply to it.
  *
- *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing
- *     else is looked at. 2. The rules that apply are found; each makes its key, which tells where
- *     in the table its states are.  Those lines are asked for. 3. A key that is banned is refused.
- *     Who enters (enter.c) passes the guards now, and gives that back if it is refused after all.
- *     4. All limits of the rules that enforce are asked together, all or nothing. 5. If they grant
- *     it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes
- *     nothing from the
- *        others.
+ *     1. Its attributes become facts.  A deny list refuses and an allow list lets through, without
+ *        a look at anything else.
+ *     2. The rules that apply are found; each makes its key, which says where in the table its
+ *        states are.  Those lines are asked for.
+ *     3. A banned key is refused.  weir_check_enter passes the guards now (admission.c), and gives
+ *        that back if the request is refused after all.
+ *     4. All limits of the rules that enforce are asked together, all or nothing.
+ *     5. If they grant it, each rule in shadow is asked alone: it sees the traffic it would see,
+ *        and takes nothing from the others.
  *     6. A refusal counts towards the ban of the rule that refused.
  *
  * 1 and 2 prepare a request, and change nothing; the rest decides it.  Of many requests a few are
  * prepared before the first is decided, so that the memory fetches their lines side by side; they
  * are decided one after another, as if each had come alone.
  *
- * No allocation, no lock but what weir__all_take needs.
+ * No allocation, and no lock beyond those of weir__all_take.
  */
 #include <string.h>
 
@@ -22,7 +23,7 @@
 #include "engine/explain.h"
 #include "table/all.h"
 
-/* What is the same for all requests of a call. */
+/* The same for all requests of a call. */
 struct checker {
     struct weir *weir;
     const struct weir__active *active; /* NULL: no rules yet */
@@ -52,6 +53,7 @@ struct inquiry {
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active)
 {
     enum weir_mode by_hand = weir__table_mode(weir->table);
+
     return by_hand == WEIR_AS_WRITTEN ? active->mode : by_hand;
 }
 
@@ -73,6 +75,7 @@ ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t fir
 static bool listed(const struct checker *c, const struct inquiry *q, int attribute, int list)
 {
     const struct weir__value *v = &q->facts.values[attribute];
+
     return v->len != 0 &&
            weir__list_has(&c->active->lists->lists[list], v->text, v->len, &v->address);
 }
@@ -81,6 +84,7 @@ static bool listed(const struct checker *c, const struct inquiry *q, int attribu
 RARELY bool search_lists(const struct checker *c, struct inquiry *q)
 {
     const struct weir__active *f = c->active;
+
     for (size_t i = 0; i < f->denies; i++) {
         if (listed(c, q, f->deny[i].attribute, f->deny[i].list)) {
             q->ruling->list = "deny";
@@ -112,6 +116,7 @@ ALWAYS bool decide_by_list(const struct checker *c, struct inquiry *q)
 static int64_t number(const struct weir__value *v)
 {
     int64_t n = 0;
+
     for (size_t i = 0; i < v->len; i++) {
         if (v->text[i] < '0' || v->text[i] > '9')
             return 1;
@@ -125,6 +130,7 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
                              int64_t asked)
 {
     int64_t cost = rule->cost;
+
     if (asked < 0)
         return -1; /* a mistake stays one */
     if (rule->cost_attribute >= 0 && facts->values[rule->cost_attribute].len != 0 &&
@@ -157,6 +163,7 @@ static struct weir_key shown_key(const struct checker *c, const struct inquiry *
 {
     const struct weir__rule *r = &c->active->rules->rules[rule];
     const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
+
     if (is_own_text(&c->active->posts[rule], r, v))
         return (struct weir_key){ v->text, v->len };
     return (struct weir_key){ text,
@@ -174,6 +181,7 @@ static weir_time banned_until(const struct checker *c, const struct inquiry *q, 
     char text[WEIR_KEY_TEXT];
     uint64_t tag = weir__ban_tag_salted(c->weir->table, c->active->posts[rule].ban_salt,
                                         shown_key(c, q, rule, text));
+
     return c->peek ? weir__ban_peek(c->weir->table, tag, q->ask.now)
                    : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
@@ -191,6 +199,7 @@ RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t r
 {
     char text[WEIR_KEY_TEXT];
     weir_time left = until - q->ask.now;
+
     count(c, &c->tally[rule].banned);
     q->ruling->rule = c->active->posts[rule].name;
     q->ruling->banned_until = until;
@@ -207,6 +216,7 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
 {
     struct weir_decision d;
     struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
+
     if (weir_take(post->refusals, &one, &d) && d.remaining > 0)
         return;
     one.cost = INT64_MAX;
@@ -219,13 +229,14 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
         q->ruling->decision.retry = until - q->ask.now;
 }
 
-/* What a refusal by this rule brings with it. */
+/* A refusal by this rule is counted, told, and brings a ban nearer. */
 RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule)
 {
     const struct weir__post *post = &c->active->posts[rule];
     char text[WEIR_KEY_TEXT];
     bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
+
     count(c, &c->tally[rule].refused);
     if (!counts && !tells)
         return;
@@ -274,6 +285,7 @@ ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
     weir_time until;
+
     if (mode != p->wanted) {
         p->shadows = p->shadows || mode == WEIR_SHADOW;
         return true;
@@ -316,6 +328,7 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
 {
     struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans };
     struct weir__matches m;
+
     weir__matches_begin(&m, c->active->rules, c->active->rules->match, &q->facts);
     do
         for (size_t i = 0, n = m.n; i < n; i++)
@@ -343,6 +356,7 @@ RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q)
 RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 {
     size_t kept = 0;
+
     if (q->cut)
         return apply_rules_anew(c, q);
     for (size_t i = 0, n; i < q->n_items; i += n) {
@@ -371,6 +385,7 @@ uint8_t weir__level_of(const struct weir_decision *d)
 {
     uint64_t limit = (uint64_t)d->limit;
     int64_t eighth = (int64_t)((limit + 7) / 8), half = (int64_t)((limit + 1) / 2);
+
     return !d->allowed ? 3 : d->remaining < eighth ? 2 : d->remaining < half ? 1 : 0;
 }
 
@@ -379,6 +394,7 @@ ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
 {
     uint32_t i = q->items[item].whose, index = q->items[item].which;
     const struct weir_limit *limit = &c->active->rules->rules[i].draft->limits[index];
+
     q->ruling->rule = c->active->posts[i].name;
     q->ruling->limit_index = (uint16_t)index;
     q->ruling->count = limit->count;
@@ -393,6 +409,7 @@ ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
 ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q)
 {
     struct weir_decision *d = &q->ruling->decision;
+
     if (q->n_enforced == 0)
         return true;
     ask_all(c, q, 0, q->n_enforced, d);
@@ -421,6 +438,7 @@ ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
 {
     const struct weir__item *item = q->items, *end = item + q->n_enforced;
     struct weir__tally *tally = c->tally;
+
     for (; item < end; item++)
         if (item->which == 0)
             count(c, &tally[item->whose].allowed);
@@ -466,6 +484,7 @@ ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
 {
     struct weir__stripe *s = c->stripe;
     const struct weir_ruling *r = q->ruling;
+
     if (!r->decision.allowed) {
         if (is_waiting(r, admission))
             return;
@@ -494,6 +513,7 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct wei
     struct weir_ruling *ruling = q->ruling;
     static const struct weir_ruling free_way = { .decision = { .allowed = true },
                                                  .mode = WEIR_ENFORCE };
+
     *ruling = free_way;
     if (q->told != NULL)
         *q->told = '\0';
@@ -528,6 +548,7 @@ static inline struct checker begin(struct weir *weir, bool peek)
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     size_t at = (size_t)(stripe - weir->stripes);
+
     return (struct checker){ weir, active, stripe,
                              active ? active->tally + at * active->rules->n_rules : NULL, peek };
 }
@@ -539,6 +560,7 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
     struct weir__item items[WEIR_ALL_MAX];
     struct inquiry q;
     struct checker c = begin(weir, peek);
+
     q.ruling = ruling;
     q.told = told;
     q.items = items;
@@ -602,6 +624,7 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     struct inquiry inquiries[GROUP];
     struct weir__item items[ROOM];
     size_t count = 0, used = 0;
+
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
         struct inquiry *q = &inquiries[count];
         const struct weir_request *r = &requests[count];
@@ -609,8 +632,7 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
         q->told = told ? told[count] : NULL;
         q->items = items + used;
         prepare(c, q, r->attrs, r->n, &r->ask, NULL);
-        used += q->cut ? WEIR_ALL_MAX
-                       : q->n_items; /* who was cut may need more when bans are looked at */
+        used += q->cut ? WEIR_ALL_MAX : q->n_items; /* if cut, bans may make it need more */
         count++;
     }
     fetch_next_lines(inquiries, count);
@@ -624,6 +646,7 @@ size_t weir_check_many_keys(struct weir *weir, const struct weir_request *reques
 {
     struct checker c = begin(weir, false);
     size_t allowed = 0;
+
     for (size_t i = 0; i < n;)
         i += check_group(&c, requests + i, n - i, rulings + i, told ? told + i : NULL, &allowed);
     weir__engine_release(c.stripe);

@@ -21,6 +21,7 @@ _Static_assert(WEIR__STRIPES == 1 << 6, "the hint below chooses among so many");
 struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__active **active)
 {
     size_t first = weir__thread_hint(6);
+
     for (size_t i = 0;; i++) {
         struct weir__stripe *stripe = &weir->stripes[(first + i) % WEIR__STRIPES];
         uint64_t *turn = &stripe->turn, rest = weir__get(turn);
@@ -49,6 +50,7 @@ static void wait_for_checks(const struct weir *weir)
 static struct weir__tally sum(const struct weir__active *active, size_t rule)
 {
     struct weir__tally t = { 0 };
+
     for (size_t s = 0; s <= WEIR__STRIPES; s++) {
         const struct weir__tally *more = &active->tally[s * active->rules->n_rules + rule];
         t.allowed += weir__get(&more->allowed);
@@ -71,6 +73,7 @@ static void carry_tallies(struct weir__active *to, const struct weir__active *fr
 {
     size_t n = from->rules->n_rules;
     const struct weir__post **sorted = malloc((n + 1) * sizeof(*sorted));
+
     if (sorted == NULL)
         return;
     for (size_t i = 0; i < n; i++)
@@ -100,6 +103,7 @@ static void number_attributes(const struct weir *weir, struct weir__active *acti
 static size_t number_of(struct weir *weir, char *copy)
 {
     size_t i = 1;
+
     while (i <= weir->n_attributes && strcmp(weir->attributes[i], copy) != 0)
         i++;
     if (i <= weir->n_attributes || i == sizeof(weir->attributes) / sizeof(*weir->attributes)) {
@@ -116,6 +120,7 @@ uint32_t weir_attribute(struct weir *weir, const char *name)
 {
     size_t len = strlen(name), number = 0;
     char *copy = len > 0 && len < WEIR__ATTRIBUTE_SIZE ? weir__attribute_small(name) : NULL;
+
     pthread_mutex_lock(&weir->mutex);
     if (copy != NULL)
         number = number_of(weir, copy);
@@ -148,6 +153,7 @@ static void push_degradation(struct weir *weir, const struct weir_rules *rules, 
 int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
     struct weir__active *active = NULL;
+
     pthread_mutex_lock(&weir->mutex);
     int code = weir__active_create(&active, weir, rules, now, error);
     if (code == WEIR_OK) {
@@ -165,6 +171,7 @@ bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->rules->n_rules;
+
     if (is) {
         size_t i = (size_t)(*at)++;
         const struct weir__post *post = &active->posts[i];
@@ -189,6 +196,7 @@ void weir_modes_get(struct weir *weir, struct weir_modes *out)
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     enum weir_mode written = active != NULL ? active->mode : WEIR_ENFORCE,
                    by_hand = weir__table_mode(weir->table);
+
     *out = (struct weir_modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
     weir__engine_release(stripe);
 }
@@ -198,6 +206,7 @@ bool weir_list_next(struct weir *weir, int64_t *at, struct weir_list_info *out)
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->lists->n;
+
     if (is) {
         const struct weir__list *l = &active->lists->lists[(*at)++];
         snprintf(out->name, sizeof(out->name), "%s", l->name);
@@ -213,6 +222,7 @@ bool weir_attribute_next(struct weir *weir, int64_t *at, char name[WEIR__ATTRIBU
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->attributes.n;
+
     if (is)
         memcpy(name, active->attributes.names[(*at)++], WEIR__ATTRIBUTE_SIZE);
     weir__engine_release(stripe);
@@ -222,6 +232,7 @@ bool weir_attribute_next(struct weir *weir, int64_t *at, char name[WEIR__ATTRIBU
 void weir_totals_get(struct weir *weir, struct weir_totals *out)
 {
     struct weir_totals t = { 0 };
+
     for (size_t i = 0; i < WEIR__STRIPES; i++) {
         const struct weir__stripe *s = &weir->stripes[i];
         t.allowed += weir__get(&s->allowed);
@@ -244,6 +255,7 @@ static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
                                           .limiters = PRIVATE_LIMITERS,
                                           .guards = PRIVATE_GUARDS };
     int code = WEIR_NO_MEMORY;
+
     if (options.keys > INT64_MAX / PRIVATE_SLAB_A_KEY)
         return weir__fail(error, WEIR_INVALID, "%lld keys are more than any machine has room for",
                           (long long)keys);
@@ -258,6 +270,7 @@ static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 int weir_create(struct weir **out, const struct weir_options *options, struct weir_error *error)
 {
     struct weir *weir = aligned_alloc(_Alignof(struct weir), sizeof(*weir));
+
     if (weir == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for an engine");
     memset(weir, 0, sizeof(*weir));
@@ -292,6 +305,7 @@ int weir__engine_peek_only(struct weir *weir, struct weir_error *error)
                                         .limiters = PRIVATE_LIMITERS,
                                         .guards = PRIVATE_GUARDS,
                                         .slab = (int64_t)1 << 30 };
+
     return weir_table_create(&weir->aside, &small, error);
 }
 

@@ -1,12 +1,12 @@
 /* engine.h -- rules at work on a table.
  *
- * Who may touch what:
+ * Ownership:
  *
- *     weir->active    the rule set in force, with its limiters.  Swapped whole; never changed
- *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to
- *                    end, so whoever swaps `active` waits until every stripe was seen at rest or at
- *                    a later turn, and then nobody can be looking at the old one
- *     weir->mutex    whoever changes something by hand: one at a time
+ *     weir->active   the rule set in force, with its limiters.  Swapped whole; never changed
+ *     a stripe       belongs to the thread that has made its `turn` odd.  A check holds one from
+ *                    beginning to end, so a swap of `active` waits until it has seen every stripe
+ *                    at rest or at a later turn; then no thread can be reading the old one
+ *     weir->mutex    held for every change by hand: one at a time
  *
  * A thread finds a free stripe near where its stack's address points it, so that each thread nearly
  * always has one of its own: no waiting, and no cache line that two threads write.
@@ -37,13 +37,13 @@ struct weir__stripe {
 };
 
 _Static_assert(sizeof(struct weir__stripe) == WEIR__LINE,
-               "what a check counts lies beside its turn");
+               "the counts of a check lie beside its turn");
 
-/* What a rule needs while deciding; of a guard only its name and its modes. */
+/* A rule while deciding; of a guard only its name and its modes. */
 struct weir__post {
     const char *name;               /* lives as long as the engine */
     struct weir_limiter **limiters; /* as many as the rule has limits */
-    struct weir_limiter *refusals;  /* what a ban counts by, or NULL */
+    struct weir_limiter *refusals;  /* counts towards a ban, or NULL */
     uint64_t ban_salt;
     struct weir__ban_terms terms;
     struct weir_limiter *lever; /* whose record keeps the mode by hand, ... */
@@ -95,6 +95,7 @@ struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__act
 static inline void weir__engine_release(struct weir__stripe *stripe)
 {
     uint64_t *turn = &stripe->turn;
+
     weir__publish(turn, weir__get(turn) + 1);
 }
 /* Puts another active in its place and destroys the old one when nobody can be looking at it.  With
@@ -118,6 +119,7 @@ static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum
 {
     enum weir_mode by_hand = weir__mode_load(post->switched),
                    own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
+
     return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
 }
 
@@ -130,11 +132,11 @@ static inline int64_t weir__rule_cost(const struct weir__rule *rule,
                                                        : weir__rule_cost_made(rule, facts, asked);
 }
 
-/* enter.c -- the guards of a request, on the way between the bans and the limits. */
+/* admission.c -- the guards of a request, between the bans and the limits. */
 struct weir__admission {
     /* the caller's */
     const struct weir_ask *ask;
-    struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
+    struct weir_entry *entry; /* the guards entered; none if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
     bool favoured;            /* never shed: it has waited, and passed shedding when it came */
     bool waits; /* if there is no permit it waits, where the guard has a queue: see struct
@@ -173,7 +175,7 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling);
 
-/* enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
+/* admission.c -- priority, class and user, as the guard takes them from the facts or the ask. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
                      const struct weir__facts *facts, const struct weir_ask *from,
                      unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);

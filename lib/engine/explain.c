@@ -12,6 +12,7 @@ static void tell_attribute(struct weir__explained *e, const struct weir__active 
                            const struct weir__facts *facts, uint16_t attribute)
 {
     const struct weir__value *v = &facts->values[attribute];
+
     e->attribute = f->attributes.names[attribute];
     e->value = v->len ? v->text : NULL;
     e->value_len = v->len;
@@ -21,6 +22,7 @@ static enum weir__why try_clauses(struct weir__explained *e, const struct weir__
                                   const struct weir__rule *rule, const struct weir__facts *facts)
 {
     const struct weir__clause *clauses = f->rules->clauses + rule->clauses_first;
+
     for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++) {
         bool wanted = i < rule->matches;
         if (weir__clause_holds(f->rules, &clauses[i], facts) == wanted)
@@ -49,6 +51,7 @@ static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *lim
 {
     struct weir_plan plan;
     const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
+
     weir_peek(limiter, ask, &l->decision);
     if (weir__plan_make(&plan, l->limit, NULL) == WEIR_OK &&
         !weir__limit_equal(&plan.limit, &present->limit))
@@ -75,6 +78,7 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
     const struct weir__rule *rule = &f->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
+
     *e = (struct weir__explained){ .rule = rule->draft,
                                    .mode =
                                        weir__post_mode(&f->posts[i], weir__active_mode(weir, f)) };
@@ -116,6 +120,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 {
     struct weir__facts facts;
     struct weir__explained e;
+
     *out = (struct weir__explanation){ .mode = WEIR_ENFORCE };
     weir__check_peek(weir, attrs, n, ask, &out->ruling);
     const struct weir__active *f;
@@ -156,6 +161,7 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
     unsigned char made[WEIR__KEY_MAX];
     struct weir_ask own;
     struct weir_key user;
+
     *e = (struct weir__explained_guard){ .guard = f->rules->guards[i].draft };
     e->as_rule = (struct weir__explained){ .rule = rule->draft };
     e->as_rule.mode = weir__post_mode(&f->posts[f->rules->n_rules + i], weir__active_mode(weir, f));
@@ -181,6 +187,7 @@ void weir__engine_explain_guards(
     struct weir__explained_guard e;
     const struct weir__active *f;
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
         for (uint32_t i = 0; i < f->rules->n_guards; i++) {
@@ -201,6 +208,7 @@ static size_t add_applying(const struct weir *weir, const struct weir__active *f
     const struct weir__rule *rule = &f->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
+
     if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         return count;
     for (size_t k = 0; k < rule->n_limits && count < max; k++, count++) {
@@ -222,6 +230,7 @@ size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, s
     size_t count = 0;
     struct weir__facts facts;
     struct weir__matches m;
+
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
         weir__matches_begin(&m, f->rules, f->rules->match, &facts);

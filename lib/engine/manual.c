@@ -35,6 +35,7 @@ int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode,
                   struct weir_error *error)
 {
     int code = WEIR_OK;
+
     if ((unsigned)mode > WEIR_OFF)
         return weir__fail(error, WEIR_INVALID, "a mode is as-written, enforce, shadow or off");
     if (rule == NULL) {
@@ -54,6 +55,7 @@ int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode,
 const char *weir_mode_name(enum weir_mode mode)
 {
     static const char *const names[] = { "as-written", "enforce", "shadow", "off" };
+
     return (unsigned)mode <= WEIR_OFF ? names[mode] : "unknown";
 }
 
@@ -63,6 +65,7 @@ int weir_list_edit(struct weir *weir, const char *list, const char *attribute,
 {
     struct weir__lists *lists = NULL;
     struct weir__active *active = NULL;
+
     pthread_mutex_lock(&weir->mutex);
     int code =
         weir->active ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
@@ -93,6 +96,7 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
     struct weir__cidr cidr;
     const struct weir__key_part *part = rule->parts;
     int code = weir__cidr_parse(key, strlen(key), &cidr, error);
+
     if (code != WEIR_OK)
         return code;
     uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6,
@@ -114,6 +118,7 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key,
 {
     const struct weir__post *post = find_post(weir->active, rule);
     int code = post ? WEIR_OK : no_rule(rule, error);
+
     if (code != WEIR_OK)
         return code;
     const struct weir__rule *r = &weir->active->rules->rules[post - weir->active->posts];
@@ -135,6 +140,7 @@ int weir_ban_key(struct weir *weir, const char *rule, const char *key, char text
 {
     char made[WEIR_KEY_TEXT];
     struct weir_key known;
+
     pthread_mutex_lock(&weir->mutex);
     int code = ban_key(weir, rule, key, made, &known, error);
     pthread_mutex_unlock(&weir->mutex);
@@ -148,6 +154,7 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
 {
     char text[WEIR_KEY_TEXT];
     struct weir_key known;
+
     if (until <= now)
         return weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
     pthread_mutex_lock(&weir->mutex);
@@ -167,6 +174,7 @@ static void forget_refusals(struct weir *weir, const char *rule, struct weir_key
     const struct weir__post *post = find_post(weir->active, rule);
     struct weir_limiter_info info;
     size_t len = strlen(rule);
+
     if (post != NULL && post->refusals != NULL)
         weir_give(post->refusals, &all);
     for (int64_t at = 0; post == NULL && weir_limiter_next(weir->table, &at, &info);) {
@@ -190,6 +198,7 @@ bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_ti
 {
     char text[WEIR_KEY_TEXT];
     struct weir_key known;
+
     pthread_mutex_lock(&weir->mutex);
     bool lifted =
         ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK && lift(weir, rule, known, now);
@@ -201,6 +210,7 @@ bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_ti
 bool weir_ban_next(struct weir *weir, weir_time now, int64_t *at, struct weir_ban *out)
 {
     bool found = false;
+
     while (!found && (uint64_t)*at < weir->table->ban_places)
         found = weir__ban_get(weir->table, (size_t)(*at)++, now, out);
     return found;
@@ -216,6 +226,7 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
     unsigned char made[WEIR__KEY_MAX];
     char text[WEIR_KEY_TEXT];
     struct weir_key key;
+
     if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         return false;
     for (size_t k = 0; k < rule->n_limits; k++)
@@ -235,6 +246,7 @@ static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
     struct weir__facts facts;
     struct weir__matches m;
     int64_t count = 0;
+
     weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
     weir__matches_begin(&m, f->rules, f->rules->match, &facts);
     do
@@ -249,6 +261,7 @@ int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *
                    weir_time now, struct weir_error *error)
 {
     int64_t result = 0;
+
     pthread_mutex_lock(&weir->mutex);
     const struct weir__post *only = rule ? find_post(weir->active, rule) : NULL;
     if (rule != NULL && only == NULL)

@@ -36,12 +36,14 @@ static bool is_shaped(uint32_t dots, uint32_t digits, uint32_t zeros, size_t len
     uint32_t second = dots & (dots - 1), third = second & (second - 1), starts = dots << 1 | 1;
     uint32_t others = (dots | digits) ^ ((1u << len) - 1), fourth = third & (third - 1);
     uint32_t empty = starts & ~digits, longer = digits & digits >> 1 & digits >> 2 & digits >> 3;
+
     return third != 0 && (others | fourth | empty | longer | (starts & zeros & digits >> 1)) == 0;
 }
 
 static weir__bytes ten_times(weir__bytes v)
 {
     weir__bytes twice = v + v, four_times = twice + twice;
+
     return four_times + four_times + twice;
 }
 
@@ -52,6 +54,7 @@ static weir__bytes read_numbers(weir__bytes ones, weir__bytes is_digit, uint32_t
     weir__bytes hundreds = weir__bytes_move_two(ones) &
                            weir__bytes_move_one(is_digit); /* if what is between is a digit too */
     weir__bytes tens = weir__bytes_move_one(ones) + ten_times(hundreds);
+
     *above = weir__bytes_bits((weir__bytes)((tens > 25) | ((tens == 25) & (ones > 5))) & is_digit);
     return ones + ten_times(tens);
 }
@@ -60,6 +63,7 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
 {
     uint8_t numbers[16];
     uint32_t above;
+
     if (len < FOUR_MIN || len > FOUR_MAX)
         return false;
     weir__bytes v = weir__bytes_join(weir__bytes_first(text, len), weir__bytes_second(text, len));
@@ -93,6 +97,7 @@ static inline void read_hex(struct hex *h, weir__bytes v, size_t at)
     weir__bytes low = ((v & 15) + (is_letter & 9)) & (is_digit | is_letter),
                 high = weir__bytes_move_one(low);
     weir__bytes numbers = (low + (high << 4)) & (is_digit | is_letter);
+
     h->digits |= (uint64_t)weir__bytes_bits(is_digit | is_letter) << at;
     h->colons |= (uint64_t)weir__bytes_bits(v == ':') << at;
     memcpy(h->numbers + 1 + at, &numbers, sizeof(numbers));
@@ -145,6 +150,7 @@ static inline bool finish_six(struct six s, weir__u128 *out)
 static bool finish_dotted(struct six s, const char *text, size_t len, weir__u128 *out)
 {
     uint8_t four[4];
+
     if (!parse_four(text, len, four))
         return false;
     s.groups = s.groups << 32 | (uint32_t)four[0] << 24 | (uint32_t)four[1] << 16 |
@@ -158,6 +164,7 @@ static bool parse_six(const char *text, size_t len, weir__u128 *out)
     struct six s = { .gap = NO_GAP };
     struct hex h;
     uint32_t begin = 0;
+
     if (len < 2 || len > SIX_MAX)
         return false;
     read_hexes(&h, text, len);
@@ -196,6 +203,7 @@ static bool parse_six(const char *text, size_t len, weir__u128 *out)
 static void put_number(struct weir__address *out, weir__u128 number)
 {
     uint64_t half[2] = { (uint64_t)(number >> 64), (uint64_t)number };
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     half[0] = __builtin_bswap64(half[0]);
     half[1] = __builtin_bswap64(half[1]);
@@ -214,6 +222,7 @@ bool weir__address_parse(const char *text, size_t len, struct weir__address *out
 {
     weir__u128 six = 0;
     uint8_t four[4];
+
     if (is_dotted(text, len)) {
         if (!parse_four(text, len, four))
             return false;
@@ -244,6 +253,7 @@ void weir__address_mask(struct weir__address *address, unsigned prefix)
 static size_t find_zeros(const unsigned groups[8], size_t *begin)
 {
     size_t longest = 1;
+
     for (size_t i = 0, run = 0; i < 8; i++) {
         run = groups[i] == 0 ? run + 1 : 0;
         if (run > longest) {
@@ -258,6 +268,7 @@ static void print_six(char *out, size_t size, const uint8_t bytes[16])
 {
     unsigned groups[8];
     size_t begin = 8, at = 0;
+
     for (size_t i = 0; i < 8; i++)
         groups[i] = (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
     size_t zeros = find_zeros(groups, &begin);
@@ -275,6 +286,7 @@ int weir__address_print(char *out, size_t size, const struct weir__address *addr
 {
     const uint8_t *b = address->bytes;
     char six[SIX_MAX + 1] = "";
+
     if (address->bits == 32)
         return snprintf(out, size, "%d.%d.%d.%d", b[0], b[1], b[2], b[3]);
     if (address->bits == 128)
@@ -293,6 +305,7 @@ static struct quote quote(const char *text, size_t len)
 {
     struct quote q;
     size_t n = len < QUOTE_MAX ? len : QUOTE_MAX;
+
     for (size_t i = 0; i < n; i++)
         q.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
     snprintf(q.text + n, sizeof(q.text) - n, "%s", n < len ? "..." : "");
@@ -304,6 +317,7 @@ static const char *guess(const char *text, size_t len)
 {
     size_t colons = 0, dots = 0, last = 0;
     bool zero = false;
+
     for (size_t i = 0; i < len; i++) {
         colons += text[i] == ':';
         dots += text[i] == '.';
@@ -325,6 +339,7 @@ static const char *guess(const char *text, size_t len)
 static int fail_address(struct weir_error *error, const char *text, size_t len)
 {
     const char *hint = len > 0 ? guess(text, len) : NULL;
+
     if (len == 0)
         return weir__fail_at(error, 1,
                              "an address is missing: write one as 192.0.2.7 or 2001:db8::7, a "
@@ -338,6 +353,7 @@ static int fail_address(struct weir_error *error, const char *text, size_t len)
 static unsigned parse_prefix(const char *text, size_t len)
 {
     unsigned value = 0;
+
     if (len == 0 || len > 3 || (len > 1 && text[0] == '0'))
         return UINT32_MAX;
     for (size_t i = 0; i < len; i++) {
@@ -352,6 +368,7 @@ static int check_host_bits(const struct weir__address *address, const struct wei
                            size_t column, struct weir_error *error)
 {
     char written[SIX_MAX + 1], meant[SIX_MAX + 1];
+
     if (memcmp(address->bytes, cidr->address.bytes, sizeof(address->bytes)) == 0)
         return WEIR_OK;
     weir__address_print(written, sizeof(written), address);
@@ -367,6 +384,7 @@ int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out, struc
     const char *slash = len > 0 ? memchr(text, '/', len) : NULL;
     size_t address_len = slash ? (size_t)(slash - text) : len;
     struct weir__address address;
+
     if (!weir__address_parse(text, address_len, &address))
         return fail_address(error, text, address_len);
     /* An IPv4 address written as IPv6 counts its prefix as IPv6 does. */

@@ -21,6 +21,7 @@ struct weir__cidr {
 static inline weir__u128 weir__address_number(const struct weir__address *address)
 {
     uint64_t half[2];
+
     memcpy(half, address->bytes, sizeof(half));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     half[0] = __builtin_bswap64(half[0]);

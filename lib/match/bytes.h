@@ -18,6 +18,7 @@ typedef unsigned char weir__bytes __attribute__((vector_size(16)));
 static inline uint32_t weir__bytes_four(const char *p)
 {
     uint32_t w;
+
     memcpy(&w, p, sizeof(w));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     w = __builtin_bswap32(w);
@@ -28,6 +29,7 @@ static inline uint32_t weir__bytes_four(const char *p)
 static inline uint64_t weir__bytes_eight(const char *p)
 {
     uint64_t w;
+
     memcpy(&w, p, sizeof(w));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     w = __builtin_bswap64(w);
@@ -70,6 +72,7 @@ static inline weir__bytes weir__bytes_join(uint64_t first, uint64_t second)
 static inline weir__bytes weir__bytes_sixteen(const char *p)
 {
     weir__bytes v;
+
     memcpy(&v, p, sizeof(v));
     return v;
 }
@@ -102,6 +105,7 @@ typedef char weir__bytes_signed __attribute__((vector_size(16)));
 static inline uint32_t weir__bytes_gather(weir__bytes v)
 {
     char b[16];
+
     memcpy(b, &v, sizeof(b));
     /* The multiplication moves bit 8i to bit 56 + i, and no two of its terms meet. */
     uint64_t low = (weir__bytes_eight(b) & 0x0101010101010101u) * 0x0102040810204080u;

@@ -58,6 +58,7 @@ struct weir__cidr_set {
 static inline span find_span(const struct index *index, weir__u128 x)
 {
     span s = index->root;
+
     while ((s & 15) == DEEPER) {
         const struct node *node = &index->nodes[s >> 4];
         weir__u128 slot = (x - node->base) >> node->shift;
@@ -78,6 +79,7 @@ static bool is_in_four(const struct index *index, uint32_t x)
     span s = find_span(index, (weir__u128)x << 96);
     const uint32_t *points = index->four + (s >> 4);
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < LEAF; i++)
         count += points[i] <= x;
     return ((s >> 4) + (count < (s & 15) ? count : s & 15)) & 1;
@@ -88,6 +90,7 @@ static bool is_in_six(const struct index *index, weir__u128 x)
     span s = find_span(index, x);
     const weir__u128 *points = index->six + (s >> 4);
     uint32_t count = s >> 4;
+
     for (uint32_t i = 0; i < (s & 15); i++)
         count += points[i] <= x;
     return count & 1;
@@ -111,12 +114,14 @@ struct range {
 static int by_first(const void *a, const void *b)
 {
     const struct range *x = a, *y = b;
+
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
 static size_t gather(struct range *out, const struct weir__cidr *networks, size_t n, unsigned bits)
 {
     size_t count = 0;
+
     for (size_t i = 0; i < n; i++)
         if (networks[i].address.bits == bits) {
             weir__u128 hosts = networks[i].prefix == 0
@@ -133,6 +138,7 @@ static size_t gather(struct range *out, const struct weir__cidr *networks, size_
 static uint32_t write_points(weir__u128 *out, const struct range *ranges, size_t n)
 {
     uint32_t count = 0;
+
     for (size_t i = 0; i < n;) {
         weir__u128 last = ranges[i].last;
         out[count++] = ranges[i].first;
@@ -171,6 +177,7 @@ static bool make_room(void **array, size_t *room, size_t n, size_t more, size_t 
 static uint32_t bit_length(weir__u128 x)
 {
     uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
+
     return high  ? 128 - (uint32_t)__builtin_clzll(high)
            : low ? 64 - (uint32_t)__builtin_clzll(low)
                  : 0;
@@ -188,6 +195,7 @@ static struct node plan_node(const weir__u128 *points, uint32_t first, uint32_t 
                          .first = first,
                          .end = end,
                          .shift = width > depth ? width - depth : 0 };
+
     node.slots = (uint32_t)(extent >> node.shift) + 1;
     return node;
 }
@@ -197,6 +205,7 @@ static bool build_span(struct builder *b, uint32_t first, uint32_t end, span *ou
 static bool build_slots(struct builder *b, const struct node *node)
 {
     uint32_t at = node->first;
+
     for (uint32_t slot = 0; slot < node->slots; slot++) {
         uint32_t begin = at;
         span s;
@@ -243,6 +252,7 @@ static bool build_index(struct index *index, const struct weir__cidr *networks, 
 {
     size_t count = gather(ranges, networks, n, bits);
     struct builder b = { .points = points };
+
     if (count == 0)
         return true;
     qsort(ranges, count, sizeof(*ranges), by_first);

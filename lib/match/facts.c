@@ -11,6 +11,7 @@
 static uint8_t place_of(const char *name, size_t len)
 {
     const unsigned char *c = (const unsigned char *)name;
+
     return len == 0 ? 0
                     : (uint8_t)(c[0] + 7u * c[len / 2] + 31u * c[len - 1] + 101u * (unsigned)len);
 }
@@ -35,6 +36,7 @@ int weir__attribute_find(const struct weir__attributes *known, const char *name,
 int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error)
 {
     size_t len = strlen(name);
+
     if (len == 0 || len >= WEIR__ATTRIBUTE_SIZE)
         return weir__fail(error, WEIR_INVALID, "an attribute's name has 1 to %d bytes",
                           WEIR__ATTRIBUTE_SIZE - 1);
@@ -77,6 +79,7 @@ static __attribute__((noinline)) int find_header(const struct weir__attributes *
                                                  const char *name, size_t len)
 {
     char small[WEIR__ATTRIBUTE_SIZE];
+
     if (len < 8 || memcmp(name, "header.", 7) != 0)
         return -1;
     for (size_t i = 0; i < len; i++)
@@ -123,6 +126,7 @@ static bool test_holds(const struct weir__test *t, const struct weir__value *v, 
                        const struct weir__lists *lists)
 {
     struct weir__address masked;
+
     switch (t->kind) {
     case WEIR__EXACT:
         return v->len == t->len && weir__same_bytes(v->text, t->text, t->len);
@@ -148,6 +152,7 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
                         const struct weir__facts *facts)
 {
     const struct weir__value *v = &facts->values[clause->attribute];
+
     if (v->len == 0)
         return false;
     for (uint32_t i = 0; i < clause->n; i++)

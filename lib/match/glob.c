@@ -31,6 +31,7 @@ struct matcher {
 static void pass_stars(struct matcher *m)
 {
     size_t begin = m->p;
+
     while (m->p < m->pattern_len && m->pattern[m->p] == '*')
         m->p++;
     if (!m->path || m->p - begin > 1) {
@@ -93,6 +94,7 @@ bool weir__glob_match(const char *pattern, size_t pattern_len, const char *text,
                          .wide = NONE,
                          .narrow = NONE,
                          .path = path };
+
     while (m.t < len) {
         if (m.p < pattern_len && pattern[m.p] == '*') {
             pass_stars(&m);

@@ -19,6 +19,7 @@
 static size_t address_bytes(const struct weir__key_part *part, struct weir__address *a)
 {
     uint8_t prefix = a->bits == 32 ? part->prefix4 : part->prefix6;
+
     if (prefix != WEIR__NO_PREFIX)
         weir__address_mask(a, prefix);
     return a->bits / 8;
@@ -56,6 +57,7 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
 {
     unsigned char whole[WEIR__TEMPLATE_PARTS * (LONG + 1) + 1];
     size_t len = 0;
+
     if (rule->key_kind == WEIR__KEY_NONE) {
         *key = (struct weir_key){ "", 0 };
         return true;
@@ -98,6 +100,7 @@ struct printer {
 static void fold(struct printer *p)
 {
     size_t len = sizeof(p->block.before) + p->filled;
+
     p->block.before = weir__hash_key(p->secrets, 0, (struct weir_key){ &p->block, len });
     p->filled = 0;
 }
@@ -116,6 +119,7 @@ static void put(struct printer *p, char c)
 static size_t finish(struct printer *p)
 {
     size_t kept = WEIR_KEY_TEXT - 1 - 3 - 32;
+
     if (p->len < WEIR_KEY_TEXT) {
         p->out[p->len] = '\0';
         return p->len;
@@ -147,6 +151,7 @@ static bool is_taken(const struct weir__rule *rule, unsigned char c)
 static void put_escape(struct printer *p, unsigned char c)
 {
     static const char digits[] = "0123456789ABCDEF";
+
     put(p, '%');
     put(p, digits[c >> 4]);
     put(p, digits[c & 15]);
@@ -166,6 +171,7 @@ static void put_escaped(struct printer *p, const struct weir__rule *rule, const 
                         size_t len)
 {
     int behind = 0;
+
     for (size_t i = 0; i < len; i++) {
         const unsigned char *c = (const unsigned char *)text + i;
         bool inside = *c >= 0x80 && *c < 0xc0 && behind > 0;
@@ -185,6 +191,7 @@ static void put_address(struct printer *p, const struct weir__rule *rule,
     char text[64];
     size_t addresses = 0, len;
     uint8_t prefix = a.bits == 32 ? part->prefix4 : part->prefix6;
+
     address_bytes(part, &a);
     len = (size_t)weir__address_print(text, sizeof(text), &a);
     if (prefix != WEIR__NO_PREFIX)
@@ -202,6 +209,7 @@ static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
 {
     const struct weir__key_part *part = &rule->parts[i];
     struct weir__value v;
+
     if (!value_of(part, facts, &v))
         return;
     if (v.address.bits != 0 && part->address) {
@@ -216,6 +224,7 @@ static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR_KEY_TEXT])
 {
     struct printer p = { .out = out, .secrets = secrets };
+
     put_text(&p, whole);
     return finish(&p);
 }
@@ -224,6 +233,7 @@ size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rul
                            const struct weir__facts *facts, char out[WEIR_KEY_TEXT])
 {
     struct printer p = { .out = out, .secrets = secrets };
+
     for (size_t i = 0; i < rule->key.n; i++) {
         put_text(&p, rule->key.parts[i].before);
         put_part(&p, rule, i, facts);

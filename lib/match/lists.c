@@ -35,6 +35,7 @@ static int make_networks(struct weir__list *l, struct weir_error *error)
 {
     struct weir__cidr *networks = malloc((l->n + 1) * sizeof(*networks));
     int code = networks ? WEIR_OK : no_memory(error);
+
     for (size_t i = 0; code == WEIR_OK && i < l->n; i++)
         code = weir__cidr_parse(l->entries[i], strlen(l->entries[i]), &networks[i], error);
     if (code == WEIR_OK)
@@ -49,6 +50,7 @@ static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
 {
     struct weir__cidr cidr;
     char text[64];
+
     if (!weir__attribute_is_address(l->attribute)) {
         int code = weir__list_check_value(l->attribute, entry, strlen(entry), error);
         if (code == WEIR_OK && (*out = strdup(entry)) == NULL)
@@ -69,6 +71,7 @@ int weir__list_check_value(const char *attribute, const char *text, size_t len,
                            struct weir_error *error)
 {
     const char *star = len ? memchr(text, '*', len) : NULL;
+
     if (len == 0)
         return weir__fail_at(error, 1, "an entry of a list is not empty; leave it out");
     if (star)
@@ -94,6 +97,7 @@ static int make_set(struct weir__list *l, struct weir_error *error)
 static void sort_entries(struct weir__list *l)
 {
     size_t kept = 0;
+
     if (l->n > 1)
         qsort(l->entries, l->n, sizeof(*l->entries), compare);
     for (size_t i = 0; i < l->n; i++) {
@@ -127,6 +131,7 @@ static int remove_entry(struct weir__list *l, const char *entry, struct weir_err
 {
     char *tidy;
     int code = tidy_entry(l, entry, &tidy, error);
+
     if (code != WEIR_OK)
         return code;
     char **hit = l->n > 0 ? bsearch(&tidy, l->entries, l->n, sizeof(*l->entries), compare) : NULL;
@@ -162,6 +167,7 @@ static int make_list(struct weir__list *l, const char *name, const char *attribu
 static int make_lists(struct weir__lists **out, size_t room, struct weir_error *error)
 {
     struct weir__lists *made = calloc(1, sizeof(*made));
+
     if (made == NULL || (made->lists = calloc(room + 1, sizeof(*made->lists))) == NULL) {
         free(made);
         return no_memory(error);
@@ -176,6 +182,7 @@ int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *
     struct weir__lists *made = NULL;
     const struct edit none = { 0 };
     int code = make_lists(&made, n, error);
+
     if (code != WEIR_OK)
         return code;
     for (size_t i = 0; code == WEIR_OK && i < n; i++)
@@ -212,6 +219,7 @@ static int copy_edited(struct weir__lists *to, const struct weir__lists *from, c
 {
     const struct edit none = { 0 };
     int code = WEIR_OK, target = weir__lists_find(from, list, attribute);
+
     for (size_t i = 0; code == WEIR_OK && i < from->n; i++) {
         const struct weir__list *l = &from->lists[i];
         code = make_list(&to->lists[to->n++], l->name, l->attribute, l->entries, l->n,
@@ -228,6 +236,7 @@ static int check_list(const struct weir__lists *from, const char *list, const ch
 {
     bool known = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0 ||
                  weir__lists_find(from, list, attribute) >= 0;
+
     if (!known)
         return weir__fail(
             error, WEIR_INVALID,
@@ -248,6 +257,7 @@ int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from, c
     struct weir__lists *made = NULL;
     char *small = weir__attribute_small(attribute);
     int code = small ? check_list(from, list, small, error) : no_memory(error);
+
     if (code == WEIR_OK)
         code = make_lists(&made, from->n + 1, error);
     if (code == WEIR_OK)

@@ -80,6 +80,7 @@ static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
     const unsigned char *p = bytes;
     uint64_t h = seed + len * 0x9e3779b97f4a7c15u, a, b;
+
     for (; len > 16; p += 8, len -= 8)
         h = (h ^ weir__hash_word(p)) * 0xff51afd7ed558ccdu, h ^= h >> 32;
     weir__hash_tail(p, len, &a, &b);
@@ -92,6 +93,7 @@ static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 static inline uint64_t hash_network(const struct weir__address *masked, unsigned prefix)
 {
     uint32_t four;
+
     if (masked->bits != 32)
         return hash_bytes(masked->bytes, sizeof(masked->bytes), prefix + 1);
     memcpy(&four, masked->bytes, sizeof(four));
@@ -127,6 +129,7 @@ static inline uint32_t find_entry(const struct weir__match *m, uint32_t node, ui
 static void put_entry(struct entry *entries, uint8_t *marks, size_t mask, struct entry entry)
 {
     size_t i = entry.hash >> 20 & mask;
+
     while (marks[i] != 0)
         i = (i + 1) & mask;
     entries[i] = entry;
@@ -149,6 +152,7 @@ struct search {
 static void insert_found(struct search *s, uint32_t rule)
 {
     size_t i = s->n;
+
     while (i > 0 && s->found[i - 1] > rule)
         i--;
     if ((i > 0 && s->found[i - 1] == rule) || i == WEIR__FOUND_MAX)
@@ -172,6 +176,7 @@ static inline void add_found(struct search *s, uint32_t rule)
 static inline bool holds(const struct search *s, const struct weir__clause *c)
 {
     const struct weir__value *v = &s->facts->values[c->attribute];
+
     return c->exact ? v->len == c->len && weir__same_bytes(v->text, c->text, c->len)
                     : weir__clause_holds(s->set, c, s->facts);
 }
@@ -179,6 +184,7 @@ static inline bool holds(const struct search *s, const struct weir__clause *c)
 static bool is_excepted(const struct search *s, const struct weir__rule *rule)
 {
     const struct weir__clause *clauses = s->set->clauses + rule->clauses_first + rule->matches;
+
     for (uint32_t i = 0; i < rule->excepts; i++)
         if (holds(s, &clauses[i]))
             return true;
@@ -203,6 +209,7 @@ static void search_network(struct search *s, uint32_t at, const struct weir__add
 {
     uint32_t child =
         find_entry(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
+
     if (child != NONE)
         search_node(s, child);
 }
@@ -212,6 +219,7 @@ static void search_networks(struct search *s, uint32_t at, const struct node *no
                             const struct weir__address *address)
 {
     struct weir__address masked = { .bits = address->bits };
+
     for (uint64_t lengths = address->bits == 32 ? node->lengths4 : 0; lengths != 0;
          lengths &= lengths - 1) {
         unsigned prefix = (unsigned)__builtin_ctzll(lengths);
@@ -280,6 +288,7 @@ size_t weir__match_find(const struct weir_rules *set, const struct weir__match *
                         struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
 {
     struct search s = { set, match, facts, from, found, 0 };
+
     if (match != NULL)
         search_node(&s, 0);
     return s.n;
@@ -322,6 +331,7 @@ static int add_node(struct maker *m, uint32_t *out)
 {
     struct weir__match *t = m->match;
     int code = grow(m, (void **)&t->nodes, t->n_nodes, &t->nodes_room, sizeof(*t->nodes));
+
     if (code != WEIR_OK)
         return code;
     *out = (uint32_t)t->n_nodes++;
@@ -332,6 +342,7 @@ static int add_node(struct maker *m, uint32_t *out)
 static int make_leaf(struct maker *m, uint32_t at, const struct leaf *rules, size_t n)
 {
     struct weir__match *t = m->match;
+
     t->nodes[at].first = (uint32_t)t->n_leaves;
     t->nodes[at].n = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
@@ -357,6 +368,7 @@ static bool can_split(const struct weir_rules *set, const struct weir__clause *c
 static int clause_on(const struct weir_rules *set, const struct leaf *leaf, int attribute)
 {
     const struct weir__rule *rule = &set->rules[leaf->rule];
+
     for (int i = 0; i < rule->matches; i++) {
         const struct weir__clause *c = &set->clauses[rule->clauses_first + (uint32_t)i];
         if (c->attribute == attribute && leaf->pending >> i & 1 && can_split(set, c))
@@ -369,6 +381,7 @@ static int compare_tokens(const void *a, const void *b)
 {
     const struct weir__test *x = ((const struct token *)a)->test,
                             *y = ((const struct token *)b)->test;
+
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
     if (x->kind == WEIR__CIDR) {
@@ -385,6 +398,7 @@ static size_t count_tokens(const struct weir_rules *set, const struct leaf *rule
                            int attribute, struct token *room)
 {
     size_t tokens = 0, different = 0;
+
     for (size_t i = 0; i < n; i++) {
         int clause = clause_on(set, &rules[i], attribute);
         if (clause < 0)
@@ -405,6 +419,7 @@ static int choose(const struct weir_rules *set, const struct leaf *rules, size_t
 {
     int best = -1;
     size_t most = 0;
+
     for (int a = 0; a < (int)set->attributes.n; a++) {
         size_t tokens = count_tokens(set, rules, n, a, room);
         if (tokens > most) {
@@ -425,6 +440,7 @@ static int grow_entries(struct maker *m)
     size_t mask = 2 * t->entry_mask + 1;
     struct entry *entries = calloc(mask + 1, sizeof(*entries));
     uint8_t *marks = calloc(mask + 1, 1);
+
     if (entries == NULL || marks == NULL) {
         free(entries);
         free(marks);
@@ -445,6 +461,7 @@ static int add_entry(struct maker *m, struct entry entry)
 {
     struct weir__match *t = m->match;
     int code = t->n_entries * 2 > t->entry_mask ? grow_entries(m) : WEIR_OK;
+
     if (code != WEIR_OK)
         return code;
     put_entry(t->entries, t->marks, t->entry_mask, entry);
@@ -456,6 +473,7 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
 {
     struct node *node = &m->match->nodes[at];
     unsigned prefix = test->cidr.prefix;
+
     if (test->kind == WEIR__EXACT) {
         node->exact = true;
         return add_entry(m, (struct entry){ entry_of(at, hash_bytes(test->text, test->len, 0)),
@@ -477,6 +495,7 @@ static int make_child(struct maker *m, uint32_t at, const struct token *tokens, 
 {
     struct leaf *rules = malloc(n * sizeof(*rules));
     int code = rules ? add_node(m, child) : no_memory(m);
+
     for (size_t i = 0; rules && i < n; i++)
         rules[i] = tokens[i].leaf;
     if (code == WEIR_OK && tokens[0].test->kind != WEIR__PREFIX)
@@ -492,6 +511,7 @@ static int make_children(struct maker *m, uint32_t at, struct token *tokens, siz
     struct weir__prefix *prefixes = malloc((n + 1) * sizeof(*prefixes));
     size_t n_prefixes = 0;
     int code = prefixes ? WEIR_OK : no_memory(m);
+
     for (size_t i = 0, same; code == WEIR_OK && i < n; i += same) {
         uint32_t child = NONE;
         for (same = 1; i + same < n && compare_tokens(&tokens[i], &tokens[i + same]) == 0;)
@@ -513,6 +533,7 @@ static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, si
                             int attribute, struct token *tokens, size_t *rest)
 {
     size_t count = 0;
+
     *rest = 0;
     for (size_t i = 0; i < n; i++) {
         struct leaf leaf = rules[i];
@@ -533,6 +554,7 @@ static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, si
 static size_t tokens_of(const struct weir_rules *set, const struct leaf *rules, size_t n)
 {
     size_t most = n;
+
     for (size_t i = 0; i < n; i++) {
         const struct weir__rule *rule = &set->rules[rules[i].rule];
         uint32_t longest = 0;
@@ -549,6 +571,7 @@ static int split(struct maker *m, uint32_t at, struct leaf *rules, size_t n, int
                  struct token *tokens)
 {
     size_t rest, count = gather_tokens(m->set, rules, n, attribute, tokens, &rest);
+
     m->match->nodes[at].attribute = attribute;
     m->work += count;
     qsort(tokens, count, sizeof(*tokens), compare_tokens);
@@ -589,6 +612,7 @@ static int make_root(struct maker *m, size_t first, size_t n)
     struct leaf *rules = malloc((n + 1) * sizeof(*rules));
     uint32_t root;
     int code = rules ? add_node(m, &root) : no_memory(m);
+
     for (size_t i = 0; rules && i < n; i++) {
         const struct weir__rule *rule = &m->set->rules[first + i];
         rules[i] = (struct leaf){ (uint32_t)(first + i), rule->clauses_first, rule->excepts > 0,
@@ -605,6 +629,7 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
 {
     struct weir__match *match = calloc(1, sizeof(*match));
     struct maker m = { match, set, error, 0, WORK_LEAST + WORK_SHARE * set->n_tests };
+
     if (match == NULL || (match->entries = calloc(16, sizeof(*match->entries))) == NULL ||
         (match->marks = calloc(16, 1)) == NULL) {
         weir__match_destroy(match);

@@ -37,6 +37,7 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
                                    .path = weir__attribute_is_path(c->attribute),
                                    .first = (uint32_t)*tests,
                                    .n = (uint32_t)c->n };
+
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, error);
     if (c->n == 1 && c->patterns[0].kind == WEIR__EXACT) {
@@ -53,6 +54,7 @@ static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t 
 {
     const struct weir__rule_draft *d = rule->draft;
     int code = WEIR_OK;
+
     rule->clauses_first = (uint32_t)*clauses;
     rule->matches = (uint16_t)d->matches;
     rule->excepts = (uint16_t)d->excepts;
@@ -69,6 +71,7 @@ static int make_part(struct weir_rules *set, struct weir__key_part *part,
                      const struct weir__template_part *t, struct weir_error *error)
 {
     int attribute = weir__attribute_add(&set->attributes, t->attribute, error);
+
     if (attribute < 0)
         return attribute;
     *part = (struct weir__key_part){ (uint16_t)attribute, weir__attribute_is_address(t->attribute),
@@ -79,6 +82,7 @@ static int make_part(struct weir_rules *set, struct weir__key_part *part,
 static enum weir__key_kind kind_of_key(const struct weir__rule *rule)
 {
     const struct weir__key_part *p = rule->parts;
+
     if (rule->key.n == 0)
         return WEIR__KEY_NONE;
     if (rule->key.n > 1 || p->fallback != NULL || p->prefix4 != WEIR__NO_PREFIX)
@@ -89,6 +93,7 @@ static enum weir__key_kind kind_of_key(const struct weir__rule *rule)
 static int make_key(struct weir_rules *set, struct weir__rule *rule, struct weir_error *error)
 {
     int code = weir__template_parse(&rule->key, rule->draft->key, error);
+
     for (size_t i = 0; code == WEIR_OK && i < rule->key.n; i++)
         code = make_part(set, &rule->parts[i], &rule->key.parts[i], error);
     if (code != WEIR_OK)
@@ -113,6 +118,7 @@ static const struct weir__rule_draft *draft_of(const struct weir_rules *set, siz
 static int make_room(struct weir_rules *set, struct weir_error *error)
 {
     size_t tests = 1, clauses = 1, n = set->n_rules + set->n_guards;
+
     for (size_t i = 0; i < n; i++) {
         const struct weir__rule_draft *d = draft_of(set, i);
         clauses += d->matches + d->excepts;
@@ -133,6 +139,7 @@ static int make_rules(struct weir_rules *set, struct weir_error *error)
 {
     size_t tests = 0, clauses = 0;
     int code = WEIR_OK;
+
     for (size_t i = 0; code == WEIR_OK && i < set->n_rules + set->n_guards; i++) {
         struct weir__rule *rule = &set->rules[i];
         rule->draft = draft_of(set, i);
@@ -158,6 +165,7 @@ static int make_pick(struct weir_rules *set, struct weir__pick *pick,
 static int make_guards(struct weir_rules *set, struct weir_error *error)
 {
     int code = WEIR_OK;
+
     for (size_t i = 0; code == WEIR_OK && i < set->n_guards; i++) {
         struct weir__guard_rule *guard = &set->guards[i];
         guard->draft = &set->draft->guards[i];
@@ -182,6 +190,7 @@ static int find_lists(struct weir_rules *set, struct weir_error *error)
 static int compile(struct weir_rules *set, struct weir_error *error)
 {
     int code;
+
     set->attributes.uri = -1;
     set->n_rules = set->draft->n_rules;
     set->n_guards = set->draft->n_guards;
@@ -201,6 +210,7 @@ static int compile_told(struct weir_rules *set, const struct weir_rules_options 
 {
     struct weir_error why = { 0 };
     int code = compile(set, &why);
+
     if (code != WEIR_OK && options != NULL && options->problem != NULL) {
         struct weir_problem problem = { .caret = -1 };
         memcpy(problem.text, why.text, sizeof(problem.text));
@@ -215,6 +225,7 @@ int weir_rules_parse(struct weir_rules **out, const char *text, size_t len,
                      const struct weir_rules_options *options, struct weir_error *error)
 {
     struct weir_rules *set = calloc(1, sizeof(*set));
+
     if (set == NULL)
         return no_memory(error);
     int code = weir__draft_read(&set->draft, text, len, options, error);
@@ -252,6 +263,7 @@ int weir_rules_read(struct weir_rules **out, const char *path,
     struct weir_rules_options named = options ? *options : (struct weir_rules_options){ 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
+
     if (fd < 0)
         return weir__fail_errno(error, "cannot open", path);
     char *text = weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, &len);

@@ -1,4 +1,4 @@
-/* rules.h -- a rule set, compiled: what a request's attributes are looked up in.
+/* rules.h -- a rule set, compiled, in which a request's attributes are looked up.
  *
  *     attributes   the names that the set looks at have numbers; a request becomes `facts`: a value
  *                  for each number
@@ -84,7 +84,7 @@ struct weir__rule {
     struct weir__template key;
 };
 
-/* What a guard takes from a request. */
+/* A value that a guard takes from a request. */
 struct weir__pick {
     int attribute;    /* or -1 */
     const char *text; /* what stands for a missing value; NULL: nothing */
@@ -152,6 +152,7 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
                                   unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
 {
     const struct weir__value *v = &facts->values[rule->parts[0].attribute];
+
     if (rule->key_kind == WEIR__KEY_ADDRESS && v->len != 0 && v->address.bits != 0) {
         *key = (struct weir_key){ v->address.bytes, v->address.bits / 8u };
         return true;

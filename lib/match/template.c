@@ -29,6 +29,7 @@ static bool is_name_byte(char c)
 size_t weir__attribute_length(const char *text)
 {
     size_t n = 0;
+
     while (is_name_byte(text[n]))
         n++;
     return n;
@@ -37,6 +38,7 @@ size_t weir__attribute_length(const char *text)
 char *weir__attribute_small(const char *name)
 {
     char *copy = strdup(name);
+
     if (copy != NULL && strncmp(copy, "header.", 7) == 0)
         for (char *c = copy; *c != '\0'; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
@@ -48,6 +50,7 @@ static int read_literal(struct reader *r, char **out)
 {
     char *literal = malloc(strlen(r->at) + 1);
     size_t n = 0;
+
     if (literal == NULL)
         return weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
     while (*r->at != '\0' && (*r->at != '{' || r->at[1] == '{')) {
@@ -70,6 +73,7 @@ static int read_literal(struct reader *r, char **out)
 static int read_name(struct reader *r, char **out)
 {
     size_t len = weir__attribute_length(r->at);
+
     if (len == 0)
         return fail(r, "expected an attribute's name after {, as in {ip}; write {{ for a brace");
     if (len > 63)
@@ -87,6 +91,7 @@ static int read_prefix(struct reader *r, unsigned most, uint8_t *out)
 {
     unsigned bits = 0;
     const char *start = ++r->at; /* the slash */
+
     while (*r->at >= '0' && *r->at <= '9' && bits <= most)
         bits = bits * 10 + (unsigned)(*r->at++ - '0');
     if (r->at == start || bits > most) {
@@ -132,6 +137,7 @@ static int read_fallback(struct reader *r, struct weir__template_part *part)
 static int read_attribute(struct reader *r, struct weir__template_part *part)
 {
     int code;
+
     r->at++; /* the brace */
     if ((code = read_name(r, &part->attribute)) || (code = read_prefixes(r, part)) ||
         (code = read_fallback(r, part)))
@@ -147,6 +153,7 @@ int weir__template_parse(struct weir__template *out, const char *text, struct we
     struct weir__template t = { .n = 0 };
     struct reader r = { text, text, error };
     int code = read_literal(&r, &t.parts[0].before);
+
     while (code == WEIR_OK && *r.at != '\0') {
         struct weir__template_part *part = &t.parts[t.n];
         part->prefix4 = part->prefix6 = WEIR__NO_PREFIX;
@@ -176,6 +183,7 @@ int weir__template_check(const char *text, struct weir_error *error)
 {
     struct weir__template t;
     int code = weir__template_parse(&t, text, error);
+
     if (code == WEIR_OK)
         weir__template_free(&t);
     return code;

@@ -29,6 +29,7 @@ struct weir__trie {
 static size_t common(const struct weir__prefix *p, size_t n, size_t from)
 {
     size_t len = from;
+
     while (len < p[0].len && len < p[n - 1].len && p[0].text[len] == p[n - 1].text[len])
         len++;
     return len - from;
@@ -38,6 +39,7 @@ static size_t common(const struct weir__prefix *p, size_t n, size_t from)
 static size_t same_byte(const struct weir__prefix *p, size_t n, size_t at)
 {
     size_t i = 1;
+
     while (i < n && p[i].text[at] == p[0].text[at])
         i++;
     return i;
@@ -46,6 +48,7 @@ static size_t same_byte(const struct weir__prefix *p, size_t n, size_t at)
 static size_t count_children(const struct weir__prefix *p, size_t n, size_t at)
 {
     size_t children = 0;
+
     for (size_t i = 0; i < n; children++)
         i += same_byte(p + i, n - i, at);
     return children;
@@ -58,6 +61,7 @@ static void fill(struct weir__trie *t, uint32_t self, const struct weir__prefix 
 {
     size_t len = self == 0 ? 0 : common(p, n, from), end = from + len;
     struct node *node = &t->nodes[self];
+
     *node = (struct node){ p[0].text + from, (uint32_t)len, WEIR__TRIE_NONE, t->n, 0 };
     t->firsts[self] = len > 0 ? (unsigned char)p[0].text[from] : 0;
     if (p[0].len == end) { /* the shortest sorts first */
@@ -81,6 +85,7 @@ int weir__trie_create(struct weir__trie **out, const struct weir__prefix *sorted
                       struct weir_error *error)
 {
     struct weir__trie *t = calloc(1, sizeof(*t));
+
     if (t == NULL || (t->nodes = calloc(2 * n + 1, sizeof(*t->nodes))) == NULL ||
         (t->firsts = calloc(2 * n + 1, 1)) == NULL) {
         weir__trie_destroy(t);
@@ -109,6 +114,7 @@ static inline const struct node *child_of(const struct weir__trie *t, const stru
                                           unsigned char byte)
 {
     const unsigned char *firsts = t->firsts + node->first_child;
+
     if (node->children > 16) {
         const unsigned char *hit = memchr(firsts, byte, node->children);
         return hit ? t->nodes + node->first_child + (hit - firsts) : NULL;
@@ -124,6 +130,7 @@ size_t weir__trie_find(const struct weir__trie *t, const char *text, size_t len,
 {
     const struct node *node = t->nodes;
     size_t n = 0;
+
     for (size_t at = 0;; at += node->len) {
         if (node->value != WEIR__TRIE_NONE) {
             if (n == skip + WEIR__TRIE_FOUND)

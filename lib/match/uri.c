@@ -42,6 +42,7 @@ static bool may_change(weir__bytes v)
 {
     weir__bytes marks = (weir__bytes)(v == '%') | (weir__bytes)(v == '?') | (weir__bytes)(v == '#');
     uint32_t dots = weir__bytes_bits((v | ('.' ^ '/')) == ('.' | '/'));
+
     return (weir__bytes_bits(marks) | (dots & dots << 1)) != 0;
 }
 
@@ -50,6 +51,7 @@ static bool may_change(weir__bytes v)
 static bool is_dots(const char *uri, size_t len, size_t at)
 {
     size_t dots = 0;
+
     if (at < len && uri[at] == '/')
         return true;
     while (at < len && uri[at] == '.' && dots < 3)
@@ -84,6 +86,7 @@ bool weir__uri_is_plain(const char *uri, size_t len)
 static size_t skip_host(const char *uri, size_t len)
 {
     size_t at = 0;
+
     while (at < len && ((uri[at] | 0x20) >= 'a' && (uri[at] | 0x20) <= 'z'))
         at++;
     if (at == 0)
@@ -145,6 +148,7 @@ static void step_back(struct path *p)
 static void end_segment(struct path *p)
 {
     bool up = p->dots && p->n == 2;
+
     if (!p->dots || p->n > 2)
         return;
     drop_segment(p);
@@ -172,6 +176,7 @@ static void put_slash(struct path *p)
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 {
     struct path p = { .out = out, .size = size, .len = 1, .segment = 1, .dots = true };
+
     if (len == 1 && uri[0] == '*') {
         out[0] = '*';
         return 1;

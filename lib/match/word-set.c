@@ -36,6 +36,7 @@ struct weir__word_set {
 static bool is_word_at(const struct weir__word_set *set, uint32_t at, const char *word, size_t len)
 {
     uint32_t length;
+
     memcpy(&length, set->bytes + at, sizeof(length));
     return length == len && (len == 0 || memcmp(set->bytes + at + sizeof(length), word, len) ==
                                              0); /* word may be NULL then */
@@ -47,6 +48,7 @@ static inline struct slot *find_slot(const struct weir__word_set *set, const cha
 {
     struct weir__hash hash = weir__hash_key(set->secrets, 0, (struct weir_key){ word, len });
     size_t i = hash.place & set->mask;
+
     *tag = (uint32_t)hash.tag;
     while (set->slots[i].at != 0 &&
            (set->slots[i].tag != *tag || !is_word_at(set, set->slots[i].at, word, len)))
@@ -57,6 +59,7 @@ static inline struct slot *find_slot(const struct weir__word_set *set, const cha
 bool weir__word_set_has(const struct weir__word_set *set, const char *word, size_t len)
 {
     uint32_t tag;
+
     return set->n > 0 && find_slot(set, word, len, &tag)->at != 0;
 }
 
@@ -65,6 +68,7 @@ static size_t add(struct weir__word_set *set, const char *word, size_t at)
 {
     uint32_t tag, length = (uint32_t)strlen(word);
     struct slot *slot = find_slot(set, word, length, &tag);
+
     if (slot->at != 0)
         return at;
     *slot = (struct slot){ tag, (uint32_t)at };
@@ -77,6 +81,7 @@ static size_t add(struct weir__word_set *set, const char *word, size_t at)
 static size_t count_bytes(const char *const *words, size_t n)
 {
     size_t bytes = 1;
+
     for (size_t i = 0; i < n; i++)
         bytes += sizeof(uint32_t) + strlen(words[i]);
     return bytes;
@@ -85,6 +90,7 @@ static size_t count_bytes(const char *const *words, size_t n)
 static bool allocate(struct weir__word_set *set, size_t n, size_t bytes)
 {
     size_t slots = 4;
+
     while (slots < n + n / 2)
         slots *= 2;
     set->mask = slots - 1;
@@ -97,6 +103,7 @@ int weir__word_set_create(struct weir__word_set **out, const char *const *words,
                           struct weir_error *error)
 {
     size_t bytes = n <= WORDS_MAX ? count_bytes(words, n) : SIZE_MAX, at = 1;
+
     if (bytes > UINT32_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "%zu words are too many for a list: at most %zu, and 4 GB together", n,

@@ -7,9 +7,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +15,11 @@
 
 #define S   WEIR_SECOND
 #define NOW (1000 * WEIR_SECOND)
+
+OWNS(weir)
+OWNS(weir_plan)
+OWNS(weir_rules)
+OWNS(weir_table)
 
 /* ------------------------------------------------------ tables and limiters ---- */
 

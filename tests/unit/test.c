@@ -8,8 +8,6 @@
 
 #include <assert.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FILES_MAX 64
 #define TESTS_MAX 256

@@ -13,9 +13,33 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What a test owns goes at the end of its block, the last first:
+ *
+ *     OWN(weir_table) *table = private_table(false, 16);
+ *     FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
+ */
+#define FINALLY(drop) __attribute__((cleanup(drop)))
+#define OWN(type)     FINALLY(type##_drop) struct type
+#define OWNS(type)                                      \
+    static inline void type##_drop(struct type **thing) \
+    {                                                   \
+        type##_destroy(*thing);                         \
+    }
+
+static inline void memory_drop(void *pointer)
+{
+    void *memory;
+
+    memcpy(&memory, pointer, sizeof(memory));
+    free(memory);
+}
 
 void test_add(const char *file, const struct CMUnitTest *test);
 void test_group(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown);

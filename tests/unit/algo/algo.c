@@ -2,11 +2,10 @@
  * asks that make no sense. */
 #include "unit/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "algo/debt.h"
 #include "random.h"
+
+OWNS(weir_plan)
 
 #define S WEIR_SECOND
 
@@ -197,7 +196,7 @@ TEST(test_every_algorithm_has_a_row)
     const char *const *names = weir_algorithms();
     for (int i = 0; names[i]; i++) {
         struct weir_limit limit = { .algorithm = names[i], .count = 5, .period = S };
-        struct weir_plan *plan = NULL;
+        OWN(weir_plan) *plan = NULL;
         if (strcmp(names[i], "calendar") == 0)
             limit = (struct weir_limit){ .algorithm = names[i], .count = 5, .calendar = WEIR_DAY };
         assert_int_equal(weir__algo_index(names[i]), i);
@@ -205,7 +204,6 @@ TEST(test_every_algorithm_has_a_row)
         assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
         assert_string_equal(plan->algo->name, names[i]); /* and no other's */
         assert_int_equal(weir_plan_state_size(plan) % 8, 0);
-        weir_plan_destroy(plan);
     }
 }
 
@@ -303,7 +301,7 @@ TEST(test_a_negative_cost_is_refused_for_ever_and_changes_nothing)
     static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S,
                                        INT64_MAX }; /* a step back must not be followed either */
     for (size_t i = 0; i < COUNT_OF(limits) * COUNT_OF(costs) * COUNT_OF(times); i++) {
-        struct weir_plan *plan = plan_of(limits[i % COUNT_OF(limits)]);
+        OWN(weir_plan) *plan = plan_of(limits[i % COUNT_OF(limits)]);
         struct weir_ask ask = { .cost = costs[i / COUNT_OF(limits) % COUNT_OF(costs)],
                                 .now = times[i / COUNT_OF(limits) / COUNT_OF(costs)],
                                 .wait_max = i % 2 ? WEIR_FOREVER : 0 };
@@ -322,13 +320,12 @@ TEST(test_a_negative_cost_is_refused_for_ever_and_changes_nothing)
         assert_memory_equal(one, two, weir_plan_state_size(plan));
         free(one);
         free(two);
-        weir_plan_destroy(plan);
     }
 }
 
 static void expect_alike(const char *text, const struct weir_ask *odd, const struct weir_ask *plain)
 {
-    struct weir_plan *plan = plan_of(text);
+    OWN(weir_plan) *plan = plan_of(text);
     void *one, *two;
     struct weir_decision a, b;
     make_states(plan, &one, &two);
@@ -344,7 +341,6 @@ static void expect_alike(const char *text, const struct weir_ask *odd, const str
     assert_memory_equal(one, two, weir_plan_state_size(plan));
     free(one);
     free(two);
-    weir_plan_destroy(plan);
 }
 
 TEST(test_a_time_before_zero_counts_as_zero)
@@ -372,7 +368,7 @@ TEST(test_a_wait_below_zero_counts_as_none)
 TEST(test_the_largest_cost_is_never_or_borrowed)
 {
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        struct weir_plan *plan = plan_of(limits[i]);
+        OWN(weir_plan) *plan = plan_of(limits[i]);
         bool borrows = strncmp(limits[i], "warm-up", 7) ==
                        0; /* smooth too, but not more than its debt can be counted to */
         struct weir_ask ask = { .cost = INT64_MAX, .now = 1000 * S, .wait_max = WEIR_FOREVER };
@@ -387,7 +383,6 @@ TEST(test_the_largest_cost_is_never_or_borrowed)
         }
         free(one);
         free(two);
-        weir_plan_destroy(plan);
     }
 }
 

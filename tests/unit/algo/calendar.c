@@ -39,24 +39,22 @@ TEST(test_windows_by_the_calendar)
           1325325600 }, /* December 2011 has 30 days there */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct weir_plan *plan = plan_of(rows[i].limit);
+        OWN(weir_plan) *plan = plan_of(rows[i].limit);
         weir_time start = 77, length = weir__calendar_window(plan, rows[i].now * S, &start);
         print_message("%s at %lld\n", rows[i].limit, (long long)rows[i].now);
         assert_int_equal(start, rows[i].start * S);
         assert_int_equal(length, (rows[i].end - rows[i].start) * S);
         assert_int_equal(weir__calendar_window(plan, start < 0 ? -5 : start, &start),
                          length); /* before 0 counts as 0 */
-        weir_plan_destroy(plan);
     }
 }
 
 TEST(test_the_end_of_time)
 {
-    struct weir_plan *plan = plan_of("5/month zone=Europe/Berlin");
+    OWN(weir_plan) *plan = plan_of("5/month zone=Europe/Berlin");
     weir_time start, length = weir__calendar_window(plan, INT64_MAX, &start);
     assert_true(start < INT64_MAX && start > INT64_MAX - 32 * 86400 * S);
     assert_int_equal(start + length, INT64_MAX);
-    weir_plan_destroy(plan);
 }
 
 TEST(test_UTC_has_one_name_in_a_plan)
@@ -158,23 +156,21 @@ TEST(test_processes_share_a_quota)
 
 TEST(test_another_zone_is_another_limit)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "5/day");
     struct weir_limit limit = limit_of("5/day zone=Europe/Berlin");
     struct weir_error error = { 0 };
     assert_ptr_equal(limiter_of(table, "l", "5/day zone=UTC"), limiter);
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, &error), WEIR_EXISTS);
     assert_contains(error.text, "calendar 5/day");
-    weir_table_destroy(table);
 }
 
 TEST(test_narrow_tables_have_no_calendar)
 {
-    struct weir_table *table = private_table(true, 100);
+    OWN(weir_table) *table = private_table(true, 100);
     struct weir_limiter *limiter = NULL;
     struct weir_limit limit = limit_of("5/day");
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, NULL), WEIR_INVALID);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

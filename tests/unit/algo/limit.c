@@ -2,9 +2,6 @@
  * printed reads back the same. */
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "algo/limit.h"
 #include "random.h"
 

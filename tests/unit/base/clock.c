@@ -45,11 +45,10 @@ TEST(test_offset_never_goes_back)
 TEST(test_a_new_table_has_the_real_time)
 {
     weir_time before = weir__clock_real();
-    struct weir_table *table = private_table(false, 1);
+    OWN(weir_table) *table = private_table(false, 1);
     weir_time now = weir_table_now(table);
     assert_true(now >= before - 2 * S &&
                 now <= weir__clock_real() + 2 * S); /* the host's clock may be slewed meanwhile */
-    weir_table_destroy(table);
 }
 
 TEST(test_time_never_goes_back_within_a_run)
@@ -105,13 +104,12 @@ TEST(test_time_goes_on_after_a_reboot_and_states_count)
     const char *path = new_path();
     weir_time before = make_used(path);
     reboot(path, -1);
-    struct weir_table *table = attach(path);
+    OWN(weir_table) *table = attach(path);
     weir_time now = weir_table_now(table);
     assert_true(now >= before);
     assert_true(now < before + HOUR);
     assert_int_equal(left(limiter_of(table, "l", "fixed-window 10/100w align=first"), "used", now),
                      6);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_reboot_is_dealt_with_once)
@@ -136,7 +134,7 @@ TEST(test_time_goes_on_when_the_real_clock_is_behind)
     const char *path = new_path();
     weir_time latest = make_used(path) + YEAR;
     reboot(path, latest); /* the table has seen next year; the clock says this one */
-    struct weir_table *table = attach(path);
+    OWN(weir_table) *table = attach(path);
     weir_time now = weir_table_now(table);
     assert_true(now >= latest && now < latest + HOUR);
     assert_int_equal(left(limiter_of(table, "l", "fixed-window 10/100w align=first"), "used", now),
@@ -144,7 +142,6 @@ TEST(test_time_goes_on_when_the_real_clock_is_behind)
     weir_table_destroy(table);
     table = attach(path); /* and so it stays */
     assert_true(weir_table_now(table) >= now && weir_table_now(table) < latest + HOUR);
-    weir_table_destroy(table);
 }
 
 TEST(test_time_jumps_ahead_with_the_real_clock)
@@ -153,10 +150,9 @@ TEST(test_time_jumps_ahead_with_the_real_clock)
     make_used(path);
     weir_time real = weir__clock_real();
     reboot(path, real - 300 * DAY); /* switched off for most of a year */
-    struct weir_table *table = attach(path);
+    OWN(weir_table) *table = attach(path);
     weir_time now = weir_table_now(table);
     assert_true(now >= real - 2 * S && now < real + HOUR);
-    weir_table_destroy(table);
 }
 
 TEST(test_without_a_reboot_the_offset_stays)
@@ -183,11 +179,10 @@ TEST(test_time_is_not_moved_under_those_attached)
     one->header->boot_id[0] ^=
         1; /* no process outlives a boot: this is damage, and no reason to rebase */
     one->header->clock_latest += 3 * YEAR;
-    struct weir_table *two = attach(path);
+    OWN(weir_table) *two = attach(path);
     assert_true(weir_table_now(one) >= before && weir_table_now(one) < before + HOUR);
     assert_true(weir_table_now(two) >= before && weir_table_now(two) < before + HOUR);
     weir_table_destroy(one);
-    weir_table_destroy(two);
 }
 
 TEST(test_any_clock_in_the_file_gives_a_time)
@@ -203,9 +198,8 @@ TEST(test_any_clock_in_the_file_gives_a_time)
             unsigned char zeros[WEIR__BOOT_ID_SIZE] = { 0 };
             write_at(path, FIELD(boot_id), zeros, sizeof(zeros));
         }
-        struct weir_table *table = attach(path);
+        OWN(weir_table) *table = attach(path);
         assert_true(weir_table_now(table) >= 0);
-        weir_table_destroy(table);
     }
 }
 

@@ -1,8 +1,6 @@
 /* spell.c -- how far a word is from a name, and what it was meant to be. */
 #include "unit/test.h"
 
-#include <string.h>
-
 #include "base/base.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

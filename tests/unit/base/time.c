@@ -1,8 +1,6 @@
 /* time.c -- times as people write them: what is accepted, what is refused and where it points. */
 #include "unit/test.h"
 
-#include <string.h>
-
 #include "weir.h"
 
 #define S               WEIR_SECOND

@@ -2,9 +2,6 @@
  * for. */
 #include "unit/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/zone.h"
 
 /* ------------------------------------------------------- making a file ---- */
@@ -128,13 +125,12 @@ TEST(test_version_1)
                                .change = { { -100, 1 }, { 100, 2 }, { 200, 1 } },
                                .types = 3,
                                .offsets = { 600, 3600, 7200 } };
-    struct weir__zone *z = zone_of(0, &c, NULL);
+    FINALLY(memory_drop) struct weir__zone *z = zone_of(0, &c, NULL);
     assert_int_equal(z->changes, 3);
     assert_int_equal(z->offset, 600);
     expect_change(z, -100, 600, 3600);
     expect_change(z, 100, 3600, 7200);
     expect_change(z, 200, 7200, 3600); /* and so for ever */
-    free(z);
 }
 
 /* A change to another name for the same time is none; one before all times is where it begins; one
@@ -147,12 +143,11 @@ TEST(test_what_changes_nothing_is_left_out)
         .types = 3,
         .offsets = { 600, 3600, 600 }
     };
-    struct weir__zone *z = zone_of('2', &c, "\n\n");
+    FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\n\n");
     assert_int_equal(z->changes, 2);
     assert_int_equal(z->offset, 3600);
     expect_change(z, 0, 3600, 600);
     expect_change(z, 20, 600, 3600);
-    free(z);
 }
 
 /* The last Sundays of March and October at 1:00 UTC; 2026: 29th and 25th; 2262 is there, too. */
@@ -161,20 +156,19 @@ TEST(test_the_last_line_goes_on)
     const struct changes c = {
         .n = 1, .change = { { 1000000000, 1 } }, .types = 2, .offsets = { 0, 7200 }
     }; /* 2001-09-09 */
-    struct weir__zone *z = zone_of('2', &c, "\nCET-1CEST,M3.5.0,M10.5.0/3\n");
+    FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\nCET-1CEST,M3.5.0,M10.5.0/3\n");
     expect_change(z, 1000000000, 0, 7200);
     expect_change(z, 1004230800, 7200, 3600); /* 2001-10-28 */
     expect_change(z, 1774746000, 3600, 7200);
     expect_change(z, 1792890000, 7200, 3600);
     assert_int_equal(z->change[1].at, 1004230800); /* none of the years before */
     assert_true(z->change[z->changes - 1].at > 9223372036);
-    free(z);
 }
 
 TEST(test_a_line_without_changes_before_it)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
-    struct weir__zone *z = zone_of('2', &c, "\nEST5EDT,M3.2.0,M11.1.0\n");
+    FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\nEST5EDT,M3.2.0,M11.1.0\n");
     assert_int_equal(z->offset, -18000);
     expect_change(z, 1772953200, -18000, -14400); /* 2026-03-08 07:00 UTC */
     expect_change(z, 1793512800, -14400, -18000); /* 2026-11-01 06:00 UTC */
@@ -182,7 +176,6 @@ TEST(test_a_line_without_changes_before_it)
     z = zone_of('3', &c, "\n<+0530>-5:30\n");
     assert_int_equal(z->changes, 0);
     assert_int_equal(z->offset, 19800);
-    free(z);
 }
 
 TEST(test_rules_of_all_kinds)
@@ -210,9 +203,8 @@ TEST(test_rules_of_all_kinds)
           3600 }, /* there is no fifth Wednesday: the fourth */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct weir__zone *z = zone_of('3', &c, rows[i].line);
+        FINALLY(memory_drop) struct weir__zone *z = zone_of('3', &c, rows[i].line);
         expect_change(z, rows[i].at, rows[i].from, rows[i].to);
-        free(z);
     }
 }
 
@@ -220,11 +212,10 @@ TEST(test_rules_of_all_kinds)
 TEST(test_summer_for_ever)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
-    struct weir__zone *z = zone_of('3', &c, "\nEST5EDT,0/0,J365/25\n");
+    FINALLY(memory_drop) struct weir__zone *z = zone_of('3', &c, "\nEST5EDT,0/0,J365/25\n");
     assert_int_equal(z->change[0].offset, -14400);
     assert_true(z->change[0].at < 0);
     assert_true(z->changes == 1 || z->change[1].at > 9223372036);
-    free(z);
 }
 
 TEST(test_a_day_that_is_left_out)
@@ -233,7 +224,7 @@ TEST(test_a_day_that_is_left_out)
                                .change = { { 864000, 1 }, { 1728000, 2 } },
                                .types = 3,
                                .offsets = { -43200, 43200, 86400 } };
-    struct weir__zone *z = zone_of('2', &c, "\n\n");
+    FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\n\n");
     assert_int_equal(z->skips, 0); /* from noon to noon of the next day: both have a half */
     free(z);
     const struct changes whole = { .n = 2,
@@ -251,7 +242,6 @@ TEST(test_a_day_that_is_left_out)
     assert_int_equal(weir__zone_rank(z, 11), 10);
     assert_int_equal(weir__zone_day_of_rank(z, 9), 9);
     assert_int_equal(weir__zone_day_of_rank(z, 10), 11);
-    free(z);
 }
 
 /* ----------------------------------------------------------- bad files ---- */
@@ -275,10 +265,10 @@ TEST(test_what_is_cut_short_is_refused)
     };
     static const char versions[] = { 0, '2', '3' };
     for (size_t v = 0; v < COUNT_OF(versions); v++) {
+        FINALLY(memory_drop)
         struct file *f = make_file(versions[v], &c, versions[v] ? "\nAAA0\n" : NULL);
         for (size_t size = 0; size < f->size; size++)
             expect_refusal(f, size, "the time zone's file ");
-        free(f);
     }
 }
 
@@ -310,16 +300,14 @@ TEST(test_what_makes_no_sense_is_refused)
         { { .types = 1 }, "\nAAA0", "has no last line" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct file *f = make_file('2', &rows[i].changes, rows[i].line);
+        FINALLY(memory_drop) struct file *f = make_file('2', &rows[i].changes, rows[i].line);
         expect_refusal(f, f->size, rows[i].words);
-        free(f);
     }
-    struct file *f = make_file('2', &rows[0].changes, "\n\n");
+    FINALLY(memory_drop) struct file *f = make_file('2', &rows[0].changes, "\n\n");
     f->size = 65537;
     expect_refusal(f, f->size, "is larger than any");
     f->bytes[0] = 'X';
     expect_refusal(f, 100, "does not begin as TZif does");
-    free(f);
 }
 
 TEST(test_bad_last_lines_are_refused)
@@ -368,22 +356,21 @@ TEST(test_bad_last_lines_are_refused)
     const struct changes c = { .types = 1 };
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         char line[80] = "\n";
+        FINALLY(memory_drop)
         struct file *f = make_file('2', &c, strcat(strcat(line, lines[i]), "\n"));
         print_message("%s", line + 1);
         expect_refusal(f, f->size, "has a last line that makes no sense");
-        free(f);
     }
     char longest[300] = "\n";
     memset(longest + 1, 'A', 280);
     strcpy(longest + 281, "0\n");
-    struct file *f = make_file('2', &c, longest);
+    FINALLY(memory_drop) struct file *f = make_file('2', &c, longest);
     expect_refusal(f, f->size, "has a last line that makes no sense");
-    free(f);
 }
 
 TEST(test_too_many_days_left_out_are_refused)
 {
-    struct file *f = calloc(1, sizeof(*f));
+    FINALLY(memory_drop) struct file *f = calloc(1, sizeof(*f));
     struct changes head = { .n = 20, .types = 2 }, none = { .types = 1 };
     put_head(f, '2', &none);
     put_block(f, 4, &none);
@@ -399,5 +386,4 @@ TEST(test_too_many_days_left_out_are_refused)
     put(f, "XYZ\0\0", 6);
     put(f, "\n\n", 2);
     expect_refusal(f, f->size, "leaves out more days than any place does");
-    free(f);
 }

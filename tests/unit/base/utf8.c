@@ -1,8 +1,6 @@
 /* utf8.c -- characters in bytes, and which of them are safe to show. */
 #include "unit/test.h"
 
-#include <string.h>
-
 #include "base/utf8.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -35,7 +35,7 @@ TEST(test_R6_unchanged_limits_keep_their_states)
             "about: the same\n  key: \"{ip}\"\n"
             "  match: { ip: \"*\" }\n  limit: %s\n  cost: 2\n  ban: { refusals: 5/60, for: 1h }\n",
             limits[i]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         assert_true(check_cost(weir, "ip=::1", 100, NOW).decision.allowed);
         int64_t before = a_left(weir, NOW);
         use(weir, yaml, NOW);
@@ -47,7 +47,6 @@ TEST(test_R6_unchanged_limits_keep_their_states)
         assert_true(passes(weir, "ip=::1", NOW));
         use(weir, yaml, NOW);
         assert_int_equal(a_left(weir, NOW), before);
-        weir_destroy(weir);
     }
 }
 
@@ -69,14 +68,13 @@ TEST(test_R6_a_changed_limit_keeps_what_was_used)
         char before[200], after[200];
         snprintf(before, sizeof(before), WITH("limit: %s300/60"), cases[i].algorithm);
         snprintf(after, sizeof(after), WITH("limit: %s400/60"), cases[i].algorithm);
-        struct weir *weir = engine_of(before);
+        OWN(weir) *weir = engine_of(before);
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         use(weir, after, NOW);
         assert_int_equal(a_left(weir, NOW), cases[i].left);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_int_equal(r.count, 400);
         assert_int_equal(r.decision.remaining, cases[i].left - 1);
-        weir_destroy(weir);
     }
 }
 
@@ -91,21 +89,20 @@ TEST(test_R6_another_key_or_algorithm_begins_fresh)
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: a, %s }\n"), others[i]);
-        struct weir *weir = engine_of(ONE("gcra 300/60"));
+        OWN(weir) *weir = engine_of(ONE("gcra 300/60"));
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         use(weir, yaml, NOW);
         struct weir__explained e = explained(weir, "a", "ip=::1", NOW);
         assert_int_equal(e.limits[0].decision.remaining, e.limits[0].decision.limit);
         use(weir, ONE("gcra 300/60"), NOW);
         assert_int_equal(a_left(weir, NOW), 50); /* back again, it is what it was */
-        weir_destroy(weir);
     }
 }
 
 /* A rule's limits are known by their place in it. */
 TEST(test_R6_several_limits)
 {
-    struct weir *weir = engine_of(WITH("limit: [gcra 300/60, gcra 100/5]"));
+    OWN(weir) *weir = engine_of(WITH("limit: [gcra 300/60, gcra 100/5]"));
     assert_true(check_cost(weir, "ip=::1", 40, NOW).decision.allowed);
     use(weir, WITH("limit: [gcra 300/60, gcra 200/5, gcra 50/1]"), NOW);
     struct weir__explained e = explained(weir, "a", "ip=::1", NOW);
@@ -113,13 +110,12 @@ TEST(test_R6_several_limits)
     assert_int_equal(e.limits[0].decision.remaining, 260);
     assert_int_equal(e.limits[1].decision.remaining, 160);
     assert_int_equal(e.limits[2].decision.remaining, 50);
-    weir_destroy(weir);
 }
 
 TEST(test_R6_tallies_and_names_go_on)
 {
-    struct weir *weir = engine_of(RULES("- { name: a, limit: gcra 2/60 }\n- { name: b, limit: "
-                                        "100/60 }\n- { name: c, limit: 100/60, mode: shadow }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: a, limit: gcra 2/60 }\n- { name: b, limit: "
+                                      "100/60 }\n- { name: c, limit: 100/60, mode: shadow }\n"));
     struct weir_ruling r = check(weir, "", NOW);
     pass_of(weir, 4, "", NOW);
     use(weir,
@@ -137,7 +133,6 @@ TEST(test_R6_tallies_and_names_go_on)
     assert_int_equal(info_of(weir, "a").refused, 4);
     assert_int_equal(weir_list_edit(weir, "deny", "ip", NULL, 0, NULL, 0, NULL), WEIR_OK);
     assert_int_equal(info_of(weir, "a").refused, 4);
-    weir_destroy(weir);
 }
 
 /* "Modes and bans stay": whatever else of the rule is changed. */
@@ -153,8 +148,8 @@ TEST(test_R6_modes_and_bans_stay)
         snprintf(yaml, sizeof(yaml),
                  RULES("- { name: a, %s }\n- { name: b, key: \"{account}\", limit: 9/60 }\n"),
                  others[i]);
-        struct weir *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 2/60 }\n- { name: "
-                                            "b, key: \"{account}\", limit: 9/60 }\n"));
+        OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 2/60 }\n- { name: "
+                                          "b, key: \"{account}\", limit: 9/60 }\n"));
         assert_int_equal(weir_mode_set(weir, "a", WEIR_OFF, NULL), WEIR_OK);
         assert_int_equal(weir_ban_set(weir, "b", "mallory", NOW, NOW + 9 * S, NULL), WEIR_OK);
         use(weir, yaml, NOW);
@@ -166,14 +161,13 @@ TEST(test_R6_modes_and_bans_stay)
         use(weir, yaml, NOW);
         assert_int_equal(info_of(weir, "a").switched, WEIR_OFF);
         assert_int_equal(info_of(weir, "b").switched, WEIR_AS_WRITTEN);
-        weir_destroy(weir);
     }
 }
 
 /* A ban's own numbers are changed too, with what was counted. */
 TEST(test_R6_a_changed_ban)
 {
-    struct weir *weir = engine_of(WITH("limit: 1/60, ban: { refusals: 5/60s, for: 10m }"));
+    OWN(weir) *weir = engine_of(WITH("limit: 1/60, ban: { refusals: 5/60s, for: 10m }"));
     pass_of(weir, 3, "ip=::1", NOW); /* two refusals */
     use(weir, WITH("limit: 1/60, ban: { refusals: 3/60s, for: 20m }"), NOW);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + 1200 * S);
@@ -181,7 +175,6 @@ TEST(test_R6_a_changed_ban)
     assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
     for (int i = 0; i < 9; i++)
         assert_int_equal(check(weir, "ip=::2", NOW).banned_until, 0);
-    weir_destroy(weir);
 }
 
 TEST(test_R6_in_two_processes)
@@ -224,7 +217,7 @@ TEST(test_R6_states_survive_a_restart)
 
 TEST(test_R6_a_hundred_reloads)
 {
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     use(weir, ONE("sliding-window 1000/60"), NOW);
     assert_true(check_cost(weir, "ip=::1", 500, NOW).decision.allowed);
     for (int i = 1; i <= 100; i++) {
@@ -233,7 +226,6 @@ TEST(test_R6_a_hundred_reloads)
         use(weir, yaml, NOW);
         assert_int_equal(a_left(weir, NOW), 500 + i);
     }
-    weir_destroy(weir);
 }
 
 /* -------------------------------------------------------------- failure ---- */
@@ -241,12 +233,11 @@ TEST(test_R6_a_hundred_reloads)
 /* Puts the rules in force, which must fail; they are the caller's still. */
 static void assert_use_fails(struct weir *weir, const char *yaml, const char *says)
 {
-    struct weir_rules *rules = rules_of(yaml);
+    OWN(weir_rules) *rules = rules_of(yaml);
     struct weir_error error = { 0 };
     assert_true(weir_use(weir, rules, NOW, &error) < 0);
     assert_contains(error.text, says);
     assert_true(weir_use(weir, rules, NOW, NULL) < 0);
-    weir_rules_destroy(rules);
 }
 
 TEST(test_R6_a_bad_file_is_refused_whole)
@@ -254,12 +245,11 @@ TEST(test_R6_a_bad_file_is_refused_whole)
     static const char bad[] =
         RULES("- { name: a, key: \"{ip}\", limit: 1/60 }\n- { name: b, limit: oops }\n");
     struct weir_rules *rules = NULL;
-    struct weir *weir = engine_of(ONE("gcra 300/60"));
+    OWN(weir) *weir = engine_of(ONE("gcra 300/60"));
     assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
     assert_int_equal(weir_rules_parse(&rules, bad, sizeof(bad) - 1, NULL, NULL), WEIR_INVALID);
     assert_null(rules);
     assert_int_equal(a_left(weir, NOW), 50);
-    weir_destroy(weir);
 }
 
 TEST(test_R6_a_table_with_too_few_limiters)
@@ -295,8 +285,8 @@ TEST(test_R6_a_table_with_too_few_limiters)
 
 TEST(test_R6_a_slab_that_is_too_small)
 {
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 8192 });
-    struct weir *weir = engine_on(table);
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 8192 });
+    OWN(weir) *weir = engine_on(table);
     use(weir, RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"), NOW);
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
     assert_use_fails(weir,
@@ -304,8 +294,6 @@ TEST(test_R6_a_slab_that_is_too_small)
                            "\"{ip}\", limit: sliding-log 5000/60, keys: 64 }\n"),
                      "'w'");
     assert_int_equal(a_left(weir, NOW), 250);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 /* The second of two changes has no room: the first is changed back, and nobody has lost or won
@@ -410,20 +398,18 @@ TEST(test_R6_room_is_shared_by_all_rules)
         len += (size_t)snprintf(yaml + len, sizeof(yaml) - len,
                                 "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i,
                                 100 + i);
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 0 });
-    struct weir *weir = engine_on(table);
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 0 });
+    OWN(weir) *weir = engine_on(table);
     use(weir, yaml, NOW);
     assert_true(passes(weir, "ip=::1", NOW));
     assert_int_equal(rule_left(weir, "r19", "ip=::1", NOW), 118);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 /* Narrow slots cannot hold every limit: the rule is named, and those before it are as they were. */
 TEST(test_R6_a_limit_that_the_table_cannot_hold)
 {
-    struct weir_table *table = private_table(true, 100);
-    struct weir *weir = engine_on(table);
+    OWN(weir_table) *table = private_table(true, 100);
+    OWN(weir) *weir = engine_on(table);
     use(weir, ONE("gcra 300/60"), NOW);
     assert_use_fails(weir, RULES("- { name: w, limit: 7/60 }\n"), "'w'");
     assert_use_fails(weir, ONE("gcra 7/60"), "'a'"); /* of one that is there already, too */
@@ -439,8 +425,6 @@ TEST(test_R6_a_limit_that_the_table_cannot_hold)
                      "'b'");
     assert_int_equal(a_left(weir, NOW), 250);
     assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 250);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

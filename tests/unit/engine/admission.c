@@ -104,7 +104,7 @@ TEST(test_G1_enter_and_exit_by_rules)
 
 TEST(test_G1_without_rules_nothing_is_entered)
 {
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     struct visit v = enter(weir, "uri=/", NOW);
     assert_entered(v, 0);
     use(weir, RULES("- { name: r, limit: 1/60 }\n"), NOW);
@@ -115,13 +115,12 @@ TEST(test_G1_without_rules_nothing_is_entered)
     assert_refused_by(v.ruling, "r");
     assert_null(v.ruling.guard);
     weir_check_exit(weir, &v.entry, WEIR_SUCCEEDED, NOW);
-    weir_destroy(weir);
 }
 
 TEST(test_G1_weir_check_does_not_look_at_guards)
 {
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
-                                        "name: g, concurrency: 1, degrade: 1 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
+                                      "name: g, concurrency: 1, degrade: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     weir_degradation_set(weir_table_of(weir), 5, NOW);
@@ -135,7 +134,6 @@ TEST(test_G1_weir_check_does_not_look_at_guards)
     struct weir_rule_info info;
     assert_true(weir_rule_next(weir, &(int64_t){ 0 }, &info));
     assert_false(weir_rule_next(weir, &(int64_t){ 1 }, &info)); /* a guard is no rule */
-    weir_destroy(weir);
 }
 
 /* A request that costs five is one piece of work. */
@@ -160,7 +158,7 @@ static const char both[] = RULES(
 
 TEST(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards)
 {
-    struct weir *weir = engine_of(both);
+    OWN(weir) *weir = engine_of(both);
     struct visit first = enter(weir, "ip=::1 uri=/n", NOW);
     assert_entered(first, 2);
     assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 2);
@@ -172,12 +170,11 @@ TEST(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards)
     assert_int_equal(in_flight(weir, "wide", NOW), 1);
     assert_int_equal(in_flight(weir, "narrow", NOW), 1);
     leave(weir, &first, WEIR_SUCCEEDED, NOW);
-    weir_destroy(weir);
 }
 
 TEST(test_G1_a_limit_that_refuses_leaves_guards)
 {
-    struct weir *weir = engine_of(both);
+    OWN(weir) *weir = engine_of(both);
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 3);
     for (int i = 0; i < 20; i++) {
         struct visit v = enter(weir, "ip=::1 uri=/n", NOW);
@@ -190,13 +187,12 @@ TEST(test_G1_a_limit_that_refuses_leaves_guards)
     assert_int_equal(guard_info(weir, "wide", NOW).refused_busy, 0);
     struct visit v = enter(weir, "ip=::2 uri=/n", NOW); /* and there is room for others */
     assert_entered(v, 2);
-    weir_destroy(weir);
 }
 
 /* A probe that a limit refuses is there for the next one, and the breaker is not stuck. */
 TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
 {
-    struct weir *weir = engine_of(
+    OWN(weir) *weir = engine_of(
         RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
               "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: "
               "1 } }\n"));
@@ -219,15 +215,14 @@ TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
     assert_refused_by_guard(second, "g", WEIR_OPEN);
     leave(weir, &v, WEIR_SUCCEEDED, later);
     assert_int_equal(guard_info(weir, "g", later).breaker, WEIR_BREAKER_CLOSED);
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------------------ in their order ---- */
 
 TEST(test_G5_degradation_refuses)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
-                                         "}\n- { name: all, concurrency: 5 }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
+                                       "}\n- { name: all, concurrency: 5 }\n"));
     weir_degradation_set(weir_table_of(weir), 1, NOW);
     struct visit v = enter(weir, "uri=/extras", NOW);
     assert_entered(v, 2);
@@ -236,7 +231,6 @@ TEST(test_G5_degradation_refuses)
     assert_refused_by_guard(v, "extras", WEIR_DEGRADED);
     v = enter(weir, "uri=/other", NOW);
     assert_entered(v, 1);
-    weir_destroy(weir);
 }
 
 TEST(test_G1_the_first_in_the_file_is_named)
@@ -258,7 +252,7 @@ TEST(test_G1_more_guards_than_can_be_entered)
     for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
         snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
                  "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
-    struct weir *weir = engine_of(yaml);
+    OWN(weir) *weir = engine_of(yaml);
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, WEIR_ENTRY_MAX);
     assert_true(v.ruling.cut);
@@ -267,7 +261,6 @@ TEST(test_G1_more_guards_than_can_be_entered)
     assert_int_equal(in_flight(weir, "g9", NOW), 0);
     leave(weir, &v, WEIR_SUCCEEDED, NOW);
     assert_int_equal(in_flight(weir, "g8", NOW), 0);
-    weir_destroy(weir);
 }
 
 /* --------------------------------------------------------------- lists, bans ---- */
@@ -302,8 +295,8 @@ TEST(test_R3_lists_and_guards)
 /* Everybody is shed but who is on the allow list. */
 TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
 {
-    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
-                                  "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
+    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
+                                "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
@@ -311,12 +304,11 @@ TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
     assert_refused_by_guard(v, "g", WEIR_SHED);
     v = enter(weir, "ip=10.0.0.1", NOW);
     assert_entered(v, 1);
-    weir_destroy(weir);
 }
 
 TEST(test_R4_a_banned_key_does_not_enter)
 {
-    struct weir *weir = engine_of(RULES(
+    OWN(weir) *weir = engine_of(RULES(
         "- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
     assert_int_equal(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL), WEIR_OK);
     struct visit v = enter(weir, "ip=192.0.2.1", NOW);
@@ -326,7 +318,6 @@ TEST(test_R4_a_banned_key_does_not_enter)
     assert_int_equal(guard_info(weir, "g", NOW).entered, 0);
     v = enter(weir, "ip=192.0.2.2", NOW);
     assert_entered(v, 1);
-    weir_destroy(weir);
 }
 
 /* --------------------------------------------------------------------- modes ---- */
@@ -335,7 +326,7 @@ TEST(test_G5_rules_push_degradation_and_take_it_back)
 {
     static const char with[] = "version: 1\ndegradation: 2\nguards: [ { name: g, degrade: 2 } ]\n";
     static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
-    struct weir *weir = engine_of(with);
+    OWN(weir) *weir = engine_of(with);
     assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
     assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
     use(weir, without, NOW);
@@ -349,12 +340,11 @@ TEST(test_G5_rules_push_degradation_and_take_it_back)
                          NOW); /* and by hand it can be overruled, until the rules say another */
     use(weir, with, NOW);
     assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 0);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_a_guard_in_shadow_lets_through)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
     assert_entered(a, 1);
     assert_null(a.ruling.shadow);
@@ -366,12 +356,11 @@ TEST(test_R5_a_guard_in_shadow_lets_through)
     leave(weir, &a, WEIR_SUCCEEDED, NOW);
     leave(weir, &b, WEIR_SUCCEEDED, NOW);
     assert_int_equal(in_flight(weir, "g", NOW), 0);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_a_guards_mode_by_hand)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW);
     assert_int_equal(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL), WEIR_OK);
     struct visit v = enter(weir, "ip=::1", NOW);
@@ -391,12 +380,11 @@ TEST(test_R5_a_guards_mode_by_hand)
     assert_int_equal(weir_mode_set(weir, "x", WEIR_OFF, &error), WEIR_INVALID);
     assert_string_equal(error.text, "there is no rule or guard 'x'");
     leave(weir, &a, WEIR_SUCCEEDED, NOW);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_the_mode_of_the_whole_set)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_SHADOW, NULL), WEIR_OK);
     v = enter(weir, "ip=::1", NOW);
@@ -408,7 +396,6 @@ TEST(test_R5_the_mode_of_the_whole_set)
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_AS_WRITTEN, NULL), WEIR_OK);
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------- G7: what a guard takes from it ---- */
@@ -442,7 +429,7 @@ TEST(test_G7_priority_and_class_of_a_request)
         { "plan=platinum header.x-priority=100", 7, 2 },
         { "header.x-priority=nonsense", 4, 2 },
     };
-    struct weir *weir = engine_of(picks);
+    OWN(weir) *weir = engine_of(picks);
     struct visit v = enter(weir, "", NOW);
     assert_entered(v, 1);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -458,7 +445,6 @@ TEST(test_G7_priority_and_class_of_a_request)
         seen(weir, "plan=gold", &(struct weir_ask){ .now = NOW, .priority = -7, .user_class = 3 });
     assert_int_equal(admission.priority, -7);
     assert_int_equal(admission.user_class, 3);
-    weir_destroy(weir);
 }
 
 static void note_guard(void *context, const struct weir__explained_guard *g)
@@ -470,7 +456,7 @@ TEST(test_S6_explain_names_the_guards)
 {
     static struct weir__explained_guard g;
     struct request r = request_of("plan=gold account=ann");
-    struct weir *weir = engine_of(picks);
+    OWN(weir) *weir = engine_of(picks);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
     assert_string_equal(g.guard->rule.name, "g");
@@ -490,14 +476,13 @@ TEST(test_S6_explain_names_the_guards)
                                 &g);
     assert_int_equal(g.as_rule.why, WEIR__UNMATCHED);
     assert_string_equal(g.as_rule.attribute, "uri");
-    weir_destroy(weir);
 }
 
 /* --------------------------------------------------------------------- reload ---- */
 
 TEST(test_R6_a_changed_guard_keeps_its_permits)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
     use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
@@ -513,34 +498,32 @@ TEST(test_R6_a_changed_guard_keeps_its_permits)
     leave(weir, &b, WEIR_SUCCEEDED, NOW);
     use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
     assert_int_equal(in_flight(weir, "g", NOW), 1);
-    weir_destroy(weir);
 }
 
 TEST(test_R6_edited_lists_leave_guards)
 {
     static const char *const add[] = { "10.0.0.0/8" };
-    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
-                                  "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
+    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
+                                "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     assert_int_equal(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL), WEIR_OK);
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
     assert_int_equal(guard_of(weir, "g").fallback.status, 200);
-    weir_destroy(weir);
 }
 
 /* All or nothing: no guard is made, none is changed. */
 TEST(test_R6_rules_that_do_not_fit_change_nothing)
 {
-    struct weir_table *table = NULL;
+    OWN(weir_table) *table = NULL;
     struct weir_error error = { 0 };
     assert_int_equal(
         weir_table_create(&table,
                           &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 },
                           &error),
         WEIR_OK);
-    struct weir *weir = engine_on(table);
+    OWN(weir) *weir = engine_on(table);
     use(weir, GUARDS("- { name: a, concurrency: 5 }\n"), NOW);
     struct weir_rules *rules =
         rules_of(GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n- { name: "
@@ -553,14 +536,12 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
     assert_null(weir__guard_at(table, 1));
     use(weir, GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n"), NOW);
     assert_int_equal(guard_info(weir, "a", NOW).options.max, 6);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 /* Two engines on one table share guards; each may change them. */
 TEST(test_G1_engines_on_one_table_share_guards)
 {
-    struct weir_table *table = NULL;
+    OWN(weir_table) *table = NULL;
     assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL),
                      WEIR_OK);
     struct weir *one = engine_on(table), *two = engine_on(table);
@@ -575,7 +556,6 @@ TEST(test_G1_engines_on_one_table_share_guards)
     assert_entered(w, 1);
     weir_destroy(one);
     weir_destroy(two);
-    weir_table_destroy(table);
 }
 
 /* -------------------------------------------------------------- for the server ---- */
@@ -584,9 +564,9 @@ TEST(test_G5_fallbacks)
 {
     struct weir_fallback f = { .status = 7 };
     char body[8] = "=======";
-    struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
-                                         "\"[1]\", type: application/json } }\n"
-                                         "- { name: b, degrade: 1 }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
+                                       "\"[1]\", type: application/json } }\n"
+                                       "- { name: b, degrade: 1 }\n"));
     assert_false(weir_fallback_get(weir, "b", &f, body, sizeof(body)));
     assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
     assert_int_equal(f.status, 7);
@@ -603,14 +583,13 @@ TEST(test_G5_fallbacks)
     assert_int_equal(f.status, 503);
     assert_int_equal(f.len, 7);
     assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
-    weir_destroy(weir);
 }
 
 /* Bodies go with their rules: what a file has been a thousand times is not kept. */
 TEST(test_G5_fallbacks_of_old_rules_are_freed)
 {
     static char yaml[40000];
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     size_t before = 0;
     for (int i = 0; i < 200; i++) {
         snprintf(yaml, sizeof(yaml),
@@ -620,7 +599,6 @@ TEST(test_G5_fallbacks_of_old_rules_are_freed)
             before = mallinfo2().uordblks;
     }
     assert_true(mallinfo2().uordblks < before + 1000000);
-    weir_destroy(weir);
 }
 
 /* One try of who waits: as the server makes it. */
@@ -681,8 +659,8 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
 /* Both say whether all leases were still there. */
 TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
 {
-    struct weir *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
-                                         "long, concurrency: 5, lease: 60s }\n"));
+    OWN(weir) *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
+                                       "long, concurrency: 5, lease: 60s }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
                  none = enter(weir, "", NOW);
     assert_entered(a, 2);
@@ -696,7 +674,6 @@ TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
     none.entry.n = 0;
     assert_true(weir_check_exit(weir, &none.entry, WEIR_SUCCEEDED, NOW));
     assert_true(weir_check_renew(weir, &none.entry, NOW));
-    weir_destroy(weir);
 }
 
 TEST(test_L11_the_queue_that_is_written)
@@ -704,7 +681,7 @@ TEST(test_L11_the_queue_that_is_written)
     struct weir_ruled_guard v;
     struct weir_queue_options queue;
     weir_time wait_max;
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     assert_false(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
     use(weir,
         GUARDS("- { name: a, concurrency: 1 }\n"
@@ -723,5 +700,4 @@ TEST(test_L11_the_queue_that_is_written)
     assert_int_equal(queue.weights[1], 1);
     assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);
     assert_false(weir_ruled_guard_next(weir, &(int64_t){ 2 }, &v));
-    weir_destroy(weir);
 }

@@ -10,7 +10,7 @@ TEST(test_R2_many_each_for_itself)
     struct weir_attr ann = ATTR("account", "ann"), bob = ATTR("account", "bob");
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    struct weir *weir = engine_of(three);
+    OWN(weir) *weir = engine_of(three);
     for (int i = 0; i < N; i++)
         requests[i] = (struct weir_request){ i % 2 ? &ann : &bob, 1, { .cost = 1, .now = NOW } };
     assert_int_equal(weir_check_many(weir, requests, N, rulings), 6);
@@ -19,7 +19,6 @@ TEST(test_R2_many_each_for_itself)
         assert_rule(&rulings[i], "per-account");
     }
     assert_int_equal(weir_check_many(weir, requests, 0, rulings), 0);
-    weir_destroy(weir);
 }
 
 /* One key in all of them: each sees what those before it have taken, however many are prepared at a
@@ -52,7 +51,7 @@ TEST(test_R4_many_and_a_ban_among_them)
     struct weir_ruling rulings[N];
     static const int reasons[N] = { WEIR_GRANTED, WEIR_LIMITED, WEIR_LIMITED, WEIR_BANNED,
                                     WEIR_BANNED,  WEIR_GRANTED, WEIR_BANNED };
-    struct weir *weir = engine_of(
+    OWN(weir) *weir = engine_of(
         RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 2/60s, for: 10m } }\n"
               "- { name: s, key: \"{account}\", limit: 1/60, mode: shadow }\n"));
     for (int i = 0; i < N; i++)
@@ -65,7 +64,6 @@ TEST(test_R4_many_and_a_ban_among_them)
                                          : NOW + 600 * S); /* the one that makes it says so too */
         assert_int_equal(rulings[i].applied, reasons[i] == WEIR_BANNED || i > 6 ? 0 : 2);
     }
-    weir_destroy(weir);
 }
 
 /* A rule in shadow whose key is banned would have refused, and takes nothing; the others are asked
@@ -184,7 +182,7 @@ static const struct {
 
 TEST(test_S5_the_key_of_a_refusal_is_told)
 {
-    struct weir *weir = engine_of(telling);
+    OWN(weir) *weir = engine_of(telling);
     for (size_t i = 0; i < COUNT_OF(told_cases); i++) {
         struct request q = request_of(told_cases[i].request);
         struct weir_ruling r;
@@ -198,7 +196,6 @@ TEST(test_S5_the_key_of_a_refusal_is_told)
         assert_int_equal(r.banned_until != 0,
                          i == 3 || i == 4); /* the fourth makes it, and the fifth meets it */
     }
-    weir_destroy(weir);
 }
 
 TEST(test_S5_the_keys_of_many_are_told)
@@ -208,7 +205,7 @@ TEST(test_S5_the_keys_of_many_are_told)
     struct request q[N];
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    struct weir *weir = engine_of(telling);
+    OWN(weir) *weir = engine_of(telling);
     memset(keys, 'x', sizeof(keys));
     for (size_t i = 0; i < N; i++) {
         q[i] = request_of(told_cases[i].request);
@@ -220,5 +217,4 @@ TEST(test_S5_the_keys_of_many_are_told)
         assert_int_equal(rulings[i].decision.reason, told_cases[i].reason);
         assert_string_equal(keys[i], told_cases[i].key);
     }
-    weir_destroy(weir);
 }

@@ -8,7 +8,7 @@
 
 TEST(test_R1_a_request_that_no_rule_is_for_is_allowed)
 {
-    struct weir *weir = engine_on(NULL); /* no rules at all */
+    OWN(weir) *weir = engine_on(NULL); /* no rules at all */
     struct weir_ruling r = check(weir, "ip=192.0.2.1", NOW);
     assert_allowed_by(r, NULL);
     use(weir, "version: 1\nrules: []\n", NOW);
@@ -30,7 +30,6 @@ TEST(test_R1_a_request_that_no_rule_is_for_is_allowed)
         assert_same_decision(&r.decision, &none);
     }
     assert_true(weir_check(weir, NULL, 0, &(struct weir_ask){ .cost = 1, .now = NOW }, &r));
-    weir_destroy(weir);
 }
 
 /* Each: two of `one` pass and a third does not; `same` shares its budget; `other` does not; `free`
@@ -84,7 +83,7 @@ TEST(test_R1_every_dimension)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[400];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, %s, limit: 3/60 }\n"), cases[i].rule);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, cases[i].one, NOW);
         assert_allowed_by(r, "r");
         assert_int_equal(r.decision.remaining, 2);
@@ -100,7 +99,6 @@ TEST(test_R1_every_dimension)
             r = check(weir, cases[i].free, NOW);
             assert_allowed_by(r, NULL);
         }
-        weir_destroy(weir);
     }
 }
 
@@ -161,7 +159,7 @@ TEST(test_R1_long_uris_headers_and_names)
 
 TEST(test_R1_null_empty_and_repeated_attributes)
 {
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60 }\n"));
     struct weir_attr null = ATTR("account", NULL), empty = ATTR("account", "");
     struct weir_attr twice[] = { ATTR("account", "ann"), ATTR("account", "bob") };
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -173,7 +171,6 @@ TEST(test_R1_null_empty_and_repeated_attributes)
     assert_allowed_by(r, "r");
     assert_true(passes(weir, "account=bob", NOW)); /* the first was asked for */
     assert_false(passes(weir, "account=ann", NOW));
-    weir_destroy(weir);
 }
 
 TEST(test_R1_names_of_headers_have_no_case)
@@ -207,7 +204,7 @@ TEST(test_R1_a_header_has_one_number)
 /* A number in the place of a name, for doors that see the same names over and over. */
 TEST(test_R1_attributes_by_number)
 {
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     uint32_t account = weir_attribute(weir, "account"),
              country = weir_attribute(weir, "country"); /* before there are rules */
     assert_true(account != 0 && country != 0 && account != country);
@@ -239,13 +236,12 @@ TEST(test_R1_attributes_by_number)
         WEIR_OK);
     assert_int_equal(check_attrs(weir, &elsewhere, 1, &ask).decision.reason, WEIR_DENIED);
     assert_int_equal(check_attrs(weir, &by_number, 1, &ask).decision.reason, WEIR_LIMITED);
-    weir_destroy(weir);
 }
 
 TEST(test_R1_numbers_for_255_names)
 {
     char name[80];
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{n254}\", limit: 1/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{n254}\", limit: 1/60 }\n"));
     memset(name, 'n', sizeof(name));
     name[64] = '\0';
     assert_int_equal(weir_attribute(weir, name), 0);
@@ -261,7 +257,6 @@ TEST(test_R1_numbers_for_255_names)
         check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
     assert_false(
         check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
-    weir_destroy(weir);
 }
 
 /* ---------------------------------------------------- R2: all or nothing ---- */
@@ -269,7 +264,7 @@ TEST(test_R1_numbers_for_255_names)
 TEST(test_R2_one_refusal_consumes_nothing_anywhere)
 {
     static const char ann[] = "ip=192.0.2.1 account=ann";
-    struct weir *weir = engine_of(three);
+    OWN(weir) *weir = engine_of(three);
     assert_int_equal(pass_of(weir, 3, ann, NOW), 3);
     for (int i = 0; i < 20; i++) {
         struct weir_ruling r = check(weir, ann, NOW);
@@ -289,12 +284,11 @@ TEST(test_R2_one_refusal_consumes_nothing_anywhere)
     assert_int_equal(info.refused, 20);
     assert_int_equal(info_of(weir, "per-ip").refused, 3);
     assert_int_equal(info_of(weir, "all").refused, 0);
-    weir_destroy(weir);
 }
 
 TEST(test_R2_the_tightest_is_named)
 {
-    struct weir *weir = engine_of(three);
+    OWN(weir) *weir = engine_of(three);
     struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann", NOW);
     assert_allowed_by(r, "per-account");
     assert_int_equal(r.decision.remaining, 2);
@@ -305,12 +299,11 @@ TEST(test_R2_the_tightest_is_named)
     assert_allowed_by(r, "per-ip");
     assert_int_equal(r.decision.remaining, 3);
     assert_int_equal(r.applied, 2);
-    weir_destroy(weir);
 }
 
 TEST(test_R2_several_limits_of_a_rule)
 {
-    struct weir *weir = engine_of(
+    OWN(weir) *weir = engine_of(
         RULES("- { name: r, key: \"{ip}\", limit: [300/60, 100/5, sliding-log 150/10] }\n"));
     struct weir_ruling r;
     for (int i = 0; i < 100; i++) {
@@ -327,7 +320,6 @@ TEST(test_R2_several_limits_of_a_rule)
     r = check(weir, "ip=::1", NOW + 5 * S);
     assert_refused_by(r, "r");
     assert_int_equal(r.limit_index, 2);
-    weir_destroy(weir);
 }
 
 TEST(test_R2_retry_is_exact)
@@ -348,14 +340,13 @@ TEST(test_R2_retry_is_exact)
                        "limit: %s }\n"),
                  limits[i]);
         for (weir_time early = 0; early < 2; early++) {
-            struct weir *weir = engine_of(yaml);
+            OWN(weir) *weir = engine_of(yaml);
             assert_int_equal(pass_of(weir, 5, "ip=::1", NOW + 1), 3);
             struct weir_ruling r = check(weir, "ip=::1", NOW + 17);
             assert_refused_by(r, "b");
             assert_true(r.decision.retry > 0 && r.decision.retry < WEIR_NEVER);
             assert_int_equal(passes(weir, "ip=::1", NOW + 17 + r.decision.retry - early),
                              early == 0);
-            weir_destroy(weir);
         }
     }
 }
@@ -363,20 +354,19 @@ TEST(test_R2_retry_is_exact)
 /* Of two that refuse, the first is named, and the retry is until both would not. */
 TEST(test_R2_retry_is_that_of_all_who_refuse)
 {
-    struct weir *weir = engine_of(RULES("- { name: quick, key: \"{ip}\", limit: 1/1s }\n- { name: "
-                                        "slow, key: \"{ip}\", limit: 1/60s }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: quick, key: \"{ip}\", limit: 1/1s }\n- { name: "
+                                      "slow, key: \"{ip}\", limit: 1/60s }\n"));
     assert_true(passes(weir, "ip=::1", NOW));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "quick");
     assert_int_equal(r.decision.retry, 60 * S);
     assert_false(passes(weir, "ip=::1", NOW + 60 * S - 1));
     assert_true(passes(weir, "ip=::1", NOW + 60 * S));
-    weir_destroy(weir);
 }
 
 TEST(test_R2_more_than_fits_is_never)
 {
-    struct weir *weir = engine_of(three);
+    OWN(weir) *weir = engine_of(three);
     struct weir_ruling r = check_cost(weir, "ip=::1 account=ann", 4, NOW);
     assert_refused_by(r, "per-account");
     assert_int_equal(r.decision.reason, WEIR_TOO_BIG);
@@ -385,13 +375,12 @@ TEST(test_R2_more_than_fits_is_never)
     assert_false(r.decision.allowed);
     assert_int_equal(r.decision.reason, WEIR_BAD_ASK);
     assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 5);
-    weir_destroy(weir);
 }
 
 /* At most WEIR_ALL_MAX limits: those first in the file. */
 TEST(test_R2_more_than_64_limits_apply)
 {
-    struct weir *weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n");
+    OWN(weir) *weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n");
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "r0");
     assert_int_equal(r.applied, 64);
@@ -415,20 +404,19 @@ TEST(test_R2_more_than_64_limits_apply)
     assert_true(r.cut);
     assert_int_equal(rule_left(weir, "e", "", NOW), 8);
     assert_int_equal(rule_left(weir, "d", "", NOW), 8);
-    weir_destroy(weir);
 }
 
 /* The first that does not fit ends it: a smaller one behind it is left out too. */
 TEST(test_R2_those_first_in_the_file)
 {
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 63; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
                                 "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
     snprintf(yaml + len, BIG - len,
              "- { name: two, limit: [5/60, 6/60] }\n- { name: one, limit: 1/60 }\n");
-    struct weir *weir = engine_of(yaml);
+    OWN(weir) *weir = engine_of(yaml);
     for (int i = 0; i < 2; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_true(r.decision.allowed);
@@ -439,15 +427,13 @@ TEST(test_R2_those_first_in_the_file)
     assert_allowed_by(r, "one");
     assert_int_equal(r.applied, 2);
     assert_false(r.cut);
-    weir_destroy(weir);
-    free(yaml);
 }
 
 /* One too many leaves the keys of the others as they are. */
 TEST(test_R2_what_is_left_out_disturbs_nobody)
 {
     static const char *const modes[] = { "enforce", "shadow" };
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (int m = 0; m < 2; m++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
@@ -458,7 +444,7 @@ TEST(test_R2_what_is_left_out_disturbs_nobody)
                 yaml + len, BIG - len,
                 "- { name: more%d, key: \"{account}:{org}\", limit: 5/60, mode: %s }\n", i,
                 modes[m]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann org=acme", NOW);
         assert_int_equal(r.applied, 64);
         assert_true(r.cut);
@@ -468,9 +454,7 @@ TEST(test_R2_what_is_left_out_disturbs_nobody)
             assert_int_equal(rule_left(weir, name, "ip=192.0.2.1", NOW), 4);
         }
         assert_int_equal(pass_of(weir, 9, "ip=192.0.2.1 account=bob org=acme", NOW), 4);
-        weir_destroy(weir);
     }
-    free(yaml);
 }
 
 /* All 64 places taken, and nothing left out: what does not apply to the request is not missed. */
@@ -480,27 +464,25 @@ TEST(test_R2_64_limits_are_not_too_many)
                                           "limit: 5/60, mode: off",
                                           "match: { uri: /x }, limit: 5/60",
                                           "key: \"{account}\", limit: 5/60, mode: shadow" };
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (size_t k = 0; k < COUNT_OF(others); k++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
             len += (size_t)snprintf(yaml + len, BIG - len,
                                     "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
         snprintf(yaml + len, BIG - len, "- { name: last, %s }\n", others[k]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_int_equal(r.applied, 64);
         assert_false(r.cut);
-        weir_destroy(weir);
     }
-    free(yaml);
 }
 
 /* Rules that cannot decide (off, or without a key for this request) take no room from those that
  * can. */
 TEST(test_R2_a_thousand_rules_match)
 {
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (int off = 0; off < 2; off++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 1000; i++)
@@ -508,25 +490,23 @@ TEST(test_R2_a_thousand_rules_match)
                                     "- { name: r%d, key: \"{%s}\", limit: 5/60%s }\n", i,
                                     off ? "ip" : "account", off ? ", mode: off" : "");
         snprintf(yaml + len, BIG - len, "- { name: last, key: \"{ip}\", limit: 1/60 }\n");
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         assert_true(passes(weir, "ip=::1", NOW));
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_refused_by(r, "last");
-        weir_destroy(weir);
     }
-    free(yaml);
 }
 
 /* Rules that only watch take no room from those that enforce. */
 TEST(test_R2_rules_in_shadow_leave_room)
 {
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 64; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
                                 "- { name: r%d, key: \"{ip}\", limit: 5/60, mode: shadow }\n", i);
     snprintf(yaml + len, BIG - len, "- { name: last, key: \"{ip}\", limit: 1/60 }\n");
-    struct weir *weir = engine_of(yaml);
+    OWN(weir) *weir = engine_of(yaml);
     assert_true(passes(weir, "ip=::1", NOW));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "last");
@@ -534,15 +514,13 @@ TEST(test_R2_rules_in_shadow_leave_room)
     assert_true(r.cut); /* the last in shadow was left out */
     assert_int_equal(rule_left(weir, "r62", "ip=::1", NOW), 4);
     assert_int_equal(rule_left(weir, "r63", "ip=::1", NOW), 5);
-    weir_destroy(weir);
-    free(yaml);
 }
 
 /* What the rules that enforce have left belongs to those in shadow, wherever in the file they
  * stand. */
 TEST(test_R2_shadows_in_the_room_that_is_left)
 {
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (int first = 0; first < 2; first++) {
         const char *shadow = "- { name: shadow, key: \"{ip}\", limit: 5/60, mode: shadow }\n";
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n%s", first ? shadow : "");
@@ -551,14 +529,12 @@ TEST(test_R2_shadows_in_the_room_that_is_left)
                                     "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
         snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n%s",
                  first ? "" : shadow);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_int_equal(r.applied, 64);
         assert_true(r.cut);
         assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 4);
-        weir_destroy(weir);
     }
-    free(yaml);
 }
 
 /* -------------------------------------------------------- costs and waits ---- */
@@ -631,14 +607,13 @@ TEST(test_a_negative_cost_is_a_bad_ask_always)
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"{ip}\", limit: 9/60, %s }\n"),
                  costs[i]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         for (int64_t cost = -1; cost >= INT64_MIN / 2; cost *= 2) {
             struct weir_ruling r = check_cost(weir, "ip=::1 bytes=0", cost, NOW);
             assert_refused_by(r, "r");
             assert_int_equal(r.decision.reason, WEIR_BAD_ASK);
         }
         assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 9);
-        weir_destroy(weir);
     }
 }
 
@@ -654,7 +629,7 @@ TEST(test_before_the_beginning_of_time)
             yaml, sizeof(yaml),
             RULES("- { name: r, key: \"{ip}\", limit: %s, ban: { refusals: 2/60s, for: 10s } }\n"),
             limits[i]);
-        struct weir *weir = engine_on(NULL);
+        OWN(weir) *weir = engine_on(NULL);
         use(weir, yaml, -5 * S);
         assert_true(passes(weir, "ip=::1", -S));
         assert_true(passes(weir, "ip=::1", INT64_MIN));
@@ -669,7 +644,6 @@ TEST(test_before_the_beginning_of_time)
         r = check(weir, "ip=::1", -7 * S);
         assert_int_equal(r.decision.reason, WEIR_BANNED);
         assert_int_equal(r.decision.retry, 10 * S);
-        weir_destroy(weir);
     }
 }
 
@@ -704,7 +678,7 @@ TEST(test_level)
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %lld/60 }\n"), (long long)sizes[i]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         for (int64_t left = sizes[i] - 1; left >= 0; left--) {
             struct weir_ruling r = check(weir, "", NOW);
             int wanted = 8 * left < sizes[i] ? 2 : 2 * left < sizes[i] ? 1 : 0;
@@ -714,7 +688,6 @@ TEST(test_level)
                          (long long)sizes[i], r.level, wanted);
         }
         assert_int_equal(check(weir, "", NOW).level, 3);
-        weir_destroy(weir);
     }
 }
 
@@ -738,12 +711,11 @@ TEST(test_R7_short_syntax_in_rules)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %s }\n"), cases[i].limit);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check_cost(weir, "", 0, NOW);
         assert_int_equal(r.count, cases[i].count);
         assert_int_equal(r.window, cases[i].window);
         assert_int_equal(pass_of(weir, 400, "", NOW), cases[i].passes);
-        weir_destroy(weir);
     }
 }
 
@@ -759,7 +731,7 @@ TEST(test_R7_a_month_in_a_time_zone)
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: quota, key: \"{account}\", %s }\n"),
                  rules[i]);
-        struct weir *weir = engine_of(yaml);
+        OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check_cost(weir, "account=ann", 10000, BERLIN_MARCH);
         assert_allowed_by(r, "quota");
         assert_int_equal(r.count, 10000);
@@ -775,6 +747,5 @@ TEST(test_R7_a_month_in_a_time_zone)
         assert_allowed_by(r, "quota");
         assert_int_equal(r.decision.remaining, 9999);
         assert_int_equal(r.window, 30 * DAY);
-        weir_destroy(weir);
     }
 }

@@ -63,14 +63,13 @@ TEST(test_without_rules_there_is_nothing_to_change)
 {
     struct weir_error error = { 0 };
     struct weir_rule_info info;
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/8", NULL), WEIR_INVALID);
     assert_int_equal(weir_mode_set(weir, "r", WEIR_OFF, &error), WEIR_INVALID);
     assert_contains(error.text, "'r'");
     assert_int_equal(weir_ban_set(weir, "r", "k", NOW, NOW + 1, &error), WEIR_INVALID);
     assert_false(weir_ban_lift(weir, "r", "k", NOW));
     assert_false(weir_rule_next(weir, &(int64_t){ 0 }, &info));
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------------- what is in force ---- */
@@ -81,7 +80,7 @@ TEST(test_S6_what_is_in_force_can_be_listed)
     struct weir_list_info list;
     struct weir_modes modes;
     struct weir_error error;
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     assert_false(weir_list_next(weir, &(int64_t){ 0 }, &list));
     assert_false(weir_attribute_next(weir, &(int64_t){ 0 }, name));
     weir_modes_get(weir, &modes);
@@ -114,7 +113,6 @@ TEST(test_S6_what_is_in_force_can_be_listed)
     info = info_of(weir, "a");
     assert_true(info.written == WEIR_OFF && info.switched == WEIR_ENFORCE &&
                 info.mode == WEIR_ENFORCE);
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------------------- R5: modes ---- */
@@ -126,7 +124,7 @@ TEST(test_S6_what_is_in_force_can_be_listed)
 
 TEST(test_R5_shadow_decides_and_counts_but_lets_through)
 {
-    struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
+    OWN(weir) *weir = engine_of(SWITCHED("", ", mode: shadow"));
     for (int i = 0; i < 10; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_allowed_by(r, "wide"); /* the tightest that enforces */
@@ -145,22 +143,20 @@ TEST(test_R5_shadow_decides_and_counts_but_lets_through)
     assert_int_equal(info.refused, 0);
     assert_int_equal(info.shadow_refused, 8);
     assert_int_equal(info_of(weir, "wide").allowed, 10);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_a_refused_request_takes_nothing_in_shadow)
 {
-    struct weir *weir = engine_of(
+    OWN(weir) *weir = engine_of(
         RULES("- { name: shadow, limit: 10/60, mode: shadow }\n- { name: one, limit: 1/60 }\n"));
     assert_int_equal(pass_of(weir, 5, "", NOW), 1);
     assert_int_equal(rule_left(weir, "shadow", "", NOW), 9); /* it sees what it would see */
-    weir_destroy(weir);
 }
 
 /* Who is refused has no use for what would have been. */
 TEST(test_R5_a_refusal_says_nothing_of_shadows)
 {
-    struct weir *weir = engine_of(
+    OWN(weir) *weir = engine_of(
         RULES("- { name: shadow, limit: 1/60, mode: shadow }\n- { name: two, limit: 2/60 }\n"));
     ban(weir, "shadow", "", NOW, NOW + S);
     assert_int_equal(pass_of(weir, 2, "", NOW), 2);
@@ -171,12 +167,11 @@ TEST(test_R5_a_refusal_says_nothing_of_shadows)
     r = check(weir, "", NOW);
     assert_int_equal(r.decision.reason, WEIR_BANNED);
     assert_null(r.shadow);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_off)
 {
-    struct weir *weir = engine_of(SWITCHED("", ", mode: off"));
+    OWN(weir) *weir = engine_of(SWITCHED("", ", mode: off"));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "wide");
     assert_int_equal(r.applied, 1);
@@ -185,13 +180,12 @@ TEST(test_R5_off)
     assert_int_equal(explained(weir, "tight", "ip=::1", NOW).why, WEIR__SWITCHED_OFF);
     set_mode(weir, "tight", WEIR_ENFORCE);
     assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 2); /* nothing was taken */
-    weir_destroy(weir);
 }
 
 TEST(test_R5_switched_by_hand)
 {
     struct weir_error error = { 0 };
-    struct weir *weir = engine_of(SWITCHED("", ""));
+    OWN(weir) *weir = engine_of(SWITCHED("", ""));
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 2);
     set_mode(weir, "tight", WEIR_SHADOW);
     assert_string_equal(check(weir, "ip=::1", NOW).shadow, "tight");
@@ -218,7 +212,6 @@ TEST(test_R5_switched_by_hand)
     assert_contains(error.text, "thigt");
     assert_int_equal(weir_mode_set(weir, "tight", (enum weir_mode)7, &error), WEIR_INVALID);
     assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode) - 1, &error), WEIR_INVALID);
-    weir_destroy(weir);
 }
 
 TEST(test_R5_the_whole_set_as_written)
@@ -244,7 +237,7 @@ TEST(test_R5_the_whole_set_as_written)
 
 TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)
 {
-    struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
+    OWN(weir) *weir = engine_of(SWITCHED("", ", mode: shadow"));
     ban(weir, "tight", "::1", NOW, NOW + S);
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "wide");
@@ -258,7 +251,6 @@ TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)
     set_mode(weir, "tight", WEIR_ENFORCE);
     r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "tight");
-    weir_destroy(weir);
 }
 
 TEST(test_R5_at_once_in_every_engine_on_the_table)
@@ -287,13 +279,11 @@ TEST(test_R5_at_once_in_every_engine_on_the_table)
         weir_destroy(engines[i]);
         weir_table_destroy(tables[i]);
     }
-    struct weir_table *again = attach(path); /* and after a restart */
-    struct weir *weir = engine_on(again);
+    OWN(weir_table) *again = attach(path); /* and after a restart */
+    OWN(weir) *weir = engine_on(again);
     use(weir, SWITCHED("", ""), NOW);
     assert_int_equal(info_of(weir, "tight").switched, WEIR_OFF);
     assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 9);
-    weir_destroy(weir);
-    weir_table_destroy(again);
 }
 
 TEST(test_names_of_modes)
@@ -324,7 +314,7 @@ static void assert_totals(struct weir *weir, struct weir_totals wanted)
 TEST(test_S5_totals)
 {
     struct weir_totals t = { 0 };
-    struct weir *weir = engine_on(NULL);
+    OWN(weir) *weir = engine_on(NULL);
     assert_totals(weir, t);
     assert_true(passes(weir, "ip=::1", NOW)); /* no rules yet */
     t.allowed = t.unmatched = 1;
@@ -357,7 +347,6 @@ TEST(test_S5_totals)
     explained(weir, "r", "ip=::7 uri=/a", NOW); /* who only looks is not counted */
     use(weir, "version: 1\nrules: []\n", NOW);  /* and all goes on with other rules */
     assert_totals(weir, t);
-    weir_destroy(weir);
 }
 
 TEST(test_S5_totals_of_many)
@@ -366,13 +355,12 @@ TEST(test_S5_totals_of_many)
     struct weir_attr who = ATTR("account", "ann");
     static struct weir_request requests[N];
     static struct weir_ruling rulings[N];
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 20/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 20/60 }\n"));
     for (int i = 0; i < N; i++)
         requests[i] =
             (struct weir_request){ i < 40 ? &who : NULL, i < 40, { .cost = 1, .now = NOW } };
     assert_int_equal(weir_check_many(weir, requests, N, rulings), 30);
     assert_totals(weir, (struct weir_totals){ .allowed = 30, .refused = 20, .unmatched = 10 });
-    weir_destroy(weir);
 }
 
 GROUP(make_folder, remove_folder)

@@ -39,7 +39,7 @@ static void assert_why(struct weir *weir, const char *rule, const char *request,
 
 TEST(test_why_a_rule_applies_or_not)
 {
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     assert_why(weir, "login", "uri=/login method=POST ip=::1", WEIR__APPLIES, NULL, NULL);
     assert_why(weir, "login", "uri=/login method=GET ip=::1", WEIR__UNMATCHED, "method", "GET");
     assert_why(weir, "login", "method=POST ip=::1", WEIR__UNMATCHED, "uri", NULL);
@@ -49,12 +49,11 @@ TEST(test_why_a_rule_applies_or_not)
     assert_why(weir, "old", "ip=::1", WEIR__SWITCHED_OFF, NULL, NULL);
     assert_why(weir, "new", "ip=::1", WEIR__APPLIES, NULL, NULL);
     assert_int_equal(explained(weir, "new", "ip=::1", NOW).mode, WEIR_SHADOW);
-    weir_destroy(weir);
 }
 
 TEST(test_the_state_of_a_key)
 {
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     pass_of(weir, 3, "uri=/login method=POST ip=192.0.2.7", NOW);
     struct weir__explained e = explained(weir, "login", "uri=/login method=POST ip=192.0.2.7", NOW);
     assert_string_equal(e.key, "192.0.2.7");
@@ -66,7 +65,6 @@ TEST(test_the_state_of_a_key)
     e = explained(weir, "login", "uri=/login method=POST ip=192.0.2.7", NOW);
     assert_int_equal(e.banned_until, NOW + 600 * S);
     assert_string_equal(explained(weir, "new", "ip=192.0.2.7", NOW).key, "192.0.2.0/24");
-    weir_destroy(weir);
 }
 
 static void count_rules(void *context, const struct weir__explained *e)
@@ -90,7 +88,7 @@ static struct weir__explanation explain(struct weir *weir, const struct request 
 TEST(test_every_rule_is_told_of)
 {
     size_t n;
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     struct request r = request_of("ip=10.6.6.6 account=root");
     struct weir_ask ask = { .cost = 1, .now = NOW };
     struct weir__explanation out = explain(weir, &r, &ask, &n);
@@ -102,7 +100,6 @@ TEST(test_every_rule_is_told_of)
     out = explain(weir, &r, &ask, &n);
     assert_int_equal(n, 0);
     assert_true(out.ruling.decision.allowed);
-    weir_destroy(weir);
 }
 
 /* ----------------------------------------------------- the same as a check ---- */
@@ -163,7 +160,7 @@ TEST(test_the_ruling_is_that_of_a_check)
         "",
     };
     uint64_t seed = 5;
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     weir_time now = NOW;
     for (int i = 0; i < 2000; i++) {
         ask_both(weir, requests[random64(&seed) % COUNT_OF(requests)],
@@ -173,35 +170,32 @@ TEST(test_the_ruling_is_that_of_a_check)
             assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode)(i / 400 % 4), NULL),
                              WEIR_OK);
     }
-    weir_destroy(weir);
 }
 
 /* The level is 3. */
 TEST(test_a_deny_list_in_the_ruling)
 {
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     ask_both(weir, "ip=10.6.6.6", 1, NOW);
     ask_both(weir, "ip=10.6.6.6 account=root", 1, NOW);
     ask_both(weir, "account=root", 1, NOW);
-    weir_destroy(weir);
 }
 
 /* No limit is named beside the ban, and no rule has been applied. */
 TEST(test_a_ban_in_the_ruling)
 {
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     for (int i = 0; i < 7; i++)
         ask_both(weir, "uri=/login method=POST ip=192.0.2.1 account=bob", 1, NOW);
     assert_int_equal(weir_ban_set(weir, "quota", "bob", NOW, NOW + S, NULL), WEIR_OK);
     ask_both(weir, "uri=/api/x ip=192.0.2.2 account=bob", 1,
              NOW); /* an earlier rule has granted it already */
-    weir_destroy(weir);
 }
 
 /* Of a calendar window its present length; and of several that refuse, the longest retry. */
 TEST(test_windows_and_retries_in_the_ruling)
 {
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     ask_both(weir, "account=bob", 1, NOW);
     weir_destroy(weir);
     weir = engine_of(RULES("- { name: login, limit: 1/1s }\n- { name: api, limit: 1/60s }\n- { "
@@ -209,7 +203,6 @@ TEST(test_windows_and_retries_in_the_ruling)
                            "- { name: new, limit: 9/60s }\n- { name: old, limit: 9/60s }\n"));
     for (int i = 0; i < 3; i++)
         ask_both(weir, "", 1, NOW);
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------------------- applying ---- */
@@ -217,7 +210,7 @@ TEST(test_windows_and_retries_in_the_ruling)
 TEST(test_the_limits_that_apply)
 {
     struct weir__applying out[8];
-    struct weir *weir = engine_of(rules);
+    OWN(weir) *weir = engine_of(rules);
     struct request r = request_of("uri=/api/x account=bob ip=192.0.2.2 bytes=7");
     size_t n = weir__engine_applying(weir, r.attrs, r.n, out, COUNT_OF(out));
     assert_int_equal(n, 5); /* whatever their modes */
@@ -229,7 +222,6 @@ TEST(test_the_limits_that_apply)
     assert_string_equal(out[3].text, "192.0.2.0/24");
     assert_int_equal(weir__engine_applying(weir, r.attrs, r.n, out, 2), 2);
     assert_int_equal(weir__engine_applying(weir, NULL, 0, out, COUNT_OF(out)), 0);
-    weir_destroy(weir);
 }
 
 /* ---------------------------------------------------------------- guards ---- */

@@ -5,7 +5,7 @@
 
 TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
     struct weir_permit p[4];
     struct weir_decision d;
@@ -22,13 +22,12 @@ TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
     assert_true(weir_exit(g, &p[1], WEIR_SUCCEEDED, NOW + MS));
     assert_true(enter_at(g, NOW + MS, &p[3]));
     assert_int_equal(info_of(g, NOW + MS).in_flight, 3);
-    weir_table_destroy(table);
 }
 
 /* Though a permit is free; but what is said before that is said, and in shadow it is in. */
 TEST(test_L11_who_is_behind_others_gets_no_permit)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
     struct weir__enter_how how = { .behind = true };
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -46,12 +45,11 @@ TEST(test_L11_who_is_behind_others_gets_no_permit)
     assert_int_equal(info.in_flight, 1);
     assert_int_equal(info.refused_busy, 1);
     assert_int_equal(info.shadow_refused, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_a_permit_is_given_back_once)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, copy, none = { 0 };
     assert_true(enter_at(g, NOW, &p));
@@ -67,12 +65,11 @@ TEST(test_G1_a_permit_is_given_back_once)
     assert_int_equal(info.in_flight, 0);
     assert_int_equal(info.succeeded, 1);
     assert_int_equal(info.entered, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, next, copy;
     assert_true(enter_at(g, NOW, &p));
@@ -84,12 +81,11 @@ TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
         assert_false(weir_exit(g, &again, WEIR_SUCCEEDED, NOW));
         assert_true(weir_exit(g, &next, WEIR_SUCCEEDED, NOW));
     }
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_entered_counts_work_not_permits)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     struct weir_permit p;
     struct weir_decision d;
@@ -99,12 +95,11 @@ TEST(test_G1_entered_counts_work_not_permits)
     weir__guard_undo(g, &p);
     assert_int_equal(info_of(g, NOW).in_flight, 0);
     assert_int_equal(info_of(g, NOW).entered, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_G2_n_permits_at_once_all_or_none)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 10 });
     struct weir_permit a, b, c;
     struct weir_decision d;
@@ -120,12 +115,11 @@ TEST(test_G2_n_permits_at_once_all_or_none)
     assert_int_equal(info_of(g, NOW).in_flight, 3);
     weir_exit(g, &b, WEIR_SUCCEEDED, NOW);
     assert_int_equal(info_of(g, NOW).in_flight, 0);
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     for (int i = 0; i <= WEIR_IGNORED; i++)
         for (int k = 0; k <= i; k++)
@@ -138,12 +132,11 @@ TEST(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing)
     assert_int_equal(info.entered, 15);
     assert_int_equal(info.limit, 1024);
     assert_string_equal(weir_outcome_name(WEIR_DROPPED), "dropped");
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .max = 2,
         .breaker = { .errors = 2, .min_calls = 2, .open_for = S, .probes = 1, .jitter_percent = -1 }
@@ -170,12 +163,11 @@ TEST(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refus
     weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 2 * S + MS);
     assert_int_equal(info_of(g, NOW + 2 * S + MS).breaker, WEIR_BREAKER_CLOSED);
     assert_true(weir_exit(g, &slow[0], WEIR_SUCCEEDED, NOW + 3 * S));
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_forced_open_and_closed_with_and_without_a_breaker)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *plain = guard_of(table, "plain", NULL);
     struct weir_guard *g = guard_of(
         table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
@@ -193,12 +185,11 @@ TEST(test_G4_forced_open_and_closed_with_and_without_a_breaker)
     weir_guard_force(g, WEIR_FORCE_CLOSED, NOW);
     for (int i = 0; i < 10; i++)
         assert_true(work(g, NOW, MS, WEIR_FAILED));
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_shadow_lets_through_and_counts)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .mode = WEIR_SHADOW });
     struct weir_permit p[6];
@@ -219,12 +210,11 @@ TEST(test_G4_shadow_lets_through_and_counts)
         assert_true(enter_at(g, NOW, &p[i]));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
     assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW)); /* there is nothing to give back */
-    weir_table_destroy(table);
 }
 
 TEST(test_G5_degradation_switches_off_step_by_step)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *extra =
         guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 1 });
     struct weir_guard *useful =
@@ -243,12 +233,11 @@ TEST(test_G5_degradation_switches_off_step_by_step)
     }
     weir_degradation_set(table, WEIR_DEGRADATION_AUTO, NOW);
     assert_int_equal(weir_degradation_get(table, &by_hand), 0);
-    weir_table_destroy(table);
 }
 
 TEST(test_G5_an_open_breaker_raises_degradation_and_a_closed_one_lowers_it)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .raises = 2,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
@@ -267,12 +256,11 @@ TEST(test_G5_an_open_breaker_raises_degradation_and_a_closed_one_lowers_it)
     assert_int_equal(why_not(payments, now), WEIR_GRANTED);
     assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(why_not(extra, now), WEIR_GRANTED);
-    weir_table_destroy(table);
 }
 
 TEST(test_L12_an_adaptive_rate_bounds_how_many_enter)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 100, .max = 1000, .rate = true
     };
@@ -285,13 +273,12 @@ TEST(test_L12_an_adaptive_rate_bounds_how_many_enter)
     work(g, NOW + 90 * MS, 0, WEIR_IGNORED); /* what was never begun gives its turn back */
     assert_true(work(g, NOW + 90 * MS, 0, WEIR_SUCCEEDED));
     assert_int_equal(why_not(g, NOW + 90 * MS), WEIR_LIMITED);
-    weir_table_destroy(table);
 }
 
 /* A nanosecond is too coarse for the price of one at this rate: 3.33 ns. */
 TEST(test_L12_an_adaptive_rate_is_exact)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_adaptive_options a = { .controller = "percentile",
                                        .target = S,
                                        .initial = 300000000,
@@ -317,12 +304,11 @@ TEST(test_L12_an_adaptive_rate_is_exact)
         entered++;
     }
     assert_int_equal(entered, (30000000 + 3000000) / 16384 + 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 1, .max = 1, .rate = true
     };
@@ -334,12 +320,11 @@ TEST(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped)
     weir_exit(g, &p, WEIR_SUCCEEDED, NOW);
     for (int i = 0; i < 1000; i++)
         assert_false(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW + i * S }, &p, &d));
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(
         table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
     struct weir_error error;
@@ -354,12 +339,11 @@ TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
     assert_int_equal(info.events[0].to, WEIR_BREAKER_CLOSED);
     weir_guard_force(g, WEIR_FORCE_OPEN, NOW + 21 * S);
     assert_int_equal(why_not(g, NOW + 21 * S), WEIR_OPEN);
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_probes_that_are_renewed_are_not_lost)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 500 * MS,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
@@ -374,13 +358,12 @@ TEST(test_G4_probes_that_are_renewed_are_not_lost)
     }
     assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 8 * S));
     assert_int_equal(info_of(g, NOW + 8 * S).breaker, WEIR_BREAKER_CLOSED);
-    weir_table_destroy(table);
 }
 
 /* Callers half a second apart do not make each other tick at every ask. */
 TEST(test_callers_whose_clocks_differ_do_not_tick_each_time)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     work(g, NOW, MS, WEIR_SUCCEEDED);
     int64_t at = g->record->tick_at;
@@ -389,12 +372,11 @@ TEST(test_callers_whose_clocks_differ_do_not_tick_each_time)
     assert_int_equal(g->record->tick_at, at);
     work(g, NOW - 100 * S, MS, WEIR_SUCCEEDED); /* that is a step */
     assert_int_not_equal(g->record->tick_at, at);
-    weir_table_destroy(table);
 }
 
 TEST(test_time_before_0_and_a_clock_that_steps_back_wedge_nothing)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = { .max = 2,
                                     .adaptive = { .controller = WEIR_ADAPTIVE },
                                     .breaker = { .error_percent = 50 } };
@@ -410,5 +392,4 @@ TEST(test_time_before_0_and_a_clock_that_steps_back_wedge_nothing)
         }
     assert_true(work(g, 1000 * S, MS, WEIR_SUCCEEDED));
     assert_int_equal(info_of(g, 1000 * S).in_flight, 0);
-    weir_table_destroy(table);
 }

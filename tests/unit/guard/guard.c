@@ -42,18 +42,17 @@ static void assert_same(const struct weir_guard_options *a, const struct weir_gu
 
 TEST(test_options_go_into_the_table_and_come_out_as_they_were)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_info info = info_of(guard_of(table, "g", &full), NOW);
     assert_same(&info.options, &full);
     assert_string_equal(info.options.adaptive.controller, "percentile");
     assert_string_equal(info.options.classes[2].name, "free");
     assert_string_equal(info.name, "g");
-    weir_table_destroy(table);
 }
 
 TEST(test_a_name_joins_the_guard_that_is_there)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *a = guard_of(table, "g", &full), *b = guard_of(table, "g", &full), *c = a;
     struct weir_error error;
     assert_ptr_equal(a, b);
@@ -66,12 +65,11 @@ TEST(test_a_name_joins_the_guard_that_is_there)
     assert_false(weir_guard_next(table, &at, &b));
     assert_false(weir_guard_next(table, &(int64_t){ -1 }, &b));
     assert_false(weir_guard_next(table, &(int64_t){ INT64_MAX }, &b));
-    weir_table_destroy(table);
 }
 
 TEST(test_what_is_left_out_is_the_same_as_its_default_written)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options brief = { .breaker = { .error_percent = 50 },
                                         .adaptive = { .controller = WEIR_ADAPTIVE } };
     struct weir_guard *g = guard_of(table, "g", &brief);
@@ -86,7 +84,6 @@ TEST(test_what_is_left_out_is_the_same_as_its_default_written)
     struct weir_error error;
     assert_int_equal(weir_guard_create(&g, table, "g", &long_form, &error), WEIR_EXISTS);
     assert_non_null(strstr(error.text, "(breaker)"));
-    weir_table_destroy(table);
 }
 
 TEST(test_bad_options_are_refused_by_name)
@@ -110,7 +107,7 @@ TEST(test_bad_options_are_refused_by_name)
         { { .classes = { { "a", 0 }, { "b", 2 } } }, "class 1" },
         { { .classes = { { "a", 1001 } } }, "weight" },
     };
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_guard *g = NULL;
         struct weir_error error = { 0 };
@@ -129,7 +126,6 @@ TEST(test_bad_options_are_refused_by_name)
     assert_int_equal(weir_guard_create(&g, table, "", NULL, &error), WEIR_INVALID);
     name[63] = '\0';
     assert_int_equal(weir_guard_create(&g, table, name, NULL, &error), WEIR_OK);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_table_has_as_many_guards_as_it_was_made_for)
@@ -151,7 +147,7 @@ TEST(test_a_table_has_as_many_guards_as_it_was_made_for)
 
 TEST(test_a_change_keeps_permits_and_takes_effect_at_once)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 1000 });
     struct weir_permit p[1000];
     struct weir_error error;
@@ -168,7 +164,6 @@ TEST(test_a_change_keeps_permits_and_takes_effect_at_once)
     assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = -3 }, &error),
                      WEIR_INVALID);
     assert_int_equal(info_of(g, NOW).limit, 3);
-    weir_table_destroy(table);
 }
 
 TEST(test_another_process_sees_a_change_and_the_same_permits)
@@ -199,24 +194,22 @@ TEST(test_another_process_sees_a_change_and_the_same_permits)
 TEST(test_damaged_options_are_not_used)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     g->record->terms.values[0] = 1 << 30;
     g->record->version += 2;
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED); /* the old plan goes on */
-    struct weir_table *other = attach(path);
+    OWN(weir_table) *other = attach(path);
     assert_null(weir__guard_at(other, 0));
     g->record->version++; /* a writer has died */
     struct weir_guard *again = guard_of(other, "g", &(struct weir_guard_options){ .max = 4 });
     assert_int_equal(info_of(again, NOW).limit, 4);
     assert_int_equal(info_of(g, NOW).limit, 4);
-    weir_table_destroy(other);
-    weir_table_destroy(table);
 }
 
 TEST(test_changes_are_kept_the_latest_first)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     for (int i = 0; i < 50; i++)
         weir__guard_note(g->record, WEIR_GUARD_EVENT_SHEDDING, i, i + 1, NOW + i);
@@ -226,7 +219,6 @@ TEST(test_changes_are_kept_the_latest_first)
         assert_int_equal(info.events[i].to, 50 - i);
         assert_int_equal(info.events[i].at, NOW + 49 - i);
     }
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

@@ -23,7 +23,7 @@ TEST(test_a_permit_word_says_what_was_put_in)
 
 TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .lease = 30 * S });
     struct weir_permit a, b, c;
@@ -41,12 +41,11 @@ TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
     assert_int_equal(info_of(g, NOW + 32 * S).in_flight, 2);
     assert_true(weir_exit(g, &b, WEIR_SUCCEEDED, NOW + 32 * S));
     assert_true(weir_exit(g, &c, WEIR_SUCCEEDED, NOW + 32 * S));
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_a_lease_that_is_renewed_goes_on)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 10 * S });
     struct weir_permit p, old;
@@ -60,12 +59,11 @@ TEST(test_G1_a_lease_that_is_renewed_goes_on)
     assert_int_equal(why_not(g, NOW + 91 * S), WEIR_GRANTED);
     assert_false(weir_permit_renew(g, &p, NOW + 91 * S));
     assert_false(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 91 * S));
-    weir_table_destroy(table);
 }
 
 TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 10 * S,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
@@ -80,7 +78,6 @@ TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
     assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
     assert_false(weir_exit(g, &lost, WEIR_FAILED, NOW + 14 * S));
     assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
-    weir_table_destroy(table);
 }
 
 /* A child that enters and dies without a word. */
@@ -108,7 +105,7 @@ TEST(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep)
 {
     const struct weir_guard_options o = { .max = 5, .lease = 600 * S };
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit mine;
     assert_true(enter_at(g, NOW, &mine));
@@ -118,19 +115,17 @@ TEST(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep)
     assert_int_equal(info_of(g, NOW + S).in_flight, 1); /* mine is still out */
     assert_int_equal(info_of(g, NOW + S).reclaimed, 4);
     assert_true(weir_exit(g, &mine, WEIR_SUCCEEDED, NOW + S));
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_permits_that_are_leased_outlive_the_process)
 {
     const struct weir_guard_options o = { .max = 5, .lease = 20 * S };
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     die_with_permits(path, &o, 5, true);
     assert_int_equal(why_not(g, NOW + 19 * S), WEIR_BUSY);
     assert_int_equal(why_not(g, NOW + 21 * S), WEIR_GRANTED);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_child_has_a_place_of_its_own)
@@ -157,7 +152,7 @@ TEST(test_a_child_has_a_place_of_its_own)
 /* A process that was killed between the gate and the seat. */
 TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 10, .lease = 3600 * S });
     struct weir_permit p;
@@ -186,13 +181,12 @@ TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
     for (int i = 0; i < 12; i++)
         info_of(g, now += 300 * MS);
     assert_int_equal(g->record->in_flight, 1);
-    weir_table_destroy(table);
 }
 
 /* Killed between the breaker and the seat: no lease can end. */
 TEST(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 10 * S,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 2, .jitter_percent = -1 }
@@ -209,7 +203,6 @@ TEST(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_op
     assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED)); /* two probes, anew */
     assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED));
     assert_int_equal(info_of(g, NOW + 15 * S).breaker, WEIR_BREAKER_CLOSED);
-    weir_table_destroy(table);
 }
 
 static void *hold_on(void *context)
@@ -223,7 +216,7 @@ TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     int pipes[2], told[2];
     assert_int_equal(pipe(pipes) | pipe(told), 0);
@@ -255,7 +248,6 @@ TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
     close(pipes[1]);
     waitpid(pid, NULL, 0);
     assert_int_equal(why_not(g, NOW + 6 * S), WEIR_GRANTED);
-    weir_table_destroy(table);
 }
 
 TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
@@ -278,7 +270,7 @@ TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
 TEST(test_G1_a_lease_that_ended_long_ago_is_over)
 {
     for (int hours = 1; hours <= 100; hours++) {
-        struct weir_table *table = private_table(false, 16);
+        OWN(weir_table) *table = private_table(false, 16);
         struct weir_guard *g =
             guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 60 * S });
         struct weir_permit p;
@@ -286,7 +278,6 @@ TEST(test_G1_a_lease_that_ended_long_ago_is_over)
         weir_time later = NOW + hours * 3600 * S;
         if (why_not(g, later) != WEIR_GRANTED) /* at worst as long again */
             assert_int_equal(why_not(g, later + 121 * S), WEIR_GRANTED);
-        weir_table_destroy(table);
     }
 }
 
@@ -294,7 +285,7 @@ TEST(test_G1_a_zombie_holds_nothing)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     pid_t pid = fork();
     if (pid == 0) {
@@ -308,22 +299,19 @@ TEST(test_G1_a_zombie_holds_nothing)
     assert_int_equal(why_not(g, NOW), WEIR_BUSY);
     assert_int_equal(why_not(g, NOW + S), WEIR_GRANTED);
     waitpid(pid, NULL, 0);
-    weir_table_destroy(table);
 }
 
 TEST(test_slots_are_found_until_the_last)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384 });
-    struct weir_permit *p = calloc(16384, sizeof(*p));
+    FINALLY(memory_drop) struct weir_permit *p = calloc(16384, sizeof(*p));
     for (int i = 0; i < 16384; i++)
         assert_true(enter_at(g, NOW + i, &p[i]));
     assert_int_equal(why_not(g, NOW), WEIR_BUSY);
     for (int i = 16384; i-- > 0;)
         assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW + S));
     assert_int_equal(info_of(g, NOW + S).in_flight, 0);
-    free(p);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

@@ -235,19 +235,18 @@ TEST(test_G7_users_are_hashed_anew_at_moments_of_their_own)
 
 TEST(test_G7_fresh_lets_everybody_in)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     for (uint32_t level = 0; level < WEIR__LEVELS; level++)
         for (uint32_t c = 0; c < WEIR_CLASSES; c++) {
             assert_true(weir__shed_pass(&p->shed, c, level));
             assert_int_equal(weir__shed_spare(&p->shed, c, level), 0);
         }
     assert_true(weir__shed_pass(&p->shed, 1000, 100000)); /* out of range: as the last */
-    free(p);
 }
 
 TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     int passed = 0, run_of = 0;
     p->shed.cuts[0] = (uint64_t)500 << 32 | (uint64_t)(0.3 * 4294967296.0);
     for (int i = 0; i < 1000; i++) {
@@ -260,7 +259,6 @@ TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
     assert_true(weir__shed_pass(&p->shed, 0, 501));
     assert_false(weir__shed_pass(&p->shed, 0, 499));
     assert_true(weir__shed_pass(&p->shed, 1, 0)); /* another class */
-    free(p);
 }
 
 /* Pressure alone: of one level that all share just so many per mille stay out (the histogram's
@@ -268,7 +266,7 @@ TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
 TEST(test_G7_pressure_is_gradual_on_one_level)
 {
     for (int32_t pressure = 0; pressure <= 1000; pressure += 50) {
-        struct plant *p = new_plant(100);
+        FINALLY(memory_drop) struct plant *p = new_plant(100);
         int passed = 0;
         p->plan.on = false;
         for (int i = 0; i < 20; i++) {
@@ -283,13 +281,12 @@ TEST(test_G7_pressure_is_gradual_on_one_level)
         }
         assert_in_range(passed, 1000 - pressure - (pressure == 1000 ? 0 : 10),
                         1000 - pressure + 10);
-        free(p);
     }
 }
 
 TEST(test_G7_pressure_begins_with_the_least_important)
 {
-    struct plant *p = new_plant(1000);
+    FINALLY(memory_drop) struct plant *p = new_plant(1000);
     p->plan.on = false;
     p->pressure = 250;
     set_flow(p, 0, 5, 0, 300);
@@ -305,24 +302,22 @@ TEST(test_G7_pressure_begins_with_the_least_important)
     assert_int_equal(p->admitted_max, 1000);
     run(p, S);
     assert_int_equal(p->flows[2].passed, p->flows[2].offered);
-    free(p);
 }
 
 /* Without `on` it never sheds by itself. */
 TEST(test_G7_off_only_obeys_pressure)
 {
-    struct plant *p = new_plant(50);
+    FINALLY(memory_drop) struct plant *p = new_plant(50);
     p->plan.on = false;
     set_flow(p, 0, 0, 0, 10000);
     run(p, 5 * S);
     assert_int_equal(p->admitted_min, 1000);
     assert_int_equal(p->flows[0].passed, p->flows[0].offered);
-    free(p);
 }
 
 TEST(test_G7_a_span_of_nothing_changes_nothing)
 {
-    struct plant *p = new_plant(50);
+    FINALLY(memory_drop) struct plant *p = new_plant(50);
     struct weir__shed before;
     set_flow(p, 0, 0, 0, 10000);
     run(p, 5 * S);
@@ -334,7 +329,6 @@ TEST(test_G7_a_span_of_nothing_changes_nothing)
                             &(struct weir__shed_sample){ .span = span, .entered = 5, .limit = 50 }),
             p->admitted);
     assert_memory_equal(&before, &p->shed, sizeof(before));
-    free(p);
 }
 
 /* --------------------------------------------------------------- loop ---- */
@@ -353,14 +347,13 @@ static struct plant *flooded(int64_t limit)
 TEST(test_G7_lowest_first_and_permits_stay_full)
 {
     for (int64_t limit = 16; limit <= 4096; limit *= 4) {
-        struct plant *p = flooded(limit);
+        FINALLY(memory_drop) struct plant *p = flooded(limit);
         run(p, 3 * S);
         run(p, 10 * S);
         assert_true(part(&p->flows[0]) >= 0.99);
         assert_in_range(p->total_entered, limit < 64 ? 7400 : limit < 256 ? 8800 : 9600, 10100);
         assert_true(p->flows[1].entered >= p->total_entered - 5010);
         assert_int_equal(p->flows[2].passed, 0);
-        free(p);
     }
 }
 
@@ -368,33 +361,31 @@ TEST(test_G7_lowest_first_and_permits_stay_full)
 TEST(test_G7_permits_stay_full_with_one_priority)
 {
     for (int64_t limit = 16; limit <= 4096; limit *= 4) {
-        struct plant *p = new_plant(limit);
+        FINALLY(memory_drop) struct plant *p = new_plant(limit);
         set_flow(p, 0, 0, 0, 10000);
         run(p, 3 * S);
         run(p, 10 * S);
         assert_in_range(p->total_entered, 9500, 10100);
         assert_int_equal(weir__shed_spare(&p->shed, 0, 8 * WEIR__COHORTS), 0);
         assert_true((double)p->total_busy < (limit < 100 ? 0.5 : 0.05) * (double)p->total_entered);
-        free(p);
     }
 }
 
 /* Even if whoever asks does not mind what is to be spared. */
 TEST(test_G7_without_sparing)
 {
-    struct plant *p = flooded(256);
+    FINALLY(memory_drop) struct plant *p = flooded(256);
     p->spares = false;
     run(p, 3 * S);
     run(p, 10 * S);
     assert_true(part(&p->flows[0]) >= 0.97);
     assert_in_range(p->total_entered, 9700, 10100);
-    free(p);
 }
 
 /* The first second of a flood is not much worse. */
 TEST(test_G7_sheds_at_once)
 {
-    struct plant *p = flooded(100);
+    FINALLY(memory_drop) struct plant *p = flooded(100);
     p->flows[1].rate = p->flows[2].rate = 0;
     run(p, 3 * S);
     assert_int_equal(p->admitted_min, 1000);
@@ -404,7 +395,6 @@ TEST(test_G7_sheds_at_once)
                                                 second it is not clear who comes */
     run(p, S);
     assert_true(part(&p->flows[0]) >= 0.98);
-    free(p);
 }
 
 /* Then permits are either idle at times or all out at times; chance refuses the least important. */
@@ -419,7 +409,7 @@ TEST(test_G7_traffic_at_random)
                  { 256, 0.98, 0.94 },
                  { 1024, 0.98, 0.955 } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct plant *p = flooded(rows[i].limit);
+        FINALLY(memory_drop) struct plant *p = flooded(rows[i].limit);
         p->at_random = true;
         run(p, 5 * S);
         run(p, 20 * S);
@@ -428,13 +418,12 @@ TEST(test_G7_traffic_at_random)
             fail_msg("%d permits: of the most important %.3f entered; %.3f of what can be done",
                      (int)rows[i].limit, part(&p->flows[0]), entered);
         assert_true((double)p->flows[2].passed < 0.01 * (double)p->flows[2].offered);
-        free(p);
     }
 }
 
 TEST(test_G7_ends_when_the_flood_ends)
 {
-    struct plant *p = flooded(100);
+    FINALLY(memory_drop) struct plant *p = flooded(100);
     run(p, 5 * S);
     assert_true(p->admitted < 200);
     p->flows[1].rate = 300, p->flows[2].rate = 100;
@@ -444,13 +433,12 @@ TEST(test_G7_ends_when_the_flood_ends)
     assert_int_equal(p->admitted_min, 1000);
     assert_int_equal(p->flows[2].passed, p->flows[2].offered);
     assert_true(p->shed.room == 0);
-    free(p);
 }
 
 /* A backend that becomes four times faster, or slower. */
 TEST(test_G7_follows_the_capacity)
 {
-    struct plant *p = flooded(100);
+    FINALLY(memory_drop) struct plant *p = flooded(100);
     run(p, 5 * S);
     p->hold /= 4;
     run(p, 2 * S);
@@ -465,13 +453,12 @@ TEST(test_G7_follows_the_capacity)
     run(p, 2 * S);
     run(p, 5 * S);
     assert_in_range(p->total_entered, 14100, 15200);
-    free(p);
 }
 
 /* All permits are held for ever, then come back. */
 TEST(test_G7_nothing_is_done_for_a_time)
 {
-    struct plant *p = flooded(100);
+    FINALLY(memory_drop) struct plant *p = flooded(100);
     run(p, 5 * S);
     p->hold = 1e9;
     run(p, 20 * S);
@@ -480,20 +467,18 @@ TEST(test_G7_nothing_is_done_for_a_time)
     run(p, 2 * S);
     run(p, 5 * S);
     assert_in_range(p->total_entered, 4700, 5050);
-    free(p);
 }
 
 TEST(test_G7_does_not_swing)
 {
     for (int seed = 1; seed <= 4; seed++) {
-        struct plant *p = flooded(100);
+        FINALLY(memory_drop) struct plant *p = flooded(100);
         p->seed = (uint64_t)seed;
         p->at_random = seed > 2;
         run(p, 20 * S);
         run(p, 20 * S);
         assert_true(p->room_max - p->room_min < 0.2 * p->room_max);
         assert_true(p->admitted_max - p->admitted_min <= 30);
-        free(p);
     }
 }
 
@@ -501,7 +486,7 @@ TEST(test_G7_does_not_swing)
  * nothing. */
 TEST(test_G7_the_same_users_consistently)
 {
-    struct plant *p = new_plant(200);
+    FINALLY(memory_drop) struct plant *p = new_plant(200);
     p->at_random = true;
     set_flow(p, 0, 0, 0, 2000);
     run(p, 5 * S);
@@ -511,19 +496,17 @@ TEST(test_G7_the_same_users_consistently)
                     p->flows[0].offered * 59 / 100);
     assert_true((double)p->flips <
                 0.05 * (double)p->flows[0].offered); /* those of the cohort at the cut */
-    free(p);
 }
 
 TEST(test_G7_too_much_of_the_most_important)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     set_flow(p, 0, 7, 0, 4000);
     set_flow(p, 1, -8, 0, 4000);
     run(p, 3 * S);
     run(p, 10 * S);
     assert_in_range(p->flows[0].entered, 9700, 10100);
     assert_int_equal(p->flows[1].passed, 0);
-    free(p);
 }
 
 /* ------------------------------------------------------------ classes ---- */
@@ -554,17 +537,16 @@ static void assert_shares(const struct plant *p, double a, double b, double c)
 
 TEST(test_G7_classes_get_their_parts)
 {
-    struct plant *p = three_classes(3000, 3000, 3000);
+    FINALLY(memory_drop) struct plant *p = three_classes(3000, 3000, 3000);
     assert_shares(p, 3.0 / 6, 2.0 / 6, 1.0 / 6);
     free(p);
     p = three_classes(2000, 2000, 20000); /* who floods gains nothing */
     assert_shares(p, 3.0 / 6, 2.0 / 6, 1.0 / 6);
-    free(p);
 }
 
 TEST(test_G7_what_a_class_leaves_the_others_get)
 {
-    struct plant *p = three_classes(100, 3000, 3000);
+    FINALLY(memory_drop) struct plant *p = three_classes(100, 3000, 3000);
     assert_shares(p, 0.1, 0.6, 0.3);
     assert_int_equal(p->flows[0].passed, p->flows[0].offered);
     free(p);
@@ -574,13 +556,12 @@ TEST(test_G7_what_a_class_leaves_the_others_get)
     p = three_classes(0, 0, 9000);
     assert_int_equal(p->flows[2].entered, p->total_entered);
     assert_in_range(p->total_entered, 9300, 10200);
-    free(p);
 }
 
 /* Within a class it goes by priority; the other class is not touched by it. */
 TEST(test_G7_priority_within_a_class)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     p->plan = (struct weir__shed_plan){ .on = true, .classes = 2, .weights = { 1, 1 } };
     set_flow(p, 0, 7, 0, 5000);
     set_flow(p, 1, -8, 0, 5000);
@@ -590,26 +571,24 @@ TEST(test_G7_priority_within_a_class)
     assert_true(part(&p->flows[2]) >= 0.98);
     assert_int_equal(p->flows[1].passed, 0);
     assert_in_range(p->flows[0].entered, 5400, 6200);
-    free(p);
 }
 
 /* -------------------------------------------------------------- other ---- */
 
 TEST(test_G7_a_light_load_is_left_alone)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     p->at_random = true;
     set_flow(p, 0, 0, 0, 700);
     run(p, 60 * S);
     assert_int_equal(p->admitted_min, 1000);
-    free(p);
 }
 
 /* Ticks that are late are as good. */
 TEST(test_G7_any_span)
 {
     for (weir_time span = 100 * MS; span <= 10 * S; span *= 10) {
-        struct plant *p = new_plant(100);
+        FINALLY(memory_drop) struct plant *p = new_plant(100);
         struct weir__shed_sample sample = { .span = span,
                                             .in_flight = 100,
                                             .limit = 100,
@@ -623,14 +602,13 @@ TEST(test_G7_any_span)
         }
         assert_in_range(admitted, 80, 105);
         assert_in_range(p->shed.room, 850, 1005);
-        free(p);
     }
 }
 
 /* An adaptive rate bounds, not permits: there is nothing to see of how full they are. */
 TEST(test_G7_a_rate_that_bounds)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     int64_t entered = 0, passed = 0;
     for (int i = 0; i < 600; i++) {
         int64_t in = 0;
@@ -646,13 +624,12 @@ TEST(test_G7_a_rate_that_bounds)
     }
     assert_in_range(entered, 48000, 50000);
     assert_in_range(passed, 48000, 52500);
-    free(p);
 }
 
 /* What is in the memory that is shared is not always what was written. */
 TEST(test_G7_survives_any_state)
 {
-    struct plant *p = new_plant(100);
+    FINALLY(memory_drop) struct plant *p = new_plant(100);
     uint64_t seed = 7;
     for (int round = 0; round < 200; round++) {
         unsigned char *bytes = (unsigned char *)&p->shed;
@@ -667,7 +644,6 @@ TEST(test_G7_survives_any_state)
             (void)weir__shed_pass(&p->shed, 0, (uint32_t)i * 20);
         }
     }
-    free(p);
 }
 
 TEST(test_numbers)

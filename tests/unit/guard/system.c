@@ -8,6 +8,8 @@
 
 #include "guard/system.h"
 
+OWNS(weir__system)
+
 #define LOOK (S / 4)
 
 static char root[320];
@@ -120,7 +122,7 @@ TEST_WITH(test_G6_host_without_cgroups, begin, end)
                              "avg10=99.00 avg60=0.00 avg300=0.00 total=0\n");
     put("proc/pressure/memory", "some avg10=0.06 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 "
                                 "avg60=0.00 avg300=0.00 total=0\n");
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     struct weir__reading r = read_at_time(system, NOW);
     assert_int_equal(r.cpu, -1); /* since when? */
     assert_int_equal(r.psi_cpu, 123);
@@ -131,7 +133,6 @@ TEST_WITH(test_G6_host_without_cgroups, begin, end)
     r = read_at_time(system, NOW + S);
     assert_int_equal(r.cpu, 500);
     assert_int_equal(r.run_queue, 500);
-    weir__system_destroy(system);
 }
 
 /* A busy processor that this process may not run on is not its own, and so is an idle one. */
@@ -140,14 +141,13 @@ TEST_WITH(test_G6_only_the_processors_it_may_use, begin, end)
     put("proc/self/status",
         "Name:\tx\nCpus_allowed:\t2\nCpus_allowed_list:\t1\nMems_allowed:\t1\n");
     put_stat(1000, 1000, 1000, 1000, 4);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_stat(1000, 1100, 1090, 1010, 4);
     struct weir__reading r = read_at_time(system, NOW + S);
     assert_int_equal(r.cpu, 900);
     assert_true(r.processors == 1);
     assert_int_equal(r.run_queue, 2000); /* tasks of the host, by its processors */
-    weir__system_destroy(system);
 }
 
 /* Some list processors that could be plugged in: 128 in a machine of two. */
@@ -155,21 +155,20 @@ TEST_WITH(test_G6_processors_that_are_not_there, begin, end)
 {
     put("proc/self/status", "Cpus_allowed_list:\t0-127\n");
     put_stat(1, 1, 1, 1, 4);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
     weir__system_destroy(system);
     put("proc/self/status",
         "Cpus_allowed_list:\t64-127\n"); /* somebody numbers them anew for this container */
     system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_cpu_is_smoothed_a_bit, begin, end)
 {
     int busy = 0, idle = 0;
     put_stat(0, 1, 0, 1, 1);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     for (int i = 1; i <= 8; i++) {
         idle += 25;
@@ -186,24 +185,22 @@ TEST_WITH(test_G6_cpu_is_smoothed_a_bit, begin, end)
         before = cpu;
     }
     assert_true(before > 990);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_looks_at_most_every_quarter_second, begin, end)
 {
     put_stat(100, 100, 100, 100, 2);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_stat(200, 100, 200, 100, 8);
     assert_int_equal(read_at_time(system, NOW + LOOK - 1).run_queue, 1000);
     assert_int_equal(read_at_time(system, NOW + LOOK).run_queue, 4000);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_counters_and_clocks_may_go_back, begin, end)
 {
     put_stat(1000, 1000, 1000, 1000, 2);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_stat(1050, 1050, 1050, 1050, 2);
     assert_int_equal(read_at_time(system, NOW + S).cpu, 500);
@@ -216,7 +213,6 @@ TEST_WITH(test_G6_counters_and_clocks_may_go_back, begin, end)
                      2000); /* looks, though the clock is back */
     put_stat(90, 1020, 90, 1020, 6);
     assert_int_equal(read_at_time(system, NOW - 99 * S).run_queue, 3000);
-    weir__system_destroy(system);
 }
 
 /* ------------------------------------------------------------- cgroups ---- */
@@ -229,14 +225,13 @@ TEST_WITH(test_G6_a_container_that_has_used_its_quota, begin, end)
     put_stat(1000, 1000, 1000, 1000, 1);
     put_max("/box", "50000 100000\n");
     put_usage("/box", 5000000);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     assert_int_equal(read_at_time(system, NOW).cpu, -1);
     put_stat(1025, 1075, 1025, 1075, 1);
     put_usage("/box", 5500000);
     struct weir__reading r = read_at_time(system, NOW + S);
     assert_int_equal(r.cpu, 1000);
     assert_true(r.processors == 0.5);
-    weir__system_destroy(system);
 }
 
 /* ... and the other way: the host is busy with others, the container's quota is not. */
@@ -246,12 +241,11 @@ TEST_WITH(test_G6_a_container_on_a_busy_host, begin, end)
     put_stat(1000, 1000, 1000, 1000, 1);
     put_max("/box", "100000 100000\n");
     put_usage("/box", 0);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_stat(1100, 1000, 1100, 1000, 1);
     put_usage("/box", 200000);
     assert_int_equal(read_at_time(system, NOW + S).cpu, 200);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_the_tightest_of_its_parents, begin, end)
@@ -264,7 +258,7 @@ TEST_WITH(test_G6_the_tightest_of_its_parents, begin, end)
     put_usage("/a/b", 0);
     put_max("/a/b/c", "100000 100000\n");
     put_usage("/a/b/c", 0);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_usage("/a", 1520000); /* the others in it have used the most */
     put_usage("/a/b", 1500000);
@@ -272,7 +266,6 @@ TEST_WITH(test_G6_the_tightest_of_its_parents, begin, end)
     struct weir__reading r = read_at_time(system, NOW + S);
     assert_int_equal(r.cpu, 950);
     assert_true(r.processors == 1);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_a_quota_may_change, begin, end)
@@ -281,7 +274,7 @@ TEST_WITH(test_G6_a_quota_may_change, begin, end)
     put_stat(0, 100, 0, 100, 1);
     put_max("/box", "max 100000\n");
     put_usage("/box", 0);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
     put_stat(50, 150, 50, 150, 1);
     assert_int_equal(read_at_time(system, NOW + S).cpu, 500); /* no quota: the host */
@@ -292,7 +285,6 @@ TEST_WITH(test_G6_a_quota_may_change, begin, end)
     assert_in_range(r.cpu, 26, 50);     /* 0.1 s of 19 times 0.2, and a rest of what was before */
     put_max("/box", "400000 100000\n"); /* more than there is: no bound */
     assert_true(read_at_time(system, NOW + 21 * S).processors == 2);
-    weir__system_destroy(system);
 }
 
 /* Inside a container /proc/self/cgroup may tell a path of the host's, while what is mounted begins
@@ -306,9 +298,8 @@ TEST_WITH(test_G6_a_path_that_is_not_to_be_seen, begin, end)
     put_usage("", 0);
     for (size_t i = 0; i < COUNT_OF(told); i++) {
         put("proc/self/cgroup", told[i]);
-        struct weir__system *system = open_system();
+        OWN(weir__system) *system = open_system();
         assert_true(read_at_time(system, NOW).processors == 0.5);
-        weir__system_destroy(system);
     }
 }
 
@@ -320,13 +311,12 @@ TEST_WITH(test_G6_both_versions, begin, end)
     put("sys/fs/cgroup/cpu/old/cpu.cfs_quota_us", "10000\n");
     put_max("/unified/box", "50000 100000\n");
     put_usage("/unified/box", 0);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     assert_true(read_at_time(system, NOW).processors == 0.5);
     weir__system_destroy(system);
     put("proc/self/cgroup", "2:cpu:/old\n");
     system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_pressure_of_its_own_cgroup, begin, end)
@@ -336,13 +326,12 @@ TEST_WITH(test_G6_pressure_of_its_own_cgroup, begin, end)
     put("proc/pressure/cpu", "some avg10=90.00 avg60=0.00 avg300=0.00 total=0\n");
     put("proc/pressure/memory", "some avg10=80.00 avg60=0.00 avg300=0.00 total=0\n");
     put("sys/fs/cgroup/box/cpu.pressure", "some avg10=5.00 avg60=0.00 avg300=0.00 total=0\n");
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     struct weir__reading r = read_at_time(system, NOW);
     assert_int_equal(r.psi_cpu, 50);
     assert_int_equal(r.psi_memory, 800); /* the cgroup has none */
     put("sys/fs/cgroup/box/cpu.pressure", "nonsense");
     assert_int_equal(read_at_time(system, NOW + S).psi_cpu, 900);
-    weir__system_destroy(system);
 }
 
 /* ------------------------------------------------------------- failing ---- */
@@ -381,13 +370,12 @@ TEST_WITH(test_G6_nonsense_is_not_known, begin, end)
         for (size_t f = 0; f < COUNT_OF(files); f++)
             put(files[f], texts[t]);
         put("proc/self/cgroup", "0::/\n");
-        struct weir__system *system = open_system();
+        OWN(weir__system) *system = open_system();
         for (int i = 0; i < 3; i++) {
             struct weir__reading r = read_at_time(system, NOW + i * S);
             assert_all_unknown(&r);
             assert_true(r.processors == 1);
         }
-        weir__system_destroy(system);
     }
 }
 
@@ -398,7 +386,7 @@ TEST_WITH(test_G6_files_may_fail_later, begin, end)
     put_stat(0, 100, 0, 100, 1);
     put_max("/box", "100000 100000\n");
     put_usage("/box", 0);
-    struct weir__system *system = open_system();
+    OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
     put_usage("/box", 500000);
     assert_int_equal(read_at_time(system, NOW + S).cpu, 500);
@@ -408,21 +396,18 @@ TEST_WITH(test_G6_files_may_fail_later, begin, end)
     assert_int_equal(read_at_time(system, NOW + 3 * S).cpu, -1);
     put_usage("/box", 2250000);
     assert_int_equal(read_at_time(system, NOW + 4 * S).cpu, 250);
-    weir__system_destroy(system);
 }
 
 TEST_WITH(test_G6_a_root_too_long_has_no_files, begin, end)
 {
-    char *name = malloc(8192);
-    struct weir__system *system = NULL;
+    FINALLY(memory_drop) char *name = malloc(8192);
+    OWN(weir__system) *system = NULL;
     assert_non_null(name);
     memset(name, 'x', 8191);
     name[8191] = '\0';
     assert_int_equal(weir__system_create(&system, name, NULL), WEIR_OK);
     struct weir__reading r = read_at_time(system, NOW);
     assert_all_unknown(&r);
-    weir__system_destroy(system);
-    free(name);
 }
 
 /* -------------------------------------------------------------- texts ---- */
@@ -481,7 +466,7 @@ TEST_WITH(test_G6_many_processors, begin, end)
 
 TEST_WITH(test_G6_this_host, begin, end)
 {
-    struct weir__system *system = NULL;
+    OWN(weir__system) *system = NULL;
     assert_int_equal(weir__system_create(&system, "", NULL), WEIR_OK);
     for (int i = 0; i < 5; i++) {
         struct weir__reading r = read_at_time(system, NOW + i * LOOK);
@@ -491,7 +476,6 @@ TEST_WITH(test_G6_this_host, begin, end)
         assert_true(r.run_queue >= -1);
         assert_true(r.processors > 0 && r.processors <= WEIR__CPUS);
     }
-    weir__system_destroy(system);
 }
 
 GROUP(make_folder, remove_folder)

@@ -14,7 +14,7 @@ static weir_time run(struct weir_guard *g, weir_time now, int n, weir_time every
 
 TEST(test_L12_what_came_back_is_seen_by_quantiles_and_mean)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     weir_time now = NOW;
     for (int i = 0; i < 2000; i++)
@@ -30,12 +30,11 @@ TEST(test_L12_what_came_back_is_seen_by_quantiles_and_mean)
     assert_int_equal(info.p50, 0);
     assert_int_equal(info.mean, 0);
     assert_int_equal(info.succeeded, 2000);
-    weir_table_destroy(table);
 }
 
 TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = {
         .max = 500, .adaptive = { .controller = "aimd", .initial = 40, .min = 10, .max = 100 }
     };
@@ -54,7 +53,6 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
     now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
     assert_in_range(info_of(g, now).limit, 60, 80);
-    weir_table_destroy(table);
 }
 
 /* Does 50 at a time, 50 ms each. */
@@ -99,7 +97,7 @@ static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_tim
 /* Clients ask ten times as often as can be done; one in twenty is important. */
 TEST(test_G7_when_permits_run_out_the_least_important_go_first)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
     struct backend backend = { .guard = g };
@@ -119,12 +117,11 @@ TEST(test_G7_when_permits_run_out_the_least_important_go_first)
     assert_true(info.refused_shed > info.refused_busy);
     assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_SHEDDING);
     assert_int_equal(info.events[0].to, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = { .raises = 3,
                                     .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
     struct weir_guard *broken = guard_of(table, "broken", &o),
@@ -137,12 +134,11 @@ TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
     why_not(other, NOW + 20 * S);
     assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(why_not(other, NOW + 20 * S), WEIR_GRANTED);
-    weir_table_destroy(table);
 }
 
 TEST(test_G6_a_mean_time_above_what_is_allowed_sheds)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
     weir_time now = run(g, NOW, 500, 10 * MS, 20 * MS, WEIR_SUCCEEDED);
@@ -155,12 +151,11 @@ TEST(test_G6_a_mean_time_above_what_is_allowed_sheds)
     info = info_of(g, now);
     assert_int_equal(info.pressure_percent, 0);
     assert_int_equal(why_not(g, now), WEIR_GRANTED);
-    weir_table_destroy(table);
 }
 
 TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_guard_options o = { .system = { .mean_time = 50 * MS } };
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_error error;
@@ -174,7 +169,6 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
     assert_int_equal(info.admitted_percent, 100);
     assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(info.events[0].to, 0); /* and so it is told */
-    weir_table_destroy(table);
 }
 
 TEST(test_L12_an_adaptive_rate_sheds_the_least_important)

@@ -5,6 +5,8 @@
 #include "unit/fixture.h"
 #include "match/address.h"
 
+OWNS(weir__cidr_set)
+
 static struct weir__cidr cidr_of(const char *text)
 {
     struct weir__cidr cidr;
@@ -87,7 +89,7 @@ TEST(test_R3_nested_double_and_touching)
         cidr_of("::1"),
         cidr_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     };
-    struct weir__cidr_set *set = set_of(networks, COUNT_OF(networks));
+    OWN(weir__cidr_set) *set = set_of(networks, COUNT_OF(networks));
     assert_true(has(set, "10.0.0.0") && has(set, "10.255.255.255") && has(set, "11.0.0.0") &&
                 has(set, "11.255.255.255"));
     assert_false(has(set, "9.255.255.255") || has(set, "12.0.0.0"));
@@ -99,7 +101,6 @@ TEST(test_R3_nested_double_and_touching)
     assert_true(has(set, "::1") && has(set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
     assert_false(has(set, "::") || has(set, "::2") ||
                  has(set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"));
-    weir__cidr_set_destroy(set);
 }
 
 /* ----------------------------------------------------------- against a loop ---- */
@@ -164,11 +165,11 @@ static void near_network(const struct weir__cidr *network, struct weir__address 
 
 static void assert_as_loop(const struct landscape *l, size_t n, size_t asks, uint64_t seed)
 {
-    struct weir__cidr *networks = malloc((n + 1) * sizeof(*networks));
+    FINALLY(memory_drop) struct weir__cidr *networks = malloc((n + 1) * sizeof(*networks));
     uint64_t s = seed;
     for (size_t i = 0; i < n; i++)
         random_network(l, &networks[i], &s);
-    struct weir__cidr_set *set = set_of(networks, n);
+    OWN(weir__cidr_set) *set = set_of(networks, n);
     for (size_t i = 0; i < asks; i++) {
         struct weir__address a;
         if (n > 0 && i % 2)
@@ -182,8 +183,6 @@ static void assert_as_loop(const struct landscape *l, size_t n, size_t asks, uin
                      (size_t)(l - landscapes), n, text);
         }
     }
-    weir__cidr_set_destroy(set);
-    free(networks);
 }
 
 TEST(test_R3_few_networks_as_a_loop)
@@ -213,7 +212,7 @@ TEST(test_R3_networks_that_crowd_to_one_side)
             weir__address_mask(&a, i + 1);
             networks[i] = (struct weir__cidr){ a, (uint8_t)(i + 2 > 128 ? 128 : i + 2) };
         }
-        struct weir__cidr_set *set = set_of(networks, COUNT_OF(networks));
+        OWN(weir__cidr_set) *set = set_of(networks, COUNT_OF(networks));
         uint64_t seed = side;
         for (int ask = 0; ask < 20000; ask++) {
             struct weir__address a;
@@ -221,7 +220,6 @@ TEST(test_R3_networks_that_crowd_to_one_side)
             assert_int_equal(weir__cidr_set_has(set, &a),
                              has_by_loop(networks, COUNT_OF(networks), &a));
         }
-        weir__cidr_set_destroy(set);
     }
 }
 
@@ -230,7 +228,7 @@ TEST(test_R3_networks_that_crowd_to_one_side)
 TEST(test_R3_hundred_thousand_entries)
 {
     enum { N = 100000 };
-    struct weir__cidr *networks = calloc(N, sizeof(*networks));
+    FINALLY(memory_drop) struct weir__cidr *networks = calloc(N, sizeof(*networks));
     for (uint32_t i = 0; i < N; i++) {
         struct weir__address *a = &networks[i].address;
         uint32_t number = i % 2 ? 0x0a000000 + i : 2 * i;
@@ -241,15 +239,13 @@ TEST(test_R3_hundred_thousand_entries)
             low[byte] = (uint8_t)(number >> (24 - 8 * byte));
         networks[i].prefix = i % 2 ? 32 : 64;
     }
-    struct weir__cidr_set *set = set_of(networks, N);
+    OWN(weir__cidr_set) *set = set_of(networks, N);
     for (uint32_t i = 0; i < N; i++) {
         struct weir__address a = networks[i].address;
         assert_true(weir__cidr_set_has(set, &a));
         a.bytes[i % 2 ? 3 : 7] ^= 1; /* the one between */
         assert_false(weir__cidr_set_has(set, &a));
     }
-    weir__cidr_set_destroy(set);
-    free(networks);
 }
 
 TEST(test_too_many_networks_are_refused)

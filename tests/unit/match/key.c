@@ -202,7 +202,7 @@ TEST(test_a_text_is_as_good_as_a_key)
                                              "?", "::1:", "2::2", "1",  "10.0.0.0/24", "none" };
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         static struct made made[8192];
-        struct weir_rules *set = set_of(templates[t]);
+        OWN(weir_rules) *set = set_of(templates[t]);
         size_t n = 0, parts = set->rules[0].key.n;
         for (size_t v = 0; v < (parts > 2 ? 15 * 15 * 15 : 15 * 15); v++) {
             struct weir_attr attrs[3];
@@ -220,7 +220,6 @@ TEST(test_a_text_is_as_good_as_a_key)
             for (size_t k = 0; k < i; k++)
                 if (same_key(&made[i], &made[k]) != (strcmp(made[i].text, made[k].text) == 0))
                     fail_msg("%s: %s and %s", templates[t], made[i].text, made[k].text);
-        weir_rules_destroy(set);
     }
 }
 
@@ -243,7 +242,7 @@ TEST(test_long_values_are_whole_in_the_key)
     memset(value, 'k', 300);
     value[300] = '\0';
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
-        struct weir_rules *set = set_of(templates[t]);
+        OWN(weir_rules) *set = set_of(templates[t]);
         for (size_t at = 0; at < 300; at += 23) {
             memcpy(other, value, sizeof(other));
             other[at] = 'x';
@@ -255,7 +254,6 @@ TEST(test_long_values_are_whole_in_the_key)
             assert_true(same_key(&a, &again));
             assert_string_not_equal(a.text, b.text);
         }
-        weir_rules_destroy(set);
     }
 }
 
@@ -263,7 +261,7 @@ TEST(test_eight_long_values)
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char values[8][301];
-    struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
+    OWN(weir_rules) *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     for (int round = 0; round < 4; round++) {
         static const size_t lengths[] = { 300, 33, 32, 7 };
         struct weir_attr attrs[8];
@@ -283,7 +281,6 @@ TEST(test_eight_long_values)
             values[i][lengths[round] - 1] ^= 1;
         }
     }
-    weir_rules_destroy(set);
 }
 
 /* However long a text is: its beginning, "...", and 32 hex digits of the hash of all of it. */
@@ -304,7 +301,7 @@ static struct made key_of_bytes(const struct weir_rules *set, const char *bytes,
 TEST(test_a_long_text_ends_in_its_hash)
 {
     char value[2000];
-    struct weir_rules *set = set_of("<{account}>");
+    OWN(weir_rules) *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     struct made most = key_of_bytes(set, value, WEIR_KEY_TEXT - 3),
                 longer = key_of_bytes(set, value, WEIR_KEY_TEXT - 2);
@@ -319,14 +316,13 @@ TEST(test_a_long_text_ends_in_its_hash)
         assert_shortened(after.text);
         assert_string_not_equal(before.text, after.text);
     }
-    weir_rules_destroy(set);
 }
 
 /* Who has the whole text, and who has it as it is shown, means the same key. */
 TEST(test_what_is_written_out_is_shortened_alike)
 {
     char value[3000], written[3010], text[WEIR_KEY_TEXT];
-    struct weir_rules *set = set_of("<{account}>");
+    OWN(weir_rules) *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     for (size_t len = 100; len < 3000; len += 9) {
         struct made made = key_of_bytes(set, value, len);
@@ -336,7 +332,6 @@ TEST(test_what_is_written_out_is_shortened_alike)
         assert_int_equal(weir__key_text_shorten(secrets, made.text, text), strlen(made.text));
         assert_string_equal(text, made.text);
     }
-    weir_rules_destroy(set);
 }
 
 /* A text is not cut within a character; and bytes that belong to no character at all are cut
@@ -346,7 +341,7 @@ TEST(test_a_text_is_cut_between_characters)
     static const char *const characters[] = { "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                               "\x80",     "\xbf",         "\xff" };
     char value[600];
-    struct weir_rules *set = set_of("{account}");
+    OWN(weir_rules) *set = set_of("{account}");
     for (size_t c = 0; c < COUNT_OF(characters); c++) {
         size_t width = strlen(characters[c]);
         for (size_t from = 0; from < 4; from++) {
@@ -358,14 +353,13 @@ TEST(test_a_text_is_cut_between_characters)
             assert_int_equal((strlen(made.text) - 35 - from) % width, 0);
         }
     }
-    weir_rules_destroy(set);
 }
 
 TEST(test_very_long_values_have_texts_of_their_own)
 {
     static const size_t lengths[] = { 257, 300, 4096, 20000 };
     static char value[20000];
-    struct weir_rules *set = set_of("<{account}>");
+    OWN(weir_rules) *set = set_of("<{account}>");
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         memset(value, 'v', lengths[i]);
         struct made one = key_of_bytes(set, value, lengths[i]),
@@ -381,7 +375,6 @@ TEST(test_very_long_values_have_texts_of_their_own)
         assert_memory_equal(one.text, "<vvvv", 5);
         assert_shortened(one.text);
     }
-    weir_rules_destroy(set);
 }
 
 TEST(test_eight_values_of_bytes_that_are_escaped)
@@ -389,7 +382,7 @@ TEST(test_eight_values_of_bytes_that_are_escaped)
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char value[600];
     struct weir_attr attrs[8];
-    struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
+    OWN(weir_rules) *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     memset(value, ':', sizeof(value));
     for (size_t len = 250; len < sizeof(value); len++) {
         for (size_t i = 0; i < 8; i++)
@@ -400,7 +393,6 @@ TEST(test_eight_values_of_bytes_that_are_escaped)
         struct made other = key_with(set, attrs, 8);
         assert_string_not_equal(made.text, other.text);
     }
-    weir_rules_destroy(set);
 }
 
 static int fill_secrets(void **state)

@@ -5,6 +5,8 @@
 
 #include "match/lists.h"
 
+OWNS(weir__lists)
+
 static char *office[] = { "10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "10.0.0.0/8" };
 static char *names[] = { "mallory", "eve", "mallory" };
 
@@ -72,18 +74,17 @@ TEST(test_R3_networks_and_exact_values)
 
 TEST(test_entries_are_kept_sorted_and_once)
 {
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     const struct weir__list *l = &lists->lists[1];
     assert_int_equal(l->n, 2);
     assert_string_equal(l->entries[0], "eve");
     assert_string_equal(l->entries[1], "mallory");
     assert_int_equal(lists->lists[0].n, 3);
-    weir__lists_destroy(lists);
 }
 
 TEST(test_R3_an_edit_adds_and_removes)
 {
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     assert_int_equal(edit(&lists, "deny", "account", "trudy", "eve"), WEIR_OK);
     assert_true(has(lists, "deny", "account", "trudy"));
     assert_true(has(lists, "deny", "account", "mallory"));
@@ -98,36 +99,33 @@ TEST(test_R3_an_edit_adds_and_removes)
     assert_false(has(lists, "deny", "account", "ann"));
     assert_int_equal(edit(&lists, "deny", "account", NULL, "nobody"), WEIR_OK);
     assert_int_equal(lists->n, 3);
-    weir__lists_destroy(lists);
 }
 
 TEST(test_R3_a_list_that_was_not_there_is_made)
 {
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     assert_int_equal(edit(&lists, "allow", "client.ip", "198.51.100.0/24", NULL), WEIR_OK);
     assert_int_equal(weir__lists_find(lists, "allow", "client.ip"),
                      3); /* at the end: the places of the others stay */
     assert_true(has(lists, "allow", "client.ip", "198.51.100.1"));
     assert_true(has(lists, "deny", "account", "eve"));
-    weir__lists_destroy(lists);
 }
 
 TEST(test_a_bad_entry_changes_nothing)
 {
     static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8", "ten", "",
                                        "1.2.3",       "2001:db8::g" };
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_int_equal(edit(&lists, "deny", "ip", bad[i], "10.0.0.0/8"), WEIR_INVALID);
     assert_true(has(lists, "deny", "ip", "10.0.0.1"));
-    weir__lists_destroy(lists);
 }
 
 /* An address is the same however it is written: what is removed is the network, not its
  * spelling. */
 TEST(test_R3_removal_goes_by_what_an_entry_means)
 {
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     assert_int_equal(edit(&lists, "deny", "ip", NULL, "2001:DB8::/32"), WEIR_OK);
     assert_false(has(lists, "deny", "ip", "2001:db8::1"));
     assert_int_equal(edit(&lists, "deny", "ip", NULL, "192.0.2.7/32"), WEIR_OK);
@@ -138,7 +136,6 @@ TEST(test_R3_removal_goes_by_what_an_entry_means)
     assert_int_equal(edit(&lists, "deny", "ip", "2001:DB8:0::1", NULL), WEIR_OK);
     assert_int_equal(edit(&lists, "deny", "ip", "2001:db8::1/128", NULL), WEIR_OK);
     assert_int_equal(lists->lists[0].n, 1); /* once */
-    weir__lists_destroy(lists);
 }
 
 /* What the file would refuse, and what nobody would ever ask for. */
@@ -162,7 +159,7 @@ TEST(test_R3_what_cannot_be_edited)
         { "allow", "uri", "/%61", "path" },
     };
     char name[65];
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (int removing = 0; removing < 2; removing++) {
             struct weir__lists *edited = NULL;
@@ -178,12 +175,11 @@ TEST(test_R3_what_cannot_be_edited)
     name[64] = '\0';
     assert_int_equal(edit(&lists, "deny", name, "x", NULL), WEIR_INVALID);
     assert_int_equal(edit(&lists, "deny", name + 1, "x", NULL), WEIR_OK);
-    weir__lists_destroy(lists);
 }
 
 TEST(test_R3_headers_have_no_case)
 {
-    struct weir__lists *lists = make();
+    OWN(weir__lists) *lists = make();
     assert_int_equal(edit(&lists, "deny", "header.X-App", "evil", NULL), WEIR_OK);
     assert_int_equal(edit(&lists, "deny", "header.x-APP", "worse", NULL), WEIR_OK);
     assert_int_equal(lists->n, 4);
@@ -192,7 +188,6 @@ TEST(test_R3_headers_have_no_case)
     assert_false(has(lists, "deny", "header.x-app", "EVIL")); /* values do */
     assert_int_equal(edit(&lists, "deny", "Account", "eve", NULL), WEIR_OK);
     assert_int_equal(lists->n, 5); /* and so do all other names */
-    weir__lists_destroy(lists);
 }
 
 TEST(test_R3_a_hundred_thousand_entries)
@@ -208,7 +203,7 @@ TEST(test_R3_a_hundred_thousand_entries)
         { .name = "deny", .attribute = "ip", .entries = entries, .n = MANY },
         { .name = "deny", .attribute = "account", .entries = entries, .n = MANY }
     };
-    struct weir__lists *lists = NULL;
+    OWN(weir__lists) *lists = NULL;
     assert_int_equal(weir__lists_create(&lists, big, 2, NULL), WEIR_OK);
     for (int i = 0; i < MANY; i++) {
         char other[20];
@@ -222,5 +217,4 @@ TEST(test_R3_a_hundred_thousand_entries)
     assert_false(has(lists, "deny", "ip", texts[777]));
     assert_true(has(lists, "deny", "ip", "192.0.2.9"));
     assert_int_equal(lists->lists[0].n, MANY);
-    weir__lists_destroy(lists);
 }

@@ -30,15 +30,14 @@ static void assert_found(const struct weir_rules *set, const char *request, cons
 
 TEST(test_without_rules_nothing_applies)
 {
-    struct weir_rules *set = rules_of("version: 1\nrules: []\n");
+    OWN(weir_rules) *set = rules_of("version: 1\nrules: []\n");
     assert_found(set, "ip=1.2.3.4", "");
     assert_found(set, "", "");
-    weir_rules_destroy(set);
 }
 
 TEST(test_R1_rules_are_found_in_the_order_of_the_file)
 {
-    struct weir_rules *set = rules_of(
+    OWN(weir_rules) *set = rules_of(
         RULES("- { name: all, limit: 1/s }\n"
               "- { name: login, match: { uri: /login, method: POST }, limit: 1/s }\n"
               "- { name: api, match: { uri: \"/api/**\" }, limit: 1/s }\n"
@@ -65,13 +64,12 @@ TEST(test_R1_rules_are_found_in_the_order_of_the_file)
     assert_found(set, "method=PUT", "all writes"); /* what is missing is not excepted */
     assert_found(set, "method=PUT uri=/api/v1/7 ip=10.1.1.1 org=acme",
                  "all api api-v1 office net acme");
-    weir_rules_destroy(set);
 }
 
 /* One rule that hangs in many places is found once. */
 TEST(test_a_rule_is_found_once)
 {
-    struct weir_rules *set = rules_of(RULES(
+    OWN(weir_rules) *set = rules_of(RULES(
         "- { name: a, match: { ip: [10.0.0.0/8, 10.1.0.0/16, 10.1.1.0/24, 0.0.0.0/0] }, limit: 1/s "
         "}\n"
         "- { name: b, match: { uri: [\"/a/**\", \"/a/b/**\", /a/b/c, \"/**\"] }, limit: 1/s }\n"
@@ -79,19 +77,18 @@ TEST(test_a_rule_is_found_once)
         "- { name: d, match: { ip: 10.1.1.2 }, limit: 1/s }\n"
         "- { name: e, match: { uri: /a/b/c }, limit: 1/s }\n"));
     assert_found(set, "ip=10.1.1.1 uri=/a/b/c", "a b c e");
-    weir_rules_destroy(set);
 }
 
 TEST(test_more_than_1024_apply)
 {
-    char *yaml = malloc(YAML_SIZE);
+    FINALLY(memory_drop) char *yaml = malloc(YAML_SIZE);
     uint32_t found[WEIR__FOUND_MAX];
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int i = 0; i < 2200; i++) /* half of them are found late, below `rest` */
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
                                 "- { name: r%d, match: { %s }, limit: 1/s }\n", i,
                                 i % 2 ? "a: x" : "b: \"*y*\"");
-    struct weir_rules *set = rules_of(yaml);
+    OWN(weir_rules) *set = rules_of(yaml);
     assert_int_equal(find(set, "a=x b=y", found), WEIR__FOUND_MAX);
     for (uint32_t i = 0; i < WEIR__FOUND_MAX; i++)
         assert_int_equal(found[i], i); /* those first in the file */
@@ -109,8 +106,6 @@ TEST(test_more_than_1024_apply)
     assert_int_equal(from, 2200);
     assert_int_equal(weir__match_find(set, set->match, &facts, 2199, found), 1);
     assert_int_equal(weir__match_find(set, set->match, &facts, 2200, found), 0);
-    weir_rules_destroy(set);
-    free(yaml);
 }
 
 /* ---------------------------------------------------- against all of them ---- */
@@ -208,7 +203,7 @@ TEST(test_R1_the_same_as_trying_each)
     static const size_t sizes[] = { 1, 2, 3, 4, 5, 8, 20, 60, 150, 400 };
     uint64_t seed = 11;
     for (size_t s = 0; s < COUNT_OF(sizes) * 3; s++) {
-        struct weir_rules *set = random_set(&seed, sizes[s % COUNT_OF(sizes)]);
+        OWN(weir_rules) *set = random_set(&seed, sizes[s % COUNT_OF(sizes)]);
         for (unsigned v = 0; v < 8 * 8 * 8 * 8; v += 1 + (unsigned)(random64(&seed) % 7)) {
             char request[200];
             uint32_t found[WEIR__FOUND_MAX], wanted[WEIR__FOUND_MAX];
@@ -225,7 +220,6 @@ TEST(test_R1_the_same_as_trying_each)
             assert_int_equal(weir__match_find(set, set->match, &facts, from, found), n - skipped);
             assert_memory_equal(found, wanted + skipped, (n - skipped) * sizeof(*found));
         }
-        weir_rules_destroy(set);
     }
 }
 

@@ -35,10 +35,9 @@ TEST(test_what_a_rule_becomes)
 
 TEST(test_R3_lists_are_looked_at_though_no_rule_does)
 {
-    struct weir_rules *set = rules_of("version: 1\nlists: { deny: { country: [xx] } }\n");
+    OWN(weir_rules) *set = rules_of("version: 1\nlists: { deny: { country: [xx] } }\n");
     assert_int_equal(set->n_rules, 0);
     assert_true(weir__attribute_find(&set->attributes, "country", 7) >= 0);
-    weir_rules_destroy(set);
 }
 
 TEST(test_R6_a_text_with_one_mistake_is_no_rule_set)
@@ -98,7 +97,7 @@ TEST(test_the_most_attributes)
 {
     char yaml[4000];
     for (int n = 64; n <= 65; n++) {
-        struct weir_rules *set = NULL;
+        OWN(weir_rules) *set = NULL;
         size_t len = (size_t)snprintf(yaml, sizeof(yaml),
                                       "version: 1\nrules:\n- name: a\n  limit: 1/s\n  match: {");
         for (int i = 0; i < n; i++)
@@ -106,7 +105,6 @@ TEST(test_the_most_attributes)
         len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, " }\n");
         assert_int_equal(weir_rules_parse(&set, yaml, len, NULL, NULL),
                          n == 64 ? WEIR_OK : WEIR_INVALID);
-        weir_rules_destroy(set);
     }
 }
 

@@ -30,16 +30,16 @@ TEST(test_nothing_and_plain_text_have_no_attributes)
     static const char *const texts[] = { "", "everybody", "a}}b", "{{ip}}" };
     static const char *const literals[] = { "", "everybody", "a}b", "{ip}" };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        struct weir__template t = template_of(texts[i]);
+        FINALLY(weir__template_free) struct weir__template t = template_of(texts[i]);
         assert_int_equal(t.n, 0);
         assert_string_equal(t.parts[0].before, literals[i]);
         assert_null(t.parts[0].attribute);
-        weir__template_free(&t);
     }
 }
 
 TEST(test_R1_attributes_with_text_between)
 {
+    FINALLY(weir__template_free)
     struct weir__template t = template_of("a{{{ip}:{account|no one}-{header.X-Api-Key}z");
     assert_int_equal(t.n, 3);
     assert_part(&t.parts[0], "a{", "ip", NULL);
@@ -50,7 +50,6 @@ TEST(test_R1_attributes_with_text_between)
     weir__template_free(&t);
     t = template_of("{Account}");
     assert_part(&t.parts[0], "", "Account", NULL); /* all others do */
-    weir__template_free(&t);
 }
 
 TEST(test_R1_prefix_lengths)
@@ -67,11 +66,10 @@ TEST(test_R1_prefix_lengths)
         { "{client.ip/024|none}", 24, 64 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct weir__template t = template_of(cases[i].text);
+        FINALLY(weir__template_free) struct weir__template t = template_of(cases[i].text);
         assert_int_equal(t.n, 1);
         assert_int_equal(t.parts[0].prefix4, cases[i].prefix4);
         assert_int_equal(t.parts[0].prefix6, cases[i].prefix6);
-        weir__template_free(&t);
     }
 }
 

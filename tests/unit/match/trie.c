@@ -5,6 +5,8 @@
 
 #include "match/trie.h"
 
+OWNS(weir__trie)
+
 #define PREFIXES 400
 
 static int compare(const void *a, const void *b)
@@ -57,7 +59,7 @@ TEST(test_prefixes_come_shortest_first)
 {
     struct weir__prefix prefixes[] = { { "/", 1, 1 },     { "/api/", 5, 2 }, { "/api/v1/", 8, 3 },
                                        { "/apix", 5, 4 }, { "", 0, 5 },      { "x\0y", 3, 6 } };
-    struct weir__trie *trie = trie_of(prefixes, COUNT_OF(prefixes));
+    OWN(weir__trie) *trie = trie_of(prefixes, COUNT_OF(prefixes));
     struct walk walk = begin(trie, "/api/v1/users", 13);
     static const uint32_t wanted[] = { 5, 1, 2, 3, WEIR__TRIE_NONE, WEIR__TRIE_NONE };
     for (size_t i = 0; i < COUNT_OF(wanted); i++)
@@ -73,7 +75,6 @@ TEST(test_prefixes_come_shortest_first)
     assert_int_equal(next(&walk), 5);
     assert_int_equal(next(&walk), 6);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);
-    weir__trie_destroy(trie);
 }
 
 /* Text of up to nine bytes, of three letters: so that many share their beginnings. */
@@ -107,7 +108,7 @@ TEST(test_the_same_as_trying_each)
         static char texts[PREFIXES][10];
         struct weir__prefix prefixes[PREFIXES];
         size_t n = random_prefixes(&seed, prefixes, texts);
-        struct weir__trie *trie = trie_of(prefixes, n);
+        OWN(weir__trie) *trie = trie_of(prefixes, n);
         for (int i = 0; i < 500; i++) {
             char value[10];
             size_t len = random_text(&seed, value);
@@ -117,7 +118,6 @@ TEST(test_the_same_as_trying_each)
                     assert_int_equal(next(&walk), p);
             assert_int_equal(next(&walk), WEIR__TRIE_NONE);
         }
-        weir__trie_destroy(trie);
     }
 }
 
@@ -129,10 +129,9 @@ TEST(test_a_long_chain)
     memset(text, 'z', sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         prefixes[i] = (struct weir__prefix){ text, i, i };
-    struct weir__trie *trie = trie_of(prefixes, COUNT_OF(prefixes));
+    OWN(weir__trie) *trie = trie_of(prefixes, COUNT_OF(prefixes));
     struct walk walk = begin(trie, text, sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         assert_int_equal(next(&walk), i);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);
-    weir__trie_destroy(trie);
 }

@@ -5,6 +5,8 @@
 #include "unit/fixture.h"
 #include "match/words.h"
 
+OWNS(weir__word_set)
+
 static struct weir__word_set *set_of(const char *const *words, size_t n)
 {
     struct weir__word_set *set = NULL;
@@ -33,7 +35,7 @@ TEST(test_R3_words_and_nothing_like_them)
     static const char *const words[] = {
         "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x"
     };
-    struct weir__word_set *set = set_of(words, COUNT_OF(words));
+    OWN(weir__word_set) *set = set_of(words, COUNT_OF(words));
     for (size_t i = 0; i < COUNT_OF(words); i++)
         assert_true(has(set, words[i]));
     assert_false(has(set, "") || has(set, "alph") || has(set, "alphab") || has(set, "Alpha") ||
@@ -42,29 +44,26 @@ TEST(test_R3_words_and_nothing_like_them)
     assert_false(weir__word_set_has(set, "alpha\0", 6));
     assert_true(weir__word_set_has(set, "alphabet", 5)); /* no NUL is needed */
     assert_false(has(set, "a value of more than sixteen byteS"));
-    weir__word_set_destroy(set);
 }
 
 TEST(test_R3_nothing_is_a_word_too)
 {
     static const char *const words[] = { "" };
-    struct weir__word_set *set = set_of(words, 1);
+    OWN(weir__word_set) *set = set_of(words, 1);
     assert_true(has(set, ""));
     assert_true(weir__word_set_has(set, NULL, 0));
     assert_false(has(set, "a"));
-    weir__word_set_destroy(set);
 }
 
 TEST(test_the_words_are_copied)
 {
     char word[] = "mine";
     const char *words[] = { word };
-    struct weir__word_set *set = set_of(words, 1);
+    OWN(weir__word_set) *set = set_of(words, 1);
     strcpy(word, "gone");
     words[0] = NULL;
     assert_true(has(set, "mine"));
     assert_false(has(set, "gone"));
-    weir__word_set_destroy(set);
 }
 
 /* All words of up to four bytes of three letters; a random half is on the list, some of it
@@ -86,10 +85,9 @@ TEST(test_R3_as_a_loop)
         for (size_t i = 0; i < ALL; i++)
             for (uint64_t times = random64(&s) % 3; times > 0; times--, is[i] = true)
                 list[n++] = all[i];
-        struct weir__word_set *set = set_of(list, n);
+        OWN(weir__word_set) *set = set_of(list, n);
         for (size_t i = 0; i < ALL; i++)
             assert_int_equal(has(set, all[i]), is[i]);
-        weir__word_set_destroy(set);
     }
 }
 

@@ -5,6 +5,8 @@
 #include "unit/fixture.h"
 #include "queue/queue.h"
 
+OWNS(weir_queue)
+
 #define MS     WEIR_MILLISECOND
 #define CROWD  64
 #define NOBODY (-1)
@@ -275,7 +277,7 @@ TEST_WITH(test_deadlines_of_many_in_any_order, NULL, close_queue)
 TEST_WITH(test_a_waiter_can_be_cancelled_once_while_it_waits, NULL, close_queue)
 {
     open_queue((struct weir_queue_options){ 0 });
-    struct weir_queue *other = NULL;
+    OWN(weir_queue) *other = NULL;
     assert_int_equal(weir_queue_create(&other, &(struct weir_queue_options){ 0 }, NULL), WEIR_OK);
     for (int i = 0; i < 4; i++)
         put_for(i, NOW + 10, NOW);
@@ -289,7 +291,6 @@ TEST_WITH(test_a_waiter_can_be_cancelled_once_while_it_waits, NULL, close_queue)
     assert_false(weir_queue_cancel(queue, &waiters[2]));
     put(1, NOW); /* it may wait again */
     assert_int_equal(next_at(NOW), 1);
-    weir_queue_destroy(other);
 }
 
 /* --------------------------------------------------------------- overload ---- */

@@ -634,8 +634,8 @@ TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_v
 {
     enum { MANY = 100000 };
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = MANY });
-    struct weir_waiter *waiters = calloc(MANY, sizeof(*waiters));
-    struct weir_permit *permits = calloc(MANY, sizeof(*permits));
+    FINALLY(memory_drop) struct weir_waiter *waiters = calloc(MANY, sizeof(*waiters));
+    FINALLY(memory_drop) struct weir_permit *permits = calloc(MANY, sizeof(*permits));
     hold(1);
     for (int i = 0; i < MANY; i++) {
         struct weir_decision d;
@@ -647,6 +647,4 @@ TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_v
     assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now));
     assert_int_equal(turns_had, MANY);
     assert_int_equal(in_flight(), 0);
-    free(waiters);
-    free(permits);
 }

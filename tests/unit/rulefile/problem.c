@@ -2,10 +2,6 @@
  * told. */
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "rulefile/problem.h"
 
 static struct weir__report report;

@@ -4,6 +4,8 @@
 
 #include "unit/reading.h"
 
+OWNS(weir__draft)
+
 /* A guard with these members beside a name and a concurrency. */
 static const char *guard_with(const char *members)
 {
@@ -52,7 +54,7 @@ TEST(test_G1_a_file_of_guards_alone)
 /* The example of the design, and the manual's. */
 TEST(test_G1_the_example)
 {
-    struct weir__draft *d = read_good(
+    OWN(weir__draft) *d = read_good(
         "version: 1\nguards:\n  - name: search\n    match: { uri: \"/search/**\" }\n"
         "    concurrency: { max: 64, queue: 128, weights: { gold: 3, silver: 2, free: 1 } }\n"
         "    adaptive: { p99: 250ms, window: 10s }\n"
@@ -77,7 +79,6 @@ TEST(test_G1_the_example)
     assert_int_equal(g->options.breaker.error_percent + g->options.breaker.errors, 0);
     assert_int_equal(g->fallback.status, 200);
     assert_int_equal(g->fallback.len, 0);
-    weir__draft_destroy(d);
 }
 
 /* ----------------------------------------------------------- concurrency ---- */
@@ -273,16 +274,14 @@ TEST(test_G5_fallback_from_a_file)
 TEST(test_G1_too_many_guards)
 {
     size_t room = 200000, len = 0;
-    char *text = malloc(room);
+    FINALLY(memory_drop) char *text = malloc(room);
     len += (size_t)snprintf(text, room, "version: 1\nguards:\n");
     for (int i = 0; i < 4097; i++)
         len += (size_t)snprintf(text + len, room - len, "  - { name: g%d, degrade: 1 }\n", i);
     assert_problem(text, 4099, 5, "there are 4097 guards; the most is 4096");
     text[strlen(text) - strlen("  - { name: g4096, degrade: 1 }\n")] = '\0';
-    struct weir__draft *d = read_good(text);
+    OWN(weir__draft) *d = read_good(text);
     assert_int_equal(d->n_guards, 4096);
-    weir__draft_destroy(d);
-    free(text);
 }
 
 GROUP(make_folder, remove_folder)

@@ -3,13 +3,15 @@
 
 #include "unit/reading.h"
 
+OWNS(weir__draft)
+
 /* ---------------------------------------------------------------- R3: lists ---- */
 
 TEST(test_R3_lists)
 {
-    struct weir__draft *d = read_good("version: 1\nlists:\n  allow: { ip: [10.0.0.0/8, \"::1\"], "
-                                      "account: alice, header.X-Key: [] }\n"
-                                      "  office: { account: [bob, 5, true] }\n");
+    OWN(weir__draft) *d = read_good("version: 1\nlists:\n  allow: { ip: [10.0.0.0/8, \"::1\"], "
+                                    "account: alice, header.X-Key: [] }\n"
+                                    "  office: { account: [bob, 5, true] }\n");
     assert_int_equal(d->n_lists, 4);
     assert_string_equal(d->lists[0].name, "allow");
     assert_string_equal(d->lists[0].attribute, "ip");
@@ -21,7 +23,6 @@ TEST(test_R3_lists)
     assert_int_equal(d->lists[3].n, 3);
     assert_string_equal(d->lists[3].entries[1], "5");
     assert_string_equal(d->lists[3].entries[2], "true");
-    weir__draft_destroy(d);
 }
 
 TEST(test_R3_lists_from_files)

@@ -3,6 +3,8 @@
 
 #include "unit/reading.h"
 
+OWNS(weir__draft)
+
 /* ----------------------------------------------------------------- R1: who ---- */
 
 static void assert_pattern(const char *attribute, const char *yaml, enum weir__pattern_kind kind,
@@ -10,13 +12,12 @@ static void assert_pattern(const char *attribute, const char *yaml, enum weir__p
 {
     char members[512];
     snprintf(members, sizeof(members), "match: { %s: %s }", attribute, yaml);
-    struct weir__draft *d = read_rule(members);
+    OWN(weir__draft) *d = read_rule(members);
     const struct weir__pattern *p = &d->rules[0].match[0].patterns[0];
     assert_int_equal(d->rules[0].matches, 1);
     assert_int_equal(d->rules[0].match[0].n, 1);
     if (p->kind != kind || strcmp(p->text, text) != 0 || p->len != strlen(text))
         fail_msg("%s: kind %d '%s', expected %d '%s'", members, p->kind, p->text, kind, text);
-    weir__draft_destroy(d);
 }
 
 TEST(test_R1_patterns_by_how_they_look)
@@ -59,8 +60,8 @@ TEST(test_R1_patterns_by_form)
 
 TEST(test_R1_match_and_not)
 {
-    struct weir__draft *d = read_rule("match: { method: [POST, PUT, { glob: \"P*\" }], "
-                                      "header.X-Plan: gold }\n    not: { ip: 10.0.0.0/8 }");
+    OWN(weir__draft) *d = read_rule("match: { method: [POST, PUT, { glob: \"P*\" }], "
+                                    "header.X-Plan: gold }\n    not: { ip: 10.0.0.0/8 }");
     const struct weir__rule_draft *r = &d->rules[0];
     assert_int_equal(r->matches, 2);
     assert_string_equal(r->match[0].attribute, "method");
@@ -72,18 +73,16 @@ TEST(test_R1_match_and_not)
     assert_string_equal(r->except[0].attribute, "ip");
     assert_int_equal(r->except[0].patterns[0].mark.line, 7);
     assert_int_equal(r->except[0].patterns[0].mark.column, 16);
-    weir__draft_destroy(d);
 }
 
 TEST(test_R1_key_templates)
 {
-    struct weir__draft *d = read_rule("key: \"{ip/24}:{account|anonymous}\"");
+    OWN(weir__draft) *d = read_rule("key: \"{ip/24}:{account|anonymous}\"");
     assert_string_equal(d->rules[0].key, "{ip/24}:{account|anonymous}");
     assert_int_equal(d->rules[0].key_mark.line, 6);
     weir__draft_destroy(d);
     d = read_rule("key: \"\"");
     assert_string_equal(d->rules[0].key, "");
-    weir__draft_destroy(d);
 }
 
 /* Everybody would be counted together, and nobody means that. */

@@ -3,6 +3,8 @@
 
 #include "unit/reading.h"
 
+OWNS(weir__draft)
+
 /* ------------------------------------------------------------- the whole ---- */
 
 TEST(test_R6_good_file_read_whole)
@@ -126,7 +128,7 @@ TEST(test_R6_aliases_that_explode)
 TEST(test_R6_merges_that_explode)
 {
     size_t size = 1 << 20, used;
-    char *text = malloc(size);
+    FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nlists: { a: &a {");
     for (int i = 0; i < 20000; i++)
@@ -136,7 +138,6 @@ TEST(test_R6_merges_that_explode)
         used += (size_t)snprintf(text + used, size - used, "  - <<: *a\n");
     struct told told = read_bad(text);
     assert_contains(told.problems[0].text, "too large");
-    free(text);
 }
 
 TEST(test_R6_depth)
@@ -149,7 +150,7 @@ TEST(test_R6_depth)
 TEST(test_R6_most_rules)
 {
     size_t size = 4 << 20, used;
-    char *text = malloc(size);
+    FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nrules:\n");
     for (int i = 0; i <= WEIR__RULES_MAX; i++)
@@ -158,10 +159,8 @@ TEST(test_R6_most_rules)
     assert_int_equal(told.n, 1);
     assert_contains(told.problems[0].text, "there are 32769 rules; the most is 32768");
     *strstr(text, "  - { name: r32768,") = '\0';
-    struct weir__draft *d = read_good(text);
+    OWN(weir__draft) *d = read_good(text);
     assert_int_equal(d->n_rules, WEIR__RULES_MAX);
-    weir__draft_destroy(d);
-    free(text);
 }
 
 TEST(test_R1_most_attributes)
@@ -290,10 +289,9 @@ TEST(test_R6_anchors_and_merges)
 
 TEST(test_R6_json_is_yaml)
 {
-    struct weir__draft *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"
-                                      "s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
+    OWN(weir__draft) *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"
+                                    "s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
     assert_string_equal(d->rules[0].match[0].patterns[0].text, "/ab");
-    weir__draft_destroy(d);
 }
 
 /* A file that is one line: places must not be counted from its beginning each time, or this takes
@@ -301,7 +299,7 @@ TEST(test_R6_json_is_yaml)
 TEST(test_R6_one_long_line)
 {
     size_t size = 4 << 20, used;
-    char *text = malloc(size);
+    FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "{ version: 1, rules: [");
     for (int i = 0; i < 30000; i++)
@@ -309,13 +307,11 @@ TEST(test_R6_one_long_line)
             text + used, size - used,
             "{ name: r%d, limit: [1/s, 2/m], key: \"{ip}\", match: { uri: /p%d } }, ", i, i);
     snprintf(text + used, size - used, "] }");
-    struct weir__draft *d = read_good(text);
+    OWN(weir__draft) *d = read_good(text);
     assert_int_equal(d->n_rules, 30000);
     assert_int_equal(d->rules[29999].mark.line, 1);
     assert_int_equal(d->rules[29999].mark.column,
                      (int)(strstr(text, "{ name: r29999,") - text) + 1);
-    weir__draft_destroy(d);
-    free(text);
 }
 
 GROUP(make_folder, remove_folder)

@@ -2,9 +2,6 @@
  * the reader, tests/e2e/schema.py shows. */
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "match/draft.h"
 #include "table/layout.h"
 

@@ -80,7 +80,7 @@ static const struct {
 TEST(test_300_per_60_and_100_per_5_together)
 {
     for (size_t p = 0; p < COUNT_OF(pairs); p++) {
-        struct weir_table *table = make_table(pairs[p].narrow);
+        OWN(weir_table) *table = make_table(pairs[p].narrow);
         struct weir_limiter *slow = limiter_of(table, "slow", pairs[p].slow),
                             *fast = limiter_of(table, "fast", pairs[p].fast);
         weir_time start = 1200 * S; /* where windows of both begin */
@@ -105,7 +105,6 @@ TEST(test_300_per_60_and_100_per_5_together)
         struct weir_decision d = take_all(items, 2);
         assert_false(take_all_at(items, 2, start + d.retry - 1).allowed);
         assert_true(take_all_at(items, 2, start + d.retry).allowed);
-        weir_table_destroy(table);
     }
 }
 
@@ -113,7 +112,7 @@ TEST(test_300_per_60_and_100_per_5_together)
 TEST(test_both_limits_hold_over_a_minute)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = make_table(narrow);
+        OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *slow = limiter_of(table, "slow", "sliding-log 300/60"),
                             *fast = limiter_of(table, "fast", "sliding-log 100/5");
         int granted[12] = { 0 }, all = 0, named[2] = { 0 };
@@ -132,7 +131,6 @@ TEST(test_both_limits_hold_over_a_minute)
         assert_int_equal(granted[2], 100);
         assert_int_equal(named[1], 2 * 400);
         assert_int_equal(named[0], 400 + 9 * 500); /* from when both do, the first */
-        weir_table_destroy(table);
     }
 }
 
@@ -142,7 +140,7 @@ TEST(test_a_refusal_changes_no_byte_whoever_refuses)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t who = 0; who < 4; who++) {
-            struct weir_table *table = make_table(narrow);
+            OWN(weir_table) *table = make_table(narrow);
             struct weir_limiter *l[] = { limiter_of(table, "a", "gcra 10/10s"),
                                          limiter_of(table, "b", "sliding-log 10/10s"),
                                          limiter_of(table, "c", "token-bucket 10/10s"),
@@ -168,14 +166,13 @@ TEST(test_a_refusal_changes_no_byte_whoever_refuses)
                 assert_unchanged(&before);
             }
             assert_int_equal(keys_of(table), 4);
-            weir_table_destroy(table);
         }
 }
 
 TEST(test_the_first_that_refused_is_named_and_the_longest_retry_told)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = make_table(narrow);
+        OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
                             *b = limiter_of(table, "b", "gcra 5/50s");
         struct weir_limiter *c = limiter_of(table, "c", "gcra 5/20s"),
@@ -196,14 +193,13 @@ TEST(test_the_first_that_refused_is_named_and_the_longest_retry_told)
         assert_int_equal(d.item, 2); /* the tightest: b has nothing left */
         assert_int_equal(d.remaining, 0);
         assert_int_equal(d.retry, 0);
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_an_item_too_big_is_never)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = make_table(narrow);
+        OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
                             *b = limiter_of(table, "b", "sliding-log 5/5s");
         struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 6, NOW) };
@@ -215,7 +211,6 @@ TEST(test_an_item_too_big_is_never)
         assert_int_equal(d.item, 1);
         assert_int_equal(left(a, "k", NOW), 5);
         assert_int_equal(keys_of(table), 0);
-        weir_table_destroy(table);
     }
 }
 
@@ -233,7 +228,7 @@ static const struct {
 TEST(test_one_key_several_times_costs_the_sum)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit),
                             *other = limiter_of(table, "other", "gcra 100/1s");
         struct weir_item items[] = { item_of(l, "k", 2, NOW), item_of(other, "k", 1, NOW),
@@ -253,14 +248,13 @@ TEST(test_one_key_several_times_costs_the_sum)
         items[0].ask.cost = 0;
         assert_true(take_all(items, 5).allowed);
         assert_int_equal(left(l, "k", NOW), 0);
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_one_key_several_times_beyond_the_limit_is_never)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
         struct weir_item items[] = { item_of(l, "k", 6, NOW), item_of(l, "k", 6, NOW) };
         struct weir_decision d = take_all(items, 2);
@@ -270,7 +264,6 @@ TEST(test_one_key_several_times_beyond_the_limit_is_never)
                      (int)(d.retry / WEIR_MILLISECOND),
                      take_all_at(items, 2, NOW + d.retry).allowed ? "they do" : "they do not");
         assert_int_equal(d.reason, WEIR_TOO_BIG);
-        weir_table_destroy(table);
     }
 }
 
@@ -278,7 +271,7 @@ TEST(test_the_retry_of_one_key_several_times_is_exact)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (int64_t used = 0; used <= 10; used++) {
-            struct weir_table *table = make_table(kinds[k].narrow);
+            OWN(weir_table) *table = make_table(kinds[k].narrow);
             struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
             struct weir_item items[] = { item_of(l, "k", 3, NOW), item_of(l, "k", 5, NOW),
                                          item_of(l, "k", 1, NOW) };
@@ -295,7 +288,6 @@ TEST(test_the_retry_of_one_key_several_times_is_exact)
                     fail_msg("%s: %d used, refused again after its retry of %d ms", kinds[k].limit,
                              (int)used, (int)(d.retry / WEIR_MILLISECOND));
             }
-            weir_table_destroy(table);
         }
 }
 
@@ -331,7 +323,7 @@ TEST(test_as_many_items_as_there_may_be)
     static const char *const limits[] = { "gcra 10/10s", "sliding-log 10/10s",
                                           "token-bucket 10/10s" };
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = make_table(narrow);
+        OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *l[3];
         struct weir_item items[WEIR_ALL_MAX];
         char keys[WEIR_ALL_MAX][8];
@@ -358,7 +350,6 @@ TEST(test_as_many_items_as_there_may_be)
         assert_int_equal(d.item, WEIR_ALL_MAX - 1);
         for (size_t i = 0; i < WEIR_ALL_MAX; i++)
             assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
-        weir_table_destroy(table);
     }
 }
 
@@ -392,7 +383,7 @@ TEST(test_items_do_not_drive_each_other_out)
 TEST(test_items_that_cost_nothing_take_no_slot)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
         struct weir_item items[] = { item_of(l, "a", 0, NOW), item_of(l, "b", 1, NOW),
                                      item_of(l, "c", 0, NOW) };
@@ -401,14 +392,13 @@ TEST(test_items_that_cost_nothing_take_no_slot)
         if (keys_of(table) != 1)
             fail_msg("%s: %d keys for one that has something to remember", kinds[k].limit,
                      (int)keys_of(table));
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_unknown_keys_that_are_refused_together_take_no_slot)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
         struct weir_item items[] = { item_of(l, "a", 1, NOW), item_of(l, "b", 6, NOW),
                                      item_of(l, "b", 6, NOW) };
@@ -417,7 +407,6 @@ TEST(test_unknown_keys_that_are_refused_together_take_no_slot)
         if (keys_of(table) != 0)
             fail_msg("%s: %d keys for a refusal", kinds[k].limit, (int)keys_of(table));
         assert_unchanged(&before);
-        weir_table_destroy(table);
     }
 }
 
@@ -426,7 +415,7 @@ TEST(test_unknown_keys_that_are_refused_together_take_no_slot)
 TEST(test_the_longest_wait_is_told)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = make_table(narrow);
+        OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
                             *b = limiter_of(table, "b", "gcra 5/20s");
         struct weir_limiter *c = limiter_of(table, "c", "sliding-log 1/3s");
@@ -451,13 +440,12 @@ TEST(test_the_longest_wait_is_told)
         assert_int_equal(peek(a, "k", 1, NOW).retry, 2 * S); /* and all three were charged */
         assert_int_equal(peek(b, "k", 1, NOW).retry, 8 * S);
         assert_int_equal(peek(c, "k", 1, NOW).retry, 6 * S);
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_a_narrow_item_waits_at_most_a_minute)
 {
-    struct weir_table *table = make_table(true);
+    OWN(weir_table) *table = make_table(true);
     struct weir_limiter *a = limiter_of(table, "a", "gcra 1/100s"),
                         *b = limiter_of(table, "b", "gcra 500/1s");
     struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW) };
@@ -470,13 +458,12 @@ TEST(test_a_narrow_item_waits_at_most_a_minute)
     d = take_all_at(items, 2, NOW + 40 * S);
     assert_true(d.allowed);
     assert_int_equal(d.wait, 60 * S);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_time_before_zero_counts_as_zero)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
                             *b = limiter_of(table, "b", kinds[k].limit);
         struct weir_item items[] = { item_of(a, "k", 4, INT64_MIN), item_of(b, "k", 5, -S) };
@@ -484,7 +471,6 @@ TEST(test_a_time_before_zero_counts_as_zero)
         assert_int_equal(left(a, "k", 0), 6);
         assert_int_equal(left(b, "k", 0), 5);
         assert_int_equal(take_all_at(items, 2, -77).remaining, 0);
-        weir_table_destroy(table);
     }
 }
 
@@ -493,7 +479,7 @@ TEST(test_a_time_before_zero_counts_as_zero)
 TEST(test_items_follow_a_clock_that_steps_back)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        struct weir_table *table = make_table(kinds[k].narrow);
+        OWN(weir_table) *table = make_table(kinds[k].narrow);
         struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
                             *b = limiter_of(table, "b", "gcra 500/1s");
         struct weir_item items[] = { item_of(a, "k", 10, NOW), item_of(b, "k", 1, NOW) };
@@ -506,13 +492,12 @@ TEST(test_items_follow_a_clock_that_steps_back)
         if (!take_all_at(items, 2, then + d.retry).allowed)
             fail_msg("%s, %s: locked out: refused at the time it was told to come back",
                      kinds[k].limit, kinds[k].narrow ? "narrow" : "wide");
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_a_changed_limit_counts_in_all)
 {
-    struct weir_table *table = make_table(false);
+    OWN(weir_table) *table = make_table(false);
     struct weir_limiter *a = limiter_of(table, "a", "gcra 10/100s"),
                         *b = limiter_of(table, "b", "sliding-log 10/100s");
     assert_true(take(a, "k", 4, NOW).allowed && take(b, "k", 4, NOW).allowed);
@@ -527,12 +512,11 @@ TEST(test_a_changed_limit_counts_in_all)
     assert_int_equal(d.limit, 20);
     assert_false(take(a, "k", 1, NOW).allowed);
     assert_false(take(b, "k", 1, NOW).allowed);
-    weir_table_destroy(table);
 }
 
 TEST(test_the_least_patient_item_of_a_key_decides)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 2"),
                         *other = limiter_of(table, "o", "gcra 9/1s");
     struct weir_item items[] = { { limiter, ask_of("k", 1, NOW) },
@@ -547,5 +531,4 @@ TEST(test_the_least_patient_item_of_a_key_decides)
     items[2].ask.wait_max = S;
     assert_true(weir_take_all(items, 3, &d));
     assert_int_equal(d.wait, S);
-    weir_table_destroy(table);
 }

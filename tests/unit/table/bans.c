@@ -71,7 +71,7 @@ static struct weir_table *table_for(int64_t bans)
 
 TEST(test_R4_a_ban_lasts_until_its_end_and_no_longer)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     assert_int_equal(until(table, "192.0.2.7", NOW), 0);
     assert_int_equal(strike(table, "192.0.2.7", &plain, NOW), NOW + MINUTE);
     assert_int_equal(until(table, "192.0.2.7", NOW), NOW + MINUTE);
@@ -83,23 +83,21 @@ TEST(test_R4_a_ban_lasts_until_its_end_and_no_longer)
     assert_int_equal(stats_of(table, NOW).bans, 1);
     assert_int_equal(stats_of(table, NOW + MINUTE).bans, 0);
     assert_int_equal(stats_of(table, -1).bans, -1);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_a_key_that_is_out_stays_as_it_is)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     assert_int_equal(strike(table, "k", &harsher, NOW), NOW + MINUTE);
     assert_int_equal(strike(table, "k", &harsher, NOW + 30 * S), NOW + MINUTE);
     assert_int_equal(only(table, NOW + 30 * S).strikes, 1);
     assert_int_equal(only(table, NOW + 30 * S).since, NOW);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_bans_escalate_to_the_longest_and_are_forgotten)
 {
     static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     weir_time now = NOW;
     for (size_t i = 0; i < COUNT_OF(minutes); i++) {
         assert_int_equal(strike(table, "k", &harsher, now), now + minutes[i] * MINUTE);
@@ -108,7 +106,6 @@ TEST(test_R4_bans_escalate_to_the_longest_and_are_forgotten)
     }
     assert_int_equal(strike(table, "k", &harsher, now + 1), now + 1 + MINUTE);
     assert_int_equal(only(table, now + 1).strikes, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_lengths_never_overflow)
@@ -125,7 +122,7 @@ TEST(test_lengths_never_overflow)
         { 0, 2, -1, 0 },
     };
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
-        struct weir_table *table = table_for(1);
+        OWN(weir_table) *table = table_for(1);
         weir_time now = NOW;
         for (int n = 0; n < 200 && now < INT64_MAX; n++) {
             weir_time end = strike(table, "k", &odd[i], now),
@@ -135,7 +132,6 @@ TEST(test_lengths_never_overflow)
             assert_int_equal(until(table, "k", now), end > now ? end : 0);
             now = end < INT64_MAX ? end + 1 : end;
         }
-        weir_table_destroy(table);
     }
 }
 
@@ -143,14 +139,13 @@ TEST(test_any_strikes_in_the_file_give_a_length)
 {
     static const int32_t odd[] = { INT32_MIN, -1, 0, 1, 63, 64, INT32_MAX - 1, INT32_MAX };
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
-        struct weir_table *table = table_for(1);
+        OWN(weir_table) *table = table_for(1);
         strike(table, "k", &harsher, NOW);
         for (size_t p = 0; p < table->ban_places; p++)
             table->ban_records[p].strikes = odd[i];
         weir_time end = strike(table, "k", &harsher, NOW + 2 * MINUTE);
         assert_true(end > NOW + 2 * MINUTE && end <= NOW + 2 * MINUTE + HOUR);
         assert_true(only(table, NOW + 2 * MINUTE).strikes >= 1);
-        weir_table_destroy(table);
     }
 }
 
@@ -158,7 +153,7 @@ TEST(test_any_strikes_in_the_file_give_a_length)
 
 TEST(test_R4_a_ban_by_hand)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     put(table, "k", NOW, NOW); /* over before it begins */
     assert_int_equal(list(table, NOW, &(struct weir_ban){ 0 }), 0);
     put(table, "k", NOW, NOW + HOUR);
@@ -171,22 +166,20 @@ TEST(test_R4_a_ban_by_hand)
     assert_int_equal(ban.strikes, 1);
     put(table, "k", NOW + S, WEIR_FOREVER);
     assert_int_equal(until(table, "k", INT64_MAX - 1), WEIR_FOREVER);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_a_ban_by_hand_keeps_the_strikes)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     strike(table, "k", &harsher, NOW);
     put(table, "k", NOW + 2 * MINUTE, NOW + 3 * MINUTE);
     assert_int_equal(only(table, NOW + 2 * MINUTE).strikes, 2);
     assert_int_equal(strike(table, "k", &harsher, NOW + 4 * MINUTE), NOW + 4 * MINUTE + 4 * MINUTE);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_a_lifted_ban_is_gone_with_its_strikes)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     assert_false(lift(table, "k", NOW));
     strike(table, "k", &harsher, NOW);
     strike(table, "other", &harsher, NOW);
@@ -198,13 +191,12 @@ TEST(test_R4_a_lifted_ban_is_gone_with_its_strikes)
     assert_int_equal(strike(table, "k", &harsher, NOW + 2 * S), NOW + 2 * S + MINUTE);
     assert_false(lift(table, "k", NOW + HOUR)); /* over by then, but its strikes go too */
     assert_int_equal(strike(table, "k", &harsher, NOW + HOUR), NOW + HOUR + MINUTE);
-    weir_table_destroy(table);
 }
 
 /* One load is enough while nothing is in force: after the last has gone, too. */
 TEST(test_nobody_looks_while_no_ban_is_in_force)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     assert_int_equal(table->header->bans_latest, 0);
     strike(table, "a", &plain, NOW);
     put(table, "b", NOW, WEIR_FOREVER);
@@ -213,14 +205,13 @@ TEST(test_nobody_looks_while_no_ban_is_in_force)
     assert_int_equal(table->header->bans_latest, NOW + MINUTE);
     lift(table, "a", NOW);
     assert_int_equal(table->header->bans_latest, 0);
-    weir_table_destroy(table);
 }
 
 /* ---------------------------------------------------------------- listing ---- */
 
 TEST(test_R4_bans_are_listed_as_people_write_them)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     struct weir_ban ban = { .strikes = 77 };
     assert_false(weir__ban_get(table, 0, NOW, &ban));
     assert_false(weir__ban_get(table, table->ban_places, NOW, &ban));
@@ -233,14 +224,13 @@ TEST(test_R4_bans_are_listed_as_people_write_them)
     assert_int_equal(ban.since, NOW);
     assert_int_equal(ban.until, NOW + MINUTE);
     assert_int_equal(ban.strikes, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_long_keys_are_told_apart_and_end_in_dots)
 {
     char key[400];
     for (size_t len = 150; len < 170; len++) {
-        struct weir_table *table = table_for(0);
+        OWN(weir_table) *table = table_for(0);
         memset(key, 'k', sizeof(key));
         key[len] = '\0';
         strike(table, key, &plain, NOW);
@@ -254,23 +244,21 @@ TEST(test_R4_long_keys_are_told_apart_and_end_in_dots)
         key[len] = 'k';
         key[len + 1] = '\0';
         assert_int_equal(until(table, key, NOW), 0);
-        weir_table_destroy(table);
     }
-    struct weir_table *table = table_for(0); /* the cut falls into a character of three bytes */
+    OWN(weir_table) *table = table_for(0); /* the cut falls into a character of three bytes */
     for (size_t i = 0; i + 3 < sizeof(key); i += 3)
         memcpy(key + i, "\xe2\x82\xac", 3);
     key[399] = '\0';
     strike(table, key, &plain, NOW);
     struct weir_ban ban = only(table, NOW);
     assert_string_equal(ban.key + strlen(ban.key) - 6, "\xe2\x82\xac...");
-    weir_table_destroy(table);
 }
 
 TEST(test_what_a_terminal_would_obey_is_not_shown)
 {
     static const char key[] = "a\033[31mb\nc\x7f\xc2\x9b"
                               "d\xc3\xbc";
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     char long_rule[100];
     memset(long_rule, 'r', sizeof(long_rule) - 1);
     long_rule[sizeof(long_rule) - 1] = '\0';
@@ -281,7 +269,6 @@ TEST(test_what_a_terminal_would_obey_is_not_shown)
     weir__ban_put(table, 7, "r", (struct weir_key){ NULL, 0 }, NOW, NOW + S);
     weir__ban_lift(table, tag_of(table, long_rule, key), NOW);
     assert_string_equal(only(table, NOW).key, "");
-    weir_table_destroy(table);
 }
 
 /* ------------------------------------------------------------------- full ---- */
@@ -302,7 +289,7 @@ static bool is_out(struct weir_table *table, int i, weir_time now)
 
 TEST(test_R4_when_full_the_ban_that_ends_first_makes_room)
 {
-    struct weir_table *table = table_for(1);
+    OWN(weir_table) *table = table_for(1);
     int places = (int)table->ban_places; /* a single window: all of them within reach of all */
     for (int i = 0; i < places; i++)
         put_number(table, i, NOW, NOW + HOUR + (i * 7 % places) * S);
@@ -319,12 +306,11 @@ TEST(test_R4_when_full_the_ban_that_ends_first_makes_room)
     put_number(table, 1002, NOW + HOUR + 2 * S, NOW + 2 * HOUR);
     assert_int_equal(stats_of(table, NOW).bans_lost, 1);
     assert_int_equal(stats_of(table, NOW + HOUR + 2 * S).bans, places);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_when_full_strikes_are_forgotten_before_a_ban_goes)
 {
-    struct weir_table *table = table_for(1);
+    OWN(weir_table) *table = table_for(1);
     int places = (int)table->ban_places;
     strike(table, "remembered", &harsher, NOW);
     for (int i = 1; i < places; i++)
@@ -332,13 +318,12 @@ TEST(test_R4_when_full_strikes_are_forgotten_before_a_ban_goes)
     put_number(table, 1000, NOW + 2 * MINUTE, NOW + HOUR);
     assert_int_equal(stats_of(table, -1).bans_lost, 0);
     assert_int_equal(stats_of(table, NOW + 2 * MINUTE).bans, places);
-    weir_table_destroy(table);
 }
 
 TEST(test_R4_the_promised_bans_fit)
 {
     enum { BANS = 20000 };
-    struct weir_table *table = table_for(BANS);
+    OWN(weir_table) *table = table_for(BANS);
     for (int i = 0; i < BANS; i++)
         put_number(table, i, NOW, NOW + HOUR + i);
     struct weir_table_stats s = stats_of(table, NOW);
@@ -352,14 +337,13 @@ TEST(test_R4_the_promised_bans_fit)
     for (int i = 0; i < BANS; i++) /* and later, when all are over, as many others */
         put_number(table, BANS + i, NOW + 2 * HOUR, NOW + 3 * HOUR);
     assert_true(stats_of(table, NOW + 2 * HOUR).bans > BANS * 98 / 100);
-    weir_table_destroy(table);
 }
 
 /* ------------------------------------------------------------------ clock ---- */
 
 TEST(test_R4_a_clock_set_back_prolongs_no_ban)
 {
-    struct weir_table *table = table_for(0);
+    OWN(weir_table) *table = table_for(0);
     weir_time year = 365 * 24 * HOUR;
     assert_int_equal(strike(table, "k", &harsher, NOW + year), NOW + year + MINUTE);
     assert_int_equal(until(table, "k", NOW + year - S),
@@ -374,7 +358,6 @@ TEST(test_R4_a_clock_set_back_prolongs_no_ban)
     put(table, "k", NOW + year, WEIR_FOREVER);
     assert_int_equal(until(table, "k", NOW), WEIR_FOREVER);
     assert_int_equal(until(table, "k", -5), WEIR_FOREVER);
-    weir_table_destroy(table);
 }
 
 /* ---------------------------------------------------------------- sharing ---- */
@@ -431,7 +414,7 @@ TEST(test_the_first_to_attach_puts_the_header_right)
 /* What a writer that was killed between mark and record leaves. */
 TEST(test_a_half_written_ban_counts_for_nothing)
 {
-    struct weir_table *table = table_for(1);
+    OWN(weir_table) *table = table_for(1);
     struct weir_ban ban;
     strike(table, "k", &harsher, NOW);
     for (size_t i = 0; i < table->ban_places; i++)
@@ -442,7 +425,6 @@ TEST(test_a_half_written_ban_counts_for_nothing)
     assert_int_equal(strike(table, "k", &harsher, NOW + MINUTE),
                      NOW + 2 * MINUTE); /* what it was before is not known */
     assert_string_equal(only(table, NOW + MINUTE).key, "k");
-    weir_table_destroy(table);
 }
 
 struct race {
@@ -489,7 +471,7 @@ TEST(test_readers_are_right_while_others_write)
 TEST(test_R4_writers_killed_anywhere_leave_nothing_wrong)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(
+    OWN(weir_table) *table = table_with(
         &(struct weir_table_options){ .path = path, .keys = 100, .slab = 4096, .bans = 1 });
     put(table, "always", NOW, WEIR_FOREVER);
     for (int round = 0; round < 40; round++) {
@@ -517,7 +499,6 @@ TEST(test_R4_writers_killed_anywhere_leave_nothing_wrong)
         assert_true(listed >= (int64_t)table->ban_places - 2 &&
                     listed <= (int64_t)table->ban_places);
     }
-    weir_table_destroy(table);
 }
 
 /* ---------------------------------------------------------------- damaged ---- */
@@ -526,7 +507,7 @@ TEST(test_any_bytes_are_survived)
 {
     uint64_t seed = 11;
     for (int round = 0; round < 200; round++) {
-        struct weir_table *table = table_for(1);
+        OWN(weir_table) *table = table_for(1);
         unsigned char *bytes = (unsigned char *)table->ban_marks, *end = table->slots;
         struct weir_ban ban;
         for (int i = 0; i < 10; i++)
@@ -545,7 +526,6 @@ TEST(test_any_bytes_are_survived)
             }
         assert_int_equal(strike(table, "k", &harsher, NOW + S), NOW + S + MINUTE);
         assert_true(lift(table, "k", NOW + S));
-        weir_table_destroy(table);
     }
 }
 

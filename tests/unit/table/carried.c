@@ -87,7 +87,7 @@ TEST(test_S1_cl_throttle_to_the_nanosecond)
         { 9500, 5, false, 2, 3 * S, 3 * S },
         { 15000, 6, false, 5, WEIR_NEVER, 0 },
     };
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_decision d =
@@ -103,7 +103,6 @@ TEST(test_S1_cl_throttle_to_the_nanosecond)
     assert_int_equal(d.limit, 16);
     assert_int_equal(d.remaining, 15);
     assert_int_equal(d.reset, 2 * S);
-    weir_table_destroy(table);
 }
 
 static void invent_limit(uint64_t *seed, char *text, size_t size)
@@ -143,7 +142,7 @@ TEST(test_the_answers_are_those_of_a_limiter)
         uint64_t seed = first;
         char text[80];
         invent_limit(&seed, text, sizeof(text));
-        struct weir_table *table = table_with(
+        OWN(weir_table) *table = table_with(
             &(struct weir_table_options){ .keys = 100, .limiters = 1, .bans = 1, .slab = 4096 });
         struct weir_limiter *limiter = limiter_of(table, "l", text);
         struct weir_plan plan = plan_of(text);
@@ -168,7 +167,6 @@ TEST(test_the_answers_are_those_of_a_limiter)
                           got.reset != wanted.reset || got.item != wanted.item))
                 fail_msg("seed %d, ask %d: %s", (int)first, i, text);
         }
-        weir_table_destroy(table);
     }
 }
 
@@ -242,7 +240,7 @@ TEST(test_under_another_limit_the_time_owed_stays)
                                           "leaky-bucket 11/1m burst 30" };
     for (size_t from = 0; from < COUNT_OF(limits); from++)
         for (size_t to = 0; to < COUNT_OF(limits); to++) {
-            struct weir_table *table = private_table(false, 100);
+            OWN(weir_table) *table = private_table(false, 100);
             struct weir_plan old = plan_of(limits[from]), new = plan_of(limits[to]);
             weir_time later = NOW + 333333333;
             int64_t units = 1 + 20 * WEIR_SECOND / (old.limit.period / old.limit.count + 1);
@@ -257,13 +255,12 @@ TEST(test_under_another_limit_the_time_owed_stays)
             assert_true(d.reset >= owed - 1 && d.reset <= owed + price + 1);
             assert_in_range(loose_peek(table, &old, "k", 0, later).reset, d.reset, d.reset + 1);
             assert_int_equal(keys_of(table), 1);
-            weir_table_destroy(table);
         }
 }
 
 TEST(test_a_refusal_under_another_limit_changes_not_a_byte)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 3/1m burst 6"), quick = plan_of("gcra 7/1s burst 2");
     assert_true(loose_take(table, &slow, "k", 4, NOW).allowed);
     struct weir__wide before = *only_slot(table);
@@ -278,13 +275,12 @@ TEST(test_a_refusal_under_another_limit_changes_not_a_byte)
     weir_time passes = NOW + d.retry;
     assert_false(loose_take(table, &quick, "k", 1, passes - 1).allowed);
     assert_true(loose_take(table, &quick, "k", 1, passes).allowed); /* its retry is exact */
-    weir_table_destroy(table);
 }
 
 /* A debt of weeks in parts of a billionth of a ns is more than 64 bits hold. */
 TEST(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 1/1d burst 100"),
                      fine = plan_of("gcra 1000000007/1s burst 5");
     assert_true(loose_take(table, &slow, "k", 50, NOW).allowed);
@@ -303,12 +299,11 @@ TEST(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept)
     assert_memory_equal(&before, only_slot(table), sizeof(before));
     assert_false(loose_take(table, &fine, "k", 5, NOW + owed - 1).allowed);
     assert_true(loose_take(table, &fine, "k", 5, NOW + owed).allowed);
-    weir_table_destroy(table);
 }
 
 TEST(test_one_key_asked_under_two_limits_in_turn_pays_for_both)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 3/1s burst 30"),
                      b = plan_of("gcra 7/1s burst 70"); /* both hold ten seconds */
     int64_t from_a = 0, from_b = 0;
@@ -319,7 +314,6 @@ TEST(test_one_key_asked_under_two_limits_in_turn_pays_for_both)
     int64_t owed = from_a * (S / 3) + from_b * (S / 7);
     assert_in_range(owed, 10 * S - S / 7 - 1000, 10 * S);
     assert_in_range(loose_peek(table, &a, "k", 0, NOW).reset, owed, owed + 400);
-    weir_table_destroy(table);
 }
 
 TEST(test_the_clock_may_step_back)
@@ -328,7 +322,7 @@ TEST(test_the_clock_may_step_back)
                      fine = plan_of("gcra 1000000007/1s burst 5");
     const struct weir_plan *plans[] = { &a, &b, &fine };
     for (size_t i = 0; i < COUNT_OF(plans); i++) {
-        struct weir_table *table = private_table(false, 100);
+        OWN(weir_table) *table = private_table(false, 100);
         weir_time back = NOW - 500 * S;
         assert_true(loose_take(table, &a, "k", 5, NOW).allowed);
         assert_false(loose_take(table, plans[i], "k", 1, back)
@@ -337,7 +331,6 @@ TEST(test_the_clock_may_step_back)
         assert_true(loose_take(table, &a, "k", 1, back + S).allowed); /* and nobody locked out */
         assert_int_equal(loose_take(table, &a, "k", 1, back + S / 2).retry,
                          S); /* late by less than a second: as of the latest */
-        weir_table_destroy(table);
     }
 }
 
@@ -345,7 +338,7 @@ TEST(test_the_clock_may_step_back)
 
 TEST(test_give_back_in_any_parts_and_never_above_full)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 1/1s burst 5"), b = plan_of("gcra 3/1s burst 15");
     loose_give(table, &a, "k", 3, NOW);
     assert_int_equal(keys_of(table), 0);
@@ -359,12 +352,11 @@ TEST(test_give_back_in_any_parts_and_never_above_full)
     assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 3);
     loose_give(table, &a, "k", INT64_MAX, NOW);
     assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 5);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_forgotten_key_is_fresh)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_false(weir__carried_forget(table, key_of("k"), NOW));
     assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
@@ -373,14 +365,13 @@ TEST(test_a_forgotten_key_is_fresh)
     assert_int_equal(loose_take(table, &plan, "k", 5, NOW + S).remaining, 0);
     assert_false(weir__carried_forget(table, key_of("k"), NOW + 6 * S)); /* time has done it */
     assert_false(weir__carried_forget(table, key_of("other"), NOW));
-    weir_table_destroy(table);
 }
 
 /* ------------------------------------------------------------------------ slots ---- */
 
 TEST(test_asks_with_nothing_to_remember_take_no_slot)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_true(loose_take(table, &plan, "k", 0, NOW).allowed);
     assert_int_equal(loose_take(table, &plan, "k", 6, NOW).reason, WEIR_TOO_BIG);
@@ -389,12 +380,11 @@ TEST(test_asks_with_nothing_to_remember_take_no_slot)
     assert_int_equal(keys_of(table), 0);
     assert_true(loose_take(table, &plan, "k", 1, NOW).allowed);
     assert_int_equal(keys_of(table), 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_limiters_key_of_the_same_name_is_another)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 5");
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
@@ -402,7 +392,6 @@ TEST(test_a_limiters_key_of_the_same_name_is_another)
     assert_int_equal(take(limiter, "k", 2, NOW).remaining, 3);
     assert_int_equal(loose_peek(table, &plan, "k", 0, NOW).remaining, 0);
     assert_int_equal(keys_of(table), 2);
-    weir_table_destroy(table);
 }
 
 static const char *number(int i)
@@ -417,7 +406,7 @@ TEST(test_idle_ones_make_room_and_live_ones_stay)
     static const char *const limits[] = { "gcra 1/1000s", "gcra 7/7000s", "gcra 3/3001s burst 3" };
     static const weir_time spans[] = { 1000 * S, 7000 * S, 3001 * S };
     for (size_t l = 0; l < COUNT_OF(limits); l++) {
-        struct weir_table *table = private_table(false, 1);
+        OWN(weir_table) *table = private_table(false, 1);
         struct weir_plan plan = plan_of(limits[l]);
         int keys = 0;
         while (keys_of(table) < stats_of(table, -1).slots)
@@ -438,7 +427,6 @@ TEST(test_idle_ones_make_room_and_live_ones_stay)
         assert_true(take(limiter, "k", 1, end).allowed);
         assert_int_equal(stats_of(table, -1).evicted_early, early + 1);
         assert_int_equal(stats_of(table, -1).evicted_idle, 2);
-        weir_table_destroy(table);
     }
 }
 
@@ -447,7 +435,7 @@ TEST(test_damaged_slots_come_out_sane)
     struct weir_plan plan = plan_of("gcra 3/1s burst 5"), other = plan_of("gcra 7/1s burst 5");
     uint64_t seed = 1;
     for (int i = 0; i < 2000; i++) {
-        struct weir_table *table = table_with(
+        OWN(weir_table) *table = table_with(
             &(struct weir_table_options){ .keys = 1, .limiters = 1, .bans = 1, .slab = 4096 });
         assert_true(loose_take(table, &plan, "k", 1, NOW).allowed);
         struct weir__wide *slot = only_slot(table);
@@ -463,7 +451,6 @@ TEST(test_damaged_slots_come_out_sane)
         loose_give(table, &plan, "k", 3, NOW);
         weir__carried_forget(table, key_of("k"), NOW);
         assert_int_equal(loose_peek(table, &plan, "k", 0, NOW + 3 * S).remaining, 5);
-        weir_table_destroy(table);
     }
 }
 
@@ -515,7 +502,7 @@ static void run(struct job *jobs)
 
 TEST(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 7/1s burst 20000");
     struct job jobs[THREADS];
     int64_t granted = 0;
@@ -526,12 +513,11 @@ TEST(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
         granted += jobs[i].granted;
     assert_int_equal(granted, 20000);
     assert_int_equal(keys_of(table), 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_threads_under_different_limits_share_the_time)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 1/3s burst 2000"), b = plan_of("gcra 3/6001ms burst 3000");
     struct job jobs[THREADS];
     for (int i = 0; i < THREADS; i++)
@@ -543,7 +529,6 @@ TEST(test_threads_under_different_limits_share_the_time)
     assert_in_range(kept, owed,
                     owed + 16000); /* a part more for each time that it was brought over */
     assert_in_range(kept, most - 3 * S, most);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

@@ -71,7 +71,7 @@ TEST(test_same_name_and_limit_joins)
 
 TEST(test_other_names_share_nothing)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *a = limiter_of(table, "api", "gcra 300/1m"),
                         *b = limiter_of(table, "apI", "gcra 300/1m");
     struct weir_limiter *c = limiter_of(table, "ap", "gcra 300/1m");
@@ -79,7 +79,6 @@ TEST(test_other_names_share_nothing)
     assert_int_equal(left(b, "k", NOW), 300);
     assert_int_equal(left(c, "k", NOW), 300);
     assert_int_equal(stats_of(table, -1).limiters, 3);
-    weir_table_destroy(table);
 }
 
 TEST(test_same_name_with_another_limit_is_refused_and_told)
@@ -102,18 +101,17 @@ TEST(test_a_limiter_outlives_its_processes)
     limiter_of(p.one, "api", "gcra 300/1m");
     assert_true(take(limiter_of(p.two, "log", "sliding-log 7/1m"), "k", 4, NOW).allowed);
     leave(&p);
-    struct weir_table *table = attach(p.path);
+    OWN(weir_table) *table = attach(p.path);
     assert_int_equal(stats_of(table, -1).limiters, 2);
     expect_create_fails(table, "api", "gcra 5/1m", 0, WEIR_EXISTS, "gcra 300/1m");
     assert_int_equal(left(limiter_of(table, "log", "sliding-log 7/1m"), "k", NOW), 3);
-    weir_table_destroy(table);
 }
 
 /* -------------------------------------------------------------------- names ---- */
 
 TEST(test_names_that_cannot_be_are_refused)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     char name[66];
     memset(name, 'n', sizeof(name));
     name[65] = '\0';
@@ -138,12 +136,11 @@ TEST(test_names_that_cannot_be_are_refused)
     assert_string_equal(info.name, name);
     assert_true(weir_limiter_next(table, &(int64_t){ 1 }, &info));
     assert_string_equal(info.name, "with spaces, 'quotes' and \xc3\xbcml\xc3\xa4uts");
-    weir_table_destroy(table);
 }
 
 TEST(test_bad_limits_are_refused)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = untouched;
     struct weir_error error = { 0 };
     assert_int_equal(
@@ -155,7 +152,6 @@ TEST(test_bad_limits_are_refused)
     assert_contains(error.text, "'x'");
     assert_ptr_equal(limiter, untouched);
     assert_int_equal(stats_of(table, -1).limiters, 0);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_table_has_room_for_256_limiters)
@@ -232,7 +228,7 @@ TEST(test_thirty_thousand_limiters)
 /* Damage can make names equal, or unended: the first counts, and nothing hangs. */
 TEST(test_damaged_names_are_survived)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     limiter_of(table, "a", "gcra 10/1h");
     for (int i = 0; i < 200; i++) {
         char name[16];
@@ -247,7 +243,6 @@ TEST(test_damaged_names_are_survived)
     assert_null(weir__limiter_by_name(table, "l7"));
     limiter_of(table, "new", "gcra 10/1h");
     assert_int_equal(weir__limiter_by_name(table, "new")->id, 201);
-    weir_table_destroy(table);
 }
 
 TEST(test_limiters_are_listed)
@@ -421,7 +416,7 @@ TEST(test_a_version_in_between_is_found)
 
 TEST(test_a_change_counts_from_its_own_moment)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
     assert_int_equal(take(limiter, "k", 10, NOW).remaining, 0);
     change(limiter, "gcra 10/100s",
@@ -429,7 +424,6 @@ TEST(test_a_change_counts_from_its_own_moment)
     assert_int_equal(left(limiter, "k", NOW + 5 * S), 5);
     assert_int_equal(left(limiter, "k", NOW + 14 * S), 5);
     assert_int_equal(left(limiter, "k", NOW + 15 * S), 6);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_changed_limit_is_the_one_to_join_with)
@@ -445,7 +439,7 @@ TEST(test_a_changed_limit_is_the_one_to_join_with)
 
 TEST(test_changes_that_cannot_be_are_refused_and_change_nothing)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
     struct weir_limiter_info info;
     struct weir_error error = { 0 };
@@ -463,7 +457,6 @@ TEST(test_changes_that_cannot_be_are_refused_and_change_nothing)
     struct weir_limit unnamed = { .count = 20, .period = 10 * S }; /* keeps its algorithm */
     assert_int_equal(weir_limiter_change(limiter, &unnamed, NOW, &error), WEIR_OK);
     assert_int_equal(left(limiter, "k", NOW), 16);
-    weir_table_destroy(table);
 }
 
 /* -------------------------------------------------------------------- modes ---- */
@@ -484,22 +477,20 @@ TEST(test_R5_a_mode_is_seen_by_all_at_once_and_stays)
     change(a, "gcra 20/10s", NOW);
     assert_int_equal(weir__limiter_mode(b), WEIR_SHADOW);
     leave(&p);
-    struct weir_table *table = attach(p.path);
+    OWN(weir_table) *table = attach(p.path);
     assert_int_equal(weir__table_mode(table), WEIR_OFF);
     assert_int_equal(weir__limiter_mode(limiter_of(table, "l", "gcra 20/10s")), WEIR_SHADOW);
-    weir_table_destroy(table);
 }
 
 TEST(test_R5_a_mode_that_is_none_counts_as_written)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
     for (uint32_t odd = 4; odd != 0; odd <<= 1) {
         limiter->record->mode = table->header->mode = odd;
         assert_int_equal(weir__limiter_mode(limiter), WEIR_AS_WRITTEN);
         assert_int_equal(weir__table_mode(table), WEIR_AS_WRITTEN);
     }
-    weir_table_destroy(table);
 }
 
 /* ------------------------------------------------------------------- narrow ---- */
@@ -516,7 +507,7 @@ TEST(test_narrow_refuses_limits_that_do_not_fit)
                                        "leaky-bucket 10/1s queue 3" };
     static const char *const good[] = { "5/1s", "gcra 300/60s", "leaky-bucket 10/1s burst 3",
                                         "sliding-log 3/1s", "sliding-window 7/1s" };
-    struct weir_table *table = private_table(true, 100);
+    OWN(weir_table) *table = private_table(true, 100);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         expect_create_fails(table, "l", bad[i], 0, WEIR_INVALID, "narrow");
     for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -524,17 +515,15 @@ TEST(test_narrow_refuses_limits_that_do_not_fit)
         name[1] = (char)('0' + i);
         assert_true(take(limiter_of(table, name, good[i]), "k", 1, NOW).allowed);
     }
-    weir_table_destroy(table);
 }
 
 TEST(test_narrow_refuses_to_change_to_what_does_not_fit)
 {
-    struct weir_table *table = private_table(true, 100);
+    OWN(weir_table) *table = private_table(true, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/1s");
     assert_true(take(limiter, "k", 2, NOW).allowed);
     expect_change_fails(limiter, "gcra 3/1s", WEIR_INVALID, "narrow");
     assert_int_equal(left(limiter, "k", NOW), 3);
-    weir_table_destroy(table);
 }
 
 /* --------------------------------------------------------------------- slab ---- */

@@ -87,7 +87,7 @@ TEST(test_asks_with_nothing_to_remember_take_no_slot)
 TEST(test_asks_with_nothing_to_remember_drive_nobody_out)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = private_table(narrow, 1);
+        OWN(weir_table) *table = private_table(narrow, 1);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/10s");
         for (int i = 0; i < 2000; i++)
             take(limiter, key_at(i), 1, NOW);
@@ -104,14 +104,13 @@ TEST(test_asks_with_nothing_to_remember_drive_nobody_out)
         assert_int_equal(after.live, before.live);
         assert_int_equal(after.evicted_idle, before.evicted_idle);
         assert_int_equal(after.evicted_early, before.evicted_early);
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_one_key_has_one_slot_per_limiter)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = private_table(narrow, 1000);
+        OWN(weir_table) *table = private_table(narrow, 1000);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/10s"),
                             *b = limiter_of(table, "b", "gcra 5/10s");
         for (int i = 0; i < 5; i++) {
@@ -120,7 +119,6 @@ TEST(test_one_key_has_one_slot_per_limiter)
             assert_int_equal(take(b, "k", 1, NOW).remaining, 4 - i);
         }
         assert_int_equal(keys_of(table), 2);
-        weir_table_destroy(table);
     }
 }
 
@@ -213,7 +211,7 @@ TEST(test_then_the_idlest_goes_and_is_counted)
 
 TEST(test_large_slots_make_room_the_same_way)
 {
-    struct weir_table *table = private_table(false, 1);
+    OWN(weir_table) *table = private_table(false, 1);
     struct weir_limit limit = limit_of("sliding-log 1/1w");
     struct weir_limiter *limiter = NULL;
     int keys = 0;
@@ -235,13 +233,12 @@ TEST(test_large_slots_make_room_the_same_way)
     for (int i = 6; i < keys + 5; i++)
         assert_int_equal(left(limiter, key_at(i), later), 0);
     assert_int_equal(keys_of(table), held);
-    weir_table_destroy(table);
 }
 
 TEST(test_the_keys_promised_to_large_slots_fit)
 {
     enum { KEYS = 5000 };
-    struct weir_table *table = private_table(false, 1);
+    OWN(weir_table) *table = private_table(false, 1);
     struct weir_limit limit = limit_of("sliding-log 4/1w");
     struct weir_limiter *limiter = NULL;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL), WEIR_OK);
@@ -251,7 +248,6 @@ TEST(test_the_keys_promised_to_large_slots_fit)
     assert_int_equal(s.large_keys + s.evicted_early, KEYS);
     if (s.evicted_early > KEYS / 100)
         fail_msg("%d of %d promised keys were driven out", (int)s.evicted_early, KEYS);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_key_driven_out_comes_back_fresh_and_whole)
@@ -274,7 +270,7 @@ TEST(test_a_key_driven_out_comes_back_fresh_and_whole)
  * as the other's, none would be. */
 TEST(test_idle_is_told_by_the_limit_of_the_key)
 {
-    struct weir_table *table = private_table(false, 1);
+    OWN(weir_table) *table = private_table(false, 1);
     struct weir_limiter *window = limiter_of(table, "window", "fixed-window 1/10s align=first"),
                         *meter = limiter_of(table, "meter", "gcra 1/10s");
     weir_time now = NOW + 11 * S;
@@ -292,13 +288,12 @@ TEST(test_idle_is_told_by_the_limit_of_the_key)
     assert_int_equal(stats_of(table, now).evicted_idle, s.evicted_idle + 10);
     assert_int_equal(stats_of(table, now).evicted_early, s.evicted_early);
     assert_int_equal(stats_of(table, now).live, s.live + 10);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_time_before_zero_finds_idle_keys_too)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = private_table(narrow, 1);
+        OWN(weir_table) *table = private_table(narrow, 1);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h");
         for (int i = 0; i < 2000; i++) {
             take(limiter, key_at(i), 1, 0);
@@ -310,6 +305,5 @@ TEST(test_a_time_before_zero_finds_idle_keys_too)
             assert_true(take(limiter, key_at(5000 + i), 1, -5).allowed); /* counts as 0 */
         assert_int_equal(stats_of(table, -1).evicted_idle, idle + 10);
         assert_int_equal(stats_of(table, -1).evicted_early, 0);
-        weir_table_destroy(table);
     }
 }

@@ -95,7 +95,7 @@ TEST(test_limiters_that_are_not_there_take_no_disk)
     struct weir_table_options o = {
         .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1
     };
-    struct weir_table *table = table_with(&o);
+    OWN(weir_table) *table = table_with(&o);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size > 65536 * 1024);
@@ -106,7 +106,6 @@ TEST(test_limiters_that_are_not_there_take_no_disk)
     weir_table_destroy(table);
     table = attach(path);
     assert_int_equal(stats_of(table, NOW).limiters, 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_defaults)
@@ -438,7 +437,7 @@ TEST(test_sizes_that_lie_are_refused)
 TEST(test_create_on_an_existing_table_attaches_and_keeps_its_sizes)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){
         .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
     struct weir_table_stats first = stats_of(table, -1);
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
@@ -451,7 +450,6 @@ TEST(test_create_on_an_existing_table_attaches_and_keeps_its_sizes)
     assert_int_equal(again.limiters, 1);
     assert_int_equal(again.keys, 1);
     assert_int_equal(left(limiter_of(table, "l", "gcra 10/1h"), "k", NOW), 6);
-    weir_table_destroy(table);
 }
 
 TEST(test_create_finishes_what_a_dead_maker_left)
@@ -510,7 +508,7 @@ TEST(test_private_tables_share_nothing)
 TEST(test_stats_count_keys_live_keys_and_limiters)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = private_table(narrow, 10000);
+        OWN(weir_table) *table = private_table(narrow, 10000);
         struct weir_limiter *small = limiter_of(table, "small", "gcra 10/10s"),
                             *large = limiter_of(table, "large", "sliding-log 10/10s");
         for (int i = 0; i < 50; i++) {
@@ -534,7 +532,6 @@ TEST(test_stats_count_keys_live_keys_and_limiters)
         assert_int_equal(stats_of(table, NOW + 12 * S).keys,
                          50); /* idle ones stay until somebody needs the room */
         assert_int_equal(stats_of(table, NOW).evicted_idle + stats_of(table, NOW).evicted_early, 0);
-        weir_table_destroy(table);
     }
 }
 
@@ -552,7 +549,7 @@ TEST(test_the_promised_keys_fit_in_the_promised_bytes)
 {
     enum { KEYS = 1000000, SLAB = 4096 };
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){
+        OWN(weir_table) *table = table_with(&(struct weir_table_options){
             .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         int64_t most = narrow ? 20 : 40;
@@ -566,7 +563,6 @@ TEST(test_the_promised_keys_fit_in_the_promised_bytes)
         if (s.evicted_early * 1000 > KEYS)
             fail_msg("%s: %lld of %d promised keys were driven out", narrow ? "narrow" : "wide",
                      (long long)s.evicted_early, KEYS);
-        weir_table_destroy(table);
     }
 }
 

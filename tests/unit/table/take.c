@@ -66,7 +66,7 @@ TEST(test_peek_says_what_take_would_and_changes_nothing)
     uint64_t seed = 1;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table = table_with(&(struct weir_table_options){
+            OWN(weir_table) *table = table_with(&(struct weir_table_options){
                 .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             weir_time now = NOW;
@@ -83,7 +83,6 @@ TEST(test_peek_says_what_take_would_and_changes_nothing)
                 weir_take(limiter, &ask, &done);
                 assert_same_decision(&seen, &done);
             }
-            weir_table_destroy(table);
         }
 }
 
@@ -91,7 +90,7 @@ TEST(test_a_refusal_changes_nothing)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table = table_with(&(struct weir_table_options){
+            OWN(weir_table) *table = table_with(&(struct weir_table_options){
                 .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             struct weir_decision d = take(limiter, "k", 7, NOW);
@@ -107,7 +106,6 @@ TEST(test_a_refusal_changes_nothing)
             }
             assert_true(take(limiter, "k", 0, NOW + 20 * S).allowed);
             assert_region(table, copy, size);
-            weir_table_destroy(table);
         }
 }
 
@@ -117,7 +115,7 @@ TEST(test_give_gives_back_and_never_above_full)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : PLAIN); i++) {
-            struct weir_table *table = small_slab_table(narrow);
+            OWN(weir_table) *table = small_slab_table(narrow);
             struct weir_limiter *limiter = nth_limiter(table, i);
             int64_t most = peek(limiter, "k", 0, NOW).limit;
             assert_true(most > 6);
@@ -135,7 +133,6 @@ TEST(test_give_gives_back_and_never_above_full)
             assert_int_equal(peek(limiter, "k", 1, NOW).wait, 0);
             assert_true(take(limiter, "k", most, NOW).allowed);
             assert_false(take(limiter, "k", 1, NOW).allowed);
-            weir_table_destroy(table);
         }
 }
 
@@ -205,7 +202,7 @@ TEST(test_a_reservation_expires_and_its_estimate_stands)
 
 TEST(test_a_reservation_for_ever_does_not_expire)
 {
-    struct weir_table *table = small_slab_table(false);
+    OWN(weir_table) *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "fixed-window 10/100w");
     struct weir_ask ask = ask_of("k", 4, NOW);
     struct weir_reservation r;
@@ -213,7 +210,6 @@ TEST(test_a_reservation_for_ever_does_not_expire)
     assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
     assert_true(weir_settle(&r, 1, NOW + 1000 * S));
     assert_int_equal(left(limiter, "k", NOW + 1000 * S), 9);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_refused_reservation_cannot_be_settled)
@@ -272,7 +268,7 @@ TEST(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent)
 
 TEST(test_a_key_that_was_driven_out_is_still_charged)
 {
-    struct weir_table *table = small_slab_table(false);
+    OWN(weir_table) *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/100s");
     struct weir_ask ask = ask_of("k", 0, NOW); /* a reservation of nothing leaves no slot */
     struct weir_reservation r;
@@ -281,7 +277,6 @@ TEST(test_a_key_that_was_driven_out_is_still_charged)
     assert_int_equal(stats_of(table, -1).keys, 0);
     assert_true(weir_settle(&r, 3, NOW));
     assert_int_equal(left(limiter, "k", NOW), 7);
-    weir_table_destroy(table);
 }
 
 /* --------------------------------------------------------------------- wait ---- */
@@ -310,7 +305,7 @@ TEST(test_wait_sleeps_just_as_long_as_it_must)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (int large = 0; large < 2; large++) {
-            struct weir_table *table = small_slab_table(narrow);
+            OWN(weir_table) *table = small_slab_table(narrow);
             struct weir_limiter *limiter =
                 limiter_of(table, "l", large ? "sliding-log 1/7s" : "gcra 1/7s");
             struct fake f = { .now = NOW };
@@ -335,13 +330,12 @@ TEST(test_wait_sleeps_just_as_long_as_it_must)
             f.now += 1;
             assert_true(weir_wait(limiter, &ask, &clock, &d));
             assert_int_equal(f.now, NOW + 21 * S);
-            weir_table_destroy(table);
         }
 }
 
 TEST(test_wait_never_waits_for_what_never_comes)
 {
-    struct weir_table *table = small_slab_table(false);
+    OWN(weir_table) *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/7s");
     struct fake f = { .now = NOW };
     struct weir_clock clock = { fake_now, fake_sleep, &f };
@@ -354,7 +348,6 @@ TEST(test_wait_never_waits_for_what_never_comes)
     assert_false(weir_wait(limiter, &ask, &clock, &d));
     assert_int_equal(d.reason, WEIR_BAD_ASK);
     assert_int_equal(f.sleeps, 0);
-    weir_table_destroy(table);
 }
 
 /* --------------------------------------------------------------------- many ---- */
@@ -411,7 +404,7 @@ TEST(test_take_many_is_as_one_by_one)
 TEST(test_take_many_on_one_key_counts_each)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = small_slab_table(narrow);
+        OWN(weir_table) *table = small_slab_table(narrow);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 20/100s");
         struct weir_item items[40];
         struct weir_decision d[40];
@@ -422,7 +415,6 @@ TEST(test_take_many_on_one_key_counts_each)
             assert_int_equal(d[i].allowed, i < 20);
             assert_int_equal(d[i].remaining, i < 20 ? 19 - i : 0);
         }
-        weir_table_destroy(table);
     }
 }
 
@@ -431,7 +423,7 @@ TEST(test_take_many_on_one_key_counts_each)
 TEST(test_a_clock_that_steps_back_neither_locks_out_nor_gives_away)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = small_slab_table(narrow);
+        OWN(weir_table) *table = small_slab_table(narrow);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
         weir_time then = NOW - 900 * S;
         assert_true(take(limiter, "k", 10, NOW).allowed);
@@ -444,13 +436,12 @@ TEST(test_a_clock_that_steps_back_neither_locks_out_nor_gives_away)
         assert_false(take(limiter, "k", 1, then + S).allowed);
         assert_int_equal(left(limiter, "k", then + 5 * S), 4);
         assert_int_equal(left(limiter, "k", then + 11 * S), 10);
-        weir_table_destroy(table);
     }
 }
 
 TEST(test_a_narrow_key_waits_at_most_a_minute)
 {
-    struct weir_table *table = small_slab_table(true);
+    OWN(weir_table) *table = small_slab_table(true);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
     struct weir_ask ask = ask_of("k", 1, NOW);
     struct weir_decision d;
@@ -466,7 +457,6 @@ TEST(test_a_narrow_key_waits_at_most_a_minute)
     assert_int_equal(d.wait, 60 * S);
     assert_false(weir_take(limiter, &ask, &d)); /* the debt that left is remembered in full */
     assert_int_equal(d.retry, 100 * S);
-    weir_table_destroy(table);
 }
 
 /* weir.h: a point before 0 counts as 0. */
@@ -475,7 +465,7 @@ TEST(test_a_time_before_zero_counts_as_zero)
     static const weir_time times[] = { 0, -1, -5 * S, -1000 * S, INT64_MIN + 1, INT64_MIN };
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(times); i++) {
-            struct weir_table *table = small_slab_table(narrow);
+            OWN(weir_table) *table = small_slab_table(narrow);
             struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s"),
                                 *large = limiter_of(table, "large", "sliding-log 10/10s");
             assert_int_equal(take(limiter, "k", 9, times[i]).remaining, 1);
@@ -486,7 +476,6 @@ TEST(test_a_time_before_zero_counts_as_zero)
             assert_int_equal(left(limiter, "k", 0), 1);
             assert_int_equal(take(large, "k", 9, times[i]).remaining, 1);
             assert_int_equal(take(large, "k", 3, times[i]).retry, 10 * S);
-            weir_table_destroy(table);
         }
 }
 
@@ -494,7 +483,7 @@ TEST(test_the_end_of_time_is_a_time)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table = small_slab_table(narrow);
+            OWN(weir_table) *table = small_slab_table(narrow);
             struct weir_limiter *limiter = nth_limiter(table, i);
             for (int n = 0; n < 30; n++) {
                 struct weir_decision d = take(limiter, "k", 1, INT64_MAX - 40 + n);
@@ -504,7 +493,6 @@ TEST(test_the_end_of_time_is_a_time)
             }
             assert_int_equal(left(limiter, "k", NOW) <= peek(limiter, "k", 0, NOW).limit,
                              1); /* and back */
-            weir_table_destroy(table);
         }
 }
 
@@ -513,12 +501,12 @@ TEST(test_the_end_of_time_is_a_time)
 TEST(test_keys_of_no_bytes_and_of_very_many)
 {
     enum { LONG = 100 << 10 };
-    unsigned char *bytes = malloc(LONG);
+    FINALLY(memory_drop) unsigned char *bytes = malloc(LONG);
     assert_non_null(bytes);
     memset(bytes, 'k', LONG);
     for (int narrow = 0; narrow < 2; narrow++)
         for (int large = 0; large < 2; large++) {
-            struct weir_table *table = small_slab_table(narrow);
+            OWN(weir_table) *table = small_slab_table(narrow);
             struct weir_limiter *limiter =
                 limiter_of(table, "l", large ? "sliding-log 2/100s" : "gcra 2/100s");
             struct weir_ask ask = { .key = { NULL, 0 }, .cost = 1, .now = NOW };
@@ -546,9 +534,7 @@ TEST(test_keys_of_no_bytes_and_of_very_many)
             ask.key.len = LONG;
             assert_true(weir_take(limiter, &ask, &d));
             assert_int_equal(d.remaining, 0);
-            weir_table_destroy(table);
         }
-    free(bytes);
 }
 
 /* Reserved again and again, each after time has paid for the one before; then all settled at
@@ -558,7 +544,7 @@ TEST(test_settling_late_mints_nothing)
     static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s",
                                         "sliding-window 10/1s", "sliding-log 10/1s" };
     for (size_t i = 0; i < COUNT_OF(five); i++) {
-        struct weir_table *table = private_table(false, 100);
+        OWN(weir_table) *table = private_table(false, 100);
         struct weir_limiter *limiter = limiter_of(table, "l", five[i]);
         struct weir_reservation held[20];
         struct weir_decision d;
@@ -573,6 +559,5 @@ TEST(test_settling_late_mints_nothing)
                 taken++;
         }
         assert_int_equal(taken, 10);
-        weir_table_destroy(table);
     }
 }

@@ -3,9 +3,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "unit/test.h"
 
@@ -99,7 +96,7 @@ TEST(many_cases_are_only_a_matter_of_memory)
 {
     static const char one[] = "case x\nlimit gcra 1/1s\nat 0s take 1 -> ok\n";
     size_t n = 3000;
-    char *text = malloc(n * (sizeof(one) - 1) + 1);
+    FINALLY(memory_drop) char *text = malloc(n * (sizeof(one) - 1) + 1);
 
     assert_non_null(text);
     for (size_t i = 0; i < n; i++)
@@ -108,7 +105,6 @@ TEST(many_cases_are_only_a_matter_of_memory)
     assert_int_equal(v.case_count, n);
     assert_int_equal(v.cases[n - 1].line, 3 * (int)n - 2);
     weir__vectors_clear(&v);
-    free(text);
 }
 
 /* ----------------------------------------------------------------- errors ---- */

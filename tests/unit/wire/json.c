@@ -5,10 +5,6 @@
  */
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/json.h"
 
 struct record {

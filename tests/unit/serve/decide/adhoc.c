@@ -7,6 +7,8 @@
 #include "unit/fixture.h"
 #include "server/serve/decide/adhoc.h"
 
+OWNS(weir__adhoc)
+
 static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max)
 {
     struct weir__adhoc *adhoc = NULL;
@@ -56,8 +58,8 @@ TEST(test_limits_that_are_the_same_share_their_keys)
     static const char *const same[] = { "300/60",           "300/60s",
                                         "300/1m",           "token-bucket 300/1m",
                                         "300/60 burst 300", " 300/60" };
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *first = found(adhoc, same[0], "", NOW);
     for (size_t i = 0; i < COUNT_OF(same); i++)
         for (int again = 0; again < 2; again++)
@@ -66,8 +68,6 @@ TEST(test_limits_that_are_the_same_share_their_keys)
     assert_ptr_not_equal(found(adhoc, "gcra 300/60", "", NOW), first);
     assert_ptr_not_equal(found(adhoc, "300/60 burst 10", "", NOW), first);
     assert_int_equal(take(first, "k", 1, NOW).limit, 300);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_every_algorithm_will_do)
@@ -83,22 +83,20 @@ TEST(test_every_algorithm_will_do)
                                           "smooth 5/10",
                                           "warm-up 5/10",
                                           "5/day zone=Europe/Berlin" };
-    struct weir_table *table = private_table(false, 1000);
-    struct weir__adhoc *adhoc = adhoc_on(table, 100);
+    OWN(weir_table) *table = private_table(false, 1000);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 100);
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_limiter *limiter = found(adhoc, limits[i], "", NOW);
         assert_true(take(limiter, "k", 1, NOW).allowed);
         assert_ptr_equal(found(adhoc, limits[i], "", NOW), limiter);
     }
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_what_is_wrong_is_told)
 {
     char long_text[400], long_name[80];
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *limiter = NULL;
     struct weir_error error;
     memset(long_text, '1', sizeof(long_text));
@@ -121,14 +119,12 @@ TEST(test_what_is_wrong_is_told)
     assert_contains(error.text, "NUL");
     assert_int_equal(weir__adhoc_find(adhoc, "x", 1, NULL, 0, NOW, &limiter, NULL), WEIR_INVALID);
     assert_int_equal(stats_of(table, -1).limiters, 0);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_there_are_no_more_than_allowed)
 {
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 3);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 3);
     found(adhoc, "1/1", "", NOW);
     found(adhoc, "2/1", "", NOW);
     found(adhoc, "3/1", "x", NOW);
@@ -153,15 +149,13 @@ TEST(test_there_are_no_more_than_allowed)
     adhoc = adhoc_on(table, 3); /* those that are in the table count */
     refused(adhoc, "4/1", "", "adhoc-limits");
     found(adhoc, "1/1", "", NOW);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_full_table_and_a_full_slab_are_told)
 {
-    struct weir_table *table = table_with(
+    OWN(weir_table) *table = table_with(
         &(struct weir_table_options){ .keys = 1000, .limiters = 100, .slab = (int64_t)4 << 20 });
-    struct weir__adhoc *adhoc = adhoc_on(table, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 100);
     struct weir_limiter *limiter;
     struct weir_error error = { 0 };
     int n = 0;
@@ -179,16 +173,14 @@ TEST(test_a_full_table_and_a_full_slab_are_told)
     found(adhoc, "1/1", "", NOW);
     found(adhoc, "2/1", "", NOW);
     refused(adhoc, "3/1", "", "made for 2 limiters");
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 /* ------------------------------------------------------------------- with a name ---- */
 
 TEST(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used)
 {
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     assert_int_equal(take(limiter, "k", 4, NOW).remaining, 6);
     for (int i = 0; i < 3; i++) { /* back and forth */
@@ -205,29 +197,25 @@ TEST(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used)
     assert_int_equal(left(limiter, "k", NOW), 26);
     assert_ptr_not_equal(found(adhoc, "gcra 30/10", "web", NOW), limiter);
     assert_ptr_not_equal(found(adhoc, "gcra 30/10", "", NOW), limiter);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_a_change_by_somebody_else_is_noticed)
 {
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     change(limiter, "gcra 5/10", NOW);
     found(adhoc, "", "api", NOW);
     assert_int_equal(take(limiter, "k", 0, NOW).limit, 5);
     found(adhoc, "gcra 10/10", "api", NOW);
     assert_int_equal(take(limiter, "k", 0, NOW).limit, 10);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 /* What a change leaves in memory must not grow without end. */
 TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
 {
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter_info info = { 0 };
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     for (int i = 0; i < 3000; i++)
@@ -240,17 +228,15 @@ TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
     refused(adhoc, "gcra", "api", ""); /* what makes no sense is told all the same */
     found(adhoc, "gcra 20/10", "api", NOW + S);
     assert_int_equal(take(limiter, "k", 0, NOW + S).limit, 20);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_names_are_nobody_elses)
 {
-    struct weir_table *table = private_table(false, 100);
+    OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *rule = limiter_of(table, "api@", "gcra 1/1"),
                         *other = limiter_of(table, "api", "gcra 2/1"),
                         *limit = limiter_of(table, "gcra 3/1s", "gcra 3/1");
-    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *mine = found(adhoc, "gcra 5/1", "api", NOW),
                         *at = found(adhoc, "gcra 5/1", "api@", NOW),
                         *unnamed = found(adhoc, "gcra 3/1", "", NOW),
@@ -261,8 +247,6 @@ TEST(test_names_are_nobody_elses)
     assert_ptr_not_equal(unnamed, limit);
     assert_ptr_not_equal(named, unnamed);
     assert_ptr_not_equal(sign, unnamed);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
@@ -312,8 +296,8 @@ static void *look_for_all(void *argument)
 
 TEST(test_threads_find_one_and_the_same)
 {
-    struct weir_table *table = private_table(false, 100);
-    struct weir__adhoc *adhoc = adhoc_on(table, LIMITS + 1);
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, LIMITS + 1);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look_for_all, adhoc), 0);
@@ -323,8 +307,6 @@ TEST(test_threads_find_one_and_the_same)
         assert_null(failed);
     }
     assert_int_equal(stats_of(table, -1).limiters, LIMITS + 1);
-    weir__adhoc_destroy(adhoc);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

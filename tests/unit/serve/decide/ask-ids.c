@@ -7,6 +7,8 @@
 #include "unit/fixture.h"
 #include "server/serve/decide/ask-ids.h"
 
+OWNS(weir__ask_ids)
+
 static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
 {
     struct weir__ask_ids *ids = weir__ask_ids_create(room, lifetime);
@@ -36,7 +38,7 @@ static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerpri
 
 TEST(test_S1_a_retry_is_answered_the_same_within_its_lifetime)
 {
-    struct weir__ask_ids *ids = ids_of(1000, 60 * S);
+    OWN(weir__ask_ids) *ids = ids_of(1000, 60 * S);
     assert_int_equal(ask(ids, "a", 1, NOW, 9), 9);
     assert_int_equal(ask(ids, "a", 1, NOW, 8), 9);
     assert_int_equal(ask(ids, "b", 1, NOW, 7), 7);
@@ -47,12 +49,11 @@ TEST(test_S1_a_retry_is_answered_the_same_within_its_lifetime)
     assert_int_equal(ask(ids, "", 1, NOW, 2), 2); /* any bytes are an id */
     assert_int_equal(ask(ids, "", 1, NOW, 1), 2);
     assert_int_equal(weir__ask_ids_replaced(ids), 0);
-    weir__ask_ids_destroy(ids);
 }
 
 TEST(test_the_whole_ruling_comes_back)
 {
-    struct weir__ask_ids *ids = ids_of(10, S);
+    OWN(weir__ask_ids) *ids = ids_of(10, S);
     struct weir_ruling given, got;
     size_t hold;
     memset(&given, 0x5a, sizeof(given));
@@ -60,13 +61,12 @@ TEST(test_the_whole_ruling_comes_back)
     weir__ask_ids_end(ids, hold, &given);
     assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_REPEATED);
     assert_memory_equal(&given, &got, sizeof(got));
-    weir__ask_ids_destroy(ids);
 }
 
 TEST(test_when_full_the_oldest_goes_and_is_counted)
 {
     enum { ROOM = 1600, MANY = 10 * ROOM };
-    struct weir__ask_ids *ids = ids_of(ROOM, 60 * S);
+    OWN(weir__ask_ids) *ids = ids_of(ROOM, 60 * S);
     char id[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(id, sizeof(id), "id %d", i);
@@ -81,19 +81,17 @@ TEST(test_when_full_the_oldest_goes_and_is_counted)
     }
     assert_int_equal(ask(ids, "id 0", 2, NOW + MANY, 42),
                      42); /* the oldest is gone: its id may be used for another request */
-    weir__ask_ids_destroy(ids);
 }
 
 TEST(test_those_whose_time_is_over_make_room_for_nothing)
 {
-    struct weir__ask_ids *ids = ids_of(1, S); /* as few as there can be */
+    OWN(weir__ask_ids) *ids = ids_of(1, S); /* as few as there can be */
     char id[16];
     for (int i = 0; i < 1000; i++) {
         snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + i * S, i), i);
     }
     assert_int_equal(weir__ask_ids_replaced(ids), 0);
-    weir__ask_ids_destroy(ids);
 }
 
 TEST(test_odd_numbers_do_no_harm)

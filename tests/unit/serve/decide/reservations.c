@@ -54,7 +54,7 @@ static bool settle(struct bench *b, const char *id, int64_t cost, weir_time now)
 
 TEST(test_L13_an_estimate_is_settled_once_at_the_true_cost)
 {
-    struct bench b = open_bench("gcra 100/100s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 100/100s");
     struct reserved r = reserve(&b, "k", 10, 60 * S, NOW),
                     other = reserve(&b, "k", 10, 60 * S, NOW);
     assert_int_equal(left(b.limiter, "k", NOW), 80);
@@ -64,16 +64,14 @@ TEST(test_L13_an_estimate_is_settled_once_at_the_true_cost)
     assert_int_equal(left(b.limiter, "k", NOW), 87);
     assert_true(settle(&b, other.id, 15, NOW)); /* more than was thought */
     assert_int_equal(left(b.limiter, "k", NOW), 82);
-    close_bench(&b);
 }
 
 TEST(test_a_refusal_has_no_id_and_takes_no_place)
 {
-    struct bench b = open_bench("gcra 5/5s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 5/5s");
     for (int i = 0; i < WEIR__RESERVATIONS_MAX + 10; i++)
         assert_false(reserve(&b, "k", 6, 60 * S, NOW).decision.allowed);
     assert_true(reserve(&b, "k", 5, 60 * S, NOW).decision.allowed);
-    close_bench(&b);
 }
 
 TEST(test_an_id_nobody_has_is_nobodys)
@@ -84,7 +82,7 @@ TEST(test_an_id_nobody_has_is_nobodys)
                                          "zz000000000000000000000000000000",
                                          "000000000000000000000000000000000",
                                          "g" };
-    struct bench b = open_bench("gcra 5/5s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 5/5s");
     struct reserved r = reserve(&b, "k", 5, 60 * S, NOW), again;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_false(settle(&b, wrong[i], 0, NOW));
@@ -97,12 +95,11 @@ TEST(test_an_id_nobody_has_is_nobodys)
     assert_int_equal(left(b.limiter, "k", NOW), 0);
     assert_true(settle(&b, r.id, 0, NOW));
     assert_int_equal(left(b.limiter, "k", NOW), 5);
-    close_bench(&b);
 }
 
 TEST(test_keys_are_kept_and_bounded)
 {
-    struct bench b = open_bench("gcra 5/5s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 5/5s");
     char key[WEIR__RESERVATION_KEY_MAX + 2];
     struct weir_decision d;
     struct weir_error error;
@@ -123,12 +120,11 @@ TEST(test_keys_are_kept_and_bounded)
     memset(key, 'k', sizeof(key));
     weir_peek(b.limiter, &ask, &d);
     assert_int_equal(d.remaining, 3);
-    close_bench(&b);
 }
 
 TEST(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room)
 {
-    struct bench b = open_bench("gcra 1000000/1s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 1000000/1s");
     struct weir_ask ask = ask_of("k", 1, NOW);
     struct weir_decision d;
     struct weir_error error;
@@ -164,17 +160,15 @@ TEST(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room)
                                                &error) == WEIR_OK;)
         freed++;
     assert_in_range(freed, 65536 - 67, 65536 - 66);
-    close_bench(&b);
 }
 
 TEST(test_L13_an_expired_one_stands)
 {
-    struct bench b = open_bench("gcra 10/1000s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 10/1000s");
     struct reserved r = reserve(&b, "k", 5, 2 * S, NOW);
     assert_false(settle(&b, r.id, 0, NOW + 2 * S));
     assert_false(settle(&b, r.id, 0, NOW)); /* even if the clock is set back */
     assert_int_equal(left(b.limiter, "k", NOW + 2 * S), 5);
-    close_bench(&b);
 }
 
 /* Random reserves and settles against a plain list. */
@@ -182,7 +176,7 @@ TEST(test_any_order_of_settling)
 {
     enum { MANY = 300 };
     for (uint64_t first = 1; first <= 20; first++) {
-        struct bench b = open_bench("gcra 1000000/1s");
+        FINALLY(close_bench) struct bench b = open_bench("gcra 1000000/1s");
         struct {
             char id[36];
             weir_time expires;
@@ -203,7 +197,6 @@ TEST(test_any_order_of_settling)
                 open[which] = open[--n];
             }
         }
-        close_bench(&b);
     }
 }
 
@@ -228,7 +221,7 @@ static void *reserve_and_settle(void *argument)
 
 TEST(test_threads_reserve_and_settle)
 {
-    struct bench b = open_bench("gcra 100000/100000s");
+    FINALLY(close_bench) struct bench b = open_bench("gcra 100000/100000s");
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reserve_and_settle, &b), 0);
@@ -238,5 +231,4 @@ TEST(test_threads_reserve_and_settle)
         assert_null(failed);
     }
     assert_int_equal(left(b.limiter, "k", NOW), 100000 - THREADS * 2000);
-    close_bench(&b);
 }

@@ -157,7 +157,7 @@ static void read_sample(const char *line)
 /* Everything that is printed, read into samples and families. */
 static void print_and_read(weir_time now)
 {
-    struct weir__buffer out = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer out = { 0 };
 
     weir__metrics_print(&server, now, &out);
     assert_false(out.failed);
@@ -173,7 +173,6 @@ static void print_and_read(weir_time now)
         else
             read_sample(line);
     }
-    weir__buffer_free(&out);
 }
 
 static double value_of(const char *id)

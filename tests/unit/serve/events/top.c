@@ -8,6 +8,8 @@
 
 #include "server/serve/events/top.h"
 
+OWNS(weir__top)
+
 static struct weir__top *make_top(size_t loops, int64_t keys)
 {
     struct weir__top *top = NULL;
@@ -25,17 +27,16 @@ static void add(struct weir__top *top, size_t loop, const char *rule, const char
 
 static void check_list(struct weir__top *top, size_t n, const char *wanted)
 {
-    struct weir__buffer json = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     weir__top_list(top, n, &json);
     weir__buffer_add(&json, "", 1);
     assert_false(json.failed);
     assert_string_equal(json.bytes, wanted);
-    weir__buffer_free(&json);
 }
 
 TEST(test_S5_the_most_refused_come_first)
 {
-    struct weir__top *top = make_top(2, 100);
+    OWN(weir__top) *top = make_top(2, 100);
     check_list(top, 10, "[]");
     add(top, 0, "login", "ann", 3);
     add(top, 1, "login", "ann", 4);
@@ -47,12 +48,11 @@ TEST(test_S5_the_most_refused_come_first)
                "{\"rule\":\"login\",\"key\":\"bob\",\"refused\":5,\"error\":0}]");
     check_list(top, 1, "[{\"rule\":\"login\",\"key\":\"ann\",\"refused\":7,\"error\":0}]");
     check_list(top, 0, "[]");
-    weir__top_destroy(top);
 }
 
 TEST(test_rule_and_key_are_told_apart)
 {
-    struct weir__top *top = make_top(1, 10);
+    OWN(weir__top) *top = make_top(1, 10);
     add(top, 0, "a", "bc", 1);
     add(top, 0, "ab", "c", 2);
     add(top, 0, "bc", "a", 3);
@@ -64,15 +64,14 @@ TEST(test_rule_and_key_are_told_apart)
                "{\"rule\":\"ab\",\"key\":\"c\",\"refused\":2,\"error\":0},{\"rule\":\"a\",\"key\":"
                "\"bc\",\"refused\":1,\"error\":0},"
                "{\"rule\":\"empty\",\"key\":\"\",\"refused\":1,\"error\":0}]");
-    weir__top_destroy(top);
 }
 
 /* Of two long keys that begin alike each is counted, though they look the same. */
 TEST(test_long_keys_are_cut_and_still_two)
 {
-    struct weir__top *top = make_top(1, 10);
+    OWN(weir__top) *top = make_top(1, 10);
     char key[2000];
-    struct weir__buffer json = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     memset(key, 'k', sizeof(key));
     weir__top_add(top, 0, "r", key, sizeof(key), 1);
     weir__top_add(top, 0, "r", key, sizeof(key) - 1, 1);
@@ -81,13 +80,11 @@ TEST(test_long_keys_are_cut_and_still_two)
     weir__buffer_add(&json, "", 1);
     assert_contains(json.bytes, "kkk...\",\"refused\":2,\"error\":0}");
     assert_contains(json.bytes, "kkk...\",\"refused\":1,\"error\":0}");
-    weir__buffer_free(&json);
-    weir__top_destroy(top);
 }
 
 TEST(test_a_period_is_kept_and_then_forgotten)
 {
-    struct weir__top *top = make_top(1, 10);
+    OWN(weir__top) *top = make_top(1, 10);
     weir__top_tick(top, NOW);
     add(top, 0, "r", "old", 3);
     weir__top_tick(top, NOW + WEIR__TOP_PERIOD - 1);
@@ -100,14 +97,13 @@ TEST(test_a_period_is_kept_and_then_forgotten)
     weir__top_tick(top, NOW); /* a clock that was set back begins a period */
     weir__top_tick(top, NOW + WEIR__TOP_PERIOD);
     check_list(top, 9, "[]");
-    weir__top_destroy(top);
 }
 
 /* Many keys that come once do not hide one that comes often; and its count is right within the
  * error that is told. */
 TEST(test_S5_bounded_however_many_keys_come)
 {
-    struct weir__top *top = make_top(1, 50);
+    OWN(weir__top) *top = make_top(1, 50);
     struct weir__top_figures figures;
     char key[32];
     for (int i = 0; i < 20000; i++) {
@@ -120,7 +116,6 @@ TEST(test_S5_bounded_however_many_keys_come)
     assert_int_equal(figures.total, 30000);
     assert_int_equal(figures.missed, 0);
     assert_true(figures.refused <= 10000 && figures.refused >= 10000 - 30000 / 50);
-    weir__top_destroy(top);
 }
 
 TEST(test_only_a_sensible_number_of_keys)
@@ -144,7 +139,7 @@ static void *add_many(void *context)
 /* While somebody reads all the time, refusals are missed, but each is counted as that. */
 TEST(test_reading_costs_refusals_and_no_wait)
 {
-    struct weir__top *top = make_top(1, 100);
+    OWN(weir__top) *top = make_top(1, 100);
     struct weir__top_figures figures = { 0 };
     pthread_t thread;
     weir_time now = NOW;
@@ -162,5 +157,4 @@ TEST(test_reading_costs_refusals_and_no_wait)
     weir__top_tick(top, now + 2 * WEIR__TOP_PERIOD);
     weir__top_figures(top, 10, &figures);
     assert_int_equal(figures.total, 0);
-    weir__top_destroy(top);
 }

@@ -16,7 +16,7 @@ static const char *trickle(struct world *w, const char *text, size_t len, size_t
     w->answer.len = 0;
     for (size_t at = 0; at < len && !w->conn.ending; at += step) {
         size_t more = len - at < step ? len - at : step;
-        char *bytes = malloc(n + more);
+        FINALLY(memory_drop) char *bytes = malloc(n + more);
         memcpy(bytes, kept ? kept : "", n);
         memcpy(bytes + n, text + at, more);
         free(kept);
@@ -25,7 +25,6 @@ static const char *trickle(struct world *w, const char *text, size_t len, size_t
         n -= used;
         kept = malloc(n ? n : 1);
         memcpy(kept, bytes + used, n);
-        free(bytes);
     }
     free(kept);
     return w->answer.bytes ? w->answer.bytes : "";
@@ -528,13 +527,12 @@ static bool note(void *context, const struct weir__json_value *v)
 
 static void read_operations(struct operations *all)
 {
-    struct weir__buffer text = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     const char *what;
 
     all->n = 0;
     weir__openapi_print(&text);
     assert_int_equal(weir__json_walk(text.bytes, text.len, NULL, note, all, &what), -1);
-    weir__buffer_free(&text);
 }
 
 static bool is_described(const struct operations *all, const char *method, const char *path)

@@ -352,9 +352,9 @@ static bool place(int *fds, size_t n)
 static void in_successor(const struct weir__listen *from, const char *pid, const char *names,
                          int (*then)(const char *address))
 {
-    struct weir__buffer list = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer list = { 0 };
     size_t n = 0;
-    int *fds = weir__listen_fds(from, &n, &list);
+    FINALLY(memory_drop) int *fds = weir__listen_fds(from, &n, &list);
 
     assert_non_null(fds);
     weir__buffer_add(&list, "", 1);
@@ -373,8 +373,6 @@ static void in_successor(const struct weir__listen *from, const char *pid, const
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    weir__buffer_free(&list);
-    free(fds);
 }
 
 static int look_at(const char *address, size_t loops, size_t sockets, size_t duplicates)

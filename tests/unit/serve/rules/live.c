@@ -162,12 +162,11 @@ static bool is_denied(struct host *h, const char *ip)
 
 static void assert_text(struct host *h, const char *wanted)
 {
-    struct weir__buffer text = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     weir__live_text(h->live, &text);
     assert_int_equal(text.len, strlen(wanted));
     if (text.len > 0)
         assert_memory_equal(text.bytes, wanted, text.len);
-    weir__buffer_free(&text);
 }
 
 static void set(struct host *h, const char *text)
@@ -188,18 +187,17 @@ static void edit(struct host *h, const char *list, const char *attribute, const 
 
 static void assert_lists(struct host *h, const char *wanted)
 {
-    struct weir__buffer json = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     weir__live_lists(h->live, &json);
     weir__buffer_add(&json, "", 1);
     assert_string_equal(json.bytes, wanted);
-    weir__buffer_free(&json);
 }
 
 /* --------------------------------------------------------------- start ---- */
 
 TEST(test_start_with_a_file)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -216,12 +214,11 @@ TEST(test_start_with_a_file)
     assert_string_equal(info.problem, "");
     assert_text(&h, FIVE);
     assert_string_equal(heard(&h, NULL), "");
-    stop(&h);
 }
 
 TEST(test_start_without_rules)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     struct weir_error error = { 0 };
     name_files(&h);
     start(&h, "", NULL);
@@ -234,7 +231,6 @@ TEST(test_start_without_rules)
     assert_false(weir__live_look(h.live, NOW));
     assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_INVALID);
     assert_contains(error.text, "no rule file");
-    stop(&h);
 }
 
 static void assert_no_start(struct host *h, const char *rules, const char *beside, const char *says)
@@ -247,7 +243,7 @@ static void assert_no_start(struct host *h, const char *rules, const char *besid
 
 TEST(test_R6_a_wrong_file_does_not_start)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char place[400];
     name_files(&h);
     assert_no_start(&h, h.rules, NULL, "No such file");
@@ -262,14 +258,13 @@ TEST(test_R6_a_wrong_file_does_not_start)
     assert_contains(h.told, "nam"); /* the second problem too */
     stop(&h);
     assert_no_start(&h, folder, NULL, "not a regular file");
-    stop(&h);
 }
 
 /* -------------------------------------------------------------- reload ---- */
 
 TEST(test_R6_reload)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char json[WEIR__EVENT_MAX + 1], before[17];
     name_files(&h);
     write_text(h.rules, FIVE);
@@ -287,12 +282,11 @@ TEST(test_R6_reload)
     assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL),
                      WEIR_OK); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
-    stop(&h);
 }
 
 TEST(test_R6_a_bad_reload_changes_nothing)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char json[WEIR__EVENT_MAX + 1];
     struct weir_error error = { 0 };
     name_files(&h);
@@ -317,15 +311,14 @@ TEST(test_R6_a_bad_reload_changes_nothing)
     write_text(h.rules, FIVE);
     assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, &error), WEIR_OK);
     assert_string_equal(info_of(&h).problem, "");
-    stop(&h);
 }
 
 /* Rules that are right, but that the table has no room for. */
 TEST(test_R6_rules_that_do_not_fit_change_nothing)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char text[8192] = "version: 1\nrules:\n";
-    struct weir__buffer problems = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
     name_files(&h);
     write_text(h.rules, FIVE);
@@ -342,8 +335,6 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
     write_text(h.rules, text);
     assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_NO_MEMORY);
     assert_int_equal(limit_in_force(&h), 5);
-    weir__buffer_free(&problems);
-    stop(&h);
 }
 
 /* ---------------------------------------------------------------- look ---- */
@@ -356,7 +347,7 @@ static bool look_twice(struct host *h)
 
 TEST(test_R6_look)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -375,12 +366,11 @@ TEST(test_R6_look)
     write_text(h.rules, FIVE);
     assert_true(look_twice(&h));
     assert_int_equal(limit_in_force(&h), 5);
-    stop(&h);
 }
 
 TEST(test_R6_a_failed_look_is_told_once)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -403,13 +393,12 @@ TEST(test_R6_a_failed_look_is_told_once)
     write_text(h.rules, FIVE);
     assert_true(look_twice(&h));
     assert_string_equal(info_of(&h).problem, "");
-    stop(&h);
 }
 
 /* As a volume of Kubernetes: a link to a folder that is turned over. */
 TEST(test_look_follows_links)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char one[400], two[400];
     name_files(&h);
     snprintf(one, sizeof(one), "%s.one", h.rules);
@@ -423,12 +412,11 @@ TEST(test_look_follows_links)
     assert_int_equal(symlink(two, h.rules), 0);
     assert_true(look_twice(&h));
     assert_int_equal(limit_in_force(&h), 7);
-    stop(&h);
 }
 
 TEST(test_R3_files_of_lists_are_watched)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char text[800], list[400];
     name_files(&h);
     snprintf(list, sizeof(list), "%s.txt", h.rules);
@@ -451,14 +439,13 @@ TEST(test_R3_files_of_lists_are_watched)
     assert_true(look_twice(&h));
     assert_true(is_denied(&h, "192.0.2.3"));
     assert_false(is_denied(&h, "192.0.2.2"));
-    stop(&h);
 }
 
 /* -------------------------------------------------------------- by API ---- */
 
 TEST(test_R6_set_is_kept_in_the_file)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     write_text(h.rules, FIVE);
     assert_int_equal(chmod(h.rules, 0640), 0);
@@ -473,12 +460,11 @@ TEST(test_R6_set_is_kept_in_the_file)
     stop(&h);
     start(&h, h.rules, h.table_path);
     assert_int_equal(limit_in_force(&h), 7);
-    stop(&h);
 }
 
 TEST(test_R6_set_without_a_file_is_kept_beside_the_table)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char kept[400];
     name_files(&h);
     snprintf(kept, sizeof(kept), "%s.rules", h.table_path);
@@ -498,12 +484,11 @@ TEST(test_R6_set_without_a_file_is_kept_beside_the_table)
     stop(&h);
     assert_int_equal(truncate(kept, 0), 0);
     assert_no_start(&h, "", h.table_path, "empty");
-    stop(&h);
 }
 
 TEST(test_set_in_memory)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     start(&h, NULL, NULL);
     set(&h, SEVEN);
@@ -514,13 +499,12 @@ TEST(test_set_in_memory)
                                     NOW, NULL, NULL),
                      WEIR_INVALID);
     assert_int_equal(limit_in_force(&h), 7);
-    stop(&h);
 }
 
 TEST(test_R6_wrong_texts_are_refused_with_all_problems)
 {
-    struct host h;
-    struct weir__buffer problems = { 0 };
+    FINALLY(stop) struct host h;
+    FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
     name_files(&h);
     write_text(h.rules, FIVE);
@@ -541,15 +525,13 @@ TEST(test_R6_wrong_texts_are_refused_with_all_problems)
     assert_file(h.rules, FIVE);
     assert_string_equal(heard(&h, NULL), "");
     assert_string_equal(info_of(&h).problem, ""); /* whoever sent them knows */
-    weir__buffer_free(&problems);
-    stop(&h);
 }
 
 static void assert_refused(struct host *h, const char *file)
 {
     char text[800];
     struct weir_error error = { 0 };
-    struct weir__buffer problems = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
     assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error),
                      WEIR_INVALID);
@@ -559,14 +541,13 @@ static void assert_refused(struct host *h, const char *file)
     assert_contains(error.text, "below");
     weir__buffer_add(&problems, "", 1);
     assert_null(strstr(problems.bytes, "root:"));
-    weir__buffer_free(&problems);
 }
 
 /* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that
  * the server can read. */
 TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char text[800], far[800], list[400];
     name_files(&h);
     snprintf(list, sizeof(list), "%s.txt", h.rules);
@@ -590,7 +571,6 @@ TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
     assert_true(is_denied(&h, "192.0.2.2"));
     write_text(h.rules, far);
     assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, NULL), WEIR_OK);
-    stop(&h);
 }
 
 static void assert_unread(struct host *h, const char *below, const char *name)
@@ -640,7 +620,7 @@ TEST(test_R6_lists_of_a_text_that_was_sent_follow_no_links)
 
 TEST(test_set_that_cannot_be_kept_is_no_set)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char inner[400], path[512];
     struct weir_error error = { 0 };
     name_files(&h);
@@ -655,14 +635,13 @@ TEST(test_set_that_cannot_be_kept_is_no_set)
     assert_contains(error.text, path);
     assert_int_equal(limit_in_force(&h), 5);
     assert_text(&h, FIVE);
-    stop(&h);
 }
 
 /* --------------------------------------------------------------- lists ---- */
 
 TEST(test_R3_lists_by_hand_survive)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     static const char *const wanted =
         "[{\"list\":\"deny\",\"attribute\":\"ip\",\"entry\":\"192.0.2.0/24\",\"change\":\"added\"},"
         "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]";
@@ -695,12 +674,11 @@ TEST(test_R3_lists_by_hand_survive)
     stop(&h);
     start(&h, h.rules, h.table_path);
     assert_false(is_denied(&h, "192.0.2.9"));
-    stop(&h);
 }
 
 TEST(test_R3_lists_that_are_gone_are_skipped_and_come_back)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
@@ -714,12 +692,11 @@ TEST(test_R3_lists_that_are_gone_are_skipped_and_come_back)
     assert_int_equal(info_of(&h).entries, 3);
     assert_int_equal(check(&h, "account", "bob").count, 5);
     assert_int_equal(check(&h, "account", "dan").count, 0);
-    stop(&h);
 }
 
 TEST(test_R3_what_an_edit_has_changed)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     struct weir__live_edited e = { 0 };
     name_files(&h);
     write_text(h.rules, VIPS);
@@ -740,12 +717,11 @@ TEST(test_R3_what_an_edit_has_changed)
         weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL),
         WEIR_OK);
     assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
-    stop(&h);
 }
 
 TEST(test_R3_wrong_edits_change_nothing)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char kept[400];
     struct weir_error error = { 0 };
     name_files(&h);
@@ -771,7 +747,6 @@ TEST(test_R3_wrong_edits_change_nothing)
     assert_false(is_denied(&h, "192.0.2.1"));
     assert_lists(&h, "[]");
     assert_string_equal(heard(&h, NULL), "");
-    stop(&h);
 }
 
 /* Two servers, one table: the one that makes way for the other edits too until it is gone. */
@@ -901,7 +876,7 @@ TEST(test_damaged_lists_are_told_once_and_change_nothing)
 
 TEST(test_damaged_lists_do_not_start)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char kept[400];
     name_files(&h);
     snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
@@ -910,12 +885,11 @@ TEST(test_damaged_lists_do_not_start)
     stop(&h);
     write_at(kept, 60, "9", 1);
     assert_no_start(&h, "", h.table_path, kept);
-    stop(&h);
 }
 
 TEST(test_leftovers_of_a_crash_are_removed)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     char left[2][600], *slash;
     name_files(&h);
     write_text(h.rules, FIVE);
@@ -928,7 +902,6 @@ TEST(test_leftovers_of_a_crash_are_removed)
     start(&h, h.rules, h.table_path);
     for (int i = 0; i < 2; i++)
         assert_false(is_there(left[i]));
-    stop(&h);
 }
 
 /* ------------------------------------------------------------- threads ---- */
@@ -955,7 +928,7 @@ static void *visit(void *context)
  * rules and the lists. */
 TEST(test_R3_nobody_slips_in_during_a_reload)
 {
-    struct host h;
+    FINALLY(stop) struct host h;
     pthread_t thread;
     struct visitor v = { .host = &h };
     name_files(&h);
@@ -972,7 +945,6 @@ TEST(test_R3_nobody_slips_in_during_a_reload)
     __atomic_store_n(&v.stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
     assert_int_equal(v.let_in, 0);
-    stop(&h);
 }
 
 GROUP(make_folder, remove_folder)

@@ -6,6 +6,9 @@
 
 #include "server/serve/rules/overlay.h"
 
+OWNS(weir__lists)
+OWNS(weir__overlay)
+
 #define TEXTS(...) \
     (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
 #define NONE NULL, 0
@@ -54,7 +57,7 @@ static void assert_overlay(const struct weir__overlay *o, const char *wanted)
 
 TEST(test_edits)
 {
-    struct weir__overlay *o = weir__overlay_create();
+    OWN(weir__overlay) *o = weir__overlay_create();
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "10.0.0.0/8"), NONE);
     assert_overlay(o, "+deny ip 10.0.0.0/8;+deny ip 203.0.113.9;");
     edit(&o, "allow", "account", TEXTS("ann"), NONE);
@@ -66,13 +69,12 @@ TEST(test_edits)
     edit(&o, "deny", "header.X-Key", TEXTS("k"), NONE);
     assert_overlay(
         o, "+allow account ann;+deny header.x-key k;+deny ip 192.0.2.7;+deny ip 203.0.113.9;");
-    weir__overlay_destroy(o);
 }
 
 /* Otherwise whoever adds and removes addresses all year would fill it with what is not there. */
 TEST(test_removing_what_was_added_leaves_nothing)
 {
-    struct weir__overlay *o = weir__overlay_create();
+    OWN(weir__overlay) *o = weir__overlay_create();
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "203.0.113.10"), NONE);
     edit(&o, "deny", "ip", NONE, TEXTS("203.0.113.9", "203.0.113.10", "203.0.113.11"));
     assert_overlay(o, "");
@@ -80,13 +82,12 @@ TEST(test_removing_what_was_added_leaves_nothing)
     assert_overlay(o, "-vip account ann;");
     edit(&o, "deny", "ip", TEXTS("203.0.113.9"), TEXTS("203.0.113.9")); /* removed last */
     assert_overlay(o, "-vip account ann;");
-    weir__overlay_destroy(o);
 }
 
 static void assert_refused(const char *attribute, const char *entry, const char *says)
 {
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
-    struct weir__lists *written = written_lists();
+    OWN(weir__lists) *written = written_lists();
     struct weir_error error = { 0 };
     assert_int_equal(
         weir__overlay_edit(&out, o, written, "deny", attribute, TEXTS(entry), NONE, &error),
@@ -94,7 +95,6 @@ static void assert_refused(const char *attribute, const char *entry, const char 
     assert_null(out);
     assert_contains(error.text, says);
     weir__overlay_destroy(o);
-    weir__lists_destroy(written);
 }
 
 TEST(test_wrong_entries)
@@ -112,7 +112,7 @@ TEST(test_bound)
 {
     size_t n = WEIR__OVERLAY_MAX;
     const char **entries = calloc(n + 1, sizeof(*entries));
-    char *texts = calloc(n + 1, 8);
+    FINALLY(memory_drop) char *texts = calloc(n + 1, 8);
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
     struct weir_error error = { 0 };
     for (size_t i = 0; i <= n; i++)
@@ -135,7 +135,6 @@ TEST(test_bound)
     weir__overlay_destroy(out);
     weir__overlay_destroy(o);
     free(entries);
-    free(texts);
 }
 
 /* ----------------------------------------------------------- the file ---- */
@@ -189,8 +188,8 @@ static void assert_damaged(const char *text, size_t len)
 /* Every byte that is another, and every end that is missing, is seen: never half of it. */
 TEST(test_damage_is_seen)
 {
-    struct weir__overlay *o = some();
-    struct weir__buffer text = { 0 };
+    OWN(weir__overlay) *o = some();
+    FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     weir__overlay_print(o, &text);
     for (size_t len = 0; len < text.len; len++)
         assert_damaged(text.bytes, len);
@@ -203,8 +202,6 @@ TEST(test_damage_is_seen)
     }
     weir__buffer_add(&text, "\n", 1);
     assert_damaged(text.bytes, text.len);
-    weir__overlay_destroy(o);
-    weir__buffer_free(&text);
 }
 
 /* A checksum that fits does not make a line right. */
@@ -246,7 +243,7 @@ TEST(test_read)
 {
     const char *path = new_path();
     struct weir__overlay *out = NULL, *o = some();
-    struct weir__buffer text = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     struct weir_error error = { 0 };
     assert_int_equal(weir__overlay_read(&out, path, &error),
                      WEIR_OK); /* nobody has changed anything yet */
@@ -265,7 +262,6 @@ TEST(test_read)
     assert_int_equal(weir__overlay_read(&out, folder, &error), WEIR_SYSTEM);
     assert_null(out);
     weir__overlay_destroy(o);
-    weir__buffer_free(&text);
 }
 
 static void put(const char *path, const struct timespec times[2], const char *text)
@@ -316,7 +312,7 @@ static bool has(const struct weir__lists *lists, const char *list, const char *a
 
 TEST(test_R3_apply)
 {
-    struct weir__overlay *o = weir__overlay_create();
+    OWN(weir__overlay) *o = weir__overlay_create();
     struct weir__lists *written = written_lists(), *changed = NULL;
     size_t skipped = 77;
     assert_int_equal(weir__overlay_apply(o, written, &changed, &skipped, NULL), WEIR_OK);
@@ -340,13 +336,12 @@ TEST(test_R3_apply)
                      weir__lists_find(written, "vip", "account"));
     weir__lists_destroy(changed);
     weir__lists_destroy(written);
-    weir__overlay_destroy(o);
 }
 
 TEST(test_json)
 {
-    struct weir__overlay *o = weir__overlay_create();
-    struct weir__buffer json = { 0 };
+    OWN(weir__overlay) *o = weir__overlay_create();
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     weir__overlay_json(o, &json);
     edit(&o, "vip", "account", TEXTS("a\"b"), TEXTS("ann"));
     weir__overlay_json(o, &json);
@@ -355,8 +350,6 @@ TEST(test_json)
         json.bytes,
         "[][{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"a\\\"b\",\"change\":\"added\"},"
         "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]");
-    weir__buffer_free(&json);
-    weir__overlay_destroy(o);
 }
 
 GROUP(make_folder, remove_folder)

@@ -6,6 +6,8 @@
 #include "match/address.h"
 #include "server/serve/settings/proxies.h"
 
+OWNS(weir__cidr_set)
+
 static bool has(const struct weir__cidr_set *set, const char *text)
 {
     struct weir__address address;
@@ -15,13 +17,12 @@ static bool has(const struct weir__cidr_set *set, const char *text)
 
 TEST(test_networks)
 {
-    struct weir__cidr_set *set = NULL;
+    OWN(weir__cidr_set) *set = NULL;
     struct weir_error error = { 0 };
 
     assert_int_equal(weir__proxies_parse(&set, " 10.0.0.0/8,\t::1 ,192.0.2.7,, ", &error), WEIR_OK);
     assert_true(has(set, "10.1.2.3") && has(set, "::1") && has(set, "192.0.2.7"));
     assert_false(has(set, "11.0.0.1") || has(set, "::2") || has(set, "192.0.2.8"));
-    weir__cidr_set_destroy(set);
 }
 
 TEST(test_none)

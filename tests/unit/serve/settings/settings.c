@@ -144,6 +144,7 @@ TEST_WITH(test_defaults, fresh, NULL)
 
 TEST_WITH(test_flags, fresh, NULL)
 {
+    FINALLY(weir__settings_free)
     struct weir__settings s = good("--memory --no-watch --keys=5000 --idle 0 --request-max 64k "
                                    "--output-max=1g --threads 64 --rules=");
 
@@ -159,7 +160,6 @@ TEST_WITH(test_flags, fresh, NULL)
     weir__settings_free(&s);
     s = good("--memory");
     assert_in_range(weir__settings_threads(&s), 1, 64);
-    weir__settings_free(&s);
 }
 
 TEST_WITH(test_first_counts, fresh, NULL)
@@ -170,7 +170,7 @@ TEST_WITH(test_first_counts, fresh, NULL)
     setenv("WEIR_KEYS", "222", 1);
     setenv("WEIR_LIMITERS", "3000", 1);
     setenv("WEIR_CONFIG", path, 1);
-    struct weir__settings s = good("--keys 333 --no-memory");
+    FINALLY(weir__settings_free) struct weir__settings s = good("--keys 333 --no-memory");
     assert_int_equal(s.keys, 333);
     assert_int_equal(s.limiters, 3000);
     assert_int_equal(s.top, 3);
@@ -179,7 +179,6 @@ TEST_WITH(test_first_counts, fresh, NULL)
     assert_string_equal(s.rules, "a #b");
     assert_string_equal(s.http, "/tmp/x y");
     assert_string_equal(s.config, path);
-    weir__settings_free(&s);
 }
 
 /* --------------------------------------------------------------- mistakes ---- */
@@ -262,8 +261,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
     const char *path = new_path();
     write_at(path, 0, "keys: 100\0x", 11);
     refuse(line_of("--config %s", path), ":1:10: a control character (byte 0x00)");
+    FINALLY(weir__settings_free)
     struct weir__settings s = good(line_of("--memory --config %s", file_with("")));
-    weir__settings_free(&s);
 }
 
 TEST_WITH(test_bad_environment, fresh, NULL)
@@ -350,7 +349,7 @@ TEST_WITH(test_print_pins_no_default, fresh, NULL)
 /* What was printed is a file that says the same. */
 TEST_WITH(test_print_reads_back, fresh, NULL)
 {
-    struct weir__settings s = { 0 };
+    FINALLY(weir__settings_free) struct weir__settings s = { 0 };
     char first[8192];
 
     assert_int_equal(
@@ -365,7 +364,6 @@ TEST_WITH(test_print_reads_back, fresh, NULL)
     assert_false(s.watch);
     assert_true(s.memory);
     assert_int_equal(s.idle, 0);
-    weir__settings_free(&s);
 }
 
 /* Every setting is there, with its default, and no line is too wide. */
@@ -394,9 +392,8 @@ TEST_WITH(test_help, fresh, NULL)
 
 static void expect_table(const char *path)
 {
-    struct weir__settings s = good("");
+    FINALLY(weir__settings_free) struct weir__settings s = good("");
     assert_string_equal(s.table, path);
-    weir__settings_free(&s);
 }
 
 TEST_WITH(test_table_place, fresh, NULL)

@@ -1,9 +1,6 @@
 /* call.c -- arguments from JSON, a query and words: what is read, and what errors say. */
 #include "unit/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "server/serve/verbs/verbs.h"
 
 enum { TEXT, ANY, COUNT, WAIT, UNIT };

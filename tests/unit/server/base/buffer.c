@@ -1,9 +1,6 @@
 /* buffer.c -- bytes that grow, and JSON that is always JSON. */
 #include "unit/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "server/base/buffer.h"
 #include "weir.h"
 
@@ -45,14 +42,13 @@ TEST(test_grows)
     memset(long_text, 'x', sizeof(long_text));
     for (size_t len = 250; len < 260; len++) {
         for (int how = 0; how < 2; how++) {
-            struct weir__buffer b = { 0 };
+            FINALLY(weir__buffer_free) struct weir__buffer b = { 0 };
             weir__buffer_add(&b, long_text, len);
             if (how == 0)
                 weir__buffer_add(&b, long_text, 1000);
             else
                 weir__buffer_format(&b, "%.*s", 1000, long_text);
             assert_int_equal(b.len, len + 1000);
-            weir__buffer_free(&b);
         }
     }
 }
@@ -135,12 +131,12 @@ TEST(test_json_strings)
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__buffer b = { 0 };
+        FINALLY(memory_drop)
         char *exact = malloc(cases[i].len ? cases[i].len
                                           : 1); /* reading beyond it is seen by the sanitizers */
         memcpy(exact, cases[i].text, cases[i].len);
         weir__buffer_json(&b, exact, cases[i].len);
         expect(&b, cases[i].json);
-        free(exact);
     }
 }
 

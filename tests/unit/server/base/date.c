@@ -105,13 +105,12 @@ TEST(test_times)
 {
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         size_t len = strlen(times[i].text);
-        char *exact = malloc(len + 1);
+        FINALLY(memory_drop) char *exact = malloc(len + 1);
         weir_time at = -42;
         memcpy(exact + 1, times[i].text, len);
         bool good = weir__date_parse(exact + 1, len, &at);
         if (good != (times[i].at >= 0) || at != (good ? times[i].at : -42))
             fail_msg("%s: %s, %lld", times[i].text, good ? "read" : "refused", (long long)at);
-        free(exact);
     }
 }
 

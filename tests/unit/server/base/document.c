@@ -2,9 +2,6 @@
  * are no JSON. */
 #include "unit/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "server/base/document.h"
 
 /* In memory of exactly its size: reading beyond the end is seen by the sanitizers. */
@@ -47,7 +44,7 @@ TEST(test_members)
 
 TEST(test_times)
 {
-    struct weir__document d = { 0 };
+    FINALLY(weir__document_free) struct weir__document d = { 0 };
 
     assert_int_equal(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":"
                                    "9999999999999999,\"y\":-1,\"s\":\"1\"}"),
@@ -60,13 +57,12 @@ TEST(test_times)
     assert_int_equal(weir__document_ms(&d, "x"), WEIR_NEVER);
     assert_int_equal(weir__document_ms(&d, "s"), WEIR_NEVER);
     assert_int_equal(weir__document_ms(&d, "none"), WEIR_NEVER);
-    weir__document_free(&d);
 }
 
 TEST(test_no_json)
 {
     static const char *const wrong[] = { "", "{", "{\"a\":}", "[1,]", "<html>", "{\"a\":\"\\x\"}" };
-    struct weir__document d = { 0 };
+    FINALLY(weir__document_free) struct weir__document d = { 0 };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(read_text(&d, wrong[i]), WEIR_INVALID);
@@ -74,5 +70,4 @@ TEST(test_no_json)
     }
     assert_int_equal(read_text(&d, "[]"), WEIR_OK);
     assert_null(weir__document_find(&d, "0"));
-    weir__document_free(&d);
 }

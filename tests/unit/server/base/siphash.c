@@ -4,8 +4,6 @@
 
 #include "server/base/siphash.h"
 
-#include <stdio.h>
-
 #include "unit/fixture.h"
 
 TEST(test_values_of_its_authors)

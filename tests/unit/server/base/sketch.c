@@ -6,6 +6,9 @@
 
 #include "server/base/sketch.h"
 
+OWNS(weir__distinct)
+OWNS(weir__hitters)
+
 static struct weir__sketch_secrets secrets;
 
 static int fill_secrets(void **state)
@@ -45,7 +48,7 @@ TEST(test_secrets_depend_on_the_text)
 
 TEST(test_distinct_is_exact_up_to_its_bound)
 {
-    struct weir__distinct *d = weir__distinct_create();
+    OWN(weir__distinct) *d = weir__distinct_create();
     assert_int_equal(weir__distinct_count(d), 0);
     for (int64_t i = 1; i <= WEIR__DISTINCT_EXACT; i++) {
         weir__distinct_add(d, hash_of(i));
@@ -56,25 +59,23 @@ TEST(test_distinct_is_exact_up_to_its_bound)
     assert_true(weir__distinct_is_exact(d));
     weir__distinct_add(d, hash_of(0));
     assert_false(weir__distinct_is_exact(d));
-    weir__distinct_destroy(d);
 }
 
 TEST(test_distinct_takes_a_hash_of_zero)
 {
-    struct weir__distinct *d = weir__distinct_create();
+    OWN(weir__distinct) *d = weir__distinct_create();
     weir__distinct_add(d, 0);
     weir__distinct_add(d, 0);
     assert_int_equal(weir__distinct_count(d), 1);
     weir__distinct_add(d, UINT64_MAX);
     assert_int_equal(weir__distinct_count(d), 2);
-    weir__distinct_destroy(d);
 }
 
 /* The standard error is 0.8 %; five of them are missed less than once in a million times, and the
  * seed is fixed. */
 TEST(test_distinct_is_near_beyond)
 {
-    struct weir__distinct *d = weir__distinct_create();
+    OWN(weir__distinct) *d = weir__distinct_create();
     int64_t n = 0;
     for (int64_t stop = 5000; stop <= 1280000; stop *= 4) {
         for (; n < stop; n++)
@@ -82,14 +83,13 @@ TEST(test_distinct_is_near_beyond)
         int64_t off = weir__distinct_count(d) - n;
         assert_in_range(off < 0 ? -off : off, 0, n * 4 / 100);
     }
-    weir__distinct_destroy(d);
 }
 
 /* -------------------------------------------------------------- hitters ---- */
 
 TEST(test_hitters_are_exact_while_there_is_room)
 {
-    struct weir__hitters *h = weir__hitters_create(8);
+    OWN(weir__hitters) *h = weir__hitters_create(8);
     struct weir__hitter top[8];
     for (int64_t i = 1; i <= 8; i++)
         for (int64_t times = 0; times < i; times++)
@@ -103,12 +103,11 @@ TEST(test_hitters_are_exact_while_there_is_room)
     assert_int_equal(weir__hitters_total(h), 36);
     assert_int_equal(weir__hitters_error(h), 0);
     assert_int_equal(weir__hitters_top(h, top, 3), 3);
-    weir__hitters_destroy(h);
 }
 
 TEST(test_hitters_of_one_counter)
 {
-    struct weir__hitters *h = weir__hitters_create(1);
+    OWN(weir__hitters) *h = weir__hitters_create(1);
     struct weir__hitter top;
     for (int64_t i = 0; i < 10; i++)
         add_number(h, i);
@@ -120,7 +119,6 @@ TEST(test_hitters_of_one_counter)
     assert_string_equal(top.text, "9");
     assert_int_equal(top.count, 18);
     assert_int_equal(top.error, 9);
-    weir__hitters_destroy(h);
 }
 
 /* Against true counts, on traffic where a few come often and most once: what Space-Saving promises,
@@ -129,7 +127,7 @@ TEST(test_hitters_keep_their_promise)
 {
     enum { KINDS = 5000, CAPACITY = 64, ADDS = 200000 };
     static int64_t truth[KINDS];
-    struct weir__hitters *h = weir__hitters_create(CAPACITY);
+    OWN(weir__hitters) *h = weir__hitters_create(CAPACITY);
     struct weir__hitter top[CAPACITY];
     uint64_t seed = 11;
     for (int i = 0; i < ADDS; i++) {
@@ -152,12 +150,11 @@ TEST(test_hitters_keep_their_promise)
             named |= top[i].hash == hash_of(kind);
         assert_true(named || truth[kind] <= 2 * ADDS / CAPACITY);
     }
-    weir__hitters_destroy(h);
 }
 
 TEST(test_hitters_whose_hashes_share_a_place)
 {
-    struct weir__hitters *h = weir__hitters_create(16);
+    OWN(weir__hitters) *h = weir__hitters_create(16);
     struct weir__hitter top[16];
     for (uint64_t round = 0; round < 1000; round++)
         weir__hitters_add(h, round << 32 | 31, "x", 1,
@@ -167,7 +164,6 @@ TEST(test_hitters_whose_hashes_share_a_place)
     weir__hitters_add(h, (uint64_t)999 << 32 | 31, "x", 1, 1000);
     assert_int_equal(weir__hitters_top(h, top, 16), 1);
     assert_in_range(top[0].count, 1001, 1063);
-    weir__hitters_destroy(h);
 }
 
 /* ------------------------------------------------------------- the texts ---- */

@@ -35,12 +35,11 @@ static const char *file_with(const char *bytes, size_t len)
 static void expect(const char *text, const char *wanted)
 {
     struct weir_error error = { 0 };
-    char *token = NULL;
+    FINALLY(memory_drop) char *token = NULL;
 
     if (weir__token_read(&token, file_with(text, strlen(text)), &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     assert_string_equal(token, wanted);
-    free(token);
 }
 
 static void refuse(const char *path, const char *why)

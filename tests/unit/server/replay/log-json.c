@@ -3,6 +3,8 @@
 
 #include "unit/log-lines.h"
 
+OWNS(weir__log_map)
+
 static struct weir__log_map *map_of(const char *text)
 {
     struct weir__log_map *map = NULL;
@@ -15,10 +17,9 @@ static struct weir__log_map *map_of(const char *text)
 
 static void assert_json(const char *mapping, const char *line, const char *attributes)
 {
-    struct weir__log_map *map = map_of(mapping);
+    OWN(weir__log_map) *map = map_of(mapping);
 
     assert_line(line, strlen(line), map, attributes);
-    weir__log_map_destroy(map);
 }
 
 TEST(test_json_usual_names)
@@ -89,7 +90,7 @@ TEST(test_json_values)
 /* The slots' attributes have room however many other fields there are. */
 TEST(test_json_more_fields_than_room)
 {
-    struct weir__log_map *map = map_of(NULL);
+    OWN(weir__log_map) *map = map_of(NULL);
     struct weir__log_fault fault;
     char line[4096] = "{";
     size_t n = 1;
@@ -101,13 +102,12 @@ TEST(test_json_more_fields_than_room)
     assert_int_equal(entry.n, WEIR__LOG_ATTRS);
     assert_int_equal(strncmp(shown(&entry), "uri=/|ip=a|x0=0|x1=1|", 21), 0);
     assert_string_equal(strrchr(shown(&entry), '|'), "|x29=29");
-    weir__log_map_destroy(map);
 }
 
 /* Paths together longer than the line. */
 TEST(test_json_long_paths)
 {
-    struct weir__log_map *map = map_of(NULL);
+    OWN(weir__log_map) *map = map_of(NULL);
     struct weir__log_fault fault;
     char line[4096], name[250];
     size_t n;
@@ -120,7 +120,6 @@ TEST(test_json_long_paths)
     assert_true(read_line(line, n, map, &fault));
     assert_int_equal(entry.n, WEIR__LOG_ATTRS);
     assert_int_equal(entry.attrs[31].name_len, 253);
-    weir__log_map_destroy(map);
 }
 
 TEST(test_json_bad_lines)
@@ -145,7 +144,7 @@ TEST(test_json_bad_lines)
         { "{\"ts\":\"\\u0031x\"}", 0, "a time: ISO" },
         { "{\"ts\":99999999999999999999999}", 6, "a time: ISO" },
     };
-    struct weir__log_map *map = map_of(NULL);
+    OWN(weir__log_map) *map = map_of(NULL);
 
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct weir__log_fault fault = { 999, "" };
@@ -154,7 +153,6 @@ TEST(test_json_bad_lines)
             strncmp(fault.expected, bad[i].expected, strlen(bad[i].expected)) != 0)
             fail_msg("%s: at %zu expected %s", bad[i].line, fault.at, fault.expected);
     }
-    weir__log_map_destroy(map);
 }
 
 TEST(test_bad_maps)

@@ -158,7 +158,7 @@ TEST(test_first_bad_says_why)
 {
     int64_t entries;
     int code;
-    char *text = malloc(WEIR__LOG_LINE + 100);
+    FINALLY(memory_drop) char *text = malloc(WEIR__LOG_LINE + 100);
 
     long_line(text, WEIR__LOG_LINE + 50);
     struct weir__log_figures f =
@@ -168,7 +168,6 @@ TEST(test_first_bad_says_why)
     f = read_all(file_with("{\"ts\":1}\n{\"ts\":1 2}", 19), "auto", &entries, &code, NULL);
     assert_int_equal(f.first_bad, 2);
     assert_string_equal(f.first_bad_why, "column 9: expected ',' or '}'");
-    free(text);
 }
 
 /* --------------------------------------------------------------------- gzip ---- */
@@ -209,8 +208,8 @@ TEST(test_gzip_of_many_members)
 {
     enum { LINES = 20000 };
     size_t size = LINES * (strlen(GOOD) + 20), packed = 0, len = 0;
-    char *text = malloc(size);
-    unsigned char *bytes = malloc(size);
+    FINALLY(memory_drop) char *text = malloc(size);
+    FINALLY(memory_drop) unsigned char *bytes = malloc(size);
 
     for (uint64_t i = 0, seed = 1; i < LINES; i++)
         len += (size_t)sprintf(text + len, GOOD " %016llx\n", (unsigned long long)random64(&seed));
@@ -219,8 +218,6 @@ TEST(test_gzip_of_many_members)
                        size - packed);
     assert_true(packed > 3 * 65536);
     assert_file(bytes, packed, LINES, LINES, 0);
-    free(bytes);
-    free(text);
 }
 
 static void assert_damaged(const unsigned char *bytes, size_t len, int64_t entries,

@@ -6,6 +6,8 @@
 
 #include "server/replay/propose.h"
 
+OWNS(weir__propose)
+
 static struct weir__sketch_secrets secrets;
 
 static int fill_secrets(void **state)
@@ -105,7 +107,7 @@ TEST(test_share_of_nobody_and_of_most)
 
 TEST(test_one_pass_gives_a_bracket)
 {
-    struct weir__propose *p = propose_for(100000, 0);
+    OWN(weir__propose) *p = propose_for(100000, 0);
     struct weir_limit limit = limit_of("fixed-window 10/1s");
     add_stairs(p, &limit, 100);
     assert_true(weir__propose_pass(p));
@@ -114,12 +116,11 @@ TEST(test_one_pass_gives_a_bracket)
     assert_true(out.steps > 10);
     for (size_t i = 0; i < out.steps; i++)
         assert_int_equal(out.refused[i], out.counts[i] < 100 ? 100 - out.counts[i] : 0);
-    weir__propose_destroy(p);
 }
 
 TEST(test_what_is_beyond_the_ladder)
 {
-    struct weir__propose *p = propose_for(0, 0);
+    OWN(weir__propose) *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("token-bucket 1/1h");
     for (int64_t i = 0; i < 100; i++)
         add(p, &limit, 1, 1, NOW);
@@ -131,12 +132,11 @@ TEST(test_what_is_beyond_the_ladder)
         for (int64_t i = 0; i < 100; i++)
             add(p, &limit, 1, 1, NOW);
     assert_int_equal(only_proposal(p).limit.count, 100);
-    weir__propose_destroy(p);
 }
 
 TEST(test_limits_are_kept_apart_and_sorted)
 {
-    struct weir__propose *p = propose_for(0, 0);
+    OWN(weir__propose) *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("fixed-window 10/1s");
     struct weir__proposal out;
     int64_t key = 1;
@@ -155,7 +155,6 @@ TEST(test_limits_are_kept_apart_and_sorted)
         assert_int_equal(out.rule, 1000 - WEIR__PROPOSE_LIMITS / 2 + 1 + i / 2);
         assert_int_equal(out.index, i % 2);
     }
-    weir__propose_destroy(p);
 }
 
 /* ------------------------------------------------- against trying all counts ---- */
@@ -219,7 +218,7 @@ TEST(test_same_as_trying_all_counts)
     static struct traffic t[ASKS];
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_limit limit = limit_of(limits[i]);
-        struct weir__propose *p = propose_for(200000, 0);
+        OWN(weir__propose) *p = propose_for(200000, 0);
         make_traffic(t, i + 1);
         do
             for (int k = 0; k < ASKS; k++)
@@ -232,7 +231,6 @@ TEST(test_same_as_trying_all_counts)
             (out.limit.count > 1 && refused_keys(&limit, out.limit.count - 1, t) <= may))
             fail_msg("%s: %lld is not the smallest", limits[i], (long long)out.limit.count);
         assert_int_equal(out.keys_proposed, refused_keys(&limit, out.limit.count, t));
-        weir__propose_destroy(p);
     }
 }
 
@@ -245,7 +243,7 @@ TEST(test_few_keys_stand_for_many)
 {
     static const char *const limits[] = { "fixed-window 10/1s", "token-bucket 10/1s" };
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        struct weir__propose *p = propose_for(100000, (size_t)4 << 20);
+        OWN(weir__propose) *p = propose_for(100000, (size_t)4 << 20);
         struct weir_limit limit = limit_of(limits[i]);
         for (int64_t key = 0; key < 60000; key++)
             for (int64_t k = 0; k <= key % 100; k++)
@@ -258,19 +256,17 @@ TEST(test_few_keys_stand_for_many)
         assert_in_range(share, 860, 940); /* 90 % need more than 10 */
         assert_true(out.limit.count > 80 && out.limit.count <= 113);
         assert_true(weir__propose_is_whole(p));
-        weir__propose_destroy(p);
     }
 }
 
 TEST(test_costs_that_no_count_passes)
 {
-    struct weir__propose *p = propose_for(0, 0);
+    OWN(weir__propose) *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("token-bucket 10/1s");
     do
         add(p, &limit, 1, INT64_MAX, NOW);
     while (weir__propose_pass(p));
     assert_int_equal(only_proposal(p).limit.count, 0);
-    weir__propose_destroy(p);
 }
 
 GROUP(fill_secrets, NULL)

@@ -6,6 +6,8 @@
 
 #include "server/replay/report.h"
 
+OWNS(weir__replay)
+
 #define START (1700000000 * S)
 
 static struct weir_rules *rules_of(const char *text)
@@ -76,7 +78,7 @@ static int64_t total(const int64_t at[WEIR__REPLAY_BUCKETS])
  * 100 pass. */
 TEST(test_token_bucket_by_hand)
 {
-    struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 5/1s burst 5"));
+    OWN(weir__replay) *replay = replay_of(RULES RULE("a", "limit: 5/1s burst 5"));
     struct weir__hitter top[4];
     for (int i = 0; i < 100; i++) {
         request(replay, "192.0.2.1", "/x?q=1", START + i * 100 * WEIR_MILLISECOND);
@@ -106,7 +108,6 @@ TEST(test_token_bucket_by_hand)
     assert_int_equal(replay->buckets, 11);
     assert_int_equal(total(side->refused_at), 92);
     assert_int_equal(replay->at[10], 1);
-    weir__replay_destroy(replay);
 }
 
 /* 3 a second, windows at full seconds; 5 in each of 4: 2 refused each. */
@@ -125,7 +126,7 @@ TEST(test_fixed_window_by_hand)
 
 TEST(test_several_rules_count_what_they_apply_to)
 {
-    struct weir__replay *replay = replay_of(RULES RULE("all", "limit: 100/1s") RULE(
+    OWN(weir__replay) *replay = replay_of(RULES RULE("all", "limit: 100/1s") RULE(
         "login", "match: { uri: /login }, limit: 1/1h") RULE("off", "limit: 1/1h, mode: off"));
     for (int i = 0; i < 5; i++) {
         request(replay, "192.0.2.1", "/login", START);
@@ -142,7 +143,6 @@ TEST(test_several_rules_count_what_they_apply_to)
     assert_int_equal(rule_of(side, "off")->mode, WEIR_OFF);
     assert_null(rule_of(side, "all")->trace);
     assert_int_equal(side->unmatched, 0);
-    weir__replay_destroy(replay);
 }
 
 /* ------------------------------------------------------------ modes and lists ---- */
@@ -153,7 +153,7 @@ TEST(test_several_rules_count_what_they_apply_to)
 
 TEST(test_R5_every_rule_in_shadow_is_counted)
 {
-    struct weir__replay *replay = replay_of(TWO_SHADOWS);
+    OWN(weir__replay) *replay = replay_of(TWO_SHADOWS);
     for (int i = 0; i < 10; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
@@ -168,7 +168,6 @@ TEST(test_R5_every_rule_in_shadow_is_counted)
     assert_int_equal(weir__distinct_count(side->clients_would), 1);
     assert_int_equal(weir__distinct_count(side->clients), 0);
     assert_int_equal(rule_of(side, "one")->applied, 10);
-    weir__replay_destroy(replay);
 }
 
 TEST(test_R5_shadow_can_be_turned_on)
@@ -176,7 +175,7 @@ TEST(test_R5_shadow_can_be_turned_on)
     static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE(
                                                           "one", "limit: 2/1h") };
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        struct weir__replay *replay = replay_with(
+        OWN(weir__replay) *replay = replay_with(
             (struct weir__replay_options){ .propose = -1, .enforce = true }, rules[i], NULL);
         for (int k = 0; k < 10; k++)
             request(replay, "192.0.2.1", "/", START);
@@ -184,13 +183,12 @@ TEST(test_R5_shadow_can_be_turned_on)
         assert_int_equal(replay->sides[0].refused, 8);
         assert_int_equal(replay->sides[0].would, 0);
         assert_int_equal(rule_of(&replay->sides[0], "one")->mode, WEIR_ENFORCE);
-        weir__replay_destroy(replay);
     }
 }
 
 TEST(test_R3_lists)
 {
-    struct weir__replay *replay = replay_of(
+    OWN(weir__replay) *replay = replay_of(
         RULES RULE("a", "match: { uri: /a }, limit: 1/1h") "lists:\n  allow: { ip: [10.0.0.0/8] "
                                                            "}\n  deny: { ip: [192.0.2.66] }\n");
     struct weir__hitter top;
@@ -208,7 +206,6 @@ TEST(test_R3_lists)
     assert_int_equal(rule_of(side, "a")->applied, 0);
     assert_int_equal(weir__hitters_top(side->denied->top, &top, 1), 1);
     assert_string_equal(top.text, "192.0.2.66");
-    weir__replay_destroy(replay);
 }
 
 /* One of 8 passes; the third refusal bans for 10 s, so 3 are over the limit and 4 banned; after it
@@ -254,7 +251,7 @@ TEST(test_time_never_goes_back)
 TEST(test_buckets_grow_wider_and_lose_nothing)
 {
     for (weir_time step = S / 3; step < 100000000 * S; step = step * 7 + 1) {
-        struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 1/1w"));
+        OWN(weir__replay) *replay = replay_of(RULES RULE("a", "limit: 1/1w"));
         for (int i = 0; i < 700 && START + i * step < 9000000000 * S; i++) {
             request(replay, "192.0.2.1", "/", START + i * step);
             assert_in_range(replay->buckets, 1, WEIR__REPLAY_BUCKETS);
@@ -268,7 +265,6 @@ TEST(test_buckets_grow_wider_and_lose_nothing)
             assert_int_equal(total(replay->sides[0].rules[0].trace->at), replay->sides[0].refused);
         for (size_t i = replay->buckets; i < WEIR__REPLAY_BUCKETS; i++)
             assert_int_equal(replay->at[i], 0);
-        weir__replay_destroy(replay);
     }
 }
 
@@ -324,7 +320,7 @@ TEST(test_rules_beyond_the_traces_are_still_counted)
         len += (size_t)snprintf(
             text + len, sizeof(text) - len,
             "  - { name: r%d, key: \"{ip}\", match: { uri: /%d }, limit: 1/1h }\n", i, i);
-    struct weir__replay *replay = replay_of(text);
+    OWN(weir__replay) *replay = replay_of(text);
     for (int i = 0; i < 3 * N; i++) {
         snprintf(uri, sizeof(uri), "/%d", i % N);
         request(replay, "192.0.2.1", uri, START);
@@ -340,14 +336,13 @@ TEST(test_rules_beyond_the_traces_are_still_counted)
     assert_string_equal(series[n - 1].name, "other rules");
     assert_int_equal(series[n - 1].total, 2 * N - 2 * (WEIR__SERIES - 1));
     assert_int_equal(total(series[n - 1].at), series[n - 1].total);
-    weir__replay_destroy(replay);
 }
 
 /* ------------------------------------------------------------- two rule sets ---- */
 
 TEST(test_differences_by_hand)
 {
-    struct weir__replay *replay = replay_with(
+    OWN(weir__replay) *replay = replay_with(
         (struct weir__replay_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
         RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
     for (int i = 0; i < 6; i++)
@@ -371,7 +366,6 @@ TEST(test_differences_by_hand)
     assert_string_equal(replay->differences[2].client, "192.0.2.2");
     assert_string_equal(replay->differences[2].uri, "/x");
     assert_string_equal(replay->differences[2].method, "GET");
-    weir__replay_destroy(replay);
 }
 
 TEST(test_a_rule_has_one_colour_on_both_sides)
@@ -398,7 +392,7 @@ TEST(test_a_rule_has_one_colour_on_both_sides)
 
 TEST(test_proposals_by_hand)
 {
-    struct weir__replay *replay = replay_with(
+    OWN(weir__replay) *replay = replay_with(
         (struct weir__replay_options){ .propose = 100000 },
         RULES RULE(
             "a", "limit: 4/1s, algorithm: fixed-window") "lists:\n  allow: { ip: [192.0.2.10] }\n",
@@ -421,7 +415,6 @@ TEST(test_proposals_by_hand)
     assert_int_equal(p.keys_proposed, 1);
     assert_int_equal(replay->requests, 1056);
     assert_int_equal(replay->sides[0].refused, 1 + 2 + 3 + 4 + 5 + 7);
-    weir__replay_destroy(replay);
 }
 
 /* ------------------------------------------------------- what the log has not ---- */

@@ -1,8 +1,6 @@
 /* plan.c -- what a scenario says of a moment; and the order of what happens. */
 #include "unit/test.h"
 
-#include <string.h>
-
 #include "server/sim/sim.h"
 
 #define S  WEIR_SECOND

@@ -1,9 +1,6 @@
 /* read.c -- scenario files: what they may say, and what is said of mistakes. */
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "server/sim/sim.h"
 
 #define S  WEIR_SECOND

@@ -140,14 +140,9 @@ static inline int64_t left(struct weir_limiter *limiter, const char *key, weir_t
 static inline void assert_same_decision(const struct weir_decision *got,
                                         const struct weir_decision *wanted)
 {
-    assert_int_equal(got->allowed, wanted->allowed);
-    assert_int_equal(got->reason, wanted->reason);
-    assert_int_equal(got->item, wanted->item);
-    assert_int_equal(got->limit, wanted->limit);
-    assert_int_equal(got->remaining, wanted->remaining);
-    assert_int_equal(got->wait, wanted->wait);
-    assert_int_equal(got->retry, wanted->retry);
-    assert_int_equal(got->reset, wanted->reset);
+    assert_fields(*got, (allowed, wanted->allowed), (reason, wanted->reason), (item, wanted->item),
+                  (limit, wanted->limit), (remaining, wanted->remaining), (wait, wanted->wait),
+                  (retry, wanted->retry), (reset, wanted->reset));
 }
 
 static inline void assert_contains(const char *text, const char *part)

@@ -41,6 +41,41 @@ static inline void memory_drop(void *pointer)
     free(memory);
 }
 
+/* assert_fields(d, (allowed, true), (remaining, 4)): numbers; a wrong one is named. */
+#define assert_fields(base, ...)                                                          \
+    FIELDS_OF(__VA_ARGS__, FIELDS_12, FIELDS_11, FIELDS_10, FIELDS_9, FIELDS_8, FIELDS_7, \
+              FIELDS_6, FIELDS_5, FIELDS_4, FIELDS_3, FIELDS_2, FIELDS_1, 0)              \
+    (base, __VA_ARGS__)
+
+#define FIELDS_OF(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, fields, ...) fields
+
+#define FIELD_IS(base, field, wanted) \
+    field_is(#base "." #field, (intmax_t)(base).field, (intmax_t)(wanted), __FILE__, __LINE__)
+
+#define FIELD_OPEN(field, wanted)  field, wanted
+#define FIELD_CALL(base, ...)      FIELD_IS(base, __VA_ARGS__)
+#define FIELDS_1(base, pair)       FIELD_CALL(base, FIELD_OPEN pair)
+#define FIELDS_2(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_1(base, __VA_ARGS__))
+#define FIELDS_3(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_2(base, __VA_ARGS__))
+#define FIELDS_4(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_3(base, __VA_ARGS__))
+#define FIELDS_5(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_4(base, __VA_ARGS__))
+#define FIELDS_6(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_5(base, __VA_ARGS__))
+#define FIELDS_7(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_6(base, __VA_ARGS__))
+#define FIELDS_8(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_7(base, __VA_ARGS__))
+#define FIELDS_9(base, pair, ...)  (FIELDS_1(base, pair), FIELDS_8(base, __VA_ARGS__))
+#define FIELDS_10(base, pair, ...) (FIELDS_1(base, pair), FIELDS_9(base, __VA_ARGS__))
+#define FIELDS_11(base, pair, ...) (FIELDS_1(base, pair), FIELDS_10(base, __VA_ARGS__))
+#define FIELDS_12(base, pair, ...) (FIELDS_1(base, pair), FIELDS_11(base, __VA_ARGS__))
+
+static inline void field_is(const char *name, intmax_t got, intmax_t wanted, const char *file,
+                            int line)
+{
+    if (got == wanted)
+        return;
+    print_error("%s is %jd, and not %jd\n", name, got, wanted);
+    _fail(file, line);
+}
+
 void test_add(const char *file, const struct CMUnitTest *test);
 void test_group(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown);
 

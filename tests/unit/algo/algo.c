@@ -309,10 +309,7 @@ TEST(test_a_negative_cost_is_refused_for_ever_and_changes_nothing)
         struct weir_decision d;
         make_states(plan, &one, &two);
         assert_false(weir_step(plan, one, &ask, &d));
-        assert_false(d.allowed);
-        assert_int_equal(d.reason, WEIR_BAD_ASK);
-        assert_int_equal(d.retry, WEIR_NEVER);
-        assert_int_equal(d.wait, 0);
+        assert_fields(d, (allowed, false), (reason, WEIR_BAD_ASK), (retry, WEIR_NEVER), (wait, 0));
         assert_memory_equal(one, two, weir_plan_state_size(plan));
         assert_false(weir_step_peek(plan, one, &ask, &d));
         assert_int_equal(d.reason, WEIR_BAD_ASK);
@@ -330,11 +327,8 @@ static void expect_alike(const char *text, const struct weir_ask *odd, const str
     struct weir_decision a, b;
     make_states(plan, &one, &two);
     assert_int_equal(weir_step(plan, one, odd, &a), weir_step(plan, two, plain, &b));
-    assert_int_equal(a.reason, b.reason);
-    assert_int_equal(a.remaining, b.remaining);
-    assert_int_equal(a.wait, b.wait);
-    assert_int_equal(a.retry, b.retry);
-    assert_int_equal(a.reset, b.reset);
+    assert_fields(a, (reason, b.reason), (remaining, b.remaining), (wait, b.wait), (retry, b.retry),
+                  (reset, b.reset));
     assert_memory_equal(one, two, weir_plan_state_size(plan));
     weir_step_give(plan, one, odd);
     weir_step_give(plan, two, plain);
@@ -377,8 +371,7 @@ TEST(test_the_largest_cost_is_never_or_borrowed)
         make_states(plan, &one, &two);
         assert_int_equal(weir_step(plan, one, &ask, &d), borrows);
         if (!borrows) {
-            assert_int_equal(d.reason, WEIR_TOO_BIG);
-            assert_int_equal(d.retry, WEIR_NEVER);
+            assert_fields(d, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER));
             assert_memory_equal(one, two, weir_plan_state_size(plan));
         }
         free(one);

@@ -19,16 +19,10 @@ static void assert_text(const char *got, const char *wanted)
 static void assert_same_limit(const struct weir_limit *got, const struct weir_limit *wanted)
 {
     assert_text(got->algorithm, wanted->algorithm);
-    assert_int_equal(got->count, wanted->count);
-    assert_int_equal(got->period, wanted->period);
-    assert_int_equal(got->burst, wanted->burst);
-    assert_int_equal(got->queue, wanted->queue);
-    assert_int_equal(got->buckets, wanted->buckets);
-    assert_int_equal(got->align_first, wanted->align_first);
-    assert_int_equal(got->loose, wanted->loose);
-    assert_int_equal(got->warmup, wanted->warmup);
-    assert_int_equal(got->cold, wanted->cold);
-    assert_int_equal(got->calendar, wanted->calendar);
+    assert_fields(*got, (count, wanted->count), (period, wanted->period), (burst, wanted->burst),
+                  (queue, wanted->queue), (buckets, wanted->buckets),
+                  (align_first, wanted->align_first), (loose, wanted->loose),
+                  (warmup, wanted->warmup), (cold, wanted->cold), (calendar, wanted->calendar));
     assert_string_equal(got->zone, wanted->zone);
 }
 

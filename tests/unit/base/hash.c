@@ -35,8 +35,7 @@ static struct weir__hash hash(const void *bytes, size_t len)
 
 static void assert_same(struct weir__hash a, struct weir__hash b)
 {
-    assert_int_equal(a.tag, b.tag);
-    assert_int_equal(a.place, b.place);
+    assert_fields(a, (tag, b.tag), (place, b.place));
 }
 
 static void assert_apart(struct weir__hash a, struct weir__hash b)

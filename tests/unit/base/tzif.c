@@ -126,8 +126,7 @@ TEST(test_version_1)
                                .types = 3,
                                .offsets = { 600, 3600, 7200 } };
     FINALLY(memory_drop) struct weir__zone *z = zone_of(0, &c, NULL);
-    assert_int_equal(z->changes, 3);
-    assert_int_equal(z->offset, 600);
+    assert_fields(*z, (changes, 3), (offset, 600));
     expect_change(z, -100, 600, 3600);
     expect_change(z, 100, 3600, 7200);
     expect_change(z, 200, 7200, 3600); /* and so for ever */
@@ -144,8 +143,7 @@ TEST(test_what_changes_nothing_is_left_out)
         .offsets = { 600, 3600, 600 }
     };
     FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\n\n");
-    assert_int_equal(z->changes, 2);
-    assert_int_equal(z->offset, 3600);
+    assert_fields(*z, (changes, 2), (offset, 3600));
     expect_change(z, 0, 3600, 600);
     expect_change(z, 20, 600, 3600);
 }
@@ -174,8 +172,7 @@ TEST(test_a_line_without_changes_before_it)
     expect_change(z, 1793512800, -14400, -18000); /* 2026-11-01 06:00 UTC */
     free(z);
     z = zone_of('3', &c, "\n<+0530>-5:30\n");
-    assert_int_equal(z->changes, 0);
-    assert_int_equal(z->offset, 19800);
+    assert_fields(*z, (changes, 0), (offset, 19800));
 }
 
 TEST(test_rules_of_all_kinds)

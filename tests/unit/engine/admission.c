@@ -96,9 +96,7 @@ TEST(test_G1_enter_and_exit_by_rules)
     leave(weir, &c, WEIR_SUCCEEDED, NOW); /* once more changes nothing */
     assert_int_equal(in_flight(weir, "search", NOW), 0);
     struct weir_guard_info info = guard_info(weir, "search", NOW);
-    assert_int_equal(info.succeeded, 1);
-    assert_int_equal(info.failed, 1);
-    assert_int_equal(info.refused_busy, 1);
+    assert_fields(info, (succeeded, 1), (failed, 1), (refused_busy, 1));
     weir_destroy(weir);
 }
 
@@ -272,8 +270,7 @@ TEST(test_R3_lists_and_guards)
                         "g, concurrency: 3 }\n"
                         "lists: { allow: { ip: [10.0.0.0/8] }, deny: { ip: [192.0.2.0/24] } }\n"));
     struct visit v = enter(weir, "ip=192.0.2.1", NOW);
-    assert_false(v.ruling.decision.allowed);
-    assert_int_equal(v.ruling.decision.reason, WEIR_DENIED);
+    assert_fields(v.ruling.decision, (allowed, false), (reason, WEIR_DENIED));
     assert_null(v.ruling.guard);
     assert_int_equal(in_flight(weir, "g", NOW), 0);
     for (int i = 0; i < 3; i++) { /* past the limit, but it is work */
@@ -285,10 +282,7 @@ TEST(test_R3_lists_and_guards)
     assert_refused_by_guard(v, "g", WEIR_BUSY);
     struct weir_totals totals;
     weir_totals_get(weir, &totals);
-    assert_int_equal(totals.checked, 5);
-    assert_int_equal(totals.refused, 2);
-    assert_int_equal(totals.denied, 1);
-    assert_int_equal(totals.allow_listed, 3);
+    assert_fields(totals, (checked, 5), (refused, 2), (denied, 1), (allow_listed, 3));
     weir_destroy(weir);
 }
 
@@ -435,16 +429,14 @@ TEST(test_G7_priority_and_class_of_a_request)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__admission admission = seen(
             weir, cases[i].request, &(struct weir_ask){ .cost = 1, .now = NOW, .priority = 4 });
-        assert_int_equal(admission.priority, cases[i].priority);
-        assert_int_equal(admission.user_class, cases[i].user_class);
+        assert_fields(admission, (priority, cases[i].priority), (user_class, cases[i].user_class));
         assert_ptr_equal(admission.guard, guard_of(weir, "g").guard);
     }
     use(weir, GUARDS("- { name: g, concurrency: 1 }\n"),
         NOW); /* what the guard does not take is the ask's */
     struct weir__admission admission =
         seen(weir, "plan=gold", &(struct weir_ask){ .now = NOW, .priority = -7, .user_class = 3 });
-    assert_int_equal(admission.priority, -7);
-    assert_int_equal(admission.user_class, 3);
+    assert_fields(admission, (priority, -7), (user_class, 3));
 }
 
 static void note_guard(void *context, const struct weir__explained_guard *g)
@@ -462,14 +454,11 @@ TEST(test_S6_explain_names_the_guards)
     assert_string_equal(g.guard->rule.name, "g");
     assert_int_equal(g.as_rule.why, WEIR__APPLIES);
     assert_string_equal(g.as_rule.key, "ann");
-    assert_int_equal(g.priority, 1);
-    assert_int_equal(g.user_class, 0);
-    assert_false(g.refuses);
+    assert_fields(g, (priority, 1), (user_class, 0), (refuses, false));
     enter(weir, "", NOW);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
-    assert_true(g.refuses);
-    assert_int_equal(g.reason, WEIR_BUSY);
+    assert_fields(g, (refuses, true), (reason, WEIR_BUSY));
     assert_int_equal(g.info.in_flight, 1);
     use(weir, GUARDS("- { name: g, match: { uri: /x }, concurrency: 1 }\n"), NOW);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
@@ -571,8 +560,7 @@ TEST(test_G5_fallbacks)
     assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
     assert_int_equal(f.status, 7);
     assert_true(weir_fallback_get(weir, "a", &f, body, sizeof(body)));
-    assert_int_equal(f.status, 200);
-    assert_int_equal(f.len, 3);
+    assert_fields(f, (status, 200), (len, 3));
     assert_memory_equal(body, "[1]====", 8);
     assert_string_equal(f.type, "application/json");
     assert_true(weir_fallback_get(weir, "a", &f, NULL, 0));
@@ -580,8 +568,7 @@ TEST(test_G5_fallbacks)
     use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: another } }\n"), NOW);
     assert_string_equal(f.type, "application/json"); /* who is answering with it may go on */
     assert_true(weir_fallback_get(weir, "a", &f, body, 3));
-    assert_int_equal(f.status, 503);
-    assert_int_equal(f.len, 7);
+    assert_fields(f, (status, 503), (len, 7));
     assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
 }
 
@@ -694,8 +681,7 @@ TEST(test_L11_the_queue_that_is_written)
     assert_false(weir_ruled_queue_get(weir, "c", &queue, &wait_max));
     assert_true(weir_ruled_guard_next(weir, &(int64_t){ 1 }, &v));
     assert_true(weir_ruled_queue_get(weir, v.name, &queue, &wait_max));
-    assert_int_equal(queue.max, 128);
-    assert_int_equal(queue.order, WEIR_WEIGHTED);
+    assert_fields(queue, (max, 128), (order, WEIR_WEIGHTED));
     assert_int_equal(queue.weights[0], 3);
     assert_int_equal(queue.weights[1], 1);
     assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);

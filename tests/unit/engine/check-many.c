@@ -36,8 +36,7 @@ TEST(test_R2_many_see_those_before_them)
         requests[i] = (struct weir_request){ &ann, 1, { .cost = 1, .now = NOW } };
     assert_int_equal(weir_check_many(weir, requests, N, rulings), 57);
     for (int i = 0; i < N; i++) {
-        assert_int_equal(rulings[i].decision.allowed, i < 57);
-        assert_int_equal(rulings[i].decision.remaining, i < 57 ? 56 - i : 0);
+        assert_fields(rulings[i].decision, (allowed, i < 57), (remaining, i < 57 ? 56 - i : 0));
     }
     weir_destroy(weir);
 }
@@ -106,8 +105,7 @@ TEST(test_R2_many_of_many_limits)
         assert_int_equal(weir_check_many(weir, requests, N, rulings), 16);
         for (int i = 0; i < N; i++) {
             assert_int_equal(rulings[i].decision.allowed, i < 16);
-            assert_int_equal(rulings[i].applied, limits < 64 ? limits : 64);
-            assert_int_equal(rulings[i].cut, limits > 64);
+            assert_fields(rulings[i], (applied, limits < 64 ? limits : 64), (cut, limits > 64));
         }
         weir_destroy(weir);
     }
@@ -143,8 +141,7 @@ TEST(test_R4_many_and_room_made_by_a_ban)
         if (i == 1)
             continue;
         snprintf(request, sizeof(request), "ip=%s", who[i].value);
-        assert_int_equal(rulings[i].applied, 31);
-        assert_int_equal(rulings[i].cut, i > 0);
+        assert_fields(rulings[i], (applied, 31), (cut, i > 0));
         assert_int_equal(rule_left(weir, "r0", request, NOW), 4);
         assert_int_equal(rule_left(weir, "two", request, NOW), i > 0 ? 4 : 5);
         assert_int_equal(rule_left(weir, "three", request, NOW), i > 0 ? 6 : 5);

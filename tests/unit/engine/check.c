@@ -20,12 +20,8 @@ TEST(test_R1_a_request_that_no_rule_is_for_is_allowed)
         assert_allowed_by(r, NULL);
         assert_null(r.list);
         assert_null(r.shadow);
-        assert_int_equal(r.applied, 0);
-        assert_int_equal(r.level, 0);
-        assert_int_equal(r.count, 0);
-        assert_int_equal(r.window, 0);
-        assert_int_equal(r.banned_until, 0);
-        assert_int_equal(r.mode, WEIR_ENFORCE);
+        assert_fields(r, (applied, 0), (level, 0), (count, 0), (window, 0), (banned_until, 0),
+                      (mode, WEIR_ENFORCE));
         struct weir_decision none = { .allowed = true };
         assert_same_decision(&r.decision, &none);
     }
@@ -150,8 +146,7 @@ TEST(test_R1_long_uris_headers_and_names)
                                   .value_len = sizeof(value) };
         struct weir_ruling r =
             check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
-        assert_true(r.decision.allowed);
-        assert_int_equal(r.decision.remaining, 1);
+        assert_fields(r.decision, (allowed, true), (remaining, 1));
         value[at] = 'v';
     }
     weir_destroy(weir);
@@ -270,8 +265,7 @@ TEST(test_R2_one_refusal_consumes_nothing_anywhere)
         struct weir_ruling r = check(weir, ann, NOW);
         assert_refused_by(r, "per-account");
         assert_int_equal(r.decision.reason, WEIR_LIMITED);
-        assert_int_equal(r.applied, 3);
-        assert_int_equal(r.level, 3);
+        assert_fields(r, (applied, 3), (level, 3));
     }
     assert_int_equal(rule_left(weir, "per-ip", ann, NOW), 2);
     assert_int_equal(rule_left(weir, "per-account", ann, NOW), 0);
@@ -280,8 +274,7 @@ TEST(test_R2_one_refusal_consumes_nothing_anywhere)
                      2); /* what is left of the address */
     assert_int_equal(rule_left(weir, "per-account", "account=bob", NOW), 1);
     struct weir_rule_info info = info_of(weir, "per-account");
-    assert_int_equal(info.allowed, 5);
-    assert_int_equal(info.refused, 20);
+    assert_fields(info, (allowed, 5), (refused, 20));
     assert_int_equal(info_of(weir, "per-ip").refused, 3);
     assert_int_equal(info_of(weir, "all").refused, 0);
 }
@@ -291,10 +284,8 @@ TEST(test_R2_the_tightest_is_named)
     OWN(weir) *weir = engine_of(three);
     struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann", NOW);
     assert_allowed_by(r, "per-account");
-    assert_int_equal(r.decision.remaining, 2);
-    assert_int_equal(r.decision.limit, 3);
-    assert_int_equal(r.count, 3);
-    assert_int_equal(r.window, 60 * S);
+    assert_fields(r.decision, (remaining, 2), (limit, 3));
+    assert_fields(r, (count, 3), (window, 60 * S));
     r = check(weir, "ip=192.0.2.1", NOW);
     assert_allowed_by(r, "per-ip");
     assert_int_equal(r.decision.remaining, 3);
@@ -309,9 +300,7 @@ TEST(test_R2_several_limits_of_a_rule)
     for (int i = 0; i < 100; i++) {
         r = check(weir, "ip=::1", NOW);
         assert_allowed_by(r, "r");
-        assert_int_equal(r.limit_index, 1);
-        assert_int_equal(r.count, 100);
-        assert_int_equal(r.window, 5 * S);
+        assert_fields(r, (limit_index, 1), (count, 100), (window, 5 * S));
     }
     r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "r");
@@ -369,11 +358,9 @@ TEST(test_R2_more_than_fits_is_never)
     OWN(weir) *weir = engine_of(three);
     struct weir_ruling r = check_cost(weir, "ip=::1 account=ann", 4, NOW);
     assert_refused_by(r, "per-account");
-    assert_int_equal(r.decision.reason, WEIR_TOO_BIG);
-    assert_int_equal(r.decision.retry, WEIR_NEVER);
+    assert_fields(r.decision, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER));
     r = check_cost(weir, "ip=::1", -1, NOW);
-    assert_false(r.decision.allowed);
-    assert_int_equal(r.decision.reason, WEIR_BAD_ASK);
+    assert_fields(r.decision, (allowed, false), (reason, WEIR_BAD_ASK));
     assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 5);
 }
 
@@ -383,8 +370,7 @@ TEST(test_R2_more_than_64_limits_apply)
     OWN(weir) *weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n");
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "r0");
-    assert_int_equal(r.applied, 64);
-    assert_true(r.cut);
+    assert_fields(r, (applied, 64), (cut, true));
     assert_int_equal(rule_left(weir, "r63", "ip=::1", NOW), 4);
     assert_int_equal(rule_left(weir, "r64", "ip=::1", NOW), 5);
     weir_destroy(weir);
@@ -420,13 +406,11 @@ TEST(test_R2_those_first_in_the_file)
     for (int i = 0; i < 2; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_true(r.decision.allowed);
-        assert_int_equal(r.applied, 63);
-        assert_true(r.cut);
+        assert_fields(r, (applied, 63), (cut, true));
     }
     struct weir_ruling r = check(weir, "", NOW); /* where there is room */
     assert_allowed_by(r, "one");
-    assert_int_equal(r.applied, 2);
-    assert_false(r.cut);
+    assert_fields(r, (applied, 2), (cut, false));
 }
 
 /* One too many leaves the keys of the others as they are. */
@@ -446,8 +430,7 @@ TEST(test_R2_what_is_left_out_disturbs_nobody)
                 modes[m]);
         OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann org=acme", NOW);
-        assert_int_equal(r.applied, 64);
-        assert_true(r.cut);
+        assert_fields(r, (applied, 64), (cut, true));
         for (int i = 0; i < 64; i++) {
             char name[16];
             snprintf(name, sizeof(name), "r%d", i);
@@ -473,8 +456,7 @@ TEST(test_R2_64_limits_are_not_too_many)
         snprintf(yaml + len, BIG - len, "- { name: last, %s }\n", others[k]);
         OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
-        assert_int_equal(r.applied, 64);
-        assert_false(r.cut);
+        assert_fields(r, (applied, 64), (cut, false));
     }
 }
 
@@ -531,8 +513,7 @@ TEST(test_R2_shadows_in_the_room_that_is_left)
                  first ? "" : shadow);
         OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
-        assert_int_equal(r.applied, 64);
-        assert_true(r.cut);
+        assert_fields(r, (applied, 64), (cut, true));
         assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 4);
     }
 }
@@ -584,8 +565,7 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
         for (int64_t cost = 1; cost < 8; cost += 2) {
             struct weir_ruling r = check_cost(weir, huge[i], cost, NOW);
             assert_refused_by(r, "bytes");
-            assert_int_equal(r.decision.reason, WEIR_TOO_BIG);
-            assert_int_equal(r.decision.retry, WEIR_NEVER);
+            assert_fields(r.decision, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER));
         }
     struct weir_ruling r = check_cost(weir, huge[2], -3, NOW); /* a mistake stays one */
     assert_refused_by(r, "bytes");
@@ -638,12 +618,10 @@ TEST(test_before_the_beginning_of_time)
         assert_int_equal(r.decision.remaining, 0);
         weir_time window = r.window, retry = check(weir, "ip=::1", -1).decision.retry;
         r = check(weir, "ip=::1", -9 * S); /* the second refusal: a ban from 0 on */
-        assert_int_equal(r.window, window);
-        assert_int_equal(r.banned_until, 10 * S);
+        assert_fields(r, (window, window), (banned_until, 10 * S));
         assert_int_equal(r.decision.retry, retry > 10 * S ? retry : 10 * S);
         r = check(weir, "ip=::1", -7 * S);
-        assert_int_equal(r.decision.reason, WEIR_BANNED);
-        assert_int_equal(r.decision.retry, 10 * S);
+        assert_fields(r.decision, (reason, WEIR_BANNED), (retry, 10 * S));
     }
 }
 
@@ -713,8 +691,7 @@ TEST(test_R7_short_syntax_in_rules)
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %s }\n"), cases[i].limit);
         OWN(weir) *weir = engine_of(yaml);
         struct weir_ruling r = check_cost(weir, "", 0, NOW);
-        assert_int_equal(r.count, cases[i].count);
-        assert_int_equal(r.window, cases[i].window);
+        assert_fields(r, (count, cases[i].count), (window, cases[i].window));
         assert_int_equal(pass_of(weir, 400, "", NOW), cases[i].passes);
     }
 }

@@ -133,15 +133,11 @@ TEST(test_R5_shadow_decides_and_counts_but_lets_through)
             assert_null(r.shadow);
         else
             assert_string_equal(r.shadow, "tight");
-        assert_int_equal(r.applied, 2);
-        assert_int_equal(r.mode, WEIR_ENFORCE);
+        assert_fields(r, (applied, 2), (mode, WEIR_ENFORCE));
     }
     struct weir_rule_info info = info_of(weir, "tight");
-    assert_int_equal(info.mode, WEIR_SHADOW);
-    assert_int_equal(info.switched, WEIR_AS_WRITTEN);
-    assert_int_equal(info.allowed, 2);
-    assert_int_equal(info.refused, 0);
-    assert_int_equal(info.shadow_refused, 8);
+    assert_fields(info, (mode, WEIR_SHADOW), (switched, WEIR_AS_WRITTEN), (allowed, 2),
+                  (refused, 0), (shadow_refused, 8));
     assert_int_equal(info_of(weir, "wide").allowed, 10);
 }
 
@@ -204,8 +200,7 @@ TEST(test_R5_switched_by_hand)
     r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, NULL);
     assert_null(r.shadow);
-    assert_int_equal(r.mode, WEIR_OFF);
-    assert_int_equal(r.applied, 0);
+    assert_fields(r, (mode, WEIR_OFF), (applied, 0));
     set_mode(weir, NULL, WEIR_AS_WRITTEN);
     assert_false(passes(weir, "ip=::1", NOW));
     assert_int_equal(weir_mode_set(weir, "thigt", WEIR_OFF, &error), WEIR_INVALID);
@@ -242,8 +237,7 @@ TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "wide");
     assert_string_equal(r.shadow, "tight"); /* it would have been refused */
-    assert_int_equal(r.banned_until, 0);
-    assert_int_equal(r.applied, 1);
+    assert_fields(r, (banned_until, 0), (applied, 1));
     assert_int_equal(info_of(weir, "tight").shadow_refused, 1);
     assert_int_equal(info_of(weir, "tight").banned, 0);
     assert_int_equal(rule_left(weir, "tight", "ip=::1", NOW), 2); /* and takes nothing */
@@ -302,13 +296,10 @@ static void assert_totals(struct weir *weir, struct weir_totals wanted)
     struct weir_totals t;
     memset(&t, 0xa5, sizeof(t));
     weir_totals_get(weir, &t);
-    assert_int_equal(t.checked, wanted.allowed + wanted.refused);
-    assert_int_equal(t.allowed, wanted.allowed);
-    assert_int_equal(t.refused, wanted.refused);
-    assert_int_equal(t.denied, wanted.denied);
-    assert_int_equal(t.allow_listed, wanted.allow_listed);
-    assert_int_equal(t.unmatched, wanted.unmatched);
-    assert_int_equal(t.shadow_refused, wanted.shadow_refused);
+    assert_fields(t, (checked, wanted.allowed + wanted.refused), (allowed, wanted.allowed),
+                  (refused, wanted.refused), (denied, wanted.denied),
+                  (allow_listed, wanted.allow_listed), (unmatched, wanted.unmatched),
+                  (shadow_refused, wanted.shadow_refused));
 }
 
 TEST(test_S5_totals)

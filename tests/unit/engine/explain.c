@@ -116,19 +116,13 @@ static void assert_same_ruling(const struct weir_ruling *got, const struct weir_
     assert_same_text("rule", got->rule, wanted->rule);
     assert_same_text("list", got->list, wanted->list);
     assert_same_text("shadow", got->shadow, wanted->shadow);
-    assert_int_equal(got->decision.allowed, wanted->decision.allowed);
-    assert_int_equal(got->decision.reason, wanted->decision.reason);
-    assert_int_equal(got->decision.retry, wanted->decision.retry);
-    assert_int_equal(got->decision.remaining, wanted->decision.remaining);
-    assert_int_equal(got->decision.limit, wanted->decision.limit);
-    assert_int_equal(got->decision.wait, wanted->decision.wait);
-    assert_int_equal(got->decision.reset, wanted->decision.reset);
-    assert_int_equal(got->count, wanted->count);
-    assert_int_equal(got->window, wanted->window);
-    assert_int_equal(got->limit_index, wanted->limit_index);
-    assert_int_equal(got->applied, wanted->applied);
-    assert_int_equal(got->mode, wanted->mode);
-    assert_int_equal(got->level, wanted->level);
+    assert_fields(got->decision, (allowed, wanted->decision.allowed),
+                  (reason, wanted->decision.reason), (retry, wanted->decision.retry),
+                  (remaining, wanted->decision.remaining), (limit, wanted->decision.limit),
+                  (wait, wanted->decision.wait), (reset, wanted->decision.reset));
+    assert_fields(*got, (count, wanted->count), (window, wanted->window),
+                  (limit_index, wanted->limit_index), (applied, wanted->applied),
+                  (mode, wanted->mode), (level, wanted->level));
 }
 
 /* One request after the other: explained, explained again, and then decided. */
@@ -244,8 +238,7 @@ TEST(test_L1_a_look_ahead_leaves_permits)
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
     ask.now = NOW + 600 * WEIR_SECOND;
     weir__engine_explain_guards(weir, NULL, 0, &ask, note_guard, &e);
-    assert_int_equal(e.info.in_flight, 1);
-    assert_int_equal(e.info.reclaimed, 0);
+    assert_fields(e.info, (in_flight, 1), (reclaimed, 0));
     assert_int_equal(e.reason, WEIR_BUSY);
     assert_true(weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND));
     weir_destroy(weir);

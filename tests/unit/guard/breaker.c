@@ -81,19 +81,11 @@ TEST(test_G4_options_have_defaults)
     struct world w =
         fresh((struct weir_breaker_options){ .error_percent = 30, .slow = WEIR_SECOND });
 
-    assert_true(w.plan.on);
-    assert_int_equal(w.plan.slow_percent, 50);
-    assert_int_equal(w.plan.part, 10 * WEIR_SECOND / 16);
-    assert_int_equal(w.plan.min_calls, 20);
-    assert_int_equal(w.plan.probes, 3);
-    assert_int_equal(w.plan.jitter_percent, 10);
-    assert_int_equal(w.plan.open_for, 5 * WEIR_SECOND);
-    assert_int_equal(w.plan.open_max, 60 * WEIR_SECOND);
+    assert_fields(w.plan, (on, true), (slow_percent, 50), (part, 10 * WEIR_SECOND / 16),
+                  (min_calls, 20), (probes, 3), (jitter_percent, 10), (open_for, 5 * WEIR_SECOND),
+                  (open_max, 60 * WEIR_SECOND));
     w = fresh((struct weir_breaker_options){ .errors = 3, .calls = 5, .jitter_percent = -1 });
-    assert_int_equal(w.plan.min_calls, 5);
-    assert_int_equal(w.plan.part, 0);
-    assert_int_equal(w.plan.jitter_percent, 0);
-    assert_int_equal(w.plan.slow_percent, 0);
+    assert_fields(w.plan, (min_calls, 5), (part, 0), (jitter_percent, 0), (slow_percent, 0));
 }
 
 TEST(test_G4_no_options_are_no_breaker)

@@ -46,11 +46,8 @@ TEST(test_L12_defaults_are_as_published)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan =
             plan_of(&(struct weir_adaptive_options){ .controller = rows[i].name }, 16384);
-        assert_int_equal(plan.initial, rows[i].initial);
-        assert_int_equal(plan.min, rows[i].min);
-        assert_int_equal(plan.max, rows[i].max);
-        assert_int_equal(plan.sample_span, rows[i].sample_span);
-        assert_int_equal(plan.sample_count, rows[i].samples);
+        assert_fields(plan, (initial, rows[i].initial), (min, rows[i].min), (max, rows[i].max),
+                      (sample_span, rows[i].sample_span), (sample_count, rows[i].samples));
     }
 }
 
@@ -59,19 +56,14 @@ TEST(test_L12_a_window_is_looked_back_over_or_looked_at)
     struct weir__controller_plan plan;
     plan =
         plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S }, 1024);
-    assert_int_equal(plan.window, 10 * S);
-    assert_int_equal(plan.sample_span, S);
-    assert_int_equal(plan.percentile, 99);
+    assert_fields(plan, (window, 10 * S), (sample_span, S), (percentile, 99));
     plan = plan_of(
         &(struct weir_adaptive_options){
             .controller = "percentile", .target = S, .window = 2 * S, .percentile = 90 },
         1024);
-    assert_int_equal(plan.window, 2 * S);
-    assert_int_equal(plan.sample_span, S / 5);
-    assert_int_equal(plan.percentile, 90);
+    assert_fields(plan, (window, 2 * S), (sample_span, S / 5), (percentile, 90));
     plan = plan_of(&(struct weir_adaptive_options){ .controller = "vegas", .window = 2 * S }, 1024);
-    assert_int_equal(plan.window, 10 * S);
-    assert_int_equal(plan.sample_span, 2 * S);
+    assert_fields(plan, (window, 10 * S), (sample_span, 2 * S));
 }
 
 /* What is not named gives way to what is, and to the permits that there are. */
@@ -93,9 +85,7 @@ TEST(test_L12_defaults_give_way)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan = plan_of(&rows[i].options, rows[i].permits);
-        assert_int_equal(plan.initial, rows[i].initial);
-        assert_int_equal(plan.min, rows[i].min);
-        assert_int_equal(plan.max, rows[i].max);
+        assert_fields(plan, (initial, rows[i].initial), (min, rows[i].min), (max, rows[i].max));
     }
 }
 

@@ -11,12 +11,10 @@ TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
     struct weir_decision d;
     for (int i = 0; i < 3; i++) {
         assert_true(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW }, &p[i], &d));
-        assert_int_equal(d.limit, 3);
-        assert_int_equal(d.remaining, 2 - i);
+        assert_fields(d, (limit, 3), (remaining, 2 - i));
     }
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW }, &p[3], &d));
-    assert_int_equal(d.reason, WEIR_BUSY);
-    assert_int_equal(d.remaining, 0);
+    assert_fields(d, (reason, WEIR_BUSY), (remaining, 0));
     assert_true(d.retry > 0);
     assert_int_equal(p[3].word, 0);
     assert_true(weir_exit(g, &p[1], WEIR_SUCCEEDED, NOW + MS));
@@ -42,9 +40,7 @@ TEST(test_L11_who_is_behind_others_gets_no_permit)
     how.mode = WEIR_SHADOW;
     assert_true(weir__guard_enter(g, &ask, &how, &p, &d));
     struct weir_guard_info info = info_of(g, NOW);
-    assert_int_equal(info.in_flight, 1);
-    assert_int_equal(info.refused_busy, 1);
-    assert_int_equal(info.shadow_refused, 1);
+    assert_fields(info, (in_flight, 1), (refused_busy, 1), (shadow_refused, 1));
 }
 
 TEST(test_G1_a_permit_is_given_back_once)
@@ -62,9 +58,7 @@ TEST(test_G1_a_permit_is_given_back_once)
     none = (struct weir_permit){ .word = 77, .seat = UINT32_MAX }; /* nonsense reaches nothing */
     assert_false(weir_exit(g, &none, WEIR_SUCCEEDED, NOW));
     struct weir_guard_info info = info_of(g, NOW);
-    assert_int_equal(info.in_flight, 0);
-    assert_int_equal(info.succeeded, 1);
-    assert_int_equal(info.entered, 1);
+    assert_fields(info, (in_flight, 0), (succeeded, 1), (entered, 1));
 }
 
 TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
@@ -107,8 +101,7 @@ TEST(test_G2_n_permits_at_once_all_or_none)
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 4, .now = NOW }, &b, &d));
     assert_true(weir_enter(g, &(struct weir_ask){ .cost = 3, .now = NOW }, &b, &d));
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 11, .now = NOW }, &c, &d));
-    assert_int_equal(d.reason, WEIR_TOO_BIG);
-    assert_int_equal(d.retry, WEIR_NEVER);
+    assert_fields(d, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER));
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = -1, .now = NOW }, &c, &d));
     assert_int_equal(d.reason, WEIR_BAD_ASK);
     weir_exit(g, &a, WEIR_SUCCEEDED, NOW);
@@ -125,12 +118,8 @@ TEST(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing)
         for (int k = 0; k <= i; k++)
             assert_true(work(g, NOW, 5 * MS, (enum weir_outcome)i));
     struct weir_guard_info info = info_of(g, NOW + 5 * MS);
-    assert_int_equal(info.succeeded, 1);
-    assert_int_equal(info.failed, 2);
-    assert_int_equal(info.timed_out, 3);
-    assert_int_equal(info.dropped, 4);
-    assert_int_equal(info.entered, 15);
-    assert_int_equal(info.limit, 1024);
+    assert_fields(info, (succeeded, 1), (failed, 2), (timed_out, 3), (dropped, 4), (entered, 15),
+                  (limit, 1024));
     assert_string_equal(weir_outcome_name(WEIR_DROPPED), "dropped");
 }
 
@@ -148,8 +137,7 @@ TEST(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refus
     work(g, NOW, MS, WEIR_FAILED);
     work(g, NOW, MS, WEIR_FAILED);
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW + 2 * MS }, &p, &d));
-    assert_int_equal(d.reason, WEIR_OPEN);
-    assert_int_equal(d.retry, S - MS);
+    assert_fields(d, (reason, WEIR_OPEN), (retry, S - MS));
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 2, .now = NOW + 2 * S }, &p,
                             &d)); /* a probe, but it needs two permits */
     assert_int_equal(d.reason, WEIR_BUSY);
@@ -196,9 +184,7 @@ TEST(test_G4_shadow_lets_through_and_counts)
     for (int i = 0; i < 6; i++)
         assert_true(enter_at(g, NOW, &p[i]));
     struct weir_guard_info info = info_of(g, NOW);
-    assert_int_equal(info.in_flight, 6);
-    assert_int_equal(info.shadow_refused, 4);
-    assert_int_equal(info.refused_busy, 0);
+    assert_fields(info, (in_flight, 6), (shadow_refused, 4), (refused_busy, 0));
     for (int i = 0; i < 6; i++)
         assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
@@ -335,8 +321,7 @@ TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
         assert_true(work(g, NOW + MS + i * 100 * MS, MS, WEIR_SUCCEEDED));
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_int_equal(info.breaker, WEIR_BREAKER_CLOSED);
-    assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_BREAKER);
-    assert_int_equal(info.events[0].to, WEIR_BREAKER_CLOSED);
+    assert_fields(info.events[0], (kind, WEIR_GUARD_EVENT_BREAKER), (to, WEIR_BREAKER_CLOSED));
     weir_guard_force(g, WEIR_FORCE_OPEN, NOW + 21 * S);
     assert_int_equal(why_not(g, NOW + 21 * S), WEIR_OPEN);
 }

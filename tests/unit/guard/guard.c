@@ -74,10 +74,8 @@ TEST(test_what_is_left_out_is_the_same_as_its_default_written)
                                         .adaptive = { .controller = WEIR_ADAPTIVE } };
     struct weir_guard *g = guard_of(table, "g", &brief);
     struct weir_guard_options long_form = info_of(g, NOW).options;
-    assert_int_equal(long_form.max, 1024);
-    assert_int_equal(long_form.mode, WEIR_ENFORCE);
-    assert_int_equal(long_form.breaker.window, 10 * S);
-    assert_int_equal(long_form.breaker.min_calls, 20);
+    assert_fields(long_form, (max, 1024), (mode, WEIR_ENFORCE));
+    assert_fields(long_form.breaker, (window, 10 * S), (min_calls, 20));
     assert_true(long_form.adaptive.initial > 0);
     assert_ptr_equal(guard_of(table, "g", &long_form), g);
     long_form.breaker.probes++;
@@ -215,9 +213,7 @@ TEST(test_changes_are_kept_the_latest_first)
         weir__guard_note(g->record, WEIR_GUARD_EVENT_SHEDDING, i, i + 1, NOW + i);
     struct weir_guard_info info = info_of(g, NOW);
     for (int i = 0; i < 32; i++) {
-        assert_int_equal(info.events[i].number, 50 - i);
-        assert_int_equal(info.events[i].to, 50 - i);
-        assert_int_equal(info.events[i].at, NOW + 49 - i);
+        assert_fields(info.events[i], (number, 50 - i), (to, 50 - i), (at, NOW + 49 - i));
     }
 }
 

@@ -32,10 +32,8 @@ TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
     assert_int_equal(why_not(g, NOW + 29 * S), WEIR_BUSY);
     assert_int_equal(why_not(g, NOW + 31 * S), WEIR_GRANTED); /* a is over */
     struct weir_guard_info info = info_of(g, NOW + 31 * S);
-    assert_int_equal(info.in_flight, 1);
-    assert_int_equal(info.reclaimed, 1);
-    assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_RECLAIMED);
-    assert_int_equal(info.events[0].to, 1);
+    assert_fields(info, (in_flight, 1), (reclaimed, 1));
+    assert_fields(info.events[0], (kind, WEIR_GUARD_EVENT_RECLAIMED), (to, 1));
     assert_true(enter_at(g, NOW + 31 * S, &c));
     assert_false(weir_exit(g, &a, WEIR_SUCCEEDED, NOW + 32 * S));
     assert_int_equal(info_of(g, NOW + 32 * S).in_flight, 2);

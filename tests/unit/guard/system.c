@@ -107,10 +107,7 @@ static void put_max(const char *group, const char *text)
 
 static void assert_all_unknown(const struct weir__reading *r)
 {
-    assert_int_equal(r->cpu, -1);
-    assert_int_equal(r->psi_cpu, -1);
-    assert_int_equal(r->psi_memory, -1);
-    assert_int_equal(r->run_queue, -1);
+    assert_fields(*r, (cpu, -1), (psi_cpu, -1), (psi_memory, -1), (run_queue, -1));
 }
 
 /* ---------------------------------------------------------------- host ---- */
@@ -125,14 +122,11 @@ TEST_WITH(test_G6_host_without_cgroups, begin, end)
     OWN(weir__system) *system = open_system();
     struct weir__reading r = read_at_time(system, NOW);
     assert_int_equal(r.cpu, -1); /* since when? */
-    assert_int_equal(r.psi_cpu, 123);
-    assert_int_equal(r.psi_memory, 1);
-    assert_int_equal(r.run_queue, 3000);
+    assert_fields(r, (psi_cpu, 123), (psi_memory, 1), (run_queue, 3000));
     assert_true(r.processors == 2);
     put_stat(1030, 1010, 1010, 1030, 1);
     r = read_at_time(system, NOW + S);
-    assert_int_equal(r.cpu, 500);
-    assert_int_equal(r.run_queue, 500);
+    assert_fields(r, (cpu, 500), (run_queue, 500));
 }
 
 /* A busy processor that this process may not run on is not its own, and so is an idle one. */

@@ -15,9 +15,7 @@ static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
 TEST(test_defaults_are_filled_in)
 {
     struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ 0 });
-    assert_int_equal(p.max, 1024);
-    assert_int_equal(p.lease, 60 * S);
-    assert_int_equal(p.mode, WEIR_ENFORCE);
+    assert_fields(p, (max, 1024), (lease, 60 * S), (mode, WEIR_ENFORCE));
     assert_int_equal(p.shed.classes, 1);
     assert_false(p.levels || p.shed.on || p.pressure.on || p.breaker.on);
     assert_null(p.controller.row);

@@ -27,9 +27,7 @@ TEST(test_L12_what_came_back_is_seen_by_quantiles_and_mean)
     assert_int_equal(info.succeeded, 2000);
     info_of(g, now + 30 * S);
     info = info_of(g, now + 60 * S); /* and forgotten */
-    assert_int_equal(info.p50, 0);
-    assert_int_equal(info.mean, 0);
-    assert_int_equal(info.succeeded, 2000);
+    assert_fields(info, (p50, 0), (mean, 0), (succeeded, 2000));
 }
 
 TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
@@ -115,8 +113,7 @@ TEST(test_G7_when_permits_run_out_the_least_important_go_first)
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_true(info.admitted_percent < 30);
     assert_true(info.refused_shed > info.refused_busy);
-    assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_SHEDDING);
-    assert_int_equal(info.events[0].to, 1);
+    assert_fields(info.events[0], (kind, WEIR_GUARD_EVENT_SHEDDING), (to, 1));
 }
 
 TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
@@ -165,8 +162,7 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
     assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
     now = run(g, now, 200, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
     struct weir_guard_info info = info_of(g, now);
-    assert_int_equal(info.pressure_percent, 0);
-    assert_int_equal(info.admitted_percent, 100);
+    assert_fields(info, (pressure_percent, 0), (admitted_percent, 100));
     assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(info.events[0].to, 0); /* and so it is told */
 }

@@ -37,8 +37,7 @@ TEST(test_names_have_numbers)
         assert_int_equal(weir__attribute_find(&known, names[i], strlen(names[i])), (int)i);
         assert_int_equal(weir__attribute_add(&known, names[i], NULL), (int)i); /* once */
     }
-    assert_int_equal(known.n, COUNT_OF(names));
-    assert_int_equal(known.uri, 1);
+    assert_fields(known, (n, COUNT_OF(names)), (uri, 1));
     assert_true(known.is_address[0] && known.is_address[3] && !known.is_address[2]);
     assert_int_equal(weir__attribute_find(&known, "i", 1), -1);
     assert_int_equal(weir__attribute_find(&known, "ipx", 3), -1);

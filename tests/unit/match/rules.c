@@ -16,11 +16,9 @@ TEST(test_what_a_rule_becomes)
     static const uint8_t kinds[] = { WEIR__KEY_NONE, WEIR__KEY_VALUE, WEIR__KEY_ADDRESS,
                                      WEIR__KEY_MADE, WEIR__KEY_MADE,  WEIR__KEY_MADE };
     static const uint32_t firsts[] = { 0, 1, 3, 4, 5, 6 };
-    assert_int_equal(set->n_rules, COUNT_OF(kinds));
-    assert_int_equal(set->n_limits, 7);
+    assert_fields(*set, (n_rules, COUNT_OF(kinds)), (n_limits, 7));
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        assert_int_equal(set->rules[i].key_kind, kinds[i]);
-        assert_int_equal(set->rules[i].first_limit, firsts[i]);
+        assert_fields(set->rules[i], (key_kind, kinds[i]), (first_limit, firsts[i]));
     }
     assert_int_equal(set->rules[0].cost_attribute, -1);
     assert_int_equal(set->rules[2].cost_attribute,

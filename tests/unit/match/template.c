@@ -68,8 +68,7 @@ TEST(test_R1_prefix_lengths)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         FINALLY(weir__template_free) struct weir__template t = template_of(cases[i].text);
         assert_int_equal(t.n, 1);
-        assert_int_equal(t.parts[0].prefix4, cases[i].prefix4);
-        assert_int_equal(t.parts[0].prefix6, cases[i].prefix6);
+        assert_fields(t.parts[0], (prefix4, cases[i].prefix4), (prefix6, cases[i].prefix6));
     }
 }
 

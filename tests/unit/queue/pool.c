@@ -348,9 +348,7 @@ TEST_WITH(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_run
     open_gate();
     for (int i = 1; i <= 3; i++)
         wait_over(i);
-    assert_int_equal(jobs[1].refused, 1);
-    assert_int_equal(jobs[1].reason, WEIR_LATE);
-    assert_int_equal(jobs[1].begun, 0);
+    assert_fields(jobs[1], (refused, 1), (reason, WEIR_LATE), (begun, 0));
     assert_int_equal(jobs[2].ended, 1);
     assert_int_equal(jobs[3].ended, 1);
     assert_int_equal(info().refused, 1);
@@ -429,8 +427,7 @@ TEST_WITH(test_G3_destroy_refuses_what_waits, NULL, close_pool)
     pthread_join(opener, NULL);
     pool = NULL;
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(jobs[i].ended, i < 2);
-        assert_int_equal(jobs[i].refused, i >= 2);
+        assert_fields(jobs[i], (ended, i < 2), (refused, i >= 2));
     }
     assert_int_equal(jobs[3].reason, WEIR_CANCELLED);
 }

@@ -201,8 +201,7 @@ TEST_WITH(test_L11_it_is_bounded, NULL, close_queue)
     for (int i = 0; i < 3; i++)
         assert_int_equal(put_for(i, 0, NOW).remaining, 2 - i);
     struct weir_decision d = put_for(3, 0, NOW);
-    assert_int_equal(d.reason, WEIR_FULL);
-    assert_int_equal(d.limit, 3);
+    assert_fields(d, (reason, WEIR_FULL), (limit, 3));
     assert_true(d.retry > 0);
     assert_null(weir__own(&waiters[3])->queue);
     assert_int_equal(weir_queue_length(queue), 3);
@@ -419,8 +418,7 @@ TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
         assert_int_equal(put_for(i, 0, now).wait, i * 10 * MS);
     assert_int_equal(weir_queue_estimate(queue, 0, 0, now), 50 * MS);
     struct weir_decision d = put_for(5, now + 50 * MS - 1, now);
-    assert_int_equal(d.reason, WEIR_LATE);
-    assert_int_equal(d.retry, 1);
+    assert_fields(d, (reason, WEIR_LATE), (retry, 1));
     assert_true(put_for(5, now + 50 * MS, now).allowed);
 }
 

@@ -315,8 +315,7 @@ TEST_WITH(test_nobody_overtakes, set_up_visitors, close_guard)
     assert_int_equal(d.reason, WEIR_BUSY);
     assert_int_equal(visit(1, S).reason, WEIR_BUSY);
     assert_int_equal(weir_enter_poll(guard, queue, now), 1);
-    assert_int_equal(visitors[0].reason, WEIR_GRANTED);
-    assert_int_equal(visitors[0].told, 1);
+    assert_fields(visitors[0], (reason, WEIR_GRANTED), (told, 1));
     assert_int_equal(visitors[1].told, 0);
     weir_queue_cancel(queue, &visitors[1].waiter);
 }
@@ -348,8 +347,7 @@ TEST_WITH(test_who_is_too_late_is_told_so_by_a_poll, set_up_visitors, close_guar
                      2); /* at its deadline its turn may still come */
     now++;
     assert_int_equal(weir_enter_poll(guard, queue, now), 1);
-    assert_int_equal(visitors[0].told, 1);
-    assert_int_equal(visitors[0].reason, WEIR_LATE);
+    assert_fields(visitors[0], (told, 1), (reason, WEIR_LATE));
     now = NOW + 20 * MS;
     weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now);
     assert_int_equal(visitors[1].reason, WEIR_GRANTED);
@@ -402,8 +400,7 @@ TEST_WITH(test_in_a_turn_anything_may_be_done, set_up_visitors, close_guard)
     }
     weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now); /* each lets in the next */
     for (int i = 0; i < 6; i++) {
-        assert_int_equal(visitors[i].told, 1);
-        assert_int_equal(visitors[i].order, i + 1);
+        assert_fields(visitors[i], (told, 1), (order, i + 1));
     }
     assert_int_equal(in_flight(), 0);
 }
@@ -418,8 +415,7 @@ TEST_WITH(test_who_needs_more_is_not_passed_by, set_up_visitors, close_guard)
                    now); /* one is free: the first needs two */
     assert_int_equal(visitors[0].told + visitors[1].told, 0);
     weir_exit_next(guard, queue, &held[1], WEIR_SUCCEEDED, now);
-    assert_int_equal(visitors[0].reason, WEIR_GRANTED);
-    assert_int_equal(visitors[0].told, 1);
+    assert_fields(visitors[0], (reason, WEIR_GRANTED), (told, 1));
     assert_int_equal(visitors[1].told, 0);
     weir_exit_next(guard, queue, &held[2], WEIR_SUCCEEDED, now);
     assert_int_equal(visitors[1].told, 1);
@@ -435,8 +431,7 @@ TEST_WITH(test_those_who_wait_are_sent_away_when_the_breaker_opens, set_up_visit
     weir_guard_force(guard, WEIR_FORCE_OPEN, now);
     assert_int_equal(weir_enter_poll(guard, queue, now), 0);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(visitors[i].told, 1);
-        assert_int_equal(visitors[i].reason, WEIR_OPEN);
+        assert_fields(visitors[i], (told, 1), (reason, WEIR_OPEN));
     }
 }
 
@@ -542,12 +537,9 @@ TEST_WITH(test_call_runs_the_work_under_the_guard, set_up_visitors, close_guard)
     struct weir_guard_info info;
     open_semaphore(1);
     assert_true(call(WEIR_SUCCEEDED, true));
-    assert_int_equal(called.worked, 1);
-    assert_int_equal(called.in_flight, 1);
-    assert_int_equal(called.fell_back, 0);
+    assert_fields(called, (worked, 1), (in_flight, 1), (fell_back, 0));
     weir_guard_get(guard, now, &info);
-    assert_int_equal(info.in_flight, 0);
-    assert_int_equal(info.succeeded, 1);
+    assert_fields(info, (in_flight, 0), (succeeded, 1));
 }
 
 TEST_WITH(test_call_falls_back_when_refused, set_up_visitors, close_guard)
@@ -556,8 +548,7 @@ TEST_WITH(test_call_falls_back_when_refused, set_up_visitors, close_guard)
     open_semaphore(1);
     hold(1);
     assert_false(call(WEIR_SUCCEEDED, false));
-    assert_int_equal(called.worked, 0);
-    assert_int_equal(called.fell_back, 1);
+    assert_fields(called, (worked, 0), (fell_back, 1));
     assert_int_equal(called.told.reason, WEIR_BUSY);
     struct weir_call without = { .work = work, .context = &called };
     assert_false(weir_call(guard, &(struct weir_ask){ .cost = 1 }, &jumping, &without, &d));
@@ -579,15 +570,10 @@ TEST_WITH(test_call_falls_back_on_errors_if_told_to, set_up_visitors, close_guar
         assert_true(call(rows[i].outcome, true));
         assert_int_equal(called.fell_back, rows[i].falls);
         assert_true(call(rows[i].outcome, false));
-        assert_int_equal(called.fell_back, 0);
-        assert_int_equal(called.worked, 1);
+        assert_fields(called, (fell_back, 0), (worked, 1));
     }
     weir_guard_get(guard, now, &info);
-    assert_int_equal(info.succeeded, 2);
-    assert_int_equal(info.failed, 2);
-    assert_int_equal(info.timed_out, 2);
-    assert_int_equal(info.dropped, 2);
-    assert_int_equal(info.in_flight, 0);
+    assert_fields(info, (succeeded, 2), (failed, 2), (timed_out, 2), (dropped, 2), (in_flight, 0));
 }
 
 TEST_WITH(test_call_by_the_table_s_clock, set_up_visitors, close_guard)

@@ -31,13 +31,11 @@ TEST(test_G1_a_file_of_guards_alone)
                   "  - { name: b, match: { uri: \"/b/**\" }, not: { method: GET }, adaptive: weir, "
                   "mode: shadow }\n");
     const struct weir__guard_draft *g = d->guards;
-    assert_int_equal(d->n_rules, 0);
-    assert_int_equal(d->n_guards, 2);
+    assert_fields(*d, (n_rules, 0), (n_guards, 2));
     assert_string_equal(g[0].rule.name, "search");
     assert_string_equal(g[0].rule.about, "for people");
     assert_int_equal(g[0].rule.mode, WEIR_ENFORCE);
-    assert_int_equal(g[0].options.max, 64);
-    assert_int_equal(g[0].options.mode, WEIR_ENFORCE);
+    assert_fields(g[0].options, (max, 64), (mode, WEIR_ENFORCE));
     assert_int_equal(g[0].queue, 0);
     assert_int_equal(g[0].fallback.status, 0);
     assert_null(g[0].options.adaptive.controller);
@@ -62,23 +60,16 @@ TEST(test_G1_the_example)
         "status: 200 }\n");
     const struct weir__guard_draft *g = d->guards;
     assert_int_equal(g->options.max, 64);
-    assert_int_equal(g->queue, 128);
-    assert_int_equal(g->wait, WEIR_SECOND);
-    assert_int_equal(g->order, WEIR_FIFO);
-    assert_int_equal(g->n_classes, 3);
+    assert_fields(*g, (queue, 128), (wait, WEIR_SECOND), (order, WEIR_FIFO), (n_classes, 3));
     assert_string_equal(g->options.classes[1].name, "silver");
     assert_int_equal(g->options.classes[1].weight, 2);
     assert_string_equal(g->options.adaptive.controller, "percentile");
-    assert_int_equal(g->options.adaptive.percentile, 99);
-    assert_int_equal(g->options.adaptive.target, 250 * WEIR_MILLISECOND);
-    assert_int_equal(g->options.adaptive.window, 10 * WEIR_SECOND);
-    assert_int_equal(g->options.breaker.slow, 500 * WEIR_MILLISECOND);
-    assert_int_equal(g->options.breaker.slow_percent, 50);
-    assert_int_equal(g->options.breaker.min_calls, 20);
-    assert_int_equal(g->options.breaker.open_for, 5 * WEIR_SECOND);
+    assert_fields(g->options.adaptive, (percentile, 99), (target, 250 * WEIR_MILLISECOND),
+                  (window, 10 * WEIR_SECOND));
+    assert_fields(g->options.breaker, (slow, 500 * WEIR_MILLISECOND), (slow_percent, 50),
+                  (min_calls, 20), (open_for, 5 * WEIR_SECOND));
     assert_int_equal(g->options.breaker.error_percent + g->options.breaker.errors, 0);
-    assert_int_equal(g->fallback.status, 200);
-    assert_int_equal(g->fallback.len, 0);
+    assert_fields(g->fallback, (status, 200), (len, 0));
 }
 
 /* ----------------------------------------------------------- concurrency ---- */
@@ -88,9 +79,7 @@ TEST(test_L1_concurrency)
     struct weir__draft *d = read_guard("concurrency: { max: 16384, queue: 5, wait: 200ms, order: "
                                        "weighted, weights: { a: 1000 } }");
     assert_int_equal(d->guards[0].options.max, 16384);
-    assert_int_equal(d->guards[0].queue, 5);
-    assert_int_equal(d->guards[0].wait, 200 * WEIR_MILLISECOND);
-    assert_int_equal(d->guards[0].order, WEIR_WEIGHTED);
+    assert_fields(d->guards[0], (queue, 5), (wait, 200 * WEIR_MILLISECOND), (order, WEIR_WEIGHTED));
     weir__draft_destroy(d);
 }
 
@@ -101,16 +90,12 @@ TEST(test_L12_adaptive)
     struct weir__draft *d =
         read_guard("adaptive: { controller: weir, target: 500ms, initial: 8, min: 2, max: 50 }");
     assert_string_equal(d->guards[0].options.adaptive.controller, "weir");
-    assert_int_equal(d->guards[0].options.adaptive.target, 500 * WEIR_MILLISECOND);
-    assert_int_equal(d->guards[0].options.adaptive.percentile, 0);
-    assert_int_equal(d->guards[0].options.adaptive.initial, 8);
-    assert_int_equal(d->guards[0].options.adaptive.min, 2);
-    assert_int_equal(d->guards[0].options.adaptive.max, 50);
+    assert_fields(d->guards[0].options.adaptive, (target, 500 * WEIR_MILLISECOND), (percentile, 0),
+                  (initial, 8), (min, 2), (max, 50));
     weir__draft_destroy(d);
     d = read_guard("adaptive: { p90: 1s, rate: true, initial: 20000 }");
     assert_string_equal(d->guards[0].options.adaptive.controller, "percentile");
-    assert_int_equal(d->guards[0].options.adaptive.percentile, 90);
-    assert_true(d->guards[0].options.adaptive.rate);
+    assert_fields(d->guards[0].options.adaptive, (percentile, 90), (rate, true));
     weir__draft_destroy(d);
     d = read_guard("adaptive: {}");
     assert_string_equal(d->guards[0].options.adaptive.controller, "weir");
@@ -133,22 +118,13 @@ TEST(test_G4_breaker)
                                        "100, min_calls: 10, open_for: 1s, open_max: 60s, "
                                        "jitter: 0%, probes: 255, at: above }");
     const struct weir_breaker_options *b = &d->guards[0].options.breaker;
-    assert_int_equal(b->error_percent, 50);
-    assert_int_equal(b->errors, 0);
-    assert_int_equal(b->slow_percent, 60);
-    assert_int_equal(b->calls, 100);
-    assert_int_equal(b->window, 0);
-    assert_int_equal(b->open_max, 60 * WEIR_SECOND);
-    assert_int_equal(b->jitter_percent, -1);
-    assert_int_equal(b->probes, 255);
-    assert_true(b->above);
+    assert_fields(*b, (error_percent, 50), (errors, 0), (slow_percent, 60), (calls, 100),
+                  (window, 0), (open_max, 60 * WEIR_SECOND), (jitter_percent, -1), (probes, 255),
+                  (above, true));
     weir__draft_destroy(d);
     d = read_guard("breaker: { errors: 10, window: 30s, at: reached }");
     b = &d->guards[0].options.breaker;
-    assert_int_equal(b->error_percent, 0);
-    assert_int_equal(b->errors, 10);
-    assert_int_equal(b->window, 30 * WEIR_SECOND);
-    assert_false(b->above);
+    assert_fields(*b, (error_percent, 0), (errors, 10), (window, 30 * WEIR_SECOND), (above, false));
     weir__draft_destroy(d);
 }
 
@@ -159,11 +135,8 @@ TEST(test_G6_system)
     struct weir__draft *d = read_guard(
         "system: { cpu: 85%, pressure: 40%, memory: 20%, run_queue: 4, mean_time: 500ms }");
     const struct weir_system_options *s = &d->guards[0].options.system;
-    assert_int_equal(s->cpu_percent, 85);
-    assert_int_equal(s->pressure_percent, 40);
-    assert_int_equal(s->memory_percent, 20);
-    assert_int_equal(s->run_queue, 4);
-    assert_int_equal(s->mean_time, 500 * WEIR_MILLISECOND);
+    assert_fields(*s, (cpu_percent, 85), (pressure_percent, 40), (memory_percent, 20),
+                  (run_queue, 4), (mean_time, 500 * WEIR_MILLISECOND));
     weir__draft_destroy(d);
 }
 
@@ -171,10 +144,8 @@ TEST(test_G5_degradation_leases_and_shedding)
 {
     struct weir__draft *d =
         read_guard("raises: 2\n    breaker: { errors: 3 }\n    lease: 30s\n    shed: true");
-    assert_int_equal(d->guards[0].options.degrade, 1);
-    assert_int_equal(d->guards[0].options.raises, 2);
-    assert_int_equal(d->guards[0].options.lease, 30 * WEIR_SECOND);
-    assert_true(d->guards[0].options.shed);
+    assert_fields(d->guards[0].options, (degrade, 1), (raises, 2), (lease, 30 * WEIR_SECOND),
+                  (shed, true));
     weir__draft_destroy(d);
 }
 

@@ -71,8 +71,7 @@ TEST(test_R1_match_and_not)
                         "header.x-plan"); /* HTTP header names have no case */
     assert_int_equal(r->excepts, 1);
     assert_string_equal(r->except[0].attribute, "ip");
-    assert_int_equal(r->except[0].patterns[0].mark.line, 7);
-    assert_int_equal(r->except[0].patterns[0].mark.column, 16);
+    assert_fields(r->except[0].patterns[0].mark, (line, 7), (column, 16));
 }
 
 TEST(test_R1_key_templates)

@@ -13,20 +13,15 @@ TEST(test_R6_good_file_read_whole)
         "version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
         "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: "
         "[x] } }\n");
-    assert_int_equal(d->mode, WEIR_SHADOW);
-    assert_int_equal(d->n_rules, 2);
+    assert_fields(*d, (mode, WEIR_SHADOW), (n_rules, 2));
     assert_string_equal(d->rules[0].name, "a");
     assert_string_equal(d->rules[0].about, "for people");
     assert_string_equal(d->rules[0].key, "");
-    assert_int_equal(d->rules[0].cost, 1);
-    assert_int_equal(d->rules[0].mode, WEIR_ENFORCE);
-    assert_int_equal(d->rules[0].mark.line, 4);
-    assert_int_equal(d->rules[0].mark.column, 5);
+    assert_fields(d->rules[0], (cost, 1), (mode, WEIR_ENFORCE));
+    assert_fields(d->rules[0].mark, (line, 4), (column, 5));
     assert_string_equal(d->rules[1].name, "b.B_2-");
     assert_null(d->rules[1].about);
-    assert_int_equal(d->rules[1].mode, WEIR_OFF);
-    assert_int_equal(d->rules[1].keys, 10);
-    assert_int_equal(d->rules[1].cost, 0);
+    assert_fields(d->rules[1], (mode, WEIR_OFF), (keys, 10), (cost, 0));
     assert_int_equal(d->n_lists, 1);
     weir__draft_destroy(d);
     d = read_good("version: 1");
@@ -208,8 +203,7 @@ TEST(test_R7_several_limits)
     assert_int_equal(d->rules[0].n_limits, 2);
     assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
     assert_string_equal(d->rules[0].limits[1].algorithm, "sliding-log");
-    assert_int_equal(d->rules[0].limit_marks[1].line, 5);
-    assert_int_equal(d->rules[0].limit_marks[1].column, 21);
+    assert_fields(d->rules[0].limit_marks[1], (line, 5), (column, 21));
     weir__draft_destroy(d);
     assert_null(first_limit("version: 1\nrules: [{ name: a, limit: 1/s }]\n").algorithm);
 }
@@ -248,21 +242,15 @@ TEST(test_R4_ban)
     assert_true(b.set);
     assert_int_equal(b.refusals.count, 50);
     assert_string_equal(b.refusals.algorithm, "sliding-window");
-    assert_int_equal(b.length, 10 * minute);
-    assert_int_equal(b.factor, 1);
-    assert_int_equal(b.longest, 10 * minute);
-    assert_int_equal(b.forget, 100 * minute);
+    assert_fields(b, (length, 10 * minute), (factor, 1), (longest, 10 * minute),
+                  (forget, 100 * minute));
     b = ban_of("ban: { refusals: gcra 50/60s, for: 60, escalate: 2 }");
     assert_string_equal(b.refusals.algorithm, "gcra");
-    assert_int_equal(b.length, minute);
-    assert_int_equal(b.factor, 2);
-    assert_int_equal(b.longest, 30 * day);
-    assert_int_equal(b.forget, hour);
+    assert_fields(b, (length, minute), (factor, 2), (longest, 30 * day), (forget, hour));
     b = ban_of("ban: { refusals: 5/m, for: 40d, escalate: 3 }");
     assert_int_equal(b.longest, 40 * day);
     b = ban_of("ban: { refusals: 5/m, for: 1m, escalate: 3, longest: 1h, forget: 2h }");
-    assert_int_equal(b.longest, hour);
-    assert_int_equal(b.forget, 2 * hour);
+    assert_fields(b, (longest, hour), (forget, 2 * hour));
     b = ban_of("ban: { refusals: 5/m, for: 3650d }");
     assert_int_equal(b.forget, 3650 * day);
     assert_false(ban_of("cost: 1").set);
@@ -282,8 +270,7 @@ TEST(test_R6_anchors_and_merges)
     assert_int_equal(d->rules[1].n_limits, 1);
     assert_int_equal(d->rules[1].limits[0].count, 5);
     assert_int_equal(d->rules[2].n_limits, 2);
-    assert_int_equal(d->rules[3].cost, 7);
-    assert_int_equal(d->rules[3].n_limits, 2);
+    assert_fields(d->rules[3], (cost, 7), (n_limits, 2));
     weir__draft_destroy(d);
 }
 

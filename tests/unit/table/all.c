@@ -89,16 +89,12 @@ TEST(test_300_per_60_and_100_per_5_together)
             struct weir_decision d = take_all(items, 2);
             assert_true(d.allowed);
             assert_int_equal(d.item, 1); /* the tightest */
-            assert_int_equal(d.remaining, 100 - i);
-            assert_int_equal(d.limit, 100);
+            assert_fields(d, (remaining, 100 - i), (limit, 100));
         }
         assert_int_equal(left(slow, "k", start), 200);
         for (int i = 0; i < 50; i++) { /* refused by the second: the first must not be charged */
             struct weir_decision d = take_all(items, 2);
-            assert_false(d.allowed);
-            assert_int_equal(d.reason, WEIR_LIMITED);
-            assert_int_equal(d.item, 1);
-            assert_int_equal(d.wait, 0);
+            assert_fields(d, (allowed, false), (reason, WEIR_LIMITED), (item, 1), (wait, 0));
             assert_true(d.retry > 0 && d.retry <= 5 * S);
         }
         assert_int_equal(left(slow, "k", start), 200);
@@ -155,8 +151,7 @@ TEST(test_a_refusal_changes_no_byte_whoever_refuses)
                                        i == who ? costs[c] : 2, NOW + 1);
                 struct picture before = look_at(table);
                 struct weir_decision d = take_all(items, 4);
-                assert_false(d.allowed);
-                assert_int_equal(d.item, who);
+                assert_fields(d, (allowed, false), (item, who));
                 assert_int_equal(d.reason, costs[c] < 0    ? WEIR_BAD_ASK
                                            : costs[c] > 10 ? WEIR_TOO_BIG
                                                            : WEIR_LIMITED);
@@ -182,17 +177,13 @@ TEST(test_the_first_that_refused_is_named_and_the_longest_retry_told)
         struct weir_item items[] = { item_of(free_one, "k", 1, NOW), item_of(a, "k", 1, NOW),
                                      item_of(b, "k", 1, NOW), item_of(c, "k", 2, NOW) };
         struct weir_decision d = take_all(items, 4);
-        assert_false(d.allowed);
-        assert_int_equal(d.item, 1);
-        assert_int_equal(d.limit, 5);
-        assert_int_equal(d.remaining, 0);
+        assert_fields(d, (allowed, false), (item, 1), (limit, 5), (remaining, 0));
         assert_int_equal(d.retry, 10 * S); /* of b, the slowest */
         assert_false(take_all_at(items, 4, NOW + 10 * S - 1).allowed);
         d = take_all_at(items, 4, NOW + 10 * S);
         assert_true(d.allowed);
         assert_int_equal(d.item, 2); /* the tightest: b has nothing left */
-        assert_int_equal(d.remaining, 0);
-        assert_int_equal(d.retry, 0);
+        assert_fields(d, (remaining, 0), (retry, 0));
     }
 }
 
@@ -205,10 +196,7 @@ TEST(test_an_item_too_big_is_never)
         struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 6, NOW) };
         items[0].ask.wait_max = items[1].ask.wait_max = WEIR_FOREVER;
         struct weir_decision d = take_all(items, 2);
-        assert_false(d.allowed);
-        assert_int_equal(d.reason, WEIR_TOO_BIG);
-        assert_int_equal(d.retry, WEIR_NEVER);
-        assert_int_equal(d.item, 1);
+        assert_fields(d, (allowed, false), (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER), (item, 1));
         assert_int_equal(left(a, "k", NOW), 5);
         assert_int_equal(keys_of(table), 0);
     }
@@ -235,15 +223,13 @@ TEST(test_one_key_several_times_costs_the_sum)
                                      item_of(l, "k", 3, NOW), item_of(l, "x", 1, NOW),
                                      item_of(l, "k", 1, NOW) };
         struct weir_decision d = take_all(items, 5);
-        assert_true(d.allowed);
-        assert_int_equal(d.remaining, 4);
+        assert_fields(d, (allowed, true), (remaining, 4));
         assert_int_equal(left(l, "k", NOW), 4);
         assert_int_equal(left(l, "x", NOW), 9);
         assert_int_equal(left(other, "k", NOW), 99);
         struct picture before = look_at(table);
         d = take_all(items, 5); /* each alone would fit, together they do not */
-        assert_false(d.allowed);
-        assert_int_equal(d.reason, WEIR_LIMITED);
+        assert_fields(d, (allowed, false), (reason, WEIR_LIMITED));
         assert_unchanged(&before);
         items[0].ask.cost = 0;
         assert_true(take_all(items, 5).allowed);
@@ -296,8 +282,7 @@ TEST(test_the_retry_of_one_key_several_times_is_exact)
 TEST(test_no_items_are_granted)
 {
     struct weir_decision d = take_all(NULL, 0);
-    assert_true(d.allowed);
-    assert_int_equal(d.reason, WEIR_GRANTED);
+    assert_fields(d, (allowed, true), (reason, WEIR_GRANTED));
     assert_int_equal(d.wait + d.retry + d.reset, 0);
 }
 
@@ -337,8 +322,7 @@ TEST(test_as_many_items_as_there_may_be)
         assert_true(take_all(items, WEIR_ALL_MAX).allowed);
         struct picture before = look_at(table);
         struct weir_decision d = take_all(items, WEIR_ALL_MAX);
-        assert_false(d.allowed);
-        assert_int_equal(d.item, 0);
+        assert_fields(d, (allowed, false), (item, 0));
         assert_unchanged(&before);
         for (size_t i = 0; i < WEIR_ALL_MAX; i++)
             assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
@@ -346,8 +330,7 @@ TEST(test_as_many_items_as_there_may_be)
         for (size_t i = 0; i < WEIR_ALL_MAX - 1; i++)
             items[i].ask.cost = 1;
         d = take_all(items, WEIR_ALL_MAX);
-        assert_false(d.allowed);
-        assert_int_equal(d.item, WEIR_ALL_MAX - 1);
+        assert_fields(d, (allowed, false), (item, WEIR_ALL_MAX - 1));
         for (size_t i = 0; i < WEIR_ALL_MAX; i++)
             assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
     }
@@ -427,16 +410,12 @@ TEST(test_the_longest_wait_is_told)
             items[i].ask.wait_max = 4 * S - 1; /* one nanosecond too short for b */
         struct picture before = look_at(table);
         struct weir_decision d = take_all(items, 3);
-        assert_false(d.allowed);
-        assert_int_equal(d.item, 1);
-        assert_int_equal(d.retry, 1);
-        assert_int_equal(d.wait, 0);
+        assert_fields(d, (allowed, false), (item, 1), (retry, 1), (wait, 0));
         assert_unchanged(&before);
         for (size_t i = 0; i < 3; i++)
             items[i].ask.wait_max = 4 * S;
         d = take_all(items, 3);
-        assert_true(d.allowed);
-        assert_int_equal(d.wait, 4 * S);
+        assert_fields(d, (allowed, true), (wait, 4 * S));
         assert_int_equal(peek(a, "k", 1, NOW).retry, 2 * S); /* and all three were charged */
         assert_int_equal(peek(b, "k", 1, NOW).retry, 8 * S);
         assert_int_equal(peek(c, "k", 1, NOW).retry, 6 * S);
@@ -452,12 +431,10 @@ TEST(test_a_narrow_item_waits_at_most_a_minute)
     items[0].ask.wait_max = items[1].ask.wait_max = WEIR_FOREVER;
     assert_true(take_all(items, 2).allowed);
     struct weir_decision d = take_all(items, 2);
-    assert_false(d.allowed);
-    assert_int_equal(d.retry, 40 * S);
+    assert_fields(d, (allowed, false), (retry, 40 * S));
     assert_int_equal(left(b, "k", NOW), 499);
     d = take_all_at(items, 2, NOW + 40 * S);
-    assert_true(d.allowed);
-    assert_int_equal(d.wait, 60 * S);
+    assert_fields(d, (allowed, true), (wait, 60 * S));
 }
 
 TEST(test_a_time_before_zero_counts_as_zero)
@@ -507,9 +484,7 @@ TEST(test_a_changed_limit_counts_in_all)
     change(b, "sliding-log 20/100s", NOW);
     struct weir_item items[] = { item_of(a, "k", 16, NOW), item_of(b, "k", 16, NOW) };
     struct weir_decision d = take_all(items, 2);
-    assert_true(d.allowed);
-    assert_int_equal(d.remaining, 0);
-    assert_int_equal(d.limit, 20);
+    assert_fields(d, (allowed, true), (remaining, 0), (limit, 20));
     assert_false(take(a, "k", 1, NOW).allowed);
     assert_false(take(b, "k", 1, NOW).allowed);
 }

@@ -162,8 +162,7 @@ TEST(test_R4_a_ban_by_hand)
     put(table, "k", NOW + S, NOW + 5 * S); /* and shorter again */
     assert_int_equal(until(table, "k", NOW + S), NOW + 5 * S);
     struct weir_ban ban = only(table, NOW + S);
-    assert_int_equal(ban.since, NOW + S);
-    assert_int_equal(ban.strikes, 1);
+    assert_fields(ban, (since, NOW + S), (strikes, 1));
     put(table, "k", NOW + S, WEIR_FOREVER);
     assert_int_equal(until(table, "k", INT64_MAX - 1), WEIR_FOREVER);
 }
@@ -221,9 +220,7 @@ TEST(test_R4_bans_are_listed_as_people_write_them)
     ban = only(table, NOW + S);
     assert_string_equal(ban.rule, "login");
     assert_string_equal(ban.key, "2001:db8::/64");
-    assert_int_equal(ban.since, NOW);
-    assert_int_equal(ban.until, NOW + MINUTE);
-    assert_int_equal(ban.strikes, 1);
+    assert_fields(ban, (since, NOW), (until, NOW + MINUTE), (strikes, 1));
 }
 
 TEST(test_R4_long_keys_are_told_apart_and_end_in_dots)

@@ -92,17 +92,12 @@ TEST(test_S1_cl_throttle_to_the_nanosecond)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_decision d =
             loose_take(table, &plan, "k", rows[i].quantity, NOW + rows[i].ms * WEIR_MILLISECOND);
-        assert_int_equal(d.allowed, rows[i].allowed);
-        assert_int_equal(d.limit, 5);
-        assert_int_equal(d.remaining, rows[i].remaining);
-        assert_int_equal(d.retry, rows[i].retry);
-        assert_int_equal(d.reset, rows[i].reset);
+        assert_fields(d, (allowed, rows[i].allowed), (limit, 5), (remaining, rows[i].remaining),
+                      (retry, rows[i].retry), (reset, rows[i].reset));
     }
     plan = plan_of("gcra 30/60s burst 16"); /* CL.THROTTLE user123 15 30 60 */
     struct weir_decision d = loose_take(table, &plan, "user123", 1, NOW);
-    assert_int_equal(d.limit, 16);
-    assert_int_equal(d.remaining, 15);
-    assert_int_equal(d.reset, 2 * S);
+    assert_fields(d, (limit, 16), (remaining, 15), (reset, 2 * S));
 }
 
 static void invent_limit(uint64_t *seed, char *text, size_t size)
@@ -287,12 +282,8 @@ TEST(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept)
     struct weir__wide before = *only_slot(table);
     weir_time owed = loose_peek(table, &slow, "k", 0, NOW).reset;
     struct weir_decision d = loose_take(table, &fine, "k", 5, NOW);
-    assert_false(d.allowed);
-    assert_int_equal(d.reason, WEIR_LIMITED);
-    assert_int_equal(d.remaining, 0);
-    assert_int_equal(d.limit, 5);
-    assert_int_equal(d.reset, owed);
-    assert_int_equal(d.retry, owed);
+    assert_fields(d, (allowed, false), (reason, WEIR_LIMITED), (remaining, 0), (limit, 5),
+                  (reset, owed), (retry, owed));
     assert_int_equal(loose_take(table, &fine, "k", 6, NOW).reason, WEIR_TOO_BIG);
     assert_int_equal(loose_take(table, &fine, "k", -1, NOW).reason, WEIR_BAD_ASK);
     assert_false(loose_peek(table, &fine, "k", 0, NOW).allowed);

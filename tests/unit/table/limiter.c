@@ -265,8 +265,7 @@ TEST(test_limiters_are_listed)
         assert_true(weir_limiter_next(table, &(int64_t){ 1 }, &info));
         assert_string_equal(info.name, "b");
         struct weir_limit read = limit_of(info.limit);
-        assert_int_equal(read.buckets, 5);
-        assert_true(read.loose);
+        assert_fields(read, (buckets, 5), (loose, true));
         assert_int_equal(info.changes, 0);
         assert_false(weir_limiter_next(table, &(int64_t){ 2 }, &info));
         assert_false(weir_limiter_next(table, &(int64_t){ -1 }, &info));

@@ -100,10 +100,8 @@ TEST(test_asks_with_nothing_to_remember_drive_nobody_out)
             give(limiter, key_at(i), 1, NOW);
         }
         struct weir_table_stats after = stats_of(table, NOW);
-        assert_int_equal(after.keys, before.keys);
-        assert_int_equal(after.live, before.live);
-        assert_int_equal(after.evicted_idle, before.evicted_idle);
-        assert_int_equal(after.evicted_early, before.evicted_early);
+        assert_fields(after, (keys, before.keys), (live, before.live),
+                      (evicted_idle, before.evicted_idle), (evicted_early, before.evicted_early));
     }
 }
 

@@ -444,11 +444,8 @@ TEST(test_create_on_an_existing_table_attaches_and_keeps_its_sizes)
     weir_table_destroy(table);
     table = table_with(&(struct weir_table_options){ .path = path, .keys = 9, .slab = 9 });
     struct weir_table_stats again = stats_of(table, -1);
-    assert_int_equal(again.slots, first.slots);
-    assert_int_equal(again.bytes, first.bytes);
-    assert_true(again.narrow);
-    assert_int_equal(again.limiters, 1);
-    assert_int_equal(again.keys, 1);
+    assert_fields(again, (slots, first.slots), (bytes, first.bytes), (narrow, true), (limiters, 1),
+                  (keys, 1));
     assert_int_equal(left(limiter_of(table, "l", "gcra 10/1h"), "k", NOW), 6);
 }
 
@@ -558,8 +555,7 @@ TEST(test_the_promised_keys_fit_in_the_promised_bytes)
         take_numbers(limiter, 0, KEYS, NOW);
         struct weir_table_stats s = stats_of(table, NOW);
         assert_int_equal(s.keys + s.evicted_early, KEYS);
-        assert_int_equal(s.live, s.keys);
-        assert_int_equal(s.evicted_idle, 0);
+        assert_fields(s, (live, s.keys), (evicted_idle, 0));
         if (s.evicted_early * 1000 > KEYS)
             fail_msg("%s: %lld of %d promised keys were driven out", narrow ? "narrow" : "wide",
                      (long long)s.evicted_early, KEYS);

@@ -259,8 +259,7 @@ TEST(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent)
     struct reserved r = reserve_four(true, "gcra 10/10s");
     assert_true(weir_settle(&r.reservation, 1000000, NOW));
     struct weir_decision d = take(r.limiter, "k", 1, NOW);
-    assert_false(d.allowed);
-    assert_int_equal(d.remaining, 0);
+    assert_fields(d, (allowed, false), (remaining, 0));
     assert_true(d.retry >= S && d.retry <= 61 * S + S);
     assert_true(take(r.limiter, "k", 1, NOW + d.retry).allowed);
     weir_table_destroy(r.table);
@@ -318,15 +317,13 @@ TEST(test_wait_sleeps_just_as_long_as_it_must)
             f.now += 2 * S;
             assert_true(weir_wait(limiter, &ask, &clock, &d));
             assert_int_equal(d.wait, 5 * S);
-            assert_int_equal(f.sleeps, 1);
-            assert_int_equal(f.slept, 5 * S);
+            assert_fields(f, (sleeps, 1), (slept, 5 * S));
             assert_true(weir_wait(limiter, &ask, &clock, &d)); /* just long enough */
             assert_int_equal(f.slept, 12 * S);
             ask.wait_max = 7 * S - 1; /* and one nanosecond too short: at once, and for nothing */
             assert_false(weir_wait(limiter, &ask, &clock, &d));
             assert_int_equal(d.retry, 1);
-            assert_int_equal(f.sleeps, 2);
-            assert_int_equal(f.looks, 4);
+            assert_fields(f, (sleeps, 2), (looks, 4));
             f.now += 1;
             assert_true(weir_wait(limiter, &ask, &clock, &d));
             assert_int_equal(f.now, NOW + 21 * S);
@@ -412,8 +409,7 @@ TEST(test_take_many_on_one_key_counts_each)
             items[i] = (struct weir_item){ limiter, ask_of("k", 1, NOW) };
         assert_int_equal(weir_take_many(items, 40, d), 20);
         for (int64_t i = 0; i < 40; i++) {
-            assert_int_equal(d[i].allowed, i < 20);
-            assert_int_equal(d[i].remaining, i < 20 ? 19 - i : 0);
+            assert_fields(d[i], (allowed, i < 20), (remaining, i < 20 ? 19 - i : 0));
         }
     }
 }

@@ -55,8 +55,7 @@ TEST(test_L12_a_mismatch_names_both_limits)
 {
     struct heard h =
         replay("case a\ncontroller aimd\nat 1s sample rtt 1ms in-flight 20 -> limit 22\n");
-    assert_int_equal(h.count, 1);
-    assert_int_equal(h.line, 3);
+    assert_fields(h, (count, 1), (line, 3));
     assert_string_equal(h.text, "expected limit 22 got limit 21");
 }
 

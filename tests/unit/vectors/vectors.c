@@ -36,11 +36,9 @@ TEST(reads_every_kind_of_line)
               "case two\n"
               "limit sliding-log 1/1s\n"
               "at 1s take -1 -> no");
-    assert_int_equal(v.case_count, 2);
-    assert_int_equal(v.line_count, 5);
+    assert_fields(v, (case_count, 2), (line_count, 5));
     assert_int_equal(v.cases[0].count, 4);
-    assert_int_equal(v.cases[1].first, 4);
-    assert_int_equal(v.cases[1].line, 9);
+    assert_fields(v.cases[1], (first, 4), (line, 9));
     assert_memory_equal(v.cases[1].name, "two", 3);
     assert_int_equal(v.cases[1].name_len, 3);
     assert_string_equal(v.cases[0].limit.algorithm, "gcra");
@@ -51,9 +49,8 @@ TEST(reads_every_kind_of_line)
                 l[0].fields[WEIR__VECTOR_REMAINING].value == 2);
     assert_int_equal(l[0].fields[WEIR__VECTOR_RESET].value, 12 * WEIR_SECOND);
     assert_false(l[0].fields[WEIR__VECTOR_RETRY].named);
-    assert_int_equal(l[1].verb, WEIR__VECTOR_PEEK);
-    assert_int_equal(l[1].at, 1500 * WEIR_MILLISECOND);
-    assert_int_equal(l[1].wait_max, 200 * WEIR_MICROSECOND);
+    assert_fields(l[1], (verb, WEIR__VECTOR_PEEK), (at, 1500 * WEIR_MILLISECOND),
+                  (wait_max, 200 * WEIR_MICROSECOND));
     assert_true(l[1].fields[WEIR__VECTOR_RETRY].about &&
                 l[1].fields[WEIR__VECTOR_RETRY].value == 17);
     assert_false(l[1].fields[WEIR__VECTOR_WAIT].about);
@@ -68,8 +65,7 @@ TEST(granted_means_at_once_unless_a_wait_is_named)
 {
     struct weir__vectors v =
         parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
-    assert_true(v.lines[0].fields[WEIR__VECTOR_WAIT].named);
-    assert_int_equal(v.lines[0].fields[WEIR__VECTOR_WAIT].value, 0);
+    assert_fields(v.lines[0].fields[WEIR__VECTOR_WAIT], (named, true), (value, 0));
     assert_false(v.lines[1].fields[WEIR__VECTOR_WAIT].named);
     weir__vectors_clear(&v);
 }
@@ -82,13 +78,11 @@ TEST(a_change_keeps_what_it_does_not_name)
                                    "case fresh\nlimit sliding-window 10/1s buckets=5 "
                                    "edge=loose\nat 0s change 20/1s edge=strict\n");
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
-    assert_int_equal(v.lines[0].limit.count, 4);
-    assert_int_equal(v.lines[0].limit.period, 2 * WEIR_SECOND);
+    assert_fields(v.lines[0].limit, (count, 4), (period, 2 * WEIR_SECOND));
     assert_int_equal(v.lines[1].limit.burst, 7);
     assert_int_equal(v.lines[2].limit.burst, 2);
     assert_int_equal(v.lines[3].limit.burst, 2);
-    assert_int_equal(v.lines[4].limit.buckets, 5);
-    assert_false(v.lines[4].limit.loose);
+    assert_fields(v.lines[4].limit, (buckets, 5), (loose, false));
     weir__vectors_clear(&v);
 }
 
@@ -255,8 +249,7 @@ TEST(a_mismatch_names_line_and_both_answers)
 {
     struct heard h =
         replay("step", "case a\nlimit gcra 1/1s burst 2\nat 0s take 1 -> ok remaining 0\n");
-    assert_int_equal(h.count, 1);
-    assert_int_equal(h.line, 3);
+    assert_fields(h, (count, 1), (line, 3));
     assert_string_equal(h.text, "expected ok remaining 0 wait 0s got ok remaining 1 wait 0s");
 
     h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> no\n");

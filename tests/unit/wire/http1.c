@@ -85,12 +85,8 @@ TEST(test_S2_a_request)
     assert_true(is(request.target, "/v1/check?explain=1&x"));
     assert_true(is(request.path, "/v1/check"));
     assert_true(is(request.query, "explain=1&x"));
-    assert_int_equal(request.minor, 1);
-    assert_int_equal(request.content_length, 12);
-    assert_true(request.keep_alive);
-    assert_false(request.chunked);
-    assert_false(request.expects_continue);
-    assert_int_equal(request.n_headers, 4);
+    assert_fields(request, (minor, 1), (content_length, 12), (keep_alive, true), (chunked, false),
+                  (expects_continue, false), (n_headers, 4));
     assert_true(is(request.headers[3].name, "x-b"));
     assert_true(is(request.headers[3].value, "a \t b"));
     assert_true(is(weir__http_header(request.headers, request.n_headers, "HOST"), "weir:8080"));
@@ -170,8 +166,7 @@ TEST(test_S2_request_lines_that_are_wrong)
 TEST(test_S2_versions)
 {
     check_good("GET / HTTP/1.0\r\n\r\n");
-    assert_int_equal(request.minor, 0);
-    assert_false(request.keep_alive);
+    assert_fields(request, (minor, 0), (keep_alive, false));
     check_good("GET / HTTP/1.2\r\nHost: a\r\n\r\n");
     assert_int_equal(request.minor, 2);
     check_bad("PRI * HTTP/2", 505, "HTTP/1.1");
@@ -256,8 +251,7 @@ TEST(test_S2_encodings)
         check_bad_header(header, 501, "chunked");
     }
     check_good("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked \r\n\r\n");
-    assert_true(request.chunked);
-    assert_int_equal(request.content_length, -1);
+    assert_fields(request, (chunked, true), (content_length, -1));
 }
 
 TEST(test_S2_hosts)
@@ -398,18 +392,14 @@ TEST(test_responses)
 {
     check_response("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n",
                    true);
-    assert_int_equal(response.status, 429);
-    assert_int_equal(response.content_length, 0);
-    assert_true(response.keep_alive);
+    assert_fields(response, (status, 429), (content_length, 0), (keep_alive, true));
     assert_true(is(weir__http_header(response.headers, response.n_headers, "retry-after"), "1"));
     check_response("HTTP/1.0 200 \r\n\r\n", true);
-    assert_int_equal(response.content_length, -1);
-    assert_false(response.keep_alive);
+    assert_fields(response, (content_length, -1), (keep_alive, false));
     check_response(
         "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\nHost: a\r\nHost: b\r\nExpect: x\r\n\r\n",
         true);
-    assert_true(response.chunked);
-    assert_int_equal(response.minor, 1);
+    assert_fields(response, (chunked, true), (minor, 1));
 }
 
 TEST(test_responses_that_are_wrong)

@@ -126,8 +126,7 @@ static void check_place(const char *text, const char *name, size_t depth, bool e
     assert_int_equal(weir__json_walk(text, strlen(text), NULL, keep_value, &v, &what), -1);
     assert_int_equal(v.name_len, strlen(name));
     assert_memory_equal(v.path + v.path_len - v.name_len, name, v.name_len);
-    assert_int_equal(v.depth, depth);
-    assert_int_equal(v.element, element);
+    assert_fields(v, (depth, depth), (element, element));
 }
 
 TEST(test_place_of_a_value)

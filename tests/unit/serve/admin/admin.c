@@ -200,13 +200,18 @@ static const char *value_in(const char *json, size_t len, const char *path)
     return s.is ? s.found : NULL;
 }
 
-static void answers(const char *path, const char *wanted)
+static void answer_has(const char *const *pairs)
 {
-    const char *got = value_in(answered.bytes, answered.len, path);
-    if (got == NULL || strcmp(got, wanted) != 0)
-        fail_msg("%s is %s and not %s in %.*s", path, got ? got : "missing", wanted,
-                 (int)answered.len, answered.bytes);
+    for (; *pairs; pairs += 2) {
+        const char *got = value_in(answered.bytes, answered.len, pairs[0]);
+        if (got == NULL || strcmp(got, pairs[1]) != 0)
+            fail_msg("%s is %s and not %s in %.*s", pairs[0], got ? got : "missing", pairs[1],
+                     (int)answered.len, answered.bytes);
+    }
 }
+
+/* Path, value, path, value, ... */
+#define answers(...) answer_has((const char *const[]){ __VA_ARGS__, NULL })
 
 static void answers_not(const char *path)
 {
@@ -368,32 +373,16 @@ TEST_WITH(test_S6_status, start, stop)
     weir__counter_add(&loops[1].counters, WEIR__COUNT_CHECK_ALLOWED, 2);
     good("WEIR.STATUS");
     snprintf(number, sizeof(number), "%d", (int)getpid());
-    answers("version", WEIR_VERSION);
-    answers("pid", number);
-    answers("now", "1970-01-01T00:16:40.000Z");
-    answers("started", "1970-01-01T00:15:10.000Z");
-    answers("uptime_ms", "90000");
-    answers("threads", "2");
-    answers("connections", "3");
-    answers("draining", "false");
-    answers("memory", "true");
-    answers("addresses.resp.0", "127.0.0.1:7379");
-    answers("addresses.resp.1", "/run/weir.sock");
-    answers("addresses.http.0", "127.0.0.1:7380");
-    answers("rules.rules", "3");
-    answers("rules.limits", "4");
-    answers("rules.source", rules_path);
-    answers("rules.problem", "null");
-    answers("modes.by_hand", "null");
-    answers("modes.rules_by_hand", "0");
-    answers("table.file", "null");
-    answers("table.keys", "0");
-    answers("totals.check_allowed", "42");
-    answers("checks.checked", "0");
+    answers("version", WEIR_VERSION, "pid", number, "now", "1970-01-01T00:16:40.000Z", "started",
+            "1970-01-01T00:15:10.000Z", "uptime_ms", "90000", "threads", "2", "connections", "3",
+            "draining", "false", "memory", "true", "addresses.resp.0", "127.0.0.1:7379",
+            "addresses.resp.1", "/run/weir.sock", "addresses.http.0", "127.0.0.1:7380",
+            "rules.rules", "3", "rules.limits", "4", "rules.source", rules_path, "rules.problem",
+            "null", "modes.by_hand", "null", "modes.rules_by_hand", "0", "table.file", "null",
+            "table.keys", "0", "totals.check_allowed", "42", "checks.checked", "0");
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.STATUS");
-    answers("checks.checked", "5");
-    answers("checks.refused", "3");
+    answers("checks.checked", "5", "checks.refused", "3");
     server.draining = 1;
     good("WEIR.STATUS");
     answers("draining", "true");
@@ -414,9 +403,7 @@ TEST_WITH(test_S6_top, start, stop)
         weir__top_add(server.top, 0, "per-ip", "192.0.2.7", 9, 1);
     weir__top_add(server.top, 1, "per-ip", "192.0.2.8", 9, 1);
     good("WEIR.TOP 1");
-    answers("top.0.rule", "per-ip");
-    answers("top.0.key", "192.0.2.7");
-    answers("top.0.refused", "5");
+    answers("top.0.rule", "per-ip", "top.0.key", "192.0.2.7", "top.0.refused", "5");
     answers_not("top.1.key");
     bad("WEIR.TOP 0", 400, "a whole number from 1 to 1000, and not '0'");
     bad("WEIR.TOP _", 400, "whole number");
@@ -433,10 +420,7 @@ TEST_WITH(test_S6_events, start, stop)
     good("WEIR.MODE off");
     snprintf(line, sizeof(line), "WEIR.EVENTS %llu", (unsigned long long)before);
     good(line);
-    answers("0.event", "mode");
-    answers("0.rule", "per-ip");
-    answers("0.mode", "shadow");
-    answers("1.mode", "off");
+    answers("0.event", "mode", "0.rule", "per-ip", "0.mode", "shadow", "1.mode", "off");
     answers_not("1.rule");
     answers_not("2.event");
     snprintf(line, sizeof(line), "WEIR.EVENTS %llu", (unsigned long long)before + 2);
@@ -460,10 +444,7 @@ static const char one_rule[] = "version: 1\nrules:\n- { name: only, key: \"{ip}\
 TEST_WITH(test_S6_rules_are_shown, start, stop)
 {
     good("WEIR.RULES");
-    answers("text", rules_text);
-    answers("cause", "start");
-    answers("version", "1");
-    answers("problem_at", "null");
+    answers("text", rules_text, "cause", "start", "version", "1", "problem_at", "null");
     assert_int_equal(strlen(value_in(answered.bytes, answered.len, "hash")), 16);
 }
 
@@ -473,9 +454,7 @@ TEST_WITH(test_S6_rules_set, start, stop)
     good("WEIR.RULES");
     snprintf(hash, sizeof(hash), "%s", value_in(answered.bytes, answered.len, "hash"));
     assert_int_equal(run_text("WEIR.RULES.SET", one_rule, strlen(one_rule)), 200);
-    answers("rules", "1");
-    answers("cause", "api");
-    answers("version", "2");
+    answers("rules", "1", "cause", "api", "version", "2");
     assert_string_not_equal(value_in(answered.bytes, answered.len, "hash"), hash);
     assert_non_null(event_of(WEIR__EVENT_RELOAD, "hash"));
     good("WEIR.RULES");
@@ -501,8 +480,7 @@ TEST_WITH(test_S6_rules_refused, start, stop)
         assert_int_equal(run_text(command, "\0\xff", 2), 422);
     }
     good("WEIR.RULES");
-    answers("text", rules_text);
-    answers("version", "1");
+    answers("text", rules_text, "version", "1");
 }
 
 TEST_WITH(test_S6_rules_check_changes_nothing, start, stop)
@@ -510,8 +488,7 @@ TEST_WITH(test_S6_rules_check_changes_nothing, start, stop)
     assert_int_equal(run_text("WEIR.RULES.CHECK", one_rule, strlen(one_rule)), 200);
     assert_memory_equal(answered.bytes, "{\"problems\":[]}", answered.len);
     good("WEIR.RULES");
-    answers("text", rules_text);
-    answers("version", "1");
+    answers("text", rules_text, "version", "1");
 }
 
 TEST_WITH(test_S6_rules_reload, start, stop)
@@ -538,26 +515,20 @@ TEST_WITH(test_R4_ban_and_unban, start, stop)
     good("WEIR.BANS");
     answers_not("bans.0.rule");
     good("WEIR.BAN per-ip 192.0.2.7 10m");
-    answers("rule", "per-ip");
-    answers("key", "192.0.2.7");
-    answers("since", "1970-01-01T00:16:40.000Z");
-    answers("until", "1970-01-01T00:26:40.000Z");
-    answers("left_ms", "600000");
-    answers("strikes", "1");
+    answers("rule", "per-ip", "key", "192.0.2.7", "since", "1970-01-01T00:16:40.000Z", "until",
+            "1970-01-01T00:26:40.000Z", "left_ms", "600000", "strikes", "1");
     told(WEIR__EVENT_BAN, "key", "192.0.2.7");
     told(WEIR__EVENT_BAN, "until", "1970-01-01T00:26:40.000Z");
     assert_false(passes(server.engine, "ip=192.0.2.7", NOW));
     good("WEIR.BAN per-ip 192.0.2.7 20m"); /* another end */
     answers("until", "1970-01-01T00:36:40.000Z");
     good("WEIR.BANS per-ip");
-    answers("bans.0.key", "192.0.2.7");
-    answers("bans.0.left_ms", "1200000");
+    answers("bans.0.key", "192.0.2.7", "bans.0.left_ms", "1200000");
     answers_not("bans.1.key");
     good("WEIR.BANS login");
     answers_not("bans.0.key");
     good("WEIR.UNBAN per-ip 192.0.2.7");
-    answers("rule", "per-ip");
-    answers("banned", "false");
+    answers("rule", "per-ip", "banned", "false");
     told(WEIR__EVENT_UNBAN, "key", "192.0.2.7");
     assert_true(passes(server.engine, "ip=192.0.2.7", NOW));
     bad("WEIR.UNBAN per-ip 192.0.2.7", 404, "rule 'per-ip' has not banned '192.0.2.7'");
@@ -633,17 +604,12 @@ TEST_WITH(test_R4_bans_outlive_their_rule, start, stop)
 TEST_WITH(test_R3_list_changes_by_admin, start, stop)
 {
     good("WEIR.LISTS");
-    answers("lists.0.list", "allow");
-    answers("lists.0.attribute", "ip");
-    answers("lists.0.entries", "1");
-    answers("lists.1.list", "office");
+    answers("lists.0.list", "allow", "lists.0.attribute", "ip", "lists.0.entries", "1",
+            "lists.1.list", "office");
     answers_not("changes.0.list");
     assert_true(passes(server.engine, "ip=203.0.113.5", NOW));
     good("WEIR.LIST.ADD deny ip 203.0.113.0/24 2001:db8::/32");
-    answers("list", "deny");
-    answers("attribute", "ip");
-    answers("entries", "2");
-    answers("changed", "2");
+    answers("list", "deny", "attribute", "ip", "entries", "2", "changed", "2");
     told(WEIR__EVENT_LIST, "list", "deny");
     assert_false(passes(server.engine, "ip=203.0.113.5", NOW));
     told(WEIR__EVENT_LIST, "text", "2 added, 0 removed");
@@ -651,16 +617,12 @@ TEST_WITH(test_R3_list_changes_by_admin, start, stop)
     answers("changed", "0");
     told(WEIR__EVENT_LIST, "text", "0 added, 0 removed");
     good("WEIR.LISTS");
-    answers("changes.0.list", "deny");
-    answers("changes.0.change", "added");
+    answers("changes.0.list", "deny", "changes.0.change", "added");
     good("WEIR.LIST.REMOVE deny ip 203.0.113.0/24");
-    answers("entries", "1");
-    answers("changed", "1");
+    answers("entries", "1", "changed", "1");
     assert_true(passes(server.engine, "ip=203.0.113.5", NOW));
     good("WEIR.LIST.ADD deny header.X-App evil"); /* names of headers have no case */
-    answers("attribute", "header.x-app");
-    answers("entries", "1");
-    answers("changed", "1");
+    answers("attribute", "header.x-app", "entries", "1", "changed", "1");
     good("WEIR.RULES.RELOAD"); /* the rules are read again, and the changes are still there */
     assert_false(passes(server.engine, "ip=2001:db8::1", NOW));
 }
@@ -709,14 +671,10 @@ TEST_WITH(test_G1_guards_are_listed, start, stop)
                                                      .classes = { { "gold", 3 }, { "free", 1 } } });
     assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
     good("WEIR.GUARDS");
-    answers("guards.0.guard", "db");
-    answers("guards.0.in_rules", "false");
-    answers("guards.0.in_flight", "1");
-    answers("guards.0.limit", "3");
-    answers("guards.0.breaker", "closed");
-    answers("guards.0.options.breaker.error_percent", "50");
-    answers("guards.1.breaker", "null");
-    answers("guards.1.options.classes.1.class", "free");
+    answers("guards.0.guard", "db", "guards.0.in_rules", "false", "guards.0.in_flight", "1",
+            "guards.0.limit", "3", "guards.0.breaker", "closed",
+            "guards.0.options.breaker.error_percent", "50", "guards.1.breaker", "null",
+            "guards.1.options.classes.1.class", "free");
     assert_null(value_in(answered.bytes, answered.len, "guards.0.changes.0.number"));
     assert_true(weir_exit(db, &permit, WEIR_FAILED, NOW));
     good("WEIR.GUARDS db");
@@ -736,8 +694,7 @@ TEST_WITH(test_G4_a_guard_is_forced, start, stop)
     answers("force", "open");
     assert_false(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
     good("WEIR.GUARDS db");
-    answers("guards.0.changes.0.event", "guard-forced");
-    answers("guards.0.changes.0.to", "1");
+    answers("guards.0.changes.0.event", "guard-forced", "guards.0.changes.0.to", "1");
     good("WEIR.GUARD.FORCE db none");
     assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
     bad("WEIR.GUARD.FORCE db shut", 400, "force is none, open or closed, and not 'shut'");
@@ -749,11 +706,9 @@ TEST_WITH(test_G4_a_guard_is_forced, start, stop)
 TEST_WITH(test_G5_degradation_by_hand, start, stop)
 {
     good("WEIR.DEGRADE");
-    answers("degradation", "0");
-    answers("by_hand", "false");
+    answers("degradation", "0", "by_hand", "false");
     good("WEIR.DEGRADE.SET 7");
-    answers("degradation", "7");
-    answers("by_hand", "true");
+    answers("degradation", "7", "by_hand", "true");
     bad("WEIR.DEGRADE.SET 10", 400, "0 (none) to 9, or auto");
     bad("WEIR.DEGRADE.SET -1", 400, "0 (none) to 9, or auto");
     bad("WEIR.DEGRADE.SET", 400, "degradation is missing");
@@ -767,37 +722,23 @@ TEST_WITH(test_R5_switch, start, stop)
 {
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.MODES");
-    answers("as_written", "enforce");
-    answers("by_hand", "null");
-    answers("in_force", "enforce");
-    answers("rules.0.rule", "per-ip");
-    answers("rules.0.as_written", "enforce");
-    answers("rules.0.by_hand", "null");
-    answers("rules.0.allowed", "2");
-    answers("rules.0.refused", "3");
-    answers("rules.0.banned", "0");
-    answers("rules.2.as_written", "shadow");
-    answers("rules.2.in_force", "shadow");
+    answers("as_written", "enforce", "by_hand", "null", "in_force", "enforce", "rules.0.rule",
+            "per-ip", "rules.0.as_written", "enforce", "rules.0.by_hand", "null", "rules.0.allowed",
+            "2", "rules.0.refused", "3", "rules.0.banned", "0", "rules.2.as_written", "shadow",
+            "rules.2.in_force", "shadow");
     good("WEIR.MODE shadow per-ip");
-    answers("rule", "per-ip");
-    answers("by_hand", "shadow");
-    answers("in_force", "shadow");
+    answers("rule", "per-ip", "by_hand", "shadow", "in_force", "shadow");
     told(WEIR__EVENT_MODE, "rule", "per-ip");
     told(WEIR__EVENT_MODE, "mode", "shadow");
     assert_true(passes(server.engine, "ip=192.0.2.7", NOW));
     good("WEIR.MODE as-written per-ip");
-    answers("by_hand", "null");
-    answers("in_force", "enforce");
+    answers("by_hand", "null", "in_force", "enforce");
     assert_false(passes(server.engine, "ip=192.0.2.7", NOW));
     good("WEIR.MODE off");
-    answers("rule", "null");
-    answers("by_hand", "off");
-    answers("as_written", "enforce");
+    answers("rule", "null", "by_hand", "off", "as_written", "enforce");
     assert_true(passes(server.engine, "ip=192.0.2.7", NOW));
     good("WEIR.MODES");
-    answers("in_force", "off");
-    answers("rules.0.in_force", "off");
-    answers("rules.0.shadow_refused", "1");
+    answers("in_force", "off", "rules.0.in_force", "off", "rules.0.shadow_refused", "1");
     good("WEIR.MODE as-written");
     assert_false(passes(server.engine, "ip=192.0.2.7", NOW));
 }
@@ -818,8 +759,7 @@ TEST_WITH(test_S6_reset, start, stop)
 {
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7 uri=/net", NOW), 2);
     good("WEIR.RESET per-ip ip 192.0.2.7 uri /net");
-    answers("rule", "per-ip");
-    answers("reset", "1");
+    answers("rule", "per-ip", "reset", "1");
     told(WEIR__EVENT_RESET, "rule", "per-ip");
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7 uri=/net", NOW),
                      2); /* of `nets` 1 is left */
@@ -841,20 +781,13 @@ TEST_WITH(test_S6_explain, start, stop)
     char line[1024] = "WEIR.EXPLAIN";
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.EXPLAIN ip 192.0.2.7 uri /other url /x account _");
-    answers("rules.0.rule", "per-ip");
-    answers("rules.0.why", "applies");
-    answers("rules.0.key", "192.0.2.7");
-    answers("rules.0.refuses", "true");
-    answers("rules.0.limits.0.remaining", "0");
-    answers("rules.1.why", "unmatched");
-    answers("rules.1.attribute", "uri");
-    answers("ruling.allowed", "false");
-    answers("ruling.rule", "per-ip");
-    answers("unused.0", "url");
+    answers("rules.0.rule", "per-ip", "rules.0.why", "applies", "rules.0.key", "192.0.2.7",
+            "rules.0.refuses", "true", "rules.0.limits.0.remaining", "0", "rules.1.why",
+            "unmatched", "rules.1.attribute", "uri", "ruling.allowed", "false", "ruling.rule",
+            "per-ip", "unused.0", "url");
     answers_not("unused.1");
     good("WEIR.EXPLAIN ip 10.1.1.1");
-    answers("ruling.list", "allow");
-    answers("rules.0.asked", "false");
+    answers("ruling.list", "allow", "rules.0.asked", "false");
     good("WEIR.EXPLAIN"); /* a request of which nothing is known */
     answers("rules.0.why", "no-key");
     for (int i = 0; i < 65; i++)

@@ -38,9 +38,8 @@ static void assert_same(const struct weir__permits *a, const struct weir__permit
     assert_int_equal(a->n, b->n);
     for (uint32_t i = 0; i < a->n; i++) {
         assert_int_equal(a->each[i].guard, b->each[i].guard);
-        assert_int_equal(a->each[i].permit.word, b->each[i].permit.word);
-        assert_int_equal(a->each[i].permit.seat, b->each[i].permit.seat);
-        assert_int_equal(a->each[i].permit.since, b->each[i].permit.since);
+        assert_fields(a->each[i].permit, (word, b->each[i].permit.word),
+                      (seat, b->each[i].permit.seat), (since, b->each[i].permit.since));
     }
 }
 

@@ -112,9 +112,7 @@ TEST(test_S5_bounded_however_many_keys_come)
         add(top, 0, "r", "noisy", i % 2);
     }
     weir__top_figures(top, 1, &figures);
-    assert_int_equal(figures.keys, 1);
-    assert_int_equal(figures.total, 30000);
-    assert_int_equal(figures.missed, 0);
+    assert_fields(figures, (keys, 1), (total, 30000), (missed, 0));
     assert_true(figures.refused <= 10000 && figures.refused >= 10000 - 30000 / 50);
 }
 
@@ -149,8 +147,7 @@ TEST(test_reading_costs_refusals_and_no_wait)
     pthread_join(thread, NULL);
     weir__top_tick(top, now);
     weir__top_figures(top, 10, &figures);
-    assert_int_equal(figures.total, ADDS);
-    assert_int_equal(figures.refused, ADDS - figures.missed);
+    assert_fields(figures, (total, ADDS), (refused, ADDS - figures.missed));
     weir__top_tick(top, now + WEIR__TOP_PERIOD);
     weir__top_figures(top, 10, &figures);
     assert_int_equal(figures.total, ADDS);

@@ -453,8 +453,7 @@ TEST_WITH(test_S4_events, begin, end)
     assert_answer(begin, 200, "Content-Type: text/event-stream\r\n");
     assert_null(header_of(begin, "Content-Length"));
     assert_null(strstr(begin, "before"));
-    assert_true(w->conn.subscribed);
-    assert_false(w->conn.ending);
+    assert_fields(w->conn, (subscribed, true), (ending, false));
     emit(w, "one");
     emit(w, "two");
     const char *told = wake(w);
@@ -497,8 +496,7 @@ TEST_WITH(test_S4_events_that_are_asked_for_wrongly, begin, end)
     assert_answer(request(w, "GET /v1/events?before=1", "", NULL), 400,
                   "the only parameter is after=NUMBER");
     assert_answer(request(w, "HEAD /v1/events", "", NULL), 200, "text/event-stream");
-    assert_false(w->conn.subscribed);
-    assert_true(w->conn.ending);
+    assert_fields(w->conn, (subscribed, false), (ending, true));
 }
 
 /* -------------------------------------------------------------- OpenAPI ---- */

@@ -190,8 +190,7 @@ TEST(test_tcp_a_socket_for_each_loop)
     int before = count_fds();
     s.http = "127.0.0.1:0";
     struct weir__listen listen = opened(&s, 3);
-    assert_int_equal(listen.n_addresses, 2);
-    assert_int_equal(listen.n_sockets, 6);
+    assert_fields(listen, (n_addresses, 2), (n_sockets, 6));
     for (size_t i = 0; i < listen.n_sockets; i++) {
         const struct weir__listen_socket *socket = &listen.sockets[i];
         const struct weir__listen_address *address = &listen.addresses[socket->address];
@@ -201,12 +200,10 @@ TEST(test_tcp_a_socket_for_each_loop)
         assert_int_equal(getsockname(socket->fd, (struct sockaddr *)&in, &len), 0);
         snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(in.sin_port));
         assert_string_equal(address->text, text);
-        assert_int_equal(address->port, ntohs(in.sin_port));
-        assert_int_equal(address->door, i < 3 ? WEIR__DOOR_RESP : WEIR__DOOR_HTTP);
-        assert_int_equal(socket->loop, i % 3);
-        assert_false(socket->duplicate);
-        assert_true(address->loopback);
-        assert_int_equal(address->role, WEIR__ROLE_ADMIN);
+        assert_fields(*address, (port, ntohs(in.sin_port)),
+                      (door, i < 3 ? WEIR__DOOR_RESP : WEIR__DOOR_HTTP));
+        assert_fields(*socket, (loop, i % 3), (duplicate, false));
+        assert_fields(*address, (loopback, true), (role, WEIR__ROLE_ADMIN));
         assert_true(fcntl(socket->fd, F_GETFD) & FD_CLOEXEC);
         assert_true(fcntl(socket->fd, F_GETFL) & O_NONBLOCK);
         if (i % 3 == 0)
@@ -254,8 +251,7 @@ TEST(test_tcp_name_given_twice)
     weir__listen_close(&listen, true);
     s.resp = text;
     listen = opened(&s, 2);
-    assert_int_equal(listen.n_addresses, 1);
-    assert_int_equal(listen.n_sockets, 2);
+    assert_fields(listen, (n_addresses, 1), (n_sockets, 2));
     weir__listen_close(&listen, true);
 }
 
@@ -288,13 +284,11 @@ TEST(test_unix)
 
     int before = count_fds();
     struct weir__listen listen = opened(&s, 3);
-    assert_int_equal(listen.n_addresses, 1);
-    assert_int_equal(listen.n_sockets, 3);
+    assert_fields(listen, (n_addresses, 1), (n_sockets, 3));
     assert_string_equal(listen.addresses[0].text, path);
     assert_true(listen.addresses[0].is_unix && listen.addresses[0].loopback);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(listen.sockets[i].loop, i);
-        assert_int_equal(listen.sockets[i].duplicate, i > 0);
+        assert_fields(listen.sockets[i], (loop, i), (duplicate, i > 0));
         assert_true(fcntl(listen.sockets[i].fd, F_GETFD) & FD_CLOEXEC);
     }
     assert_int_equal(stat(path, &st), 0);

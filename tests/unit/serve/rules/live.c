@@ -96,6 +96,13 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
+static void start_five(struct host *h)
+{
+    name_files(h);
+    write_text(h->rules, FIVE);
+    start(h, h->rules, NULL);
+}
+
 /* Another file in its place, as editors do. */
 static void replace_text(const char *path, const char *text)
 {
@@ -198,19 +205,13 @@ static void assert_lists(struct host *h, const char *wanted)
 TEST(test_start_with_a_file)
 {
     FINALLY(stop) struct host h;
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     struct weir__live_info info = info_of(&h);
     assert_int_equal(limit_in_force(&h), 5);
     assert_int_equal(strlen(info.hash), 16);
     assert_string_equal(info.source, h.rules);
     assert_string_equal(info.cause, "start");
-    assert_int_equal(info.since, NOW);
-    assert_int_equal(info.version, 1);
-    assert_int_equal(info.rules, 1);
-    assert_int_equal(info.limits, 1);
-    assert_int_equal(info.guards, 0);
+    assert_fields(info, (since, NOW), (version, 1), (rules, 1), (limits, 1), (guards, 0));
     assert_string_equal(info.problem, "");
     assert_text(&h, FIVE);
     assert_string_equal(heard(&h, NULL), "");
@@ -266,9 +267,7 @@ TEST(test_R6_reload)
 {
     FINALLY(stop) struct host h;
     char json[WEIR__EVENT_MAX + 1], before[17];
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     snprintf(before, sizeof(before), "%s", info_of(&h).hash);
     write_text(h.rules, SEVEN);
     assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK);
@@ -289,9 +288,7 @@ TEST(test_R6_a_bad_reload_changes_nothing)
     FINALLY(stop) struct host h;
     char json[WEIR__EVENT_MAX + 1];
     struct weir_error error = { 0 };
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     write_text(h.rules, WRONG);
     struct weir__buffer problems = { 0 };
     assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, &problems, &error), WEIR_INVALID);
@@ -320,9 +317,7 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
     char text[8192] = "version: 1\nrules:\n";
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     for (size_t i = 0; i < 70; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - name: r%zu\n    limit: 1/s\n", i);
@@ -348,9 +343,7 @@ static bool look_twice(struct host *h)
 TEST(test_R6_look)
 {
     FINALLY(stop) struct host h;
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     for (int i = 0; i < 4; i++)
         assert_false(weir__live_look(h.live, NOW));
     replace_text(h.rules, SEVEN);
@@ -371,9 +364,7 @@ TEST(test_R6_look)
 TEST(test_R6_a_failed_look_is_told_once)
 {
     FINALLY(stop) struct host h;
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     static const char *const bad[] = { "", WRONG, NULL };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         if (bad[i] != NULL)
@@ -506,9 +497,7 @@ TEST(test_R6_wrong_texts_are_refused_with_all_problems)
     FINALLY(stop) struct host h;
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
-    name_files(&h);
-    write_text(h.rules, FIVE);
-    start(&h, h.rules, NULL);
+    start_five(&h);
     assert_int_equal(weir__live_check(h.live, SEVEN, strlen(SEVEN), &problems, &error), WEIR_OK);
     assert_int_equal(problems.len, 2);
     problems.len = 0;

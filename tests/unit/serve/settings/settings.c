@@ -121,23 +121,12 @@ TEST_WITH(test_defaults, fresh, NULL)
     assert_string_equal(s.table, table);
     assert_string_equal(s.trusted_proxies, "127.0.0.0/8,::1");
     assert_string_equal(s.admin_token, "");
-    assert_int_equal(s.threads, 0);
-    assert_int_equal(s.keys, 1000000);
-    assert_int_equal(s.limiters, 4096);
-    assert_int_equal(s.connections_max, 16000);
-    assert_int_equal(s.request_max, 1 << 20);
-    assert_int_equal(s.output_max, 1 << 20);
-    assert_int_equal(s.idle, 3600 * S);
-    assert_int_equal(s.patience, 10 * S);
-    assert_int_equal(s.drain, 10 * S);
-    assert_int_equal(s.ask_id_lifetime, 60 * S);
-    assert_int_equal(s.ask_ids, 65536);
-    assert_int_equal(s.adhoc_limits, 1024);
-    assert_int_equal(s.top, 256);
-    assert_int_equal(s.socket_mode, 0600);
-    assert_true(s.watch);
-    assert_false(s.memory);
-    assert_false(s.test_clock);
+    assert_fields(s, (threads, 0), (keys, 1000000), (limiters, 4096), (connections_max, 16000),
+                  (request_max, 1 << 20), (output_max, 1 << 20), (idle, 3600 * S),
+                  (patience, 10 * S), (drain, 10 * S), (ask_id_lifetime, 60 * S), (ask_ids, 65536),
+                  (adhoc_limits, 1024));
+    assert_fields(s, (top, 256), (socket_mode, 0600), (watch, true), (memory, false),
+                  (test_clock, false));
     weir__settings_free(&s);
     assert_null(s.resp);
 }
@@ -150,12 +139,8 @@ TEST_WITH(test_flags, fresh, NULL)
 
     assert_true(s.memory);
     assert_string_equal(s.table, "");
-    assert_false(s.watch);
-    assert_int_equal(s.keys, 5000);
-    assert_int_equal(s.idle, 0);
-    assert_int_equal(s.request_max, 65536);
-    assert_int_equal(s.output_max, 1 << 30);
-    assert_int_equal(s.threads, 64);
+    assert_fields(s, (watch, false), (keys, 5000), (idle, 0), (request_max, 65536),
+                  (output_max, 1 << 30), (threads, 64));
     assert_int_equal(weir__settings_threads(&s), 64);
     weir__settings_free(&s);
     s = good("--memory");
@@ -171,11 +156,7 @@ TEST_WITH(test_first_counts, fresh, NULL)
     setenv("WEIR_LIMITERS", "3000", 1);
     setenv("WEIR_CONFIG", path, 1);
     FINALLY(weir__settings_free) struct weir__settings s = good("--keys 333 --no-memory");
-    assert_int_equal(s.keys, 333);
-    assert_int_equal(s.limiters, 3000);
-    assert_int_equal(s.top, 3);
-    assert_false(s.watch);
-    assert_false(s.memory);
+    assert_fields(s, (keys, 333), (limiters, 3000), (top, 3), (watch, false), (memory, false));
     assert_string_equal(s.rules, "a #b");
     assert_string_equal(s.http, "/tmp/x y");
     assert_string_equal(s.config, path);
@@ -361,9 +342,7 @@ TEST_WITH(test_print_reads_back, fresh, NULL)
     assert_int_equal(s.keys, 777);
     assert_string_equal(s.resp, "/tmp/a.sock");
     assert_string_equal(s.rules, "");
-    assert_false(s.watch);
-    assert_true(s.memory);
-    assert_int_equal(s.idle, 0);
+    assert_fields(s, (watch, false), (memory, true), (idle, 0));
 }
 
 /* Every setting is there, with its default, and no line is too wide. */

@@ -7,8 +7,7 @@
 /* What the buffer holds is this, and it is empty afterwards. */
 static void expect_bytes(struct weir__buffer *b, const char *bytes, size_t len)
 {
-    assert_false(b->failed);
-    assert_int_equal(b->len, len);
+    assert_fields(*b, (failed, false), (len, len));
     assert_memory_equal(b->bytes, bytes, len);
     weir__buffer_free(b);
     assert_null(b->bytes);

@@ -96,8 +96,7 @@ TEST(test_hitters_are_exact_while_there_is_room)
             add_number(h, i);
     assert_int_equal(weir__hitters_top(h, top, 8), 8);
     for (int i = 0; i < 8; i++) {
-        assert_int_equal(top[i].count, 8 - i);
-        assert_int_equal(top[i].error, 0);
+        assert_fields(top[i], (count, 8 - i), (error, 0));
         assert_int_equal(atoi(top[i].text), 8 - i);
     }
     assert_int_equal(weir__hitters_total(h), 36);
@@ -117,8 +116,7 @@ TEST(test_hitters_of_one_counter)
         add_number(h, 9);
     assert_int_equal(weir__hitters_top(h, &top, 1), 1);
     assert_string_equal(top.text, "9");
-    assert_int_equal(top.count, 18);
-    assert_int_equal(top.error, 9);
+    assert_fields(top, (count, 18), (error, 9));
 }
 
 /* Against true counts, on traffic where a few come often and most once: what Space-Saving promises,

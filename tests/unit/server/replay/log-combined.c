@@ -19,8 +19,7 @@ TEST(test_combined_lines)
         "header.referer=http://www.example.com/start.html|header.user-agent=Mozilla/4.08 [en] "
         "(Win98; I ;Nav)");
     assert_true(entry.at == OCT * S);
-    assert_int_equal(entry.status, 200);
-    assert_int_equal(entry.bytes, 2326);
+    assert_fields(entry, (status, 200), (bytes, 2326));
     assert_combined(GOOD, "ip=192.0.2.7|method=GET|uri=/x|protocol=HTTP/1.0|status=200|bytes=2326");
     assert_combined(
         "2001:db8::1 - - [10/Oct/2000:13:55:36 -0700] \"POST /a?b=c&d HTTP/2.0\" 304 0 \"-\" \"-\"",

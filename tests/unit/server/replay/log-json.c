@@ -33,8 +33,7 @@ TEST(test_json_usual_names)
                 "method=GET|uri=/x?y|protocol=HTTP/"
                 "1.1|status=404|bytes=17|ip=192.0.2.7|host=example.org|header.user-agent=curl");
     assert_true(entry.at == OCT * S);
-    assert_int_equal(entry.status, 404);
-    assert_int_equal(entry.bytes, 17);
+    assert_fields(entry, (status, 404), (bytes, 17));
     assert_json(NULL,
                 "{\"level\":\"info\",\"ts\":971211336.5,\"request\":{\"remote_ip\":\"192.0.2.9\","
                 "\"client_ip\":\"192.0.2.7\",\"proto\":"
@@ -83,8 +82,7 @@ TEST(test_json_values)
                 ",\"\":0}\t",
                 "a=true|b=false|d=-1.5e3|e=|f=\xc3\xa4.|h.i.0=1|h.i.1=-|=0");
     assert_json(NULL, "{\"ts\":1,\"status\":1000,\"bytes\":1.5}", "status=1000|bytes=1.5");
-    assert_int_equal(entry.status, 0);
-    assert_int_equal(entry.bytes, -1);
+    assert_fields(entry, (status, 0), (bytes, -1));
 }
 
 /* The slots' attributes have room however many other fields there are. */

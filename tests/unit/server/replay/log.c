@@ -50,9 +50,7 @@ static void assert_file(const void *bytes, size_t size, int64_t lines, int64_t e
     assert_int_equal(code, 0);
     assert_int_equal(f.lines, lines);
     assert_int_equal(got, entries);
-    assert_int_equal(f.bad, bad);
-    assert_int_equal(f.bytes_read, size);
-    assert_int_equal(f.bytes_all, size);
+    assert_fields(f, (bad, bad), (bytes_read, size), (bytes_all, size));
 }
 
 static void assert_text(const char *text, int64_t lines, int64_t entries, int64_t bad)
@@ -85,12 +83,10 @@ TEST(test_entries_know_their_line)
     struct weir__log_figures figures;
 
     assert_int_equal(weir__log_next(log, &entry, NULL), 1);
-    assert_int_equal(entry.line, 2);
-    assert_int_equal(entry.text_len, strlen(GOOD));
+    assert_fields(entry, (line, 2), (text_len, strlen(GOOD)));
     assert_memory_equal(entry.text, GOOD, strlen(GOOD));
     assert_int_equal(weir__log_next(log, &entry, NULL), 1);
-    assert_int_equal(entry.line, 4);
-    assert_int_equal(entry.text_len, strlen(GOOD) + 2);
+    assert_fields(entry, (line, 4), (text_len, strlen(GOOD) + 2));
     assert_int_equal(weir__log_next(log, &entry, NULL), 0);
     weir__log_figures(log, &figures);
     assert_int_equal(figures.first_bad, 3);
@@ -114,8 +110,7 @@ TEST(test_lines_across_blocks)
     log = open_log(file_with(text, (size_t)(at - text)), "auto");
     for (int i = 0; i < LINES; i++) {
         assert_int_equal(weir__log_next(log, &entry, NULL), 1);
-        assert_int_equal(entry.bytes, i);
-        assert_int_equal(entry.line, i + 1);
+        assert_fields(entry, (bytes, i), (line, i + 1));
     }
     assert_int_equal(weir__log_next(log, &entry, NULL), 0);
     weir__log_close(log);
@@ -365,8 +360,7 @@ static void read_from_stdin(const void *bytes, size_t size, int64_t entries)
     wait(NULL);
     assert_int_equal(code, 0);
     assert_int_equal(got, entries);
-    assert_int_equal(f.bytes_all, -1);
-    assert_int_equal(f.bytes_read, size);
+    assert_fields(f, (bytes_all, -1), (bytes_read, size));
 }
 
 TEST(test_stdin)

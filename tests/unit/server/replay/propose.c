@@ -75,25 +75,21 @@ TEST(test_windows_are_exact)
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir__proposal p = propose_stairs(limits[i], 100000);
         assert_int_equal(p.limit.count, 90);
-        assert_int_equal(p.below, 89);
-        assert_int_equal(p.keys, 100);
-        assert_int_equal(p.keys_proposed, 10);
-        assert_int_equal(p.keys_written, p.written.count < 100 ? 100 - p.written.count : 0);
-        assert_false(p.sampled);
+        assert_fields(p, (below, 89), (keys, 100), (keys_proposed, 10),
+                      (keys_written, p.written.count < 100 ? 100 - p.written.count : 0),
+                      (sampled, false));
     }
 }
 
 TEST(test_bursts_keep_their_proportion)
 {
     struct weir__proposal p = propose_stairs("token-bucket 10/1s", 100000);
-    assert_int_equal(p.limit.count, 90);
-    assert_int_equal(p.limit.burst, 0);
+    assert_fields(p.limit, (count, 90), (burst, 0));
     p = propose_stairs("token-bucket 10/1s burst 5", 100000);
     assert_int_equal(p.limit.burst, 90);
     assert_int_equal(p.limit.count, 179); /* half of it, rounded, is 90 */
     p = propose_stairs("gcra 10/1s burst 20", 100000);
-    assert_int_equal(p.limit.burst, 90);
-    assert_int_equal(p.limit.count, 45);
+    assert_fields(p.limit, (burst, 90), (count, 45));
 }
 
 TEST(test_share_of_nobody_and_of_most)
@@ -152,8 +148,7 @@ TEST(test_limits_are_kept_apart_and_sorted)
     assert_false(weir__propose_is_whole(p));
     for (size_t i = 0; i < WEIR__PROPOSE_LIMITS; i++) {
         weir__propose_get(p, i, &out);
-        assert_int_equal(out.rule, 1000 - WEIR__PROPOSE_LIMITS / 2 + 1 + i / 2);
-        assert_int_equal(out.index, i % 2);
+        assert_fields(out, (rule, 1000 - WEIR__PROPOSE_LIMITS / 2 + 1 + i / 2), (index, i % 2));
     }
 }
 

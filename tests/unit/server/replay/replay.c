@@ -88,8 +88,7 @@ TEST(test_token_bucket_by_hand)
     assert_false(weir__replay_end(replay));
     const struct weir__side *side = &replay->sides[0];
     assert_int_equal(replay->requests, 201);
-    assert_int_equal(side->allowed, 109);
-    assert_int_equal(side->refused, 92);
+    assert_fields(*side, (allowed, 109), (refused, 92));
     assert_int_equal(side->reasons[WEIR_LIMITED], 92);
     assert_int_equal(side->levels[3], 92);
     assert_int_equal(side->levels[0] + side->levels[1] + side->levels[2], 109);
@@ -103,9 +102,7 @@ TEST(test_token_bucket_by_hand)
     assert_int_equal(top[0].count, 46);
     assert_int_equal(weir__hitters_top(side->uris, top, 4), 1);
     assert_string_equal(top[0].text, "/x");
-    assert_int_equal(replay->first, START);
-    assert_int_equal(replay->last, START + 10 * S);
-    assert_int_equal(replay->buckets, 11);
+    assert_fields(*replay, (first, START), (last, START + 10 * S), (buckets, 11));
     assert_int_equal(total(side->refused_at), 92);
     assert_int_equal(replay->at[10], 1);
 }
@@ -158,8 +155,7 @@ TEST(test_R5_every_rule_in_shadow_is_counted)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
     const struct weir__side *side = &replay->sides[0];
-    assert_int_equal(side->refused, 0);
-    assert_int_equal(side->would, 8);
+    assert_fields(*side, (refused, 0), (would, 8));
     assert_int_equal(rule_of(side, "one")->would, 8);
     assert_int_equal(rule_of(side, "two")->would, 6);
     assert_int_equal(total(rule_of(side, "one")->trace->at), 8);
@@ -180,8 +176,7 @@ TEST(test_R5_shadow_can_be_turned_on)
         for (int k = 0; k < 10; k++)
             request(replay, "192.0.2.1", "/", START);
         weir__replay_end(replay);
-        assert_int_equal(replay->sides[0].refused, 8);
-        assert_int_equal(replay->sides[0].would, 0);
+        assert_fields(replay->sides[0], (refused, 8), (would, 0));
         assert_int_equal(rule_of(&replay->sides[0], "one")->mode, WEIR_ENFORCE);
     }
 }
@@ -201,8 +196,7 @@ TEST(test_R3_lists)
     const struct weir__side *side = &replay->sides[0];
     assert_int_equal(side->listed, 3);
     assert_int_equal(side->reasons[WEIR_DENIED], 3);
-    assert_int_equal(side->refused, 3);
-    assert_int_equal(side->unmatched, 3);
+    assert_fields(*side, (refused, 3), (unmatched, 3));
     assert_int_equal(rule_of(side, "a")->applied, 0);
     assert_int_equal(weir__hitters_top(side->denied->top, &top, 1), 1);
     assert_string_equal(top.text, "192.0.2.66");
@@ -218,10 +212,7 @@ TEST(test_R4_bans)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
     const struct weir__replay_rule *rule = rule_of(&replay->sides[0], "a");
-    assert_int_equal(rule->bans, 1);
-    assert_int_equal(rule->banned, 4);
-    assert_int_equal(rule->refused, 7);
-    assert_int_equal(rule->applied, 8);
+    assert_fields(*rule, (bans, 1), (banned, 4), (refused, 7), (applied, 8));
     assert_int_equal(replay->sides[0].reasons[WEIR_BANNED], 4);
     assert_int_equal(replay->sides[0].reasons[WEIR_LIMITED], 3);
     weir__replay_destroy(replay);
@@ -239,11 +230,9 @@ TEST(test_time_never_goes_back)
     request(replay, "192.0.2.1", "/", START + 9 * S - 1);
     request(replay, "192.0.2.1", "/", START + 11 * S);
     weir__replay_end(replay);
-    assert_int_equal(replay->late, 2);
-    assert_int_equal(replay->late_most, 5 * S);
+    assert_fields(*replay, (late, 2), (late_most, 5 * S));
     assert_int_equal(replay->sides[0].refused, 3);
-    assert_int_equal(replay->first, START + 5 * S);
-    assert_int_equal(replay->last, START + 11 * S);
+    assert_fields(*replay, (first, START + 5 * S), (last, START + 11 * S));
     assert_int_equal(replay->at[0], 4);
     weir__replay_destroy(replay);
 }
@@ -290,9 +279,7 @@ TEST(test_waits_are_counted)
     for (int i = 0; i < 5; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
-    assert_int_equal(replay->sides[0].waited, 2);
-    assert_int_equal(replay->sides[0].wait_most, 2 * S);
-    assert_int_equal(replay->sides[0].refused, 2);
+    assert_fields(replay->sides[0], (waited, 2), (wait_most, 2 * S), (refused, 2));
     weir__replay_destroy(replay);
 }
 
@@ -328,8 +315,7 @@ TEST(test_rules_beyond_the_traces_are_still_counted)
     weir__replay_end(replay);
     struct weir__series series[WEIR__SERIES];
     size_t n = weir__report_series(replay, 0, series);
-    assert_int_equal(replay->sides[0].refused, 2 * N);
-    assert_int_equal(replay->sides[0].untraced, 12);
+    assert_fields(replay->sides[0], (refused, 2 * N), (untraced, 12));
     assert_int_equal(replay->sides[0].rules[N - 1].refused, 2);
     assert_null(replay->sides[0].rules[N - 1].trace);
     assert_int_equal(n, WEIR__SERIES);
@@ -355,8 +341,7 @@ TEST(test_differences_by_hand)
     assert_int_equal(replay->differ, 3);
     assert_int_equal(replay->only[0], 2);
     assert_int_equal(replay->only[1], 1);
-    assert_int_equal(replay->other_rule, 2);
-    assert_int_equal(replay->n_pairs, 2);
+    assert_fields(*replay, (other_rule, 2), (n_pairs, 2));
     assert_int_equal(replay->pairs[0].rule[0], 0);
     assert_int_equal(replay->pairs[0].rule[1], WEIR__REPLAY_PASSED);
     assert_int_equal(replay->pairs[0].requests, 2);
@@ -411,8 +396,7 @@ TEST(test_proposals_by_hand)
     weir__propose_get(replay->propose, 0, &p);
     assert_int_equal(p.keys, 10);
     assert_int_equal(p.limit.count, 9);
-    assert_int_equal(p.keys_written, 6);
-    assert_int_equal(p.keys_proposed, 1);
+    assert_fields(p, (keys_written, 6), (keys_proposed, 1));
     assert_int_equal(replay->requests, 1056);
     assert_int_equal(replay->sides[0].refused, 1 + 2 + 3 + 4 + 5 + 7);
 }

@@ -33,23 +33,18 @@ TEST(test_everything_can_be_said)
     if (parse(text, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_string_equal(plan.about, "all of it");
-    assert_int_equal(plan.length, 90 * S);
-    assert_int_equal(plan.seed, 42);
+    assert_fields(plan, (length, 90 * S), (seed, 42));
     assert_int_equal(plan.backend.queue, 100);
-    assert_int_equal(plan.backend.work.shape, WEIR__SIM_WORK_LOGNORMAL);
-    assert_int_equal(plan.backend.work.spread, 750000);
-    assert_int_equal(plan.backend.contention, 15000);
-    assert_int_equal(plan.backend.slowest, 4 * WEIR__SIM_ONE);
-    assert_true(plan.backend.cancels);
+    assert_fields(plan.backend.work, (shape, WEIR__SIM_WORK_LOGNORMAL), (spread, 750000));
+    assert_fields(plan.backend, (contention, 15000), (slowest, 4 * WEIR__SIM_ONE), (cancels, true));
     assert_int_equal(plan.n_groups, 2);
     const struct weir__sim_group_plan *g = &plan.groups[0];
     assert_string_equal(g->name, "web");
-    assert_int_equal(g->class, 1);
-    assert_int_equal(g->priority, -3);
+    assert_fields(*g, (class, 1), (priority, -3));
     assert_int_equal(g->points[0].rate, 2000000); /* 2.5 times 800 a second */
     assert_true(g->even && g->jitter);
-    assert_int_equal(g->retry_on, WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR);
-    assert_int_equal(g->back_off_factor, 1500000);
+    assert_fields(*g, (retry_on, WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR),
+                  (back_off_factor, 1500000));
     assert_int_equal(plan.groups[1].loop, 12);
     assert_int_equal(plan.guard.max, 99);
     assert_int_equal(plan.guard.adaptive.target, 250 * MS);

@@ -41,6 +41,8 @@ static inline void memory_drop(void *pointer)
     free(memory);
 }
 
+#define assert_ok(code) assert_int_equal(code, WEIR_OK)
+
 /* assert_fields(d, (allowed, true), (remaining, 4)): numbers; a wrong one is named. */
 #define assert_fields(base, ...)                                                          \
     FIELDS_OF(__VA_ARGS__, FIELDS_12, FIELDS_11, FIELDS_10, FIELDS_9, FIELDS_8, FIELDS_7, \

@@ -132,7 +132,7 @@ TEST(test_members_of_other_algorithms_are_refused_by_name)
                 expect_refusal(&limit, words);
                 bad++;
             } else {
-                assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+                assert_ok(weir_plan_create(&plan, &limit, NULL));
                 weir_plan_destroy(plan);
                 good++;
             }
@@ -151,13 +151,13 @@ TEST(test_more_than_exact_arithmetic_reaches_is_refused)
         struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most },
                           over = just;
         over.burst++;
-        assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
+        assert_ok(weir_plan_create(&plan, &just, NULL));
         weir_plan_destroy(plan);
         expect_refusal(&over, "too many at this rate");
         just = (struct weir_limit){ .algorithm = names[i], .count = 1, .period = most };
         over = just;
         over.period++;
-        assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
+        assert_ok(weir_plan_create(&plan, &just, NULL));
         weir_plan_destroy(plan);
         expect_refusal(&over, "too many at this rate");
         expect_refusal(&(struct weir_limit){ .algorithm = names[i],
@@ -185,7 +185,7 @@ TEST(test_the_text_of_an_error_says_what_would_fit)
     assert_non_null(number);
     limit.burst = strtoll(number, NULL, 10);
     assert_true(limit.burst > 1000);
-    assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_OK);
+    assert_ok(weir_plan_create(&plan, &limit, &error));
     weir_plan_destroy(plan);
     limit.burst++;
     assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
@@ -201,7 +201,7 @@ TEST(test_every_algorithm_has_a_row)
             limit = (struct weir_limit){ .algorithm = names[i], .count = 5, .calendar = WEIR_DAY };
         assert_int_equal(weir__algo_index(names[i]), i);
         assert_non_null(weir_algorithm_summary(names[i]));
-        assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+        assert_ok(weir_plan_create(&plan, &limit, NULL));
         assert_string_equal(plan->algo->name, names[i]); /* and no other's */
         assert_int_equal(weir_plan_state_size(plan) % 8, 0);
     }
@@ -279,8 +279,8 @@ static struct weir_plan *plan_of(const char *text)
 {
     struct weir_limit limit;
     struct weir_plan *plan = NULL;
-    assert_int_equal(weir_limit_parse(&limit, text, NULL), WEIR_OK);
-    assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+    assert_ok(weir_limit_parse(&limit, text, NULL));
+    assert_ok(weir_plan_create(&plan, &limit, NULL));
     return plan;
 }
 

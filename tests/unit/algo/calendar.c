@@ -65,7 +65,7 @@ TEST(test_UTC_has_one_name_in_a_plan)
     struct weir_plan *d = NULL;
     memset(unnamed.zone + 1, 'x',
            sizeof(unnamed.zone) - 1); /* what follows the NUL byte is nobody's */
-    assert_int_equal(weir_plan_create(&d, &unnamed, NULL), WEIR_OK);
+    assert_ok(weir_plan_create(&d, &unnamed, NULL));
     assert_true(weir__limit_equal(&a->limit, &b->limit) && weir__limit_equal(&a->limit, &c->limit));
     assert_memory_equal(a->limit.zone, d->limit.zone, sizeof(a->limit.zone));
     struct weir_plan *other = plan_of("5/day zone=Europe/Berlin"), *week = plan_of("5/week");

@@ -131,11 +131,11 @@ static void check_good(size_t i)
 
     print_message("%s\n", good[i].text);
     memset(&limit, 0xee, sizeof(limit)); /* what the text does not name must become 0 */
-    assert_int_equal(weir_limit_parse(&limit, good[i].text, &error), WEIR_OK);
+    assert_ok(weir_limit_parse(&limit, good[i].text, &error));
     assert_same_limit(&limit, &good[i].limit);
     assert_int_equal(weir_limit_print(printed, sizeof(printed), &limit), strlen(good[i].printed));
     assert_string_equal(printed, good[i].printed);
-    assert_int_equal(weir_limit_parse(&again, printed, NULL), WEIR_OK);
+    assert_ok(weir_limit_parse(&again, printed, NULL));
     assert_same_limit(&again, &limit);
 }
 
@@ -153,7 +153,7 @@ TEST(test_every_algorithm)
 
         snprintf(text, sizeof(text), "%s 5/%s", *name,
                  strcmp(*name, "calendar") == 0 ? "day" : "s");
-        assert_int_equal(weir_limit_parse(&limit, text, NULL), WEIR_OK);
+        assert_ok(weir_limit_parse(&limit, text, NULL));
         assert_ptr_equal(limit.algorithm, *name); /* static: the text may go away */
     }
 }
@@ -426,7 +426,7 @@ TEST(test_round_trip)
 
         if (limit.period != WEIR_NEVER && limit.period != 0) {
             weir_time_print(printed, sizeof(printed), limit.period);
-            assert_int_equal(weir_time_parse(&span, printed, NULL), WEIR_OK);
+            assert_ok(weir_time_parse(&span, printed, NULL));
             assert_int_equal(span, limit.period);
         }
     }
@@ -445,10 +445,10 @@ TEST(test_read_over_keeps_the_rest)
     unsigned named = 0;
     struct weir__cursor c = cursor_on("fixed-window 5/s burst 3 align=first", NULL);
 
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, WEIR__NAMED_ALGORITHM | WEIR__NAMED_BURST | WEIR__NAMED_ALIGN);
     c = cursor_on("7/2s buckets=4", NULL);
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, WEIR__NAMED_BUCKETS);
     assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "fixed-window",
                                                     .count = 7,
@@ -457,11 +457,11 @@ TEST(test_read_over_keeps_the_rest)
                                                     .align_first = true,
                                                     .buckets = 4 });
     c = cursor_on("7/2s align=clock edge=strict", NULL); /* a default that is named is set */
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, WEIR__NAMED_ALIGN | WEIR__NAMED_EDGE);
     assert_false(limit.align_first);
     c = cursor_on("8/2s cold=2 warmup=1s queue 0", NULL);
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, WEIR__NAMED_COLD | WEIR__NAMED_WARMUP | WEIR__NAMED_QUEUE);
     assert_int_equal(limit.queue, WEIR_NO_QUEUE);
 }
@@ -474,10 +474,10 @@ TEST(test_read_over_calendar)
     unsigned named = 0;
     struct weir__cursor c = cursor_on("5/day zone=Asia/Kolkata", NULL);
 
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, WEIR__NAMED_ZONE); /* the algorithm is implied, not named */
     c = cursor_on("7/month", NULL);
-    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_ok(weir__limit_read(&c, &limit, &named));
     assert_int_equal(named, 0);
     assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "calendar",
                                                     .count = 7,

@@ -14,14 +14,14 @@ TEST(test_cursor_walks_a_line)
     assert_false(weir__cursor_accept(&c, "a"));
     assert_false(weir__cursor_accept(&c, "attic"));
     assert_true(weir__cursor_accept(&c, "at"));
-    assert_int_equal(weir__cursor_time(&c, "the time", &time), WEIR_OK);
+    assert_ok(weir__cursor_time(&c, "the time", &time));
     assert_int_equal(time, 1500 * WEIR_MILLISECOND);
     assert_int_equal(weir__cursor_count(&c, "the cost", 13, &cost), WEIR_INVALID);
     assert_int_equal(error.column, 9);
     assert_true(weir__cursor_accept(&c, "take"));
     assert_int_equal(weir__cursor_count(&c, "the cost", 13, &cost), WEIR_INVALID);
     assert_string_equal(error.text, "the cost must be at least 13");
-    assert_int_equal(weir__cursor_count(&c, "the cost", 0, &cost), WEIR_OK);
+    assert_ok(weir__cursor_count(&c, "the cost", 0, &cost));
     assert_int_equal(cost, 12);
     assert_true(weir__cursor_accept(&c, "->"));
     assert_false(weir__cursor_end(&c));

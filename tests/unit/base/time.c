@@ -40,7 +40,7 @@ TEST(test_times)
         char printed[64];
 
         print_message("%s\n", good_times[i].text);
-        assert_int_equal(weir_time_parse(&time, good_times[i].text, NULL), WEIR_OK);
+        assert_ok(weir_time_parse(&time, good_times[i].text, NULL));
         assert_int_equal(time, good_times[i].time);
         assert_int_equal(weir_time_print(printed, sizeof(printed), time),
                          strlen(good_times[i].printed));

@@ -131,7 +131,7 @@ TEST(test_R6_tallies_and_names_go_on)
     assert_false(passes(weir, "", NOW));
     assert_int_equal(info_of(weir, "a").allowed, 3);
     assert_int_equal(info_of(weir, "a").refused, 4);
-    assert_int_equal(weir_list_edit(weir, "deny", "ip", NULL, 0, NULL, 0, NULL), WEIR_OK);
+    assert_ok(weir_list_edit(weir, "deny", "ip", NULL, 0, NULL, 0, NULL));
     assert_int_equal(info_of(weir, "a").refused, 4);
 }
 
@@ -150,8 +150,8 @@ TEST(test_R6_modes_and_bans_stay)
                  others[i]);
         OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 2/60 }\n- { name: "
                                           "b, key: \"{account}\", limit: 9/60 }\n"));
-        assert_int_equal(weir_mode_set(weir, "a", WEIR_OFF, NULL), WEIR_OK);
-        assert_int_equal(weir_ban_set(weir, "b", "mallory", NOW, NOW + 9 * S, NULL), WEIR_OK);
+        assert_ok(weir_mode_set(weir, "a", WEIR_OFF, NULL));
+        assert_ok(weir_ban_set(weir, "b", "mallory", NOW, NOW + 9 * S, NULL));
         use(weir, yaml, NOW);
         assert_int_equal(check(weir, "account=mallory", NOW).decision.reason, WEIR_BANNED);
         if (info_of(weir, "a").switched != WEIR_OFF)

@@ -304,7 +304,7 @@ TEST(test_R4_a_banned_key_does_not_enter)
 {
     OWN(weir) *weir = engine_of(RULES(
         "- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
-    assert_int_equal(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL), WEIR_OK);
+    assert_ok(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL));
     struct visit v = enter(weir, "ip=192.0.2.1", NOW);
     assert_refused_by(v.ruling, "r");
     assert_int_equal(v.ruling.decision.reason, WEIR_BANNED);
@@ -356,18 +356,18 @@ TEST(test_R5_a_guards_mode_by_hand)
 {
     OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW);
-    assert_int_equal(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
     assert_int_equal(guard_of(weir, "g").modes.written, WEIR_SHADOW);
     assert_int_equal(guard_of(weir, "g").modes.by_hand, WEIR_ENFORCE);
     assert_int_equal(guard_of(weir, "g").modes.in_force, WEIR_ENFORCE);
     use(weir, GUARDS("- { name: g, concurrency: 1 }\n"), NOW); /* the switch stays */
-    assert_int_equal(weir_mode_set(weir, "g", WEIR_OFF, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, "g", WEIR_OFF, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 0);
     assert_int_equal(in_flight(weir, "g", NOW), 1);
-    assert_int_equal(weir_mode_set(weir, "g", WEIR_AS_WRITTEN, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, "g", WEIR_AS_WRITTEN, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
     struct weir_error error = { 0 };
@@ -380,14 +380,14 @@ TEST(test_R5_the_mode_of_the_whole_set)
 {
     OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
-    assert_int_equal(weir_mode_set(weir, NULL, WEIR_SHADOW, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_SHADOW, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_true(v.ruling.decision.allowed);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
-    assert_int_equal(weir_mode_set(weir, NULL, WEIR_OFF, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_OFF, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 0);
-    assert_int_equal(weir_mode_set(weir, NULL, WEIR_AS_WRITTEN, NULL), WEIR_OK);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_AS_WRITTEN, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
 }
@@ -496,7 +496,7 @@ TEST(test_R6_edited_lists_leave_guards)
                                 "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
-    assert_int_equal(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL), WEIR_OK);
+    assert_ok(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL));
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
     assert_int_equal(guard_of(weir, "g").fallback.status, 200);
@@ -507,11 +507,8 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
 {
     OWN(weir_table) *table = NULL;
     struct weir_error error = { 0 };
-    assert_int_equal(
-        weir_table_create(&table,
-                          &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 },
-                          &error),
-        WEIR_OK);
+    assert_ok(weir_table_create(
+        &table, &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 }, &error));
     OWN(weir) *weir = engine_on(table);
     use(weir, GUARDS("- { name: a, concurrency: 5 }\n"), NOW);
     struct weir_rules *rules =
@@ -531,8 +528,7 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
 TEST(test_G1_engines_on_one_table_share_guards)
 {
     OWN(weir_table) *table = NULL;
-    assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL),
-                     WEIR_OK);
+    assert_ok(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL));
     struct weir *one = engine_on(table), *two = engine_on(table);
     use(one, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
     use(two, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);

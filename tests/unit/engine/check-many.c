@@ -73,7 +73,7 @@ TEST(test_R4_a_banned_shadow_among_others)
         engine_of(RULES("- { name: s, key: \"{ip}\", limit: [5/60, 6/60], mode: shadow }\n"
                         "- { name: r, key: \"{ip}\", limit: 5/60 }\n"
                         "- { name: t, key: \"{ip}\", limit: [4/60, 7/60], mode: shadow }\n"));
-    assert_int_equal(weir_ban_set(weir, "s", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    assert_ok(weir_ban_set(weir, "s", "::1", NOW, NOW + S, NULL));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "r");
     assert_string_equal(r.shadow, "s");
@@ -129,7 +129,7 @@ TEST(test_R4_many_and_room_made_by_a_ban)
              "- { name: two, key: \"{ip}\", limit: [5/60, 9/60], mode: shadow }\n"
              "- { name: three, key: \"{ip}\", limit: [6/60, 7/60, 8/60], mode: shadow }\n");
     struct weir *weir = engine_of(yaml);
-    assert_int_equal(weir_ban_set(weir, "two", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    assert_ok(weir_ban_set(weir, "two", "::1", NOW, NOW + S, NULL));
     for (int i = 0; i < N; i++)
         requests[i] = (struct weir_request){ &who[i], 1, { .cost = 1, .now = NOW } };
     assert_int_equal(weir_check_many(weir, requests, N, rulings), N);

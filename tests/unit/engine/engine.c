@@ -34,7 +34,7 @@ TEST(test_an_engine_has_a_table)
 {
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
-    assert_int_equal(weir_create(&weir, NULL, &error), WEIR_OK);
+    assert_ok(weir_create(&weir, NULL, &error));
     assert_non_null(weir_table_of(weir));
     assert_true(stats_of(weir_table_of(weir), -1).slots >= 65536);
     weir_destroy(weir);
@@ -105,8 +105,8 @@ TEST(test_S6_what_is_in_force_can_be_listed)
     assert_true(weir_attribute_next(weir, &(int64_t){ 0 }, name) &&
                 weir_attribute_next(weir, &(int64_t){ 1 }, name));
     assert_false(weir_attribute_next(weir, &(int64_t){ 2 }, name));
-    assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error), WEIR_OK);
-    assert_int_equal(weir_mode_set(weir, "a", WEIR_ENFORCE, &error), WEIR_OK);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error));
+    assert_ok(weir_mode_set(weir, "a", WEIR_ENFORCE, &error));
     weir_modes_get(weir, &modes);
     assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE &&
                 modes.in_force == WEIR_ENFORCE);

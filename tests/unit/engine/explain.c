@@ -161,8 +161,7 @@ TEST(test_the_ruling_is_that_of_a_check)
                  (int64_t)(random64(&seed) % 3), now);
         now += (weir_time)(random64(&seed) % 2) * (weir_time)(random64(&seed) % (uint64_t)(2 * S));
         if (i % 400 == 399)
-            assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode)(i / 400 % 4), NULL),
-                             WEIR_OK);
+            assert_ok(weir_mode_set(weir, NULL, (enum weir_mode)(i / 400 % 4), NULL));
     }
 }
 
@@ -181,7 +180,7 @@ TEST(test_a_ban_in_the_ruling)
     OWN(weir) *weir = engine_of(rules);
     for (int i = 0; i < 7; i++)
         ask_both(weir, "uri=/login method=POST ip=192.0.2.1 account=bob", 1, NOW);
-    assert_int_equal(weir_ban_set(weir, "quota", "bob", NOW, NOW + S, NULL), WEIR_OK);
+    assert_ok(weir_ban_set(weir, "quota", "bob", NOW, NOW + S, NULL));
     ask_both(weir, "uri=/api/x ip=192.0.2.2 account=bob", 1,
              NOW); /* an earlier rule has granted it already */
 }

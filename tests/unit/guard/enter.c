@@ -189,9 +189,7 @@ TEST(test_G4_shadow_lets_through_and_counts)
         assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
     struct weir_error e;
-    assert_int_equal(
-        weir_guard_change(g, &(struct weir_guard_options){ .max = 2, .mode = WEIR_OFF }, &e),
-        WEIR_OK);
+    assert_ok(weir_guard_change(g, &(struct weir_guard_options){ .max = 2, .mode = WEIR_OFF }, &e));
     for (int i = 0; i < 6; i++)
         assert_true(enter_at(g, NOW, &p[i]));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
@@ -316,7 +314,7 @@ TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
     struct weir_error error;
     work(g, NOW, MS, WEIR_FAILED);
     assert_int_equal(why_not(g, NOW + MS), WEIR_OPEN);
-    assert_int_equal(weir_guard_change(g, NULL, &error), WEIR_OK);
+    assert_ok(weir_guard_change(g, NULL, &error));
     for (int i = 0; i < 100; i++)
         assert_true(work(g, NOW + MS + i * 100 * MS, MS, WEIR_SUCCEEDED));
     struct weir_guard_info info = info_of(g, NOW + 20 * S);

@@ -68,7 +68,7 @@ static struct weir__system *open_system(void)
 {
     struct weir__system *system = NULL;
     struct weir_error error = { 0 };
-    assert_int_equal(weir__system_create(&system, root, &error), WEIR_OK);
+    assert_ok(weir__system_create(&system, root, &error));
     return system;
 }
 
@@ -399,7 +399,7 @@ TEST_WITH(test_G6_a_root_too_long_has_no_files, begin, end)
     assert_non_null(name);
     memset(name, 'x', 8191);
     name[8191] = '\0';
-    assert_int_equal(weir__system_create(&system, name, NULL), WEIR_OK);
+    assert_ok(weir__system_create(&system, name, NULL));
     struct weir__reading r = read_at_time(system, NOW);
     assert_all_unknown(&r);
 }
@@ -461,7 +461,7 @@ TEST_WITH(test_G6_many_processors, begin, end)
 TEST_WITH(test_G6_this_host, begin, end)
 {
     OWN(weir__system) *system = NULL;
-    assert_int_equal(weir__system_create(&system, "", NULL), WEIR_OK);
+    assert_ok(weir__system_create(&system, "", NULL));
     for (int i = 0; i < 5; i++) {
         struct weir__reading r = read_at_time(system, NOW + i * LOOK);
         assert_true(r.cpu >= -1 && r.cpu <= 1000);

@@ -43,12 +43,12 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_true(info_of(g, now).limit < 40);
     int64_t learnt = info_of(g, now).limit;
     o.lease = 30 * S; /* something else changes: what was learnt is kept */
-    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    assert_ok(weir_guard_change(g, &o, &error));
     now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
     assert_in_range(info_of(g, now).limit, learnt, learnt + 5);
     o.adaptive.controller = "vegas";
     o.adaptive.initial = 70;
-    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    assert_ok(weir_guard_change(g, &o, &error));
     now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
     assert_in_range(info_of(g, now).limit, 60, 80);
 }
@@ -159,7 +159,7 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
     weir_time now = run(g, NOW, 1500, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
     assert_true(info_of(g, now).pressure_percent > 0);
     o.system.mean_time = 0;
-    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    assert_ok(weir_guard_change(g, &o, &error));
     now = run(g, now, 200, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
     struct weir_guard_info info = info_of(g, now);
     assert_fields(info, (pressure_percent, 0), (admitted_percent, 100));

@@ -120,11 +120,11 @@ TEST(test_eight_attributes_and_names_of_63_bytes_are_the_most)
 {
     char text[80];
     struct weir_error error = { 0 };
-    assert_int_equal(weir__template_check("{a},{b},{c},{d},{e},{f},{g},{h}", &error), WEIR_OK);
+    assert_ok(weir__template_check("{a},{b},{c},{d},{e},{f},{g},{h}", &error));
     memset(text, 'x', sizeof(text));
     text[0] = '{';
     memcpy(text + 64, "}", 2);
-    assert_int_equal(weir__template_check(text, &error), WEIR_OK);
+    assert_ok(weir__template_check(text, &error));
     memcpy(text + 64, "x}", 3);
     assert_int_equal(weir__template_check(text, &error), WEIR_INVALID);
     assert_contains(error.text, "at most 63");

@@ -22,7 +22,7 @@ static struct weir__trie *trie_of(struct weir__prefix *prefixes, size_t n)
     struct weir__trie *trie = NULL;
     if (n > 0)
         qsort(prefixes, n, sizeof(*prefixes), compare);
-    assert_int_equal(weir__trie_create(&trie, prefixes, n, NULL), WEIR_OK);
+    assert_ok(weir__trie_create(&trie, prefixes, n, NULL));
     return trie;
 }
 

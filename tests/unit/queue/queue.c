@@ -277,7 +277,7 @@ TEST_WITH(test_a_waiter_can_be_cancelled_once_while_it_waits, NULL, close_queue)
 {
     open_queue((struct weir_queue_options){ 0 });
     OWN(weir_queue) *other = NULL;
-    assert_int_equal(weir_queue_create(&other, &(struct weir_queue_options){ 0 }, NULL), WEIR_OK);
+    assert_ok(weir_queue_create(&other, &(struct weir_queue_options){ 0 }, NULL));
     for (int i = 0; i < 4; i++)
         put_for(i, NOW + 10, NOW);
     assert_false(weir_queue_cancel(other, &waiters[1]));

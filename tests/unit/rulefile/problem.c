@@ -8,7 +8,7 @@ static struct weir__report report;
 
 static void open_text(const char *text)
 {
-    assert_int_equal(weir__report_open(&report, text, strlen(text), NULL), WEIR_OK);
+    assert_ok(weir__report_open(&report, text, strlen(text), NULL));
 }
 
 /* The problem at byte `at` of the text, printed. */
@@ -157,7 +157,7 @@ TEST(test_R6_told_in_order_and_once)
     struct weir_error error = { 0 };
     struct weir_rules_options options = { .name = "f", .problem = gather, .context = all };
     open_text("ab\ncd\n");
-    assert_int_equal(weir__report_tell(&report, &options, &error), WEIR_OK);
+    assert_ok(weir__report_tell(&report, &options, &error));
     weir__report_add(&report, 4, "third");
     weir__report_add(&report, 1, "second");
     weir__report_add(&report, 4, "third");

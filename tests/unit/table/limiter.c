@@ -204,8 +204,7 @@ TEST(test_thirty_thousand_limiters)
     for (int i = 0; i < LIMITERS; i++) {
         struct weir_limiter *limiter = NULL;
         snprintf(name, sizeof(name), "rule-%d/0", i);
-        assert_int_equal(weir_limiter_create(&limiter, tables[i / 100 % 2], name, &limit, 0, NULL),
-                         WEIR_OK);
+        assert_ok(weir_limiter_create(&limiter, tables[i / 100 % 2], name, &limit, 0, NULL));
         assert_int_equal(limiter->id, i);
     }
     expect_create_fails(tables[0], "one more", "gcra 10/1h", 0, WEIR_NO_MEMORY, "30000");
@@ -454,7 +453,7 @@ TEST(test_changes_that_cannot_be_are_refused_and_change_nothing)
     assert_int_equal(limit_of(info.limit).count, 10);
     assert_int_equal(info.changes, 0);
     struct weir_limit unnamed = { .count = 20, .period = 10 * S }; /* keeps its algorithm */
-    assert_int_equal(weir_limiter_change(limiter, &unnamed, NOW, &error), WEIR_OK);
+    assert_ok(weir_limiter_change(limiter, &unnamed, NOW, &error));
     assert_int_equal(left(limiter, "k", NOW), 16);
 }
 
@@ -558,7 +557,7 @@ TEST(test_a_full_slab_is_an_error_and_the_old_limit_stays)
     struct pair p = make_pair(false, 64 << 10);
     struct weir_limit limit = limit_of("sliding-log 10/100s");
     struct weir_limiter *a = NULL;
-    assert_int_equal(weir_limiter_create(&a, p.one, "l", &limit, 100, NULL), WEIR_OK);
+    assert_ok(weir_limiter_create(&a, p.one, "l", &limit, 100, NULL));
     struct weir_limiter *b = limiter_of(p.two, "l", "sliding-log 10/100s");
     assert_true(take(a, "k", 4, NOW).allowed);
     expect_change_fails(a, "sliding-log 1000000/100s", WEIR_NO_MEMORY, "slab");

@@ -213,8 +213,7 @@ TEST(test_large_slots_make_room_the_same_way)
     struct weir_limit limit = limit_of("sliding-log 1/1w");
     struct weir_limiter *limiter = NULL;
     int keys = 0;
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL),
-                     WEIR_OK); /* one group */
+    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL)); /* one group */
     while (stats_of(table, -1).evicted_early == 0)
         assert_true(take(limiter, key_at(keys), 1, NOW + keys * S).allowed), keys++;
     int64_t held = keys_of(table);
@@ -239,7 +238,7 @@ TEST(test_the_keys_promised_to_large_slots_fit)
     OWN(weir_table) *table = private_table(false, 1);
     struct weir_limit limit = limit_of("sliding-log 4/1w");
     struct weir_limiter *limiter = NULL;
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL), WEIR_OK);
+    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL));
     for (int i = 0; i < KEYS; i++)
         assert_true(take(limiter, key_at(i), 1, NOW).allowed);
     struct weir_table_stats s = stats_of(table, NOW);

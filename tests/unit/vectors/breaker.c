@@ -91,7 +91,7 @@ TEST(a_mismatch_tells_what_came)
     int line = 0;
 
     said[0] = '\0';
-    assert_int_equal(weir__vectors_parse(&v, text, strlen(text), &line, NULL), WEIR_OK);
+    assert_ok(weir__vectors_parse(&v, text, strlen(text), &line, NULL));
     assert_false(weir__vectors_replay(weir__door_find("step"), &v, &v.cases[0], note, NULL));
     assert_string_equal(said, "3: expected no retry 5s state open got ok retry 0s state closed\n"
                               "4: expected state open got state closed\n"
@@ -113,7 +113,7 @@ TEST(cases_of_all_kinds_are_in_one_file)
     struct weir__vectors v = { 0 };
     int line = 0;
 
-    assert_int_equal(weir__vectors_parse(&v, text, strlen(text), &line, NULL), WEIR_OK);
+    assert_ok(weir__vectors_parse(&v, text, strlen(text), &line, NULL));
     assert_int_equal(v.case_count, 3);
     for (size_t i = 0; i < v.case_count; i++)
         assert_true(weir__vectors_replay(weir__door_find("step"), &v, &v.cases[i], note, NULL));

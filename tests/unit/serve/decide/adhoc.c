@@ -12,7 +12,7 @@ OWNS(weir__adhoc)
 static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max)
 {
     struct weir__adhoc *adhoc = NULL;
-    assert_int_equal(weir__adhoc_create(&adhoc, table, limits_max, NULL), WEIR_OK);
+    assert_ok(weir__adhoc_create(&adhoc, table, limits_max, NULL));
     assert_non_null(adhoc);
     return adhoc;
 }

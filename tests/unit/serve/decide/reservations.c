@@ -113,8 +113,7 @@ TEST(test_keys_are_kept_and_bounded)
     assert_int_equal(keys_of(b.table), 0);
     ask.key.len = WEIR__RESERVATION_KEY_MAX;
     ask.cost = 5;
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
-                     WEIR_OK);
+    assert_ok(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error));
     memset(key, '?', sizeof(key)); /* the caller's bytes are its own again */
     assert_true(settle(&b, id, 2, NOW));
     memset(key, 'k', sizeof(key));

@@ -234,7 +234,7 @@ TEST_WITH(test_S5_every_family_has_samples_of_its_own, make_server, free_server)
 {
     struct weir_guard *guard;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
-    assert_int_equal(weir_guard_create(&guard, server.table, "search", NULL, NULL), WEIR_OK);
+    assert_ok(weir_guard_create(&guard, server.table, "search", NULL, NULL));
     for (int i = 0; i < 30; i++)
         work(guard, NOW + i * S / 10);
     print_and_read(NOW + 3 * S);
@@ -252,9 +252,8 @@ TEST_WITH(test_S5_guards, make_server, free_server)
     struct weir_permit permit, late;
     struct weir_decision d;
     struct weir_ask ask = { .now = NOW };
-    assert_int_equal(weir_guard_create(&guard, server.table, "search",
-                                       &(struct weir_guard_options){ .max = 2 }, NULL),
-                     WEIR_OK);
+    assert_ok(weir_guard_create(&guard, server.table, "search",
+                                &(struct weir_guard_options){ .max = 2 }, NULL));
     assert_true(weir_enter(guard, &ask, &permit, &d) && weir_enter(guard, &ask, &late, &d));
     assert_false(weir_enter(guard, &ask, &(struct weir_permit){ 0 }, &d));
     assert_true(weir_exit(guard, &permit, WEIR_FAILED, NOW + S));
@@ -279,9 +278,9 @@ TEST_WITH(test_S5_guards_behind_a_damaged_one, make_server, free_server)
     struct weir_guard *guard;
     server.guards = weir__guards_create(server.table);
     assert_non_null(server.guards);
-    assert_int_equal(weir_guard_create(&guard, server.table, "a", NULL, NULL), WEIR_OK);
+    assert_ok(weir_guard_create(&guard, server.table, "a", NULL, NULL));
     server.table->header->guards++; /* all zeros: nobody has ever made it */
-    assert_int_equal(weir_guard_create(&guard, server.table, "c", NULL, NULL), WEIR_OK);
+    assert_ok(weir_guard_create(&guard, server.table, "c", NULL, NULL));
     weir__guard_count_refused(guard, WEIR_FULL);
     weir__guard_count_refused(guard, WEIR_LATE);
     weir__guard_count_refused(guard, WEIR_LATE);
@@ -424,10 +423,8 @@ TEST_WITH(test_S5_rules_bans_events_sinks_and_top, make_server, free_server)
 {
     struct weir_error error;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
-                     WEIR_OK);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error),
-                     WEIR_OK);
+    assert_ok(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error));
+    assert_ok(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error));
     weir__events_emit(server.events, WEIR__EVENT_RELOAD_FAILED, NOW, NULL);
     weir__events_emit(server.events, WEIR__EVENT_BAN, NOW, NULL);
     sinks = (struct weir__sinks_counts){

@@ -209,8 +209,7 @@ TEST(test_R4_bans_of_before_the_start_end_too)
 {
     struct weir_error error;
     begin(ONE_RULE);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
-                     WEIR_OK);
+    assert_ok(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error));
     assert_string_equal(tick(NOW + S), "");
     assert_string_equal(tick(NOW + 5 * S),
                         "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.7\",\"text\":\"over\"}");
@@ -308,7 +307,7 @@ static struct weir_guard *guard_on(const char *name)
     options.breaker = (struct weir_breaker_options){
         .errors = 2, .min_calls = 2, .open_for = 5 * S, .jitter_percent = -1, .probes = 1
     };
-    assert_int_equal(weir_guard_create(&guard, server.table, name, &options, NULL), WEIR_OK);
+    assert_ok(weir_guard_create(&guard, server.table, name, &options, NULL));
     return guard;
 }
 

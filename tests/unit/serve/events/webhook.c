@@ -319,7 +319,7 @@ static void begin_tls(const char *names, const char *trusted)
     snprintf(key, sizeof(key), "%s", new_path());
     make_certificate(names, certificate, key);
     struct weir__tls_options options = { certificate, key, "" };
-    assert_int_equal(weir__tls_context_create(&receiver.tls, &options, &error), WEIR_OK);
+    assert_ok(weir__tls_context_create(&receiver.tls, &options, &error));
     setenv("SSL_CERT_FILE", trusted ? trusted : certificate, 1);
     receive(answers, 1);
     begin_with(receiver.url, 100000000, 20000);

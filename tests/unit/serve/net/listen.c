@@ -114,7 +114,7 @@ TEST(test_path_length)
     memset(path, 'x', sizeof(path));
     path[0] = '/';
     path[107] = 0;
-    assert_int_equal(weir__listen_check(path, &error), WEIR_OK);
+    assert_ok(weir__listen_check(path, &error));
     path[107] = 'x';
     path[108] = 0;
     assert_int_equal(weir__listen_check(path, &error), WEIR_INVALID);
@@ -135,22 +135,22 @@ TEST(test_beyond_loopback_needs_a_token)
     struct weir__settings s = closed;
     struct weir_error error = { 0 };
 
-    assert_int_equal(weir__listen_allowed(&within, &s, &error), WEIR_OK);
+    assert_ok(weir__listen_allowed(&within, &s, &error));
     assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
     assert_contains(error.text, "192.0.2.1:7379 can be reached from other hosts");
     assert_contains(error.text, "WEIR_ADMIN_TOKEN");
     s.admin_token = "123456789012345";
-    assert_int_equal(weir__listen_allowed(&within, &s, &error), WEIR_OK);
+    assert_ok(weir__listen_allowed(&within, &s, &error));
     assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
     assert_contains(error.text, "admin-token has 15 bytes only: it needs 16");
     s.admin_token = "1234567890123456";
-    assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_OK);
+    assert_ok(weir__listen_allowed(&beyond, &s, &error));
     s.check_token = "short";
     assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
     assert_contains(error.text, "check-token has 5 bytes only");
     s.admin_token = "";
     s.check_token = "1234567890123456";
-    assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_OK);
+    assert_ok(weir__listen_allowed(&beyond, &s, &error));
 }
 
 /* Refused before a socket is bound. */

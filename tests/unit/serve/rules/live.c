@@ -44,8 +44,7 @@ static int try_start(struct host *h, const char *rules, const char *beside,
                      struct weir_error *error)
 {
     h->table = table_with(&(struct weir_table_options){ .keys = 1024, .limiters = 64 });
-    assert_int_equal(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, NULL),
-                     WEIR_OK);
+    assert_ok(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, NULL));
     h->events = weir__events_create();
     assert_non_null(h->events);
     struct weir__live_options options = { .engine = h->engine,
@@ -270,7 +269,7 @@ TEST(test_R6_reload)
     start_five(&h);
     snprintf(before, sizeof(before), "%s", info_of(&h).hash);
     write_text(h.rules, SEVEN);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK);
+    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL));
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(heard(&h, json), "reload");
     assert_contains(json, info_of(&h).hash);
@@ -278,8 +277,8 @@ TEST(test_R6_reload)
     assert_string_equal(info_of(&h).cause, "signal");
     assert_int_equal(info_of(&h).version, 2);
     assert_int_equal(info_of(&h).since, NOW + S);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL),
-                     WEIR_OK); /* the same once more: somebody wants it */
+    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL,
+                                NULL)); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
 }
 
@@ -306,7 +305,7 @@ TEST(test_R6_a_bad_reload_changes_nothing)
     assert_string_equal(heard(&h, json), "reload-failed");
     assert_contains(json, ":4:");
     write_text(h.rules, FIVE);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, &error), WEIR_OK);
+    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL, &error));
     assert_string_equal(info_of(&h).problem, "");
 }
 
@@ -498,7 +497,7 @@ TEST(test_R6_wrong_texts_are_refused_with_all_problems)
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
     start_five(&h);
-    assert_int_equal(weir__live_check(h.live, SEVEN, strlen(SEVEN), &problems, &error), WEIR_OK);
+    assert_ok(weir__live_check(h.live, SEVEN, strlen(SEVEN), &problems, &error));
     assert_int_equal(problems.len, 2);
     problems.len = 0;
     assert_int_equal(weir__live_set(h.live, WRONG, strlen(WRONG), NOW, &problems, &error),
@@ -559,7 +558,7 @@ TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
     assert_true(look_twice(&h));
     assert_true(is_denied(&h, "192.0.2.2"));
     write_text(h.rules, far);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, NULL), WEIR_OK);
+    assert_ok(weir__live_reload(h.live, "signal", NOW, NULL, NULL));
 }
 
 static void assert_unread(struct host *h, const char *below, const char *name)
@@ -648,7 +647,7 @@ TEST(test_R3_lists_by_hand_survive)
         assert_int_equal(info_of(&h).entries, 1);
         assert_int_equal(info_of(&h).by_hand, 2);
         if (i == 0)
-            assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, NULL), WEIR_OK);
+            assert_ok(weir__live_reload(h.live, "signal", NOW, NULL, NULL));
         if (i == 1)
             set(&h, VIPS "# more\n");
         if (i == 2) {
@@ -690,21 +689,16 @@ TEST(test_R3_what_an_edit_has_changed)
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, NULL);
-    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"),
-                                          NONE, NOW, &e, NULL),
-                     WEIR_OK);
+    assert_ok(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"), NONE, NOW,
+                                   &e, NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 2);
-    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"),
-                                          TEXTS("ann", "dan"), NOW, &e, NULL),
-                     WEIR_OK);
+    assert_ok(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"), TEXTS("ann", "dan"), NOW,
+                                   &e, NULL));
     assert_true(e.added == 1 && e.removed == 1 && e.entries == 2);
-    assert_int_equal(
-        weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL),
-        WEIR_OK);
+    assert_ok(
+        weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 1);
-    assert_int_equal(
-        weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL),
-        WEIR_OK);
+    assert_ok(weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL));
     assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
 }
 

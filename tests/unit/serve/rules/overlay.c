@@ -24,7 +24,7 @@ static struct weir__lists *written_lists(void)
         { .name = vip, .attribute = account, .entries = names, .n = 1 }
     };
     struct weir__lists *lists = NULL;
-    assert_int_equal(weir__lists_create(&lists, drafts, 2, NULL), WEIR_OK);
+    assert_ok(weir__lists_create(&lists, drafts, 2, NULL));
     return lists;
 }
 
@@ -120,8 +120,7 @@ TEST(test_bound)
     assert_int_equal(
         weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n + 1, NONE, &error),
         WEIR_INVALID);
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n, NONE, &error),
-                     WEIR_OK);
+    assert_ok(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n, NONE, &error));
     weir__overlay_destroy(o);
     o = out;
     out = NULL;
@@ -130,8 +129,8 @@ TEST(test_bound)
         WEIR_INVALID);
     assert_contains(error.text, "100001");
     assert_null(out);
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, 1, NONE, &error),
-                     WEIR_OK); /* it is there already */
+    assert_ok(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, 1, NONE,
+                                 &error)); /* it is there already */
     weir__overlay_destroy(out);
     weir__overlay_destroy(o);
     free(entries);
@@ -245,14 +244,13 @@ TEST(test_read)
     struct weir__overlay *out = NULL, *o = some();
     FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     struct weir_error error = { 0 };
-    assert_int_equal(weir__overlay_read(&out, path, &error),
-                     WEIR_OK); /* nobody has changed anything yet */
+    assert_ok(weir__overlay_read(&out, path, &error)); /* nobody has changed anything yet */
     assert_int_equal(out->n, 0);
     weir__overlay_destroy(out);
     out = NULL;
     weir__overlay_print(o, &text);
     write_at(path, 0, text.bytes, text.len);
-    assert_int_equal(weir__overlay_read(&out, path, &error), WEIR_OK);
+    assert_ok(weir__overlay_read(&out, path, &error));
     assert_int_equal(out->n, o->n);
     weir__overlay_destroy(out);
     out = NULL;
@@ -315,14 +313,14 @@ TEST(test_R3_apply)
     OWN(weir__overlay) *o = weir__overlay_create();
     struct weir__lists *written = written_lists(), *changed = NULL;
     size_t skipped = 77;
-    assert_int_equal(weir__overlay_apply(o, written, &changed, &skipped, NULL), WEIR_OK);
+    assert_ok(weir__overlay_apply(o, written, &changed, &skipped, NULL));
     assert_null(changed);
     assert_int_equal(skipped, 0);
     edit(&o, "deny", "ip", TEXTS("203.0.113.0/24"), TEXTS("192.0.2.0/24"));
     edit(&o, "allow", "account", TEXTS("root"), NONE);
     edit(&o, "gone", "account", TEXTS("x", "y"), NONE);
     edit(&o, "vip", "account", TEXTS("bob"), TEXTS("ann"));
-    assert_int_equal(weir__overlay_apply(o, written, &changed, &skipped, NULL), WEIR_OK);
+    assert_ok(weir__overlay_apply(o, written, &changed, &skipped, NULL));
     assert_int_equal(skipped, 2);
     assert_true(has(changed, "deny", "ip", "203.0.113.77"));
     assert_true(has(changed, "deny", "ip", "192.0.2.7"));

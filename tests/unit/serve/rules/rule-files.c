@@ -36,11 +36,11 @@ TEST(test_reads_regular_files)
     char *text = NULL;
     size_t len = 0;
 
-    assert_int_equal(weir__rule_files_read(file_with("text\n"), &text, &len, &error), WEIR_OK);
+    assert_ok(weir__rule_files_read(file_with("text\n"), &text, &len, &error));
     assert_int_equal(len, 5);
     assert_memory_equal(text, "text\n", 5);
     free(text);
-    assert_int_equal(weir__rule_files_read(file_with(""), &text, &len, &error), WEIR_OK);
+    assert_ok(weir__rule_files_read(file_with(""), &text, &len, &error));
     assert_int_equal(len, 0);
     free(text);
     refuse("./there-is-none", "cannot open './there-is-none': No such file");

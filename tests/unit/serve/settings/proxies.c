@@ -20,7 +20,7 @@ TEST(test_networks)
     OWN(weir__cidr_set) *set = NULL;
     struct weir_error error = { 0 };
 
-    assert_int_equal(weir__proxies_parse(&set, " 10.0.0.0/8,\t::1 ,192.0.2.7,, ", &error), WEIR_OK);
+    assert_ok(weir__proxies_parse(&set, " 10.0.0.0/8,\t::1 ,192.0.2.7,, ", &error));
     assert_true(has(set, "10.1.2.3") && has(set, "::1") && has(set, "192.0.2.7"));
     assert_false(has(set, "11.0.0.1") || has(set, "::2") || has(set, "192.0.2.8"));
 }
@@ -30,9 +30,9 @@ TEST(test_none)
     struct weir__cidr_set *set = (struct weir__cidr_set *)16;
     struct weir_error error = { 0 };
 
-    assert_int_equal(weir__proxies_parse(&set, " , ", &error), WEIR_OK);
+    assert_ok(weir__proxies_parse(&set, " , ", &error));
     assert_null(set);
-    assert_int_equal(weir__proxies_parse(&set, "", &error), WEIR_OK);
+    assert_ok(weir__proxies_parse(&set, "", &error));
     assert_null(set);
 }
 

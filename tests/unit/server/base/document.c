@@ -23,9 +23,8 @@ TEST(test_members)
 {
     struct weir__document d = { 0 };
 
-    assert_int_equal(read_text(&d, "{\"b\":{\"c\":[{\"n\":1},{\"n\":-22}]},\"a\":\"x\\n\\u00e9\","
-                                   "\"t\":true,\"f\":false,\"z\":null,\"e\":\"\"}"),
-                     WEIR_OK);
+    assert_ok(read_text(&d, "{\"b\":{\"c\":[{\"n\":1},{\"n\":-22}]},\"a\":\"x\\n\\u00e9\","
+                            "\"t\":true,\"f\":false,\"z\":null,\"e\":\"\"}"));
     assert_string_equal(weir__document_text(&d, "a"), "x\né");
     assert_int_equal(weir__document_find(&d, "a")->len, 4);
     assert_int_equal(weir__document_number(&d, 7, "b.c.%d.n", 0), 1);
@@ -46,9 +45,8 @@ TEST(test_times)
 {
     FINALLY(weir__document_free) struct weir__document d = { 0 };
 
-    assert_int_equal(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":"
-                                   "9999999999999999,\"y\":-1,\"s\":\"1\"}"),
-                     WEIR_OK);
+    assert_ok(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":"
+                            "9999999999999999,\"y\":-1,\"s\":\"1\"}"));
     assert_int_equal(weir__document_ms(&d, "a"), 12 * WEIR_SECOND + 5 * WEIR_MILLISECOND);
     assert_int_equal(weir__document_ms(&d, "b"), WEIR_NEVER);
     assert_int_equal(weir__document_ms(&d, "c"), 0);
@@ -68,6 +66,6 @@ TEST(test_no_json)
         assert_int_equal(read_text(&d, wrong[i]), WEIR_INVALID);
         assert_null(d.scalars);
     }
-    assert_int_equal(read_text(&d, "[]"), WEIR_OK);
+    assert_ok(read_text(&d, "[]"));
     assert_null(weir__document_find(&d, "0"));
 }

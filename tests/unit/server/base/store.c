@@ -85,14 +85,14 @@ TEST(test_nothing_happens_before_commit)
     struct weir__store store;
     replace(path, "old");
     size_t before = files_in(folder);
-    assert_int_equal(weir__store_begin(&store, path, "new", 3, NULL), WEIR_OK);
+    assert_ok(weir__store_begin(&store, path, "new", 3, NULL));
     assert_text(path, "old");
     assert_int_equal(files_in(folder), before + 1);
     weir__store_drop(&store);
     assert_text(path, "old");
     assert_int_equal(files_in(folder), before);
-    assert_int_equal(weir__store_begin(&store, path, "new", 3, NULL), WEIR_OK);
-    assert_int_equal(weir__store_commit(&store, NULL), WEIR_OK);
+    assert_ok(weir__store_begin(&store, path, "new", 3, NULL));
+    assert_ok(weir__store_commit(&store, NULL));
     assert_text(path, "new");
     assert_int_equal(files_in(folder), before);
 }
@@ -121,7 +121,7 @@ TEST(test_commit_can_fail)
     snprintf(inner, sizeof(inner), "%s/inner", folder);
     snprintf(path, sizeof(path), "%s/rules", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
-    assert_int_equal(weir__store_begin(&store, path, "new", 3, NULL), WEIR_OK);
+    assert_ok(weir__store_begin(&store, path, "new", 3, NULL));
     assert_int_equal(weir__store_clean(path), 1);
     assert_int_equal(weir__store_commit(&store, &error), WEIR_SYSTEM);
     assert_contains(error.text, "cannot replace");

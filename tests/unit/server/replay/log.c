@@ -294,9 +294,8 @@ TEST(test_combined_map)
         { "account", "joe" }, { "host", "joe" }, { "user", "192.0.2.1" }, { "ip", "192.0.2.1" }
     };
 
-    assert_int_equal(weir__log_open(&log, path, "auto",
-                                    "account=user,host=user,user=ip,bytes=header.referer", NULL),
-                     WEIR_OK);
+    assert_ok(weir__log_open(&log, path, "auto",
+                             "account=user,host=user,user=ip,bytes=header.referer", NULL));
     assert_int_equal(weir__log_next(log, &e, NULL), 1);
     for (size_t i = 0; i < COUNT_OF(want); i++) {
         size_t found = 0;
@@ -314,8 +313,7 @@ TEST(test_combined_map)
         assert_int_equal(found, 1);
     }
     weir__log_close(log);
-    assert_int_equal(weir__log_open(&log, path, "auto", "account=uid", NULL),
-                     WEIR_OK); /* it might be JSON */
+    assert_ok(weir__log_open(&log, path, "auto", "account=uid", NULL)); /* it might be JSON */
     assert_int_equal(weir__log_next(log, &e, &error), WEIR_INVALID);
     assert_non_null(strstr(error.text, "has no field 'uid'"));
     weir__log_close(log);

@@ -23,7 +23,7 @@ static struct weir__propose *propose_for(int64_t share, size_t bytes)
     struct weir__propose_options options = { .share = share, .bytes = bytes, .secrets = &secrets };
     struct weir__propose *p = NULL;
     struct weir_error error;
-    assert_int_equal(weir__propose_create(&p, &options, &error), WEIR_OK);
+    assert_ok(weir__propose_create(&p, &options, &error));
     return p;
 }
 
@@ -180,7 +180,7 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count,
     struct weir_plan *plan;
     bool refused[KEYS] = { false };
     int64_t n = 0;
-    assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+    assert_ok(weir_plan_create(&plan, &limit, NULL));
     size_t size = weir_plan_state_size(plan);
     unsigned char *states = calloc(KEYS, size);
     for (int i = 0; i < ASKS; i++) {

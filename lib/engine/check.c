@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/level.h"
 #include "engine/explain.h"
 #include "table/all.h"
 
@@ -380,14 +381,6 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 }
 
 /* ------------------------------------------------------------- deciding ---- */
-
-uint8_t weir__level_of(const struct weir_decision *d)
-{
-    uint64_t limit = (uint64_t)d->limit;
-    int64_t eighth = (int64_t)((limit + 7) / 8), half = (int64_t)((limit + 1) / 2);
-
-    return !d->allowed ? 3 : d->remaining < eighth ? 2 : d->remaining < half ? 1 : 0;
-}
 
 /* The rule and its limit that have decided, as they were written. */
 ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)

@@ -5,9 +5,6 @@
 
 #include "match/rules.h"
 
-/* check.c -- as ruling.level, of one decision. */
-uint8_t weir__level_of(const struct weir_decision *d);
-
 /* engine.c -- an engine that only reads its table. */
 int weir__engine_peek_only(struct weir *weir, struct weir_error *error);
 

@@ -5,6 +5,19 @@
 #define RAISE_LASTS     (10 * WEIR_SECOND) /* then a guard that nobody enters asks for none */
 #define PUSHED_BY_RULES 16                 /* added to degradation_by_hand: rules have set it */
 
+int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now)
+{
+    weir_time lasted = now - p->over_since;
+
+    if (!p->over)
+        return 0;
+    if (p->shed >= (p->degradation >= 3 ? 0.35 : 0.5) && lasted >= 10 * WEIR_SECOND)
+        return 3;
+    if (p->shed >= (p->degradation >= 2 ? 0.15 : 0.25) && lasted >= 3 * WEIR_SECOND)
+        return 2;
+    return 1;
+}
+
 /* By hand, or the highest that a guard asks for. */
 static void set_degradation(struct weir_table *table, weir_time now)
 {

@@ -68,19 +68,6 @@ static void shrink(struct weir__pressure *p, const struct load *load, double rig
         p->shed = p->over = 0;
 }
 
-/* Each step begins at more than it ends at. */
-static int32_t degradation_for(const struct weir__pressure *p, weir_time now)
-{
-    weir_time lasted = now - p->over_since;
-    if (!p->over)
-        return 0;
-    if (p->shed >= (p->degradation >= 3 ? 0.35 : 0.5) && lasted >= 10 * WEIR_SECOND)
-        return 3;
-    if (p->shed >= (p->degradation >= 2 ? 0.15 : 0.25) && lasted >= 3 * WEIR_SECOND)
-        return 2;
-    return 1;
-}
-
 /* The clock has stepped back: as if the last look were now. */
 static void step_back(struct weir__pressure *p, weir_time now)
 {
@@ -102,7 +89,7 @@ static void step(struct weir__pressure *p, const struct load *load, weir_time no
         grow(p, load, right, seconds);
     else if (p->over && load->times < STAY)
         shrink(p, load, right, seconds);
-    p->degradation = degradation_for(p, now);
+    p->degradation = weir__degradation_for(p, now);
     p->looked = now;
 }
 

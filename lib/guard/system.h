@@ -72,6 +72,9 @@ struct weir__pressure_plan {
 /* One step; returns permille.  mean: the guard's mean time; 0: not known. */
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
                             const struct weir__reading *reading, weir_time mean, weir_time now);
+/* degradation.c -- the degradation that a pressure asks for.  Each step begins at more than it ends
+ * at, so that it does not flutter. */
+int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now);
 /* The degradation it asks for: 0 none; 1 to 3 as the pressure is greater and has lasted. */
 int weir__pressure_degradation(const struct weir__pressure *p, weir_time now);
 

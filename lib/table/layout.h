@@ -43,7 +43,6 @@
 #define WEIR__HOLDERS     1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
-#define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
 /* Set in the first word of a slot's state while the holder of the group's desk works on it.  States

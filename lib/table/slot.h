@@ -4,6 +4,8 @@
 
 #include "table/table.h"
 
+#define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
+
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
 

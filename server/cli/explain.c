@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/explain.h"
+#include "engine/level.h"
 #include "server/describe/explain-json.h"
 #include "server/cli/remote.h"
 #include "server/describe/rules-file.h"

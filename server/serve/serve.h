@@ -205,6 +205,9 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
 /* auth.c -- which role a secret gives; compared in constant time. */
 enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret,
                                 size_t len);
+/* An address that other hosts can reach needs a token, and one that cannot be guessed. */
+int weir__auth_suffices(const struct weir__settings *settings, const char *address,
+                        struct weir_error *error);
 
 /* resp.c */
 void weir__resp_scratch_free(struct weir__loop *loop);

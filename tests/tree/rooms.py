@@ -10,7 +10,6 @@
                server and wire include only those headers of lib that are listed here
     clock      is read in lib/base/clock.c and nowhere else
     numbers    no floating point in lib/algo and lib/table
-    length     no source of more than 800 lines; weir.h, which is the manual, 1000
     vectors    every algorithm has tests/vectors/NAME.vec
     symbols    all begin with weir_ or weir__; the shared library exports what the public
                headers declare, and
@@ -24,8 +23,6 @@ import re
 import subprocess
 import sys
 
-LINES_MAX = 800
-MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
 PUBLIC = ["include/weir.h", "include/weir-queue.h"]
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
 SERVER_ROOMS = ["base", "describe", "replay", "sim", "serve", "cli"]
@@ -97,7 +94,6 @@ INSIDES = {
     "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/serve.c"],
 }
 TIMELESS = ("lib/", "wire/", "cluster/", "server/")  # where the time is an argument
-SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
 INTEGER = ("lib/algo/", "lib/table/")
 
 CLOCK_CALL = re.compile(
@@ -221,12 +217,6 @@ def check_clock(path, text):
                                                                    CLOCK_ASM, what))
 
 
-def check_length(path, text):
-    lines = text.count("\n")
-    most = MANUAL_LINES_MAX if path == MANUAL else LINES_MAX
-    return [(path, lines, "%d lines, of at most %d" % (lines, most))] if lines > most else []
-
-
 def check_vectors(path, text, files):
     row = re.search(r"^const struct weir__algo weir__\w+ = \{", text, re.M)
     vector = "tests/vectors/%s.vec" % os.path.splitext(os.path.basename(path))[0]
@@ -248,8 +238,6 @@ def check_sources(report, root, files):
             report.check(check_clock(path, text))
         if path.startswith(INTEGER):
             report.check(find(path, blank(text, True), FLOATING, "floating point: '%s'"))
-        if path.startswith(SHORT):
-            report.check(check_length(path, text))
         if path.startswith("lib/algo/"):
             report.check(check_vectors(path, text, known))
 

@@ -3,6 +3,7 @@
 
     format     C is formatted by clang-format with the settings in .clang-format
     columns    no line of more than 100 columns in C, Python, shell and Meson, but for long texts
+    length     no source of more than 720 lines; weir.h, which is the manual, 750
     sizeof     with parentheses
     blank      a blank line between a function's declarations and its statements
     comments   no line of one to three words that the next line's first word would still fit on
@@ -18,6 +19,9 @@ import sys
 from rooms import Report, list_files, read
 
 COLUMNS = 100
+LINES_MAX = 720
+MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
+SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
 FORMATTER = 14  # other versions of clang-format disagree about details
 LONG_TEXT = re.compile(r"https?://|(?<!\")\"(?:\\.|[^\"\\]){50,}|'(?:\\.|[^'\\]){50,}")
 
@@ -51,6 +55,12 @@ def is_code(path):
 def check_columns(path, lines):
     return [(path, i, "%d columns" % len(line)) for i, line in enumerate(lines, 1)
             if len(line) > COLUMNS and not LONG_TEXT.search(line)]
+
+
+def check_length(path, lines):
+    count = len(lines) - 1
+    most = MANUAL_LINES_MAX if path == MANUAL else LINES_MAX
+    return [(path, count, "%d lines, of at most %d" % (count, most))] if count > most else []
 
 
 def check_sizeof(path, lines):
@@ -136,6 +146,8 @@ def main():
         report.check(check_comments(path, lines))
         if is_c(path):
             report.check(check_sizeof(path, lines))
+        if is_c(path) and path.startswith(SHORT):
+            report.check(check_length(path, lines))
             if not path.startswith(BLANK_LATER):
                 report.check(check_blank(path, lines))
     report.check(check_format(root, [f for f in files if is_c(f)]))

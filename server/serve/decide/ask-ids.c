@@ -175,3 +175,16 @@ void weir__ask_ids_destroy(struct weir__ask_ids *ids)
     }
     free(ids);
 }
+
+uint64_t weir__ask_fingerprint(const uint64_t *secrets, const struct weir__check *check)
+{
+    const int64_t numbers[2] = { check->cost, check->wait_max };
+    uint64_t print = weir__hash_key(secrets, 0, (struct weir_key){ numbers, sizeof(numbers) }).tag;
+
+    for (size_t i = 0; i < check->n; i++) {
+        const struct weir_attr *a = &check->attrs[i];
+        print = weir__hash_key(secrets, print, (struct weir_key){ a->name, a->name_len }).tag;
+        print = weir__hash_key(secrets, print, (struct weir_key){ a->value, a->value_len }).tag;
+    }
+    return print;
+}

@@ -7,7 +7,7 @@
 #ifndef WEIR_SERVE_ASK_IDS_H
 #define WEIR_SERVE_ASK_IDS_H
 
-#include "weir.h"
+#include "server/serve/decide/ask.h"
 
 struct weir__ask_ids;
 
@@ -20,6 +20,9 @@ enum weir__ask_id_state {
     WEIR__ASK_ID_REPEATED, /* *stored is the answer */
     WEIR__ASK_ID_CLASH,    /* the id was used for another request */
 };
+
+/* Two asks with the same fingerprint are the same ask: every part of them counts. */
+uint64_t weir__ask_fingerprint(const uint64_t *secrets, const struct weir__check *check);
 
 /* The fingerprint stands for all that was asked.  Between begin and end a thread begins no
  * other. */

@@ -66,20 +66,6 @@ static bool decide(struct weir__loop *loop, const struct weir__check *check,
     return allowed;
 }
 
-/* Two asks are the same if all of it is. */
-static uint64_t fingerprint(const struct weir__loop *loop, const struct weir__check *check)
-{
-    const uint64_t *secrets = loop->server->table->secrets;
-    const int64_t numbers[2] = { check->cost, check->wait_max };
-    uint64_t print = weir__hash_key(secrets, 0, (struct weir_key){ numbers, sizeof(numbers) }).tag;
-    for (size_t i = 0; i < check->n; i++) {
-        const struct weir_attr *a = &check->attrs[i];
-        print = weir__hash_key(secrets, print, (struct weir_key){ a->name, a->name_len }).tag;
-        print = weir__hash_key(secrets, print, (struct weir_key){ a->value, a->value_len }).tag;
-    }
-    return print;
-}
-
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
                             struct weir_ruling *ruling)
 {
@@ -91,7 +77,8 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
     }
     if (check->id.len > WEIR__ASK_ID_MAX)
         return "an ask id has at most 128 bytes";
-    switch (weir__ask_ids_begin(ids, check->id.bytes, check->id.len, fingerprint(loop, check),
+    switch (weir__ask_ids_begin(ids, check->id.bytes, check->id.len,
+                                weir__ask_fingerprint(loop->server->table->secrets, check),
                                 weir__loop_now(loop), ruling, &hold)) {
     case WEIR__ASK_ID_REPEATED:
         weir__counter_add(&loop->counters, WEIR__COUNT_ASK_ID_REPEATED, 1);

@@ -30,13 +30,7 @@
 #define OWNED \
     "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to \
               remove */
-enum {
-    FIRST_FD = 3,
-    BACKLOG = 1024,
-    TOKEN_LEAST = 16,
-    INHERITED_MAX = 4096,
-    NAME_SIZE = sizeof("resp" OWNED)
-};
+enum { FIRST_FD = 3, BACKLOG = 1024, INHERITED_MAX = 4096, NAME_SIZE = sizeof("resp" OWNED) };
 
 const char *const weir__door_names[WEIR__DOORS] = { "resp", "http" };
 
@@ -140,35 +134,6 @@ enum weir__role weir__listen_role(const struct weir__settings *settings, bool lo
     if (*settings->admin_token)
         return loopback ? WEIR__ROLE_CHECK : WEIR__ROLE_NONE;
     return loopback ? WEIR__ROLE_ADMIN : WEIR__ROLE_NONE;
-}
-
-static int fail_short(const char *name, const char *token, const char *address,
-                      struct weir_error *error)
-{
-    return weir__fail(error, WEIR_INVALID,
-                      "%s can be reached from other hosts, and %s has %zu bytes only: it needs %d, "
-                      "so that it cannot be guessed",
-                      address, name, strlen(token), TOKEN_LEAST);
-}
-
-int weir__listen_allowed(const struct weir__listen_address *address,
-                         const struct weir__settings *settings, struct weir_error *error)
-{
-    const char *admin = settings->admin_token, *check = settings->check_token;
-
-    if (address->loopback)
-        return WEIR_OK;
-    if (!*admin && !*check)
-        return weir__fail(error, WEIR_INVALID,
-                          "%s can be reached from other hosts, and there is no token: set "
-                          "WEIR_ADMIN_TOKEN or admin-token-file (and "
-                          "check-token, for clients that only ask), or listen on 127.0.0.1",
-                          address->text);
-    if (*admin && strlen(admin) < TOKEN_LEAST)
-        return fail_short("admin-token", admin, address->text, error);
-    if (*check && strlen(check) < TOKEN_LEAST)
-        return fail_short("check-token", check, address->text, error);
-    return WEIR_OK;
 }
 
 /* --------------------------------------------------------------- addresses ---- */
@@ -371,7 +336,8 @@ static int open_tcp(struct opening *o, const struct sockaddr *where, socklen_t l
         return weir__fail(o->error, WEIR_INVALID,
                           "%s is named by both --resp and --http; give one of them another port",
                           address.text);
-    int code = weir__listen_allowed(&address, o->settings, o->error);
+    int code =
+        address.loopback ? WEIR_OK : weir__auth_suffices(o->settings, address.text, o->error);
     if (code != WEIR_OK)
         return code;
     if (address.port && !is_free(&a, len))
@@ -555,7 +521,8 @@ static int inherit(struct opening *o, int fd, bool owned)
                           weir__door_names[o->door]);
     struct weir__listen_address address = describe(o, &a, len),
                                 *same = find_address(&o->listen, address.text);
-    int code = weir__listen_allowed(&address, o->settings, o->error);
+    int code =
+        address.loopback ? WEIR_OK : weir__auth_suffices(o->settings, address.text, o->error);
     if (code == WEIR_OK && !same) {
         address.inherited = true;
         address.owned = owned && address.is_unix;

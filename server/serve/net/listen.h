@@ -58,10 +58,6 @@ int weir__listen_open(struct weir__listen *out, const struct weir__settings *set
  * when they are the successor's. */
 void weir__listen_close(struct weir__listen *listen, bool remove);
 
-/* Whether it may be opened: an address that other hosts can reach needs a token, and one that
- * cannot be guessed. */
-int weir__listen_allowed(const struct weir__listen_address *address,
-                         const struct weir__settings *settings, struct weir_error *error);
 /* The role of clients that have shown no secret. */
 enum weir__role weir__listen_role(const struct weir__settings *settings, bool loopback);
 

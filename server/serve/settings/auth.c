@@ -6,8 +6,11 @@
  */
 #include <string.h>
 
+#include "base/base.h"
 #include "server/serve/serve.h"
 #include "server/base/token.h"
+
+#define TOKEN_LEAST 16 /* bytes, where other hosts can try */
 
 /* Copying takes time by length alone: the client knows that of its secret, and the token's is
  * always the same. */
@@ -33,4 +36,31 @@ enum weir__role weir__auth_role(const struct weir__settings *settings, const cha
          check = same(settings->check_token, secret, len);
 
     return admin ? WEIR__ROLE_ADMIN : check ? WEIR__ROLE_CHECK : WEIR__ROLE_NONE;
+}
+
+static int fail_short(const char *name, const char *token, const char *address,
+                      struct weir_error *error)
+{
+    return weir__fail(error, WEIR_INVALID,
+                      "%s can be reached from other hosts, and %s has %zu bytes only: it needs %d, "
+                      "so that it cannot be guessed",
+                      address, name, strlen(token), TOKEN_LEAST);
+}
+
+int weir__auth_suffices(const struct weir__settings *settings, const char *address,
+                        struct weir_error *error)
+{
+    const char *admin = settings->admin_token, *check = settings->check_token;
+
+    if (!*admin && !*check)
+        return weir__fail(error, WEIR_INVALID,
+                          "%s can be reached from other hosts, and there is no token: set "
+                          "WEIR_ADMIN_TOKEN or admin-token-file (and "
+                          "check-token, for clients that only ask), or listen on 127.0.0.1",
+                          address);
+    if (*admin && strlen(admin) < TOKEN_LEAST)
+        return fail_short("admin-token", admin, address, error);
+    if (*check && strlen(check) < TOKEN_LEAST)
+        return fail_short("check-token", check, address, error);
+    return WEIR_OK;
 }

@@ -126,33 +126,6 @@ TEST(test_path_length)
 
 /* ------------------------------------------------------------ who may what ---- */
 
-TEST(test_beyond_loopback_needs_a_token)
-{
-    const struct weir__listen_address beyond = { .text = "192.0.2.1:7379", .port = 7379 };
-    const struct weir__listen_address within = { .text = "127.0.0.1:7379",
-                                                 .port = 7379,
-                                                 .loopback = true };
-    struct weir__settings s = closed;
-    struct weir_error error = { 0 };
-
-    assert_ok(weir__listen_allowed(&within, &s, &error));
-    assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
-    assert_contains(error.text, "192.0.2.1:7379 can be reached from other hosts");
-    assert_contains(error.text, "WEIR_ADMIN_TOKEN");
-    s.admin_token = "123456789012345";
-    assert_ok(weir__listen_allowed(&within, &s, &error));
-    assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
-    assert_contains(error.text, "admin-token has 15 bytes only: it needs 16");
-    s.admin_token = "1234567890123456";
-    assert_ok(weir__listen_allowed(&beyond, &s, &error));
-    s.check_token = "short";
-    assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
-    assert_contains(error.text, "check-token has 5 bytes only");
-    s.admin_token = "";
-    s.check_token = "1234567890123456";
-    assert_ok(weir__listen_allowed(&beyond, &s, &error));
-}
-
 /* Refused before a socket is bound. */
 TEST(test_open_asks_whether_it_may)
 {

@@ -91,3 +91,24 @@ TEST(test_longer_than_any_token)
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX - 1), WEIR__ROLE_NONE);
     assert_int_equal(weir__auth_role(&s, longer, sizeof(longer)), WEIR__ROLE_NONE);
 }
+
+TEST(test_beyond_loopback_needs_a_token)
+{
+    struct weir__settings s = { .admin_token = "", .check_token = "" };
+    struct weir_error error = { 0 };
+
+    assert_int_equal(weir__auth_suffices(&s, "192.0.2.1:7379", &error), WEIR_INVALID);
+    assert_contains(error.text, "192.0.2.1:7379 can be reached from other hosts");
+    assert_contains(error.text, "WEIR_ADMIN_TOKEN");
+    s.admin_token = "123456789012345";
+    assert_int_equal(weir__auth_suffices(&s, "192.0.2.1:7379", &error), WEIR_INVALID);
+    assert_contains(error.text, "admin-token has 15 bytes only: it needs 16");
+    s.admin_token = "1234567890123456";
+    assert_int_equal(weir__auth_suffices(&s, "192.0.2.1:7379", &error), WEIR_OK);
+    s.check_token = "short";
+    assert_int_equal(weir__auth_suffices(&s, "192.0.2.1:7379", &error), WEIR_INVALID);
+    assert_contains(error.text, "check-token has 5 bytes only");
+    s.admin_token = "";
+    s.check_token = "1234567890123456";
+    assert_int_equal(weir__auth_suffices(&s, "192.0.2.1:7379", &error), WEIR_OK);
+}

@@ -69,6 +69,7 @@ MAY_INCLUDE["server/cli"] = MAY_INCLUDE["server/cli"] + INSIDE_SERVE
 
 # Headers of lib that the server and wire may use beside lib/base and the public ones, and why.
 OPEN_TO_SERVER = {
+    "engine/level.h": "weir explain marks a limit that is nearly used up",
     "engine/explain.h": "weir explain and weir replay show what every rule says",
     "guard/options.h": "the rows of guard options, which are printed too",
     "match/address.h": "addresses of trusted proxies",

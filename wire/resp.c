@@ -339,40 +339,13 @@ static inline char *put_line_end(char *to)
     return to + 2;
 }
 
-/* Two digits at a time, from the last on. */
-RARE static char *put_number(char *to, int64_t n)
-{
-    static const char pairs[] = "000102030405060708091011121314151617181920212223242526272829303132"
-                                "3334353637383940414243444546474849"
-                                "505152535455565758596061626364656667686970717273747576777879808182"
-                                "8384858687888990919293949596979899";
-    uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    char digits[20];
-    size_t at = sizeof(digits);
-    if (n < 0)
-        *to++ = '-';
-    for (; rest >= 100; rest /= 100)
-        memcpy(digits + (at -= 2), pairs + rest % 100 * 2, 2);
-    if (rest >= 10)
-        memcpy(digits + (at -= 2), pairs + rest * 2, 2);
-    else
-        digits[--at] = (char)('0' + rest);
-    memcpy(to, digits + at, sizeof(digits) - at);
-    return to + (sizeof(digits) - at);
-}
-
 char *weir__resp_put_header(char *to, char kind, int64_t n)
 {
     to[0] = kind;
     if ((uint64_t)n > 9)
-        return put_line_end(put_number(to + 1, n));
+        return put_line_end(weir__put_number(to + 1, n));
     to[1] = (char)('0' + n);
     return put_line_end(to + 2);
-}
-
-char *weir__resp_put_integer(char *to, int64_t n)
-{
-    return weir__resp_put_header(to, ':', n);
 }
 
 char *weir__resp_put_bulk(char *to, const char *bytes, size_t len)

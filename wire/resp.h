@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "wire/text.h"
 
@@ -40,8 +41,25 @@ bool weir__resp_is(struct weir__text arg, const char *word); /* whatever the cas
  * and WEIR__RESP_NUMBER_MAX. */
 #define WEIR__RESP_NUMBER_MAX 24 /* bytes that a header or number takes at most */
 
-char *weir__resp_put_integer(char *to, int64_t n);           /* :n */
-char *weir__resp_put_header(char *to, char kind, int64_t n); /* *n, %n, ~n, >n, $n */
+char *weir__resp_put_header(char *to, char kind, int64_t n); /* :n, *n, %n, ~n, >n, $n */
+
+/* :n.  Most are -1, or have one digit or two. */
+static inline char *weir__resp_put_integer(char *to, int64_t n)
+{
+    if (n == -1) {
+        memcpy(to, ":-1\r\n", 5);
+        return to + 5;
+    }
+    if ((uint64_t)n >= 100)
+        return weir__resp_put_header(to, ':', n);
+    *to++ = ':';
+    if (n >= 10)
+        *to++ = (char)('0' + n / 10);
+    *to++ = (char)('0' + n % 10);
+    memcpy(to, "\r\n", 2);
+    return to + 2;
+}
+
 char *weir__resp_put_bulk(char *to, const char *bytes, size_t len);
 char *weir__resp_put_simple(char *to, const char *text,
                             size_t len); /* +text; line ends in it become spaces */

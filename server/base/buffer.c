@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "server/base/text.h"
 #include "weir.h"
+#include "wire/text.h"
 
 enum { ROOM_LEAST = 256 };
 
@@ -80,16 +81,10 @@ void weir__buffer_format(struct weir__buffer *b, const char *format, ...)
 
 void weir__buffer_number(struct weir__buffer *b, int64_t n)
 {
-    char digits[20], *at = digits + sizeof(digits);
-    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+    char *to = weir__buffer_room(b, WEIR__NUMBER_MAX);
 
-    do {
-        *--at = (char)('0' + left % 10);
-        left /= 10;
-    } while (left);
-    if (n < 0)
-        *--at = '-';
-    weir__buffer_add(b, at, (size_t)(digits + sizeof(digits) - at));
+    if (to)
+        b->len = (size_t)(weir__put_number(to, n) - b->bytes);
 }
 
 void weir__buffer_drop(struct weir__buffer *b, size_t n)

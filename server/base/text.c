@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wire/text.h"
+
 int weir__complain(const char *command, const char *format, ...)
 {
     va_list args;
@@ -49,8 +51,16 @@ static int64_t round_up(int64_t n, int64_t step)
     return n / step + (n % step != 0);
 }
 
+static char *put_text(char *to, const char *text)
+{
+    while (*text)
+        *to++ = *text++;
+    *to = '\0';
+    return to;
+}
+
 /* 5.2s, 52.1ms, 521us: below a minute one unit is enough. */
-static void print_short(char *out, size_t size, weir_time time)
+static char *put_short(char *to, weir_time time)
 {
     static const struct unit units[] = {
         { WEIR_SECOND, "s" }, { WEIR_MILLISECOND, "ms" }, { WEIR_MICROSECOND, "us" }, { 1, "ns" }
@@ -60,35 +70,31 @@ static void print_short(char *out, size_t size, weir_time time)
     while (u->size > 1 && time <= 999 * u[1].size)
         u++;
     int64_t tenths = u->size >= 10 ? round_up(time, u->size / 10) : time * 10;
-    if (tenths % 10 == 0 || tenths >= 1000)
-        snprintf(out, size, "%lld%s", (long long)round_up(tenths, 10), u->name);
-    else
-        snprintf(out, size, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10),
-                 u->name);
+    bool whole = tenths % 10 == 0 || tenths >= 1000;
+    to = weir__put_number(to, whole ? round_up(tenths, 10) : tenths / 10);
+    if (!whole)
+        to = weir__put_number(put_text(to, "."), tenths % 10);
+    return put_text(to, u->name);
 }
 
-void weir__text_time(char *out, size_t size, weir_time time)
+char *weir__text_time(char to[WEIR__TIME_TEXT], weir_time time)
 {
     static const struct unit units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
     const struct unit *u = units;
 
-    if (time <= 0) {
-        snprintf(out, size, "0s");
-        return;
-    }
-    if (time <= 60 * WEIR_SECOND - WEIR_SECOND / 10) {
-        print_short(out, size, time);
-        return;
-    }
+    if (time <= 0)
+        return put_text(to, "0s");
+    if (time <= 60 * WEIR_SECOND - WEIR_SECOND / 10)
+        return put_short(to, time);
     int64_t s = round_up(time, WEIR_SECOND);
     while (s < u->size && u->size > 60)
         u++;
     int64_t low = round_up(s % u->size, u[1].size);
     int64_t high = s / u->size + (low * u[1].size == u->size); /* 1h 59m 59s is 2h */
+    to = put_text(weir__put_number(to, high), u->name);
     if (low && low * u[1].size < u->size)
-        snprintf(out, size, "%lld%s %lld%s", (long long)high, u->name, (long long)low, u[1].name);
-    else
-        snprintf(out, size, "%lld%s", (long long)high, u->name);
+        to = put_text(weir__put_number(put_text(to, " "), low), u[1].name);
+    return to;
 }
 
 void weir__text_bytes(char *out, size_t size, int64_t bytes)

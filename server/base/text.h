@@ -22,8 +22,9 @@ void weir__complain_at(const char *command, const char *place, const char *value
 bool weir__wants_colours(void);
 
 /* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that waiting this long is
- * enough. */
-void weir__text_time(char *out, size_t size, weir_time time);
+ * enough.  Returns the end, where a NUL is. */
+#define WEIR__TIME_TEXT 16
+char *weir__text_time(char to[WEIR__TIME_TEXT], weir_time time);
 
 /* In whole units, rounded up for the same reason; -1: never. */
 static inline int64_t weir__in_unit(weir_time time, weir_time unit)

@@ -52,8 +52,8 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
 {
     char since[32], until[32];
 
-    weir__text_time(since, sizeof(since), ban->since < now ? now - ban->since : 0);
-    weir__text_time(until, sizeof(until), ban->until - now);
+    weir__text_time(since, ban->since < now ? now - ban->since : 0);
+    weir__text_time(until, ban->until - now);
     weir__words_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);

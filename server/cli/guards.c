@@ -36,7 +36,7 @@ static struct weir__words_of_time time_of(const struct weir__document *d, const 
     int64_t us = weir__document_number(d, -1, "%s%s", at, name);
 
     if (us >= 0 && us <= INT64_MAX / WEIR_MICROSECOND)
-        weir__text_time(words.text, sizeof(words.text), us * WEIR_MICROSECOND);
+        weir__text_time(words.text, us * WEIR_MICROSECOND);
     return words;
 }
 

@@ -325,7 +325,7 @@ static void say(const struct call *c, const struct weir_decision *d)
                v->refused, c->o.cost, d->limit);
         return;
     }
-    weir__text_time(time, sizeof(time), d->allowed ? d->wait : d->retry);
+    weir__text_time(time, d->allowed ? d->wait : d->retry);
     if (!d->allowed) {
         printf("%s, retry in %s\n", v->refused, time);
         return;

@@ -118,9 +118,10 @@ struct weir__loop {
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
     void *scratch; /* resp.c: room for a batch of commands */
-    struct weir__buffer openapi; /* http.c: printed when it is first asked for */
-    int64_t date_second;         /* http-answer.c: of when the text is */
-    char date[32];               /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
+    const struct weir__verb *verbs[32]; /* resp.c: some of those found before */
+    struct weir__buffer openapi;        /* http.c: printed when it is first asked for */
+    int64_t date_second;                /* http-answer.c: of when the text is */
+    char date[32];                      /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
 };
 
 /* What all loops have counted of one kind. */

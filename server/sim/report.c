@@ -10,7 +10,7 @@ static const char *time_text(char *out, size_t size, weir_time time)
     if (time < 0)
         snprintf(out, size, "-");
     else
-        weir__text_time(out, size, time);
+        weir__text_time(out, time);
     return out;
 }
 

@@ -22,7 +22,7 @@ static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
                                          .wait_max = v[WAIT].number,
                                          .lifetime =
                                              verb == WEIR__RESERVE ? v[LIFETIME].number : 0 };
-    struct weir_error error = { 0 };
+    struct weir_error error;
 
     call->taken.answer.reservation[0] = '\0';
     int code = weir__ask_adhoc(call->loop, &ask, &call->taken.answer, &error);

@@ -46,16 +46,12 @@ static void put_text(struct pen *pen, const char *text)
 
 static void put_number(struct pen *pen, int64_t n)
 {
-    char digits[20], *end = digits + sizeof(digits), *at = end;
-    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+    pen->at = weir__put_number(pen->at, n);
+}
 
-    do {
-        *--at = (char)('0' + left % 10);
-        left /= 10;
-    } while (left);
-    if (n < 0)
-        *--at = '-';
-    put(pen, at, (size_t)(end - at));
+static void put_time(struct pen *pen, weir_time t)
+{
+    pen->at = weir__text_time(pen->at, t);
 }
 
 static void put_number_or_null(struct pen *pen, int64_t n)
@@ -381,21 +377,16 @@ static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
 /* "login: banned for 9m".  The reason is not known: the rule may have banned it, or an operator. */
 static void put_banned(struct pen *pen, weir_time left)
 {
-    char span[32];
-
     PUT(pen, ": banned");
     if (left == WEIR_NEVER)
         return;
-    weir__text_time(span, sizeof(span), left);
     PUT(pen, " for ");
-    put_text(pen, span);
+    put_time(pen, left);
 }
 
 /* "per-ip allows 10 in 1m; try again in 5.2s" */
 static void put_detail(struct pen *pen, const struct weir_ruling *r)
 {
-    char span[32];
-
     if (r->decision.reason == WEIR_DENIED) {
         PUT(pen, "on a deny list");
         return;
@@ -406,18 +397,16 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
         put_banned(pen, r->decision.retry);
         return;
     }
-    weir__text_time(span, sizeof(span), r->window);
     PUT(pen, " allows ");
     put_number(pen, r->count);
     PUT(pen, " in ");
-    put_text(pen, span);
+    put_time(pen, r->window);
     if (r->decision.retry == WEIR_NEVER) {
         PUT(pen, "; an ask as big as this one never passes");
         return;
     }
-    weir__text_time(span, sizeof(span), r->decision.retry);
     PUT(pen, "; try again in ");
-    put_text(pen, span);
+    put_time(pen, r->decision.retry);
 }
 
 /* {"type":..., up to where the members of the decision follow. */
@@ -502,16 +491,13 @@ static const char *why_refused(enum weir_reason reason)
 /* "search: its breaker is open; try again in 5s" */
 static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
 {
-    char span[32];
-
     put(pen, r->guard, strnlen(r->guard, 63));
     PUT(pen, ": ");
     put_text(pen, why_refused((enum weir_reason)r->decision.reason));
     if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
         return;
-    weir__text_time(span, sizeof(span), r->decision.retry);
     PUT(pen, "; try again in ");
-    put_text(pen, span);
+    put_time(pen, r->decision.retry);
 }
 
 static void put_entered(struct pen *pen, const struct weir__entered *e, const char *token)
@@ -562,7 +548,7 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
 /* ------------------------------------------------- decisions on a key ---- */
 
 /* ,"retry_ms":5 or ,"retry_ns":5000000; a time below 0 is null. */
-static void put_time(struct pen *pen, const char *name, bool ns, weir_time t)
+static void put_time_member(struct pen *pen, const char *name, bool ns, weir_time t)
 {
     PUT(pen, ",\"");
     put_text(pen, name);
@@ -582,9 +568,9 @@ static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns
     put_number(pen, d->limit);
     PUT(pen, ",\"remaining\":");
     put_number(pen, at_least(d->remaining, 0));
-    put_time(pen, "retry", ns, d->allowed ? -1 : d->retry);
-    put_time(pen, "reset", ns, d->reset);
-    put_time(pen, "wait", ns, d->wait);
+    put_time_member(pen, "retry", ns, d->allowed ? -1 : d->retry);
+    put_time_member(pen, "reset", ns, d->reset);
+    put_time_member(pen, "wait", ns, d->wait);
     PUT(pen, ",\"reason\":");
     put_name(pen, weir_reason_name((enum weir_reason)d->reason));
 }
@@ -604,7 +590,7 @@ static bool put_sf_string(struct pen *pen, struct weir__text text)
             return false;
         if (c == '"' || c == '\\')
             PUT(&p, "\\");
-        put(&p, &c, 1);
+        *p.at++ = c;
     }
     PUT(&p, "\"");
     *pen = p;
@@ -617,10 +603,12 @@ static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
     struct pen begin = *pen;
 
     PUT(pen, "RateLimit: ");
+    const char *name = pen->at;
     if (put_sf_string(pen, policy)) {
+        size_t len = (size_t)(pen->at - name);
         put_left(pen, d, 0);
         PUT(pen, "RateLimit-Policy: ");
-        put_sf_string(pen, policy);
+        put(pen, name, len);
         PUT(pen, ";q=");
         put_sf_integer(pen, d->limit);
         PUT(pen, "\r\n");

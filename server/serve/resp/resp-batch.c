@@ -69,29 +69,12 @@ static int64_t seconds(weir_time t)
     return t / WEIR_SECOND + (t % WEIR_SECOND >= WEIR_MILLISECOND);
 }
 
-/* As weir__resp_put_integer; nearly all of these numbers have one digit or two. */
-static inline char *put(char *to, int64_t n)
-{
-    if (n == -1) {
-        memcpy(to, ":-1\r\n", 5);
-        return to + 5;
-    }
-    if ((uint64_t)n >= 100)
-        return weir__resp_put_integer(to, n);
-    *to++ = ':';
-    if (n >= 10)
-        *to++ = (char)('0' + n / 10);
-    *to++ = (char)('0' + n % 10);
-    memcpy(to, "\r\n", 2);
-    return to + 2;
-}
-
 static char *put_throttled(char *to, const struct weir_decision *d)
 {
     memcpy(to, d->allowed ? "*5\r\n:0\r\n" : "*5\r\n:1\r\n", 8);
-    to = put(put(to + 8, d->limit), d->remaining);
-    to = put(to, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
-    return put(to, seconds(d->reset));
+    to = weir__resp_put_integer(weir__resp_put_integer(to + 8, d->limit), d->remaining);
+    to = weir__resp_put_integer(to, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
+    return weir__resp_put_integer(to, seconds(d->reset));
 }
 
 static bool is_same_key(struct weir_key a, struct weir_key b)
@@ -259,11 +242,12 @@ char *weir__resp_put_ruling(char *to, const struct weir_ruling *r, int version)
 {
     const struct weir_decision *d = &r->decision;
 
-    to = put(to, d->allowed);
+    to = weir__resp_put_integer(to, d->allowed);
     to = put_text(to, r->rule, version);
-    to = put(put(to, d->limit), d->remaining);
-    to = put(put(to, weir__ask_retry_ms(d)), weir__ask_ms(d->reset));
-    to = put(put(to, weir__ask_ms(d->wait)), r->level);
+    to = weir__resp_put_integer(weir__resp_put_integer(to, d->limit), d->remaining);
+    to = weir__resp_put_integer(weir__resp_put_integer(to, weir__ask_retry_ms(d)),
+                                weir__ask_ms(d->reset));
+    to = weir__resp_put_integer(weir__resp_put_integer(to, weir__ask_ms(d->wait)), r->level);
     to = put_text(to, weir_reason_name((enum weir_reason)d->reason), version);
     return put_text(to, r->shadow, version);
 }

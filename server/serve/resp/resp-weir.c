@@ -17,14 +17,20 @@ static void reply_taken(struct weir__conn *conn, const struct weir__verb_call *c
     const struct weir_decision *d = &call->taken.answer.decision;
     weir_time unit = call->taken.unit;
     bool reserved = call->verb->args[6].name != NULL; /* with a lifetime */
+    char *to = weir__buffer_room(&conn->loop->out, 7 * WEIR__RESP_NUMBER_MAX);
 
-    weir__reply_header(conn, '*', reserved ? 7 : 6);
-    weir__reply_integer(conn, d->allowed);
-    weir__reply_integer(conn, d->limit);
-    weir__reply_integer(conn, d->remaining);
-    weir__reply_integer(conn, d->allowed ? -1 : weir__in_unit(d->retry, unit));
-    weir__reply_integer(conn, weir__in_unit(d->reset, unit));
-    weir__reply_integer(conn, weir__in_unit(d->wait, unit));
+    if (to == NULL)
+        return;
+    const int64_t numbers[] = { d->allowed,
+                                d->limit,
+                                d->remaining,
+                                d->allowed ? -1 : weir__in_unit(d->retry, unit),
+                                weir__in_unit(d->reset, unit),
+                                weir__in_unit(d->wait, unit) };
+    to = weir__resp_put_header(to, '*', reserved ? 7 : 6);
+    for (size_t i = 0; i < 6; i++)
+        to = weir__resp_put_integer(to, numbers[i]);
+    conn->loop->out.len = (size_t)(to - conn->loop->out.bytes);
     if (reserved)
         weir__reply_text(conn, d->allowed ? call->taken.answer.reservation : NULL);
 }

@@ -130,13 +130,26 @@ static bool has_right_number(const struct weir__verb *verb, size_t n)
            (verb->arity > 0 ? n == (size_t)verb->arity : n >= (size_t)-verb->arity);
 }
 
+/* By its name; one that was found before is not searched for again. */
+static const struct weir__verb *find_verb(struct weir__loop *loop, struct weir__text name)
+{
+    unsigned last = name.len ? (unsigned char)name.bytes[name.len - 1] : 0;
+    const struct weir__verb **known = &loop->verbs[(name.len * 7 + last) % 32];
+
+    if (*known && (*known)->command_len == name.len &&
+        memcmp((*known)->command, name.bytes, name.len) == 0)
+        return *known;
+    const struct weir__verb *verb = weir__verb_by_command(name.bytes, name.len);
+    *known = verb ? verb : *known;
+    return verb;
+}
+
 /* False, with the reason said, if it cannot be run.  Those that are gathered answer in their turn,
  * even with an error. */
 static bool find_allowed(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    const struct weir__verb *verb = call->verb =
-        weir__verb_by_command(call->args[0].bytes, call->args[0].len);
+    const struct weir__verb *verb = call->verb = find_verb(conn->loop, call->args[0]);
     enum weir__role needed = verb ? verb->role : WEIR__ROLE_CHECK;
 
     if (verb && conn->role >= needed && verb->how == WEIR__VERB_BATCHED)

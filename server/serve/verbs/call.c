@@ -19,6 +19,7 @@
 
 #define SHOWN(span) (weir__quote((span).bytes, (span).len).text)
 #define MS_MAX      (INT64_MAX / WEIR_MILLISECOND)
+#define RARE        __attribute__((noinline)) /* out of the way of the usual */
 
 void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *verb,
                       struct weir__loop *loop, bool http)
@@ -40,13 +41,15 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
     call->answer = WEIR__ANSWER_JSON;
     call->out = (struct weir__buffer){ 0 };
     call->scratch = call->heap = call->kept = NULL;
-    for (size_t i = 0; i < WEIR__ARGS_MAX && verb->args[i].name; i++)
-        call->values[i] = (struct weir__given){ .number = verb->args[i].otherwise };
+    for (size_t i = 0; verb->args[i].name; i++) {
+        call->values[i].text = (struct weir__text){ 0 };
+        call->values[i].ns = false;
+    }
 }
 
 void weir__call_end(struct weir__verb_call *call)
 {
-    weir__buffer_free(&call->out);
+    free(call->out.bytes);
     free(call->entries);
     free(call->heap);
     free(call->kept);
@@ -140,31 +143,45 @@ static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, con
     return weir__call_fail(call, 400, "%s is %s, and not %s", label(call, arg).text, right, shown);
 }
 
+RARE static bool wrong_text(struct weir__verb_call *call, const struct weir__arg *arg,
+                            struct weir__text text)
+{
+    return wrong(call, arg, SHOWN(text));
+}
+
+RARE static bool bad(struct weir__verb_call *call, const struct weir__arg *arg, const char *what)
+{
+    return weir__call_fail(call, 400, "%s %s", label(call, arg).text, what);
+}
+
 /* --------------------------------------------------------------- values ---- */
 
-/* The place among the choices, whatever the case; -1: none of them. */
-static int64_t choose(const char *choices, struct weir__text text)
+RARE static bool take_choice(struct weir__verb_call *call, const struct weir__arg *arg,
+                             struct weir__given *value)
 {
-    for (int64_t i = 0;; i++) {
-        size_t len = strcspn(choices, "|");
-        if (len == text.len && strncasecmp(choices, text.bytes, len) == 0)
-            return i;
-        if (choices[len] == '\0')
-            return -1;
-        choices += len + 1;
+    const char *choice = arg->choices;
+
+    value->number = 0;
+    for (size_t len; len = strcspn(choice, "|"), true; choice += len + 1, value->number++) {
+        if (len == value->text.len && strncasecmp(choice, value->text.bytes, len) == 0)
+            break;
+        if (choice[len] == '\0')
+            return wrong_text(call, arg, value->text);
     }
+    call->ns = call->ns || (arg->kind == WEIR__ARG_UNIT && value->number == 1);
+    return true;
 }
 
 static bool take_number(struct weir__verb_call *call, const struct weir__arg *arg,
                         struct weir__given *value)
 {
-    int64_t n;
+    int64_t *n = &value->number;
 
-    if (arg->kind == WEIR__ARG_TIME && !call->http && weir__resp_is(value->text, "FOREVER"))
-        n = INT64_MAX;
-    else if (!weir__resp_int(value->text, &n) || n < arg->min || (arg->max && n > arg->max))
-        return wrong(call, arg, SHOWN(value->text));
-    value->number = n;
+    if (weir__resp_int(value->text, n) && *n >= arg->min && (arg->max == 0 || *n <= arg->max))
+        return true;
+    if (arg->kind != WEIR__ARG_TIME || call->http || !weir__resp_is(value->text, "FOREVER"))
+        return wrong_text(call, arg, value->text);
+    *n = INT64_MAX;
     return true;
 }
 
@@ -172,7 +189,7 @@ static bool take_text(struct weir__verb_call *call, const struct weir__arg *arg,
                       struct weir__text text)
 {
     if (text.len < (size_t)arg->min)
-        return weir__call_fail(call, 400, "%s is empty", label(call, arg).text);
+        return bad(call, arg, "is empty");
     if (arg->max && text.len > (size_t)arg->max)
         return weir__call_fail(call, 400, "%s has at most %lld bytes", label(call, arg).text,
                                (long long)arg->max);
@@ -188,15 +205,11 @@ static bool take(struct weir__verb_call *call, const struct weir__arg *arg, stru
     struct weir__given *value = &call->values[arg - call->verb->args];
 
     if (value->text.bytes)
-        return weir__call_fail(call, 400, "%s is there twice", label(call, arg).text);
+        return bad(call, arg, "is there twice");
     value->text = text.len ? text : (struct weir__text){ "", 0 };
     if (arg->kind == WEIR__ARG_COUNT || arg->kind == WEIR__ARG_TIME)
         return take_number(call, arg, value);
-    if (arg->choices == NULL)
-        return take_text(call, arg, text);
-    value->number = choose(arg->choices, text);
-    call->ns = call->ns || (arg->kind == WEIR__ARG_UNIT && value->number == 1);
-    return value->number >= 0 || wrong(call, arg, SHOWN(text));
+    return arg->choices ? take_choice(call, arg, value) : take_text(call, arg, text);
 }
 
 static bool add_entry(struct weir__verb_call *call, const struct weir__arg *arg,
@@ -212,14 +225,6 @@ static bool add_entry(struct weir__verb_call *call, const struct weir__arg *arg,
     }
     call->entries[call->n_entries++] = text.len ? text : (struct weir__text){ "", 0 };
     return take_text(call, arg, text);
-}
-
-static bool missing(struct weir__verb_call *call, const struct weir__arg *arg)
-{
-    if (arg->kind == WEIR__ARG_ENTRIES && call->n_entries)
-        return true;
-    return weir__call_fail(call, 400, "%s %s missing", label(call, arg).text,
-                           arg->kind == WEIR__ARG_ENTRIES ? "are" : "is");
 }
 
 /* Members of times have the unit in their name; words have that of the command. */
@@ -239,9 +244,11 @@ bool weir__call_whole(struct weir__verb_call *call)
     struct weir__given *v = call->values;
 
     for (const struct weir__arg *a = call->verb->args; a->name; a++, v++) {
-        if (a->needed && v->text.bytes == NULL && (call->http || !a->resp_optional) &&
-            !missing(call, a))
-            return false;
+        bool given = v->text.bytes || (a->kind == WEIR__ARG_ENTRIES && call->n_entries);
+        if (a->needed && !given && (call->http || !a->resp_optional))
+            return bad(call, a, a->kind == WEIR__ARG_ENTRIES ? "are missing" : "is missing");
+        if (v->text.bytes == NULL)
+            v->number = a->otherwise;
         if (a->kind == WEIR__ARG_TIME && v->number > 0 && !convert(call, a, v))
             return false;
     }
@@ -312,9 +319,10 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
 
 /* ---------------------------------------------------------------- words ---- */
 
-static bool is_word(struct weir__text span, const char *word)
+/* An object or array over HTTP, the rest over RESP. */
+static bool is_inner(const struct weir__arg *arg)
 {
-    return strlen(word) == span.len && strncasecmp(word, span.bytes, span.len) == 0;
+    return arg->kind == WEIR__ARG_ATTRIBUTES || arg->kind == WEIR__ARG_ENTRIES;
 }
 
 /* The argument that the word announces; NULL: none. */
@@ -322,7 +330,7 @@ static const struct weir__arg *find_word(const struct weir__verb *verb, struct w
 {
     for (const struct weir__arg *a = verb->args; a->name; a++)
         if (a->word && word.len && (a->word[0] | 32) == (word.bytes[0] | 32) &&
-            a->kind != WEIR__ARG_ATTRIBUTES && is_word(word, a->word))
+            a->kind != WEIR__ARG_ATTRIBUTES && weir__resp_is(word, a->word))
             return a;
     return NULL;
 }
@@ -384,7 +392,7 @@ bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name)
 
 static bool take_attributes(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
-    if (n && is_word(words[0], "ATTRIBUTES")) {
+    if (n && weir__resp_is(words[0], "ATTRIBUTES")) {
         words++;
         n--;
     }
@@ -404,30 +412,33 @@ static bool take_attributes(struct weir__verb_call *call, const struct weir__tex
     return true;
 }
 
+/* Those behind the places and words. */
+static bool take_rest(struct weir__verb_call *call, const struct weir__text *words, size_t n)
+{
+    const struct weir__arg *rest = call->verb->args;
+    char what[128];
+
+    while (rest->name && !is_inner(rest))
+        rest++;
+    if (rest->name && rest->kind == WEIR__ARG_ATTRIBUTES)
+        return take_attributes(call, words, n);
+    if (rest->name) {
+        for (size_t i = 0; i < n; i++)
+            if (!add_entry(call, rest, words[i]))
+                return false;
+        return true;
+    }
+    snprintf(what, sizeof(what), "%s %s", SHOWN(words[0]),
+             find_word(call->verb, words[0]) ? "has no value" : "is too much");
+    return say_usage(call, what);
+}
+
 bool weir__call_words(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
     size_t at = take_places(call, words, n);
-    const struct weir__arg *rest = call->verb->args;
 
-    if (call->status != 200 || !take_words(call, words, n, &at))
-        return false;
-    while (rest->name && rest->kind != WEIR__ARG_ATTRIBUTES && rest->kind != WEIR__ARG_ENTRIES)
-        rest++;
-    if (rest->name && rest->kind == WEIR__ARG_ATTRIBUTES) {
-        if (!take_attributes(call, words + at, n - at))
-            return false;
-        at = n;
-    }
-    for (; rest->name && at < n; at++)
-        if (!add_entry(call, rest, words[at]))
-            return false;
-    if (at < n) {
-        char what[128];
-        snprintf(what, sizeof(what), "%s %s", SHOWN(words[at]),
-                 find_word(call->verb, words[at]) ? "has no value" : "is too much");
-        return say_usage(call, what);
-    }
-    return weir__call_whole(call);
+    return call->status == 200 && take_words(call, words, n, &at) &&
+           (at == n || take_rest(call, words + at, n - at)) && weir__call_whole(call);
 }
 
 /* -------------------------------------------------------------- members ---- */
@@ -503,11 +514,6 @@ static bool unknown(struct weir__verb_call *call, struct weir__text name)
                            weir__hint(name.bytes, name.len, names, n).text);
 }
 
-static bool is_inner(const struct weir__arg *arg)
-{
-    return arg->kind == WEIR__ARG_ATTRIBUTES || arg->kind == WEIR__ARG_ENTRIES;
-}
-
 static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
@@ -520,7 +526,7 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
     if (number && value->kind == WEIR__JSON_STRING)
         return wrong(call, arg, "a string");
     if (is_inner(arg) || (text && value->kind != WEIR__JSON_STRING))
-        return wrong(call, arg, SHOWN(span));
+        return wrong_text(call, arg, span);
     return take(call, arg, span);
 }
 
@@ -609,7 +615,7 @@ bool weir__call_member(struct weir__verb_call *call, struct weir__text name,
 
     if (arg == NULL)
         return unknown(call, name);
-    return is_inner(arg) ? wrong(call, arg, SHOWN(value)) : take(call, arg, value);
+    return is_inner(arg) ? wrong_text(call, arg, value) : take(call, arg, value);
 }
 
 /* -------------------------------------------------------------- keeping ---- */

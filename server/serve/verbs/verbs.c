@@ -372,9 +372,10 @@ const struct weir__verb weir__verbs[] = {
 
 const struct weir__verb *weir__verb_by_command(const char *name, size_t len)
 {
-    for (const struct weir__verb *v = weir__verbs; v->summary; v++)
-        if (v->command_len == len && len > 0 &&
-            (memcmp(v->command, name, len) == 0 || strncasecmp(v->command, name, len) == 0))
+    /* Most differ in length or in their last letter. */
+    for (const struct weir__verb *v = weir__verbs; len > 0 && v->summary; v++)
+        if (v->command_len == len && (v->command[len - 1] | 32) == (name[len - 1] | 32) &&
+            strncasecmp(v->command, name, len) == 0)
             return v;
     return NULL;
 }
@@ -388,8 +389,9 @@ const struct weir__verb *weir__verb_by_path(struct weir__text method, struct wei
                                             bool *path_known)
 {
     *path_known = false;
-    for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
-        if (v->path_len != path.len || memcmp(v->path, path.bytes, path.len) != 0)
+    for (const struct weir__verb *v = weir__verbs; path.len > 0 && v->summary; v++) {
+        if (v->path_len != path.len || v->path[path.len - 1] != path.bytes[path.len - 1] ||
+            memcmp(v->path, path.bytes, path.len) != 0)
             continue;
         *path_known = true;
         if (v->method == NULL || is(v->method, method))

@@ -149,17 +149,19 @@ struct weir__verb_call {
     struct weir__server *server;
     struct weir__loop *loop; /* NULL: it runs on another thread */
     weir_time now;
-    bool http; /* which door's words messages use */
-    bool ns;   /* the unit of its times */
+    bool http;  /* which door's words messages use */
+    bool ns;    /* the unit of its times */
+    int status; /* as HTTP has them: 200 to begin with */
 
-    struct weir__given values[WEIR__ARGS_MAX]; /* in the row's order */
-    struct weir_attr *attrs;                   /* given by the caller, or `own_attrs` */
-    size_t n_attrs;
+    struct weir_attr *attrs; /* given by the caller, or `own_attrs` */
     char *names, *names_end; /* room for names of attributes over HTTP: where the next goes */
+    size_t n_attrs, n_entries, entries_room;
     struct weir__text *entries;
-    size_t n_entries, entries_room;
+    char *scratch; /* where strings with escapes go; NULL: `room`, or `heap` */
+    char *heap, *kept;
+    struct weir__buffer out; /* JSON; of rules that were refused (422) {"problems":[...]} */
+    struct weir__given values[WEIR__ARGS_MAX]; /* in the row's order */
 
-    int status;        /* as HTTP has them: 200 to begin with */
     char message[512]; /* unless it is 2xx: what is wrong and what would be right, one line */
     enum weir__answer_kind answer;
     int64_t number;
@@ -173,10 +175,7 @@ struct weir__verb_call {
         struct weir__permits permits;
         weir_time lease;
     } renewed;
-    struct weir__buffer out; /* JSON; of rules that were refused (422) {"problems":[...]} */
 
-    char *scratch; /* where strings with escapes go; NULL: `room`, or `heap` */
-    char *heap, *kept;
     struct weir_attr own_attrs[WEIR__CALL_ATTRS];
     char own_names[(WEIR__CALL_ATTRS + 1) * 64];
     char room[1024];

@@ -547,3 +547,23 @@ void weir__active_destroy(struct weir__active *active)
     free(active->tally);
     free(active);
 }
+
+const struct weir__post *weir__post_find(const struct weir__active *active, size_t n,
+                                         const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(active->posts[i].name, name) == 0)
+            return &active->posts[i];
+    return NULL;
+}
+
+const struct weir__post *weir__rule_post(const struct weir *weir, const char *rule,
+                                         struct weir_error *error)
+{
+    const struct weir__active *f = weir->active;
+    const struct weir__post *post = f ? weir__post_find(f, f->rules->n_rules, rule) : NULL;
+
+    if (post == NULL)
+        weir__fail(error, WEIR_INVALID, "there is no rule '%s'", rule);
+    return post;
+}

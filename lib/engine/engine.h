@@ -112,6 +112,12 @@ void weir__active_destroy(struct weir__active *active); /* and its rules, if it 
 const char *weir__engine_name(struct weir *weir,
                               const char *name); /* a copy that stays; NULL: no memory */
 void weir__engine_forget(struct weir *weir);     /* all copies that have stayed */
+/* By its name, among the first `n`; NULL: none. */
+const struct weir__post *weir__post_find(const struct weir__active *active, size_t n,
+                                         const char *name);
+/* NULL, with an error: there is no such rule in force.  With the mutex held. */
+const struct weir__post *weir__rule_post(const struct weir *weir, const char *rule,
+                                         struct weir_error *error);
 
 /* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active);

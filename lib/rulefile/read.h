@@ -36,7 +36,7 @@ void weir__say_error(struct weir__reader *r, const struct weir__node *node, cons
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
 
-/* Finds the members of a mapping by their names; those that it does not know are said.  False if
+/* members.c -- finds the members of a mapping by their names, and reports unknown ones.  False if
  * the node is no mapping, and that is said. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
                         struct weir__member *members, size_t n);
@@ -63,18 +63,22 @@ char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node
 void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what,
                       struct weir__condition **out, size_t *n);
 
-/* read-limit.c -- the limits of a rule, and its ban. */
+/* read-limit.c -- the limits of a rule. */
 struct weir__limit_defaults {
     const char *algorithm; /* of the rule; NULL: none is written */
     const char *zone;
 };
 void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
                        const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule);
+bool weir__read_limit(struct weir__reader *r, const struct weir__node *node, const char *what,
+                      const struct weir__limit_defaults *defaults, struct weir_limit *out);
+const char *weir__read_algorithm(struct weir__reader *r,
+                                 const struct weir__node *node); /* NULL: it is wrong */
+
+/* read-ban.c */
 void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
                     const struct weir__limit_defaults *defaults, struct weir__ban_draft *ban);
 extern const struct weir__rows weir__ban_rows;
-const char *weir__read_algorithm(struct weir__reader *r,
-                                 const struct weir__node *node); /* NULL: it is wrong */
 
 /* read-rule.c -- all rules. */
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node);

@@ -183,6 +183,27 @@ static inline struct weir_rule_info info_of(struct weir *weir, const char *rule)
     return info;
 }
 
+/* ------------------------------------------------------------------ by hand ---- */
+
+static inline int edit_list(struct weir *weir, const char *list, const char *attribute,
+                            const char *add, const char *remove)
+{
+    struct weir_error error = { 0 };
+    int code =
+        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    assert_true(code == WEIR_OK || error.text[0] != '\0');
+    return code;
+}
+
+static inline int64_t reset(struct weir *weir, const char *rule, const char *request, weir_time now)
+{
+    struct request r = request_of(request);
+    struct weir_error error = { 0 };
+    int64_t n = weir_reset(weir, rule, r.attrs, r.n, now, &error);
+    assert_true(n >= 0 || error.text[0] != '\0');
+    return n;
+}
+
 #define BIG (1 << 18)
 
 /* The lines of `n` rules, r0 on, each as the format says, which has room for its number. */

@@ -3,16 +3,6 @@
 
 #include "unit/requests.h"
 
-static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
-                     const char *remove)
-{
-    struct weir_error error = { 0 };
-    int code =
-        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
-    assert_true(code == WEIR_OK || error.text[0] != '\0');
-    return code;
-}
-
 static void set_mode(struct weir *weir, const char *rule, enum weir_mode mode)
 {
     struct weir_error error = { 0 };

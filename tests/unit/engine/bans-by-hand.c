@@ -1,20 +1,9 @@
-/* manual.c -- what is done by hand while an engine works: lists edited, keys banned and let in
- * again; and what bans do by themselves. */
+/* bans-by-hand.c -- bans, by refusals and by hand. */
 #include "unit/test.h"
 
 #include "unit/requests.h"
 
 #define TEN_MINUTES (600 * S)
-
-static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
-                     const char *remove)
-{
-    struct weir_error error = { 0 };
-    int code =
-        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
-    assert_true(code == WEIR_OK || error.text[0] != '\0');
-    return code;
-}
 
 static void ban(struct weir *weir, const char *rule, const char *key, weir_time now,
                 weir_time until)
@@ -23,139 +12,6 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
     if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
-
-/* ------------------------------------------------------------- R3: lists ---- */
-
-static const char listed[] =
-    "version: 1\n"
-    "lists:\n"
-    "  allow: { ip: [10.0.0.0/8, 192.0.2.0/24], account: [root] }\n"
-    "  deny: { ip: [10.6.6.0/24, \"2001:db8:bad::/48\"], header.x-app: [evil] }\n"
-    "  vips: { account: [ann] }\n"
-    "rules:\n"
-    "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
-
-TEST(test_R3_allow_and_deny)
-{
-    struct weir *weir = engine_of(listed);
-    for (int i = 0; i < 5; i++) {
-        struct weir_ruling r = check(weir, "ip=10.1.1.1", NOW);
-        assert_allowed_by(r, NULL);
-        assert_string_equal(r.list, "allow");
-        assert_int_equal(r.applied, 0);
-        r = check(weir, "ip=203.0.113.1 account=root", NOW);
-        assert_allowed_by(r, NULL);
-        assert_string_equal(r.list, "allow");
-        r = check(weir, "ip=2001:db8:bad:1::7", NOW);
-        assert_refused_by(r, NULL);
-        assert_string_equal(r.list, "deny");
-        assert_int_equal(r.decision.reason, WEIR_DENIED);
-        assert_int_equal(r.decision.retry, WEIR_NEVER);
-        assert_int_equal(r.level, 3);
-        assert_false(passes(weir, "ip=10.6.6.9", NOW)); /* deny wins over allow */
-        assert_false(
-            passes(weir, "ip=10.1.1.1 header.x-app=evil", NOW)); /* whatever the attribute */
-    }
-    struct weir_ruling r = check(weir, "ip=203.0.113.1", NOW);
-    assert_allowed_by(r, "all");
-    assert_null(r.list);
-    assert_false(passes(weir, "ip=203.0.113.1", NOW));
-    assert_int_equal(pass_of(weir, 5, "ip=203.0.113.1 account=ann", NOW), 5);
-    assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW),
-                     1); /* who is let through takes nothing */
-    weir_destroy(weir);
-}
-
-TEST(test_R3_lists_are_edited_at_run_time)
-{
-    struct weir *weir = engine_of(listed);
-    assert_true(passes(weir, "ip=203.0.113.1", NOW));
-    assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
-    assert_string_equal(check(weir, "ip=203.0.113.1", NOW).list, "deny");
-    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "allow");
-    assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"),
-                     WEIR_OK); /* one that a rule names */
-    assert_int_equal(pass_of(weir, 5, "ip=::7 account=bob", NOW), 5);
-    assert_int_equal(pass_of(weir, 5, "ip=::7 account=ann", NOW), 1);
-    assert_int_equal(info_of(weir, "all").allowed, 2); /* tallies go on */
-    use(weir, listed, NOW);                            /* begin anew as the rules have them */
-    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
-    assert_false(passes(weir, "ip=203.0.113.1", NOW)); /* by the rule: its state is there still */
-    assert_null(check(weir, "ip=203.0.113.1", NOW).list);
-    weir_destroy(weir);
-}
-
-TEST(test_R3_an_attribute_that_no_rule_looks_at)
-{
-    struct weir *weir = engine_of(listed);
-    assert_int_equal(edit_list(weir, "deny", "country", "xx", NULL), WEIR_OK);
-    assert_int_equal(edit_list(weir, "deny", "uri", "/secret", NULL), WEIR_OK);
-    assert_int_equal(edit_list(weir, "deny", "peer.ip", "198.51.100.0/24", NULL), WEIR_OK);
-    assert_false(passes(weir, "country=xx", NOW));
-    assert_true(passes(weir, "country=xy", NOW));
-    assert_false(passes(weir, "uri=/x/..//%73ecret?q", NOW));
-    assert_false(passes(weir, "peer.ip=::ffff:198.51.100.1", NOW));
-    assert_false(passes(weir, "ip=10.6.6.9", NOW));
-    assert_int_equal(edit_list(weir, "deny", "country", NULL, "xx"), WEIR_OK);
-    assert_true(passes(weir, "country=xx", NOW));
-    weir_destroy(weir);
-}
-
-TEST(test_R3_a_bad_edit_changes_nothing)
-{
-    struct weir *weir = engine_of(listed);
-    assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/33", "10.6.6.0/24"), WEIR_INVALID);
-    assert_int_equal(edit_list(weir, "deny", "", "x", NULL), WEIR_INVALID);
-    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
-    weir_destroy(weir);
-}
-
-/* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name
- * that no request has. */
-TEST(test_R3_an_edit_without_effect_is_a_mistake)
-{
-    struct weir *weir = engine_of(listed);
-    assert_int_equal(edit_list(weir, "dney", "ip", "203.0.113.1", NULL), WEIR_INVALID);
-    assert_int_equal(edit_list(weir, "deny", "account", "mal*", NULL), WEIR_INVALID);
-    assert_int_equal(edit_list(weir, "deny", "account", "", NULL), WEIR_INVALID);
-    assert_int_equal(edit_list(weir, "deny", "not a name", "x", NULL), WEIR_INVALID);
-    assert_int_equal(edit_list(weir, "deny", "header.X-App", "worse", NULL), WEIR_OK);
-    assert_false(passes(weir, "header.x-app=worse", NOW));
-    assert_false(passes(weir, "header.X-APP=worse", NOW));
-    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "2001:DB8:BAD:0::/48"),
-                     WEIR_OK); /* the network, not its spelling */
-    assert_true(passes(weir, "ip=2001:db8:bad::1", NOW));
-    weir_destroy(weir);
-}
-
-TEST(test_R3_a_hundred_thousand_entries)
-{
-    enum { MANY = 100000 };
-    static char texts[MANY][20];
-    static const char *entries[MANY];
-    struct weir *weir = engine_of(RULES("- { name: all, limit: 1/60 }\n"));
-    for (int i = 0; i < MANY; i++) {
-        snprintf(texts[i], sizeof(texts[i]), "11.%d.%d.0/24", i >> 8 & 255, i & 255);
-        if (i >> 16)
-            texts[i][1] = '2';
-        entries[i] = texts[i];
-    }
-    assert_int_equal(weir_list_edit(weir, "deny", "ip", entries, MANY, NULL, 0, NULL), WEIR_OK);
-    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL),
-                     WEIR_OK);
-    for (int i = 0; i < MANY; i += 17) {
-        char request[60];
-        snprintf(request, sizeof(request), "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255,
-                 i & 255);
-        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
-        snprintf(request, sizeof(request), "account=%.19s", texts[i]);
-        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
-    }
-    assert_true(passes(weir, "ip=13.0.0.1 account=11.0.0.0", NOW));
-    weir_destroy(weir);
-}
-
-/* -------------------------------------------------------------- R4: bans ---- */
 
 #define BANNING(more)                                                                          \
     RULES("- { name: login, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m" more \
@@ -536,62 +392,6 @@ TEST(test_R4_everybody_banned_at_once)
     weir_destroy(weir);
 }
 
-/* ------------------------------------------------------------- S6: reset ---- */
-
-static int64_t reset(struct weir *weir, const char *rule, const char *request, weir_time now)
-{
-    struct request r = request_of(request);
-    struct weir_error error = { 0 };
-    int64_t n = weir_reset(weir, rule, r.attrs, r.n, now, &error);
-    assert_true(n >= 0 || error.text[0] != '\0');
-    return n;
-}
-
-static const char two_rules[] =
-    RULES("- { name: per-ip, key: \"{ip}\", limit: [3/60, 5/1h] }\n"
-          "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
-          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
-
-TEST(test_S6_reset_of_every_rule_that_applies)
-{
-    struct weir *weir = engine_of(two_rules);
-    pass_of(weir, 3, "ip=::1 uri=/login", NOW);
-    pass_of(weir, 3, "ip=::2 uri=/login", NOW);
-    assert_false(passes(weir, "ip=::1", NOW));
-    assert_int_equal(reset(weir, NULL, "ip=::1 uri=/login", NOW), 2); /* the account is not known */
-    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 3);
-    assert_int_equal(explained(weir, "per-ip", "ip=::1", NOW).limits[1].decision.remaining, 5);
-    assert_int_equal(pass_of(weir, 5, "ip=::1 uri=/login", NOW), 3);
-    assert_false(passes(weir, "ip=::2", NOW)); /* another key stays as it was */
-    weir_destroy(weir);
-}
-
-TEST(test_S6_reset_of_one_rule)
-{
-    struct weir *weir = engine_of(two_rules);
-    pass_of(weir, 3, "ip=::1 uri=/login account=ann", NOW);
-    assert_int_equal(reset(weir, "login", "ip=::1 uri=/login account=ann", NOW), 1);
-    assert_int_equal(rule_left(weir, "login", "ip=::1 uri=/login", NOW), 3);
-    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 0);
-    assert_int_equal(rule_left(weir, "per-account", "account=ann", NOW), 0);
-    assert_int_equal(reset(weir, "login", "ip=::1 uri=/", NOW), 0); /* does not apply */
-    assert_int_equal(reset(weir, "per-account", "ip=::1", NOW), 0); /* has no key */
-    weir_destroy(weir);
-}
-
-TEST(test_S6_reset_where_there_is_no_such_rule)
-{
-    struct weir *weir = engine_on(NULL);
-    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 0); /* no rules at all */
-    assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
-    use(weir, two_rules, NOW);
-    assert_int_equal(weir_reset(weir, NULL, NULL, 0, NOW, NULL), 0);
-    struct weir_error error = { 0 };
-    assert_int_equal(weir_reset(weir, "nobody", NULL, 0, NOW, &error), WEIR_INVALID);
-    assert_string_equal(error.text, "there is no rule 'nobody'");
-    weir_destroy(weir);
-}
-
 TEST(test_S6_reset_forgets_refusals_bans_and_strikes)
 {
     struct weir *weir = engine_of(BANNING(", escalate: 2"));
@@ -615,39 +415,6 @@ TEST(test_S6_reset_forgets_counted_refusals)
     assert_false(passes(weir, "account=ann", NOW));
     assert_int_equal(bans_of(weir, NOW).n, 1);
     weir_destroy(weir);
-}
-
-TEST(test_S6_reset_whatever_the_mode_and_the_lists)
-{
-    struct weir *weir = engine_of("version: 1\nlists: { deny: { ip: [\"::1\"] } }\nrules:\n"
-                                  "- { name: off, key: \"{ip}\", limit: 1/60 }\n"
-                                  "- { name: shadow, key: \"{ip}\", limit: 1/60 }\n");
-    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "::1"), WEIR_OK);
-    assert_true(passes(weir, "ip=::1", NOW));
-    assert_int_equal(edit_list(weir, "deny", "ip", "::1", NULL), WEIR_OK);
-    assert_int_equal(weir_mode_set(weir, "off", WEIR_OFF, NULL), WEIR_OK);
-    assert_int_equal(weir_mode_set(weir, "shadow", WEIR_SHADOW, NULL), WEIR_OK);
-    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
-    assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, NULL), WEIR_OK);
-    assert_int_equal(weir_mode_set(weir, "off", WEIR_ENFORCE, NULL), WEIR_OK);
-    assert_int_equal(rule_left(weir, "off", "ip=::1", NOW), 1);
-    assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 1);
-    weir_destroy(weir);
-}
-
-/* More of them apply than one check can ask. */
-TEST(test_S6_reset_of_hundreds_of_rules)
-{
-    char *yaml = malloc(1 << 16);
-    size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
-    for (int i = 0; i < 300; i++)
-        len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
-    struct weir *weir = engine_of(yaml);
-    assert_true(passes(weir, "ip=::1", NOW));
-    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 300);
-    assert_true(passes(weir, "ip=::1", NOW));
-    weir_destroy(weir);
-    free(yaml);
 }
 
 GROUP(make_folder, remove_folder)

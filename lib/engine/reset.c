@@ -1,0 +1,56 @@
+/* reset.c -- the keys of a request made fresh, by hand. */
+#include "engine/engine.h"
+
+/* Whether the rule has a key of these facts, which is fresh then. */
+static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
+{
+    const struct weir__rule *rule = &weir->active->rules->rules[i];
+    const struct weir__post *post = &weir->active->posts[i];
+    unsigned char made[WEIR__KEY_MAX];
+    char text[WEIR_KEY_TEXT];
+    struct weir_key key;
+
+    if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+        return false;
+    for (size_t k = 0; k < rule->n_limits; k++)
+        weir_forget(post->limiters[k], key, now);
+    struct weir_key shown = { text, weir__rule_key_text(weir->table->secrets, rule, facts, text) };
+    if (post->refusals != NULL)
+        weir_forget(post->refusals, shown, now);
+    weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown), now);
+    return true;
+}
+
+/* Of every rule that matches, or of the one. */
+static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
+                          const struct weir_attr *attrs, size_t n, weir_time now)
+{
+    const struct weir__active *f = weir->active;
+    struct weir__facts facts;
+    struct weir__matches m;
+    int64_t count = 0;
+
+    weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+    weir__matches_begin(&m, f->rules, f->rules->match, &facts);
+    do
+        for (size_t i = 0; i < m.n; i++)
+            if (only == NULL || only == &f->posts[m.found[i]])
+                count += reset_key(weir, m.found[i], &facts, now);
+    while (weir__matches_more(&m));
+    return count;
+}
+
+int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n,
+                   weir_time now, struct weir_error *error)
+{
+    int64_t result = 0;
+
+    pthread_mutex_lock(&weir->mutex);
+    const struct weir__post *only = rule ? weir__rule_post(weir, rule, error) : NULL;
+    if (rule != NULL && only == NULL)
+        result = WEIR_INVALID;
+    else if (weir->active != NULL)
+        result = reset_keys(weir, only, attrs, n, now < 0 ? 0 : now);
+    pthread_mutex_unlock(&weir->mutex);
+    return result;
+}

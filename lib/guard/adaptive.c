@@ -95,6 +95,7 @@ struct phase {
 static double ln(double x)
 {
     double n = 0;
+
     x = weir__between(1e-18, x, 1e18);
     for (; x > 1.4142135623730951; x /= 2)
         n++;
@@ -109,6 +110,7 @@ static double ln(double x)
 static double fit(double error, double variance)
 {
     double y = 1 + error * error / (4 * variance);
+
     return 1 / (y * y * weir__root(y));
 }
 
@@ -117,6 +119,7 @@ static double fit(double error, double variance)
 static int guess_near(double w)
 {
     int i = 0;
+
     for (double edge = EDGE; i < GUESSES - 1 && edge < w; edge *= RATIO)
         i++;
     return i;
@@ -127,6 +130,7 @@ static double believed(const struct state *s, double share)
 {
     double sum = 0, low = 1 / EDGE;
     int i = 0;
+
     for (; i < GUESSES - 1 && sum + s->belief[i] < share; low *= RATIO)
         sum += s->belief[i++];
     return low *
@@ -136,6 +140,7 @@ static double believed(const struct state *s, double share)
 static void normalize(struct state *s)
 {
     double sum = 0;
+
     for (int i = 0; i < GUESSES; i++)
         sum += s->belief[i] = (float)weir__between(1e-6, s->belief[i], 1e6);
     for (int i = 0; i < GUESSES; i++)
@@ -146,6 +151,7 @@ static void leak(struct state *s, double share, double middle, int below, int ab
 {
     int near = guess_near(middle), from = near > below ? near - below : 0,
         to = near + above < GUESSES ? near + above : GUESSES - 1;
+
     for (int i = 0; i < GUESSES; i++)
         s->belief[i] = (float)(s->belief[i] * (1 - share) +
                                (i >= from && i <= to ? share / (to - from + 1) : 0));
@@ -158,6 +164,7 @@ static void conclude(const struct state *s, double in_flight, double rate, doubl
 {
     double w = 1, top = 0, seen = ln(in_flight / rate), n = ln(in_flight), ln_w = 0,
            ln_ratio = ln(RATIO);
+
     *nearest = 1e9, *best = 0;
     for (int i = 0; i < GUESSES; i++, w *= RATIO, ln_w += ln_ratio) {
         times[i] = seen - (in_flight > w ? n - ln_w : 0);
@@ -173,6 +180,7 @@ static void learn(struct state *s, const struct phase *p, double in_flight)
 {
     double times[GUESSES], nearest, best, variance = s->noise / p->n * (p->binds ? 1 : 4) + 0.0004;
     double gain = weir__most(GAIN, 1.0 / (s->phases + 1));
+
     conclude(s, in_flight, p->rate, times, &nearest, &best);
     bool anew = s->phases == 0 || nearest * nearest > SURPRISE * variance;
     for (int i = 0; i < GUESSES; i++) {
@@ -219,6 +227,7 @@ static struct phase sum_up(const struct state *s)
     double n = (double)s->ended + (double)s->lost, asked = (double)s->entered + (double)s->refused,
            span = weir__most((double)s->span, 1);
     struct phase p = { .n = n, .in_flight = s->area / span, .rate = s->ended / span };
+
     p.took = n > 0 ? s->area / n : 0;
     p.lost = n > 0 ? s->lost / n : 0;
     p.refused = asked > 0 ? s->refused / asked : 0;
@@ -229,6 +238,7 @@ static struct phase sum_up(const struct state *s)
 static bool is_over(const struct state *s, const struct phase *p)
 {
     double span = (double)s->span;
+
     if (s->span >= LONGEST || (s->lost >= 3 && s->lost > s->ended))
         return true;
     if (s->kept < 1 && p->n >= 10 && span >= p->took)
@@ -259,6 +269,7 @@ static void mind_target(const struct weir__controller_plan *plan, struct state *
 {
     double may = p->n * (100 - weir__between(1, plan->percentile, 99)) / 100;
     bool over = s->over >= 2 && s->over > may + 2 * weir__root(may);
+
     s->queue = (float)weir__between(0.4, s->queue * (over ? 0.8 : 1.05), 1);
 }
 
@@ -266,12 +277,14 @@ static double headroom(const struct state *s, double w)
 {
     double goes = weir__between(0.05, 1 - s->busy, 0.99),
            varied = weir__between(1, (1 + s->noise) / 2, 2);
+
     return weir__between(2, 2.5 * varied / -ln(goes), 2 + 1.5 * weir__root(w));
 }
 
 static double breath(struct state *s, const struct phase *p)
 {
     double deep = weir__between(0.03, 0.8 * weir__root(s->noise / weir__most(p->n, 20)), 0.2);
+
     s->turn = (uint16_t)((s->turn + 1) % CYCLE);
     return (s->turn == 0 ? -1 : s->turn == CYCLE / 2 ? 1 : 0) * weir__most(1, deep * s->centre);
 }
@@ -280,6 +293,7 @@ static double choose(const struct weir__controller_plan *plan, struct state *s,
                      const struct phase *p)
 {
     double w = believed(s, BELIEVED), want = w + headroom(s, w), least = believed(s, 0.3);
+
     if (p->binds || want < s->centre)
         s->centre = weir__between(s->centre / 1.3, want, p->binds ? s->centre * 1.5 : s->centre);
     s->centre = weir__between((double)plan->min, s->centre, (double)plan->max);
@@ -304,6 +318,7 @@ static double step(const struct weir__controller_plan *plan, void *state,
                    const struct weir__sample *sample)
 {
     struct state *s = state;
+
     if (!(s->centre > 0))
         start(plan, s, sample->now - sample->span);
     if (sample->span <= 0 || s->settled > sample->now + SETTLE)
@@ -331,6 +346,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     double w = weir__between(1, believed(s, 0.5), 99999);
+
     snprintf(out, size, "%s, %.*f workers",
              s->kept < 1    ? "losses"
              : s->queue < 1 ? "over target"

@@ -142,6 +142,7 @@ static bool is_slow(const struct weir__breaker_plan *plan, weir_time took)
 static weir_time add_times(weir_time a, weir_time b)
 {
     weir_time sum;
+
     return __builtin_add_overflow(a, b, &sum) ? WEIR_NEVER : sum;
 }
 
@@ -150,6 +151,7 @@ static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_
                            uint64_t episode)
 {
     weir_time span = plan->open_for;
+
     for (unsigned i = 0; i < back_off && span < plan->open_max; i++)
         span = span > plan->open_max / 2 ? plan->open_max : span * 2;
     weir_time most = span / 100 * plan->jitter_percent + span % 100 * plan->jitter_percent / 100;
@@ -266,6 +268,7 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
 static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
 {
     uint64_t latest = __atomic_load_n(&b->latest, __ATOMIC_SEQ_CST);
+
     while (parts_between(latest, part) > 0 &&
            !__atomic_compare_exchange_n(&b->latest, &latest, part, false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST))
@@ -328,6 +331,7 @@ enum { OUTCOMES = 16, TOLD = 44 }; /* in a word of the ring; where the episode i
 static int64_t told_of(const struct weir__breaker *b, uint64_t episode)
 {
     uint64_t told = __atomic_load_n(&b->told, __ATOMIC_ACQUIRE);
+
     return told >> TOLD == episode ? (int64_t)(told & TOLD_MASK) : 0;
 }
 
@@ -485,6 +489,7 @@ static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_
                                                      uint64_t part, weir_time now)
 {
     bool reached = time_reached(plan, b, part, episode_of(gate));
+
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
@@ -527,6 +532,7 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 static weir_time probes_wait(const struct weir__breaker_plan *plan)
 {
     weir_time guess = plan->open_for / 16;
+
     if (plan->slow != 0 && plan->slow < guess)
         guess = plan->slow;
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
@@ -537,6 +543,7 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
 static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
 {
     weir_time since = (weir_time)seen[1];
+
     return plan->patience > 0 && (now > since ? now - since : since - now) > plan->patience;
 }
 

@@ -20,6 +20,7 @@ const char *const *weir_controllers(void)
     static const char *const names[] = {
         "weir", "percentile", "aimd", "vegas", "gradient2", NULL,
     };
+
     _Static_assert(sizeof(names) / sizeof(*names) == sizeof(controllers) / sizeof(*controllers) + 1,
                    "a name for each, in the same order");
     return names;
@@ -33,6 +34,7 @@ const struct weir__controller *weir__controller_at(int index)
 int weir__controller_index(const struct weir__controller *row)
 {
     int i = 0;
+
     while (i < CONTROLLERS && controllers[i] != row)
         i++;
     return i < CONTROLLERS ? i : -1;
@@ -49,6 +51,7 @@ const struct weir__controller *weir__controller_find(const char *name)
 const char *weir_controller_summary(const char *name)
 {
     const struct weir__controller *row = weir__controller_find(name);
+
     return row ? row->summary : NULL;
 }
 
@@ -141,6 +144,7 @@ _Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (W
 static uint64_t check_of(const uint64_t words[WORDS], int index)
 {
     uint64_t sum = 0x9e3779b97f4a7c15u * (uint64_t)(index + 1);
+
     for (size_t i = 0; i < WORDS - 1; i++) {
         sum = (sum ^ words[i]) * 0xff51afd7ed558ccdu;
         sum ^= sum >> 32;
@@ -151,6 +155,7 @@ static uint64_t check_of(const uint64_t words[WORDS], int index)
 static bool is_zero(const uint64_t words[WORDS])
 {
     uint64_t any = 0;
+
     for (size_t i = 0; i < WORDS; i++)
         any |= words[i];
     return any == 0;

@@ -24,6 +24,7 @@ static void set_degradation(struct weir_table *table, weir_time now)
     struct weir__header *h = table->header;
     uint32_t by_hand = WEIR__GET(&h->degradation_by_hand), n = weir__guards_in(table);
     int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
+
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = WEIR__GET(&r->raising);
@@ -40,6 +41,7 @@ void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_
 {
     struct weir__guard_record *r = guard->record;
     int32_t raising = 0;
+
     if (plan->raises > 0) {
         struct weir__breaker_view view;
         weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
@@ -66,6 +68,7 @@ void weir_degradation_set(struct weir_table *table, int degradation, weir_time n
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now)
 {
     uint32_t present = WEIR__GET(&table->header->degradation_by_hand);
+
     if (degradation < 0 && present <= PUSHED_BY_RULES)
         return;
     WEIR__SET(&table->header->degradation_by_hand,

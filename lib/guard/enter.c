@@ -40,6 +40,7 @@ static inline int64_t limit_of(const struct passage *p)
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
     weir_time mean = WEIR__GET(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
+
     if (mean == 0)
         return UNKNOWN_RETRY;
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
@@ -51,6 +52,7 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
                              int64_t *in_flight)
 {
     int64_t n = WEIR__GET(&p->record->in_flight);
+
     do {
         *in_flight = n;
         if (n + p->cost > limit && n > 0 && !counts_only)
@@ -68,6 +70,7 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
     struct weir_plan plan; /* only its scale matters here */
+
     plan.by_scale.by = (uint64_t)rate;
     *at = (weir_time)seen[0];
     return weir__debt_at(&plan, at, (int64_t)seen[1], p->now, 0);
@@ -80,6 +83,7 @@ static bool pass_pace(struct passage *p)
     int64_t price = p->cost * WEIR_SECOND, room = rate * (WEIR_SECOND / 10);
     uint64_t seen[2];
     weir_time at;
+
     do {
         weir__load_pair(p->record->pace, seen);
         owed = owed_at(p, rate, seen, &at);
@@ -97,6 +101,7 @@ static void give_pace(const struct passage *p)
 {
     int64_t price = p->cost * WEIR_SECOND;
     uint64_t seen[2], next[2];
+
     if (!p->plan->controller.rate)
         return;
     do {
@@ -118,6 +123,7 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
 static inline bool pass_breaker(struct passage *p)
 {
     struct weir__breaker_move move = { 0, 0 };
+
     if (__builtin_expect((weir__load(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
         return true; /* closed, and not forced */
     bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
@@ -147,6 +153,7 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
                               ? ask->user_class
                               : (uint32_t)p->plan->shed.classes - 1;
     uint32_t level = weir__shed_level(ask->key, ask->priority, p->now, p->record->salt);
+
     *spare = weir__shed_spare(&p->record->shed, user_class, level);
     return !weir__shed_pass(&p->record->shed, user_class, level);
 }
@@ -164,6 +171,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
                                      int64_t *in_flight)
 {
     int64_t spare = 0; /* permits kept for more important asks */
+
     if (__builtin_expect(is_degraded(p), 0)) {
         p->retry = WEIR_SECOND;
         return WEIR_DEGRADED;
@@ -217,6 +225,7 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
 {
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
     uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
+
     permit->since = p->now;
     if (__builtin_expect(p->cost > 1, 0))
         weir__count(&p->record->extra, p->cost - 1);
@@ -279,6 +288,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
         guard, plan, guard->record, ask->cost == 0 ? 1 : ask->cost, weir__guard_time(ask->now), 0, 0
     };
     int64_t limit = limit_of(&p), in_flight = 0;
+
     if (__builtin_expect(mode == WEIR_OFF, 0))
         return pass_off(permit, d);
     if (__builtin_expect(p.cost < 0 || p.cost > plan->max, 0))
@@ -310,6 +320,7 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
                 struct weir_decision *d)
 {
     static const struct weir__enter_how plain;
+
     return enter(guard, ask, &plain, permit, d);
 }
 
@@ -327,6 +338,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
 {
     uint64_t word = permit->word;
     bool good = is_permit(guard, permit);
+
     permit->word = 0;
     if (__builtin_expect(
             !good || !weir__swap(&guard->seats[permit->seat], word, weir__permit_freed(word)), 0))
@@ -338,6 +350,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
 static inline void note_least(struct weir__window *w, weir_time took)
 {
     int64_t least = WEIR__GET(&w->min);
+
     while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
            !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED))
@@ -364,6 +377,7 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
     struct weir__breaker_move move =
         weir__breaker_tell(&plan->breaker, &r->breaker, probe, outcome != WEIR_SUCCEEDED,
                            outcome == WEIR_TIMED_OUT ? INT64_MAX : took, now);
+
     if (__builtin_expect(move.from != move.to, 0))
         note_move(r, move, now);
 }
@@ -373,6 +387,7 @@ static void give_all(struct weir_guard *guard, const struct weir__guard_plan *pl
 {
     struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),
                          0,     0,    weir__permit_probe(word) };
+
     weir__count(&guard->record->totals.ignored, 1);
     give_probe(&p);
     give_pace(&p);
@@ -384,6 +399,7 @@ bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
     uint64_t word = permit->word;
+
     if (!take_back(guard, permit))
         return false;
     took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
@@ -410,6 +426,7 @@ bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_o
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 {
     uint64_t word = permit->word;
+
     if (take_back(guard, permit))
         give_all(guard, weir__guard_plan_of(guard), word);
 }
@@ -417,6 +434,7 @@ void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     uint64_t word = permit->word;
+
     if (!is_permit(guard, permit))
         return false;
     uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),

@@ -71,6 +71,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
+
     weir_time_print(base, sizeof(base),
                     weir__three_digits((weir_time)weir__between(0, s->longer, 1e15)));
     snprintf(out, size, "long %s", base);

@@ -23,6 +23,7 @@ static int no_memory(struct weir_error *error)
 static void free_guard(struct weir_guard *guard)
 {
     struct weir__guard_plan *plan = guard ? guard->plan : NULL;
+
     while (plan != NULL) {
         struct weir__guard_plan *older = plan->older;
         free(plan);
@@ -53,6 +54,7 @@ static void end_guarding(struct weir_table *table)
 static uint64_t *make_me(void)
 {
     void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (page == MAP_FAILED)
         return NULL;
     if (madvise(page, WEIR__PAGE, MADV_WIPEONFORK) == 0)
@@ -64,6 +66,7 @@ static uint64_t *make_me(void)
 static struct weir__guarding *make_guarding(struct weir_table *table)
 {
     struct weir__guarding *g = calloc(1, sizeof(*g));
+
     if (g == NULL)
         return NULL;
     g->guards = calloc(table->guards_max, sizeof(*g->guards));
@@ -95,6 +98,7 @@ static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard
     uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
     const uint64_t *from = (const uint64_t *)(const void *)&r->terms;
     uint64_t *to = (uint64_t *)(void *)&terms;
+
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
         to[i] = __atomic_load_n(
             &from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
@@ -113,6 +117,7 @@ static void write_terms_locked(struct weir__guard_record *r, const struct weir__
     uint32_t version = WEIR__GET(&r->version) | 1;
     uint64_t *to = (uint64_t *)(void *)&r->terms;
     const uint64_t *from = (const uint64_t *)(const void *)&terms;
+
     weir__guard_terms_write(&terms, &plan->options);
     WEIR__SET(&r->version, version);
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
@@ -127,6 +132,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
 {
     struct weir_guard_options options;
     struct weir__guard_plan *plan = calloc(1, sizeof(*plan));
+
     if (plan == NULL)
         return no_memory(error);
     uint32_t version = read_terms(r, &options);
@@ -144,6 +150,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
     uint32_t version = __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE);
+
     if (version % 2 != 0 || version == WEIR__GET(&guard->bad_version))
         return __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&guard->table->mutex);
@@ -168,6 +175,7 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strnlen(name, WEIR__NAME_SIZE);
+
     if (len == 0 || len >= WEIR__NAME_SIZE)
         return weir__fail(error, WEIR_INVALID, "a guard's name has 1 to %d bytes",
                           WEIR__NAME_SIZE - 1);
@@ -177,12 +185,14 @@ static int check_name(const char *name, struct weir_error *error)
 uint32_t weir__guards_in(const struct weir_table *table)
 {
     uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
+
     return n < table->guards_max ? n : table->guards_max;
 }
 
 static uint32_t find_place(const struct weir_table *table, const char *name)
 {
     uint32_t n = weir__guards_in(table), i = 0;
+
     while (i < n && strncmp(weir__guard_record_at(table, i)->name, name, WEIR__NAME_SIZE) != 0)
         i++;
     return i;
@@ -194,6 +204,7 @@ static int commit(struct weir_table *table, uint32_t id, const struct weir__guar
 {
     uint64_t at =
         (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
+
     return weir__table_commit(table, at,
                               WEIR__SEATS_OFFSET + (plan->seat_mask + 1) * sizeof(uint64_t), error);
 }
@@ -202,6 +213,7 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
                        const struct weir__guard_plan *plan, struct weir_error *error)
 {
     struct weir__guard_record *r = weir__guard_record_at(table, id);
+
     if (id >= table->guards_max)
         return weir__fail(error, WEIR_NO_MEMORY,
                           "the table has its %u guards already; make one for more",
@@ -223,6 +235,7 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
 {
     struct weir__guard_record *r = weir__guard_record_at(table, id);
     struct weir_guard_options present;
+
     if (read_terms(r, &present) == 0) {
         int code = commit(table, id, plan, error);
         if (code == WEIR_OK)
@@ -243,6 +256,7 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
 {
     struct weir__guarding *g = table->guarding;
     struct weir_guard *guard = g->guards[id];
+
     if (guard == NULL) {
         if ((guard = calloc(1, sizeof(*guard))) == NULL)
             return no_memory(error);
@@ -279,6 +293,7 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
     struct weir__guard_plan plan;
     uint64_t salt;
     int code = check_name(name, error);
+
     if (code)
         return code;
     if (weir__random_fill(&salt, sizeof(salt)) != 0)
@@ -303,6 +318,7 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
     struct weir__guard_plan plan;
     int code =
         weir__guard_plan_make(&plan, options ? options : &defaults, guard->record->salt, error);
+
     if (code)
         return code;
     weir__desk_lock(guard->table, WEIR__REGISTRY_DESK);
@@ -319,6 +335,7 @@ struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
     struct weir__guarding *g = id < weir__guards_in(table) ? weir__guarding_of(table) : NULL;
     struct weir_guard *guard = g ? __atomic_load_n(&g->guards[id], __ATOMIC_ACQUIRE) : NULL;
+
     if (guard != NULL || g == NULL)
         return guard;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
@@ -330,6 +347,7 @@ struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **out)
 {
     struct weir_guard *guard = NULL;
+
     while (guard == NULL && *at >= 0 && *at < (int64_t)weir__guards_in(table))
         guard = weir__guard_at(table, (uint32_t)(*at)++);
     if (guard != NULL)
@@ -347,6 +365,7 @@ struct weir_guard *weir_guard_find(struct weir_table *table, const char *name)
 void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time now)
 {
     struct weir__breaker_view view;
+
     now = weir__guard_time(now);
     weir__breaker_look(&weir__guard_plan_of(guard)->breaker, &guard->record->breaker, now, &view);
     if (view.force == force)

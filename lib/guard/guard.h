@@ -198,6 +198,7 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard);
 static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_guard *guard)
 {
     struct weir__guard_plan *plan = __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
+
     if (__builtin_expect(
             __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version, 0))
         plan = weir__guard_renew(guard);
@@ -286,6 +287,7 @@ static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)
 {
     int64_t left = WEIR__GET(&guard->record->tick_at) - now;
+
     /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds
      * apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);

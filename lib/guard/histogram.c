@@ -30,6 +30,7 @@ unsigned weir__bin_of(weir_time took)
 weir_time weir__bin_middle(unsigned bin)
 {
     int64_t halves = (int64_t)(33 + 2 * (bin % 16)) << bin / 16; /* of 31.25 ns */
+
     return halves * 125 / 4;
 }
 
@@ -41,6 +42,7 @@ static uint64_t rank_of(uint64_t total, int permille)
 {
     uint64_t part = permille < 0 ? 0 : permille > 1000 ? 1000 : (uint64_t)permille;
     uint64_t rank = total / 1000 * part + (total % 1000 * part + 999) / 1000;
+
     return rank ? rank : 1;
 }
 
@@ -52,6 +54,7 @@ struct stretch {
 static uint64_t count_bin(const struct stretch *s, unsigned bin)
 {
     uint64_t n = 0;
+
     for (int64_t i = s->last - s->first; i >= 0; i--)
         n += s->parts[(s->first + i) % WEIR__RECENT_PARTS].counts[bin];
     return n;
@@ -60,6 +63,7 @@ static uint64_t count_bin(const struct stretch *s, unsigned bin)
 static uint64_t count_all(const struct stretch *s)
 {
     uint64_t n = 0;
+
     for (unsigned bin = 0; bin < WEIR__BINS; bin++)
         n += count_bin(s, bin);
     return n;
@@ -68,6 +72,7 @@ static uint64_t count_all(const struct stretch *s)
 static weir_time quantile(const struct stretch *s, int permille)
 {
     uint64_t total = count_all(s), rank = rank_of(total, permille), below = 0;
+
     for (unsigned bin = 0; total > 0 && bin < WEIR__BINS; bin++) {
         below += count_bin(s, bin);
         if (below >= rank)
@@ -98,6 +103,7 @@ static void turn(struct weir__recent *r, int64_t number)
             number; /* the clock stepped back by a whole window, or the window is another one now */
     int64_t gone =
         other || number - r->latest >= WEIR__RECENT_PARTS ? WEIR__RECENT_PARTS : number - r->latest;
+
     for (int64_t i = 0; i < gone; i++)
         memset(
             &r->parts[(number % WEIR__RECENT_PARTS + WEIR__RECENT_PARTS - i) % WEIR__RECENT_PARTS],
@@ -115,6 +121,7 @@ void weir__recent_add(struct weir__recent *recent, const struct weir__histogram 
                       weir_time window, weir_time now)
 {
     int64_t number = weir__recent_part(window, now);
+
     if (!is_late(recent, number))
         turn(recent, number);
     struct weir__histogram *part = &recent->parts[recent->latest % WEIR__RECENT_PARTS];
@@ -130,6 +137,7 @@ static struct stretch stretch_of(const struct weir__recent *r, weir_time window,
 {
     int64_t number = weir__recent_part(window, now), length = part_length(window);
     struct stretch s = { .parts = r->parts, .last = r->latest };
+
     if (r->latest < 0 || (r->latest > number && !is_late(r, number)))
         return (struct stretch){ .first = 0, .last = -1 }; /* all of it is of another time */
     if (is_late(r, number))
@@ -144,6 +152,7 @@ weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_ti
                                       weir_time now, weir_time since, int permille)
 {
     struct stretch s = stretch_of(recent, window, now, since);
+
     return quantile(&s, permille);
 }
 
@@ -151,6 +160,7 @@ int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time wi
                                  weir_time since)
 {
     struct stretch s = stretch_of(recent, window, now, since);
+
     return (int64_t)count_all(&s);
 }
 

@@ -11,6 +11,7 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
 {
     uint64_t number = __atomic_add_fetch(&r->events, 1, __ATOMIC_RELAXED);
     struct weir_guard_event *c = &r->kept[number % WEIR__GUARD_EVENTS];
+
     WEIR__SET(&c->number, 0); /* not to be read now */
     __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
     __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
@@ -22,6 +23,7 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
 static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)
 {
     uint64_t last = __atomic_load_n(&r->events, __ATOMIC_ACQUIRE);
+
     for (uint64_t i = 0, n = 0; i < WEIR__GUARD_EVENTS && i < last; i++) {
         const struct weir_guard_event *c = &r->kept[(last - i) % WEIR__GUARD_EVENTS];
         struct weir_guard_event copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
@@ -39,6 +41,7 @@ static void read_events(const struct weir__guard_record *r, struct weir_guard_ev
 int64_t weir__window_succeeded(const struct weir__window *w)
 {
     int64_t n = 0;
+
     for (int i = 0; i < WEIR__BINS; i++)
         n += WEIR__GET(&w->times.counts[i]);
     return n;
@@ -55,6 +58,7 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     const struct weir__guard_totals *t = &r->totals;
     const struct weir__window *w = &r->window;
     int64_t n[WEIR_IGNORED];
+
     for (int i = 0; i < WEIR_IGNORED; i++)
         n[i] = WEIR__GET(&t->results[i]) + WEIR__GET(&w->results[i]);
     out->succeeded = n[WEIR_SUCCEEDED] + weir__window_succeeded(w);
@@ -82,6 +86,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     const struct weir__guard_record *r = guard->record;
     struct weir__breaker_view view;
+
     memset(out, 0, sizeof(*out));
     memcpy(out->name, guard->name, sizeof(out->name));
     out->options = plan->options;
@@ -107,6 +112,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
 void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+
     now = weir__guard_time(now);
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now); /* nobody may have come for a while */
@@ -122,11 +128,13 @@ void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)
 const char *weir_outcome_name(enum weir_outcome outcome)
 {
     static const char *const names[] = { "ok", "error", "timeout", "dropped", "ignored" };
+
     return outcome <= WEIR_IGNORED ? names[outcome] : "unknown";
 }
 
 const char *weir_breaker_state_name(enum weir_breaker_state state)
 {
     static const char *const names[] = { "closed", "open", "half-open" };
+
     return state <= WEIR_BREAKER_HALF_OPEN ? names[state] : "unknown";
 }

@@ -49,6 +49,7 @@ static inline bool weir__is_finite(double x)
 static inline double weir__root(double x)
 {
     double root = 1;
+
     if (!(x > 0 && x < 1e300))
         return 0;
     while (root * root < x)
@@ -71,6 +72,7 @@ static inline double weir__share(double seconds, double lasts)
 static inline int64_t weir__three_digits(int64_t time)
 {
     int64_t unit = 1;
+
     while (time / unit >= 1000)
         unit *= 10;
     return time / unit * unit;

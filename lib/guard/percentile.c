@@ -65,6 +65,7 @@ static int64_t lost_in(const struct weir__controller_plan *plan, const struct we
     int64_t ended = sample->succeeded + sample->failed + sample->timed_out + sample->dropped;
     bool stuck =
         ended == 0 && sample->entered == 0 && sample->in_flight > 0 && sample->span > plan->target;
+
     return stuck ? sample->in_flight : sample->timed_out + sample->dropped;
 }
 
@@ -87,6 +88,7 @@ static int64_t count_lost(const struct weir__controller_plan *plan, const struct
 {
     int64_t n = 0, first = weir__recent_part(plan->window, s->since) + (s->since > 0);
     int64_t last = s->lost_part;
+
     for (int64_t i = 0; i < WEIR__RECENT_PARTS && last - i >= first; i++)
         n += s->lost[(last - i) % WEIR__RECENT_PARTS];
     return n;
@@ -101,6 +103,7 @@ static weir_time look(const struct weir__controller_plan *plan, const struct sta
                       const struct weir__sample *sample, int64_t ended, int64_t lost)
 {
     int64_t all = ended + lost, rank = (all * plan->percentile + 99) / 100; /* from 1 */
+
     if (rank > ended)
         return WEIR_NEVER;
     int64_t permille = (rank * 1000 + ended / 2) / ended;
@@ -120,6 +123,7 @@ static enum verdict judge(const struct weir__controller_plan *plan, struct state
                           const struct weir__sample *sample)
 {
     weir_time begun = sample->now - sample->span;
+
     if (!s->sees && begun < s->settled && s->settled - begun <= plan->window)
         return UNKNOWN;
     if (!s->sees || s->since > sample->now)
@@ -153,6 +157,7 @@ static void move(const struct weir__controller_plan *plan, struct state *s,
                  const struct weir__sample *sample, double limit, enum phase phase)
 {
     weir_time rest = s->seen < plan->window / 2 ? s->seen : plan->window / 2;
+
     s->limit = weir__between((double)plan->min, limit, (double)plan->max);
     s->phase = phase;
     s->settled = sample->now < WEIR_NEVER - rest ? sample->now + rest : WEIR_NEVER;
@@ -163,6 +168,7 @@ static void cut(const struct weir__controller_plan *plan, struct state *s,
                 const struct weir__sample *sample)
 {
     double used = in_use(plan, sample);
+
     if (s->cut == 0)
         s->cut = 1;
     else if (s->rose)
@@ -182,6 +188,7 @@ static void rise(const struct weir__controller_plan *plan, struct state *s,
                  const struct weir__sample *sample)
 {
     double step = weir__between(1, s->rise, weir__most(s->limit, 1)), limit = s->limit + step;
+
     if (s->broke > 0 && s->limit >= s->broke) {
         s->broke = 0; /* it holds there now */
         s->cut -= s->cut > 1;
@@ -230,6 +237,7 @@ static void tell(const void *state, char *out, size_t size)
     static const char *const phases[] = { "fresh", "rising", "holding", "cut" };
     const struct state *s = state;
     char seen[32] = "lost";
+
     if (s->seen != WEIR_NEVER)
         weir_time_print(seen, sizeof(seen), weir__three_digits(weir__int_most(s->seen, 0)));
     snprintf(out, size, "%s, at %s", phases[s->phase & 3], seen);

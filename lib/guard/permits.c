@@ -29,6 +29,7 @@
 static uint64_t start_of(uint32_t pid, bool *gone)
 {
     char path[32], text[512];
+
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -50,6 +51,7 @@ static uint64_t start_of(uint32_t pid, bool *gone)
 static uint64_t own_space(void)
 {
     struct stat st;
+
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
@@ -78,6 +80,7 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
     int64_t last = WEIR__GET(&h->holders_at);
+
     if ((now >= last && now - last < WEIR__SWEEP) ||
         !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
@@ -121,6 +124,7 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
 {
     struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
     bool gone;
+
     self.start = start_of(self.pid, &gone);
     uint64_t place;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
@@ -137,6 +141,7 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
 uint32_t weir__holder_me(struct weir_table *table)
 {
     uint64_t *me = ((struct weir__guarding *)table->guarding)->me, place;
+
     if (me == NULL)
         return 0;
     return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS
@@ -147,6 +152,7 @@ void weir__holder_leave(struct weir_table *table)
 {
     uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
     uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
+
     if (place != 0)
         __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
@@ -157,12 +163,14 @@ void weir__holder_leave(struct weir_table *table)
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe)
 {
     uint64_t grains = (uint64_t)now >> GRAIN & TIME_MASK;
+
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
 
 static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *permit)
 {
     uint64_t free = WEIR__GET(seat);
+
     if (weir__permit_weight(free) != 0)
         return false;
     permit->word = word | weir__permit_freed(free + 1);
@@ -176,6 +184,7 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
                     struct weir_permit *permit)
 {
     uint32_t mask = plan->seat_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
+
     permit->seat = at;
     if (__builtin_expect(put_at(&guard->seats[at], word, permit), 1))
         return true;
@@ -196,6 +205,7 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
     uint32_t holder = weir__permit_holder(word);
     uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 43)) & TIME_MASK,
              lease = (uint32_t)(plan->lease >> GRAIN) + 1;
+
     if (age > lease &&
         age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
         return true;
@@ -205,6 +215,7 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
 static int64_t held_by(const struct weir_guard *guard, uint32_t n)
 {
     int64_t held = 0;
+
     for (uint32_t i = 0; i < n; i++)
         held += weir__permit_weight(weir__load(&guard->seats[i]));
     return held;
@@ -216,6 +227,7 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
 static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
+
     for (int i = 0; i < DRIFT_READS && (least > 0 || most < 0); i++) {
         int64_t drift =
             __atomic_load_n(&guard->record->in_flight, __ATOMIC_ACQUIRE) - held_by(guard, n);
@@ -232,6 +244,7 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
     struct weir__learnt *l = &guard->record->learnt;
     uint64_t lost = WEIR__GET(&guard->table->header->holders_lost);
+
     if (lost != l->holders_lost || WEIR__GET(&guard->record->in_flight) < 0) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
@@ -252,6 +265,7 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
                        uint64_t *seat, uint64_t word)
 {
     struct weir__guard_record *r = guard->record;
+
     if (!weir__swap(seat, word, weir__permit_freed(word)))
         return 0;
     weir__admission_lower(r, weir__permit_weight(word));
@@ -267,6 +281,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
     uint32_t seats = WEIR__GET(&r->seats),
              n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
     int64_t reclaimed = 0;
+
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     for (uint32_t i = 0; i < n; i++) {

@@ -45,6 +45,7 @@ static struct load measure(const struct weir_system_options *o, const struct wei
                            weir_time mean)
 {
     struct load load = { 0 };
+
     note(&load, r->cpu, o->cpu_percent * 10.0, false);
     note(&load, r->run_queue, o->run_queue * 1000.0, false);
     note(&load, mean > 0 ? (double)mean : -1, (double)o->mean_time, false);
@@ -56,6 +57,7 @@ static struct load measure(const struct weir_system_options *o, const struct wei
 static void grow(struct weir__pressure *p, const struct load *load, double right, double seconds)
 {
     double share = weir__share(weir__least(seconds, 1), (load->slow ? GROW_PSI : GROW));
+
     p->shed = weir__least(p->shed + share * weir__most(right - p->shed, 0), SHED_MAX);
 }
 
@@ -63,6 +65,7 @@ static void shrink(struct weir__pressure *p, const struct load *load, double rig
 {
     double down = weir__least(
         (p->shed - weir__most(right, -0.1)) / (load->slow ? SHRINK_PSI : SHRINK), FASTEST);
+
     p->shed = weir__most(p->shed - weir__most(down, 0) * seconds, 0);
     if (p->shed < 0.001)
         p->shed = p->over = 0;

@@ -64,6 +64,7 @@ static uint64_t secret_of(uint64_t salt, unsigned i)
 static uint64_t hash_user(struct weir_key user, uint64_t salt)
 {
     uint64_t secrets[WEIR__HASH_SECRETS], a, b;
+
     if (__builtin_expect(user.len <= 16, 1)) {
         weir__hash_tail(user.bytes, user.len, &a, &b);
         return weir__hash_finish((weir__u128)(a + secret_of(salt, 0)) * (b + secret_of(salt, 1)),
@@ -82,6 +83,7 @@ uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now, 
     int rank = priority < WEIR_PRIORITY_MIN   ? 0
                : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1
                                               : priority - WEIR_PRIORITY_MIN;
+
     return (uint32_t)rank * WEIR__COHORTS + cohort;
 }
 
@@ -113,6 +115,7 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
 {
     uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
+
     return WEIR__GET(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank]);
 }
 
@@ -148,6 +151,7 @@ static void blend_work(struct weir__shed *s, const struct weir__shed_sample *sam
 static double sum(const uint32_t *arrivals)
 {
     uint64_t all = 0;
+
     for (int i = 0; i < WEIR__LEVELS; i++)
         all += WEIR__GET(&arrivals[i]);
     return (double)all;
@@ -157,6 +161,7 @@ static double sum(const uint32_t *arrivals)
 static double fade(uint32_t *arrivals, double share)
 {
     uint64_t kept = 0;
+
     for (int i = 0; i < WEIR__LEVELS; i++) {
         uint32_t count = WEIR__GET(&arrivals[i]);
         if (count == 0)
@@ -198,6 +203,7 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
 {
     double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
     struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
+
     if (sample->limit <= 0) { /* a rate: what has entered is what can be done if some were refused,
                                  and more can be if not */
         u.blind_max = 4 * BLIND;
@@ -217,6 +223,7 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
 static bool is_overrun(const struct use *u, int64_t limit)
 {
     double chance = limit > 0 ? weir__between(0.01, 0.7 / weir__root((double)limit), 0.5) : 0.01;
+
     return u->blind > chance || (u->blind > 2 * BLIND && u->full > 0.97);
 }
 
@@ -265,6 +272,7 @@ static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
                  const struct weir__shed_plan *plan, double room)
 {
     bool done[WEIR_CLASSES] = { false };
+
     for (bool again = true; again;) {
         double weights = 0, left = room;
         for (int c = 0; c < plan->classes; c++)
@@ -289,6 +297,7 @@ static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
 static uint64_t cut_at(const uint32_t *arrivals, double share)
 {
     double all = sum(arrivals), in = 0;
+
     for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
         double count = WEIR__GET(&arrivals[i]), left = share * all - in;
         if (count > left) {
@@ -311,6 +320,7 @@ static int64_t spare_of(double q, int64_t most)
 {
     double left = 1;
     int64_t spare = 0;
+
     if (q < 0.02)
         return 0;
     q = weir__least(q, 0.99);
@@ -324,6 +334,7 @@ static int64_t spare_of(double q, int64_t most)
 static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_t most)
 {
     int64_t spare = spare_of(q, most);
+
     WEIR__SET(&s->spares[c][rank], (uint16_t)spare);
     return spare;
 }
@@ -335,6 +346,7 @@ static void set_spares(struct weir__shed *s, int c, double offered, double uncut
 {
     uint64_t cut = WEIR__GET(&s->cuts[c]);
     double all = sum(s->arrivals[c]), above = 0;
+
     for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
         bool low = cut != 0 && rank <= (int)(level_of(cut) / WEIR__COHORTS);
         double before = (all > 0 ? offered * above / all : 0) + (low ? uncut : 0);

@@ -68,6 +68,7 @@ static bool read_number(const char **p, uint64_t *out)
 {
     uint64_t n = 0;
     const char *s = *p;
+
     for (; *s >= '0' && *s <= '9'; s++) {
         if (n > (UINT64_MAX - 9) / 10)
             return false;
@@ -84,6 +85,7 @@ static bool read_number(const char **p, uint64_t *out)
 static const char *find_line(const char *text, const char *word)
 {
     size_t len = strlen(word);
+
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, word, len) == 0)
@@ -109,6 +111,7 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
 {
     struct weir__cpus cpus = { { 0 } };
     const char *s = find_line(status, "Cpus_allowed_list:");
+
     if (s == NULL)
         return false;
     for (s = skip_spaces(s);; s++) {
@@ -132,6 +135,7 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
 static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
 {
     uint64_t sum = 0, idle = 0;
+
     for (int i = 0; i < 8; i++) {
         uint64_t n;
         s = skip_spaces(s);
@@ -186,6 +190,7 @@ bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
 bool weir__parse_cgroup(const char *text, char *out, size_t size)
 {
     const char *s = find_line(text, "0::/");
+
     if (s == NULL)
         return false;
     size_t len = strcspn(s, "\n");
@@ -207,6 +212,7 @@ bool weir__parse_cgroup(const char *text, char *out, size_t size)
 bool weir__parse_cpu_max(const char *text, double *processors)
 {
     uint64_t quota, period;
+
     if (strncmp(text, "max", 3) == 0) {
         *processors = 0;
         return true;
@@ -221,6 +227,7 @@ bool weir__parse_cpu_max(const char *text, double *processors)
 bool weir__parse_cpu_usage(const char *text, uint64_t *us)
 {
     const char *s = find_line(text, "usage_usec ");
+
     return s != NULL && read_number(&s, us);
 }
 
@@ -229,6 +236,7 @@ bool weir__parse_psi(const char *text, int32_t *permille)
 {
     const char *s = find_line(text, "some avg10=");
     uint64_t whole, tenths = 0;
+
     if (s == NULL || !read_number(&s, &whole) || whole > 100)
         return false;
     if (*s == '.' && s[1] >= '0' && s[1] <= '9') {
@@ -247,6 +255,7 @@ static int open_file(const char *root, const char *folder, const char *name)
 {
     char path[PATH_MAX];
     int len = snprintf(path, sizeof(path), "%s%s%s", root, folder, name);
+
     return len < 0 || (size_t)len >= sizeof(path) ? -1
                                                   : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
@@ -261,6 +270,7 @@ static void close_file(int fd)
 static bool read_file(int fd, char *text, size_t size)
 {
     size_t len = 0;
+
     while (fd >= 0 && len < size - 1) {
         ssize_t got = pread(fd, text + len, size - 1 - len, (off_t)len);
         if (got < 0 && errno == EINTR)
@@ -279,6 +289,7 @@ static bool read_file(int fd, char *text, size_t size)
 static bool find_group(const char *root, const char *path, char *mount, size_t size, char *folder)
 {
     static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
     for (int deep = 1; deep >= 0; deep--) /* as told; else the root of the mount */
         for (int i = 0; i < 2; i++) {
             snprintf(mount, size, "%s", mounts[i]);
@@ -296,6 +307,7 @@ static bool find_group(const char *root, const char *path, char *mount, size_t s
 static void open_groups(struct weir__system *s, const char *root, const char *path)
 {
     char mount[64], folder[PATH_MAX];
+
     if (!find_group(root, path, mount, sizeof(mount), folder))
         return;
     s->group_psi[0] = open_file(root, folder, "/cpu.pressure");
@@ -363,6 +375,7 @@ static double look_at_host(struct weir__system *s, int32_t *run_queue)
 static int32_t look_at_psi(struct weir__system *s, int i)
 {
     int32_t permille;
+
     if (read_file(s->group_psi[i], s->text, sizeof(s->text)) && weir__parse_psi(s->text, &permille))
         return permille;
     return read_file(s->psi[i], s->text, sizeof(s->text)) && weir__parse_psi(s->text, &permille)
@@ -405,6 +418,7 @@ static void look(struct weir__system *s, double seconds)
 static void look_if_due(struct weir__system *s, weir_time now)
 {
     weir_time span = now - WEIR__GET(&s->looked);
+
     if (WEIR__GET(&s->begun) && span >= 0 && span < LOOK)
         return;
     if (__atomic_exchange_n(&s->looking, 1, __ATOMIC_ACQUIRE) != 0)
@@ -434,6 +448,7 @@ void weir__system_read(struct weir__system *system, weir_time now, struct weir__
 static void find_cpus(struct weir__system *s, const char *root)
 {
     int fd = open_file(root, "/proc/self", "/status"), count = 0;
+
     if (!read_file(fd, s->text, sizeof(s->text)) || !weir__parse_cpus_allowed(s->text, &s->cpus))
         memset(&s->cpus, 0xff, sizeof(s->cpus)); /* then /proc/stat says */
     else
@@ -448,6 +463,7 @@ int weir__system_create(struct weir__system **out, const char *root, struct weir
 {
     struct weir__system *s = calloc(1, sizeof(*s));
     char path[PATH_MAX / 2];
+
     if (s == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory to look at the host's load");
     s->cpu = s->psi_cpu = s->psi_memory = s->run_queue = -1;

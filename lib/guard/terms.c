@@ -106,6 +106,7 @@ static void fill_in(struct weir_guard_options *o, const struct weir__guard_plan 
 static uint32_t seats_for(int64_t max)
 {
     uint32_t n = 64;
+
     while (n < 2 * (uint64_t)max)
         n *= 2;
     return n;

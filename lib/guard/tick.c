@@ -33,6 +33,7 @@ static uint64_t ticker_of(struct weir_guard *guard, weir_time now)
 static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
 {
     uint64_t began = (ticker >> 10) - 1, place = ticker % WEIR__HOLDERS, at = (uint64_t)(now >> 30);
+
     if (guard->table->fd < 0)
         return false;
     weir__holders_bury(guard->table, now);
@@ -46,6 +47,7 @@ static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan,
     struct weir__guard_record *r = guard->record;
     int64_t at = WEIR__GET(&r->tick_at);
     uint64_t ticker = WEIR__GET(&r->ticker);
+
     if (!__atomic_compare_exchange_n(&r->tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) ||
         (ticker != 0 && !is_gone(guard, ticker, now)))
@@ -66,6 +68,7 @@ static void end(struct weir__guard_record *r, uint64_t mine)
 static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded)
 {
     int64_t n = succeeded + weir__guard_resultless(r);
+
     for (int i = 0; i < WEIR_IGNORED; i++)
         n += WEIR__GET(&r->totals.results[i]) + WEIR__GET(&r->window.results[i]);
     return n;
@@ -81,6 +84,7 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
                          struct weir__sample *s)
 {
     struct weir__window *w = &r->window;
+
     for (int i = 0; i < WEIR__BINS; i++) {
         uint32_t *bin = &w->times.counts[i];
         times->counts[i] = WEIR__GET(bin) == 0 ? 0 : __atomic_exchange_n(bin, 0, __ATOMIC_RELAXED);
@@ -101,6 +105,7 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
 static void add_totals(struct weir__guard_record *r, const struct weir__sample *s)
 {
     struct weir__guard_totals *t = &r->totals;
+
     weir__count(&t->results[WEIR_SUCCEEDED], s->succeeded);
     weir__count(&t->results[WEIR_FAILED], s->failed);
     weir__count(&t->results[WEIR_TIMED_OUT], s->timed_out);
@@ -113,6 +118,7 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
 {
     const struct weir__controller_plan *c = &plan->controller;
     int64_t which = weir__controller_index(c->row) * 2 + c->rate + 1;
+
     if (r->controller != which) {
         weir__controller_forget(r->learnt.controller);
         WEIR__SET(&r->limit, 0);
@@ -127,6 +133,7 @@ static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_tim
 {
     int64_t *shown[] = { &r->p50, &r->p90, &r->p99 };
     static const int permilles[] = { 500, 900, 990 };
+
     for (int i = 0; i < 3; i++) {
         weir_time q = weir__recent_quantile(&r->learnt.recent, window, now, permilles[i]);
         WEIR__SET(shown[i], q < 0 ? 0 : q);
@@ -140,6 +147,7 @@ static void show_times(struct weir__guard_record *r, const struct weir__sample *
     struct weir__learnt *l = &r->learnt;
     int64_t results = s->succeeded + s->failed + s->timed_out + s->dropped;
     double mean = s->succeeded > 0 ? (double)s->mean : results > 0 ? s->area / (double)results : 0;
+
     if (results > 0)
         l->resulted = s->now;
     if (results > 0 || s->now - l->resulted > MEAN_LASTS)
@@ -159,6 +167,7 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
     };
     weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window
                                                                            : TIMES_WINDOW;
+
     empty_window(r, &times, &s);
     add_totals(r, &s);
     int64_t calls = weir__guard_calls(r);
@@ -180,6 +189,7 @@ static bool is_time_to_look(const struct weir__guard_record *r, const struct wei
     const struct weir__controller_plan *c = &plan->controller;
     weir_time span = now - r->learnt.looked, least = c->row ? c->sample_span : WEIR_SECOND,
               longest = 10 * least;
+
     if (span < 0)
         return true; /* the clock has stepped */
     return span >= least && (c->row == NULL || results >= c->sample_count ||
@@ -193,6 +203,7 @@ static struct weir__system *system_of(struct weir_table *table)
 {
     struct weir__guarding *g = weir__guarding_of(table);
     struct weir__system *system = g ? __atomic_load_n(&g->system, __ATOMIC_ACQUIRE) : NULL;
+
     if (system != NULL || g == NULL || WEIR__GET(&g->system_failed))
         return system;
     pthread_mutex_lock(&table->mutex);
@@ -211,6 +222,7 @@ static void press(struct weir_guard *guard, const struct weir__guard_plan *plan,
     struct weir__reading reading = { -1, -1, -1, -1, 1 };
     const struct weir_system_options *o = &plan->pressure.options;
     struct weir__system *system = NULL;
+
     if (o->cpu_percent || o->pressure_percent || o->memory_percent || o->run_queue)
         system = system_of(guard->table);
     if (system != NULL)
@@ -238,6 +250,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
                                    .in_flight = in_flight,
                                    .limit = limit,
                                    .pressure = r->pressure };
+
     s.entered = returned + weir__guard_calls(r) - l->shed_entered;
     s.refused_busy = busy - l->shed_busy;
     l->shed_at = now;
@@ -260,6 +273,7 @@ static void close_unwanted(struct weir__guard_record *r, const struct weir__guar
 {
     uint64_t gate = weir__load(&r->breaker.gate);
     uint32_t state = gate & 3;
+
     if (plan->breaker.on || state == WEIR_BREAKER_CLOSED ||
         (gate & WEIR__BREAKER_EVENTFUL) != state)
         return;
@@ -274,6 +288,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 {
     struct weir__guard_record *r = guard->record;
     uint64_t mine;
+
     if (!begin(guard, plan, now, &mine))
         return;
     if (now >= r->sweep_at || r->sweep_at - now > WEIR__SWEEP + WEIR__SKEW) {

@@ -37,6 +37,7 @@ struct state {
 static int64_t digits(double limit)
 {
     int64_t n = 0;
+
     for (int64_t rest = (int64_t)limit; rest >= 10; rest /= 10)
         n++;
     return n ? n : 1;
@@ -46,6 +47,7 @@ static int64_t digits(double limit)
 static double jitter(uint64_t probes)
 {
     uint64_t turn = (probes + 1) * 0x9e3779b97f4a7c15u;
+
     return 0.5 + (double)(turn >> 11) * 0x1p-54;
 }
 
@@ -63,12 +65,14 @@ static int64_t queue_of(const struct state *s, weir_time rtt)
 {
     double queue = s->limit * (1 - (double)s->base / (double)rtt);
     int64_t whole = (int64_t)queue;
+
     return whole + ((double)whole < queue);
 }
 
 static double change(const struct state *s, int64_t queue)
 {
     int64_t log = digits(s->limit);
+
     if (queue <= log)
         return (double)(6 * log);
     if (queue < 3 * log)
@@ -103,6 +107,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
+
     weir_time_print(base, sizeof(base), weir__three_digits(weir__int_most(s->base, 0)));
     snprintf(out, size, "base %s", base);
 }

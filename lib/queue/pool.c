@@ -86,6 +86,7 @@ static void refuse_all(struct weir_waiter *left, enum weir_reason reason)
 static int64_t count(const struct weir_waiter *left)
 {
     int64_t n = 0;
+
     for (; left != NULL; left = left->next)
         n++;
     return n;
@@ -147,6 +148,7 @@ static void end_thread(struct weir_pool *pool, struct worker *w)
 static void sleep_on(struct weir_pool *pool, struct worker *w)
 {
     weir_time span = pool->clock == NULL ? pool->idle : WEIR_FOREVER;
+
     while (__atomic_load_n(&w->word, __ATOMIC_ACQUIRE) == RESTS) {
         weir__clock_wait_word(&w->word, RESTS, span);
         pthread_mutex_lock(&pool->lock);
@@ -159,6 +161,7 @@ static void sleep_on(struct weir_pool *pool, struct worker *w)
 static struct weir_task *next_task(struct weir_pool *pool, struct worker *w, bool has_run)
 {
     struct weir_waiter *left = NULL, *next = NULL;
+
     pthread_mutex_lock(&pool->lock);
     pool->run += has_run;
     if (pool->queue != NULL)
@@ -195,6 +198,7 @@ static void *work(void *argument)
 {
     struct worker *w = argument;
     struct weir_pool *pool = w->pool;
+
     for (struct weir_task *task = w->task; task != NULL;)
         task = next_task(pool, w, run_task(pool, task));
     end_thread(pool, w);
@@ -205,6 +209,7 @@ static bool start_thread_locked(struct weir_pool *pool, struct weir_task *task)
 {
     struct worker *w = pool->unused;
     pthread_t thread;
+
     if (w == NULL) /* one that was told to end has not done so yet */
         return false;
     w->task = task;
@@ -337,6 +342,7 @@ int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *opt
                      struct weir_error *error)
 {
     static const struct weir_pool_options defaults;
+
     assert(out != NULL);
     options = options ? options : &defaults;
     struct weir_queue *queue = NULL;

@@ -49,6 +49,7 @@
 static weir_time span_of(weir_time from, weir_time to)
 {
     weir_time span;
+
     if (to <= from)
         return 0;
     return __builtin_sub_overflow(to, from, &span) ? INT64_MAX : span;
@@ -100,6 +101,7 @@ static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
 {
     int64_t i = (int64_t)weir__own(w)->place;
     struct weir_waiter *last = q->heap[q->timed--];
+
     weir__own(w)->place = 0;
     if (last == w)
         return;
@@ -130,6 +132,7 @@ static struct weir__lane *lane_with(struct weir_queue *q, const struct weir_wait
 static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now)
 {
     struct weir__lane *lane = lane_with(q, w);
+
     if (lane->length == 0 && (int64_t)(q->virtual_time - lane->tag) > 0)
         lane->tag = q->virtual_time;
     if (q->length == 0)
@@ -160,6 +163,7 @@ static void run_empty(struct weir_queue *q)
 static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason)
 {
     struct weir__lane *lane = lane_with(q, w);
+
     *(weir__own(w)->previous != NULL ? &weir__own(w)->previous->next : &lane->first) = w->next;
     *(w->next != NULL ? &weir__own(w->next)->previous : &lane->last) = weir__own(w)->previous;
     lane->length--;
@@ -196,6 +200,7 @@ static void leave_late(struct weir_queue *q, weir_time now, struct gone *gone)
 static struct weir__lane *lane_next(struct weir_queue *q)
 {
     struct weir__lane *next = NULL;
+
     for (int i = 0; i < WEIR__LANES; i++) {
         struct weir__lane *lane = &q->lanes[i];
         if (lane->length == 0)
@@ -223,6 +228,7 @@ static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct go
 {
     struct weir__lane *lane = lane_next(q);
     bool overloaded = is_overloaded(q, now);
+
     while (overloaded && lane != NULL && is_dropped(q, lane->first, now)) {
         leave(q, lane->first, WEIR_LATE, gone);
         lane = lane_next(q);
@@ -248,6 +254,7 @@ static void watch(struct weir_queue *q, const struct weir__lane *lane, weir_time
 static void measure_pace(struct weir_queue *q, weir_time now)
 {
     double took = (double)span_of(q->front_since, now);
+
     q->paces += q->paces < PACES_MAX;
     q->pace += (took - q->pace) / q->paces;
     q->front_since = now;
@@ -256,6 +263,7 @@ static void measure_pace(struct weir_queue *q, weir_time now)
 static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now, struct gone *gone)
 {
     struct weir__lane *lane = lane_with(q, w);
+
     watch(q, lane, now);
     measure_pace(q, now);
     q->virtual_time = lane->tag;
@@ -271,6 +279,7 @@ static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
     const struct weir__lane *lane = &q->lanes[own];
     bool newest = q->options.newest_first_when_late && is_overloaded(q, now);
     int64_t before = newest ? 0 : lane->length, mine = before + 1;
+
     for (int i = 0; i < WEIR__LANES; i++) {
         const struct weir__lane *other = &q->lanes[i];
         if (i == own || other->length == 0)
@@ -295,6 +304,7 @@ static bool is_known(const struct weir_queue *q)
 static weir_time estimate(const struct weir_queue *q, int64_t turns)
 {
     double wait = is_known(q) ? q->pace * (double)turns : 0;
+
     return wait < 9e18 ? (weir_time)wait : WEIR_FOREVER;
 }
 
@@ -316,6 +326,7 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time no
     int64_t before = count_before(q, lane_of(q, w->priority, w->user_class), now);
     weir_time wait = estimate(q, before),
               patience = is_timed(w) ? span_of(now, w->deadline) : WEIR_FOREVER;
+
     if (is_over(w, now))
         return refuse(q, WEIR_LATE, wait, d);
     if (q->length >= q->options.max)
@@ -359,6 +370,7 @@ int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *
                       struct weir_error *error)
 {
     static const struct weir_queue_options defaults;
+
     assert(out != NULL);
     options = options ? options : &defaults;
     int code = check(options, error);
@@ -409,6 +421,7 @@ struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
                                     struct weir_waiter **left)
 {
     struct gone late = { 0 }, next = { 0 };
+
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &late);
     struct weir_waiter *w = choose(queue, now, &late);
@@ -422,6 +435,7 @@ struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
 struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now)
 {
     struct gone late = { 0 };
+
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &late);
     pthread_mutex_unlock(&queue->lock);
@@ -431,6 +445,7 @@ struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now)
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
 {
     struct gone gone = { 0 };
+
     pthread_mutex_lock(&queue->lock);
     for (int i = 0; i < WEIR__LANES; i++)
         while (queue->lanes[i].first != NULL)
@@ -462,6 +477,7 @@ weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t
 int64_t weir_queue_length(const struct weir_queue *queue)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&queue->lock;
+
     pthread_mutex_lock(lock);
     int64_t length = queue->length;
     pthread_mutex_unlock(lock);
@@ -474,6 +490,7 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
                                       void *context)
 {
     struct gone gone = { 0 };
+
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &gone);
     for (struct weir_waiter *w; (w = choose(queue, now, &gone)) != NULL;) {
@@ -494,6 +511,7 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
 static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joining *j)
 {
     enum weir_reason reason = j->offer(j->context, j->waiter);
+
     if (reason == WEIR_GRANTED)
         watch(q, lane_with(q, j->waiter), j->now);
     return reason;
@@ -502,6 +520,7 @@ static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joi
 enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j)
 {
     struct weir_waiter *w = j->waiter;
+
     assert(weir__own(w)->queue == NULL);
     j->waits = false;
     pthread_mutex_lock(&queue->lock);
@@ -520,6 +539,7 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now)
 {
     struct weir__lane *lane = lane_next(queue);
+
     if (lane == NULL)
         return NULL;
     return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->last

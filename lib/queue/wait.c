@@ -48,6 +48,7 @@ static void wake(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct sleeper *s = (struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter));
     uint32_t *word = &s->word;
+
     (void)reason;
     __atomic_store_n(word, DONE, __ATOMIC_RELEASE); /* from here on it may be gone */
     weir__clock_wake_word(word);
@@ -59,6 +60,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     struct weir__enter_how how = { .favoured = t->favoured,
                                    .waits = weir__own(waiter)->ask.wait_max > 0 };
     struct weir_decision d;
+
     weir__own(waiter)->ask.now = t->now;
     weir__guard_enter(t->guard, &weir__own(waiter)->ask, &how, weir__own(waiter)->permit, &d);
     if (t->decision != NULL)
@@ -83,6 +85,7 @@ static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
     struct weir_waiter *gone = weir__queue_offer(queue, now, try_to_enter, &t);
+
     for (struct weir_waiter *next; gone != NULL; gone = next) {
         next = gone->next;
         gone->next = NULL;
@@ -99,6 +102,7 @@ enum { IDLE, SERVING, ONCE_MORE };
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     uint32_t serving;
+
     WEIR__SET(&queue->served_at, now);
     if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
         return;
@@ -115,6 +119,7 @@ static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time 
 static weir_time deadline_of(weir_time now, weir_time wait_max)
 {
     weir_time deadline;
+
     if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
         return 0;
     return deadline != 0 ? deadline : 1; /* 0 is none */
@@ -126,6 +131,7 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
 {
     struct turns t = { .guard = guard, .now = j->now, .decision = j->decision };
     struct weir_waiter *waiter = j->waiter;
+
     j->patient = ask->wait_max > 0;
     j->offer = try_to_enter;
     j->context = &t;
@@ -143,6 +149,7 @@ bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
                       struct weir_permit *permit, struct weir_decision *decision)
 {
     struct weir__joining j = { .waiter = waiter, .now = ask->now, .decision = decision };
+
     assert(waiter->turn != NULL);
     bool taken = join(guard, queue, ask, permit, &j);
     if (j.waits) {
@@ -156,6 +163,7 @@ bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct w
                     enum weir_outcome outcome, weir_time now)
 {
     bool was_in = weir_exit(guard, permit, outcome, now);
+
     serve(guard, queue, now);
     return was_in;
 }
@@ -198,6 +206,7 @@ static bool may_poll(struct wait *w)
 static void stop_polling(struct wait *w, weir_time now)
 {
     uint32_t sleeps = SLEEPS;
+
     if (!w->polls)
         return;
     w->polls = false;
@@ -217,6 +226,7 @@ static void stop_polling(struct wait *w, weir_time now)
 static void sleep_a_while(struct wait *w, weir_time span)
 {
     uint32_t poked = POKED;
+
     if (w->clock != NULL) {
         w->clock->sleep(w->clock->context, span < POLL ? span : POLL);
         return;
@@ -242,6 +252,7 @@ static enum weir_reason wait_for_turn(struct wait *w)
 {
     weir_time deadline = w->sleeper.waiter.deadline, now = now_of(w->guard, w->clock);
     bool gave_up = false;
+
     while (!is_done(w) && !gave_up) {
         bool over = deadline != 0 && now >= deadline;
         if (may_poll(w) || over)
@@ -260,6 +271,7 @@ static bool refuse_late(struct wait *w, const struct weir_ask *ask, struct weir_
 {
     weir_time retry =
         weir_queue_estimate(w->queue, ask->priority, ask->user_class, now_of(w->guard, w->clock));
+
     *d = (struct weir_decision){ .reason = WEIR_LATE,
                                  .limit = d->limit,
                                  .retry = retry > 0 ? retry : WEIR_MILLISECOND };
@@ -278,6 +290,7 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
                                .now = now_of(guard, clock),
                                .decision = decision };
     bool taken = join(guard, queue, ask, permit, &j);
+
     if (!taken && decision->reason == WEIR_FULL) { /* perhaps of late waiters */
         serve(guard, queue, now_of(guard, clock));
         j.now = now_of(guard, clock);
@@ -298,6 +311,7 @@ bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struc
 {
     struct weir_ask timed = *ask;
     struct weir_permit permit;
+
     timed.now = now_of(guard, clock);
     bool entered = weir_enter(guard, &timed, &permit, decision);
     bool falls_back = !entered;

@@ -40,6 +40,7 @@ static bool is_inside_character(char c)
 static void clean(char *text)
 {
     const char *from = text, *end = text + strlen(text);
+
     while (from < end) {
         size_t taken;
         text += copy_character(text, from, end, false, &taken);

@@ -31,8 +31,7 @@ COLUMNS_LATER = ("server/", "include/", "scripts/pictures.py", "scripts/referenc
                  "tests/e2e/explain.sh", "tests/e2e/replay.sh", "tests/e2e/rules.sh",
                  "tests/e2e/schema.py", "tests/e2e/serve-cli.py", "tests/e2e/serve-http.py",
                  "tests/e2e/serve-resp.py", "tests/e2e/sim.sh")
-BLANK_LATER = ("lib/guard/", "lib/queue/",
-               "lib/rulefile/", "server/", "wire/", "tests/unit/")
+BLANK_LATER = ("server/", "wire/", "tests/unit/")
 
 KEYWORDS = {"return", "goto", "else", "case", "default", "if", "for", "while", "do", "switch",
             "break", "continue", "typedef"}

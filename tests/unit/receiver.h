@@ -184,7 +184,6 @@ static inline const char *body_of(size_t post)
 
 static inline void close_left_over(uv_handle_t *handle, void *unused)
 {
-    (void)unused;
     if (!uv_is_closing(handle))
         uv_close(handle, handle->data && handle->type == UV_TCP ? on_visitor_closed : NULL);
 }

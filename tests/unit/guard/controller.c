@@ -145,8 +145,6 @@ static int steps;
 static double scripted_step(const struct weir__controller_plan *plan, void *state,
                             const struct weir__sample *sample)
 {
-    (void)plan;
-    (void)sample;
     steps++;
     ++*(int64_t *)state;
     return answer;

@@ -35,7 +35,6 @@ static struct weir_pool *pool;
 
 static weir_time read_virtual(void *context)
 {
-    (void)context;
     return __atomic_load_n(&virtual_now, __ATOMIC_SEQ_CST);
 }
 
@@ -295,7 +294,6 @@ static pthread_key_t last_words;
 
 static void tell_gone(void *value)
 {
-    (void)value;
     pthread_mutex_lock(&lock);
     threads_gone++;
     pthread_cond_broadcast(&changed);
@@ -444,7 +442,6 @@ static void run_and_submit(struct weir_task *task)
 static void *open_gate_when_ending(void *argument)
 {
     struct weir_decision d;
-    (void)argument;
     jobs[8].task.waiter.deadline = NOW - 1; /* never taken: it only asks whether the pool ends */
     do
         weir_pool_submit(pool, &jobs[8].task, &d);

@@ -31,13 +31,11 @@ static struct {
 
 static weir_time read_now(void *context)
 {
-    (void)context;
     return now;
 }
 
 static void jump(void *context, weir_time span)
 {
-    (void)context;
     sleeps++;
     assert_true(span > 0);
     now += span;
@@ -443,7 +441,6 @@ static struct weir_permit thread_permit;
 static void *enter_for_ever(void *argument)
 {
     struct weir_decision d;
-    (void)argument;
     thread_entered =
         weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = WEIR_FOREVER },
                         NULL, &thread_permit, &d);

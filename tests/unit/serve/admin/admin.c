@@ -84,8 +84,6 @@ static struct weir__verb_call last;
 
 static bool go_on(void *context, const struct weir__json_value *v)
 {
-    (void)context;
-    (void)v;
     return true;
 }
 

@@ -117,7 +117,6 @@ static struct weir__ask_ids *shared;
 
 static void *ask_all(void *argument)
 {
-    (void)argument;
     for (int i = 0; i < 4 * IDS; i++) {
         struct weir_ruling ruling;
         size_t hold;

@@ -28,8 +28,6 @@ static int free_events(void **state)
 
 static bool pass(void *context, const struct weir__json_value *value)
 {
-    (void)context;
-    (void)value;
     return true;
 }
 
@@ -196,7 +194,6 @@ enum { THREADS = 4, EACH = 2000 };
 
 static void *emit_many(void *context)
 {
-    (void)context;
     for (int i = 0; i < EACH; i++)
         emit("y");
     return NULL;

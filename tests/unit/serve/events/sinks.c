@@ -15,7 +15,6 @@ static bool ended;
 
 static weir_time now_is(void *context)
 {
-    (void)context;
     return NOW;
 }
 
@@ -28,7 +27,6 @@ static void emit(int n)
 
 static void wake(void *context)
 {
-    (void)context;
     weir__sinks_wake(sinks);
 }
 
@@ -58,7 +56,6 @@ static struct weir__sinks_counts counts(void)
 
 static void on_ended(void *context)
 {
-    (void)context;
     ended = true;
 }
 

@@ -16,7 +16,6 @@ static bool ended;
 
 static weir_time now_is(void *context)
 {
-    (void)context;
     return NOW;
 }
 
@@ -49,7 +48,6 @@ static void begin(const char *const *answers, size_t n)
 
 static void on_ended(void *context)
 {
-    (void)context;
     ended = true;
 }
 

@@ -181,8 +181,6 @@ static size_t count(const char *text, const char *piece)
 
 static bool ignore(void *context, const struct weir__json_value *value)
 {
-    (void)context;
-    (void)value;
     return true;
 }
 

@@ -210,13 +210,12 @@ static inline int64_t reset(struct weir *weir, const char *rule, const char *req
 __attribute__((format(printf, 2, 0))) static inline struct weir *engine_of_many(int n,
                                                                                 const char *format)
 {
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < n; i++)
         len += (size_t)snprintf(yaml + len, BIG - len, format, i);
     assert_true(len < BIG - 1);
     struct weir *weir = engine_of(yaml);
-    free(yaml);
     return weir;
 }
 

@@ -174,7 +174,7 @@ TEST(test_time_is_not_moved_under_those_attached)
 {
     const char *path = new_path();
     make_used(path);
-    struct weir_table *one = attach(path);
+    OWN(weir_table) *one = attach(path);
     weir_time before = weir_table_now(one);
     one->header->boot_id[0] ^=
         1; /* no process outlives a boot: this is damage, and no reason to rebase */
@@ -182,7 +182,6 @@ TEST(test_time_is_not_moved_under_those_attached)
     OWN(weir_table) *two = attach(path);
     assert_true(weir_table_now(one) >= before && weir_table_now(one) < before + HOUR);
     assert_true(weir_table_now(two) >= before && weir_table_now(two) < before + HOUR);
-    weir_table_destroy(one);
 }
 
 TEST(test_any_clock_in_the_file_gives_a_time)

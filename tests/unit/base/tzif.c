@@ -87,21 +87,19 @@ static struct file *make_file(char version, const struct changes *c, const char 
 static int parse_bytes(struct weir__zone **out, const unsigned char *bytes, size_t size,
                        struct weir_error *error)
 {
-    unsigned char *exact = malloc(size ? size : 1);
+    FINALLY(memory_drop) unsigned char *exact = malloc(size ? size : 1);
     memcpy(exact, bytes, size);
     int code = weir__zone_parse(out, exact, size, error);
-    free(exact);
     return code;
 }
 
 static struct weir__zone *zone_of(char version, const struct changes *c, const char *line)
 {
-    struct file *f = make_file(version, c, line);
+    FINALLY(memory_drop) struct file *f = make_file(version, c, line);
     struct weir__zone *zone = NULL;
     struct weir_error error = { 0 };
     if (parse_bytes(&zone, f->bytes, f->size, &error) != WEIR_OK)
         fail_msg("%s: %s", line ? line : "", error.text);
-    free(f);
     return zone;
 }
 

@@ -119,7 +119,7 @@ TEST(test_R4_many_and_room_made_by_a_ban)
                                 ATTR("ip", "::3") };
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    char *yaml = malloc(BIG);
+    FINALLY(memory_drop) char *yaml = malloc(BIG);
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 30; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
@@ -128,7 +128,7 @@ TEST(test_R4_many_and_room_made_by_a_ban)
              "- { name: account, key: \"{account}\", limit: 5/60 }\n"
              "- { name: two, key: \"{ip}\", limit: [5/60, 9/60], mode: shadow }\n"
              "- { name: three, key: \"{ip}\", limit: [6/60, 7/60, 8/60], mode: shadow }\n");
-    struct weir *weir = engine_of(yaml);
+    OWN(weir) *weir = engine_of(yaml);
     assert_ok(weir_ban_set(weir, "two", "::1", NOW, NOW + S, NULL));
     for (int i = 0; i < N; i++)
         requests[i] = (struct weir_request){ &who[i], 1, { .cost = 1, .now = NOW } };
@@ -146,8 +146,6 @@ TEST(test_R4_many_and_room_made_by_a_ban)
         assert_int_equal(rule_left(weir, "two", request, NOW), i > 0 ? 4 : 5);
         assert_int_equal(rule_left(weir, "three", request, NOW), i > 0 ? 6 : 5);
     }
-    weir_destroy(weir);
-    free(yaml);
 }
 
 /* ------------------------------------------------------------- S5: told ---- */

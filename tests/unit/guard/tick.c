@@ -169,7 +169,7 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
 
 TEST(test_L12_an_adaptive_rate_sheds_the_least_important)
 {
-    struct weir_table *table = private_table(false, 16);
+    OWN(weir_table) *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 100, .max = 100, .rate = true
     };
@@ -192,5 +192,4 @@ TEST(test_L12_an_adaptive_rate_sheds_the_least_important)
     assert_true(info.refused_shed > info.refused_limited);
     assert_int_equal(info.refused_busy, 0);
     assert_true(in[1] >= 900 && in[0] + in[1] >= 1800);
-    weir_table_destroy(table);
 }

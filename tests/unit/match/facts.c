@@ -220,7 +220,7 @@ static bool holds(const char *match, const char *request)
         RULES("- { name: r, match: { %s }, limit: 1/s }\n") "lists: { office: { ip: [10.0.0.0/8], "
                                                             "account: [ann] } }\n",
         match);
-    struct weir_rules *set = rules_of(yaml);
+    OWN(weir_rules) *set = rules_of(yaml);
     struct weir__facts facts;
     struct request r = request_of(request);
     weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
@@ -228,7 +228,6 @@ static bool holds(const char *match, const char *request)
     for (uint32_t i = 0; i < set->rules[0].matches; i++)
         all =
             all && weir__clause_holds(set, &set->clauses[set->rules[0].clauses_first + i], &facts);
-    weir_rules_destroy(set);
     return all;
 }
 

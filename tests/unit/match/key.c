@@ -42,10 +42,9 @@ static struct weir_rules *set_of(const char *template)
 
 static struct made key_by(const char *template, const char *request)
 {
-    struct weir_rules *set = set_of(template);
+    OWN(weir_rules) *set = set_of(template);
     struct request r = request_of(request);
     struct made made = key_with(set, r.attrs, r.n);
-    weir_rules_destroy(set);
     return made;
 }
 

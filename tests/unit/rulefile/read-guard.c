@@ -76,11 +76,10 @@ TEST(test_G1_the_example)
 
 TEST(test_L1_concurrency)
 {
-    struct weir__draft *d = read_guard("concurrency: { max: 16384, queue: 5, wait: 200ms, order: "
-                                       "weighted, weights: { a: 1000 } }");
+    OWN(weir__draft) *d = read_guard("concurrency: { max: 16384, queue: 5, wait: 200ms, order: "
+                                     "weighted, weights: { a: 1000 } }");
     assert_int_equal(d->guards[0].options.max, 16384);
     assert_fields(d->guards[0], (queue, 5), (wait, 200 * WEIR_MILLISECOND), (order, WEIR_WEIGHTED));
-    weir__draft_destroy(d);
 }
 
 /* -------------------------------------------------------------- adaptive ---- */
@@ -114,9 +113,9 @@ TEST(test_L12_adaptive)
 
 TEST(test_G4_breaker)
 {
-    struct weir__draft *d = read_guard("breaker: { errors: 50%, slow: 500ms, ratio: 60%, calls: "
-                                       "100, min_calls: 10, open_for: 1s, open_max: 60s, "
-                                       "jitter: 0%, probes: 255, at: above }");
+    OWN(weir__draft) *d = read_guard("breaker: { errors: 50%, slow: 500ms, ratio: 60%, calls: "
+                                     "100, min_calls: 10, open_for: 1s, open_max: 60s, "
+                                     "jitter: 0%, probes: 255, at: above }");
     const struct weir_breaker_options *b = &d->guards[0].options.breaker;
     assert_fields(*b, (error_percent, 50), (errors, 0), (slow_percent, 60), (calls, 100),
                   (window, 0), (open_max, 60 * WEIR_SECOND), (jitter_percent, -1), (probes, 255),
@@ -125,19 +124,17 @@ TEST(test_G4_breaker)
     d = read_guard("breaker: { errors: 10, window: 30s, at: reached }");
     b = &d->guards[0].options.breaker;
     assert_fields(*b, (error_percent, 0), (errors, 10), (window, 30 * WEIR_SECOND), (above, false));
-    weir__draft_destroy(d);
 }
 
 /* ---------------------------------------------------------- the small ones ---- */
 
 TEST(test_G6_system)
 {
-    struct weir__draft *d = read_guard(
+    OWN(weir__draft) *d = read_guard(
         "system: { cpu: 85%, pressure: 40%, memory: 20%, run_queue: 4, mean_time: 500ms }");
     const struct weir_system_options *s = &d->guards[0].options.system;
     assert_fields(*s, (cpu_percent, 85), (pressure_percent, 40), (memory_percent, 20),
                   (run_queue, 4), (mean_time, 500 * WEIR_MILLISECOND));
-    weir__draft_destroy(d);
 }
 
 TEST(test_G5_degradation_leases_and_shedding)

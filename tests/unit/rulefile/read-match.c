@@ -99,21 +99,19 @@ TEST(test_R1_key_without_attribute_refused)
 
 TEST(test_R1_cost)
 {
-    struct weir__draft *d = read_rule("cost: \"{header.X-Size}\"");
+    OWN(weir__draft) *d = read_rule("cost: \"{header.X-Size}\"");
     assert_string_equal(d->rules[0].cost_attribute, "header.x-size");
     assert_int_equal(d->rules[0].cost, 1);
     weir__draft_destroy(d);
     d = read_rule("cost: 0");
     assert_int_equal(d->rules[0].cost, 0);
     assert_null(d->rules[0].cost_attribute);
-    weir__draft_destroy(d);
 }
 
 TEST(test_R1_cost_that_can_never_pass_refused)
 {
-    struct weir__draft *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, "
-                                      "sliding-window 20/1m], cost: 20 }\n");
-    weir__draft_destroy(d);
+    OWN(weir__draft) *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, "
+                                    "sliding-window 20/1m], cost: 20 }\n");
 }
 
 GROUP(make_folder, remove_folder)

@@ -175,10 +175,9 @@ TEST(test_R1_most_attributes)
 
 static struct weir_limit first_limit(const char *text)
 {
-    struct weir__draft *d = read_good(text);
+    OWN(weir__draft) *d = read_good(text);
     struct weir_limit limit = d->rules[0].limits[0];
     assert_true(d->rules[0].n_limits >= 1);
-    weir__draft_destroy(d);
     return limit;
 }
 
@@ -229,9 +228,8 @@ TEST(test_R7_calendar_windows_take_the_zone)
 
 static struct weir__ban_draft ban_of(const char *members)
 {
-    struct weir__draft *d = read_rule(members);
+    OWN(weir__draft) *d = read_rule(members);
     struct weir__ban_draft ban = d->rules[0].ban;
-    weir__draft_destroy(d);
     return ban;
 }
 

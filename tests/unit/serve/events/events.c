@@ -51,12 +51,11 @@ static const char *next(uint64_t *after, uint64_t *lost)
 
 static bool is_there_one(uint64_t after)
 {
-    struct weir__buffer json = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t lost;
     bool is = weir__events_next(events, &after, &kind, &json, &lost);
 
-    weir__buffer_free(&json);
     return is;
 }
 

@@ -35,7 +35,7 @@ static void end(void)
 static const char *told(void)
 {
     static char text[65536];
-    struct weir__buffer json = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t lost;
     size_t n = 0;
@@ -47,7 +47,6 @@ static const char *told(void)
                               strstr(json.bytes, "\"event\":") + strlen("\"event\":"));
         weir__buffer_free(&json);
     }
-    weir__buffer_free(&json);
     return text;
 }
 

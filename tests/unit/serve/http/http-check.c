@@ -229,7 +229,7 @@ TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
 {
     struct world *w = *state;
     size_t len = 0;
-    char *text = malloc(200000);
+    FINALLY(memory_drop) char *text = malloc(200000);
 
     w->settings.request_max = 1 << 20;
     for (int n = 1000; n <= 1001; n++) {
@@ -252,7 +252,6 @@ TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
         assert_int_equal(count(answer, "\"remaining\":1"), 1000);
         assert_json(body_of(answer));
     }
-    free(text);
 }
 
 /* A mistake anywhere, and nothing was charged. */

@@ -133,7 +133,7 @@ static const char *heard(struct host *h, char json[WEIR__EVENT_MAX + 1])
 {
     static char names[256];
     enum weir__event_kind kind;
-    struct weir__buffer line = { 0 };
+    FINALLY(weir__buffer_free) struct weir__buffer line = { 0 };
     uint64_t lost;
     for (names[0] = '\0'; weir__events_next(h->events, &h->heard, &kind, &line, &lost);
          line.len = 0) {
@@ -142,7 +142,6 @@ static const char *heard(struct host *h, char json[WEIR__EVENT_MAX + 1])
         if (json != NULL)
             snprintf(json, WEIR__EVENT_MAX + 1, "%.*s", (int)line.len, line.bytes);
     }
-    weir__buffer_free(&line);
     return names;
 }
 

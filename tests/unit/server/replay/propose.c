@@ -56,14 +56,13 @@ static struct weir__proposal only_proposal(const struct weir__propose *p)
  * are. */
 static struct weir__proposal propose_stairs(const char *text, int64_t share)
 {
-    struct weir__propose *p = propose_for(share, 0);
+    OWN(weir__propose) *p = propose_for(share, 0);
     struct weir_limit limit = limit_of(text);
     do
         add_stairs(p, &limit, 100);
     while (weir__propose_pass(p));
     struct weir__proposal out = only_proposal(p);
     assert_true(weir__propose_is_whole(p));
-    weir__propose_destroy(p);
     return out;
 }
 
@@ -177,12 +176,12 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count,
                             const struct traffic *t)
 {
     struct weir_limit limit = weir__propose_scale(written, count);
-    struct weir_plan *plan;
+    OWN(weir_plan) *plan = NULL;
     bool refused[KEYS] = { false };
     int64_t n = 0;
     assert_ok(weir_plan_create(&plan, &limit, NULL));
     size_t size = weir_plan_state_size(plan);
-    unsigned char *states = calloc(KEYS, size);
+    FINALLY(memory_drop) unsigned char *states = calloc(KEYS, size);
     for (int i = 0; i < ASKS; i++) {
         struct weir_ask ask = { .cost = t[i].cost, .now = t[i].now };
         struct weir_decision d;
@@ -190,8 +189,6 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count,
     }
     for (int i = 0; i < KEYS; i++)
         n += refused[i];
-    free(states);
-    weir_plan_destroy(plan);
     return n;
 }
 

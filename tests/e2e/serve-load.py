@@ -420,6 +420,7 @@ def test_requests_have_bounds(weir):
         assert b" 413 " in say(server, "http",
                                head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n%s\r\n"
                                % (b"x" * 1024) * 80 + b"0\r\n\r\n")
+        assert b" 400 " in say(server, "http", b"nonsense\r\n\r\n" * 1000)
         # too many headers
         assert b" 431 " in say(server, "http",
                                head + b"".join(b"X-%d: y\r\n" % i for i in range(1000)) + b"\r\n")

@@ -216,7 +216,7 @@ def test_S2_nginx_limits_per_path(weir):
                 for _ in range(3)] == [200, 200, 429]
         assert nginx("/login?again=1", "POST").status == 429  # the query is no way around it
         assert nginx("/a/../login", "POST").status == 429  # nor dots, nor escapes
-        assert nginx("/%6cogin", "POST").status == 429
+        assert nginx("/%6cogin", "POST").status == nginx("//login", "POST").status == 429
         # another method, another path
         assert nginx("/login").status == 200 and nginx("/").status == 200
         assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]), chunked=True,

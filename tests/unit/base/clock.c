@@ -75,13 +75,11 @@ TEST(test_time_never_goes_back_within_a_run)
  * returns. */
 static weir_time make_used(const char *path)
 {
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_limiter *limiter = limiter_of(table, "l", "fixed-window 10/100w align=first");
     weir_time now = weir_table_now(table);
     assert_true(take(limiter, "used", 4, now).allowed);
     now = weir_table_now(table);
-    weir_table_destroy(table);
     return now;
 }
 

@@ -202,16 +202,14 @@ TEST(test_R6_states_survive_a_restart)
 {
     const char *path = new_path();
     for (int run = 0; run < 3; run++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
-        struct weir *weir = engine_on(table);
+        OWN(weir) *weir = engine_on(table);
         use(weir, run < 2 ? ONE("gcra 300/60") : ONE("gcra 400/60"), NOW);
         if (run == 0)
             assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         else
             assert_int_equal(a_left(weir, NOW), run == 1 ? 50 : 150);
-        weir_destroy(weir);
-        weir_table_destroy(table);
     }
 }
 
@@ -255,9 +253,8 @@ TEST(test_R6_a_bad_file_is_refused_whole)
 TEST(test_R6_a_table_with_too_few_limiters)
 {
     struct weir_limiter_info info;
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
-    struct weir *weir = engine_on(table);
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
+    OWN(weir) *weir = engine_on(table);
     use(weir,
         RULES("- { name: a, key: \"{ip}\", limit: gcra 300/60 }\n- { name: b, limit: 100/60 }\n"),
         NOW);
@@ -279,8 +276,6 @@ TEST(test_R6_a_table_with_too_few_limiters)
         RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: 200/60 }\n"),
         NOW); /* and what fits goes on */
     assert_int_equal(a_left(weir, NOW), 349);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 TEST(test_R6_a_slab_that_is_too_small)
@@ -313,9 +308,9 @@ TEST(test_R6_changes_before_one_that_fails_are_undone)
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
     };
     for (size_t i = 0; i < COUNT_OF(after); i++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
-        struct weir *weir = engine_on(table);
+        OWN(weir) *weir = engine_on(table);
         use(weir, before, NOW);
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         for (int round = 0; round < 3; round++)
@@ -325,8 +320,6 @@ TEST(test_R6_changes_before_one_that_fails_are_undone)
         assert_int_equal(rule_left(weir, "w", "ip=::1", NOW), 50);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_int_equal(r.count, 300);
-        weir_destroy(weir);
-        weir_table_destroy(table);
     }
 }
 
@@ -341,16 +334,14 @@ TEST(test_R6_a_failure_spills_nothing)
         RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: "
               "sliding-log 20/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n");
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 4 << 20 });
-    struct weir *weir = engine_on(table);
+    OWN(weir) *weir = engine_on(table);
     use(weir, before, NOW);
     assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
     assert_use_fails(weir, after, "'w'");
     assert_int_equal(rule_left(weir, "a", "ip=::1", NOW), 250);
     assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 250);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 /* The room of all changes together counts, not of each alone. */
@@ -360,9 +351,9 @@ TEST(test_R6_two_changes_that_do_not_fit_together)
         RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
               "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
-    struct weir *weir = engine_on(table);
+    OWN(weir) *weir = engine_on(table);
     use(weir, before, NOW);
     assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
     bool failed = false;
@@ -385,8 +376,6 @@ TEST(test_R6_two_changes_that_do_not_fit_together)
         weir_rules_destroy(rules);
     }
     assert_true(failed);
-    weir_destroy(weir);
-    weir_table_destroy(table);
 }
 
 /* Twenty sliding windows on a table that was made for nothing in particular. */

@@ -77,7 +77,7 @@ static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
 
 TEST(test_G1_enter_and_exit_by_rules)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(GUARDS("- { name: search, match: { uri: \"/search/**\" }, concurrency: 2 }\n"));
     struct visit a = enter(weir, "uri=/search/a", NOW), b = enter(weir, "uri=/search/b", NOW);
     assert_entered(a, 1);
@@ -97,7 +97,6 @@ TEST(test_G1_enter_and_exit_by_rules)
     assert_int_equal(in_flight(weir, "search", NOW), 0);
     struct weir_guard_info info = guard_info(weir, "search", NOW);
     assert_fields(info, (succeeded, 1), (failed, 1), (refused_busy, 1));
-    weir_destroy(weir);
 }
 
 TEST(test_G1_without_rules_nothing_is_entered)
@@ -137,7 +136,7 @@ TEST(test_G1_weir_check_does_not_look_at_guards)
 /* A request that costs five is one piece of work. */
 TEST(test_L1_a_request_is_one_permit)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: r, limit: 100/60 }\nguards:\n- { name: g, concurrency: 2 }\n"));
     struct visit v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 50, .now = NOW });
     assert_entered(v, 1);
@@ -145,7 +144,6 @@ TEST(test_L1_a_request_is_one_permit)
     v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 0, .now = NOW });
     assert_entered(v, 1);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
-    weir_destroy(weir);
 }
 
 /* ------------------------------------------------------------ all or nothing ---- */
@@ -233,7 +231,7 @@ TEST(test_G5_degradation_refuses)
 
 TEST(test_G1_the_first_in_the_file_is_named)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 2);
@@ -241,7 +239,6 @@ TEST(test_G1_the_first_in_the_file_is_named)
     assert_ptr_equal(v.entry.entered[1].guard, guard_of(weir, "b").guard);
     v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "a", WEIR_BUSY);
-    weir_destroy(weir);
 }
 
 TEST(test_G1_more_guards_than_can_be_entered)
@@ -265,7 +262,7 @@ TEST(test_G1_more_guards_than_can_be_entered)
 
 TEST(test_R3_lists_and_guards)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: r, limit: fixed-window 1/60 align=first }\nguards:\n- { name: "
                         "g, concurrency: 3 }\n"
                         "lists: { allow: { ip: [10.0.0.0/8] }, deny: { ip: [192.0.2.0/24] } }\n"));
@@ -283,7 +280,6 @@ TEST(test_R3_lists_and_guards)
     struct weir_totals totals;
     weir_totals_get(weir, &totals);
     assert_fields(totals, (checked, 5), (refused, 2), (denied, 1), (allow_listed, 3));
-    weir_destroy(weir);
 }
 
 /* Everybody is shed but who is on the allow list. */
@@ -601,7 +597,7 @@ static bool try_again(struct weir *weir, const char *request, bool favoured,
 TEST(test_G7_who_has_waited_is_not_shed)
 {
     struct weir_ruling r;
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
     assert_false(try_again(weir, "ip=::1", false, &r));
@@ -609,7 +605,6 @@ TEST(test_G7_who_has_waited_is_not_shed)
     int64_t arrived = guard_info(weir, "g", NOW).refused_shed;
     assert_true(try_again(weir, "ip=::1", true, &r));
     assert_int_equal(guard_info(weir, "g", NOW).refused_shed, arrived);
-    weir_destroy(weir);
 }
 
 /* However often it tries; but where there is no queue nobody waits. */
@@ -617,7 +612,7 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
 {
     struct weir_totals before, after;
     struct weir_ruling r;
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
                          "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
     struct visit q = enter(weir, "uri=/q", NOW), g = enter(weir, "uri=/g", NOW);
@@ -636,7 +631,6 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
     weir_totals_get(weir, &after);
     assert_int_equal(after.refused, before.refused + 1);
     assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
-    weir_destroy(weir);
 }
 
 /* Both say whether all leases were still there. */

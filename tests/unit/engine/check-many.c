@@ -29,7 +29,7 @@ TEST(test_R2_many_see_those_before_them)
     static struct weir_request requests[N];
     static struct weir_ruling rulings[N];
     struct weir_attr ann = ATTR("account", "ann");
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: r, key: \"{account}\", limit: [57/60, 90/60] }\n"
                         "- { name: log, key: \"{account}\", limit: sliding-log 70/60 }\n"));
     for (int i = 0; i < N; i++)
@@ -38,7 +38,6 @@ TEST(test_R2_many_see_those_before_them)
     for (int i = 0; i < N; i++) {
         assert_fields(rulings[i].decision, (allowed, i < 57), (remaining, i < 57 ? 56 - i : 0));
     }
-    weir_destroy(weir);
 }
 
 /* A ban that one of them makes keeps those behind it out; of the same key only. */
@@ -69,7 +68,7 @@ TEST(test_R4_many_and_a_ban_among_them)
  * as ever. */
 TEST(test_R4_a_banned_shadow_among_others)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: s, key: \"{ip}\", limit: [5/60, 6/60], mode: shadow }\n"
                         "- { name: r, key: \"{ip}\", limit: 5/60 }\n"
                         "- { name: t, key: \"{ip}\", limit: [4/60, 7/60], mode: shadow }\n"));
@@ -83,7 +82,6 @@ TEST(test_R4_a_banned_shadow_among_others)
     assert_int_equal(rule_left(weir, "t", "ip=::1", NOW), 3);
     assert_int_equal(info_of(weir, "s").shadow_refused, 1);
     assert_int_equal(info_of(weir, "t").allowed, 1);
-    weir_destroy(weir);
 }
 
 /* More limits than a group of requests has room for. */
@@ -95,7 +93,7 @@ TEST(test_R2_many_of_many_limits)
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
     for (int limits = 30; limits <= 70; limits += 10) {
-        struct weir *weir =
+        OWN(weir) *weir =
             engine_of_many(limits, "- { name: r%d, key: \"{account}\", limit: 2/60 }\n");
         for (int i = 0; i < N; i++) {
             snprintf(names[i], sizeof(names[i]), "user-%d", i % 8);
@@ -107,7 +105,6 @@ TEST(test_R2_many_of_many_limits)
             assert_int_equal(rulings[i].decision.allowed, i < 16);
             assert_fields(rulings[i], (applied, limits < 64 ? limits : 64), (cut, limits > 64));
         }
-        weir_destroy(weir);
     }
 }
 

@@ -105,8 +105,7 @@ TEST(test_R1_no_spelling_of_a_path_escapes)
         "/%2e/login", "/login#top", "/a/%2e%2e/login", "http://host/login", "/login?next=/",
         "login",      "/..//login"
     };
-    struct weir *weir =
-        engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         struct weir_attr uri = ATTR("uri", spellings[i]);
         struct weir_ruling r =
@@ -114,13 +113,12 @@ TEST(test_R1_no_spelling_of_a_path_escapes)
         assert_rule(&r, "login");
         assert_int_equal(r.decision.allowed, i < 3);
     }
-    weir_destroy(weir);
 }
 
 TEST(test_R1_long_uris_headers_and_names)
 {
     static char uri[9000], value[300], name[100];
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: path, match: { uri: \"/a/**\" }, limit: 100/60 }\n"
                         "- { name: key, key: \"{header.x-api-key}\", limit: 2/60 }\n"));
     memset(uri, 'u', sizeof(uri));
@@ -149,7 +147,6 @@ TEST(test_R1_long_uris_headers_and_names)
         assert_fields(r.decision, (allowed, true), (remaining, 1));
         value[at] = 'v';
     }
-    weir_destroy(weir);
 }
 
 TEST(test_R1_null_empty_and_repeated_attributes)
@@ -170,8 +167,7 @@ TEST(test_R1_null_empty_and_repeated_attributes)
 
 TEST(test_R1_names_of_headers_have_no_case)
 {
-    struct weir *weir =
-        engine_of(RULES("- { name: r, key: \"{header.X-Api-Key}\", limit: 1/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{header.X-Api-Key}\", limit: 1/60 }\n"));
     assert_true(passes(weir, "header.x-api-key=k", NOW));
     assert_false(passes(weir, "header.x-api-key=k", NOW));
     struct weir_attr by_number = { .value = "k", .id = weir_attribute(weir, "header.X-Api-KEY") };
@@ -179,21 +175,18 @@ TEST(test_R1_names_of_headers_have_no_case)
                      .decision.allowed);
     assert_false(passes(weir, "header.X-API-KEY=k", NOW));
     assert_true(passes(weir, "header.X-API-KEY=K", NOW)); /* values do */
-    weir_destroy(weir);
 }
 
 /* One name, one number: however it is written, and however often it is asked for. */
 TEST(test_R1_a_header_has_one_number)
 {
-    struct weir *weir =
-        engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
     uint32_t number = weir_attribute(weir, "header.X-Api-Key");
     assert_int_not_equal(number, 0);
     assert_int_equal(weir_attribute(weir, "header.X-Api-Key"), number);
     assert_int_equal(weir_attribute(weir, "header.x-api-key"), number);
     assert_int_equal(weir_attribute(weir, "header.X-API-KEY"), number);
     assert_int_not_equal(weir_attribute(weir, "account"), weir_attribute(weir, "Account"));
-    weir_destroy(weir);
 }
 
 /* A number in the place of a name, for doors that see the same names over and over. */
@@ -520,7 +513,7 @@ TEST(test_R2_shadows_in_the_room_that_is_left)
 
 TEST(test_cost_by_rule_and_by_attribute)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: plain, key: \"{ip}\", limit: 1000/60 }\n"
                         "- { name: five, key: \"{ip}\", limit: 1000/60, cost: 5 }\n"
                         "- { name: free, key: \"{ip}\", limit: 1000/60, cost: 0 }\n"
@@ -549,7 +542,6 @@ TEST(test_cost_by_rule_and_by_attribute)
         assert_int_equal(rule_left(weir, "free", cases[i].request, NOW), 1000);
         assert_int_equal(rule_left(weir, "bytes", cases[i].request, NOW), 1000 - cases[i].bytes);
     }
-    weir_destroy(weir);
 }
 
 TEST(test_a_cost_beyond_all_numbers_is_too_big)
@@ -557,7 +549,7 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
     static const char *const huge[] = { "ip=::1 bytes=1001", "ip=::1 bytes=9223372036854775807",
                                         "ip=::1 bytes=9223372036854775808",
                                         "ip=::1 bytes=99999999999999999999999999999999999999" };
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
     for (size_t i = 0; i < COUNT_OF(huge); i++)
         for (int64_t cost = 1; cost < 8; cost += 2) {
@@ -574,7 +566,6 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
     r = check_cost(weir, "", INT64_MAX / 2, NOW);
     assert_refused_by(r, "dear");
     assert_int_equal(r.decision.reason, WEIR_TOO_BIG);
-    weir_destroy(weir);
 }
 
 /* Whatever the rule makes of it: one that costs nothing, or has no number for its cost. */
@@ -626,7 +617,7 @@ TEST(test_before_the_beginning_of_time)
 TEST(test_who_can_wait_is_told_his_turn)
 {
     struct weir_attr ip = ATTR("ip", "::1");
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(RULES("- { name: shaped, key: \"{ip}\", limit: leaky-bucket 10/s queue 5 }\n"
                         "- { name: meter, key: \"{ip}\", limit: 1000/s }\n"));
     struct weir_ask ask = { .cost = 1, .wait_max = S, .now = NOW };
@@ -642,7 +633,6 @@ TEST(test_who_can_wait_is_told_his_turn)
     r = check_attrs(weir, &ip, 1, &ask);
     assert_refused_by(r, "shaped"); /* who cannot wait so long */
     assert_int_equal(rule_left(weir, "meter", "ip=::1", ask.now), 1000);
-    weir_destroy(weir);
 }
 
 /* --------------------------------------------------- what the ruling says ---- */

@@ -201,7 +201,7 @@ TEST(test_R5_switched_by_hand)
 
 TEST(test_R5_the_whole_set_as_written)
 {
-    struct weir *weir =
+    OWN(weir) *weir =
         engine_of(SWITCHED("mode: shadow\nlists: { deny: { ip: [10.0.0.0/8] } }\n", ""));
     assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 5);
     assert_string_equal(check(weir, "ip=::1", NOW).shadow, "tight");
@@ -217,7 +217,6 @@ TEST(test_R5_the_whole_set_as_written)
     assert_false(passes(weir, "ip=::1", NOW));
     set_mode(weir, NULL, WEIR_AS_WRITTEN);
     assert_true(passes(weir, "ip=::1", NOW));
-    weir_destroy(weir);
 }
 
 TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)

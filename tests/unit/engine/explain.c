@@ -232,13 +232,11 @@ TEST(test_L1_a_look_ahead_leaves_permits)
     struct weir_ruling ruling;
     struct weir__explained_guard e = { 0 };
     struct weir_ask ask = { .cost = 1, .now = NOW };
-    struct weir *weir =
-        engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
+    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
     ask.now = NOW + 600 * WEIR_SECOND;
     weir__engine_explain_guards(weir, NULL, 0, &ask, note_guard, &e);
     assert_fields(e.info, (in_flight, 1), (reclaimed, 0));
     assert_int_equal(e.reason, WEIR_BUSY);
     assert_true(weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND));
-    weir_destroy(weir);
 }

@@ -128,7 +128,7 @@ TEST(test_G1_permits_that_are_leased_outlive_the_process)
 
 TEST(test_a_child_has_a_place_of_its_own)
 {
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .path = new_path(), .keys = 16 });
     guard_of(table, "g", NULL);
     uint32_t mine = weir__holder_me(table);
@@ -144,7 +144,6 @@ TEST(test_a_child_has_a_place_of_its_own)
     int status;
     waitpid(pid, &status, 0);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    weir_table_destroy(table);
 }
 
 /* A process that was killed between the gate and the seat. */

@@ -26,7 +26,7 @@ static struct weir__draft *read_guard(const char *members)
 
 TEST(test_G1_a_file_of_guards_alone)
 {
-    struct weir__draft *d =
+    OWN(weir__draft) *d =
         read_good("version: 1\nguards:\n  - { name: search, about: for people, concurrency: 64 }\n"
                   "  - { name: b, match: { uri: \"/b/**\" }, not: { method: GET }, adaptive: weir, "
                   "mode: shadow }\n");
@@ -46,7 +46,6 @@ TEST(test_G1_a_file_of_guards_alone)
     assert_int_equal(g[1].rule.excepts, 1);
     assert_int_equal(g[1].options.mode, WEIR_SHADOW);
     assert_string_equal(g[1].options.adaptive.controller, "weir");
-    weir__draft_destroy(d);
 }
 
 /* The example of the design, and the manual's. */
@@ -139,18 +138,17 @@ TEST(test_G6_system)
 
 TEST(test_G5_degradation_leases_and_shedding)
 {
-    struct weir__draft *d =
+    OWN(weir__draft) *d =
         read_guard("raises: 2\n    breaker: { errors: 3 }\n    lease: 30s\n    shed: true");
     assert_fields(d->guards[0].options, (degrade, 1), (raises, 2), (lease, 30 * WEIR_SECOND),
                   (shed, true));
-    weir__draft_destroy(d);
 }
 
 /* ------------------------------------------------- users, classes, priority ---- */
 
 TEST(test_G7_users_classes_and_priorities)
 {
-    struct weir__draft *d =
+    OWN(weir__draft) *d =
         read_guard("user: \"{account|nobody}\"\n    priority: \"{header.X-Priority|crawl}\"\n"
                    "    priorities: { checkout: 5, crawl: -3 }\n    class: \"{plan}\"\n"
                    "    concurrency: { weights: { gold: 3, free: 1 } }");
@@ -169,7 +167,6 @@ TEST(test_G7_users_classes_and_priorities)
     assert_null(d->guards[0].priority.attribute);
     assert_string_equal(d->guards[0].priority.fallback, "-8");
     assert_string_equal(d->guards[0].user_class.fallback, "free");
-    weir__draft_destroy(d);
 }
 
 TEST(test_G7_numbers_and_words_of_requests)

@@ -258,7 +258,7 @@ TEST(test_R4_ban)
 
 TEST(test_R6_anchors_and_merges)
 {
-    struct weir__draft *d =
+    OWN(weir__draft) *d =
         read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
                   "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
                   "  - { <<: [{ cost: 7 }, *a], name: d }\n");
@@ -269,7 +269,6 @@ TEST(test_R6_anchors_and_merges)
     assert_int_equal(d->rules[1].limits[0].count, 5);
     assert_int_equal(d->rules[2].n_limits, 2);
     assert_fields(d->rules[3], (cost, 7), (n_limits, 2));
-    weir__draft_destroy(d);
 }
 
 TEST(test_R6_json_is_yaml)

@@ -340,7 +340,7 @@ TEST(test_as_many_items_as_there_may_be)
 TEST(test_items_do_not_drive_each_other_out)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .keys = 1, .narrow = narrow });
         struct weir_limiter *l = limiter_of(table, "l", "gcra 10/1h");
         char keys[32][16];
@@ -357,7 +357,6 @@ TEST(test_items_do_not_drive_each_other_out)
         assert_true(take_all(items, 32).allowed);
         for (size_t i = 0; i < 32; i++)
             assert_int_equal(left(l, keys[i], NOW - S), 7);
-        weir_table_destroy(table);
     }
 }
 

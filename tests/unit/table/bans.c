@@ -394,8 +394,7 @@ TEST(test_R4_bans_are_shared_and_outlive_their_processes)
 TEST(test_the_first_to_attach_puts_the_header_right)
 {
     const char *path = new_path();
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     int64_t nothing = 0;
     strike(table, "k", &plain, NOW);
     weir_table_destroy(table);
@@ -403,7 +402,6 @@ TEST(test_the_first_to_attach_puts_the_header_right)
              sizeof(nothing)); /* a page that was not written when the power went */
     table = attach(path);
     assert_int_equal(until(table, "k", NOW), NOW + MINUTE);
-    weir_table_destroy(table);
 }
 
 /* ----------------------------------------------------------------- killed ---- */

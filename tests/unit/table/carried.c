@@ -448,14 +448,12 @@ TEST(test_damaged_slots_come_out_sane)
 TEST(test_it_is_there_when_the_file_is_opened_again)
 {
     const char *path = new_path();
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_true(loose_take(table, &plan, "k", 3, NOW).allowed);
     weir_table_destroy(table);
     table = attach(path);
     assert_int_equal(loose_peek(table, &plan, "k", 0, NOW).remaining, 2);
-    weir_table_destroy(table);
 }
 
 /* ---------------------------------------------------------------------- threads ---- */

@@ -27,7 +27,7 @@ static size_t spend(struct weir_limiter *limiter, const char *key, weir_time now
 
 static void forget_under(const char *text, bool narrow)
 {
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 200, .slab = 8 << 20, .narrow = narrow });
     struct weir_limiter *limiter;
     struct weir_limit limit = limit_of(text);
@@ -46,7 +46,6 @@ static void forget_under(const char *text, bool narrow)
     bob.cost = 0;
     weir_peek(limiter, &bob, &other);
     assert_int_equal(other.remaining, left);
-    weir_table_destroy(table);
 }
 
 TEST(test_S6_forget_under_every_algorithm)

@@ -178,7 +178,7 @@ TEST(test_a_table_has_room_for_256_limiters)
 
 TEST(test_room_for_limiters_is_a_choice)
 {
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 100, .slab = 4096, .limiters = 3 });
     limiter_of(table, "a", "gcra 10/1h");
     limiter_of(table, "b", "gcra 10/1h");
@@ -187,7 +187,6 @@ TEST(test_room_for_limiters_is_a_choice)
     assert_ptr_equal(limiter_of(table, "b", "gcra 10/1h"), weir__limiter_by_name(table, "b"));
     assert_null(weir__limiter_by_name(table, "d"));
     assert_null(weir__limiter_by_name(table, ""));
-    weir_table_destroy(table);
 }
 
 /* As many as a large rule set has, made by two in turn: each finds what the other made. */
@@ -579,7 +578,7 @@ TEST(test_a_full_slab_is_an_error_and_the_old_limit_stays)
 
 TEST(test_a_full_slab_says_how_many_keys_would_fit)
 {
-    struct weir_table *table =
+    OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 100, .slab = 1 << 20 });
     struct weir_limit limit = limit_of("sliding-log 100/100s");
     struct weir_limiter *limiter = NULL;
@@ -599,7 +598,6 @@ TEST(test_a_full_slab_says_how_many_keys_would_fit)
         struct weir_decision d;
         assert_true(weir_take(limiter, &ask, &d));
     }
-    weir_table_destroy(table);
 }
 
 /* So many changes that nobody remembers the limit a state was kept under: it counts as spent at the
@@ -607,8 +605,7 @@ TEST(test_a_full_slab_says_how_many_keys_would_fit)
 TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
 {
     const char *path = new_path();
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 999999937/1s burst 10");
     assert_true(take(limiter, "k", 10, NOW).allowed);
     for (int i = 1; i <= 20; i++) {
@@ -621,7 +618,6 @@ TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
     limiter = limiter_of(table, "l", "gcra 20/1s burst 10");
     assert_false(take(limiter, "k", 1, NOW + 21).allowed);
     assert_int_equal(left(limiter, "k", NOW + S), 10);
-    weir_table_destroy(table);
 }
 
 GROUP(make_folder, remove_folder)

@@ -124,13 +124,12 @@ TEST(test_defaults)
 TEST(test_one_key_is_a_table)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .keys = 1, .slab = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 2/1m");
         assert_true(take(limiter, "k", 2, NOW).allowed);
         assert_false(take(limiter, "k", 1, NOW).allowed);
         assert_int_equal(stats_of(table, -1).narrow, narrow);
-        weir_table_destroy(table);
     }
 }
 
@@ -454,13 +453,11 @@ TEST(test_create_finishes_what_a_dead_maker_left)
     const char *path = new_path();
     char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
     write_at(path, 0, making, sizeof(making));
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
     weir_table_destroy(table);
     table = attach(path);
     assert_int_equal(left(limiter_of(table, "l", "gcra 10/1h"), "k", NOW), 6);
-    weir_table_destroy(table);
 }
 
 TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
@@ -566,7 +563,7 @@ TEST(test_half_as_many_again_still_decides_and_counts_evictions)
 {
     enum { KEYS = 100000 };
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .keys = KEYS, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         take_numbers(limiter, 0, KEYS * 3 / 2, NOW);
@@ -585,7 +582,6 @@ TEST(test_half_as_many_again_still_decides_and_counts_evictions)
             weir_peek(limiter, &ask, &d);
             assert_int_equal(d.remaining, 2);
         }
-        weir_table_destroy(table);
     }
 }
 

@@ -253,9 +253,9 @@ TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
 {
     const char *path = new_path();
     for (int run = 0; run < 3; run++) {
-        struct weir_table *table =
+        OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
-        struct weir__adhoc *adhoc = adhoc_on(table, 3);
+        OWN(weir__adhoc) *adhoc = adhoc_on(table, 3);
         if (run == 1)
             found(adhoc, "", "api", NOW);
         assert_int_equal(take(found(adhoc, "gcra 10/10", "api", NOW), "k", 1, NOW).remaining,
@@ -264,8 +264,6 @@ TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
                          8 - 2 * run);
         assert_int_equal(take(found(adhoc, "sliding-window 10/10", "", NOW), "k", 3, NOW).remaining,
                          7 - 3 * run);
-        weir__adhoc_destroy(adhoc);
-        weir_table_destroy(table);
     }
 }
 

@@ -227,8 +227,7 @@ TEST(test_a_day_that_is_left_out)
                                    .types = 2,
                                    .offsets = { -43200, 43200 } };
     z = zone_of('2', &whole, "\n\n");
-    assert_int_equal(z->skips, 1);
-    assert_int_equal(z->skipped[0], 10);
+    assert_fields(*z, (skips, 1), (skipped[0], 10));
     assert_int_equal(weir__zone_day_start(z, 10), 907200);
     assert_int_equal(weir__zone_day_start(z, 11), 907200);
     assert_int_equal(weir__zone_day_at(z, 907199), 9);

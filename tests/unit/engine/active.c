@@ -73,8 +73,7 @@ TEST(test_R6_a_changed_limit_keeps_what_was_used)
         use(weir, after, NOW);
         assert_int_equal(a_left(weir, NOW), cases[i].left);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
-        assert_int_equal(r.count, 400);
-        assert_int_equal(r.decision.remaining, cases[i].left - 1);
+        assert_fields(r, (count, 400), (decision.remaining, cases[i].left - 1));
     }
 }
 
@@ -106,10 +105,8 @@ TEST(test_R6_several_limits)
     assert_true(check_cost(weir, "ip=::1", 40, NOW).decision.allowed);
     use(weir, WITH("limit: [gcra 300/60, gcra 200/5, gcra 50/1]"), NOW);
     struct weir__explained e = explained(weir, "a", "ip=::1", NOW);
-    assert_int_equal(e.n_limits, 3);
-    assert_int_equal(e.limits[0].decision.remaining, 260);
-    assert_int_equal(e.limits[1].decision.remaining, 160);
-    assert_int_equal(e.limits[2].decision.remaining, 50);
+    assert_fields(e, (n_limits, 3), (limits[0].decision.remaining, 260),
+                  (limits[1].decision.remaining, 160), (limits[2].decision.remaining, 50));
 }
 
 TEST(test_R6_tallies_and_names_go_on)
@@ -123,14 +120,12 @@ TEST(test_R6_tallies_and_names_go_on)
               "gcra 3/60 }\n"),
         NOW);
     assert_rule(&r, "a"); /* good until weir_destroy */
-    assert_int_equal(info_of(weir, "a").allowed, 2);
-    assert_int_equal(info_of(weir, "a").refused, 3);
+    assert_fields(info_of(weir, "a"), (allowed, 2), (refused, 3));
     assert_int_equal(info_of(weir, "b").allowed, 2);
     assert_int_equal(info_of(weir, "z").allowed, 0);
     assert_true(passes(weir, "", NOW));
     assert_false(passes(weir, "", NOW));
-    assert_int_equal(info_of(weir, "a").allowed, 3);
-    assert_int_equal(info_of(weir, "a").refused, 4);
+    assert_fields(info_of(weir, "a"), (allowed, 3), (refused, 4));
     assert_ok(weir_list_edit(weir, "deny", "ip", NULL, 0, NULL, 0, NULL));
     assert_int_equal(info_of(weir, "a").refused, 4);
 }

@@ -355,9 +355,8 @@ TEST(test_R5_a_guards_mode_by_hand)
     assert_ok(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_refused_by_guard(v, "g", WEIR_BUSY);
-    assert_int_equal(guard_of(weir, "g").modes.written, WEIR_SHADOW);
-    assert_int_equal(guard_of(weir, "g").modes.by_hand, WEIR_ENFORCE);
-    assert_int_equal(guard_of(weir, "g").modes.in_force, WEIR_ENFORCE);
+    assert_fields(guard_of(weir, "g"), (modes.written, WEIR_SHADOW), (modes.by_hand, WEIR_ENFORCE),
+                  (modes.in_force, WEIR_ENFORCE));
     use(weir, GUARDS("- { name: g, concurrency: 1 }\n"), NOW); /* the switch stays */
     assert_ok(weir_mode_set(weir, "g", WEIR_OFF, NULL));
     v = enter(weir, "ip=::1", NOW);
@@ -454,8 +453,7 @@ TEST(test_S6_explain_names_the_guards)
     enter(weir, "", NOW);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
-    assert_fields(g, (refuses, true), (reason, WEIR_BUSY));
-    assert_int_equal(g.info.in_flight, 1);
+    assert_fields(g, (refuses, true), (reason, WEIR_BUSY), (info.in_flight, 1));
     use(weir, GUARDS("- { name: g, match: { uri: /x }, concurrency: 1 }\n"), NOW);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
@@ -671,9 +669,7 @@ TEST(test_L11_the_queue_that_is_written)
     assert_false(weir_ruled_queue_get(weir, "c", &queue, &wait_max));
     assert_true(weir_ruled_guard_next(weir, &(int64_t){ 1 }, &v));
     assert_true(weir_ruled_queue_get(weir, v.name, &queue, &wait_max));
-    assert_fields(queue, (max, 128), (order, WEIR_WEIGHTED));
-    assert_int_equal(queue.weights[0], 3);
-    assert_int_equal(queue.weights[1], 1);
+    assert_fields(queue, (max, 128), (order, WEIR_WEIGHTED), (weights[0], 3), (weights[1], 1));
     assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);
     assert_false(weir_ruled_guard_next(weir, &(int64_t){ 2 }, &v));
 }

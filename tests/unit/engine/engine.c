@@ -227,8 +227,7 @@ TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)
     assert_allowed_by(r, "wide");
     assert_string_equal(r.shadow, "tight"); /* it would have been refused */
     assert_fields(r, (banned_until, 0), (applied, 1));
-    assert_int_equal(info_of(weir, "tight").shadow_refused, 1);
-    assert_int_equal(info_of(weir, "tight").banned, 0);
+    assert_fields(info_of(weir, "tight"), (shadow_refused, 1), (banned, 0));
     assert_int_equal(rule_left(weir, "tight", "ip=::1", NOW), 2); /* and takes nothing */
     assert_null(check(weir, "ip=::1", NOW + S).shadow);
     set_mode(weir, "tight", WEIR_ENFORCE);

@@ -57,10 +57,8 @@ TEST(test_the_state_of_a_key)
     pass_of(weir, 3, "uri=/login method=POST ip=192.0.2.7", NOW);
     struct weir__explained e = explained(weir, "login", "uri=/login method=POST ip=192.0.2.7", NOW);
     assert_string_equal(e.key, "192.0.2.7");
-    assert_int_equal(e.n_limits, 1);
-    assert_int_equal(e.limits[0].decision.remaining, 0);
-    assert_int_equal(e.limits[0].limit->count, 2);
-    assert_int_equal(e.banned_until, 0);
+    assert_fields(e, (n_limits, 1), (limits[0].decision.remaining, 0), (limits[0].limit->count, 2),
+                  (banned_until, 0));
     pass_of(weir, 2, "uri=/login method=POST ip=192.0.2.7", NOW);
     e = explained(weir, "login", "uri=/login method=POST ip=192.0.2.7", NOW);
     assert_int_equal(e.banned_until, NOW + 600 * S);
@@ -236,7 +234,6 @@ TEST(test_L1_a_look_ahead_leaves_permits)
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
     ask.now = NOW + 600 * WEIR_SECOND;
     weir__engine_explain_guards(weir, NULL, 0, &ask, note_guard, &e);
-    assert_fields(e.info, (in_flight, 1), (reclaimed, 0));
-    assert_int_equal(e.reason, WEIR_BUSY);
+    assert_fields(e, (info.in_flight, 1), (info.reclaimed, 0), (reason, WEIR_BUSY));
     assert_true(weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND));
 }

@@ -143,8 +143,7 @@ TEST(test_G4_zeros_are_fresh)
 {
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 50 });
 
-    assert_int_equal(look(&w, 0).state, WEIR_BREAKER_CLOSED);
-    assert_int_equal(look(&w, 0).calls, 0);
+    assert_fields(look(&w, 0), (state, WEIR_BREAKER_CLOSED), (calls, 0));
     assert_int_equal(ask(&w, 0), -1);
     tell_often(&w, 19, true, 0);
     assert_int_equal(ask(&w, 0), -1);
@@ -334,8 +333,7 @@ TEST(test_G4_another_window_while_at_work)
     tell_often(&w, 1900, false, NOW);
     w.plan.calls = 10;
     tell_often(&w, 10, true, NOW);
-    assert_int_equal(look(&w, NOW).calls, 10);
-    assert_int_equal(look(&w, NOW).errors, 10);
+    assert_fields(look(&w, NOW), (calls, 10), (errors, 10));
     w.plan.part = WEIR_MILLISECOND;
     tell_often(&w, 3, true, NOW);
     assert_int_equal(look(&w, NOW).calls, 3);
@@ -382,8 +380,7 @@ TEST(test_G4_a_probe_cannot_be_given_or_told_twice)
     for (int i = 0; i < 5; i++)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     tell_often(&w, 5, true, NOW + WEIR_SECOND);
-    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_HALF_OPEN);
-    assert_int_equal(look(&w, NOW).calls, 0);
+    assert_fields(look(&w, NOW), (state, WEIR_BREAKER_HALF_OPEN), (calls, 0));
     for (int i = 0; i < 3; i++)
         assert_true(ask(&w, NOW + WEIR_SECOND) > 0);
     assert_int_equal(ask(&w, NOW + WEIR_SECOND), 0);
@@ -562,9 +559,8 @@ TEST(test_G4_forced)
     weir__breaker_force(&w.b, WEIR_FORCE_CLOSED, NOW);
     assert_int_equal(ask(&w, NOW), -1);
     tell_often(&w, 100, true, NOW);
-    assert_int_equal(look(&w, NOW).force, WEIR_FORCE_CLOSED);
-    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
-    assert_int_equal(look(&w, NOW).errors, 100);
+    assert_fields(look(&w, NOW), (force, WEIR_FORCE_CLOSED), (state, WEIR_BREAKER_CLOSED),
+                  (errors, 100));
     weir__breaker_force(&w.b, WEIR_UNFORCED, NOW);
     assert_int_equal(look(&w, NOW).calls, 0);
     weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);

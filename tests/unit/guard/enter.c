@@ -84,11 +84,9 @@ TEST(test_G1_entered_counts_work_not_permits)
     struct weir_permit p;
     struct weir_decision d;
     assert_true(weir_enter(g, &(struct weir_ask){ .cost = 5, .now = NOW }, &p, &d));
-    assert_int_equal(info_of(g, NOW).in_flight, 5);
-    assert_int_equal(info_of(g, NOW).entered, 1);
+    assert_fields(info_of(g, NOW), (in_flight, 5), (entered, 1));
     weir__guard_undo(g, &p);
-    assert_int_equal(info_of(g, NOW).in_flight, 0);
-    assert_int_equal(info_of(g, NOW).entered, 1);
+    assert_fields(info_of(g, NOW), (in_flight, 0), (entered, 1));
 }
 
 TEST(test_G2_n_permits_at_once_all_or_none)

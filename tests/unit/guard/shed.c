@@ -311,8 +311,7 @@ TEST(test_G7_off_only_obeys_pressure)
     p->plan.on = false;
     set_flow(p, 0, 0, 0, 10000);
     run(p, 5 * S);
-    assert_int_equal(p->admitted_min, 1000);
-    assert_int_equal(p->flows[0].passed, p->flows[0].offered);
+    assert_fields(*p, (admitted_min, 1000), (flows[0].passed, p->flows[0].offered));
 }
 
 TEST(test_G7_a_span_of_nothing_changes_nothing)
@@ -430,8 +429,7 @@ TEST(test_G7_ends_when_the_flood_ends)
     run(p, S);
     assert_true(part(&p->flows[2]) >= 0.5);
     run(p, S);
-    assert_int_equal(p->admitted_min, 1000);
-    assert_int_equal(p->flows[2].passed, p->flows[2].offered);
+    assert_fields(*p, (admitted_min, 1000), (flows[2].passed, p->flows[2].offered));
     assert_true(p->shed.room == 0);
 }
 

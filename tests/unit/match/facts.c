@@ -93,9 +93,7 @@ TEST(test_R1_missing_empty_and_given_twice)
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "ann"); /* the first counts */
-    assert_int_equal(facts.values[1].len, 0);
-    assert_int_equal(facts.values[2].len, 0);
-    assert_int_equal(facts.values[2].address.bits, 0);
+    assert_fields(facts, (values[1].len, 0), (values[2].len, 0), (values[2].address.bits, 0));
     facts = gather(&known, NULL, 0);
     for (size_t i = 0; i < COUNT_OF(names); i++)
         assert_int_equal(facts.values[i].len, 0);
@@ -112,8 +110,7 @@ TEST(test_lengths_may_be_given)
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "ann");
     assert_value(&facts.values[1], "192.0.2.7");
-    assert_int_equal(facts.values[1].address.bits, 32);
-    assert_int_equal(facts.values[1].address.bytes[3], 7);
+    assert_fields(facts, (values[1].address.bits, 32), (values[1].address.bytes[3], 7));
 }
 
 TEST(test_R1_addresses_become_numbers)
@@ -123,11 +120,9 @@ TEST(test_R1_addresses_become_numbers)
     struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:80") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
-    assert_int_equal(facts.values[0].address.bits, 128);
-    assert_int_equal(facts.values[1].address.bits, 32);
+    assert_fields(facts, (values[0].address.bits, 128), (values[1].address.bits, 32));
     facts = gather(&known, garbage, COUNT_OF(garbage));
-    assert_int_equal(facts.values[0].address.bits, 0);
-    assert_int_equal(facts.values[1].address.bits, 0);
+    assert_fields(facts, (values[0].address.bits, 0), (values[1].address.bits, 0));
     assert_value(&facts.values[0], "unix:");
 }
 

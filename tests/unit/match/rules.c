@@ -20,13 +20,10 @@ TEST(test_what_a_rule_becomes)
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         assert_fields(set->rules[i], (key_kind, kinds[i]), (first_limit, firsts[i]));
     }
-    assert_int_equal(set->rules[0].cost_attribute, -1);
-    assert_int_equal(set->rules[2].cost_attribute,
-                     weir__attribute_find(&set->attributes, "bytes", 5));
-    assert_int_equal(set->rules[1].matches, 1);
-    assert_int_equal(set->rules[3].excepts, 1);
-    assert_int_equal(set->clauses[set->rules[3].clauses_first].n, 2);
-    assert_int_equal(set->attributes.n, 5);
+    assert_fields(*set, (rules[0].cost_attribute, -1),
+                  (rules[2].cost_attribute, weir__attribute_find(&set->attributes, "bytes", 5)),
+                  (rules[1].matches, 1), (rules[3].excepts, 1),
+                  (clauses[set->rules[3].clauses_first].n, 2), (attributes.n, 5));
     weir_rules_destroy(set);
     weir_rules_destroy(NULL);
 }

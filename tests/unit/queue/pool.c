@@ -164,14 +164,11 @@ TEST_WITH(test_G3_the_pool_grows_to_its_maximum_before_anything_waits, NULL, clo
     for (int i = 0; i < 3; i++) {
         assert_int_equal(submit(i).remaining, 2 - i);
         wait_begun(i); /* with nothing but threads at work all three are at work */
-        assert_int_equal(info().threads, i + 1);
-        assert_int_equal(info().working, i + 1);
-        assert_int_equal(info().waiting, 0);
+        assert_fields(info(), (threads, i + 1), (working, i + 1), (waiting, 0));
     }
     assert_true(submit(3).allowed);
     assert_true(submit(4).allowed);
-    assert_int_equal(info().threads, 3);
-    assert_int_equal(info().waiting, 2);
+    assert_fields(info(), (threads, 3), (waiting, 2));
 }
 
 TEST_WITH(test_G3_beyond_threads_and_queue_it_is_refused, NULL, close_pool)
@@ -275,8 +272,7 @@ TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
     for (int i = 5; i < 10;
          i++) /* and it grows again at once, though those told to end may not have done so */
         occupy(i);
-    assert_int_equal(info().threads, 5);
-    assert_int_equal(info().working, 5);
+    assert_fields(info(), (threads, 5), (working, 5));
 }
 
 TEST_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)

@@ -19,8 +19,7 @@ TEST(test_R3_lists)
     assert_string_equal(d->lists[0].entries[1], "::1");
     assert_string_equal(d->lists[1].entries[0], "alice");
     assert_string_equal(d->lists[2].attribute, "header.x-key");
-    assert_int_equal(d->lists[2].n, 0);
-    assert_int_equal(d->lists[3].n, 3);
+    assert_fields(*d, (lists[2].n, 0), (lists[3].n, 3));
     assert_string_equal(d->lists[3].entries[1], "5");
     assert_string_equal(d->lists[3].entries[2], "true");
 }

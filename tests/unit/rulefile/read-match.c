@@ -14,8 +14,7 @@ static void assert_pattern(const char *attribute, const char *yaml, enum weir__p
     snprintf(members, sizeof(members), "match: { %s: %s }", attribute, yaml);
     OWN(weir__draft) *d = read_rule(members);
     const struct weir__pattern *p = &d->rules[0].match[0].patterns[0];
-    assert_int_equal(d->rules[0].matches, 1);
-    assert_int_equal(d->rules[0].match[0].n, 1);
+    assert_fields(*d, (rules[0].matches, 1), (rules[0].match[0].n, 1));
     if (p->kind != kind || strcmp(p->text, text) != 0 || p->len != strlen(text))
         fail_msg("%s: kind %d '%s', expected %d '%s'", members, p->kind, p->text, kind, text);
 }

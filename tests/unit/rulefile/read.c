@@ -80,8 +80,7 @@ TEST(test_R6_columns_count_characters)
     struct told told =
         read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, "
                  "limit: 1/s }]\n");
-    assert_int_equal(told.n, 1);
-    assert_int_equal(told.problems[0].column, 25);
+    assert_fields(told, (n, 1), (problems[0].column, 25));
     assert_int_equal(told.problems[0].caret, 30); /* in bytes */
 }
 
@@ -237,8 +236,7 @@ TEST(test_R4_ban)
 {
     const weir_time minute = 60 * S, hour = 60 * minute, day = 24 * hour;
     struct weir__ban_draft b = ban_of("ban: { refusals: 50/60s, for: 10m }");
-    assert_true(b.set);
-    assert_int_equal(b.refusals.count, 50);
+    assert_fields(b, (set, true), (refusals.count, 50));
     assert_string_equal(b.refusals.algorithm, "sliding-window");
     assert_fields(b, (length, 10 * minute), (factor, 1), (longest, 10 * minute),
                   (forget, 100 * minute));
@@ -265,10 +263,8 @@ TEST(test_R6_anchors_and_merges)
     assert_int_equal(d->n_rules, 4);
     assert_string_equal(d->rules[1].name, "b");
     assert_string_equal(d->rules[1].key, "{ip}");
-    assert_int_equal(d->rules[1].n_limits, 1);
-    assert_int_equal(d->rules[1].limits[0].count, 5);
-    assert_int_equal(d->rules[2].n_limits, 2);
-    assert_fields(d->rules[3], (cost, 7), (n_limits, 2));
+    assert_fields(*d, (rules[1].n_limits, 1), (rules[1].limits[0].count, 5), (rules[2].n_limits, 2),
+                  (rules[3].cost, 7), (rules[3].n_limits, 2));
 }
 
 TEST(test_R6_json_is_yaml)
@@ -292,10 +288,8 @@ TEST(test_R6_one_long_line)
             "{ name: r%d, limit: [1/s, 2/m], key: \"{ip}\", match: { uri: /p%d } }, ", i, i);
     snprintf(text + used, size - used, "] }");
     OWN(weir__draft) *d = read_good(text);
-    assert_int_equal(d->n_rules, 30000);
-    assert_int_equal(d->rules[29999].mark.line, 1);
-    assert_int_equal(d->rules[29999].mark.column,
-                     (int)(strstr(text, "{ name: r29999,") - text) + 1);
+    assert_fields(*d, (n_rules, 30000), (rules[29999].mark.line, 1),
+                  (rules[29999].mark.column, (int)(strstr(text, "{ name: r29999,") - text) + 1));
 }
 
 GROUP(make_folder, remove_folder)

@@ -151,11 +151,11 @@ TEST(test_a_refusal_changes_no_byte_whoever_refuses)
                                        i == who ? costs[c] : 2, NOW + 1);
                 struct picture before = look_at(table);
                 struct weir_decision d = take_all(items, 4);
-                assert_fields(d, (allowed, false), (item, who));
-                assert_int_equal(d.reason, costs[c] < 0    ? WEIR_BAD_ASK
-                                           : costs[c] > 10 ? WEIR_TOO_BIG
-                                                           : WEIR_LIMITED);
-                assert_int_equal(d.wait, 0);
+                assert_fields(d, (allowed, false), (item, who),
+                              (reason, costs[c] < 0    ? WEIR_BAD_ASK
+                                       : costs[c] > 10 ? WEIR_TOO_BIG
+                                                       : WEIR_LIMITED),
+                              (wait, 0));
                 if (c > 0)
                     assert_int_equal(d.retry, WEIR_NEVER);
                 assert_unchanged(&before);
@@ -318,8 +318,7 @@ TEST(test_as_many_items_as_there_may_be)
             snprintf(keys[i], sizeof(keys[i]), "%d", (int)i);
             items[i] = item_of(l[i % 3], keys[i], 4, NOW);
         }
-        assert_true(take_all(items, WEIR_ALL_MAX).allowed);
-        assert_true(take_all(items, WEIR_ALL_MAX).allowed);
+        assert_fields(take_all(items, WEIR_ALL_MAX), (allowed, true), (allowed, true));
         struct picture before = look_at(table);
         struct weir_decision d = take_all(items, WEIR_ALL_MAX);
         assert_fields(d, (allowed, false), (item, 0));

@@ -90,8 +90,7 @@ TEST(test_R4_a_key_that_is_out_stays_as_it_is)
     OWN(weir_table) *table = table_for(0);
     assert_int_equal(strike(table, "k", &harsher, NOW), NOW + MINUTE);
     assert_int_equal(strike(table, "k", &harsher, NOW + 30 * S), NOW + MINUTE);
-    assert_int_equal(only(table, NOW + 30 * S).strikes, 1);
-    assert_int_equal(only(table, NOW + 30 * S).since, NOW);
+    assert_fields(only(table, NOW + 30 * S), (strikes, 1), (since, NOW));
 }
 
 TEST(test_R4_bans_escalate_to_the_longest_and_are_forgotten)
@@ -290,8 +289,7 @@ TEST(test_R4_when_full_the_ban_that_ends_first_makes_room)
     int places = (int)table->ban_places; /* a single window: all of them within reach of all */
     for (int i = 0; i < places; i++)
         put_number(table, i, NOW, NOW + HOUR + (i * 7 % places) * S);
-    assert_int_equal(stats_of(table, NOW).bans, places);
-    assert_int_equal(stats_of(table, NOW).bans_lost, 0);
+    assert_fields(stats_of(table, NOW), (bans, places), (bans_lost, 0));
     put_number(table, 1000, NOW, NOW + 2 * HOUR);
     assert_int_equal(stats_of(table, NOW).bans_lost, 1);
     assert_false(is_out(table, 0, NOW));

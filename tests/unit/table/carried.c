@@ -407,17 +407,14 @@ TEST(test_idle_ones_make_room_and_live_ones_stay)
         assert_int_equal(stats_of(table, end - 1).live, slots);
         assert_int_equal(stats_of(table, end).live, 0);
         assert_true(loose_take(table, &plan, "new", 1, end - 1).allowed);
-        assert_int_equal(stats_of(table, -1).evicted_early, early + 1);
-        assert_int_equal(stats_of(table, -1).evicted_idle, 0);
+        assert_fields(stats_of(table, -1), (evicted_early, early + 1), (evicted_idle, 0));
         assert_true(loose_take(table, &plan, "newer", 1, end).allowed);
-        assert_int_equal(stats_of(table, -1).evicted_early, early + 1);
-        assert_int_equal(stats_of(table, -1).evicted_idle, 1);
+        assert_fields(stats_of(table, -1), (evicted_early, early + 1), (evicted_idle, 1));
         assert_int_equal(stats_of(table, end).live, 2);
         struct weir_limiter *limiter =
             limiter_of(table, "l", "gcra 1/1s"); /* and for limiters' keys */
         assert_true(take(limiter, "k", 1, end).allowed);
-        assert_int_equal(stats_of(table, -1).evicted_early, early + 1);
-        assert_int_equal(stats_of(table, -1).evicted_idle, 2);
+        assert_fields(stats_of(table, -1), (evicted_early, early + 1), (evicted_idle, 2));
     }
 }
 

@@ -337,8 +337,7 @@ TEST(test_a_change_keeps_the_time_owed_in_narrow_slots)
                         *b = limiter_of(p.two, "l", "gcra 10/10s");
     assert_int_equal(take(a, "k", 4, NOW).reset, 4 * S);
     change(a, "gcra 20/10s", NOW);
-    assert_int_equal(peek(b, "k", 0, NOW).limit, 20);
-    assert_int_equal(peek(b, "k", 0, NOW).reset, 4 * S);
+    assert_fields(peek(b, "k", 0, NOW), (limit, 20), (reset, 4 * S));
     assert_int_equal(left(a, "k", NOW), 12); /* at half a second a unit it is eight */
     change(b, "gcra 5/10s", NOW);
     assert_int_equal(peek(a, "k", 0, NOW).reset, 4 * S);

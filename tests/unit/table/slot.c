@@ -146,8 +146,7 @@ TEST(test_idle_keys_go_first_and_for_nothing)
              i++) /* that a window of half idle slots has none is one in billions */
             assert_true(take(f.limiter, key_at(KEYS_MAX + i), 1, NOW).allowed);
         assert_int_equal(stats_of(f.table, NOW).evicted_idle - s.evicted_idle, 10);
-        assert_int_equal(stats_of(f.table, NOW).evicted_early, s.evicted_early);
-        assert_int_equal(stats_of(f.table, NOW).keys, s.keys);
+        assert_fields(stats_of(f.table, NOW), (evicted_early, s.evicted_early), (keys, s.keys));
         count_known(&f, NOW, then);
         assert_memory_equal(
             then, known, (size_t)f.keys); /* nobody who had something to remember was forgotten */
@@ -188,8 +187,7 @@ TEST(test_then_the_idlest_goes_and_is_counted)
             int64_t early = stats_of(f.table, now).evicted_early;
             int rank = 0, victims = 0;
             assert_true(take(f.limiter, key_at(KEYS_MAX + i), 1, now).allowed);
-            assert_int_equal(stats_of(f.table, now).evicted_early, early + 1);
-            assert_int_equal(stats_of(f.table, now).evicted_idle, 0);
+            assert_fields(stats_of(f.table, now), (evicted_early, early + 1), (evicted_idle, 0));
             count_known(&f, now, then);
             for (int k = 0, order = 0; k < f.keys; k++) {
                 if (known[k] && !then[k]) {
@@ -225,8 +223,7 @@ TEST(test_large_slots_make_room_the_same_way)
     weir_time later = NOW + 7 * 24 * 3600 * S + 5 * S; /* keys 1 to 5 are idle now */
     for (int i = 0; i < 5; i++)
         assert_true(take(limiter, key_at(keys + i), 1, later).allowed);
-    assert_int_equal(stats_of(table, -1).evicted_early, 1);
-    assert_int_equal(stats_of(table, -1).evicted_idle, 5);
+    assert_fields(stats_of(table, -1), (evicted_early, 1), (evicted_idle, 5));
     for (int i = 6; i < keys + 5; i++)
         assert_int_equal(left(limiter, key_at(i), later), 0);
     assert_int_equal(keys_of(table), held);
@@ -282,9 +279,8 @@ TEST(test_idle_is_told_by_the_limit_of_the_key)
     assert_true(s.live > s.slots / 4 && s.live < s.slots * 3 / 4);
     for (int i = 0; i < 10; i++)
         assert_true(take(window, key_at(5000 + i), 1, now).allowed);
-    assert_int_equal(stats_of(table, now).evicted_idle, s.evicted_idle + 10);
-    assert_int_equal(stats_of(table, now).evicted_early, s.evicted_early);
-    assert_int_equal(stats_of(table, now).live, s.live + 10);
+    assert_fields(stats_of(table, now), (evicted_idle, s.evicted_idle + 10),
+                  (evicted_early, s.evicted_early), (live, s.live + 10));
 }
 
 TEST(test_a_time_before_zero_finds_idle_keys_too)
@@ -300,7 +296,6 @@ TEST(test_a_time_before_zero_finds_idle_keys_too)
         assert_int_equal(stats_of(table, -1).evicted_early, 0);
         for (int i = 0; i < 10; i++)
             assert_true(take(limiter, key_at(5000 + i), 1, -5).allowed); /* counts as 0 */
-        assert_int_equal(stats_of(table, -1).evicted_idle, idle + 10);
-        assert_int_equal(stats_of(table, -1).evicted_early, 0);
+        assert_fields(stats_of(table, -1), (evicted_idle, idle + 10), (evicted_early, 0));
     }
 }

@@ -513,11 +513,9 @@ TEST(test_stats_count_keys_live_keys_and_limiters)
                 take(large, key, 1, NOW + i * S / 10); /* after 10 to 12 s */
             take(small, key, 1, NOW);                  /* known already */
         }
-        assert_int_equal(stats_of(table, -1).keys, 50);
-        assert_int_equal(stats_of(table, -1).large_keys, 20);
+        assert_fields(stats_of(table, -1), (keys, 50), (large_keys, 20));
         assert_true(stats_of(table, -1).large_slots >= 10000);
-        assert_int_equal(stats_of(table, -1).live, -1);
-        assert_int_equal(stats_of(table, -1).limiters, 2);
+        assert_fields(stats_of(table, -1), (live, -1), (limiters, 2));
         assert_int_equal(stats_of(table, NOW).live, 70);
         assert_int_equal(stats_of(table, NOW + 4 * S).live, 20 + 20);
         assert_int_equal(stats_of(table, NOW + 6 * S).live, 20);

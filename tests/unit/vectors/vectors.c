@@ -32,9 +32,8 @@ TEST(reads_every_kind_of_line)
               "case two\n"
               "limit sliding-log 1/1s\n"
               "at 1s take -1 -> no");
-    assert_fields(v, (case_count, 2), (line_count, 5));
-    assert_int_equal(v.cases[0].count, 4);
-    assert_fields(v.cases[1], (first, 4), (line, 9));
+    assert_fields(v, (case_count, 2), (line_count, 5), (cases[0].count, 4), (cases[1].first, 4),
+                  (cases[1].line, 9));
     assert_memory_equal(v.cases[1].name, "two", 3);
     assert_int_equal(v.cases[1].name_len, 3);
     assert_string_equal(v.cases[0].limit.algorithm, "gcra");
@@ -74,11 +73,9 @@ TEST(a_change_keeps_what_it_does_not_name)
                                    "case fresh\nlimit sliding-window 10/1s buckets=5 "
                                    "edge=loose\nat 0s change 20/1s edge=strict\n");
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
-    assert_fields(v.lines[0].limit, (count, 4), (period, 2 * WEIR_SECOND));
-    assert_int_equal(v.lines[1].limit.burst, 7);
-    assert_int_equal(v.lines[2].limit.burst, 2);
-    assert_int_equal(v.lines[3].limit.burst, 2);
-    assert_fields(v.lines[4].limit, (buckets, 5), (loose, false));
+    assert_fields(v, (lines[0].limit.count, 4), (lines[0].limit.period, 2 * WEIR_SECOND),
+                  (lines[1].limit.burst, 7), (lines[2].limit.burst, 2), (lines[3].limit.burst, 2),
+                  (lines[4].limit.buckets, 5), (lines[4].limit.loose, false));
     weir__vectors_clear(&v);
 }
 

@@ -266,8 +266,7 @@ TEST_WITH(test_S4_a_log_and_a_webhook, make_all, free_all)
     run_until(counts().log_written == 3 && counts().webhook.delivered == 3);
     emit(2);
     stop();
-    assert_int_equal(counts().log_written, 5);
-    assert_int_equal(counts().webhook.delivered, 5);
+    assert_fields(counts(), (log_written, 5), (webhook.delivered, 5));
     assert_int_equal(lines_in(contents(path)), 5);
 }
 

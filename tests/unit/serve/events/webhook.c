@@ -168,8 +168,7 @@ TEST_WITH(test_S4_what_fails_is_tried_again, make_all, free_all)
     for (size_t i = 0; i < 8; i++)
         assert_string_equal(ids_of(i), "1 ");
     assert_string_equal(ids_of(8), "2 ");
-    assert_int_equal(counts().failures, 7);
-    assert_int_equal(counts().tries, 9);
+    assert_fields(counts(), (failures, 7), (tries, 9));
     assert_int_equal(counts().lost + counts().dropped, 0);
 }
 
@@ -270,8 +269,7 @@ TEST_WITH(test_the_end_comes_when_the_last_try_fails, make_all, free_all)
     weir__webhook_wake(webhook);
     run_until(counts().failures == 1);
     stop(20000);
-    assert_int_equal(counts().failures, 2);
-    assert_int_equal(counts().lost, 60);
+    assert_fields(counts(), (failures, 2), (lost, 60));
 }
 
 TEST_WITH(test_the_end_does_not_wait_longer_than_told, make_all, free_all)
@@ -279,8 +277,7 @@ TEST_WITH(test_the_end_does_not_wait_longer_than_told, make_all, free_all)
     BEGIN(SILENCE);
     emit(1);
     stop(5);
-    assert_int_equal(counts().delivered, 0);
-    assert_int_equal(counts().lost, 1);
+    assert_fields(counts(), (delivered, 0), (lost, 1));
 }
 
 TEST_WITH(test_the_end_with_nothing_to_tell, make_all, free_all)

@@ -274,8 +274,7 @@ TEST(test_R6_reload)
     assert_contains(json, info_of(&h).hash);
     assert_string_not_equal(before, info_of(&h).hash);
     assert_string_equal(info_of(&h).cause, "signal");
-    assert_int_equal(info_of(&h).version, 2);
-    assert_int_equal(info_of(&h).since, NOW + S);
+    assert_fields(info_of(&h), (version, 2), (since, NOW + S));
     assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL,
                                 NULL)); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
@@ -643,8 +642,7 @@ TEST(test_R3_lists_by_hand_survive)
         assert_true(is_denied(&h, "192.0.2.9"));
         assert_int_equal(limit_in_force(&h), 0);
         assert_lists(&h, wanted);
-        assert_int_equal(info_of(&h).entries, 1);
-        assert_int_equal(info_of(&h).by_hand, 2);
+        assert_fields(info_of(&h), (entries, 1), (by_hand, 2));
         if (i == 0)
             assert_ok(weir__live_reload(h.live, "signal", NOW, NULL, NULL));
         if (i == 1)
@@ -671,12 +669,10 @@ TEST(test_R3_lists_that_are_gone_are_skipped_and_come_back)
     start(&h, h.rules, h.table_path);
     edit(&h, "vip", "account", TEXTS("bob", "cat"), NONE);
     set(&h, FIVE);
-    assert_int_equal(info_of(&h).skipped, 2);
-    assert_int_equal(info_of(&h).entries, 0);
+    assert_fields(info_of(&h), (skipped, 2), (entries, 0));
     assert_int_equal(check(&h, "account", "bob").count, 5);
     set(&h, VIPS);
-    assert_int_equal(info_of(&h).skipped, 0);
-    assert_int_equal(info_of(&h).entries, 3);
+    assert_fields(info_of(&h), (skipped, 0), (entries, 3));
     assert_int_equal(check(&h, "account", "bob").count, 5);
     assert_int_equal(check(&h, "account", "dan").count, 0);
 }
@@ -762,8 +758,7 @@ TEST(test_R3_two_servers_keep_each_others_edits)
         assert_false(look_twice(&h[i]));
         assert_true(is_denied(&h[i], "192.0.2.1") && is_denied(&h[i], "192.0.2.2"));
         assert_int_equal(limit_in_force(&h[i]), 0);
-        assert_int_equal(info_of(&h[i]).by_hand, 4);
-        assert_int_equal(info_of(&h[i]).entries, 3);
+        assert_fields(info_of(&h[i]), (by_hand, 4), (entries, 3));
     }
     heard(&h[0], NULL);
     edit(&h[0], "deny", "ip", NONE, TEXTS("192.0.2.1", "192.0.2.2"));

@@ -84,8 +84,7 @@ TEST(test_members)
     weir__call_end(&c);
     assert_true(read_into(&c, "{\"count\":null,\"text\":\"\",\"any\":true}"));
     assert_true(is(c.values[ANY].text, "true"));
-    assert_int_equal(c.values[TEXT].text.len, 0);
-    assert_int_equal(c.values[COUNT].number, 1);
+    assert_fields(c, (values[TEXT].text.len, 0), (values[COUNT].number, 1));
     assert_false(weir__call_given(&c, COUNT));
     weir__call_end(&c);
 }
@@ -151,8 +150,7 @@ TEST(test_members_of_a_long_text_with_escapes)
     memset(text + strlen(text), 'x', 4000);
     strcat(text, "\"}");
     assert_true(read_into(&c, text));
-    assert_int_equal(c.values[TEXT].text.len, 4001);
-    assert_int_equal(c.values[TEXT].text.bytes[0], '\t');
+    assert_fields(c, (values[TEXT].text.len, 4001), (values[TEXT].text.bytes[0], '\t'));
     weir__call_end(&c);
 }
 

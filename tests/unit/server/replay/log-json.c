@@ -116,8 +116,7 @@ TEST(test_json_long_paths)
         n += (size_t)sprintf(line + n, "\"%d\":%d,", i, i);
     n += (size_t)sprintf(line + n, "\"\":0}}");
     assert_true(read_line(line, n, map, &fault));
-    assert_int_equal(entry.n, WEIR__LOG_ATTRS);
-    assert_int_equal(entry.attrs[31].name_len, 253);
+    assert_fields(entry, (n, WEIR__LOG_ATTRS), (attrs[31].name_len, 253));
 }
 
 TEST(test_json_bad_lines)

@@ -73,8 +73,7 @@ TEST(test_windows_are_exact)
                                           "fixed-window 4000/1s" };
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir__proposal p = propose_stairs(limits[i], 100000);
-        assert_int_equal(p.limit.count, 90);
-        assert_fields(p, (below, 89), (keys, 100), (keys_proposed, 10),
+        assert_fields(p, (limit.count, 90), (below, 89), (keys, 100), (keys_proposed, 10),
                       (keys_written, p.written.count < 100 ? 100 - p.written.count : 0),
                       (sampled, false));
     }
@@ -121,8 +120,7 @@ TEST(test_what_is_beyond_the_ladder)
         add(p, &limit, 1, 1, NOW);
     assert_true(weir__propose_pass(p));
     struct weir__proposal out = only_proposal(p);
-    assert_int_equal(out.limit.count, 0);
-    assert_int_equal(out.below, 64);
+    assert_fields(out, (limit.count, 0), (below, 64));
     for (bool again = true; again; again = weir__propose_pass(p))
         for (int64_t i = 0; i < 100; i++)
             add(p, &limit, 1, 1, NOW);

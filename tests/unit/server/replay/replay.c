@@ -85,12 +85,9 @@ TEST(test_several_rules_count_what_they_apply_to)
     weir__replay_end(replay);
     const struct weir__side *side = &replay->sides[0];
     assert_int_equal(side->refused, 4);
-    assert_int_equal(rule_of(side, "all")->applied, 10);
-    assert_int_equal(rule_of(side, "all")->refused, 0);
-    assert_int_equal(rule_of(side, "login")->applied, 5);
-    assert_int_equal(rule_of(side, "login")->refused, 4);
-    assert_int_equal(rule_of(side, "off")->applied, 0);
-    assert_int_equal(rule_of(side, "off")->mode, WEIR_OFF);
+    assert_fields(*rule_of(side, "all"), (applied, 10), (refused, 0));
+    assert_fields(*rule_of(side, "login"), (applied, 5), (refused, 4));
+    assert_fields(*rule_of(side, "off"), (applied, 0), (mode, WEIR_OFF));
     assert_null(rule_of(side, "all")->trace);
     assert_int_equal(side->unmatched, 0);
 }
@@ -132,9 +129,7 @@ TEST(test_R3_lists)
     }
     weir__replay_end(replay);
     const struct weir__side *side = &replay->sides[0];
-    assert_int_equal(side->listed, 3);
-    assert_int_equal(side->reasons[WEIR_DENIED], 3);
-    assert_fields(*side, (refused, 3), (unmatched, 3));
+    assert_fields(*side, (listed, 3), (reasons[WEIR_DENIED], 3), (refused, 3), (unmatched, 3));
     assert_int_equal(rule_of(side, "a")->applied, 0);
     assert_int_equal(weir__hitters_top(side->denied->top, &top, 1), 1);
     assert_string_equal(top.text, "192.0.2.66");
@@ -151,8 +146,7 @@ TEST(test_R4_bans)
     weir__replay_end(replay);
     const struct weir__replay_rule *rule = rule_of(&replay->sides[0], "a");
     assert_fields(*rule, (bans, 1), (banned, 4), (refused, 7), (applied, 8));
-    assert_int_equal(replay->sides[0].reasons[WEIR_BANNED], 4);
-    assert_int_equal(replay->sides[0].reasons[WEIR_LIMITED], 3);
+    assert_fields(*replay, (sides[0].reasons[WEIR_BANNED], 4), (sides[0].reasons[WEIR_LIMITED], 3));
 }
 
 /* ---------------------------------------------------------------------- time ---- */
@@ -166,10 +160,8 @@ TEST(test_time_never_goes_back)
     request(replay, "192.0.2.1", "/", START + 9 * S - 1);
     request(replay, "192.0.2.1", "/", START + 11 * S);
     weir__replay_end(replay);
-    assert_fields(*replay, (late, 2), (late_most, 5 * S));
-    assert_int_equal(replay->sides[0].refused, 3);
-    assert_fields(*replay, (first, START + 5 * S), (last, START + 11 * S));
-    assert_int_equal(replay->at[0], 4);
+    assert_fields(*replay, (late, 2), (late_most, 5 * S), (sides[0].refused, 3),
+                  (first, START + 5 * S), (last, START + 11 * S), (at[0], 4));
 }
 
 TEST(test_buckets_grow_wider_and_lose_nothing)
@@ -200,8 +192,7 @@ TEST(test_who_asks_may_be_unknown)
     for (int i = 0; i < 3; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
-    assert_int_equal(replay->nobody, 3);
-    assert_int_equal(replay->sides[0].refused, 2);
+    assert_fields(*replay, (nobody, 3), (sides[0].refused, 2));
     assert_int_equal(weir__distinct_count(replay->sides[0].clients), 0);
 }
 
@@ -268,17 +259,10 @@ TEST(test_differences_by_hand)
     for (int i = 0; i < 2; i++)
         request(replay, "192.0.2.2", "/x", START + S + i); /* here both, there 1 */
     weir__replay_end(replay);
-    assert_int_equal(replay->sides[0].refused, 4);
-    assert_int_equal(replay->sides[1].refused, 3);
-    assert_int_equal(replay->differ, 3);
-    assert_int_equal(replay->only[0], 2);
-    assert_int_equal(replay->only[1], 1);
-    assert_fields(*replay, (other_rule, 2), (n_pairs, 2));
-    assert_int_equal(replay->pairs[0].rule[0], 0);
-    assert_int_equal(replay->pairs[0].rule[1], WEIR__REPLAY_PASSED);
-    assert_int_equal(replay->pairs[0].requests, 2);
-    assert_int_equal(replay->pairs[1].rule[1], 1);
-    assert_int_equal(replay->n_differences, 3);
+    assert_fields(*replay, (sides[0].refused, 4), (sides[1].refused, 3), (differ, 3), (only[0], 2),
+                  (only[1], 1), (other_rule, 2), (n_pairs, 2), (pairs[0].rule[0], 0),
+                  (pairs[0].rule[1], WEIR__REPLAY_PASSED), (pairs[0].requests, 2),
+                  (pairs[1].rule[1], 1), (n_differences, 3));
     assert_int_equal(replay->differences[2].at, START + S + 1);
     assert_string_equal(replay->differences[2].client, "192.0.2.2");
     assert_string_equal(replay->differences[2].uri, "/x");
@@ -325,11 +309,8 @@ TEST(test_proposals_by_hand)
     while (weir__replay_end(replay));
     assert_int_equal(weir__propose_limits(replay->propose), 1);
     weir__propose_get(replay->propose, 0, &p);
-    assert_int_equal(p.keys, 10);
-    assert_int_equal(p.limit.count, 9);
-    assert_fields(p, (keys_written, 6), (keys_proposed, 1));
-    assert_int_equal(replay->requests, 1056);
-    assert_int_equal(replay->sides[0].refused, 1 + 2 + 3 + 4 + 5 + 7);
+    assert_fields(p, (keys, 10), (limit.count, 9), (keys_written, 6), (keys_proposed, 1));
+    assert_fields(*replay, (requests, 1056), (sides[0].refused, 1 + 2 + 3 + 4 + 5 + 7));
 }
 
 /* ------------------------------------------------------- what the log has not ---- */

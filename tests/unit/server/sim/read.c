@@ -33,11 +33,10 @@ TEST(test_everything_can_be_said)
     if (parse(text, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_string_equal(plan.about, "all of it");
-    assert_fields(plan, (length, 90 * S), (seed, 42));
-    assert_int_equal(plan.backend.queue, 100);
-    assert_fields(plan.backend.work, (shape, WEIR__SIM_WORK_LOGNORMAL), (spread, 750000));
-    assert_fields(plan.backend, (contention, 15000), (slowest, 4 * WEIR__SIM_ONE), (cancels, true));
-    assert_int_equal(plan.n_groups, 2);
+    assert_fields(plan, (length, 90 * S), (seed, 42), (backend.queue, 100),
+                  (backend.work.shape, WEIR__SIM_WORK_LOGNORMAL), (backend.work.spread, 750000),
+                  (backend.contention, 15000), (backend.slowest, 4 * WEIR__SIM_ONE),
+                  (backend.cancels, true), (n_groups, 2));
     const struct weir__sim_group_plan *g = &plan.groups[0];
     assert_string_equal(g->name, "web");
     assert_fields(*g, (class, 1), (priority, -3));
@@ -45,10 +44,8 @@ TEST(test_everything_can_be_said)
     assert_true(g->even && g->jitter);
     assert_fields(*g, (retry_on, WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR),
                   (back_off_factor, 1500000));
-    assert_int_equal(plan.groups[1].loop, 12);
-    assert_int_equal(plan.guard.max, 99);
-    assert_int_equal(plan.guard.adaptive.target, 250 * MS);
-    assert_int_equal(plan.guard.breaker.error_percent, 40);
+    assert_fields(plan, (groups[1].loop, 12), (guard.max, 99), (guard.adaptive.target, 250 * MS),
+                  (guard.breaker.error_percent, 40));
     assert_true(plan.work_p99 > 20 * MS);
 }
 

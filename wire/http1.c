@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/number.h"
 
 enum {
@@ -24,8 +25,6 @@ enum {
     TARGET_MAX = 8 * 1024,
     METHOD_MAX = 32,
     REASON_MAX = 1024,
-    CHUNK_LINE_MAX = 256, /* a chunk's size and extensions */
-    TRAILER_MAX = 4096,   /* all trailers together */
 };
 
 struct head {
@@ -49,7 +48,6 @@ static bool wrong(struct head *h, int status, const char *what)
 
 /* -------------------------------------------------------------- characters ---- */
 
-/* RFC 9110, 5.6.2: what names and methods are made of. */
 static bool is_token(char c)
 {
     static const unsigned char marks[256] = {
@@ -60,9 +58,9 @@ static bool is_token(char c)
     return marks[(unsigned char)c];
 }
 
-static bool is_digit(char c)
+bool weir__http_is_token(char c)
 {
-    return (unsigned char)(c - '0') <= 9;
+    return is_token(c);
 }
 
 static char lower(char c)
@@ -139,11 +137,11 @@ static bool read_version(struct head *h, int *minor)
     static const char expected[] = "expected HTTP/1.1 or HTTP/1.0";
     if (!read_literal(h, "HTTP/", expected))
         return false;
-    if (h->at < h->end && is_digit(*h->at) && *h->at != '1')
+    if (h->at < h->end && weir__is_digit(*h->at) && *h->at != '1')
         return wrong(h, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     if (!read_literal(h, "1.", expected) || h->at == h->end)
         return false;
-    if (!is_digit(*h->at))
+    if (!weir__is_digit(*h->at))
         return wrong(h, 400, expected);
     *minor = *h->at++ - '0';
     return true;
@@ -436,7 +434,7 @@ static bool read_status(struct head *h, int *status)
     for (int digits = 0; digits < 3; digits++, h->at++) {
         if (h->at == h->end)
             return false;
-        if (!is_digit(*h->at) || (digits == 0 && *h->at == '0'))
+        if (!weir__is_digit(*h->at) || (digits == 0 && *h->at == '0'))
             return wrong(h, 400, "expected a status of three digits");
         n = n * 10 + (*h->at - '0');
     }
@@ -496,139 +494,6 @@ struct weir__text weir__http_header(const struct weir__http_header *headers, siz
     return (struct weir__text){ NULL, 0 };
 }
 
-/* ----------------------------------------------------------------- chunks ---- */
-
-/* The next byte's part of the body. The first is zero, the start. */
-enum {
-    SIZE,
-    EXTENSION,
-    SIZE_LF,
-    DATA,
-    DATA_CR,
-    DATA_LF,
-    TRAILER_START,
-    TRAILER,
-    TRAILER_LF,
-    LAST_LF
-};
-
-static int hex(char c)
-{
-    char l = lower(c);
-    return is_digit(c) ? c - '0' : l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-}
-
-static bool is_text(char c)
-{
-    return ((unsigned char)c >= ' ' && c != 0x7f) || c == '\t';
-}
-
-static const char *step_size(struct weir__http_chunks *chunks, char c)
-{
-    int digit = hex(c);
-    if (digit >= 0) {
-        if (chunks->left > INT64_MAX >> 4)
-            return "a chunk of more than 63 bits";
-        chunks->left = chunks->left << 4 | (uint64_t)digit;
-    } else if (chunks->line == 0 || (c != ';' && c != '\r')) {
-        return "expected the size of a chunk in hexadecimal digits, and CRLF";
-    } else {
-        chunks->state = c == ';' ? EXTENSION : SIZE_LF;
-    }
-    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes"
-                                           : NULL;
-}
-
-static const char *step_extension(struct weir__http_chunks *chunks, char c)
-{
-    if (c == '\r')
-        chunks->state = SIZE_LF;
-    else if (!is_text(c))
-        return "a control character in a chunk's extension";
-    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes"
-                                           : NULL;
-}
-
-static const char *step_trailer(struct weir__http_chunks *chunks, char c)
-{
-    bool start = chunks->state == TRAILER_START;
-    if (c == '\r')
-        chunks->state = start ? LAST_LF : TRAILER_LF;
-    else if (!is_text(c) || (start && !is_token(c)))
-        return "expected a trailer or an empty line behind the last chunk";
-    else
-        chunks->state = TRAILER;
-    return ++chunks->line > TRAILER_MAX ? "the trailers have more than 4 KiB" : NULL;
-}
-
-/* The end of a line of any kind. */
-static const char *step_line_end(struct weir__http_chunks *chunks, char c)
-{
-    if (c != (chunks->state == DATA_CR ? '\r' : '\n'))
-        return chunks->state == DATA_CR ? "expected CRLF behind the data of a chunk"
-                                        : "expected LF behind CR";
-    switch (chunks->state) {
-    case SIZE_LF:
-        chunks->state = chunks->left > 0 ? DATA : TRAILER_START;
-        chunks->line = 0;
-        break;
-    case DATA_CR:
-        chunks->state = DATA_LF;
-        break;
-    case DATA_LF:
-        chunks->state = SIZE;
-        break;
-    case TRAILER_LF:
-        chunks->state = TRAILER_START;
-        break;
-    default:
-        chunks->ended = true;
-        break;
-    }
-    return NULL;
-}
-
-static const char *step(struct weir__http_chunks *chunks, char c)
-{
-    switch (chunks->state) {
-    case SIZE:
-        return step_size(chunks, c);
-    case EXTENSION:
-        return step_extension(chunks, c);
-    case TRAILER_START:
-    case TRAILER:
-        return step_trailer(chunks, c);
-    default:
-        return step_line_end(chunks, c);
-    }
-}
-
-ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size_t len,
-                             size_t *data_len, const char **what)
-{
-    size_t at = 0, data = 0;
-    while (at < len && !chunks->ended) {
-        if (chunks->state == DATA) {
-            size_t piece = chunks->left < len - at ? (size_t)chunks->left : len - at;
-            memmove(bytes + data, bytes + at, piece);
-            data += piece;
-            at += piece;
-            chunks->left -= piece;
-            if (chunks->left == 0)
-                chunks->state = DATA_CR;
-            continue;
-        }
-        const char *why = step(chunks, bytes[at]);
-        if (why != NULL) {
-            *what = why;
-            return -1;
-        }
-        at++;
-    }
-    *data_len = data;
-    return (ptrdiff_t)at;
-}
-
 /* ------------------------------------------------------------------ query ---- */
 
 static bool decode(struct weir__text in, char **scratch, struct weir__text *out)
@@ -638,8 +503,8 @@ static bool decode(struct weir__text in, char **scratch, struct weir__text *out)
     for (size_t i = 0; i < in.len; i++) {
         char c = in.bytes[i];
         if (c == '%') {
-            int high = in.len - i > 2 ? hex(in.bytes[i + 1]) : -1,
-                low = in.len - i > 2 ? hex(in.bytes[i + 2]) : -1;
+            int high = in.len - i > 2 ? weir__hex(in.bytes[i + 1]) : -1,
+                low = in.len - i > 2 ? weir__hex(in.bytes[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high << 4 | low);
@@ -679,36 +544,34 @@ bool weir__http_query_next(struct weir__text *query, char **scratch, struct weir
 
 const char *weir__http_status_text(int status)
 {
-    static const char *const texts[] = {
-        [100] = "Continue",
-        [200] = "OK",
-        [201] = "Created",
-        [202] = "Accepted",
-        [204] = "No Content",
-        [302] = "Found",
-        [304] = "Not Modified",
-        [400] = "Bad Request",
-        [401] = "Unauthorized",
-        [403] = "Forbidden",
-        [404] = "Not Found",
-        [405] = "Method Not Allowed",
-        [408] = "Request Timeout",
-        [409] = "Conflict",
-        [411] = "Length Required",
-        [413] = "Content Too Large",
-        [414] = "URI Too Long",
-        [415] = "Unsupported Media Type",
-        [417] = "Expectation Failed",
-        [422] = "Unprocessable Content",
-        [429] = "Too Many Requests",
-        [431] = "Request Header Fields Too Large",
-        [500] = "Internal Server Error",
-        [501] = "Not Implemented",
-        [502] = "Bad Gateway",
-        [503] = "Service Unavailable",
-        [504] = "Gateway Timeout",
-        [505] = "HTTP Version Not Supported",
-    };
+    static const char *const texts[] = { [100] = "Continue",
+                                         [200] = "OK",
+                                         [201] = "Created",
+                                         [202] = "Accepted",
+                                         [204] = "No Content",
+                                         [302] = "Found",
+                                         [304] = "Not Modified",
+                                         [400] = "Bad Request",
+                                         [401] = "Unauthorized",
+                                         [403] = "Forbidden",
+                                         [404] = "Not Found",
+                                         [405] = "Method Not Allowed",
+                                         [408] = "Request Timeout",
+                                         [409] = "Conflict",
+                                         [411] = "Length Required",
+                                         [413] = "Content Too Large",
+                                         [414] = "URI Too Long",
+                                         [415] = "Unsupported Media Type",
+                                         [417] = "Expectation Failed",
+                                         [422] = "Unprocessable Content",
+                                         [429] = "Too Many Requests",
+                                         [431] = "Request Header Fields Too Large",
+                                         [500] = "Internal Server Error",
+                                         [501] = "Not Implemented",
+                                         [502] = "Bad Gateway",
+                                         [503] = "Service Unavailable",
+                                         [504] = "Gateway Timeout",
+                                         [505] = "HTTP Version Not Supported" };
     const char *text =
         status >= 0 && (size_t)status < sizeof(texts) / sizeof(texts[0]) ? texts[status] : NULL;
     return text != NULL ? text : "Unknown";

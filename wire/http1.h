@@ -59,6 +59,9 @@ ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_r
 struct weir__text weir__http_header(const struct weir__http_header *headers, size_t n,
                                     const char *name);
 
+/* RFC 9110, 5.6.2: a character of names and methods. */
+bool weir__http_is_token(char c);
+
 /* A chunked body at the beginning of the bytes, as far as it has come.  Moves the data together at
  * `bytes` itself (so they must be writable), and is called again with later bytes:
  *     weir__http_chunks zeroed is the start.  Returns how many bytes were read, which are all

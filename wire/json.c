@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 enum { PATH_OVER = WEIR__JSON_PATH + 1 }; /* the length of a path that did not fit */
@@ -112,24 +113,18 @@ static bool skip_utf8(struct walk *w)
     return true;
 }
 
-static int hex_value(char c)
-{
-    char lower = (char)(c | 0x20);
-    return c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 static unsigned hex4(const char *at)
 {
     unsigned value = 0;
     for (int i = 0; i < 4; i++)
-        value = value << 4 | (unsigned)hex_value(at[i]);
+        value = value << 4 | (unsigned)weir__hex(at[i]);
     return value;
 }
 
 static bool skip_hex4(struct walk *w, unsigned *unit)
 {
     for (int i = 0; i < 4; i++, w->at++)
-        if (w->at == w->end || hex_value(*w->at) < 0)
+        if (w->at == w->end || weir__hex(*w->at) < 0)
             return wrong(w, w->at, "four hexadecimal digits");
     *unit = hex4(w->at - 4);
     return true;

@@ -1,5 +1,5 @@
-/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, values to bytes, and
- * replies back to values.
+/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, replies to
+ * bytes.
  *
  * Nothing here allocates or copies: arguments point into the caller's bytes.
  */
@@ -65,19 +65,5 @@ char *weir__resp_put_simple(char *to, const char *text,
                             size_t len); /* +text; line ends in it become spaces */
 char *weir__resp_put_error(char *to, const char *text, size_t len); /* -text; likewise */
 char *weir__resp_put_null(char *to, int version);                   /* $-1, or _ */
-
-/* For clients: one value at the beginning of the bytes.  Aggregates are told by their header alone:
- * `count` values follow (a map: twice as many).  Attributes (|) are passed over, whatever is in
- * them.  Streamed values ($?, *?) are refused: Redis sends none.
- *     > 0 its length, 0 incomplete, < 0 no RESP: *what says why */
-struct weir__resp_value {
-    char kind;         /* + - : $ * _ # , ( ! = % ~ > */
-    int64_t integer;   /* of : and #; * % ~ >: count, -1 for a null array */
-    const char *bytes; /* of + - $ , ( ! =, which comes without its "txt:"; NULL: a null bulk, or
-                          another kind */
-    size_t len;
-};
-ptrdiff_t weir__resp_value(const char *bytes, size_t len, struct weir__resp_value *out,
-                           const char **what);
 
 #endif

@@ -20,21 +20,15 @@
  */
 #include "match/words.h"
 
+#include "base/number.h"
 #include "match/bytes.h"
 
 /* ------------------------------------------------------------- is it plain ---- */
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static bool is_escape(const char *uri, size_t len, size_t at)
 {
-    return uri[at] == '%' && len - at > 2 && hex(uri[at + 1]) >= 0 && hex(uri[at + 2]) >= 0;
+    return uri[at] == '%' && len - at > 2 && weir__hex(uri[at + 1]) >= 0 &&
+           weir__hex(uri[at + 2]) >= 0;
 }
 
 /* Of these bytes: might one change?  % ? # do, as do two of . / beside each other. */
@@ -185,7 +179,7 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
     for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#'; at++) {
         char c = uri[at];
         if (is_escape(uri, len, at)) {
-            c = (char)(hex(uri[at + 1]) << 4 | hex(uri[at + 2]));
+            c = (char)(weir__hex(uri[at + 1]) << 4 | weir__hex(uri[at + 2]));
             at += 2;
         }
         if (c != '/')

@@ -14,6 +14,7 @@
 
 #include "base/utf8.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 #include "weir.h"
 #include "wire/text.h"
 

@@ -19,6 +19,7 @@ struct weir__colours {
     const char *good, *bad, *mild, *note, *dim, *bold, *off;
 };
 struct weir__colours weir__colours(bool wanted);
+bool weir__wants_colours(void); /* stdout is a terminal with colours, NO_COLOR is not set */
 
 /* A bar of `width` characters, in eighths: `part` of `whole`; anything above 0 is visible. */
 int weir__words_bar(FILE *out, double part, double whole, int width);
@@ -27,18 +28,32 @@ const char *weir__words_column(int64_t eighths);
 
 #define WEIR__WORDS 48
 
-const char *weir__words_count(char out[WEIR__WORDS], int64_t n); /* 1,234,567 */
-const char *weir__words_counted(char out[WEIR__WORDS], int64_t n,
-                                const char *what); /* 1 request; 2 requests */
-const char *weir__words_share(char out[WEIR__WORDS], int64_t part,
-                              int64_t whole); /* 1.23 %; <0.01 % */
-const char *
-weir__words_distinct(char out[WEIR__WORDS],
-                     const struct weir__distinct *distinct); /* ~12,345 if it is not exact */
-const char *weir__words_time(char out[WEIR__WORDS], weir_time at,
-                             bool fraction); /* 2025-11-15 08:00:00[.123], UTC */
-const char *weir__words_clock(char out[WEIR__WORDS], weir_time at,
-                              weir_time step); /* as much of it as marks that far apart need */
-const char *weir__words_width(char out[WEIR__WORDS], weir_time width); /* 10 s */
+/* 1,234,567 */
+const char *weir__words_count(char out[WEIR__WORDS], int64_t n);
+/* 1 request; 2 requests */
+const char *weir__words_counted(char out[WEIR__WORDS], int64_t n, const char *noun);
+/* 1.23 %; <0.01 % */
+const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole);
+/* ~12,345 if it is not exact */
+const char *weir__words_distinct(char out[WEIR__WORDS], const struct weir__distinct *distinct);
+/* 2025-11-15 08:00:00[.123], UTC */
+const char *weir__words_time(char out[WEIR__WORDS], weir_time at, bool fraction);
+/* The part of it that tells apart marks `step` apart. */
+const char *weir__words_clock(char out[WEIR__WORDS], weir_time at, weir_time step);
+/* 10 s */
+const char *weir__words_width(char out[WEIR__WORDS], weir_time width);
+
+/* 5.2s, 498ms, 2h 5m: three digits at most, rounded up so that the wait is long enough.  Returns
+ * the end, where a NUL is. */
+#define WEIR__DURATION 16
+char *weir__words_duration(char to[WEIR__DURATION], weir_time time);
+/* 2.5 MiB */
+void weir__words_bytes(char *out, size_t size, int64_t bytes);
+
+/* In whole units, rounded up for the same reason; -1: never. */
+static inline int64_t weir__in_unit(weir_time time, weir_time unit)
+{
+    return time == WEIR_NEVER ? -1 : time / unit + (time % unit > 0);
+}
 
 #endif

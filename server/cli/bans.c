@@ -12,6 +12,7 @@
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     struct weir__remote_options remote;
@@ -52,8 +53,8 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
 {
     char since[32], until[32];
 
-    weir__text_time(since, ban->since < now ? now - ban->since : 0);
-    weir__text_time(until, ban->until - now);
+    weir__words_duration(since, ban->since < now ? now - ban->since : 0);
+    weir__words_duration(until, ban->until - now);
     weir__words_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);

@@ -90,7 +90,7 @@ static void print_limit(const struct show *s, const char *at)
     putchar(' ');
     print_bar(s, &d);
     printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
-    weir__text_time(wait, d.allowed ? d.reset : d.retry);
+    weir__words_duration(wait, d.allowed ? d.reset : d.retry);
     if (!d.allowed)
         printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s"
                                      : ", %srefuses, free in %s%s",
@@ -115,7 +115,7 @@ static void print_limits(const struct show *s, int rule)
 
     if (banned != 0) {
         char wait[32];
-        weir__text_time(wait, banned);
+        weir__words_duration(wait, banned);
         printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
     }
     for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {

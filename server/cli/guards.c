@@ -7,6 +7,7 @@
 #include "server/cli/remote.h"
 #include "server/serve/decide/guards.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     struct weir__remote_options remote;
@@ -36,7 +37,7 @@ static struct weir__words_of_time time_of(const struct weir__document *d, const 
     int64_t us = weir__document_number(d, -1, "%s%s", at, name);
 
     if (us >= 0 && us <= INT64_MAX / WEIR_MICROSECOND)
-        weir__text_time(words.text, us * WEIR_MICROSECOND);
+        weir__words_duration(words.text, us * WEIR_MICROSECOND);
     return words;
 }
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/base/text.h"
 #include "server/cli/remote.h"
 
 struct options {

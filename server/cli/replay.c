@@ -14,6 +14,7 @@
 #include "server/replay/report.h"
 #include "server/describe/rules-file.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     const char *rules, *compare, *html, *svg, *format, *map, *propose, *differ, *client;
@@ -239,7 +240,7 @@ static bool close_output(const struct weir__command *self, const char *path, FIL
     if (failed) {
         weir__complain(self->name, "%s could not be written", path);
     } else if (done || st.st_size > 0) {
-        weir__text_bytes(size, sizeof(size), st.st_size);
+        weir__words_bytes(size, sizeof(size), st.st_size);
         fprintf(stderr, "wrote %s, %s\n", path, size);
     }
     return !failed;

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/text.h"
 #include "server/base/words.h"
 #include "server/cli/remote.h"
 
@@ -27,7 +26,7 @@ struct weir__words_of_time weir__remote_ms(int64_t ms)
 
     if (ms <= 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time))
         time = ms <= 0 ? 0 : INT64_MAX;
-    weir__text_time(words.text, time);
+    weir__words_duration(words.text, time);
     return words;
 }
 

@@ -1,7 +1,7 @@
 /* status.c -- `weir status`: how a running server is doing. */
 #include <string.h>
 
-#include "server/base/text.h"
+#include "server/base/words.h"
 #include "server/cli/remote.h"
 
 struct options {
@@ -50,7 +50,7 @@ static void print_table(const struct weir__document *d)
             keys = weir__document_number(d, 0, "table.keys");
     char bytes[32];
 
-    weir__text_bytes(bytes, sizeof(bytes), weir__document_number(d, 0, "table.bytes"));
+    weir__words_bytes(bytes, sizeof(bytes), weir__document_number(d, 0, "table.bytes"));
     weir__show(d, "",
                "table       {table.file|in memory}: {table.keys} of {table.slots} slots used");
     if (slots > 0)

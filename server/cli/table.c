@@ -6,6 +6,7 @@
 #include "server/base/command.h"
 #include "table/table.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     bool json;
@@ -78,7 +79,7 @@ static void print_text(const char *path, struct weir_table *table, const struct 
     struct weir_limiter_info info;
     char bytes[32];
 
-    weir__text_bytes(bytes, sizeof(bytes), s->bytes);
+    weir__words_bytes(bytes, sizeof(bytes), s->bytes);
     printf("table      %s\n", path);
     printf("keys       %lld in %lld slots, %.1f %% full; %lld live\n", (long long)s->keys,
            (long long)s->slots, 100 * share(s->keys, s->slots), (long long)s->live);

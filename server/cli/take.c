@@ -15,6 +15,7 @@
 #include "server/base/buffer.h"
 #include "server/base/options.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     const char *table, *limit, *algorithm, *name, *mode;
@@ -325,7 +326,7 @@ static void say(const struct call *c, const struct weir_decision *d)
                v->refused, c->o.cost, d->limit);
         return;
     }
-    weir__text_time(time, d->allowed ? d->wait : d->retry);
+    weir__words_duration(time, d->allowed ? d->wait : d->retry);
     if (!d->allowed) {
         printf("%s, retry in %s\n", v->refused, time);
         return;

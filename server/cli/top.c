@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "server/cli/remote.h"
-#include "server/base/text.h"
 #include "server/base/words.h"
 
 #define KEYS_SHOWN 10

@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "server/describe/rules-words.h"
-#include "server/base/text.h"
 
 struct show {
     struct weir__buffer *out;

@@ -1,8 +1,7 @@
-/* rules-diff.c -- the changes, and whom they affect, when one rule file replaces another.
+/* rules-diff.c -- the changes when one rule file replaces another, and their effect.
  *
  * Rules are the same if their names are.  The effect on counted keys follows from weir_use: a limit
- * in the same place of the same rule, by the same algorithm, keeps what was used; any other begins
- * fresh.
+ * in the same place of the same rule, by the same algorithm, keeps its use; any other begins fresh.
  */
 #include "server/describe/rules-diff.h"
 
@@ -82,7 +81,7 @@ __attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char
     tell_page(d, &page, what, effect);
 }
 
-/* From now on the changes are of this thing. */
+/* The changes that follow belong to this thing. */
 static void begin(struct diff *d, const char *of, const char *name,
                   const struct weir__rule_draft *rule)
 {
@@ -98,6 +97,29 @@ static void begin(struct diff *d, const char *of, const char *name,
     }
 }
 
+static char *print(struct diff *d, void (*put)(FILE *to, const void *thing), const void *thing)
+{
+    struct page page;
+
+    if (!page_open(d, &page))
+        return NULL;
+    put(page.to, thing);
+    return page_close(d, &page);
+}
+
+/* Told if their words differ. */
+static void diff_words(struct diff *d, const char *what, const char *effect,
+                       void (*put)(FILE *to, const void *thing), const void *old, const void *new)
+{
+    char *before = print(d, put, old), *after = print(d, put, new);
+
+    if (before && after && strcmp(before, after) != 0)
+        say(d, what, effect, "%s %s -> %s", what, *before ? before : "none",
+            *after ? after : "none");
+    free(before);
+    free(after);
+}
+
 /* ------------------------------------------------------------------ keys ---- */
 
 static bool same_text(const char *a, const char *b)
@@ -105,7 +127,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* The same attributes in the same way: what stands between them is for people only. */
+/* The same attributes in the same way; the text between them is for people only. */
 static bool same_parts(const char *old, const char *new)
 {
     struct weir__template a, b;
@@ -126,25 +148,12 @@ static bool same_parts(const char *old, const char *new)
     return same;
 }
 
-static void put_key(FILE *to, const char *key)
+static void put_key(FILE *to, const void *key)
 {
-    if (*key)
+    if (*(const char *)key)
         weir__words_value(to, key, strlen(key));
     else
         fputs("none (one state for everybody)", to);
-}
-
-static void diff_key(struct diff *d, const char *old, const char *new)
-{
-    struct page page;
-
-    if (strcmp(old, new) == 0 || !page_open(d, &page))
-        return;
-    fputs("key ", page.to);
-    put_key(page.to, old);
-    fputs(" -> ", page.to);
-    put_key(page.to, new);
-    tell_page(d, &page, "key", same_parts(old, new) ? keeps : fresh);
 }
 
 /* ---------------------------------------------------------------- limits ---- */
@@ -307,70 +316,50 @@ static void diff_mode(struct diff *d, enum weir_mode old, enum weir_mode new)
         say(d, "mode", effects[new], "mode %s -> %s", weir_mode_name(old), weir_mode_name(new));
 }
 
-static void put_cost(FILE *to, const struct weir__rule_draft *rule)
+static void put_cost(FILE *to, const void *thing)
 {
+    const struct weir__rule_draft *rule = thing;
+
     if (rule->cost_attribute)
         fprintf(to, "{%s}", rule->cost_attribute);
     else
         fprintf(to, "%" PRId64, rule->cost);
 }
 
-static void diff_cost(struct diff *d, const struct weir__rule_draft *old,
-                      const struct weir__rule_draft *new)
+static void put_ban(FILE *to, const void *ban)
 {
-    struct page page;
-
-    if ((old->cost == new->cost &&same_text(old->cost_attribute, new->cost_attribute)) ||
-        !page_open(d, &page))
-        return;
-    fputs("cost ", page.to);
-    put_cost(page.to, old);
-    fputs(" -> ", page.to);
-    put_cost(page.to, new);
-    tell_page(d, &page, "cost", "");
+    weir__words_ban(to, ban);
 }
 
-static bool same_ban(const struct weir__ban_draft *a, const struct weir__ban_draft *b)
+static void diff_about(struct diff *d, const struct weir__rule_draft *old,
+                       const struct weir__rule_draft *new)
 {
-    char before[256], after[256];
-
-    if (!a->set || !b->set)
-        return a->set == b->set;
-    weir_limit_print(before, sizeof(before), &a->refusals);
-    weir_limit_print(after, sizeof(after), &b->refusals);
-    return strcmp(before, after) == 0 && a->length == b->length && a->factor == b->factor &&
-           a->longest == b->longest && a->forget == b->forget;
+    if (!same_text(old->about, new->about))
+        say(d, "about", "for people only", "about is written anew");
 }
 
-static void diff_ban(struct diff *d, const struct weir__ban_draft *old,
-                     const struct weir__ban_draft *new)
-{
-    struct page page;
-
-    if (same_ban(old, new) || !page_open(d, &page))
-        return;
-    fputs("ban ", page.to);
-    weir__words_ban(page.to, old);
-    fputs(" -> ", page.to);
-    weir__words_ban(page.to, new);
-    tell_page(d, &page, "ban", "bans in force stay");
-}
-
-static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
+/* The part that rules and guards share. */
+static void diff_head(struct diff *d, const struct weir__rule_draft *old,
                       const struct weir__rule_draft *new)
 {
     diff_mode(d, old->mode, new->mode);
     diff_conditions(d, "match", old->match, old->matches, new->match, new->matches);
     diff_conditions(d, "not", old->except, old->excepts, new->except, new->excepts);
-    diff_key(d, old->key, new->key);
+}
+
+static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
+                      const struct weir__rule_draft *new)
+{
+    diff_head(d, old, new);
+    diff_words(d, "key", same_parts(old->key, new->key) ? keeps : fresh, put_key, old->key,
+               new->key);
     diff_limits(d, old, new);
-    diff_cost(d, old, new);
-    diff_ban(d, &old->ban, &new->ban);
+    diff_words(d, "cost", "", put_cost, old, new);
+    diff_words(d, "ban", "bans in force stay", put_ban, &old->ban, &new->ban);
     if (old->keys != new->keys)
         say(d, "keys", "", "keys %" PRId64 " -> %" PRId64 "%s", old->keys, new->keys,
             new->keys ? "" : " (as the table has)");
-    if (!same_text(old->about, new->about))
-        say(d, "about", "for people only", "about is written anew");
+    diff_about(d, old, new);
 }
 
 static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, const char *what,
@@ -425,9 +414,9 @@ static struct named *find_rule(struct named *all, size_t n, const struct weir__r
     return n ? bsearch(&key, all, n, sizeof(*all), compare_names) : NULL;
 }
 
-/* Which of the places stay in order, so that the others are those that moved: a longest increasing
- * subsequence, by patience sorting. places[i] is where the i-th rule of the new file was, or
- * SIZE_MAX; what stays is marked in stays[]. */
+/* Marks in stays[] the rules that keep their order, so that the others have moved: a longest
+ * increasing subsequence, by patience sorting.  places[i] is the old place of the i-th rule of the
+ * new file, or SIZE_MAX. */
 static bool find_order(const size_t *places, size_t n, bool *stays)
 {
     size_t *tops = malloc((n + 1) * sizeof(*tops)), *before = malloc((n + 1) * sizeof(*before)),
@@ -501,30 +490,19 @@ static void diff_rules(struct diff *d, const struct weir__draft *old, const stru
 
 /* ---------------------------------------------------------------- guards ---- */
 
-static char *print_part(struct diff *d, const struct weir__guard_part *part,
-                        const struct weir__guard_draft *guard)
-{
-    struct page page;
+struct part {
+    const struct weir__guard_part *part;
+    const struct weir__guard_draft *guard;
+};
 
-    if (!page_open(d, &page))
-        return NULL;
-    weir__words_part(page.to, part, guard);
-    return page_close(d, &page);
+static void put_part(FILE *to, const void *thing)
+{
+    const struct part *p = thing;
+
+    weir__words_part(to, p->part, p->guard);
 }
 
-static void diff_part(struct diff *d, const struct weir__guard_part *part,
-                      const struct weir__guard_draft *old, const struct weir__guard_draft *new)
-{
-    char *before = print_part(d, part, old), *after = print_part(d, part, new);
-
-    if (before && after && strcmp(before, after) != 0)
-        say(d, part->name, part->effect, "%s %s -> %s", part->name, *before ? before : "none",
-            *after ? after : "none");
-    free(before);
-    free(after);
-}
-
-/* A body may change though all that is said of it stays. */
+/* A body may change though its description stays. */
 static void diff_body(struct diff *d, const struct weir__fallback_draft *old,
                       const struct weir__fallback_draft *new)
 {
@@ -536,16 +514,12 @@ static void diff_body(struct diff *d, const struct weir__fallback_draft *old,
 static void diff_guard(struct diff *d, const struct weir__guard_draft *old,
                        const struct weir__guard_draft *new)
 {
-    diff_mode(d, old->rule.mode, new->rule.mode);
-    diff_conditions(d, "match", old->rule.match, old->rule.matches, new->rule.match,
-                    new->rule.matches);
-    diff_conditions(d, "not", old->rule.except, old->rule.excepts, new->rule.except,
-                    new->rule.excepts);
+    diff_head(d, &old->rule, &new->rule);
     for (const struct weir__guard_part *part = weir__guard_parts; part->name; part++)
-        diff_part(d, part, old, new);
+        diff_words(d, part->name, part->effect, put_part, &(struct part){ part, old },
+                   &(struct part){ part, new });
     diff_body(d, &old->fallback, &new->fallback);
-    if (!same_text(old->rule.about, new->rule.about))
-        say(d, "about", "for people only", "about is written anew");
+    diff_about(d, &old->rule, &new->rule);
 }
 
 static void tell_guard(struct diff *d, const struct weir__guard_draft *guard, const char *what)
@@ -680,16 +654,10 @@ static void diff_lists(struct diff *d, const struct weir__draft *old, const stru
     }
 }
 
-static void diff_degradation(struct diff *d, int old, int new)
+static void put_degradation(FILE *to, const void *level)
 {
-    if (old != new &&new == WEIR_DEGRADATION_AUTO)
-        say(d, "degradation", "follows by itself", "degradation %d -> none", old);
-    else if (old != new &&old == WEIR_DEGRADATION_AUTO)
-        say(d, "degradation", "guards whose degrade is no higher refuse everybody",
-            "degradation none -> %d", new);
-    else if (old != new)
-        say(d, "degradation", "guards whose degrade is no higher refuse everybody",
-            "degradation %d -> %d", old, new);
+    if (*(const int *)level != WEIR_DEGRADATION_AUTO)
+        fprintf(to, "%d", *(const int *)level);
 }
 
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
@@ -699,7 +667,11 @@ long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *n
 
     begin(&d, "file", "", NULL);
     diff_mode(&d, old->mode, new->mode);
-    diff_degradation(&d, old->degradation, new->degradation);
+    diff_words(&d, "degradation",
+               new->degradation == WEIR_DEGRADATION_AUTO
+                   ? "follows by itself"
+                   : "guards whose degrade is no higher refuse everybody",
+               put_degradation, &old->degradation, &new->degradation);
     diff_rules(&d, old, new);
     diff_guards(&d, old, new);
     diff_lists(&d, old, new);

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/number.h"
 #include "server/replay/log.h"
 
 struct span {
@@ -40,12 +41,6 @@ static bool is_given(struct span s)
 
 /* ----------------------------------------------------------------- escapes ---- */
 
-static int hex_value(char c)
-{
-    char lower = (char)(c | 0x20);
-    return c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* The escape at `at`; returns how long it is.  A backslash that begins none stays. */
 static size_t decode_escape(const char *at, const char *end, char *out)
 {
@@ -56,8 +51,8 @@ static size_t decode_escape(const char *at, const char *end, char *out)
         *out = bytes[name - names];
         return 2;
     }
-    if (end - at >= 4 && at[1] == 'x' && hex_value(at[2]) >= 0 && hex_value(at[3]) >= 0) {
-        *out = (char)(hex_value(at[2]) << 4 | hex_value(at[3]));
+    if (end - at >= 4 && at[1] == 'x' && weir__hex(at[2]) >= 0 && weir__hex(at[3]) >= 0) {
+        *out = (char)(weir__hex(at[2]) << 4 | weir__hex(at[3]));
         return 4;
     }
     *out = '\\';

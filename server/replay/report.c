@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/base/text.h"
+#include "server/base/words.h"
 
 /* ----------------------------------------------------------------- in words ---- */
 
@@ -260,7 +260,7 @@ static void note_log(const struct notes *n, const struct weir__replay *replay)
              replay->bad == 1 ? "was" : "were", (long long)replay->first_bad,
              replay->first_bad_file, replay->first_bad_why);
     if (replay->late) {
-        weir__text_time(b, replay->late_most);
+        weir__words_duration(b, replay->late_most);
         note(n,
              "%s %s more than a second behind a later one in the log (the most by %s) and %s "
              "decided at the later time.%s",

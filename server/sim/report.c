@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "server/base/text.h"
+#include "server/base/words.h"
 
 static const char *time_text(char *out, size_t size, weir_time time)
 {
     if (time < 0)
         snprintf(out, size, "-");
     else
-        weir__text_time(out, time);
+        weir__words_duration(out, time);
     return out;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "fuzz/fuzz.h"
 
+#include "resp-reply.h"
 #include "server/serve/resp/resp.h"
 #include "session.h"
 
@@ -17,13 +18,12 @@ struct replies {
 };
 
 /* A whole value, with all that is in it; *out is its head. */
-static void next_reply(struct replies *r, struct weir__resp_value *out)
+static void next_reply(struct replies *r, struct resp_reply *out)
 {
-    struct weir__resp_value inner, *value = out;
-    const char *what;
+    struct resp_reply inner, *value = out;
 
     for (int64_t left = 1; left > 0; left--) {
-        ptrdiff_t took = weir__resp_value(r->at, (size_t)(r->end - r->at), value, &what);
+        ptrdiff_t took = resp_reply_read(r->at, (size_t)(r->end - r->at), value);
         check(took > 0);
         r->at += took;
         if (strchr("*%~>", value->kind) && value->integer > 0)
@@ -34,7 +34,7 @@ static void next_reply(struct replies *r, struct weir__resp_value *out)
 
 static size_t count_replies(struct replies *r)
 {
-    struct weir__resp_value value;
+    struct resp_reply value;
     size_t n = 0;
 
     for (; r->at < r->end; n++)
@@ -50,7 +50,7 @@ static bool answers_often(struct weir__text name)
 
 static void check_reply(struct replies *r, struct weir__text name)
 {
-    struct weir__resp_value value;
+    struct resp_reply value;
 
     next_reply(r, &value);
     const struct weir__verb *verb = weir__verb_by_command(name.bytes, name.len);

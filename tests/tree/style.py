@@ -3,7 +3,7 @@
 
     format     C is formatted by clang-format with the settings in .clang-format
     columns    no line of more than 100 columns in C, Python, shell and Meson, but for long texts
-    length     no source of more than 720 lines; weir.h, which is the manual, 750
+    length     no source of more than 700 lines; weir.h, which is the manual, 750
     sizeof     with parentheses
     blank      a blank line between a function's declarations and its statements
     comments   no line of one to three words that the next line's first word would still fit on
@@ -19,7 +19,7 @@ import sys
 from rooms import Report, list_files, read
 
 COLUMNS = 100
-LINES_MAX = 720
+LINES_MAX = 700
 MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
 SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
 FORMATTER = 14  # other versions of clang-format disagree about details

@@ -12,7 +12,7 @@
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top.h"
 #include "table/carried.h"
-#include "server/base/text.h"
+#include "server/base/words.h"
 
 int64_t weir__ask_ms(weir_time t)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/base/text.h"
+#include "server/base/words.h"
 
 #define SF_INTEGER_MAX 999999999999999 /* RFC 9651: fifteen digits */
 #define HEAD_ROOM      512             /* a head without the headers that come from elsewhere */
@@ -51,7 +51,7 @@ static void put_number(struct pen *pen, int64_t n)
 
 static void put_time(struct pen *pen, weir_time t)
 {
-    pen->at = weir__text_time(pen->at, t);
+    pen->at = weir__words_duration(pen->at, t);
 }
 
 static void put_number_or_null(struct pen *pen, int64_t n)

@@ -1,7 +1,7 @@
 /* resp-weir.c -- verbs whose row says all: words to values, values to a reply. */
 #include <stdlib.h>
 
-#include "server/base/text.h"
+#include "server/base/words.h"
 #include "server/serve/resp/resp.h"
 
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)

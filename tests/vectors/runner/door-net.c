@@ -27,7 +27,7 @@
 #include "server/base/document.h"
 #include "table/table.h"
 #include "server/base/text.h"
-#include "wire/resp.h"
+#include "resp-reply.h"
 
 struct net {
     struct weir__door door;
@@ -65,14 +65,11 @@ struct reply {
     size_t n;
 };
 
-static int next_value(struct weir__client *c, struct weir__buffer **in,
-                      struct weir__resp_value *value, struct weir_error *error)
+static int next_value(struct weir__client *c, struct weir__buffer **in, struct resp_reply *value,
+                      struct weir_error *error)
 {
-    const char *what = "the server has closed the connection";
-
     for (;;) {
-        ptrdiff_t n =
-            *in && (*in)->len ? weir__resp_value((*in)->bytes, (*in)->len, value, &what) : 0;
+        ptrdiff_t n = *in && (*in)->len ? resp_reply_read((*in)->bytes, (*in)->len, value) : 0;
         if (n > 0) {
             if (value->kind == '-')
                 weir__fail(error, WEIR_INVALID, "%.*s", (int)(value->len < 240 ? value->len : 240),
@@ -82,7 +79,10 @@ static int next_value(struct weir__client *c, struct weir__buffer **in,
         }
         ptrdiff_t more = n < 0 ? 0 : weir__client_receive(c, in, error);
         if (more <= 0)
-            return more < 0 ? (int)more : weir__fail(error, WEIR_SYSTEM, "%s", what);
+            return more < 0 ? (int)more
+                            : weir__fail(error, WEIR_SYSTEM,
+                                         n < 0 ? "this is no RESP"
+                                               : "the server has closed the connection");
     }
 }
 
@@ -90,7 +90,7 @@ static int resp_command(struct weir__client *c, const char *const *words, struct
                         struct weir_error *error)
 {
     struct weir__buffer out = { 0 }, *in = NULL;
-    struct weir__resp_value value;
+    struct resp_reply value;
     size_t n = 0;
 
     while (words[n])

@@ -238,3 +238,18 @@ void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *
     memset(to, 0, new_plan->state_size);
     old_plan->algo->change(old_plan, new_plan, from, to, now < 0 ? 0 : now);
 }
+
+bool weir__peek_stepped(const struct weir_plan *plan, const struct weir_ask *ask, int64_t used,
+                        weir_time leave, weir_time later, struct weir_decision *d)
+{
+    int64_t count = plan->limit.count, cost = ask->cost;
+    weir_time wait = used <= count - cost ? 0 : leave - ask->now;
+    bool granted = cost <= count && wait <= ask->wait_max;
+    int64_t after = granted ? used + cost : used;
+
+    d->remaining = after >= count ? 0 : count - after;
+    d->reset = after == 0 ? 0 : (granted && wait > 0 && cost > 0 ? later : leave) - ask->now;
+    if (granted)
+        return weir__grant(d, wait);
+    return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
+}

@@ -113,7 +113,12 @@ int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                        bool take, struct weir_decision *d);
 
-/* What every decision begins with; then the algorithm fills in the rest. */
+/* A peek at a key whose clock has stepped back: the `used` units leave together, and units taken
+ * then leave at `later`. */
+bool weir__peek_stepped(const struct weir_plan *plan, const struct weir_ask *ask, int64_t used,
+                        weir_time leave, weir_time later, struct weir_decision *d);
+
+/* Every decision begins with this; the algorithm fills in the rest. */
 static inline void weir__decision_begin(const struct weir_plan *plan, struct weir_decision *d)
 {
     d->limit = plan->most;

@@ -194,23 +194,14 @@ static weir_time later(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
-/* A look at a key whose clock has stepped back, without moving anything: all that counts would
- * leave together. */
+/* Without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r,
                          const struct weir_ask *ask, struct weir_decision *d)
 {
-    int64_t count = plan->limit.count, live = live_at(plan, s, r, r->seen), cost = ask->cost;
-    weir_time leave = gone_at(plan, ask->now) - ask->now, wait = live <= count - cost ? 0 : leave;
-    bool granted = cost <= count && wait <= ask->wait_max;
-    int64_t after = granted ? live + cost : live;
+    weir_time leave = gone_at(plan, ask->now);
 
-    d->remaining = after >= count ? 0 : count - after;
-    d->reset = after == 0                        ? 0
-               : granted && wait > 0 && cost > 0 ? gone_at(plan, ask->now + wait) - ask->now
-                                                 : leave;
-    if (granted)
-        return weir__grant(d, wait);
-    return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
+    return weir__peek_stepped(plan, ask, live_at(plan, s, r, r->seen), leave, gone_at(plan, leave),
+                              d);
 }
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,

@@ -12,8 +12,9 @@ int weir_list_edit(struct weir *weir, const char *list, const char *attribute,
     int code =
         weir->active ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
     if (code == WEIR_OK)
-        code = weir__lists_edit(&lists, weir->active->lists, list, attribute, add, adds, remove,
-                                removes, error);
+        code = weir__lists_edit(
+            &lists, weir->active->lists,
+            &(struct weir__list_edit){ list, attribute, add, remove, adds, removes }, error);
     if (code == WEIR_OK)
         code = weir__active_edited(&active, weir->active, lists, error);
     if (code == WEIR_OK)

@@ -26,11 +26,6 @@ const char *const *weir_controllers(void)
     return names;
 }
 
-const struct weir__controller *weir__controller_at(int index)
-{
-    return index >= 0 && index < CONTROLLERS ? controllers[index] : NULL;
-}
-
 int weir__controller_index(const struct weir__controller *row)
 {
     int i = 0;

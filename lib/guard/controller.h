@@ -67,7 +67,6 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
 const struct weir__controller *weir__controller_find(const char *name);
 int weir__controller_index(
     const struct weir__controller *row); /* its place in the list; the same in every process */
-const struct weir__controller *weir__controller_at(int index); /* NULL: there is none */
 /* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process
  * died while writing it) begins anew. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,

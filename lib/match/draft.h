@@ -41,7 +41,6 @@ struct weir__pattern {
     char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list:
                    its name; present: "*" */
     size_t len;
-    struct weir__mark mark;
 };
 
 /* One attribute's patterns: one of them must hold. */
@@ -59,7 +58,6 @@ struct weir__ban_draft {
     int32_t factor;             /* the next time `factor` times as long (1: no longer), */
     weir_time longest;          /* at most this long; */
     weir_time forget;           /* and so long after a ban's end its strikes are forgotten */
-    struct weir__mark mark;
 };
 
 struct weir__rule_draft {
@@ -69,14 +67,13 @@ struct weir__rule_draft {
     size_t matches, excepts;
     char *key; /* the template; "" : one state for everybody */
     struct weir_limit limits[WEIR__RULE_LIMITS];
-    struct weir__mark limit_marks[WEIR__RULE_LIMITS];
     size_t n_limits;
     int64_t cost;         /* by rule, >= 0; 1 unless written */
     char *cost_attribute; /* cost: "{bytes}": from this attribute; NULL: none */
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
     struct weir__ban_draft ban;
     int64_t keys; /* room for keys of sliding-window and sliding-log; 0: as the table has */
-    struct weir__mark mark, key_mark;
+    struct weir__mark mark;
 };
 
 /* What a guard takes from a request: "{plan|free}", or a word that is always the same. */
@@ -114,11 +111,10 @@ struct weir__guard_draft {
 
 /* One attribute's part of a list. */
 struct weir__list_draft {
-    char *name; /* "allow", "deny", or one to be named in `match` */
-    char *attribute;
+    const char *name; /* "allow", "deny", or one to be named in `match` */
+    const char *attribute;
     char **entries; /* of ip and *.ip: addresses and CIDR, checked; else values */
     size_t n;
-    struct weir__mark mark;
 };
 
 struct weir__draft {

@@ -109,11 +109,6 @@ static void sort_entries(struct weir__list *l)
     l->n = kept;
 }
 
-struct edit {
-    const char *const *add, *const *remove;
-    size_t adds, removes;
-};
-
 /* Copies entries, tidied; `l` has room for them. */
 static int add_entries(struct weir__list *l, const char *const *entries, size_t n,
                        struct weir_error *error)
@@ -144,16 +139,15 @@ static int remove_entry(struct weir__list *l, const char *entry, struct weir_err
     return WEIR_OK;
 }
 
-static int make_list(struct weir__list *l, const char *name, const char *attribute,
-                     char *const *entries, size_t n, const struct edit *e, struct weir_error *error)
+static int make_list(struct weir__list *l, const struct weir__list_draft *from,
+                     const struct weir__list_edit *e, struct weir_error *error)
 {
-    *l = (struct weir__list){
-        strdup(name), strdup(attribute), calloc(n + e->adds + 1, sizeof(char *)), 0, false, NULL,
-        NULL
-    };
+    *l = (struct weir__list){ .name = strdup(from->name),
+                              .attribute = strdup(from->attribute),
+                              .entries = calloc(from->n + e->adds + 1, sizeof(char *)) };
     int code = l->name && l->attribute && l->entries ? WEIR_OK : no_memory(error);
     if (code == WEIR_OK)
-        code = add_entries(l, (const char *const *)entries, n, error);
+        code = add_entries(l, (const char *const *)from->entries, from->n, error);
     if (code == WEIR_OK)
         code = add_entries(l, e->add, e->adds, error);
     if (code != WEIR_OK)
@@ -180,14 +174,13 @@ int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *
                        struct weir_error *error)
 {
     struct weir__lists *made = NULL;
-    const struct edit none = { 0 };
+    const struct weir__list_edit none = { 0 };
     int code = make_lists(&made, n, error);
 
     if (code != WEIR_OK)
         return code;
     for (size_t i = 0; code == WEIR_OK && i < n; i++)
-        code = make_list(&made->lists[made->n++], drafts[i].name, drafts[i].attribute,
-                         drafts[i].entries, drafts[i].n, &none, error);
+        code = make_list(&made->lists[made->n++], &drafts[i], &none, error);
     if (code == WEIR_OK)
         *out = made;
     else
@@ -214,19 +207,20 @@ int weir__lists_find(const struct weir__lists *lists, const char *list, const ch
     return -1;
 }
 
-static int copy_edited(struct weir__lists *to, const struct weir__lists *from, const char *list,
-                       const char *attribute, const struct edit *e, struct weir_error *error)
+static int copy_edited(struct weir__lists *to, const struct weir__lists *from, char *attribute,
+                       const struct weir__list_edit *e, struct weir_error *error)
 {
-    const struct edit none = { 0 };
-    int code = WEIR_OK, target = weir__lists_find(from, list, attribute);
+    const struct weir__list_edit none = { 0 };
+    int code = WEIR_OK, target = weir__lists_find(from, e->list, attribute);
 
     for (size_t i = 0; code == WEIR_OK && i < from->n; i++) {
         const struct weir__list *l = &from->lists[i];
-        code = make_list(&to->lists[to->n++], l->name, l->attribute, l->entries, l->n,
-                         (int)i == target ? e : &none, error);
+        const struct weir__list_draft as = { l->name, l->attribute, l->entries, l->n };
+        code = make_list(&to->lists[to->n++], &as, (int)i == target ? e : &none, error);
     }
+    const struct weir__list_draft empty = { .name = e->list, .attribute = attribute };
     if (code == WEIR_OK && target < 0)
-        code = make_list(&to->lists[to->n++], list, attribute, NULL, 0, e, error);
+        code = make_list(&to->lists[to->n++], &empty, e, error);
     return code;
 }
 
@@ -250,19 +244,17 @@ static int check_list(const struct weir__lists *from, const char *list, const ch
     return WEIR_OK;
 }
 
-int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from, const char *list,
-                     const char *attribute, const char *const *add, size_t adds,
-                     const char *const *remove, size_t removes, struct weir_error *error)
+int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from,
+                     const struct weir__list_edit *edit, struct weir_error *error)
 {
     struct weir__lists *made = NULL;
-    char *small = weir__attribute_small(attribute);
-    int code = small ? check_list(from, list, small, error) : no_memory(error);
+    char *small = weir__attribute_small(edit->attribute);
+    int code = small ? check_list(from, edit->list, small, error) : no_memory(error);
 
     if (code == WEIR_OK)
         code = make_lists(&made, from->n + 1, error);
     if (code == WEIR_OK)
-        code = copy_edited(made, from, list, small, &(struct edit){ add, remove, adds, removes },
-                           error);
+        code = copy_edited(made, from, small, edit, error);
     free(small);
     if (code == WEIR_OK)
         *out = made;

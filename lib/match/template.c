@@ -179,16 +179,6 @@ int weir__template_parse(struct weir__template *out, const char *text, struct we
     return WEIR_OK;
 }
 
-int weir__template_check(const char *text, struct weir_error *error)
-{
-    struct weir__template t;
-    int code = weir__template_parse(&t, text, error);
-
-    if (code == WEIR_OK)
-        weir__template_free(&t);
-    return code;
-}
-
 void weir__template_free(struct weir__template *t)
 {
     for (size_t i = 0; i <= WEIR__TEMPLATE_PARTS; i++) {

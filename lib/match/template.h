@@ -29,7 +29,6 @@ struct weir__template {
  *     {{                a brace
  * error->column points at the character. */
 int weir__template_parse(struct weir__template *out, const char *text, struct weir_error *error);
-int weir__template_check(const char *text, struct weir_error *error);
 void weir__template_free(struct weir__template *t);
 
 /* An attribute's name: letters, digits and . _ - , up to 63. */

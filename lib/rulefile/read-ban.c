@@ -71,7 +71,6 @@ void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
     if (ban->longest && ban->longest < ban->length)
         weir__say(r, longest->value, "longest must be at least as long as for");
     ban->set = true;
-    ban->mark = weir__mark_of(r, node);
     if (refusals->value &&
         weir__read_text(r, refusals->value, "refusals", "a limit such as 50/60s"))
         weir__read_limit(r, refusals->value, "refusals", &window, &ban->refusals);

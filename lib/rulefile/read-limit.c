@@ -67,7 +67,7 @@ static void read_one(struct weir__reader *r, const struct weir__node *node,
         return;
     }
     if (weir__read_limit(r, node, "limit", defaults, &rule->limits[rule->n_limits]))
-        rule->limit_marks[rule->n_limits++] = weir__mark_of(r, node);
+        rule->n_limits++;
 }
 
 void weir__read_limits(struct weir__reader *r, const struct weir__node *node,

@@ -116,9 +116,7 @@ static void read_list(struct weir__reader *r, const struct weir__node *key,
             continue;
         }
         struct weir__list_draft *list = &r->draft->lists[r->draft->n_lists++];
-        *list = (struct weir__list_draft){ .name = name,
-                                           .attribute = attribute,
-                                           .mark = weir__mark_of(r, of) };
+        *list = (struct weir__list_draft){ .name = name, .attribute = attribute };
         read_entries(r, node->items[2 * i + 1], list);
     }
 }

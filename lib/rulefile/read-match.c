@@ -187,7 +187,6 @@ static void read_pattern(struct weir__reader *r, const struct weir__node *node,
         weir__say(r, node, "'%s' must be %s; found %s", c->attribute, example,
                   weir__node_word(node));
     if (good) {
-        p->mark = weir__mark_of(r, node);
         c->n++;
     }
 }

@@ -70,7 +70,6 @@ static void read_key(struct weir__reader *r, const struct weir__node *node,
 
     if (text == NULL)
         return;
-    rule->key_mark = weir__mark_of(r, node);
     int code = weir__template_parse(&t, text, &error);
     if (code == WEIR_NO_MEMORY)
         r->arena->failed = true;

@@ -50,8 +50,10 @@ static int copy_lists(struct weir__lists **out, const struct weir__lists *from,
 {
     if (from->n == 0)
         return weir__lists_create(out, NULL, 0, error);
-    return weir__lists_edit(out, from, from->lists[0].name, from->lists[0].attribute, NULL, 0, NULL,
-                            0, error);
+    return weir__lists_edit(
+        out, from,
+        &(struct weir__list_edit){ from->lists[0].name, from->lists[0].attribute, .adds = 0 },
+        error);
 }
 
 static int use_overlay(struct weir__live *live, struct weir__overlay *overlay,
@@ -164,13 +166,12 @@ int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 /* ---------------------------------------------------------------- edits ---- */
 
 /* Made for the engine in case the edit can be kept; nothing has happened yet. */
-static int prepare_force(struct weir__live *live, struct weir__active **out, const char *list,
-                         const char *attribute, const char *const *add, size_t adds,
-                         const char *const *remove, size_t removes, struct weir_error *error)
+static int prepare_force(struct weir__live *live, struct weir__active **out,
+                         const struct weir__list_edit *edit, struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
-    int code = weir__lists_edit(&lists, weir__live_active(live)->lists, list, attribute, add, adds,
-                                remove, removes, error);
+    int code = weir__lists_edit(&lists, weir__live_active(live)->lists, edit, error);
+
     if (code == WEIR_OK)
         code = weir__active_edited(out, weir__live_active(live), lists, error);
     if (code != WEIR_OK)
@@ -226,7 +227,8 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
 {
     struct weir__active *force = NULL;
     struct weir__overlay *overlay = NULL;
-    int code = prepare_force(live, &force, list, attribute, add, adds, remove, removes, error);
+    const struct weir__list_edit edit = { list, attribute, add, remove, adds, removes };
+    int code = prepare_force(live, &force, &edit, error);
     if (code == WEIR_OK)
         code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute,
                                   add, adds, remove, removes, error);

@@ -229,8 +229,11 @@ static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
         else
             texts[o->n - ++removes] = o->entries[i].entry;
     }
-    return weir__lists_edit(out, from, o->entries[first].list, o->entries[first].attribute, texts,
-                            adds, texts + o->n - removes, removes, error);
+    return weir__lists_edit(out, from,
+                            &(struct weir__list_edit){ o->entries[first].list,
+                                                       o->entries[first].attribute, texts,
+                                                       texts + o->n - removes, adds, removes },
+                            error);
 }
 
 int weir__overlay_apply(const struct weir__overlay *o, const struct weir__lists *written,

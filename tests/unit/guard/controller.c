@@ -13,13 +13,10 @@ TEST(test_L12_the_list)
         assert_non_null(row);
         assert_string_equal(row->name, names[n]);
         assert_int_equal(weir__controller_index(row), n);
-        assert_ptr_equal(weir__controller_at(n), row);
         assert_string_equal(weir_controller_summary(names[n]), row->summary);
     }
     assert_int_equal(n, 5);
     assert_string_equal(names[0], WEIR_ADAPTIVE);
-    assert_null(weir__controller_at(n));
-    assert_null(weir__controller_at(-1));
     assert_null(weir__controller_find("none"));
     assert_null(weir_controller_summary("none"));
     assert_int_equal(weir__controller_index(NULL), -1);

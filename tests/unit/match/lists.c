@@ -38,8 +38,10 @@ static int edit(struct weir__lists **lists, const char *list, const char *attrib
 {
     struct weir__lists *edited = NULL;
     struct weir_error error;
-    int code = weir__lists_edit(&edited, *lists, list, attribute, &add, add != NULL, &remove,
-                                remove != NULL, &error);
+    int code = weir__lists_edit(
+        &edited, *lists,
+        &(struct weir__list_edit){ list, attribute, &add, &remove, add != NULL, remove != NULL },
+        &error);
     if (code == WEIR_OK) {
         weir__lists_destroy(*lists);
         *lists = edited;
@@ -163,9 +165,11 @@ TEST(test_R3_what_cannot_be_edited)
         for (int removing = 0; removing < 2; removing++) {
             struct weir__lists *edited = NULL;
             struct weir_error error = { 0 };
-            int code =
-                weir__lists_edit(&edited, lists, cases[i].list, cases[i].attribute, &cases[i].entry,
-                                 !removing, &cases[i].entry, (size_t)removing, &error);
+            int code = weir__lists_edit(
+                &edited, lists,
+                &(struct weir__list_edit){ cases[i].list, cases[i].attribute, &cases[i].entry,
+                                           &cases[i].entry, !removing, (size_t)removing },
+                &error);
             assert_int_equal(code, WEIR_INVALID);
             assert_null(edited);
             assert_contains(error.text, cases[i].says);

@@ -201,7 +201,6 @@ TEST(test_R7_several_limits)
     assert_int_equal(d->rules[0].n_limits, 2);
     assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
     assert_string_equal(d->rules[0].limits[1].algorithm, "sliding-log");
-    assert_fields(d->rules[0].limit_marks[1], (line, 5), (column, 21));
     weir__draft_destroy(d);
     assert_null(first_limit("version: 1\nrules: [{ name: a, limit: 1/s }]\n").algorithm);
 }

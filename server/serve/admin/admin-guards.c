@@ -81,16 +81,7 @@ void weir__admin_degradation(struct weir__verb_call *call)
 
 void weir__admin_degradation_set(struct weir__verb_call *call)
 {
-    struct weir__text value = call->values[0].text;
-    int degradation = WEIR_DEGRADATION_AUTO;
-
-    if (value.len == 1 && value.bytes[0] >= '0' && value.bytes[0] <= '9') {
-        degradation = value.bytes[0] - '0';
-    } else if (value.len != 4 || memcmp(value.bytes, "auto", 4) != 0) {
-        weir__call_fail(call, 400, "degradation is 0 (none) to 9, or auto, and not %s",
-                        WEIR__SHOWN(value));
-        return;
-    }
-    weir_degradation_set(call->server->table, degradation, call->now);
+    _Static_assert(WEIR_DEGRADATION_AUTO == -1, "as the row's word has it");
+    weir_degradation_set(call->server->table, (int)call->values[0].number, call->now);
     weir__admin_degradation(call);
 }

@@ -208,6 +208,11 @@ void weir__admin_settings(struct weir__verb_call *call)
 
 /* -------------------------------------------------------- top and events ---- */
 
+void weir__admin_metrics(struct weir__verb_call *call)
+{
+    weir__metrics_print(call->server, call->now, &call->out);
+}
+
 void weir__admin_top(struct weir__verb_call *call)
 {
     weir__buffer_text(&call->out, "{\"top\":");

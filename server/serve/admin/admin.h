@@ -24,6 +24,7 @@ void weir__admin_status(struct weir__verb_call *call);
 void weir__admin_top(struct weir__verb_call *call);
 void weir__admin_events(struct weir__verb_call *call);
 void weir__admin_settings(struct weir__verb_call *call);
+void weir__admin_metrics(struct weir__verb_call *call);
 
 /* admin-rules.c */
 void weir__admin_rules(struct weir__verb_call *call);

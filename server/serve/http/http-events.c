@@ -89,48 +89,27 @@ void weir__http_events_close(struct weir__http_session *session)
     uv_close((uv_handle_t *)&session->timer, on_timer_closed);
 }
 
-static bool read_number(struct weir__text text, uint64_t *out)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned digit = (unsigned)(text.bytes[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(n, (uint64_t)10, &n) ||
-            __builtin_add_overflow(n, (uint64_t)digit, &n))
-            return false;
-    }
-    *out = n;
-    return text.len > 0;
-}
-
 /* Where to begin.  A number that no event has had yet was another server's: then all kept events
  * are new. */
 static bool read_start(struct weir__http_call *call, uint64_t *after)
 {
     const struct weir__http_request *request = call->request;
-    struct weir__text query = request->query;
-    struct weir__text last =
-        weir__http_header(request->headers, request->n_headers, "Last-Event-ID");
+    const struct weir__arg *arg = call->verb->args;
+    struct weir__text seen = weir__http_header(request->headers, request->n_headers, arg->header);
     uint64_t latest = weir__events_latest(call->conn->loop->server->events);
-    bool named = query.len > 6 && memcmp(query.bytes, "after=", 6) == 0;
+    struct weir__verb_call c;
 
-    if (query.len && !named) {
-        weir__http_problem(&call->manner, 400, NULL,
-                           "the only parameter is after=NUMBER: the event that was seen last");
-        return false;
-    }
-    if (last.len == 0 &&
-        named) /* a client that comes back to the same address has seen more by now */
-        last = (struct weir__text){ query.bytes + 6, query.len - 6 };
-    *after = latest;
-    if (last.len && !read_number(last, after)) {
-        weir__http_problem(&call->manner, 400, NULL, "%s is no number of an event",
-                           weir__quote(last.bytes, last.len).text);
-        return false;
-    }
-    if (*after > latest)
-        *after = 0;
-    return true;
+    weir__call_begin(&c, call->verb, call->conn->loop, true);
+    bool good =
+        seen.len /* a client that comes back to the same address has seen more by now */
+            ? weir__call_member(&c, (struct weir__text){ arg->name, strlen(arg->name) }, seen)
+            : weir__http_query(&c, request->query);
+    if (!good)
+        weir__http_bad(call, 400, c.message);
+    *after = !weir__call_given(&c, 0) ? latest : (uint64_t)c.values[0].number;
+    *after = *after > latest ? 0 : *after;
+    weir__call_end(&c);
+    return good;
 }
 
 static bool start_beat(struct weir__conn *conn)

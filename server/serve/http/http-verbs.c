@@ -1,7 +1,6 @@
-/* http-verbs.c -- verbs whose row says all: query and body to values, values to an answer; enter,
- * and metrics.
+/* http-verbs.c -- verbs whose row says all: query and body to values, values to an answer; and enter.
  *
- * The operator's verbs and /metrics may wait for a change of rules, or read files: that is done on
+ * The operator's verbs may wait for a change of rules, or read files: that is done on
  * another thread.  A call's values are copied first, so that the connection's input can be used for
  * something else meanwhile.
  */
@@ -13,118 +12,23 @@
 
 #include "server/serve/decide/decide.h"
 
-/* ------------------------------------------------------------------- away ---- */
-
-/* An answer under way: the first member of a struct that has the rest. */
-struct away {
-    struct weir__http_manner manner;
-    void (*work)(struct away *away);   /* elsewhere */
-    void (*answer)(struct away *away); /* on the loop's thread, by the manner */
-    void (*destroy)(struct away *away);
-};
-
-static void work(void *context)
-{
-    struct away *away = context;
-
-    away->work(away);
-}
-
-static void done(struct weir__conn *conn, void *context)
-{
-    struct away *away = context;
-    struct weir__buffer out = { 0 };
-
-    if (conn) {
-        away->manner.out = &out;
-        away->manner.close |= conn->ending; /* the server drains meanwhile */
-        away->answer(away);
-        if (!out.failed)
-            weir__conn_send(conn, out.bytes, out.len);
-        if (out.failed || away->manner.close)
-            weir__conn_end(conn);
-    }
-    weir__buffer_free(&out);
-    away->destroy(away);
-}
+#define METRICS "text/plain; version=0.0.4; charset=utf-8"
 
 static void no_memory(const struct weir__http_manner *manner)
 {
     weir__http_problem(manner, 503, NULL, "out of memory");
 }
 
-/* It looks after itself from here on. */
-static void send_away(struct weir__http_call *call, struct away *away)
-{
-    away->manner = call->manner;
-    if (weir__conn_offload(call->conn, work, done, away) == WEIR_OK) {
-        call->manner.close = false; /* `done` sees to it */
-        return;
-    }
-    no_memory(&call->manner);
-    away->destroy(away);
-}
-
-/* ---------------------------------------------------------------- metrics ---- */
-
-struct metrics {
-    struct away away;
-    struct weir__server *server;
-    weir_time now;
-    struct weir__buffer out;
-};
-
-static void print_metrics(struct away *away)
-{
-    struct metrics *m = (struct metrics *)away;
-
-    weir__metrics_print(m->server, m->now, &m->out);
-}
-
-static void answer_metrics(struct away *away)
-{
-    const struct metrics *m = (struct metrics *)away;
-
-    if (m->out.failed)
-        no_memory(&away->manner);
-    else
-        weir__http_answer(&away->manner, 200, "text/plain; version=0.0.4; charset=utf-8",
-                          (struct weir__text){ 0 },
-                          (struct weir__text){ m->out.bytes, m->out.len });
-}
-
-static void free_metrics(struct away *away)
-{
-    struct metrics *m = (struct metrics *)away;
-
-    weir__buffer_free(&m->out);
-    free(m);
-}
-
-void weir__http_metrics(struct weir__http_call *call)
-{
-    struct weir__loop *loop = call->conn->loop;
-    struct metrics *m = calloc(1, sizeof(*m));
-
-    if (m == NULL) {
-        no_memory(&call->manner);
-        return;
-    }
-    m->away =
-        (struct away){ .work = print_metrics, .answer = answer_metrics, .destroy = free_metrics };
-    m->server = loop->server;
-    m->now = weir__loop_now(loop);
-    send_away(call, &m->away);
-}
-
 /* -------------------------------------------------------------- reading ---- */
 
-/* `scratch` has room for the whole query. */
-static bool read_query(struct weir__verb_call *c, struct weir__text query, char *scratch)
+bool weir__http_query(struct weir__verb_call *c, struct weir__text query)
 {
+    char *scratch = c->query = malloc(query.len + 1);
     struct weir__text name, value;
     bool bad = false;
 
+    if (scratch == NULL)
+        return weir__call_no_memory(c);
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad))
         if (!weir__call_member(c, name, value))
             return false;
@@ -132,28 +36,25 @@ static bool read_query(struct weir__verb_call *c, struct weir__text query, char 
            weir__call_fail(c, 400, "the query has a broken escape: %% and two hexadecimal digits");
 }
 
-static bool has_body_as_it_is(const struct weir__verb *verb)
+static bool is_metrics(const struct weir__verb *verb)
 {
-    return verb->args[0].name && verb->args[0].kind == WEIR__ARG_BODY;
+    return strcmp(verb->answer, "text/plain") == 0;
 }
 
 /* The operator's may come without a body, or all in the query. */
 static bool read_away(struct weir__http_call *call, struct weir__verb_call *c)
 {
-    struct weir__text query = call->request->query;
-    const char *first = c->verb->args[0].name;
-    bool raw = has_body_as_it_is(c->verb);
-    char *scratch = malloc(query.len + 1);
+    const struct weir__arg *first = c->verb->args;
+    bool raw = first->name && first->kind == WEIR__ARG_BODY;
 
-    if (scratch == NULL)
-        return weir__call_no_memory(c);
-    bool good = !(raw && call->body.len) ||
-                weir__call_member(c, (struct weir__text){ first, strlen(first) }, call->body);
-    good = good && read_query(c, query, scratch) &&
+    if (is_metrics(c->verb)) /* monitors may add parameters of their own */
+        return true;
+    if (raw && call->body.len &&
+        !weir__call_member(c, (struct weir__text){ first->name, strlen(first->name) }, call->body))
+        return false;
+    return weir__http_query(c, call->request->query) &&
            (raw || call->body.len == 0 || weir__call_json(c, call->body)) && weir__call_whole(c) &&
            weir__call_keep(c);
-    free(scratch);
-    return good;
 }
 
 /* -------------------------------------------------------------- answers ---- */
@@ -195,7 +96,8 @@ static void answer_call(const struct weir__http_manner *manner, const struct wei
     else if (call->status / 100 != 2)
         weir__http_problem_with(manner, call->status, NULL, call->message, &call->out);
     else if (call->answer == WEIR__ANSWER_JSON)
-        weir__http_answer(manner, call->status, WEIR__HTTP_JSON, (struct weir__text){ 0 },
+        weir__http_answer(manner, call->status, is_metrics(call->verb) ? METRICS : WEIR__HTTP_JSON,
+                          (struct weir__text){ 0 },
                           (struct weir__text){ call->out.bytes, call->out.len });
     else if (call->answer == WEIR__ANSWER_TAKEN)
         weir__http_decision(manner, call);
@@ -207,27 +109,47 @@ static void answer_call(const struct weir__http_manner *manner, const struct wei
 
 /* -------------------------------------------------------------- running ---- */
 
+/* An answer that is made on another thread. */
 struct task {
-    struct away away;
+    struct weir__http_manner manner;
     struct weir__verb_call call;
 };
 
-static void run_task(struct away *away)
+static void work(void *context)
 {
-    struct weir__verb_call *call = &((struct task *)away)->call;
+    struct weir__verb_call *call = &((struct task *)context)->call;
 
     call->verb->run(call);
 }
 
-static void answer_task(struct away *away)
+static void free_task(struct task *task)
 {
-    answer_call(&away->manner, &((struct task *)away)->call);
+    weir__call_end(&task->call);
+    free(task);
 }
 
-static void free_task(struct away *away)
+/* The connection was held until this is sent. */
+static void send_held(struct weir__conn *conn, const struct weir__http_manner *manner)
 {
-    weir__call_end(&((struct task *)away)->call);
-    free(away);
+    if (!manner->out->failed)
+        weir__conn_send(conn, manner->out->bytes, manner->out->len);
+    if (manner->out->failed || manner->close)
+        weir__conn_end(conn);
+    weir__buffer_free(manner->out);
+}
+
+static void done(struct weir__conn *conn, void *context)
+{
+    struct task *task = context;
+    struct weir__buffer out = { 0 };
+
+    if (conn) {
+        task->manner.out = &out;
+        task->manner.close |= conn->ending; /* the server drains meanwhile */
+        answer_call(&task->manner, &task->call);
+        send_held(conn, &task->manner);
+    }
+    free_task(task);
 }
 
 static void run_away(struct weir__http_call *call)
@@ -238,14 +160,17 @@ static void run_away(struct weir__http_call *call)
         no_memory(&call->manner);
         return;
     }
-    task->away = (struct away){ .work = run_task, .answer = answer_task, .destroy = free_task };
+    task->manner = call->manner;
     weir__call_begin(&task->call, call->verb, call->conn->loop, true);
-    if (read_away(call, &task->call)) {
-        send_away(call, &task->away);
+    bool good = read_away(call, &task->call);
+    if (good && weir__conn_offload(call->conn, work, done, task) == WEIR_OK) {
+        call->manner.close = false; /* `done` sees to it */
         return;
     }
+    if (good)
+        weir__call_no_memory(&task->call);
     answer_call(&call->manner, &task->call);
-    free_task(&task->away);
+    free_task(task);
 }
 
 void weir__http_verb(struct weir__http_call *call)
@@ -301,11 +226,7 @@ static void answer_later(struct weir__conn *conn, const struct weir__entered *en
     manner.out = &out;
     manner.close |= conn->ending; /* the server drains meanwhile */
     answer(&manner, entered);
-    if (!out.failed)
-        weir__conn_send(conn, out.bytes, out.len);
-    if (out.failed || manner.close)
-        weir__conn_end(conn);
-    weir__buffer_free(&out);
+    send_held(conn, &manner);
 }
 
 void weir__http_enter(struct weir__http_call *call)

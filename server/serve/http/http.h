@@ -2,7 +2,7 @@
  * written.
  *
  *     http.c          bytes to requests; roles; which function answers
- *     http-verbs.c    verbs whose row says all, enter, and metrics
+ *     http-verbs.c    verbs whose row says all, and enter
  *     http-check.c    check and batch: read and decided without asking for memory
  *     http-auth.c     deciding for a proxy, about the request that it describes
  *     http-events.c   server-sent events
@@ -95,8 +95,9 @@ void weir__http_decision(const struct weir__http_manner *manner,
 
 /* Verbs whose row says all: reads the arguments, runs it here or elsewhere, answers. */
 void weir__http_verb(struct weir__http_call *call);
+/* Reads the parameters; false: the call has failed. */
+bool weir__http_query(struct weir__verb_call *c, struct weir__text query);
 void weir__http_enter(struct weir__http_call *call);
-void weir__http_metrics(struct weir__http_call *call);
 
 /* ------------------------------------------------------ verbs of HTTP ---- */
 

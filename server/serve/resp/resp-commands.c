@@ -385,15 +385,12 @@ static const struct weir__verb *next(const struct weir__verb *v)
     return v->summary ? v : NULL;
 }
 
-#define EACH(v) (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
-
 static int64_t count_all(void)
 {
     int64_t n = 0;
 
-    for
-        EACH(v)
-    n++;
+    for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+        n++;
     return n;
 }
 
@@ -460,14 +457,12 @@ static void command_docs(struct weir__resp_call *call)
 {
     int64_t n = 0;
 
-    for
-        EACH(v)
-    n += is_wanted(call, v);
+    for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+        n += is_wanted(call, v);
     weir__reply_map(call->conn, n);
-    for
-        EACH(v)
-    if (is_wanted(call, v))
-        reply_docs(call->conn, v);
+    for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+        if (is_wanted(call, v))
+            reply_docs(call->conn, v);
 }
 
 /* In the order asked for, null for unknown names. */
@@ -492,16 +487,14 @@ void weir__resp_command_table(struct weir__resp_call *call)
 
     if (weir__resp_is(what, "INFO") && call->n <= 2) {
         weir__reply_header(conn, '*', count_all());
-        for
-            EACH(v)
-        reply_command(conn, v);
+        for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+            reply_command(conn, v);
     } else if (weir__resp_is(what, "COUNT")) {
         weir__reply_integer(conn, count_all());
     } else if (weir__resp_is(what, "LIST")) {
         weir__reply_header(conn, '*', count_all());
-        for
-            EACH(v)
-        weir__reply_text(conn, v->command);
+        for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+            weir__reply_text(conn, v->command);
     } else if (weir__resp_is(what, "DOCS")) {
         command_docs(call);
     } else if (weir__resp_is(what, "INFO")) {
@@ -517,22 +510,19 @@ void weir__resp_help(struct weir__resp_call *call)
 {
     int64_t n = 0;
 
-    for
-        EACH(v)
-    n += call->n == 1 || is_named(v, call->args[1]);
+    for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+        n += call->n == 1 || is_named(v, call->args[1]);
     weir__reply_header(call->conn, '*', n);
-    for
-        EACH(v)
-        {
-            char line[640], usage[256];
-            if (call->n > 1 && !is_named(v, call->args[1]))
-                continue;
-            weir__verb_usage(v, usage, sizeof(usage));
-            snprintf(line, sizeof(line), "%s%s%s -- %s%s", v->command, usage[0] ? " " : "", usage,
-                     v->summary,
-                     v->role == WEIR__ROLE_ADMIN   ? " (admin)"
-                     : v->role == WEIR__ROLE_CHECK ? ""
-                                                   : " (without a token)");
-            weir__reply_text(call->conn, line);
-        }
+    for (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1)) {
+        char line[640], usage[256];
+        if (call->n > 1 && !is_named(v, call->args[1]))
+            continue;
+        weir__verb_usage(v, usage, sizeof(usage));
+        snprintf(line, sizeof(line), "%s%s%s -- %s%s", v->command, usage[0] ? " " : "", usage,
+                 v->summary,
+                 v->role == WEIR__ROLE_ADMIN   ? " (admin)"
+                 : v->role == WEIR__ROLE_CHECK ? ""
+                                               : " (without a token)");
+        weir__reply_text(call->conn, line);
+    }
 }

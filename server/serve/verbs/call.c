@@ -40,7 +40,7 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
     call->message[0] = '\0';
     call->answer = WEIR__ANSWER_JSON;
     call->out = (struct weir__buffer){ 0 };
-    call->scratch = call->heap = call->kept = NULL;
+    call->scratch = call->heap = call->kept = call->query = NULL;
     for (size_t i = 0; verb->args[i].name; i++) {
         call->values[i].text = (struct weir__text){ 0 };
         call->values[i].ns = false;
@@ -53,6 +53,7 @@ void weir__call_end(struct weir__verb_call *call)
     free(call->entries);
     free(call->heap);
     free(call->kept);
+    free(call->query);
 }
 
 /* -------------------------------------------------------------- failing ---- */
@@ -109,8 +110,9 @@ static void describe(const struct weir__arg *arg, char *out, size_t size)
     switch (arg->kind) {
     case WEIR__ARG_COUNT:
     case WEIR__ARG_TIME:
-        snprintf(out, size, "a whole number from %lld to %lld", (long long)arg->min,
-                 (long long)(arg->max ? arg->max : INT64_MAX));
+        snprintf(out, size, "a whole number from %lld to %lld%s%s", (long long)arg->min,
+                 (long long)(arg->max ? arg->max : INT64_MAX), arg->choices ? ", or " : "",
+                 arg->choices ? arg->choices : "");
         return;
     case WEIR__ARG_CHOICE:
     case WEIR__ARG_UNIT:
@@ -179,9 +181,12 @@ static bool take_number(struct weir__verb_call *call, const struct weir__arg *ar
 
     if (weir__resp_int(value->text, n) && *n >= arg->min && (arg->max == 0 || *n <= arg->max))
         return true;
-    if (arg->kind != WEIR__ARG_TIME || call->http || !weir__resp_is(value->text, "FOREVER"))
+    if (arg->kind == WEIR__ARG_TIME && !call->http && weir__resp_is(value->text, "FOREVER"))
+        *n = INT64_MAX;
+    else if (arg->choices && weir__resp_is(value->text, arg->choices))
+        *n = -1;
+    else
         return wrong_text(call, arg, value->text);
-    *n = INT64_MAX;
     return true;
 }
 
@@ -523,7 +528,7 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
 
     if (value->kind == WEIR__JSON_NULL)
         return true;
-    if (number && value->kind == WEIR__JSON_STRING)
+    if (number && value->kind == WEIR__JSON_STRING && arg->choices == NULL)
         return wrong(call, arg, "a string");
     if (is_inner(arg) || (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);

@@ -23,6 +23,13 @@ static void add_ref(struct weir__buffer *out, const char *where, const char *nam
     weir__buffer_member(out, "$ref", text);
 }
 
+static void open_content(struct weir__buffer *out, const char *media)
+{
+    weir__buffer_open(out, "content", '{');
+    weir__buffer_open(out, media, '{');
+    weir__buffer_open(out, "schema", '{');
+}
+
 /* -------------------------------------------------------------- schemas ---- */
 
 static void add_type(struct weir__buffer *out, const char *type, size_t len);
@@ -188,9 +195,13 @@ static void add_schema(struct weir__buffer *out, const struct weir__schema *s)
 
 /* ------------------------------------------------------------ arguments ---- */
 
-static void add_bounds(struct weir__buffer *out, const struct weir__arg *a)
+/* `null`: in a body, those that are not needed may also be null. */
+static void add_bounds(struct weir__buffer *out, const struct weir__arg *a, bool null)
 {
-    weir__buffer_member(out, "type", "integer");
+    if (a->choices)
+        weir__buffer_text(out, "\"type\":[\"integer\",\"string\"]");
+    else
+        add_kind(out, "integer", null);
     weir__buffer_member_number(out, "minimum", a->min);
     if (a->max)
         weir__buffer_member_number(out, "maximum", a->max);
@@ -198,16 +209,16 @@ static void add_bounds(struct weir__buffer *out, const struct weir__arg *a)
         weir__buffer_member_number(out, "default", a->otherwise);
 }
 
-static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a)
+static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bool null)
 {
     switch (a->kind) {
     case WEIR__ARG_COUNT:
     case WEIR__ARG_TIME:
-        add_bounds(out, a);
+        add_bounds(out, a, null);
         break;
     case WEIR__ARG_CHOICE:
     case WEIR__ARG_UNIT:
-        add_choices(out, a->choices, strlen(a->choices), false);
+        add_choices(out, a->choices, strlen(a->choices), null);
         if (a->kind == WEIR__ARG_UNIT) {
             weir__buffer_member_name(out, "default");
             weir__buffer_json(out, a->choices, strcspn(a->choices, "|"));
@@ -228,7 +239,7 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a)
         weir__buffer_format(out, "},\"minItems\":1,\"maxItems\":%d", (int)a->max);
         break;
     default:
-        weir__buffer_member(out, "type", "string");
+        add_kind(out, "string", null);
         if (a->max)
             weir__buffer_member_number(out, "maxLength", a->max);
     }
@@ -236,7 +247,7 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a)
 
 static void add_arg(struct weir__buffer *out, const struct weir__arg *a)
 {
-    add_arg_type(out, a);
+    add_arg_type(out, a, !a->needed);
     add_text(out, a->text);
     if (a->example && a->kind != WEIR__ARG_ENTRIES) {
         weir__buffer_member_name(out, "examples");
@@ -303,9 +314,7 @@ static void add_request(struct weir__buffer *out, const struct weir__verb *v)
 
     weir__buffer_open(out, "requestBody", '{');
     weir__buffer_member_bool(out, "required", true);
-    weir__buffer_open(out, "content", '{');
-    weir__buffer_open(out, raw ? "application/yaml" : "application/json", '{');
-    weir__buffer_open(out, "schema", '{');
+    open_content(out, raw ? "application/yaml" : "application/json");
     if (raw)
         weir__buffer_member(out, "type", "string");
     else if (strcmp(v->tag, BODIES_TAG) == 0)
@@ -315,22 +324,30 @@ static void add_request(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_text(out, "}}}}");
 }
 
+static void add_parameter(struct weir__buffer *out, const struct weir__arg *a, const char *in,
+                          const char *name)
+{
+    weir__buffer_open(out, NULL, '{');
+    weir__buffer_member(out, "name", name);
+    weir__buffer_member(out, "in", in);
+    weir__buffer_member_bool(out, "required", a->needed);
+    add_text(out, a->text);
+    if (a->kind == WEIR__ARG_ATTRIBUTES)
+        weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
+    weir__buffer_open(out, "schema", '{');
+    add_arg_type(out, a, false);
+    weir__buffer_text(out, "}}");
+}
+
 static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
 {
-    weir__buffer_member_name(out, "parameters");
+    weir__buffer_open(out, "parameters", '[');
     for (const struct weir__arg *a = v->args; a->name; a++) {
-        weir__buffer_text(out, a == v->args ? "[{" : ",{");
-        weir__buffer_member(out, "name", a->name);
-        weir__buffer_member(out, "in", "query");
-        weir__buffer_member_bool(out, "required", a->needed);
-        add_text(out, a->text);
-        if (a->kind == WEIR__ARG_ATTRIBUTES)
-            weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
-        weir__buffer_open(out, "schema", '{');
-        add_arg_type(out, a);
-        weir__buffer_text(out, "}}");
+        add_parameter(out, a, "query", a->name);
+        if (a->header)
+            add_parameter(out, a, "header", a->header);
     }
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, ']');
 }
 
 /* -------------------------------------------------------------- answers ---- */
@@ -342,9 +359,7 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
 
     weir__buffer_open(out, "200", '{');
     weir__buffer_member(out, "description", "Done.");
-    weir__buffer_open(out, "content", '{');
-    weir__buffer_open(out, media ? v->answer : "application/json", '{');
-    weir__buffer_open(out, "schema", '{');
+    open_content(out, media ? v->answer : "application/json");
     if (media)
         weir__buffer_member(out, "type", "string");
     else
@@ -407,9 +422,7 @@ static void add_response(struct weir__buffer *out, const struct response *r)
     if (r->headers[0])
         add_headers(out, r->headers);
     if (r->schemas[0]) {
-        weir__buffer_open(out, "content", '{');
-        weir__buffer_open(out, problem ? "application/problem+json" : "application/json", '{');
-        weir__buffer_open(out, "schema", '{');
+        open_content(out, problem ? "application/problem+json" : "application/json");
         add_type(out, r->schemas, strlen(r->schemas));
         weir__buffer_text(out, "}}}");
     }

@@ -23,78 +23,50 @@
 
 /* -------------------------------------------------- arguments used again ---- */
 
-#define TEXT(called, ...)                                   \
-    {                                                       \
-        .name = called, .kind = WEIR__ARG_TEXT, __VA_ARGS__ \
-    }
-#define SCALAR(called, ...)                                   \
-    {                                                         \
-        .name = called, .kind = WEIR__ARG_SCALAR, __VA_ARGS__ \
-    }
-#define COUNT(called, ...)                                   \
-    {                                                        \
-        .name = called, .kind = WEIR__ARG_COUNT, __VA_ARGS__ \
-    }
-#define TIME(called, ...)                                   \
-    {                                                       \
-        .name = called, .kind = WEIR__ARG_TIME, __VA_ARGS__ \
-    }
-#define CHOICE(called, ...)                                   \
-    {                                                         \
-        .name = called, .kind = WEIR__ARG_CHOICE, __VA_ARGS__ \
-    }
+/* clang-format off */
+#define TEXT(called, ...)   { .name = called, .kind = WEIR__ARG_TEXT, __VA_ARGS__ }
+#define SCALAR(called, ...) { .name = called, .kind = WEIR__ARG_SCALAR, __VA_ARGS__ }
+#define COUNT(called, ...)  { .name = called, .kind = WEIR__ARG_COUNT, __VA_ARGS__ }
+#define TIME(called, ...)   { .name = called, .kind = WEIR__ARG_TIME, __VA_ARGS__ }
+#define CHOICE(called, ...) { .name = called, .kind = WEIR__ARG_CHOICE, __VA_ARGS__ }
 
-#define ATTRIBUTES                                                               \
-    {                                                                            \
-        .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES \
-    }
-#define ENTRIES                                                                          \
-    {                                                                                    \
-        .name = "entries", .kind = WEIR__ARG_ENTRIES, .needed = true,                    \
-        .text = "addresses and networks, or whole values", .example = "\"192.0.2.0/24\"" \
-    }
-#define RULES                                                   \
-    {                                                           \
-        .name = "text", .kind = WEIR__ARG_BODY, .needed = true, \
-        .text = "the rules, as a rule file has them"            \
-    }
-
+#define ATTRIBUTES { .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES }
+#define ENTRIES { .name = "entries", .kind = WEIR__ARG_ENTRIES, .needed = true, \
+                  .text = "addresses and networks, or whole values", \
+                  .example = "\"192.0.2.0/24\"" }
+#define RULES   { .name = "text", .kind = WEIR__ARG_BODY, .needed = true, \
+                  .text = "the rules, as a rule file has them" }
 #define COST(says) COUNT("cost", .word = "COST", .otherwise = 1, .text = says)
 #define WAIT(says) TIME("wait", .word = "WAIT", .text = says)
 #define RULE       TEXT("rule", .needed = true, .text = "name of a rule")
-#define KEY \
-    TEXT("key", .needed = true, .text = "as listings show it", .example = "\"192.0.2.0/24:ann\"")
-#define LIST TEXT("list", .needed = true, .text = "allow, deny, or a list that the rules name")
-#define ATTRIBUTE                                                                          \
-    TEXT("attribute", .needed = true, .text = "of the entries: ip, account, header.x-app", \
-         .example = "\"ip\"")
-#define PERMIT TEXT("permit", .needed = true, .text = "as enter or renew answered it")
+#define KEY        TEXT("key", .needed = true, .text = "as listings show it", \
+                        .example = "\"192.0.2.0/24:ann\"")
+#define LIST       TEXT("list", .needed = true, .text = "allow, deny, or a list that the rules name")
+#define ATTRIBUTE  TEXT("attribute", .needed = true, .example = "\"ip\"", \
+                        .text = "of the entries: ip, account, header.x-app")
+#define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
 
 /* Take, peek, give, reserve: decide.c knows their places. */
-#define TAKE_ARGS                                                                                  \
-    SCALAR("key", .needed = true, .min = 1, .text = "the key that is counted"),                    \
-        TEXT("limit", .needed = true, .text = "as rules have them",                                \
-             .example = "\"gcra 5/1m burst 3\""),                                                  \
-        COST("units"), WAIT("how long the caller can wait"),                                       \
-        TEXT("name", .word = "NAME",                                                               \
-             .text =                                                                               \
-                 "asks under one name share their keys, and another limit changes it; without it " \
-                 "keys belong to the limit"),                                                      \
-    {                                                                                              \
-        .name = "unit", .kind = WEIR__ARG_UNIT, .word = "NS", .choices = "ms|ns",                  \
-        .text = "of all times in the ask and its answer: members end in _ms or in _ns"             \
-    }
+#define TAKE_ARGS \
+    SCALAR("key", .needed = true, .min = 1, .text = "the key that is counted"), \
+    TEXT("limit", .needed = true, .text = "as rules have them", \
+         .example = "\"gcra 5/1m burst 3\""), \
+    COST("units"), WAIT("how long the caller can wait"), \
+    TEXT("name", .word = "NAME", \
+         .text = "asks under one name share their keys, and another limit changes it; without it " \
+                 "keys belong to the limit"), \
+    { .name = "unit", .kind = WEIR__ARG_UNIT, .word = "NS", .choices = "ms|ns", \
+      .text = "of all times in the ask and its answer: members end in _ms or in _ns" }
 
 /* ----------------------------------------------------------------- rows ---- */
 
 #define ROUTE(named, where, called, under) .method = named, PATH(where), .id = called, .tag = under
 #define DECIDING(name, where, called) \
     COMMAND(name), ROUTE("POST", where, called, "decide"), .role = CHECK
-#define OPERATOR(name, named, where, called, under, does)                                     \
+#define OPERATOR(name, named, where, called, under, does) \
     COMMAND(name), ROUTE(named, where, called, under), .role = ADMIN, .how = WEIR__VERB_AWAY, \
-                                                       .run = weir__admin_##does
+    .run = weir__admin_##does
 
-/* clang-format off */
 const struct weir__verb weir__verbs[] = {
     { DECIDING("WEIR.CHECK", "/v1/check", "check"), .how = WEIR__VERB_BATCHED,
       .resp = weir__resp_check, .http = weir__http_check, .answer = "Ruling",
@@ -261,9 +233,9 @@ const struct weir__verb weir__verbs[] = {
                degradation_set),
       .answer = "Degradation", .statuses = "400",
       .summary = "Sets the degradation by hand, or lets it follow the guards.",
-      .args = { SCALAR("degradation", .needed = true,
-                       .text = "0 (none) to 9; auto: it follows the guards' breakers and system "
-                               "protection") } },
+      .args = { COUNT("degradation", .needed = true, .max = 9, .choices = "auto",
+                      .text = "0 (none) to 9; auto: it follows the guards' breakers and system "
+                              "protection") } },
     { OPERATOR("WEIR.RESET", "POST", "/v1/reset", "reset", "keys", reset), .answer = "Reset",
       .statuses = "400 404",
       .summary = "Forgets what the request's keys have used, and lifts their bans; answers how "
@@ -283,9 +255,9 @@ const struct weir__verb weir__verbs[] = {
     { ROUTE("GET", "/v1/events", "events", "events"), .role = ADMIN, .http = weir__http_events,
       .answer = "text/event-stream", .statuses = "400",
       .summary = "Events as they happen: server-sent events with id, event, data (an Event).",
-      .args = { COUNT("after", .otherwise = -1,
-                      .text = "number of the last event seen, also as the header Last-Event-ID: "
-                              "kept events behind it come first; without it, only new ones") } },
+      .args = { COUNT("after", .otherwise = -1, .header = "Last-Event-ID",
+                      .text = "number of the last event seen: kept events behind it come first; "
+                              "without it, only new ones") } },
     { OPERATOR("WEIR.EVENTS", "GET", "/v1/events/recent", "eventsRecent", "events", events),
       .answer = "[Event]", .statuses = "400", .summary = "The events that are kept, oldest first.",
       .args = { COUNT("after", .max = INT64_MAX - 1, .text = "number of the last event seen") } },
@@ -294,8 +266,8 @@ const struct weir__verb weir__verbs[] = {
                  "totals." },
     { OPERATOR("WEIR.SETTINGS", "GET", "/v1/settings", "settings", "server", settings),
       .answer = "Settings", .summary = "The settings in force; secrets are not shown." },
-    { ROUTE("GET", "/metrics", "metrics", "server"), .role = CHECK, .http = weir__http_metrics,
-      .answer = "text/plain", .summary = "Counters and gauges for Prometheus." },
+    { ROUTE("GET", "/metrics", "metrics", "server"), .role = CHECK,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_metrics, .answer = "text/plain", .summary = "Counters and gauges for Prometheus." },
     { ROUTE("GET", "/healthz", "healthz", "server"), .http = weir__http_healthz,
       .answer = "text/plain", .summary = "200 while the server runs." },
     { ROUTE("GET", "/readyz", "readyz", "server"), .http = weir__http_readyz,

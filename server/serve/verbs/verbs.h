@@ -24,7 +24,7 @@ struct weir__http_call;
 enum weir__arg_kind {
     WEIR__ARG_TEXT,       /* min, max: bytes */
     WEIR__ARG_SCALAR,     /* likewise; over HTTP also a number, true or false, as written */
-    WEIR__ARG_COUNT,      /* a whole number from min to max */
+    WEIR__ARG_COUNT,      /* a whole number from min to max, or the word in `choices`: -1 */
     WEIR__ARG_TIME,       /* in ms.  Its member is NAME_ms, or NAME_ns if the verb has a unit */
     WEIR__ARG_CHOICE,     /* one of `choices`; its number is the place there */
     WEIR__ARG_UNIT,       /* the choice ms|ns, of all times */
@@ -45,6 +45,7 @@ struct weir__arg {
     int64_t min, max;    /* max 0: none */
     int64_t otherwise;   /* if it is not given; below 0: none */
     const char *choices; /* "ms|ns"; over RESP the word itself stands for the last */
+    const char *header;  /* over HTTP it may come in this one too */
     const char *example; /* JSON */
     const char *text;
 };
@@ -157,9 +158,9 @@ struct weir__verb_call {
     char *names, *names_end; /* room for names of attributes over HTTP: where the next goes */
     size_t n_attrs, n_entries, entries_room;
     struct weir__text *entries;
-    char *scratch; /* where strings with escapes go; NULL: `room`, or `heap` */
-    char *heap, *kept;
-    struct weir__buffer out; /* JSON; of rules that were refused (422) {"problems":[...]} */
+    char *scratch;             /* where strings with escapes go; NULL: `room`, or `heap` */
+    char *heap, *kept, *query; /* memory to free */
+    struct weir__buffer out;   /* JSON; of rules that were refused (422) {"problems":[...]} */
     struct weir__given values[WEIR__ARGS_MAX]; /* in the row's order */
 
     char message[512]; /* unless it is 2xx: what is wrong and what would be right, one line */

@@ -492,9 +492,9 @@ TEST_WITH(test_S4_events_that_are_asked_for_wrongly, begin, end)
     struct world *w = *state;
 
     assert_answer(request(w, "GET /v1/events?after=x", "", NULL), 400,
-                  "'x' is no number of an event");
+                  "'after' is a whole number from 0 to 9223372036854775807, and not 'x'");
     assert_answer(request(w, "GET /v1/events?before=1", "", NULL), 400,
-                  "the only parameter is after=NUMBER");
+                  "unknown member 'before'; only 'after' is known");
     assert_answer(request(w, "HEAD /v1/events", "", NULL), 200, "text/event-stream");
     assert_fields(w->conn, (subscribed, false), (ending, true));
 }
@@ -561,6 +561,18 @@ TEST_WITH(test_S2_openapi_has_every_route, begin, end)
             fail_msg("%s %s is not in openapi.json", method, path);
     }
     assert_true(n > 30);
+}
+
+TEST(test_S2_openapi_tells_bounds_headers_and_null)
+{
+    FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
+
+    weir__openapi_print(&text);
+    weir__buffer_add(&text, "", 1);
+    assert_has(text.bytes, "\"name\":\"Last-Event-ID\",\"in\":\"header\"");
+    assert_has(text.bytes, "\"degradation\":{\"type\":[\"integer\",\"string\"],"
+                           "\"minimum\":0,\"maximum\":9");
+    assert_has(text.bytes, "\"id\":{\"type\":[\"string\",\"null\"],\"maxLength\":128");
 }
 
 /* And nothing is described that is not there; without a token nobody is let in far enough to do

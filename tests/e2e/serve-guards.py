@@ -741,7 +741,7 @@ def test_S6_command_line(weir):
         assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n"
         assert run(0, "degrade") == "4 (by hand)\n"
         assert run(0, "degrade", "auto").endswith("(auto)\n")
-        assert "0 (none) to 9" in run(2, "degrade", "11")
+        assert "from 0 to 9, or auto" in run(2, "degrade", "11")
         run(0, "degrade", "2")
         assert "4: 1 at work, 1 breaker not closed; degradation 2, by hand" in run(0, "status"), run(0, "status")
         assert "1 at work in 4" in run(0, "top", "--once", "--every", "0")

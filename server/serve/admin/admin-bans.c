@@ -36,7 +36,7 @@ void weir__admin_bans(struct weir__verb_call *call)
             add_ban(&call->out, &ban, call->now);
         }
     weir__buffer_text(&call->out, "]}");
-    if (n == 0 && rule.bytes && weir__admin_rule(call, rule) == NULL)
+    if (n == 0 && rule.bytes && weir__admin_rule(call, rule, false) == NULL)
         call->out.len = before;
 }
 
@@ -101,7 +101,7 @@ static void set_ban(struct weir__verb_call *call, const char *rule, const char *
 void weir__admin_ban(struct weir__verb_call *call)
 {
     weir_time length = 0;
-    const char *rule = weir__admin_rule(call, call->values[0].text);
+    const char *rule = weir__admin_rule(call, call->values[0].text, false);
 
     if (rule && read_length(call, &length))
         set_ban(call, rule, call->values[1].text.bytes, length);
@@ -119,7 +119,7 @@ static void lift_ban(struct weir__verb_call *call, const char *rule, const char 
         weir_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK && find_ban(call, &s);
 
     if (!weir_ban_lift(call->server->engine, rule, key, call->now)) {
-        if (weir__admin_rule(call, call->values[0].text))
+        if (weir__admin_rule(call, call->values[0].text, false))
             weir__call_fail(call, 404, "rule '%s' has not banned %s", rule,
                             WEIR__SHOWN(call->values[1].text));
         return;

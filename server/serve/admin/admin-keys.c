@@ -19,7 +19,7 @@ void weir__admin_reset(struct weir__verb_call *call)
 {
     struct weir_error error;
     bool all = is_star(call->values[0].text);
-    const char *rule = all ? NULL : weir__admin_rule(call, call->values[0].text);
+    const char *rule = all ? NULL : weir__admin_rule(call, call->values[0].text, false);
 
     if (!all && rule == NULL)
         return;

@@ -96,7 +96,7 @@ void weir__admin_mode(struct weir__verb_call *call)
     const char *rule = NULL;
 
     if (weir__call_given(call, 1) &&
-        (rule = weir__admin_switch(call, call->values[1].text)) == NULL)
+        (rule = weir__admin_rule(call, call->values[1].text, true)) == NULL)
         return;
     int code = weir_mode_set(call->server->engine, rule, mode, &error);
     if (code != WEIR_OK) {

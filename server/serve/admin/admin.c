@@ -52,23 +52,14 @@ static const char *find_rule(struct weir__verb_call *call, const char *const *na
     return NULL;
 }
 
-static const char *find_name(struct weir__verb_call *call, struct weir__text value, bool guards)
+const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value, bool guards)
 {
     const char **names = known_names(call->server->engine, guards), *found = NULL;
+
     if (names == NULL)
         weir__call_no_memory(call);
     else
         found = find_rule(call, names, guards ? "rule or guard" : "rule", value);
     free(names);
     return found;
-}
-
-const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value)
-{
-    return find_name(call, value, false);
-}
-
-const char *weir__admin_switch(struct weir__verb_call *call, struct weir__text value)
-{
-    return find_name(call, value, true);
 }

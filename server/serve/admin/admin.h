@@ -6,15 +6,9 @@
 #include "base/base.h"
 #include "server/serve/verbs/verbs.h"
 
-/* The name of a rule in force, good as long as the engine.  NULL: there is none, the call has
- * failed with 404, and a likely one is named. */
-const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value);
-/* The same for a rule or a guard: both have a mode. */
-const char *weir__admin_switch(struct weir__verb_call *call, struct weir__text value);
-
-/* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
- * terminal obeys. */
-#define WEIR__SHOWN(span) (weir__quote((span).bytes, (span).len).text)
+/* The name of a rule in force, or perhaps of a guard, good as long as the engine.  NULL: there is
+ * none, the call has failed with 404, and a likely one is named. */
+const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text value, bool guards);
 
 /* admin-rules.c: the members about the rules in force, without braces. */
 void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out);

@@ -271,7 +271,7 @@ char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling)
 
 /* The kinds of refusals. */
 struct refusal {
-    const char *type, *title, *code;
+    const char *type, *title, *code, *why;
     int status;
 };
 
@@ -279,13 +279,13 @@ struct refusal {
 
 /* From WEIR_OPEN on. */
 static const struct refusal by_guards[] = {
-    { REDUCED, "Breaker open", "weir-open", 503 },
-    { REDUCED, "Busy", "weir-busy", 503 },
-    { REDUCED, "Overloaded", "weir-shed", 503 },
-    { REDUCED, "Switched off", "weir-degraded", 503 },
-    { REDUCED, "Queue full", "weir-full", 503 },
-    { REDUCED, "Waited too long", "weir-late", 503 },
-    { REDUCED, "Cancelled", "weir-cancelled", 503 },
+    { REDUCED, "Breaker open", "weir-open", "its breaker is open", 503 },
+    { REDUCED, "Busy", "weir-busy", "all of its permits are out", 503 },
+    { REDUCED, "Overloaded", "weir-shed", "there is too much to do, and others come first", 503 },
+    { REDUCED, "Switched off", "weir-degraded", "switched off by the degradation", 503 },
+    { REDUCED, "Queue full", "weir-full", "its queue is full", 503 },
+    { REDUCED, "Waited too long", "weir-late", "the turn did not come in time", 503 },
+    { REDUCED, "Cancelled", "weir-cancelled", "the server ends", 503 },
 };
 
 _Static_assert(sizeof(by_guards) / sizeof(by_guards[0]) == WEIR_CANCELLED - WEIR_OPEN + 1,
@@ -295,10 +295,10 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
 {
     static const struct refusal
         limited = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
-                    "Limit reached", "weir-limited", 429 },
+                    "Limit reached", "weir-limited", "it lets fewer in than this", 429 },
         banned = { "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
-                   "Banned", "weir-banned", 429 },
-        denied = { "about:blank", "Denied", "weir-denied", 403 };
+                   "Banned", "weir-banned", "refused", 429 },
+        denied = { "about:blank", "Denied", "weir-denied", "refused", 403 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
@@ -462,38 +462,13 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
 
 /* --------------------------------------------------------------- guards ---- */
 
-static const char *why_refused(enum weir_reason reason)
-{
-    switch (reason) {
-    case WEIR_LIMITED:
-        return "it lets fewer in than this";
-    case WEIR_TOO_BIG:
-        return "it never has that many permits";
-    case WEIR_OPEN:
-        return "its breaker is open";
-    case WEIR_BUSY:
-        return "all of its permits are out";
-    case WEIR_SHED:
-        return "there is too much to do, and others come first";
-    case WEIR_DEGRADED:
-        return "switched off by the degradation";
-    case WEIR_FULL:
-        return "its queue is full";
-    case WEIR_LATE:
-        return "the turn did not come in time";
-    case WEIR_CANCELLED:
-        return "the server ends";
-    default:
-        return "refused";
-    }
-}
-
 /* "search: its breaker is open; try again in 5s" */
 static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
 {
     put(pen, r->guard, strnlen(r->guard, 63));
     PUT(pen, ": ");
-    put_text(pen, why_refused((enum weir_reason)r->decision.reason));
+    put_text(pen, r->decision.reason == WEIR_TOO_BIG ? "it never has that many permits"
+                                                     : refusal_of(&r->decision)->why);
     if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
         return;
     PUT(pen, "; try again in ");

@@ -151,11 +151,6 @@ static enum told told_of(const struct weir__text *name)
     return TOLD;
 }
 
-static bool is_named(const struct weir__text *name, const char *word, size_t len)
-{
-    return name->len == len && strncasecmp(name->bytes, word, len) == 0;
-}
-
 static void add_header(struct forwarded *f, const struct weir__http_header *header)
 {
     size_t len = 7 + header->name.len;
@@ -179,9 +174,9 @@ static void look_at_headers(struct forwarded *f)
         f->kinds[i] = (uint8_t)told_of(&header->name);
         if (f->kinds[i] != TOLD)
             f->told[f->kinds[i]] = header->value;
-        else if (is_named(&header->name, "host", 4))
+        else if (weir__http_is_named(header->name, "host"))
             f->host = header->value;
-        else if (!f->call->own_token || !is_named(&header->name, "authorization", 13))
+        else if (!f->call->own_token || !weir__http_is_named(header->name, "authorization"))
             add_header(f, header);
     }
 }
@@ -303,7 +298,7 @@ static bool read_refuse(struct forwarded *f, struct weir__text value)
     if (f->refuse)
         return true;
     weir__http_problem(&f->call->manner, 400, NULL, "refuse is 401, 403, 429 or 503, and not %s",
-                       weir__quote(value.bytes, value.len).text);
+                       WEIR__SHOWN(value));
     return false;
 }
 
@@ -311,7 +306,7 @@ static bool refuse_param(struct forwarded *f, const char *what, struct weir__tex
 {
     weir__http_problem(&f->call->manner, 400, NULL,
                        "the query %s %s; put values that a client can choose into headers", what,
-                       weir__quote(name.bytes, name.len).text);
+                       WEIR__SHOWN(name));
     return false;
 }
 

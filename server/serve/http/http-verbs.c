@@ -23,7 +23,7 @@ static void no_memory(const struct weir__http_manner *manner)
 
 bool weir__http_query(struct weir__verb_call *c, struct weir__text query)
 {
-    char *scratch = c->query = malloc(query.len + 1);
+    char *scratch = c->kept = malloc(query.len + 1);
     struct weir__text name, value;
     bool bad = false;
 

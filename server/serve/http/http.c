@@ -54,21 +54,18 @@ static void send_json(struct weir__http_call *call, const struct weir__buffer *o
 void weir__http_index(struct weir__http_call *call)
 {
     struct weir__buffer out = { 0 };
-    const char *separator = "";
 
     weir__buffer_text(&out, "{\"name\":\"weir\"");
     weir__buffer_member(&out, "version", WEIR_VERSION);
-    weir__buffer_text(&out, ",\"routes\":[");
+    weir__buffer_open(&out, "routes", '[');
     for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
         if (v->path == NULL)
             continue;
-        weir__buffer_text(&out, separator);
-        weir__buffer_text(&out, "{");
+        weir__buffer_open(&out, NULL, '{');
         weir__buffer_member(&out, "method", v->method ? v->method : "*");
         weir__buffer_member(&out, "path", v->path);
         weir__buffer_member(&out, "summary", v->summary);
-        weir__buffer_text(&out, "}");
-        separator = ",";
+        weir__buffer_close(&out, '}');
     }
     weir__buffer_text(&out, "]}");
     send_json(call, &out);
@@ -104,22 +101,17 @@ struct asker {
     struct weir__text authorization, host, origin;
 };
 
-static bool is_header(const struct weir__text *name, const char *word, size_t len)
-{
-    return name->len == len && strncasecmp(name->bytes, word, len) == 0;
-}
-
 static struct asker asker_of(const struct weir__http_request *request)
 {
     struct asker asker = { 0 };
 
     for (size_t i = 0; i < request->n_headers; i++) {
         const struct weir__http_header *h = &request->headers[i];
-        if (is_header(&h->name, "host", 4))
+        if (weir__http_is_named(h->name, "host"))
             asker.host = h->value;
-        else if (is_header(&h->name, "origin", 6))
+        else if (weir__http_is_named(h->name, "origin"))
             asker.origin = h->value;
-        else if (is_header(&h->name, "authorization", 13))
+        else if (weir__http_is_named(h->name, "authorization"))
             asker.authorization = h->value;
     }
     return asker;
@@ -168,7 +160,7 @@ static bool is_local_name(struct weir__text host)
 
     host = without_port(host);
     return weir__address_parse(host.bytes, host.len, &address) ||
-           is_header(&host, "localhost", 9) ||
+           weir__http_is_named(host, "localhost") ||
            (host.len > n && strncasecmp(host.bytes + host.len - n, local, n) == 0);
 }
 
@@ -265,9 +257,8 @@ static void wrong_method(struct weir__http_call *call)
         if (v->path && weir__http_is(path, v->path, strlen(v->path)))
             add_method(allow, v->method);
     snprintf(header, sizeof(header), "Allow: %s\r\n", allow);
-    weir__http_problem(&call->manner, 405, header, "%s wants %s, and not %s",
-                       weir__quote(path.bytes, path.len).text, allow,
-                       weir__quote(call->request->method.bytes, call->request->method.len).text);
+    weir__http_problem(&call->manner, 405, header, "%s wants %s, and not %s", WEIR__SHOWN(path),
+                       allow, WEIR__SHOWN(call->request->method));
 }
 
 static void dispatch(struct weir__http_call *call)
@@ -284,8 +275,7 @@ static void dispatch(struct weir__http_call *call)
         wrong_method(call);
     else if (verb == NULL)
         weir__http_problem(&call->manner, 404, NULL,
-                           "there is nothing at %s; GET /v1 lists every route",
-                           weir__quote(path.bytes, path.len).text);
+                           "there is nothing at %s; GET /v1 lists every route", WEIR__SHOWN(path));
     else if (admit(call, verb->role, verb->foreign))
         (verb->http ? verb->http : weir__http_verb)(call);
 }

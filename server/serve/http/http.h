@@ -54,6 +54,10 @@ static inline bool weir__http_is(struct weir__text text, const char *word, size_
     return text.len == len && __builtin_memcmp(text.bytes, word, len) == 0;
 }
 
+/* Whatever the case; the word is a literal. */
+#define weir__http_is_named(name, word) \
+    ((name).len == sizeof(word) - 1 && strncasecmp((name).bytes, word, sizeof(word) - 1) == 0)
+
 /* ----------------------------------------------------- http-answer.c ---- */
 
 #define WEIR__HTTP_JSON "application/json"

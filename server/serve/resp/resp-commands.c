@@ -77,21 +77,24 @@ static void set_name(struct weir__conn *conn, struct weir__text name)
                  name.bytes);
 }
 
+static void reply_pair(struct weir__conn *conn, const char *name, const char *text)
+{
+    weir__reply_text(conn, name);
+    weir__reply_text(conn, text);
+}
+
 static void reply_hello(struct weir__conn *conn)
 {
     weir__reply_map(conn, 7);
-    weir__reply_text(conn, "server");
-    weir__reply_text(conn, "weir");
-    weir__reply_text(conn, "version");
-    weir__reply_text(conn, "7.0.0"); /* of the Redis whose manners these are: clients compare it */
+    reply_pair(conn, "server", "weir");
+    reply_pair(conn, "version",
+               "7.0.0"); /* of the Redis whose manners these are: clients compare it */
     weir__reply_text(conn, "proto");
     weir__reply_integer(conn, conn->resp);
     weir__reply_text(conn, "id");
     weir__reply_integer(conn, (int64_t)conn->id);
-    weir__reply_text(conn, "mode");
-    weir__reply_text(conn, "standalone");
-    weir__reply_text(conn, "role");
-    weir__reply_text(conn, "master");
+    reply_pair(conn, "mode", "standalone");
+    reply_pair(conn, "role", "master");
     weir__reply_text(conn, "modules");
     weir__reply_header(conn, '*', 0);
 }
@@ -426,22 +429,17 @@ static void reply_docs(struct weir__conn *conn, const struct weir__verb *v)
     weir__verb_usage(v, usage, sizeof(usage));
     weir__reply_text(conn, v->command);
     weir__reply_map(conn, usage[0] ? 4 : 3);
-    weir__reply_text(conn, "summary");
-    weir__reply_text(conn, v->summary);
-    weir__reply_text(conn, "since");
-    weir__reply_text(conn, "0.1.0");
-    weir__reply_text(conn, "group");
-    weir__reply_text(conn, "generic");
+    reply_pair(conn, "summary", v->summary);
+    reply_pair(conn, "since", "0.1.0");
+    reply_pair(conn, "group", "generic");
     if (usage[0] == '\0')
         return;
     weir__reply_text(conn, "arguments"); /* all as one: redis-cli shows its name, and takes words
                                             off it as they are typed */
     weir__reply_header(conn, '*', 1);
     weir__reply_map(conn, 2);
-    weir__reply_text(conn, "name");
-    weir__reply_text(conn, usage);
-    weir__reply_text(conn, "type");
-    weir__reply_text(conn, "string");
+    reply_pair(conn, "name", usage);
+    reply_pair(conn, "type", "string");
 }
 
 static bool is_wanted(const struct weir__resp_call *call, const struct weir__verb *v)

@@ -17,9 +17,8 @@
 #include "wire/json.h"
 #include "wire/resp.h"
 
-#define SHOWN(span) (weir__quote((span).bytes, (span).len).text)
-#define MS_MAX      (INT64_MAX / WEIR_MILLISECOND)
-#define RARE        __attribute__((noinline)) /* out of the way of the usual */
+#define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
+#define RARE   __attribute__((noinline)) /* out of the way of the usual */
 
 void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *verb,
                       struct weir__loop *loop, bool http)
@@ -40,7 +39,7 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
     call->message[0] = '\0';
     call->answer = WEIR__ANSWER_JSON;
     call->out = (struct weir__buffer){ 0 };
-    call->scratch = call->heap = call->kept = call->query = NULL;
+    call->scratch = call->heap = call->kept = NULL;
     for (size_t i = 0; verb->args[i].name; i++) {
         call->values[i].text = (struct weir__text){ 0 };
         call->values[i].ns = false;
@@ -53,7 +52,6 @@ void weir__call_end(struct weir__verb_call *call)
     free(call->entries);
     free(call->heap);
     free(call->kept);
-    free(call->query);
 }
 
 /* -------------------------------------------------------------- failing ---- */
@@ -148,7 +146,7 @@ static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, con
 RARE static bool wrong_text(struct weir__verb_call *call, const struct weir__arg *arg,
                             struct weir__text text)
 {
-    return wrong(call, arg, SHOWN(text));
+    return wrong(call, arg, WEIR__SHOWN(text));
 }
 
 RARE static bool bad(struct weir__verb_call *call, const struct weir__arg *arg, const char *what)
@@ -201,7 +199,7 @@ static bool take_text(struct weir__verb_call *call, const struct weir__arg *arg,
     if (call->verb->how == WEIR__VERB_AWAY && arg->kind != WEIR__ARG_BODY && text.len &&
         memchr(text.bytes, 0, text.len))
         return weir__call_fail(call, 400, "%s has a NUL byte in it: %s", label(call, arg).text,
-                               SHOWN(text));
+                               WEIR__SHOWN(text));
     return true;
 }
 
@@ -299,7 +297,7 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
                                "values, such as ip 192.0.2.7");
     if (memchr(name.bytes, 0, name.len))
         return weir__call_fail(call, 400, "the attribute %s has a NUL byte in its name",
-                               SHOWN(name));
+                               WEIR__SHOWN(name));
     if (value.len == 0 || name.len >= WEIR__ATTRIBUTE_SIZE)
         return true;
     if (call->http) {
@@ -309,7 +307,7 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
         weir__attribute_lower(call->names, name.len);
         name.bytes = call->names;
         if (is_there(call, name.bytes, name.len))
-            return weir__call_fail(call, 400, "the attribute %s is there twice", SHOWN(name));
+            return weir__call_fail(call, 400, "the attribute %s is there twice", WEIR__SHOWN(name));
     }
     if (call->n_attrs == WEIR__CALL_ATTRS)
         return weir__call_fail(call, 400,
@@ -404,13 +402,14 @@ static bool take_attributes(struct weir__verb_call *call, const struct weir__tex
     for (size_t i = 0; i < n; i += 2) {
         if (weir__verb_is_option(call->verb, words[i])) {
             char what[128];
-            snprintf(what, sizeof(what), WEIR__MISPLACED, (int)words[i].len, words[i].bytes);
+            snprintf(what, sizeof(what), "options come before the attributes, and %.*s is one",
+                     (int)words[i].len, words[i].bytes);
             return say_usage(call, what);
         }
         if (i + 1 == n)
             return weir__call_fail(
                 call, 400, "attribute %s has no value: attributes come in pairs, name value ...",
-                SHOWN(words[i]));
+                WEIR__SHOWN(words[i]));
         if (!add_attribute(call, words[i], words[i + 1]))
             return false;
     }
@@ -433,7 +432,7 @@ static bool take_rest(struct weir__verb_call *call, const struct weir__text *wor
                 return false;
         return true;
     }
-    snprintf(what, sizeof(what), "%s %s", SHOWN(words[0]),
+    snprintf(what, sizeof(what), "%s %s", WEIR__SHOWN(words[0]),
              find_word(call->verb, words[0]) ? "has no value" : "is too much");
     return say_usage(call, what);
 }
@@ -455,7 +454,7 @@ static const struct weir__arg *find_member(struct weir__verb_call *call, struct 
         if (name.len == 0 || a->name[0] != name.bytes[0])
             continue;
         size_t len = strlen(a->name);
-        if (a->resp_only || name.len < len || memcmp(a->name, name.bytes, len) != 0)
+        if (a->kind == WEIR__ARG_SWITCH || name.len < len || memcmp(a->name, name.bytes, len) != 0)
             continue;
         if (a->kind != WEIR__ARG_TIME && name.len == len)
             return a;
@@ -492,12 +491,12 @@ static bool stray(struct weir__verb_call *call, struct weir__text name)
     struct weir__text shown = is_plain(name) ? name : (struct weir__text){ "name", 4 };
 
     if (near)
-        return weir__call_fail(call, 400, "unknown member %s; did you mean '%s'?", SHOWN(name),
-                               near);
+        return weir__call_fail(call, 400, "unknown member %s; did you mean '%s'?",
+                               WEIR__SHOWN(name), near);
     return weir__call_fail(
         call, 400,
         "unknown member %s; attributes go into \"attributes\": {\"attributes\":{\"%.*s\":...}}",
-        SHOWN(name), (int)shown.len, shown.bytes);
+        WEIR__SHOWN(name), (int)shown.len, shown.bytes);
 }
 
 static bool unknown(struct weir__verb_call *call, struct weir__text name)
@@ -509,13 +508,13 @@ static bool unknown(struct weir__verb_call *call, struct weir__text name)
     for (const struct weir__arg *a = call->verb->args; a->name; a++) {
         if (a->kind == WEIR__ARG_ATTRIBUTES && call->verb->how != WEIR__VERB_AWAY)
             return stray(call, name);
-        if (a->resp_only)
+        if (a->kind == WEIR__ARG_SWITCH)
             continue;
         texts[n] = weir__arg_member(a);
         names[n] = texts[n].text;
         n++;
     }
-    return weir__call_fail(call, 400, "unknown member %s; %s", SHOWN(name),
+    return weir__call_fail(call, 400, "unknown member %s; %s", WEIR__SHOWN(name),
                            weir__hint(name.bytes, name.len, names, n).text);
 }
 
@@ -573,7 +572,8 @@ static bool each(void *context, const struct weir__json_value *value)
     struct weir__text name = member_of(value), text = { value->text, value->len };
 
     if (value->depth == 0)
-        return weir__call_fail(call, 400, "the body is a JSON object, and not %s", SHOWN(text));
+        return weir__call_fail(call, 400, "the body is a JSON object, and not %s",
+                               WEIR__SHOWN(text));
     const struct weir__arg *arg = find_member(call, name);
     if (arg == NULL)
         return unknown(call, name);
@@ -650,10 +650,11 @@ static const char *copy(char **to, const char *bytes, size_t len)
 
 bool weir__call_keep(struct weir__verb_call *call)
 {
-    char *to = call->kept = malloc(measure(call));
+    char *to = malloc(measure(call)), *before = call->kept;
 
     if (to == NULL)
         return weir__call_no_memory(call);
+    call->kept = to;
     for (size_t i = 0; i < WEIR__ARGS_MAX && call->verb->args[i].name; i++)
         if (weir__call_given(call, i))
             call->values[i].text.bytes =
@@ -665,5 +666,6 @@ bool weir__call_keep(struct weir__verb_call *call)
         a->name = copy(&to, a->name, a->name_len);
         a->value = copy(&to, a->value, a->value_len);
     }
+    free(before);
     return true;
 }

@@ -47,19 +47,19 @@ static void add_choices(struct weir__buffer *out, const char *type, size_t len, 
 
     if (!names)
         add_kind(out, "string", null);
-    weir__buffer_member_name(out, names ? "anyOf" : "enum");
-    for (size_t at = 0, n; at < len; at += n + 1) {
-        n = 0;
-        while (at + n < len && type[at + n] != '|')
-            n++;
-        weir__buffer_text(out, at ? "," : "[");
+    weir__buffer_open(out, names ? "anyOf" : "enum", '[');
+    for (const char *at = type, *end = type + len; at < end;) {
+        const char *bar = memchr(at, '|', (size_t)(end - at));
+        size_t n = (size_t)((bar ? bar : end) - at);
         if (names) {
-            weir__buffer_text(out, "{");
-            add_ref(out, "schemas", type + at, n);
+            weir__buffer_open(out, NULL, '{');
+            add_ref(out, "schemas", at, n);
             weir__buffer_close(out, '}');
         } else {
-            weir__buffer_json(out, type + at, n);
+            weir__buffer_member_name(out, NULL);
+            weir__buffer_json(out, at, n);
         }
+        at += n + 1;
     }
     weir__buffer_text(out, null ? ",null]" : "]");
 }
@@ -67,13 +67,10 @@ static void add_choices(struct weir__buffer *out, const char *type, size_t len, 
 static void add_events(struct weir__buffer *out)
 {
     add_kind(out, "string", false);
-    weir__buffer_member_name(out, "enum");
-    for (int i = 0; i < WEIR__EVENT_KINDS; i++) {
-        const char *name = weir__event_name((enum weir__event_kind)i);
-        weir__buffer_text(out, i ? "," : "[");
-        weir__buffer_json(out, name, strlen(name));
-    }
-    weir__buffer_text(out, "]");
+    weir__buffer_open(out, "enum", '[');
+    for (int i = 0; i < WEIR__EVENT_KINDS; i++)
+        weir__buffer_member(out, NULL, weir__event_name((enum weir__event_kind)i));
+    weir__buffer_close(out, ']');
 }
 
 static void add_range(struct weir__buffer *out, const char *type, bool null)
@@ -155,8 +152,7 @@ static void add_names(struct weir__buffer *out, const struct weir__field *f, boo
         at += maybe + len + maybe;
         at += *at == ' ';
         if (required && !maybe) {
-            weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
-            weir__buffer_json(out, name, len);
+            weir__buffer_member(out, NULL, name);
         } else if (!required) {
             weir__buffer_open(out, name, '{');
             add_type(out, f->type, strlen(f->type));
@@ -262,7 +258,7 @@ static void add_body(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_open(out, "properties", '{');
     for (const struct weir__arg *a = v->args; a->name; a++) {
         char ns[40];
-        if (a->resp_only)
+        if (a->kind == WEIR__ARG_SWITCH)
             continue;
         weir__buffer_open(out, weir__arg_member(a).text, '{');
         add_arg(out, a);
@@ -278,10 +274,8 @@ static void add_body(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_close(out, '}');
     weir__buffer_open(out, "required", '[');
     for (const struct weir__arg *a = v->args; a->name; a++)
-        if (a->needed) {
-            weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
-            weir__buffer_json(out, a->name, strlen(a->name));
-        }
+        if (a->needed)
+            weir__buffer_member(out, NULL, a->name);
     weir__buffer_text(out, "]");
     weir__buffer_member_bool(out, "additionalProperties", false);
 }

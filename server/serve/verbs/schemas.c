@@ -1,14 +1,8 @@
 /* schemas.c -- the members of answers, as verbs.h's notation has them. */
 #include "server/serve/verbs/verbs.h"
 
-#define FIELDS(...)              \
-    (const struct weir__field[]) \
-    {                            \
-        __VA_ARGS__,             \
-        {                        \
-            0                    \
-        }                        \
-    }
+/* clang-format off */
+#define FIELDS(...) (const struct weir__field[]){ __VA_ARGS__, { 0 } }
 
 #define LEVEL      "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing"
 #define NEVER_NULL "null: allowed, or it can never pass"
@@ -16,7 +10,6 @@
 #define WHY        "applies|off|unmatched|excepted|no-key"
 #define NOT_THERE  "why it does not apply, in words"
 
-/* clang-format off */
 const struct weir__schema weir__schemas[] = {
     /* ------------------------------------------------------------- deciding ---- */
     { "Ruling", "The answer to a check.", FIELDS(

@@ -148,7 +148,7 @@ const struct weir__verb weir__verbs[] = {
                 SCALAR("user", .word = "USER",
                        .text = "under overload the same users are refused consistently"),
                 WAIT("how long the caller can wait for a guard that has a queue, and for limits"),
-                { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH, .resp_only = true,
+                { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH,
                   .text = "the permit ends with the connection" },
                 ATTRIBUTES } },
     { DECIDING("WEIR.EXIT", "/v1/exit", "exit"), .run = weir__decide_exit, .resp = weir__resp_exit,

@@ -12,6 +12,7 @@
 #ifndef WEIR_SERVE_VERBS_H
 #define WEIR_SERVE_VERBS_H
 
+#include "base/base.h"
 #include "server/serve/decide/enter.h"
 #include "server/serve/serve.h"
 
@@ -28,7 +29,7 @@ enum weir__arg_kind {
     WEIR__ARG_TIME,       /* in ms.  Its member is NAME_ms, or NAME_ns if the verb has a unit */
     WEIR__ARG_CHOICE,     /* one of `choices`; its number is the place there */
     WEIR__ARG_UNIT,       /* the choice ms|ns, of all times */
-    WEIR__ARG_SWITCH,     /* over RESP: the word alone */
+    WEIR__ARG_SWITCH,     /* over RESP only: the word alone */
     WEIR__ARG_BODY,       /* a text; over HTTP the body as it is */
     WEIR__ARG_ATTRIBUTES, /* over RESP: the rest, name value ... */
     WEIR__ARG_ENTRIES,    /* over RESP: the rest */
@@ -40,7 +41,6 @@ struct weir__arg {
     const char *word; /* over RESP it follows this word; NULL: it has a place of its own */
     enum weir__arg_kind kind;
     bool needed;
-    bool resp_only;
     bool resp_optional;  /* though it is needed over HTTP */
     int64_t min, max;    /* max 0: none */
     int64_t otherwise;   /* if it is not given; below 0: none */
@@ -158,9 +158,9 @@ struct weir__verb_call {
     char *names, *names_end; /* room for names of attributes over HTTP: where the next goes */
     size_t n_attrs, n_entries, entries_room;
     struct weir__text *entries;
-    char *scratch;             /* where strings with escapes go; NULL: `room`, or `heap` */
-    char *heap, *kept, *query; /* memory to free */
-    struct weir__buffer out;   /* JSON; of rules that were refused (422) {"problems":[...]} */
+    char *scratch;           /* where strings with escapes go; NULL: `room`, or `heap` */
+    char *heap, *kept;       /* memory to free */
+    struct weir__buffer out; /* JSON; of rules that were refused (422) {"problems":[...]} */
     struct weir__given values[WEIR__ARGS_MAX]; /* in the row's order */
 
     char message[512]; /* unless it is 2xx: what is wrong and what would be right, one line */
@@ -201,6 +201,10 @@ static inline bool weir__call_given(const struct weir__verb_call *call, size_t i
     return call->values[i].text.bytes != NULL;
 }
 
+/* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
+ * terminal obeys. */
+#define WEIR__SHOWN(span) (weir__quote((span).bytes, (span).len).text)
+
 /* Returns false. */
 __attribute__((format(printf, 3, 4))) bool weir__call_fail(struct weir__verb_call *call, int status,
                                                            const char *format, ...);
@@ -210,7 +214,6 @@ bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct w
 
 /* Is it one of the verb's words, in capitals?  Then it does not belong among the attributes. */
 bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name);
-#define WEIR__MISPLACED "options come before the attributes, and %.*s is one"
 
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);

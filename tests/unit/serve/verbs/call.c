@@ -14,7 +14,7 @@ static const struct weir__verb verb = {
               { .name = "count", .word = "COUNT", .kind = WEIR__ARG_COUNT, .otherwise = 1 },
               { .name = "wait", .word = "WAIT", .kind = WEIR__ARG_TIME },
               { .name = "unit", .word = "NS", .kind = WEIR__ARG_UNIT, .choices = "ms|ns" },
-              { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH, .resp_only = true },
+              { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH },
               { .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES } },
 };
 

@@ -282,9 +282,8 @@ static bool open_all(struct call *c)
 
 static void close_all(struct call *c)
 {
-    if (c->limiter)
-        if (c->table)
-            weir_table_destroy(c->table);
+    if (c->table)
+        weir_table_destroy(c->table);
 }
 
 /* ------------------------------------------------------------- the ask ---- */

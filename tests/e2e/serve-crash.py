@@ -335,9 +335,9 @@ def fill(client, n):
 
 def test_ready_again(weir, n):
     """How long until a server that was killed answers again, with so many keys; told, and not
-    judged: the machine may be busy."""
+    judged: the machine may be busy.  The table has room for all: none makes room for another."""
     folder = tempfile.mkdtemp(prefix="weir-crash-")
-    with Server(weir, "--keys", str(n), table=os.path.join(folder, "table")) as server:
+    with Server(weir, "--keys", str(2 * n), table=os.path.join(folder, "table")) as server:
         server.clock(NOW / 10**9)
         with server.resp() as client:
             fill(client, n)

@@ -93,7 +93,7 @@ static void answer_call(const struct weir__http_manner *manner, const struct wei
 {
     if (call->out.failed)
         no_memory(manner);
-    else if (call->status / 100 != 2)
+    else if (call->status >= 400)
         weir__http_problem_with(manner, call->status, NULL, call->message, &call->out);
     else if (call->answer == WEIR__ANSWER_JSON)
         weir__http_answer(manner, call->status, is_metrics(call->verb) ? METRICS : WEIR__HTTP_JSON,

@@ -51,7 +51,7 @@ static void reply_renewed(struct weir__conn *conn, const struct weir__verb_call 
 
 void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *call)
 {
-    if (call->status / 100 != 2) {
+    if (call->status >= 400) {
         weir__reply_error(conn, "ERR %s", call->message);
         return;
     }

@@ -32,8 +32,10 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
     call->ns = false;
     call->attrs = call->own_attrs;
     call->n_attrs = call->n_entries = call->entries_room = 0;
-    call->names = call->own_names;
-    call->names_end = call->own_names + sizeof(call->own_names);
+    if (http) {
+        call->names = call->own_names;
+        call->names_end = call->own_names + sizeof(call->own_names);
+    }
     call->entries = NULL;
     call->status = 200;
     call->message[0] = '\0';
@@ -316,7 +318,8 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
     call->attrs[call->n_attrs++] = (struct weir_attr){
         .name = name.bytes, .name_len = name.len, .value = value.bytes, .value_len = value.len
     };
-    call->names += call->http ? name.len : 0;
+    if (call->http)
+        call->names += name.len;
     return true;
 }
 

@@ -101,7 +101,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* What a unit costs at this rate. */
+/* The price of a unit at this rate. */
 static void set_price(struct weir_plan *plan)
 {
     int64_t count = plan->limit.count, period = plan->limit.period;

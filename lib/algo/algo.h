@@ -1,4 +1,4 @@
-/* algo.h -- what an algorithm is: a row of five functions over a plan and a state.
+/* algo.h -- an algorithm: a row of five functions over a plan and a state.
  *
  * A state is plain bytes, and all zeros is a fresh one.  Its first eight bytes are a time, never
  * negative: a table keeps the top bit for itself.  The functions must do something sane with any
@@ -50,8 +50,8 @@ struct weir__algo;
 struct weir__zone;
 
 /* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.
- * What a key owes is counted in parts of 1/scale ns, so that one unit is `price` parts, one ns is
- * `scale` parts, and nothing is ever rounded. */
+ * A key's debt is counted in parts of 1/scale ns: one unit is `price` parts, one ns is `scale`
+ * parts, and nothing is ever rounded. */
 struct weir_plan {
     const struct weir__algo *algo;
     struct weir_limit limit; /* as written, defaults filled in */
@@ -77,7 +77,7 @@ struct weir_plan {
 struct weir__algo {
     const char *name;
     const char *summary;
-    /* Checks the limit and fills in what is its own; the common part is there already. */
+    /* Checks the limit and fills in its own part; the common part is there already. */
     int (*prepare)(struct weir_plan *plan, struct weir_error *error);
     /* Fills in the decision; changes the state only if `take`, and then only if granted (or the
      * clock has stepped back). cost >= 0, now >= 0. */
@@ -96,8 +96,8 @@ extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__s
 
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
                     struct weir_error *error); /* in the caller's memory */
-struct weir_limit weir__plan_limit_named(
-    const struct weir_plan *plan); /* without what is the default anyway: for people */
+struct weir_limit
+weir__plan_limit_named(const struct weir_plan *plan); /* for people: without defaults */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 

@@ -1,4 +1,4 @@
-/* calendar.c -- so many per calendar day, week or month in a time zone: quotas (window.h).
+/* calendar.c -- a count per calendar day, week or month in a time zone: quotas (window.h).
  *
  * Windows begin where days of the zone begin (base/zone.h), weeks on Monday, months on the first;
  * so a day may have 23 or 25 hours, and a month 28 to 31 days.  While a window lasts the zone is
@@ -170,7 +170,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__calendar = {
     .name = "calendar",
-    .summary = "so many per calendar day, week or month in a time zone: quotas",
+    .summary = "a count per calendar day, week or month in a time zone: quotas",
     .prepare = prepare,
     .step = step,
     .give = give,

@@ -49,7 +49,7 @@ bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state
     return granted;
 }
 
-/* Parts for a number of units that nobody has checked, cut to what a debt can be. */
+/* Parts for an unchecked number of units, cut to the bounds of a debt. */
 static int64_t units_parts(const struct weir_plan *plan, int64_t units)
 {
     weir__i128 parts = (weir__i128)units * plan->price;

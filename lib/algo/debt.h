@@ -2,7 +2,7 @@
  * and smooth.
  *
  * Each unit taken adds plan->price parts of debt, each nanosecond pays off plan->scale parts
- * (algo.h says what a part is).  The state is the debt and the moment it was reckoned at:
+ * (algo.h explains parts).  The state is the debt and the moment it was reckoned at:
  *
  *     0  int64  at      the latest moment this key has seen
  *     8  int64  owed    parts owed at that moment; below zero: saved up (smooth only)
@@ -30,7 +30,7 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* What is owed at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on
+/* The debt at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on
  * to now; or back, if the clock has stepped back, and then the debt stays what it was.  A damaged
  * state may hold anything: whatever it is comes out within bounds. */
 static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed,

@@ -1,4 +1,4 @@
-/* fixed-window.c -- so many per period, counted anew each period (window.h).
+/* fixed-window.c -- a count per period, begun anew each period (window.h).
  *
  * Windows begin at multiples of the period on the clock's axis, or (align=first) with the first ask
  * after the last window ended.  Up to twice the limit across an edge is the price of its
@@ -79,7 +79,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__fixed_window = {
     .name = "fixed-window",
-    .summary = "so many per period, counted anew each period: simplest, up to twice the limit "
+    .summary = "a count per period, begun anew each period: simplest, up to twice the limit "
                "across an edge",
     .prepare = prepare,
     .step = step,

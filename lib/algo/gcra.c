@@ -37,7 +37,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 
 const struct weir__algo weir__gcra = {
     .name = "gcra",
-    .summary = "cell-rate meter: a burst at once, then evenly spaced; what CL.THROTTLE does",
+    .summary = "cell-rate meter: a burst at once, then evenly spaced; as CL.THROTTLE",
     .prepare = prepare,
     .step = step,
     .give = weir__debt_give,

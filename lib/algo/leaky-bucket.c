@@ -6,7 +6,7 @@
  * wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each waits
  * for the one before.
  *
- *     state   struct weir__debt (debt.h): owed = what is in the bucket
+ *     state   struct weir__debt (debt.h): owed = the bucket's content
  *     bound   burst + rate * T, and as a shaper the one ask more that goes when the bucket is
  *             empty, in any interval of length T, counted at the turns
  */
@@ -62,7 +62,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                                   : shape(plan, state, ask, take, d);
 }
 
-/* What is in the bucket stays in, and drains at the new rate. */
+/* The content of the bucket stays, and drains at the new rate. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
@@ -71,7 +71,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 
 const struct weir__algo weir__leaky_bucket = {
     .name = "leaky-bucket",
-    .summary = "constant outflow: refuses what overflows, or with a queue tells each ask its turn",
+    .summary = "constant outflow: refuses the overflow, or with a queue gives each ask its turn",
     .prepare = prepare,
     .step = step,
     .give = weir__debt_give,

@@ -277,7 +277,7 @@ static int read_option(struct weir__cursor *c, struct weir_limit *limit, unsigne
 struct printer {
     char *out;
     size_t size;
-    size_t length; /* what it would be if there were room, as snprintf counts */
+    size_t length; /* with enough room, as snprintf counts */
 };
 
 __attribute__((format(printf, 2, 3))) static void append(struct printer *p, const char *format, ...)

@@ -1,4 +1,4 @@
-/* sliding-log.c -- so many in the last period, exactly: every admitted instant is kept.
+/* sliding-log.c -- a count in the last period, exactly: every admitted instant is kept.
  *
  * A ring of time stamps, one for each unit of the limit, so memory is bounded by it.  All stamps
  * lie within one period, so each is kept in as few bytes as the period needs (5 for a minute, 6 for
@@ -120,8 +120,8 @@ static weir_time gone_at(const struct weir_plan *plan, weir_time instant)
     return instant > INT64_MAX - plan->limit.period ? INT64_MAX : instant + plan->limit.period;
 }
 
-/* Drops what has expired at t and appends `units` stamps of t; the oldest make room if there are
- * too many. */
+/* Drops stamps expired at t and appends `units` stamps of t; the oldest make room if there are too
+ * many. */
 static void append(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time t,
                    int64_t units)
 {
@@ -295,7 +295,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__sliding_log = {
     .name = "sliding-log",
-    .summary = "so many in the last period, exactly: every admitted instant is kept",
+    .summary = "a count in the last period, exactly: every admitted instant is kept",
     .prepare = prepare,
     .step = step,
     .give = give,

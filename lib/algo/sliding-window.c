@@ -1,4 +1,4 @@
-/* sliding-window.c -- so many in the last period, counted in buckets.
+/* sliding-window.c -- a count in the last period, kept in buckets.
  *
  * A ring of counters, one for each part of the period.  By default the bucket that has partly left
  * the period counts in full, so no interval of one period, wherever it begins, admits more than the
@@ -121,7 +121,7 @@ static int64_t newest_used(const struct weir_plan *plan, const struct state *s)
     return -1;
 }
 
-/* Moves the ring's head on to `bucket`, forgetting what it passes over. */
+/* Moves the ring's head on to `bucket`, and clears the buckets it passes. */
 static void advance(const struct weir_plan *plan, struct state *s, int64_t bucket)
 {
     int64_t head = head_of(plan, s);
@@ -322,7 +322,7 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__sliding_window = {
     .name = "sliding-window",
-    .summary = "so many in the last period, counted in buckets: never more in any period",
+    .summary = "a count in the last period, kept in buckets: never more in any period",
     .prepare = prepare,
     .step = step,
     .give = give,

@@ -20,7 +20,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     int code = weir__debt_prepare(plan, plan->limit.burst, error);
 
-    plan->packs = false; /* what is saved up would be lost */
+    plan->packs = false; /* savings would be lost */
     return code;
 }
 
@@ -32,7 +32,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
         *(struct weir__debt *)state = s;
     weir__i128 price = (weir__i128)ask->cost * plan->price,
-               over = s.owed + price - WEIR__OWED_MAX; /* beyond what a debt can be counted to */
+               over = s.owed + price - WEIR__OWED_MAX; /* beyond the largest debt */
     weir_time wait = weir__parts_time(plan, s.owed);
     bool granted = wait <= ask->wait_max && over <= 0;
     if (granted)
@@ -60,7 +60,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
                                       : (int64_t)owed;
 }
 
-/* As Guava: what was saved stays the same share of the most; debt stays the same time. */
+/* As Guava: savings stay the same share of the most; debt stays the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

@@ -1,9 +1,9 @@
 /* token-bucket.c -- a bucket of burst tokens, refilled at the rate; an ask takes its cost or is
  * refused.
  *
- * Seen from the other side it is a debt: what is missing from the bucket.  So there is no timer, no
- * refill to forget, and a full bucket is a state of zeros.  Decisions are those of gcra.c; what
- * differs is what a change of the limit keeps.
+ * Seen from the other side it is a debt: the tokens missing from the bucket.  So there is no timer,
+ * no refill to forget, and a full bucket is a state of zeros.  Decisions are those of gcra.c; a
+ * change of the limit keeps tokens, not units used.
  *
  *     state   struct weir__debt (debt.h): owed = (burst - tokens) * price
  *     bound   burst + rate * T in any interval of length T

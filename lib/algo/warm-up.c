@@ -207,7 +207,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     close_state(plan, &h, now, state);
 }
 
-/* As Guava: what was saved stays the same share of the most; debt stays the same time. */
+/* As Guava: savings stay the same share of the most; debt stays the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

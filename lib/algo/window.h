@@ -45,7 +45,7 @@ static inline int weir__window_prepare(struct weir_plan *plan, struct weir_error
     return WEIR_OK;
 }
 
-/* Whole windows that so many units fill. */
+/* Whole windows filled by these units. */
 static inline int64_t weir__windows_in(const struct weir_plan *plan, int64_t units)
 {
     return (int64_t)weir__divide((uint64_t)units, &plan->by_count);
@@ -62,7 +62,7 @@ static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t us
     if (used <= count - cost)
         return 0;
     int64_t full = weir__windows_in(plan, used);
-    if (cost == 0) /* fits in the very last of what is promised */
+    if (cost == 0) /* fits in the very last promised window */
         return weir__windows_in(plan, used - 1);
     if (used - full * count <= count - cost)
         return full;

@@ -1,4 +1,4 @@
-/* base.h -- what every room may use: errors, the clock, the keyed hash, the likeness of words. */
+/* base.h -- for every room: errors, the clock, the keyed hash, the likeness of words. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -24,7 +24,7 @@ void weir__clock_sleep(weir_time span);
  * The word is the process's own. */
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
 void weir__clock_wake_word(
-    uint32_t *word); /* one who sleeps on it; the word itself may be gone by now */
+    uint32_t *word); /* wakes one sleeper; the word itself may be gone by now */
 
 #define WEIR__BOOT_ID_SIZE 16
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if
@@ -47,7 +47,7 @@ unsigned weir__edits(const char *word, size_t n, const char *name, size_t m);
 #define WEIR__TO_NULL SIZE_MAX
 const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n);
 
-/* What follows "unknown key 'limt';": "did you mean 'limit'?", or "known are a, b, c". */
+/* The end of "unknown key 'limt'; ...": "did you mean 'limit'?", or "known are a, b, c". */
 struct weir__hint {
     char text[160];
 };

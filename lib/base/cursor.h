@@ -34,7 +34,7 @@ static inline bool weir__is_word_end(char c)
 
 /* The column of the next character, for an error of the caller's own. */
 int weir__cursor_column(const struct weir__cursor *cursor);
-/* Says what is wrong at the next character. */
+/* Fails at the next character. */
 __attribute__((format(printf, 2, 3))) int weir__cursor_fail(struct weir__cursor *cursor,
                                                             const char *format, ...);
 /* An error of a function that knows the words but not their place. */

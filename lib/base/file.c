@@ -8,7 +8,7 @@
 
 enum { ROOM_LEAST = 4096 };
 
-/* Room for what the file has, as far as it says, and for one byte more: then its end is seen. */
+/* Room for the size that the file claims, and one byte more to see its end. */
 static size_t first_room(int fd, size_t most)
 {
     struct stat st;

@@ -1,9 +1,9 @@
 /* hash.h -- a keyed hash of 128 bits: 64 to know a key by, 64 to find its line.
  *
- * Whoever chooses the keys (a client chooses its API key, its URI, in IPv6 its address) must not be
- * able to choose two that collide, so the hash is a universal family: for any two different keys of
- * up to 128 bytes, chosen by somebody who does not know the secrets, the tags are equal with a
- * chance of about 2^-64, and so, independently, are the places.
+ * Clients choose keys (an API key, a URI, in IPv6 an address) and must not be able to choose two
+ * that collide, so the hash is a universal family: for any two different keys of up to 128 bytes,
+ * chosen without knowing the secrets, the tags are equal with a chance of about 2^-64, and so,
+ * independently, are the places.
  *
  *     NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999)
  *     sum over pairs of 64-bit words (a, b) of   (a + secret) * (b + secret')   in 128 bits
@@ -83,8 +83,8 @@ static inline void weir__hash_tail(const unsigned char *p, size_t len, uint64_t 
 #define WEIR__GOLDEN 0x9e3779b97f4a7c15u
 
 /* Moves every bit by every other (the finish of splitmix64: Steele, Lea, Flood 2014).  Of n
- * WEIR__GOLDEN, n from 1 on, it is a sequence of random numbers.  Not keyed: whoever knows the
- * number knows what comes out. */
+ * WEIR__GOLDEN, n from 1 on, it is a sequence of random numbers.  Not keyed: the
+ * number tells the result. */
 static inline uint64_t weir__mix64(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -92,7 +92,7 @@ static inline uint64_t weir__mix64(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* A number of so many bits that tends to be another for each thread, because their stacks lie far
+/* A number of `bits` bits that tends to differ between threads, because their stacks lie far
  * apart: where to look for a place first, so that threads do not meet.  Nothing depends on it. */
 static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned bits)
 {
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned
     return stack * WEIR__GOLDEN >> (64 - bits);
 }
 
-/* As memcmp == 0, without a call for what is short. */
+/* As memcmp == 0, without a call for short ones. */
 static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
 {
     uint64_t a, b, c, d;

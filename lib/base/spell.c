@@ -1,4 +1,4 @@
-/* spell.c -- names that people misspell: "did you mean", and how to quote what they wrote. */
+/* spell.c -- names that people misspell: "did you mean", and quoting them. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -99,8 +99,7 @@ static const char *algorithm_of(const struct weir_limit *limit)
     return limit->algorithm ? limit->algorithm : "token-bucket";
 }
 
-/* What a key is made of.  The text between attributes is for people, and another makes no other
- * keys. */
+/* Of a key's parts.  The text between attributes is for people: changing it changes no key. */
 static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 {
     for (size_t i = 0; i < key->n; i++) {
@@ -145,8 +144,8 @@ static uint64_t large_bytes(const struct weir_limit *limit)
 
 #define LARGE_KEYS_LEAST 1024
 
-/* Room for the keys of each limiter with large states: as many as the table has, or so many that
- * half of the slab is left for changes. */
+/* Room for the keys of each limiter with large states: as many as the table has, or fewer, so
+ * that half of the slab is left for changes. */
 static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
 {
     uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
@@ -187,7 +186,7 @@ static int create_limiter(struct maker *m, struct weir_limiter **out, struct wei
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
 
-/* What is only looked at and not there is made beside the table. */
+/* To explain, a missing one is made beside the table. */
 static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name,
                        const struct weir__rule_draft *d, const struct weir_limit *limit)
 {
@@ -312,8 +311,7 @@ static int note_guard_change(struct maker *m, struct weir_guard *guard,
     return WEIR_OK;
 }
 
-/* What is only looked at and not there is made beside the table; what is there is looked at as it
- * is. */
+/* To explain, a missing one is made beside the table, and an existing one is not changed. */
 static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
 {
     struct weir_error why = { 0 };

@@ -1,8 +1,8 @@
 /* admission.c -- the guards of a request: weir_check, and work that begins.
  *
  * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
- * asks the limits last: what a limit has granted cannot be given back without a trace, what a guard
- * has can.  A refusal anywhere undoes what was entered, so that nothing has changed.
+ * asks the limits last: a limit's grant cannot be given back without a trace, a guard's can.  A
+ * refusal anywhere undoes the entries, so that nothing has changed.
  *
  * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
  * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
@@ -12,7 +12,7 @@
 
 #include "engine/engine.h"
 
-/* ------------------------------------------------------- what a guard sees ---- */
+/* ------------------------------------------------------- a guard's view ---- */
 
 /* A request is one piece of work, whatever it costs. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
@@ -67,7 +67,7 @@ void weir__admission_undo(struct weir__admission *admission)
     }
 }
 
-/* What the permit is of; none is kept of a guard that does not count it. */
+/* A guard that counts no permits has none to keep. */
 static void keep(struct weir__admission *admission, struct weir_guard *guard,
                  const struct weir_permit *permit)
 {

@@ -34,7 +34,7 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
     return WEIR_OK;
 }
 
-/* The text that a key is known by, if somebody writes it out. */
+/* The text that a key is known by, from the one typed. */
 static int ban_key(const struct weir *weir, const char *rule, const char *key,
                    char text[WEIR_KEY_TEXT], struct weir_key *out, struct weir_error *error)
 {
@@ -44,7 +44,7 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key,
         return WEIR_INVALID;
     int code = WEIR_OK;
     const struct weir__rule *r = &weir->active->rules->rules[post - weir->active->posts];
-    bool listed = *key == '?'; /* as listings show what is no address */
+    bool listed = *key == '?'; /* as listings show a value that is no address */
     size_t len = 0;
     if (is_address_key(r) && !listed) {
         code = address_key(r, key, text, error);

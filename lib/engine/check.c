@@ -48,7 +48,7 @@ struct inquiry {
 
 #define ALWAYS                    \
     static inline __attribute__(( \
-        always_inline)) /* what is compiled for one request and for many, or for each mode */
+        always_inline)) /* compiled for one request and for many, or for each mode */
 #define RARELY static __attribute__((noinline))
 
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active)
@@ -464,14 +464,14 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
     count_allowed(c, q);
 }
 
-/* It will wait, or waits already: what it comes to is not known yet. */
+/* It will wait, or waits already: its outcome is not known yet. */
 static bool is_waiting(const struct weir_ruling *r, const struct weir__admission *admission)
 {
     return admission != NULL && admission->queued && r->guard != NULL &&
            r->decision.reason == WEIR_BUSY;
 }
 
-/* What the request adds to the totals: one number, for most. */
+/* The request's part of the totals: one number, for most. */
 ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
                         const struct weir__admission *admission)
 {

@@ -1,5 +1,5 @@
 /* engine.c -- rules at work on a table: making one, and putting rules in force while requests are
- * being decided.  engine.h says who may touch what. */
+ * being decided.  engine.h says which thread may touch it. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 #define PRIVATE_LIMITERS 65536
 #define PRIVATE_SLAB_A_KEY \
-    16384 /* room for some forty sliding windows of all keys; only what is used takes memory */
+    16384 /* room for some forty sliding windows of all keys; only used parts take memory */
 #define PRIVATE_KEYS   65536
 #define PRIVATE_GUARDS 1024
 
 /* ------------------------------------------------------------- stripes ---- */
 
-_Static_assert(WEIR__STRIPES == 1 << 6, "the hint below chooses among so many");
+_Static_assert(WEIR__STRIPES == 1 << 6, "the hint below has 6 bits");
 
 struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__active **active)
 {
@@ -35,7 +35,7 @@ struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__act
     }
 }
 
-/* Until nobody can be looking at what was in force before. */
+/* Until no thread can be reading the rules in force before. */
 static void wait_for_checks(const struct weir *weir)
 {
     for (size_t i = 0; i < WEIR__STRIPES; i++) {
@@ -67,8 +67,7 @@ static int by_name(const void *a, const void *b)
                   ((const struct weir__post *)*(const void *const *)b)->name);
 }
 
-/* What rules of the same name have counted goes on.  Without the memory to sort them, it begins
- * anew. */
+/* Rules of the same name keep their counts; without the memory to sort them, counts begin anew. */
 static void carry_tallies(struct weir__active *to, const struct weir__active *from)
 {
     size_t n = from->rules->n_rules;

@@ -72,7 +72,7 @@ struct weir__active {
     size_t denies, allows;
     uint8_t mode; /* of the whole set, as written */
     struct weir__tally
-        *tally; /* of every stripe, and one more for what was before: [WEIR__STRIPES + 1][rules] */
+        *tally; /* of every stripe, and one more for earlier sets: [WEIR__STRIPES + 1][rules] */
 };
 
 struct weir {
@@ -84,7 +84,7 @@ struct weir {
     pthread_mutex_t mutex;
     char **names; /* of rules, guards and types of fallbacks: each once, kept until the end */
     size_t n_names;
-    char *attributes[256]; /* what weir_attribute gave numbers to, from 1 */
+    char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
     struct weir__stripe stripes[WEIR__STRIPES];
 };
@@ -126,7 +126,7 @@ static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum
     enum weir_mode by_hand = weir__mode_load(post->switched),
                    own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
 
-    return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
+    return own > all ? own : all; /* enforce, shadow, off: the milder one */
 }
 
 int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,

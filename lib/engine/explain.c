@@ -1,7 +1,7 @@
-/* explain.c -- what every rule says to a request, and why; nothing is taken.
+/* explain.c -- every rule's answer to a request, and why; nothing is taken.
  *
  * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not
- * through the index, so that what is told here is also a second opinion on it.
+ * through the index, so that this is also a second opinion on it.
  */
 #include <string.h>
 
@@ -139,7 +139,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 
 /* ---------------------------------------------------------------- guards ---- */
 
-/* What it would say to anybody, by what is known of it. */
+/* Its answer to any request, from its state alone. */
 static enum weir_reason reason_of(const struct weir__guard_draft *g,
                                   const struct weir_guard_info *info,
                                   const struct weir_table *table)

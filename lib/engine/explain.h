@@ -18,7 +18,7 @@ enum weir__why {
 
 struct weir__explained_limit {
     const struct weir_limit *limit;
-    struct weir_limit present;     /* what the table has, if that is another; else count 0 */
+    struct weir_limit present;     /* the table's, if it differs; else count 0 */
     struct weir_decision decision; /* of a peek */
 };
 
@@ -27,7 +27,7 @@ struct weir__explained {
     enum weir__why why;
     enum weir_mode mode;
     const char *attribute; /* see why */
-    const char *value;     /* what it is; NULL: missing */
+    const char *value;     /* NULL: missing */
     size_t value_len;
     const struct weir__condition *condition; /* see why */
     char key[160];
@@ -43,7 +43,7 @@ struct weir__explanation {
     struct weir_ruling ruling;         /* what weir_check would say */
 };
 
-/* What a guard makes of a request. */
+/* A guard's view of a request. */
 struct weir__explained_guard {
     const struct weir__guard_draft *guard;
     struct weir__explained

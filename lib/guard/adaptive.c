@@ -71,7 +71,7 @@ struct state {
     double area;           /* in-flight times ns */
     float ended, lost, over, entered, refused; /* ... over: the target */
     float limit;                               /* in force */
-    float used;            /* of the limit, on average, while somebody is refused */
+    float used;            /* of the limit, on average, while some are refused */
     float busy;            /* share of asks that is refused */
     float noise;           /* square of how much single times deviate */
     float kept;            /* of the limit, because of losses */
@@ -125,7 +125,7 @@ static int guess_near(double w)
     return i;
 }
 
-/* So that so much of the belief is on less. */
+/* The point with this share of the belief below it. */
 static double believed(const struct state *s, double share)
 {
     double sum = 0, low = 1 / EDGE;

@@ -1,4 +1,4 @@
-/* breaker-plan.c -- what somebody writes of a breaker, checked, with the defaults filled in. */
+/* breaker-plan.c -- the options of a breaker, checked, with the defaults filled in. */
 #include "guard/breaker.h"
 
 #define OPEN_MAX_TIMES 12
@@ -13,9 +13,8 @@ static int check_together(const struct weir_breaker_options *o, struct weir_erro
         return weir__fail(error, WEIR_INVALID,
                           "a breaker has a window of time or of calls, not both");
     if (o->slow_percent != 0 && o->slow == 0)
-        return weir__fail(
-            error, WEIR_INVALID,
-            "a breaker's slow_percent needs slow: how long a call takes that is slow");
+        return weir__fail(error, WEIR_INVALID,
+                          "a breaker's slow_percent needs slow: the time of a slow call");
     if (o->open_max != 0 && o->open_max < open_for)
         return weir__fail(error, WEIR_INVALID,
                           "a breaker's open_max is shorter than open_for (%lld ns)",
@@ -67,8 +66,7 @@ int weir__breaker_plan_make(struct weir__breaker_plan *out,
     int code = weir__rows_check(rows, options, error);
 
     if (code == WEIR_OK && !on && weir__rows_any(rows, options))
-        code = weir__fail(error, WEIR_INVALID,
-                          "a breaker needs error_percent, errors or slow: what opens it");
+        code = weir__fail(error, WEIR_INVALID, "a breaker needs error_percent, errors or slow");
     if (code == WEIR_OK)
         code = check_together(options, error);
     if (code == WEIR_OK)

@@ -172,8 +172,7 @@ static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t open
     return add_times(now, open_span(plan, opened >> BACK_OFF & 0x3F, episode_of(opened)));
 }
 
-/* No opening is so long: the clock has stepped back, and whoever waits for `at` may wait for
- * ever. */
+/* No opening is that long: the clock has stepped back, and waiting for `at` may take for ever. */
 static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
 {
     return wait > 4 * plan->open_max + WEIR_SECOND;
@@ -227,8 +226,8 @@ static uint64_t halved(uint64_t counts)
            counts / SLOW_ONE / 2 * SLOW_ONE;
 }
 
-/* Adds to the part.  What is there under the same episode and is not older is added to; anything
- * else gives way, unless this tell itself is of an episode that is over. */
+/* Adds to the part.  Counts of the same episode that are not older are added to; anything else
+ * gives way, unless this tell itself is of an episode that is over. */
 static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, uint64_t one)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
@@ -407,7 +406,7 @@ static bool count_tell(const struct weir__breaker_plan *plan, struct weir__break
 
 /* --------------------------------------------------------------- telling ---- */
 
-/* Unless somebody else has done it, or it is forced. */
+/* Unless another thread has done it, or it is forced. */
 static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan *plan,
                                                 struct weir__breaker *b, uint64_t gate,
                                                 weir_time now)
@@ -483,7 +482,7 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
-/* It was counted, and somebody has left a mark. */
+/* It was counted, and another call has left a mark. */
 static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_plan *plan,
                                                      struct weir__breaker *b, uint64_t gate,
                                                      uint64_t part, weir_time now)
@@ -527,8 +526,7 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 
 /* ---------------------------------------------------------------- asking ---- */
 
-/* A fraction of how long it stays open, or what is just not slow: nobody knows when probes come
- * back. */
+/* A guess at when probes come back: a part of the open time, or a call just not slow. */
 static weir_time probes_wait(const struct weir__breaker_plan *plan)
 {
     weir_time guess = plan->open_for / 16;
@@ -538,8 +536,7 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
 }
 
-/* Probes out of which nobody has come back for longer than they may be out: who had them was killed
- * before it could say so. */
+/* No probe has come back for longer than one may be out: their holders were killed. */
 static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
 {
     weir_time since = (weir_time)seen[1];

@@ -12,7 +12,7 @@
 #define WEIR__BREAKER_CALLS_MAX 1024              /* of a count window */
 #define WEIR__BREAKER_PROBES    255               /* at most */
 #define WEIR__BREAKER_NUMBER    1000000           /* of errors and min_calls, at most */
-#define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* unless it is said */
+#define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* by default */
 #define WEIR__PROBE_MAX \
     63 /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */
 
@@ -52,7 +52,7 @@ struct weir__breaker {
     int64_t at; /* open: when it will be tried; half-open: when the last probe went out; else when
                    it got into this state */
     uint64_t latest; /* time window: the newest part that there was a call in */
-    uint64_t skew; /* time window: parts to add to the clock's, which has stepped back by so much */
+    uint64_t skew; /* time window: parts to add to the clock's, which has stepped back by as many */
     uint64_t watch; /* time window: ~when of the part in which a success can open it, because only
                        calls are wanting */
     uint64_t told;  /* count window: calls so far, while fewer than twice the window, under which
@@ -68,7 +68,7 @@ struct weir__breaker_move {
 
 struct weir__breaker_view {
     enum weir_breaker_state
-        state; /* what an ask at this moment would find: open until it is tried */
+        state; /* as an ask at this moment would find it: open until it is tried */
     enum weir_force force;
     weir_time retry_at;
     int64_t calls, errors, slow; /* in the window; open: in the one that opened it; half-open: of
@@ -87,7 +87,7 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
                        weir_time now, uint32_t *probe, weir_time *retry,
                        struct weir__breaker_move *move);
 
-/* The probe was not used, or its lease is over: somebody else may try.  A probe of an earlier try
+/* The probe was not used, or its lease is over: another call may try.  A probe of an earlier try
  * changes nothing. */
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                         uint32_t probe);

@@ -24,7 +24,8 @@ struct weir__controller_plan {
     int64_t initial, min, max;
     weir_time target, window; /* see struct weir_adaptive_options */
     weir_time sample_span;    /* a sample is at least this long ... */
-    int64_t sample_count; /* ... and has at least so many results, or is a second long and ten times
+    int64_t
+        sample_count; /* ... and has at least this many results, or is a second long and ten times
                              `look` */
     int32_t percentile;
     bool rate;
@@ -72,7 +73,7 @@ int weir__controller_index(
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
                               const struct weir__sample *sample);
 void weir__controller_forget(void *state); /* fresh again; a reader meanwhile sees nothing */
-/* Its row's `tell`, of a state that somebody may be stepping just now; "": nothing to say, or not
+/* Its row's `tell`, of a state that another thread may be stepping; "": nothing to say, or not
  * just now. */
 void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
                            size_t size);

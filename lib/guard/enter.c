@@ -66,7 +66,7 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* An adaptive rate is a meter as in algo/debt.h, with a burst of a tenth of a second but at least
  * one ask.  A unit costs WEIR_SECOND parts and each nanosecond pays off `rate` parts, so it is
- * exact, and a debt stays what it is when the rate changes. */
+ * exact, and a debt stays the same when the rate changes. */
 static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
     struct weir_plan plan; /* only its scale matters here */

@@ -100,7 +100,7 @@ struct weir__guard_record {
     int64_t extra;                          /* permits beyond one for each ask in flight */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
-    int64_t tick_at;                    /* when somebody should tick */
+    int64_t tick_at;                    /* when the next tick is due */
     int64_t mean;                       /* ns, of the last look that had results; 0: not known */
     int64_t p50, p90, p99; /* of the controller's window, or 10 s, at the last look; 0: not known */
     int32_t admitted;      /* permille of asks; 0: as 1000 */
@@ -154,7 +154,7 @@ struct weir__guard_plan {
     int64_t degrade;
     int32_t raises;
     enum weir_mode mode;
-    bool levels; /* somebody may be shed */
+    bool levels; /* requests may be shed */
     struct weir__breaker_plan breaker;
     struct weir__controller_plan controller;
     struct weir__shed_plan shed;

@@ -1,4 +1,4 @@
-/* info.c -- what a guard is doing: its counts, times and latest events. */
+/* info.c -- the state of a guard for people: its counts, times and latest events. */
 #include <string.h>
 
 #include "guard/guard.h"

@@ -61,8 +61,7 @@ static inline double weir__root(double x)
     return root;
 }
 
-/* How much of a mean that is to last so long goes in this time: between 0 and 1 whatever the times
- * are. */
+/* The share of a mean over `lasts` that goes in this time: between 0 and 1 for any times. */
 static inline double weir__share(double seconds, double lasts)
 {
     return seconds / (seconds + lasts);

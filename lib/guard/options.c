@@ -1,4 +1,4 @@
-/* options.c -- the options of a guard as rows, and what can be done by row. */
+/* options.c -- the options of a guard as rows, and the work done by row. */
 #include "guard/options.h"
 
 #include <inttypes.h>

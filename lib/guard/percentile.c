@@ -7,7 +7,7 @@
  *     above the target     it has broken: note where, and take a half off; the next time a quarter,
  *                          then an eighth, ... at least 1/32
  *     above it once more   although it went down: the cut was too small; from 1/32 to 1/8 to 1/2
- *     clearly below it     slow start: up by a quarter of what was cut, then twice that, ... and
+ *     clearly below it     slow start: up by a quarter of the cut, then twice that, ... and
  *                          stop where it broke
  *     still below there    the backend has become faster: on, each time by twice as much, up to
  *                          doubling, until it breaks again

@@ -24,7 +24,7 @@
 /* ------------------------------------------------------------- holders ---- */
 
 /* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not
- * there.  The third field is what it does: a zombie holds nothing any more, unless only its first
+ * there.  The third field is its state: a zombie holds nothing any more, unless only its first
  * thread is one, and others (the 20th field) go on. */
 static uint64_t start_of(uint32_t pid, bool *gone)
 {

@@ -15,7 +15,7 @@
  * each class levels are let in from the highest down until its part is used.
  *
  *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same
- *                atomics that those who come use, so one array is enough; 16 for each arrival, so
+ *                atomics that arrivals use, so one array is enough; 16 for each arrival, so
  *                that the fading of small counts is not lost in rounding
  *     offered    how many come; the histogram only tells how they are divided.  A mean, but never
  *                further from the last tick than chance explains, so that the beginning and the end
@@ -36,10 +36,8 @@
 #define HOUR (3600 * WEIR_SECOND)
 #define ONE  16 /* in arrivals */
 #define FADE \
-    4000 /* the histogram is of about so many asks, but of no more than STEADY, and no less than a \
-            tenth of a second */
-#define STEADY \
-    2.0 /* seconds: means of what is smoothed as long as it changes no more than by chance */
+    4000 /* asks in the histogram, about; at most STEADY and at least a tenth of a second of them */
+#define STEADY 2.0 /* seconds: means of rates that change no more than by chance */
 #define MEAN \
     0.5 /* seconds: the means, at least; twice as long as work takes, so that its ups and downs \
            are in them */
@@ -204,8 +202,8 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
     double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
     struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
 
-    if (sample->limit <= 0) { /* a rate: what has entered is what can be done if some were refused,
-                                 and more can be if not */
+    if (sample->limit <= 0) { /* a rate: if some were refused, those entered are all that can be
+                                 done; if none, more can be */
         u.blind_max = 4 * BLIND;
         u.full = u.blind > BLIND ? 1 : 0.95;
         u.can = s->entered;
@@ -266,8 +264,8 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
 
 /* ------------------------------------------------------------ cuts ---- */
 
-/* What each class gets of the room: nobody more than it offers, and who gets less than that no less
- * by weight than any other. */
+/* Each class's part of the room: none more than it offers, and a class that gets less than that no
+ * less by weight than any other. */
 static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
                  const struct weir__shed_plan *plan, double room)
 {
@@ -312,10 +310,10 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
 
 /* ---------------------------------------------------------- spares ---- */
 
-/* Permits that somebody leaves for who goes before it and brings the part q of what can be done.
- * While s are left they go to those alone, who find all taken for a part q^s (1 - q) / (1 -
- * q^(s+1)) of the time: as many that this is 3 in 100.  But no more than `most`, as idle permits
- * are a loss; none if there is hardly anybody to leave them for. */
+/* Permits left for the more important, who bring the part q of the work that can be done.  The last
+ * s permits go to them alone, and they find all taken for a part q^s (1 - q) / (1 - q^(s+1)) of the
+ * time: s makes this 3 in 100.  But no more than `most`, as idle permits are a loss; none if there
+ * are hardly any of them. */
 static int64_t spare_of(double q, int64_t most)
 {
     double left = 1;

@@ -47,7 +47,7 @@ struct weir__system {
     int32_t cpu, psi_cpu, psi_memory, run_queue;
     int64_t milli_processors;
     weir_time looked;
-    int looking; /* 1: somebody looks */
+    int looking; /* 1: a thread looks */
     /* of the thread that looks */
     int stat, psi[2], group_psi[2]; /* files; cpu, memory */
     struct group groups[GROUPS];
@@ -130,8 +130,8 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
     return true;
 }
 
-/* user nice system idle iowait irq softirq steal; guests are in user already.  What the hypervisor
- * took cannot be used: it is busy. */
+/* user nice system idle iowait irq softirq steal; guests are in user already.  Time stolen by
+ * the hypervisor cannot be used: it is busy. */
 static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
 {
     uint64_t sum = 0, idle = 0;

@@ -11,7 +11,7 @@
 struct weir__reading {
     int32_t cpu;     /* permille of the usable time, lately: of the cgroup's quota, or of the
                         processors it may run on; -1: not known */
-    int32_t psi_cpu; /* permille of the last 10 s in which somebody waited for a processor; -1: not
+    int32_t psi_cpu; /* permille of the last 10 s in which a task waited for a processor; -1: not
                         known */
     int32_t psi_memory;
     int32_t run_queue; /* tasks running or ready, per 1000 processors; -1: not known */

@@ -8,7 +8,7 @@
  *
  * One thread ticks at a time: the one in `ticker`.  If its process has died, or it has been there
  * for a minute, the next one takes its place.  Half-done work leaves a limit or a cut that is a
- * little off, never more: nothing here admits anybody.
+ * little off, never more: nothing here admits requests.
  */
 #include <string.h>
 

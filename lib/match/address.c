@@ -52,7 +52,7 @@ static weir__bytes ten_times(weir__bytes v)
 static weir__bytes read_numbers(weir__bytes ones, weir__bytes is_digit, uint32_t *above)
 {
     weir__bytes hundreds = weir__bytes_move_two(ones) &
-                           weir__bytes_move_one(is_digit); /* if what is between is a digit too */
+                           weir__bytes_move_one(is_digit); /* if a digit is between them */
     weir__bytes tens = weir__bytes_move_one(ones) + ten_times(hundreds);
 
     *above = weir__bytes_bits((weir__bytes)((tens > 25) | ((tens == 25) & (ones > 5))) & is_digit);
@@ -86,7 +86,7 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
 struct hex {
     uint64_t digits, colons;       /* bit i is about byte i of the text */
     uint8_t numbers[SIX_MAX + 19]; /* [i + 1]: byte i of the text and the one before as a number, if
-                                      both are digits; of what is none, 0 */
+                                      both are digits; else 0 */
 };
 
 /* The sixteen bytes from `at` on. */
@@ -312,7 +312,7 @@ static struct quote quote(const char *text, size_t len)
     return q;
 }
 
-/* What is probably wrong with a text that is no address. */
+/* The likely mistake in a text that is no address. */
 static const char *guess(const char *text, size_t len)
 {
     size_t colons = 0, dots = 0, last = 0;

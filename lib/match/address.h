@@ -34,13 +34,13 @@ static inline weir__u128 weir__address_number(const struct weir__address *addres
  * the IPv4 address.  No port, no scope. On false *out is untouched. */
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out);
 void weir__address_mask(struct weir__address *address,
-                        unsigned prefix); /* only the first so many bits stay */
+                        unsigned prefix); /* only the first `prefix` bits stay */
 int weir__address_print(
     char *out, size_t size,
     const struct weir__address *address); /* RFC 5952; as snprintf; no address: "" */
 
 /* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and
- * the error says what was probably meant. A network of mapped IPv4 addresses, such as
+ * the error guesses the meaning. A network of mapped IPv4 addresses, such as
  * ::ffff:10.0.0.0/104, is the IPv4 network; all others of IPv6 hold no IPv4 address, not even
  * ::/0. */
 int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out,
@@ -52,6 +52,6 @@ int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *
                           struct weir_error *error);
 void weir__cidr_set_destroy(struct weir__cidr_set *set);
 bool weir__cidr_set_has(const struct weir__cidr_set *set,
-                        const struct weir__address *address); /* of what is no address: false */
+                        const struct weir__address *address); /* false without an address */
 
 #endif

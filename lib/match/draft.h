@@ -19,7 +19,7 @@ struct weir__mark {
     int line, column; /* from 1 */
 };
 
-/* What a value must be like.
+/* A test of a value.
  *     exact    the same bytes              "/login", POST
  *     prefix   begins with it              /api/ and two stars (in uri), curl and one (elsewhere)
  *     glob     anything else with * or ?   "*bot*"
@@ -53,11 +53,11 @@ struct weir__condition {
 
 struct weir__ban_draft {
     bool set;
-    struct weir_limit refusals; /* so many refusals in this time ... */
-    weir_time length;           /* ... and the key is out for so long; */
+    struct weir_limit refusals; /* these refusals in this time ... */
+    weir_time length;           /* ... ban the key this long; */
     int32_t factor;             /* the next time `factor` times as long (1: no longer), */
     weir_time longest;          /* at most this long; */
-    weir_time forget;           /* and so long after a ban's end its strikes are forgotten */
+    weir_time forget;           /* strikes are forgotten this long after a ban's end */
 };
 
 struct weir__rule_draft {
@@ -76,10 +76,10 @@ struct weir__rule_draft {
     struct weir__mark mark;
 };
 
-/* What a guard takes from a request: "{plan|free}", or a word that is always the same. */
+/* A value that a guard takes from a request: "{plan|free}", or a fixed word. */
 struct weir__pick_draft {
     char *attribute; /* NULL: none is asked */
-    char *fallback;  /* what stands for a missing value; or the word; NULL: none */
+    char *fallback;  /* for a missing value; or the word; NULL: none */
 };
 
 struct weir__priority_word {
@@ -99,12 +99,11 @@ struct weir__guard_draft {
     struct weir__rule_draft
         rule; /* name, about, match, not, mode; its key is the user's template; it has no limits */
     struct weir_guard_options options; /* with the mode; the controller's name is the library's */
-    int64_t queue;                     /* so many may wait; 0: nobody */
-    weir_time wait;                    /* at most so long */
+    int64_t queue;                     /* this many may wait; 0: none */
+    weir_time wait;                    /* at most this long */
     enum weir_order order;
     struct weir__pick_draft priority, user_class;
-    struct weir__priority_word
-        words[WEIR__PRIORITY_WORDS]; /* what `priority` may be beside numbers */
+    struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* for `priority`, beside numbers */
     size_t n_words, n_classes;
     struct weir__fallback_draft fallback;
 };

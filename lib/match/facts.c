@@ -74,7 +74,7 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
         v->len = WEIR__URI_MAX;
 }
 
-/* Names of headers have no case.  Whoever gives them in small letters does not come here. */
+/* Names of headers have no case; those in small letters do not come here. */
 static __attribute__((noinline)) int find_header(const struct weir__attributes *known,
                                                  const char *name, size_t len)
 {

@@ -5,11 +5,11 @@
  *     **   in a path: any run of bytes; elsewhere the same as *
  *
  * One pass with two places to return to: the last wide star (which may take a slash) and the last
- * narrow one behind it.  A star takes as little as it can, and one more byte each time what follows
- * it fails.  Earlier stars are never asked again: the earliest place where the pattern up to a star
+ * narrow one behind it.  A star takes as little as it can, and one more byte each time the rest
+ * fails.  Earlier stars are never asked again: the earliest place where the pattern up to a star
  * can end leaves that star every choice that a later one would.
  *
- * What keeps this from being quadratic in the text is `return_to_wide`.
+ * `return_to_wide` keeps this from being quadratic in the text.
  */
 #include "match/words.h"
 
@@ -20,7 +20,7 @@
 struct matcher {
     const char *pattern, *text;
     size_t pattern_len, len;
-    size_t p, t; /* what is being compared */
+    size_t p, t; /* being compared */
     size_t wide,
         wide_t; /* the pattern behind the last wide star, and the text that is tried for it */
     size_t narrow, narrow_t; /* the same of the last narrow one behind that; NONE: none */
@@ -46,7 +46,7 @@ static void pass_stars(struct matcher *m)
 
 /* A narrow star behind the wide one has come to a slash, or there is none.
  *
- * In the first case no other beginning up to the next slash can do better.  What the pattern has
+ * In the first case no other beginning up to the next slash can do better.  The pattern
  * before its first slash (or before that star, if it has none) must end at that slash, or lie
  * before it; if it did for an earlier beginning, the rest was compared to the same text. So the
  * next try begins behind the slash, and each part of the text meets each part of the pattern

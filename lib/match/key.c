@@ -166,7 +166,7 @@ static int bytes_behind(const unsigned char *c, size_t left)
     return c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : 0;
 }
 
-/* Letters of any language stay, and what a terminal would obey or nobody could write is escaped. */
+/* Letters of any language stay; bytes that a terminal obeys or nobody can type are escaped. */
 static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
                         size_t len)
 {

@@ -1,7 +1,7 @@
 /* lists.c -- the lists of a rule set at work.
  *
  * A list is kept as its entries, sorted, and the set made of them.  An edit makes a new set of
- * lists beside the old one, so whoever is looking at the old one is not disturbed.
+ * lists beside the old one, so readers of the old one are not disturbed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,9 +75,8 @@ int weir__list_check_value(const char *attribute, const char *text, size_t len,
     if (len == 0)
         return weir__fail_at(error, 1, "an entry of a list is not empty; leave it out");
     if (star)
-        return weir__fail_at(
-            error, (int)(star - text) + 1,
-            "a list has whole values, no patterns; a * belongs into a rule's match");
+        return weir__fail_at(error, (int)(star - text) + 1,
+                             "a list has whole values, no patterns; a * belongs in a rule's match");
     if (weir__attribute_is_path(attribute) && !weir__uri_is_plain(text, len))
         return weir__fail_at(error, 1,
                              "no path is like this: it begins with /, queries are cut off, %%XX is "
@@ -93,7 +92,7 @@ static int make_set(struct weir__list *l, struct weir_error *error)
                : weir__word_set_create(&l->words, (const char *const *)l->entries, l->n, error);
 }
 
-/* Without what is there twice. */
+/* Without duplicates. */
 static void sort_entries(struct weir__list *l)
 {
     size_t kept = 0;

@@ -14,7 +14,7 @@
  *        POST /         |     "acme" / \ rest
  *        [login]      [api]    [acme]   [per-ip]
  *
- * So what a request costs depends on the rules that may apply to it and the number of attributes,
+ * So the cost of a request depends on the rules that may apply to it and the number of attributes,
  * not on the number of rules.  Only rules that share all but their globs are tried one after
  * another.
  */
@@ -56,7 +56,7 @@ struct node {
 /* Exact values and networks of all nodes. */
 struct entry {
     uint64_t hash;
-    const void *text; /* what was hashed, the draft's: a value, or a network's bytes */
+    const void *text; /* as hashed, the draft's: a value, or a network's bytes */
     uint32_t len;
     uint32_t node;
 };
@@ -73,8 +73,8 @@ struct weir__match {
 
 /* ----------------------------------------------------------- entries ---- */
 
-/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever
- * chooses values gains nothing by collisions.  A value is hashed once for all nodes; a node moves
+/* Quick and no more: hits are compared, and only rules put anything in, so that clients gain
+ * nothing by collisions.  A value is hashed once for all nodes; a node moves
  * the hash by an amount of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
@@ -245,7 +245,7 @@ static inline uint32_t search_exact(struct search *s, uint32_t at, struct weir__
     return find_entry(s->match, at, v->hash, v->text, v->len);
 }
 
-/* What hangs below the attribute's value. */
+/* The nodes below the attribute's value. */
 static inline void search_value(struct search *s, uint32_t at, const struct node *node,
                                 struct weir__value *v)
 {

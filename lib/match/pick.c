@@ -1,4 +1,4 @@
-/* pick.c -- what a guard takes from a request: its priority and its class, as attributes say them.
+/* pick.c -- a request's priority and class for a guard, as attributes say them.
  *
  * On the way of every request that enters: words are compared, and nothing is asked for memory.
  */

@@ -27,7 +27,7 @@ static int make_test(struct weir_rules *set, struct weir__test *t, const struct 
     return WEIR_OK;
 }
 
-/* `tests` and `clauses` count what is used already. */
+/* `tests` and `clauses` count those in use. */
 static int make_clause(struct weir_rules *set, const struct weir__condition *c, size_t *tests,
                        size_t *clauses, struct weir_error *error)
 {
@@ -204,7 +204,7 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     return code;
 }
 
-/* What only shows when all is put together is a problem of the whole text. */
+/* A problem that shows only now is one of the whole text. */
 static int compile_told(struct weir_rules *set, const struct weir_rules_options *options,
                         struct weir_error *error)
 {

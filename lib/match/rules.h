@@ -16,12 +16,10 @@
 #include "match/lists.h"
 #include "match/template.h"
 
-#define WEIR__URI_MAX \
-    2048 /* bytes of a path that rules look at; what is behind them is cut off \
-          */
-#define WEIR__KEY_MAX        64  /* bytes of a made key; longer ones are hashed */
-#define WEIR__ATTRIBUTE_SIZE 64  /* of a name and its NUL */
-#define WEIR__FOUND_MAX      256 /* rules that are found at a time */
+#define WEIR__URI_MAX        2048 /* bytes of a path that rules look at; the rest is cut off */
+#define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
+#define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
+#define WEIR__FOUND_MAX      256  /* rules that are found at a time */
 
 /* A request's value of one attribute; len 0: it has none, and the rest means nothing. */
 struct weir__value {
@@ -118,8 +116,8 @@ struct weir_rules {
     struct weir__rule *rules;     /* n_rules of limits, then n_guards of guards */
     struct weir__guard_rule *guards;
     size_t n_rules, n_guards, n_limits, n_tests;
-    struct weir__match *match, *guard_match; /* two, so that who only checks does not meet the
-                                                guards; NULL: there are none */
+    struct weir__match *match, *guard_match; /* two, so that a check without guards does not
+                                                meet them; NULL: there are none */
 };
 
 /* facts.c -- the attributes that the set looks at, as it looks at them: the path as a server sees
@@ -134,7 +132,7 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
                         const struct weir__facts *facts);
 
 /* pick.c -- as the guard takes them from the facts, or as asked.  A word that means nothing counts
- * as none; who has no class that is known is of the last one. */
+ * as none; without a known class the last one is taken. */
 int8_t weir__pick_priority(const struct weir__guard_rule *guard, const struct weir__facts *facts,
                            int8_t asked);
 uint8_t weir__pick_class(const struct weir__guard_rule *guard, const struct weir__facts *facts,

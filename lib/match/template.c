@@ -127,7 +127,7 @@ static int read_fallback(struct reader *r, struct weir__template_part *part)
     size_t len = strcspn(++r->at, "{}");
     if (len == 0)
         return fail(r,
-                    "expected what stands for a missing value after |, as in {account|anonymous}");
+                    "expected a substitute for a missing value after |, as in {account|anonymous}");
     part->fallback = strndup(r->at, len);
     r->at += len;
     return part->fallback ? WEIR_OK : weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
@@ -162,7 +162,7 @@ int weir__template_parse(struct weir__template *out, const char *text, struct we
         } else if (t.n > 0 && *part->before == '\0') {
             code = fail(&r, "put something between two attributes, as in {ip}:{account}");
         } else if (t.n > 0 && (unsigned char)*part->before >= 0x80) {
-            code = fail(&r, "what stands between two attributes begins with an ASCII character, as "
+            code = fail(&r, "the text between two attributes begins with an ASCII character, as "
                             "in {ip}:{account}");
         } else {
             t.n++;

@@ -6,7 +6,7 @@
  *     scheme and host   http://host/a       /a         only if the scheme is followed by ://
  *     query, fragment   /a?b#c              /a         from the first of either
  *     escapes           /%61%2fb            /a/b       %2F and %2E count as the slash and dot they
- *                                                      are; what is no escape (%zz) stays
+ *                                                      are; another (%zz) stays
  *     slashes           //a///b             /a/b
  *     dots              /a/./b/../c  /..    /a/c  /    never above the root; a last . or .. leaves
  *                                                      its slash
@@ -96,8 +96,8 @@ static size_t skip_host(const char *uri, size_t len)
     return at;
 }
 
-/* The path so far.  What does not fit is not kept, but counted, so that a .. from there comes back
- * to the right place: what is kept is the beginning of the whole path, however long that is. */
+/* The path so far.  Bytes that do not fit are not kept, but counted, so that a .. from there comes
+ * back to the right place: the bytes kept are the beginning of the whole path, of any length. */
 struct path {
     char *out;
     size_t size, len;

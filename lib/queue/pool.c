@@ -27,7 +27,7 @@
 
 #define THREADS_MAX 65536
 
-enum { RESTS = 0, GOES = 1, ENDS = 2 }; /* what a worker's word says */
+enum { RESTS = 0, GOES = 1, ENDS = 2 }; /* a worker's word */
 
 struct worker {
     struct weir_pool *pool;

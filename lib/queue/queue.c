@@ -16,7 +16,7 @@
  * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
  * stands only makes everybody wait.  If the first in line had waited for longer than the target at
  * every turn of a whole interval, waiters of twice the target are dropped when they come to
- * the front; that ends when somebody comes to the front within the target, or the queue is empty.
+ * the front; that ends when a waiter comes to the front within the target, or the queue is empty.
  * Deviations: no control law that drops ever more often, which is for senders that slow down one
  * by one; the band between once and twice the target, as folly's for services, keeps it from going
  * on and off; the last one is never dropped, because then the turn would be nobody's.
@@ -24,7 +24,7 @@
  * Deadlines lie in a heap, so late waiters are found without looking at the others.  That
  * makes put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
  *
- * The pace is the mean time from turn to turn while somebody waits; a wait is estimated as the pace
+ * The pace is the mean time from turn to turn while any wait; a wait is estimated as the pace
  * times the number of waiters before it.  Time without waiters is not counted.  The first in line
  * is never refused by an estimate, so a wrong pace is found out.
  *
@@ -361,8 +361,7 @@ static int check(const struct weir_queue_options *o, struct weir_error *error)
         return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before",
                           o->target < 0 ? "target" : "interval");
     if (o->newest_first_when_late && o->target == 0)
-        return weir__fail(error, WEIR_INVALID,
-                          "newest first when late needs a target: what is late?");
+        return weir__fail(error, WEIR_INVALID, "newest first when late needs a target");
     return WEIR_OK;
 }
 

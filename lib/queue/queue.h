@@ -43,12 +43,12 @@ struct weir_queue {
     struct weir__lane lanes[WEIR__LANES];
     uint64_t virtual_time; /* weighted: the tag of the last turn */
     weir_time front_since; /* since when the first in line is the first */
-    double pace;           /* ns from turn to turn while somebody waits */
+    double pace;           /* ns from turn to turn while any wait */
     int32_t paces;         /* how often that was measured, up to a number */
     bool above; /* since above_since every first in line had waited for longer than the target */
     weir_time above_since;
     uint32_t polled;  /* atomic; wait.c: a thread that waits is looking for permits now and then */
-    uint32_t serving; /* atomic; wait.c: somebody offers turns */
+    uint32_t serving; /* atomic; wait.c: a thread offers turns */
     weir_time served_at;       /* atomic; ... as of then */
     int64_t timed;             /* waiters with a deadline ... */
     struct weir_waiter **heap; /* ... the earliest first, from 1 */

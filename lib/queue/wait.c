@@ -27,7 +27,7 @@
 #define POLL (5 * WEIR_MILLISECOND)
 #define LOOK (50 * WEIR_MILLISECOND)
 
-enum { SLEEPS = 0, POKED = 1, DONE = 2 }; /* what a sleeper's word says */
+enum { SLEEPS = 0, POKED = 1, DONE = 2 }; /* a sleeper's word */
 
 struct sleeper {
     struct weir_waiter waiter;

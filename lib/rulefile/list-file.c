@@ -139,7 +139,7 @@ static bool is_clean(const char *p, const char *end)
     return true;
 }
 
-/* False, and it is said, if the line is no entry. */
+/* False, and reported, if the line is no entry. */
 static bool read_line(struct weir__reader *r, const struct weir__node *node,
                       struct weir__list_draft *list, size_t line, const char *begin,
                       const char *end)

@@ -85,7 +85,7 @@ bool weir__read_members(struct weir__reader *r, const struct weir__node *node, c
             say_unknown(r, key, what, members, n);
         } else if (value->kind == WEIR__NODE_NOTHING) {
             weir__say(r, key, "'%s' has no value; give it one, or leave it out", m->name);
-            m->key = key; /* it is there, so nobody has to say that it is missing */
+            m->key = key; /* it is there: not reported as missing too */
         } else {
             m->key = key;
             m->value = value;

@@ -13,7 +13,7 @@ struct pair {
     size_t rank; /* in the order of the text; a pair that is merged is behind the mapping's own */
 };
 
-/* However a file is written, what is made of it stays within bounds. */
+/* Bounds on the nodes of any file. */
 static bool count_nodes(struct weir__tree *tree, size_t at, size_t more)
 {
     tree->nodes += (int64_t)(more < WEIR__NODES_MAX ? more : WEIR__NODES_MAX + 1);
@@ -244,8 +244,8 @@ static bool weigh(struct weir__report *report, struct weir__node *node, size_t c
         node->height = child->height >= node->height ? child->height + 1 : node->height;
         if (node->weight > WEIR__NODES_MAX) {
             weir__report_add(report, node->at,
-                             "there is too much in here; a file has at most %d values, what "
-                             "aliases stand for among them",
+                             "there is too much in here; a file has at most %d values, aliases "
+                             "counted in full",
                              WEIR__NODES_MAX);
             return false;
         }

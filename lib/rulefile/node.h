@@ -1,6 +1,6 @@
 /* node.h -- a YAML text as a tree of values with their places.
  *
- * Nothing here knows what a rule is.  An alias is the node that it names, so a node may have
+ * Nothing here knows rules.  An alias is the node that it names, so a node may have
  * several parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.
  */
 #ifndef WEIR_RULES_NODE_H
@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "rulefile/problem.h"
 
-#define WEIR__NODES_MAX   10000000 /* aliases counted as what they stand for */
+#define WEIR__NODES_MAX   10000000 /* aliases counted in full */
 #define WEIR__NODES_DEPTH 32
 
 enum weir__node_kind { WEIR__NODE_NOTHING, WEIR__NODE_TEXT, WEIR__NODE_LIST, WEIR__NODE_MAPPING };

@@ -1,8 +1,8 @@
-/* problem.c -- what is wrong with a rule file, and where: lines, carets, nearest words.
+/* problem.c -- mistakes in a rule file and their places: lines, carets, nearest words.
  *
- * A column counts characters, so that it is what an editor shows, and the caret stands under the
- * character whatever is before it: the caret's line repeats the tabs of the line above it.  Nothing
- * of a file reaches a terminal that could move its cursor or colour it.
+ * A column counts characters, as an editor does, and the caret stands under the character: its line
+ * repeats the tabs of the line above.  Nothing of a file reaches a terminal that could move its
+ * cursor or colour it.
  */
 #include "rulefile/problem.h"
 
@@ -174,7 +174,7 @@ size_t weir__report_place(const struct weir__report *report, int line, int colum
 
 /* ------------------------------------------------------------- problems ---- */
 
-/* The line, or what of it is around the place; and the place's own place in that. */
+/* The line, or its part around the place; and the place within that. */
 static void copy_source(struct weir_problem *p, const struct weir__report *report, size_t at)
 {
     size_t line = find_line(report, at), begin = report->lines[line], end = line_end(report, line),
@@ -273,7 +273,7 @@ int weir__report_tell(struct weir__report *report, const struct weir_rules_optio
 
 /* ------------------------------------------------------------- printing ---- */
 
-/* What stands under source[0 .. caret): a tab under a tab, a space under any other character. */
+/* Spaces under source[0 .. caret): a tab under a tab, a space under any other character. */
 static void draw_caret(char *out, size_t size, const struct weir_problem *problem)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 /* read-bounds.c -- how a guard bounds work: concurrency, adaptive, breaker, system.
  *
- * Single options are rows (guard/options.c); here is what they mean together.  Each part is tried:
+ * Single options are rows (guard/options.c); here they are checked together.  Each part is tried:
  * a plan is made and thrown away, so that an impossible one is found where its place is known.
  */
 #include "rulefile/read.h"
@@ -29,7 +29,7 @@ static const struct weir__row queue_rows[] = {
     { "wait", DRAFT(wait), WEIR__ROW_TIME, 1, 3600 * WEIR_SECOND, WEIR_SECOND,
       .text = "No enter waits longer, whatever it asks for" },
     { "order", DRAFT(order), WEIR__ROW_WORD, .words = order_words,
-      .text = "Who goes first; weighted: classes in turn, by their weights" },
+      .text = "The order of turns; weighted: classes in turn, by their weights" },
 };
 /* clang-format on */
 
@@ -140,7 +140,7 @@ static void read_percentile(struct weir__reader *r, const struct weir__mapping *
     }
 }
 
-/* What only some controllers have. */
+/* Options that only some controllers have. */
 static void check_controller(struct weir__reader *r, const struct weir__node *node,
                              const struct weir__mapping *m, const struct weir_adaptive_options *a)
 {
@@ -206,10 +206,11 @@ static void check_breaker(struct weir__reader *r, const struct weir__node *node,
     if (weir__member_of(m, "errors")->key == NULL && slow->key == NULL)
         weir__say(
             r, node,
-            "the breaker never opens; write what opens it, such as errors: 50%% or slow: 500ms");
+            "the breaker never opens; write a threshold, such as errors: 50%% or slow: 500ms");
     if (ratio->key && slow->key == NULL)
         weir__say(r, ratio->key,
-                  "'ratio' is the share of slow calls; write what is slow, such as slow: 500ms");
+                  "'ratio' is the share of slow calls; write the time of a slow call, such as "
+                  "slow: 500ms");
     if (weir__member_of(m, "window")->key && calls->key)
         weir__say(r, calls->key,
                   "a window is a time or a number of calls; leave out window or calls");
@@ -247,6 +248,5 @@ void weir__read_system(struct weir__reader *r, const struct weir__node *node,
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__SYSTEM], &m, &g->options.system))
         return;
     if (node->n == 0)
-        weir__say(r, node,
-                  "system says nothing; write what the host must not exceed, such as cpu: 85%%");
+        weir__say(r, node, "system says nothing; write a bound, such as cpu: 85%%");
 }

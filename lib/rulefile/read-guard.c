@@ -26,7 +26,7 @@
 
 enum { FALLBACK_STATUS, BODY, BODY_FILE, TYPE, FALLBACK_MEMBERS };
 
-/* It goes into a header: one line of what a media type is made of. */
+/* It goes into a header: one line of a media type's letters. */
 static void read_type(struct weir__reader *r, const struct weir__member *m,
                       struct weir__fallback_draft *f)
 {
@@ -87,7 +87,7 @@ static void read_body(struct weir__reader *r, const struct weir__member *m,
     free(contents);
 }
 
-/* What the name of the file says; else text. */
+/* By the name of the file; else text. */
 static const char *type_of(const struct weir__fallback_draft *f)
 {
     const char *dot = f->file ? strrchr(f->file, '.') : NULL;
@@ -109,7 +109,7 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
     if (!weir__read_members(r, node, "fallback", m, FALLBACK_MEMBERS))
         return;
     if (node->n == 0)
-        weir__say(r, node, "the fallback says nothing; write what to answer, such as status: 200");
+        weir__say(r, node, "the fallback says nothing; write an answer, such as status: 200");
     if (m[FALLBACK_STATUS].value)
         weir__read_count(r, m[FALLBACK_STATUS].value, "status", 200, 599, &status);
     f->status = (int32_t)status;
@@ -304,7 +304,7 @@ static void check_bounds(struct weir__reader *r, const struct weir__node *node,
         any = any || weir__member_of(m, bounds[i])->key;
     if (!any)
         weir__say(r, node,
-                  "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or "
+                  "%s%s%s guards nothing; write a bound, such as concurrency: 64 or "
                   "adaptive: weir",
                   name ? "the guard '" : "the guard", name ? name : "", name ? "'" : "");
     if (raises->key && weir__member_of(m, "breaker")->key == NULL &&
@@ -322,7 +322,7 @@ static void read_who(struct weir__reader *r, const struct weir__mapping *m,
 
     if (words->key && priority->key == NULL)
         weir__say(r, words->key,
-                  "'priorities' says what words mean; write where they are, such as priority: "
+                  "'priorities' gives words numbers; write where they are, such as priority: "
                   "\"{header.x-priority}\"");
     read_priority(r, priority, g);
     read_class(r, weir__member_of(m, "class"), g);

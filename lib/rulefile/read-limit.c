@@ -1,6 +1,6 @@
 /* read-limit.c -- the limits of a rule.
  *
- * Each limit is tried: a plan is made of it and thrown away, so that what no plan can do is found
+ * Each limit is tried: a plan is made of it and thrown away, so that an impossible limit is found
  * here, where its place is known.
  */
 #include "rulefile/read.h"

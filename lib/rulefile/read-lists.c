@@ -200,7 +200,7 @@ void weir__check_list(struct weir__reader *r, const struct weir__node *node, con
                 : "write it under lists: at the end of the file");
 }
 
-/* Whether a rule names the list, for whichever attribute. */
+/* Whether a rule names the list, for any attribute. */
 static bool is_used(const struct weir__reader *r, const char *name)
 {
     for (size_t i = 0; r->lists_used && i < r->draft->n_lists; i++) {

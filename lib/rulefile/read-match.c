@@ -198,7 +198,7 @@ static void read_condition(struct weir__reader *r, const struct weir__node *node
 
     if (n == 0) {
         weir__say(r, node,
-                  "the list of '%s' is empty, so nothing would match; write what it may be, or "
+                  "the list of '%s' is empty, so nothing would match; write its values, or "
                   "leave it out",
                   c->attribute);
         return;

@@ -119,7 +119,7 @@ static bool has_burst(const struct weir_limit *limit)
     return limit->algorithm == NULL;
 }
 
-/* What no request can ever pass is a mistake. */
+/* A rule that no request can ever pass is a mistake. */
 static void check_cost(struct weir__reader *r, const struct weir__node *node,
                        const struct weir__rule_draft *rule)
 {
@@ -166,7 +166,7 @@ void weir__read_head(struct weir__reader *r, const struct weir__node *node, cons
         weir__read_mode(r, mode->value, &rule->mode);
 }
 
-/* A wrong algorithm or zone is said once, and not again by every limit. */
+/* A wrong algorithm or zone is reported once, not again by every limit. */
 static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
                           struct weir__rule_draft *rule)
 {

@@ -30,18 +30,18 @@ struct weir__member {
 __attribute__((format(printf, 3, 4))) void
 weir__say(struct weir__reader *r, const struct weir__node *node, const char *format, ...);
 
-/* What a parser found inside a scalar. */
+/* A parser's error inside a scalar. */
 void weir__say_error(struct weir__reader *r, const struct weir__node *node, const char *what,
                      const struct weir_error *error);
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
 
 /* members.c -- finds the members of a mapping by their names, and reports unknown ones.  False if
- * the node is no mapping, and that is said. */
+ * the node is no mapping, which it reports. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
                         struct weir__member *members, size_t n);
 
-/* A scalar's text, or NULL, and it is said: "<what> must be <like>; found a list". */
+/* A scalar's text, or NULL, and reports "<what> must be <like>; found a list". */
 const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what,
                             const char *like);
 
@@ -54,8 +54,8 @@ const char *weir__read_zone(struct weir__reader *r,
 /* A name of a rule or list: 1 to 40 bytes of A-Z a-z 0-9 . _ -; a copy of the draft's. */
 char *weir__read_name(struct weir__reader *r, const struct weir__node *node, const char *what);
 
-/* A name of an attribute, as the draft has it, and one more that the set looks at; NULL, and it is
- * said. */
+/* A name of an attribute, as the draft has it, and one more that the set looks at; NULL, with a
+ * report. */
 char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
                            size_t len);
 
@@ -88,7 +88,7 @@ struct weir__mapping;
 void weir__read_head(struct weir__reader *r, const struct weir__node *node, const char *what,
                      const struct weir__mapping *m, struct weir__rule_draft *rule);
 
-/* Text with attributes in braces; NULL, and it is said: unquoted braces are a mapping to YAML, the
+/* Text with attributes in braces; NULL, with a report: unquoted braces are a mapping to YAML, the
  * mistake that everybody makes once. */
 const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node,
                               const char *what, const char *like);
@@ -96,7 +96,7 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
 /* read-guard.c -- all guards, after the rules. */
 void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
 
-/* read-bounds.c -- what a guard bounds work by; the concurrency before the adaptive limit, which
+/* read-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which
  * may not be more. */
 void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
                             struct weir__guard_draft *g);
@@ -119,7 +119,7 @@ struct weir__mapping {
  * False if the node is no mapping. */
 bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
                      const struct weir__rows *rows, struct weir__mapping *out, void *options);
-/* One row; false: it is not there, or wrong, and that is said. */
+/* One row; false: it is not there, or wrong and reported. */
 bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
                     const struct weir__row *row, void *options);
 /* One of the rows or others by its name; it must be among them. */
@@ -128,14 +128,14 @@ const struct weir__member *weir__member_of(const struct weir__mapping *mapping, 
 void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool *out);
 /* The place of one of the words; -1: it is not there, or another. */
 int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *const *words);
-/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, that
- * is said. */
+/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, it
+ * is reported. */
 bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
                           size_t most);
 size_t weir__problems(const struct weir__reader *r); /* so far */
 
-/* read-lists.c -- all lists; and whether a list that a rule names is there: if not, that is
- * said. */
+/* read-lists.c -- all lists; and whether a list that a rule names is there: if not, it is
+ * reported. */
 void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
 void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
 void weir__check_unused_lists(
@@ -146,8 +146,8 @@ void weir__check_unused_lists(
 void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,
                           struct weir__list_draft *list);
 
-/* The contents of the file that is named, to be freed; NULL, and it is said.  `instead` is what may
- * be written if no file may be named. */
+/* The contents of the named file, to be freed; NULL, with a report.  `instead` is advice if no file
+ * may be named. */
 char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most,
                       const char *instead, size_t *len);
 

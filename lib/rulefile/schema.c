@@ -1,8 +1,8 @@
 /* schema.c -- the JSON Schema of a rule file, for editors that complete and check while you type.
  *
  * schema.json has all but the options that are rows: "$breaker": "rows" stands for those of the
- * breaker.  The schema says what the readers accept, as far as a schema can; a name used twice, a
- * list that is not there, a limit that makes no plan only the reader sees.  A test changes files at
+ * breaker.  The schema accepts the same as the readers, as far as a schema can; only the reader
+ * sees a name used twice, a missing list, a limit that makes no plan.  A test changes files at
  * random and asks both.
  */
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* yaml.c -- a text as a tree of nodes, by libfyaml's events.
  *
  * The events, not libfyaml's own documents: the tree is ours then, with its places, its bounds on
- * depth and aliases, and its own words for what is wrong.  Nothing of libfyaml is seen outside this
+ * depth and aliases, and its own words for mistakes.  Nothing of libfyaml is seen outside this
  * file, and it prints nothing.  Built without WEIR_YAML there is no reader, and that is what the
  * problem says.
  */
@@ -49,7 +49,7 @@ struct builder {
     size_t n_pending, room;
     struct anchor *anchors;
     int n_anchors;
-    size_t last_at; /* the last place that was seen, for what has none of its own */
+    size_t last_at; /* the last place seen, for events without one */
     bool done;      /* the document has ended */
 };
 
@@ -180,7 +180,7 @@ static bool on_alias(struct builder *b, struct fy_token *token)
         return push(b, anchor->node);
     if (anchor != NULL)
         weir__report_add(b->tree.report, b->last_at,
-                         "this alias is inside what it stands for, so it would have no end");
+                         "this alias is inside its own anchor, so it would have no end");
     else
         weir__report_add(b->tree.report, b->last_at,
                          "there is no anchor %s above; text that begins with * must be in quotes",
@@ -268,7 +268,7 @@ static bool on_event(struct builder *b, struct fy_event *e)
 
 /* -------------------------------------------------------------- mistakes ---- */
 
-/* libfyaml's messages, and better ones for people who write rules. */
+/* libfyaml's messages, and better ones. */
 static const struct {
     const char *says, *help;
 } mistakes[] = {

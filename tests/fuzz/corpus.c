@@ -4,8 +4,6 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
-
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

@@ -5,16 +5,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static inline void check(bool law)
-{
-    if (!law)
-        abort();
-}
+#define check(law)                                                            \
+    do {                                                                      \
+        if (!(law)) {                                                         \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #law); \
+            abort();                                                          \
+        }                                                                     \
+    } while (0)
 
 /* In memory of exactly this size, so that a read beyond the end is seen. */
 static inline char *copy_of(const void *bytes, size_t len)

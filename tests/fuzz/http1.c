@@ -8,8 +8,6 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
-
 #include "wire/http1.h"
 
 enum { INPUT_MAX = 40 * 1024, EVERY_PREFIX_TO = 512 };

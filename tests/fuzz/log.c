@@ -9,19 +9,10 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "server/replay/log.h"
-
-#define LAW(holds)                                                              \
-    do {                                                                        \
-        if (!(holds)) {                                                         \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #holds); \
-            abort();                                                            \
-        }                                                                       \
-    } while (0)
 
 static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -32,17 +23,17 @@ static void check_entry(const struct weir__log_entry *e)
 {
     unsigned sum = 0;
 
-    LAW(e->at >= 0 && e->at < INT64_C(9214646400) * WEIR_SECOND);
-    LAW(e->n <= WEIR__LOG_ATTRS && e->status >= 0 && e->status <= 999 && e->bytes >= -1);
+    check(e->at >= 0 && e->at < INT64_C(9214646400) * WEIR_SECOND);
+    check(e->n <= WEIR__LOG_ATTRS && e->status >= 0 && e->status <= 999 && e->bytes >= -1);
     for (size_t i = 0; i < e->n; i++) {
         const struct weir_attr *a = &e->attrs[i];
-        LAW((a->name_len || a->name[0] == '\0') && (a->value_len || a->value[0] == '\0'));
+        check((a->name_len || a->name[0] == '\0') && (a->value_len || a->value[0] == '\0'));
         for (size_t k = 0; k < a->name_len; k++)
             sum += (unsigned char)a->name[k];
         for (size_t k = 0; k < a->value_len; k++)
             sum += (unsigned char)a->value[k];
         for (size_t k = 0; k < i; k++)
-            LAW(!same_text(a->name, a->name_len, e->attrs[k].name, e->attrs[k].name_len));
+            check(!same_text(a->name, a->name_len, e->attrs[k].name, e->attrs[k].name_len));
     }
     __asm__ volatile("" : : "r"(sum)); /* every byte was read */
 }
@@ -54,13 +45,13 @@ static void check_line(const char *bytes, size_t len, const struct weir__log_map
     struct weir__log_fault fault = { SIZE_MAX, NULL };
     struct weir__log_entry e;
 
-    LAW(memory && scratch);
+    check(memory && scratch);
     memcpy(line, bytes, len);
     if (map ? weir__log_json(line, len, scratch, map, &e, &fault)
             : weir__log_combined(line, len, scratch, &e, &fault))
         check_entry(&e);
     else
-        LAW(fault.at <= len && fault.expected && fault.expected[0]);
+        check(fault.at <= len && fault.expected && fault.expected[0]);
     free(scratch);
     free(memory);
 }
@@ -73,12 +64,12 @@ static void check_map(const char *bytes, size_t len)
     struct weir__log_map *map = NULL;
     struct weir_error error = { 0 };
 
-    LAW(text);
+    check(text);
     if (weir__log_map_create(&map, text, &error) == WEIR_OK)
         check_line(newline ? newline + 1 : "", newline ? len - map_len - 1 : 0, map);
     else
-        LAW(map == NULL && error.text[0] && error.column >= 1 &&
-            (size_t)error.column <= strlen(text) + 1);
+        check(map == NULL && error.text[0] && error.column >= 1 &&
+              (size_t)error.column <= strlen(text) + 1);
     weir__log_map_destroy(map);
     free(text);
 }
@@ -88,10 +79,10 @@ static void check_time(const char *bytes, size_t len)
     char *memory = malloc(len + 1);
     weir_time at = -42;
 
-    LAW(memory);
+    check(memory);
     memcpy(memory + 1, bytes, len);
     bool good = weir__date_parse(memory + 1, len, &at);
-    LAW(good ? at >= 0 && at < INT64_C(9214646400) * WEIR_SECOND : at == -42);
+    check(good ? at >= 0 && at < INT64_C(9214646400) * WEIR_SECOND : at == -42);
     free(memory);
 }
 
@@ -101,11 +92,11 @@ static void check_file_entry(const struct weir__log_entry *e, const struct weir_
     struct weir__log_entry alone;
     struct weir__log_fault fault;
 
-    LAW(scratch && e->text_len <= WEIR__LOG_LINE && !memchr(e->text, '\n', e->text_len));
+    check(scratch && e->text_len <= WEIR__LOG_LINE && !memchr(e->text, '\n', e->text_len));
     check_entry(e);
     bool json = weir__log_json(e->text, e->text_len, scratch, map, &alone, &fault);
-    LAW(json || weir__log_combined(e->text, e->text_len, scratch, &alone, &fault));
-    LAW(alone.at == e->at && alone.n == e->n && alone.bytes == e->bytes);
+    check(json || weir__log_combined(e->text, e->text_len, scratch, &alone, &fault));
+    check(alone.at == e->at && alone.n == e->n && alone.bytes == e->bytes);
     free(scratch);
 }
 
@@ -116,11 +107,11 @@ static void check_figures(const struct weir__log_figures *f, const char *bytes, 
 
     for (size_t i = 0; i < len; i++)
         newlines += bytes[i] == '\n';
-    LAW(entries + f->bad <= f->lines && f->bytes_read <= f->bytes_all);
-    LAW((f->bad > 0) == (f->first_bad > 0) && (f->bad > 0) == (f->first_bad_why[0] != '\0'));
+    check(entries + f->bad <= f->lines && f->bytes_read <= f->bytes_all);
+    check((f->bad > 0) == (f->first_bad > 0) && (f->bad > 0) == (f->first_bad_why[0] != '\0'));
     if (len < 2 || memcmp(bytes, "\x1f\x8b", 2) != 0)
-        LAW(code == 0 && f->lines == newlines + (len > 0 && bytes[len - 1] != '\n') &&
-            f->bytes_read == (int64_t)len);
+        check(code == 0 && f->lines == newlines + (len > 0 && bytes[len - 1] != '\n') &&
+              f->bytes_read == (int64_t)len);
 }
 
 static void check_file(const char *bytes, size_t len)
@@ -134,13 +125,13 @@ static void check_file(const char *bytes, size_t len)
     char path[64];
     int fd = memfd_create("log", MFD_CLOEXEC), code;
 
-    LAW(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
+    check(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    LAW(weir__log_map_create(&map, NULL, NULL) == WEIR_OK);
-    LAW(weir__log_open(&log, path, "auto", NULL, &error) == WEIR_OK);
+    check(weir__log_map_create(&map, NULL, NULL) == WEIR_OK);
+    check(weir__log_open(&log, path, "auto", NULL, &error) == WEIR_OK);
     for (; (code = weir__log_next(log, &e, &error)) > 0; entries++)
         check_file_entry(&e, map);
-    LAW(code == 0 || error.text[0]);
+    check(code == 0 || error.text[0]);
     weir__log_figures(log, &f);
     check_figures(&f, bytes, len, entries, code);
     weir__log_close(log);
@@ -154,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *bytes = (const char *)data + 1;
 
     if (map == NULL)
-        LAW(weir__log_map_create(&map, NULL, NULL) == WEIR_OK);
+        check(weir__log_map_create(&map, NULL, NULL) == WEIR_OK);
     switch (size > 0 ? data[0] : 0) {
     case 'c':
         check_line(bytes, size - 1, NULL);

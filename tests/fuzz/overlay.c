@@ -7,7 +7,6 @@
 #include "fuzz/fuzz.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "server/base/digest.h"
 #include "server/serve/rules/overlay.h"

@@ -9,8 +9,6 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
-
 #include "server/base/file.h"
 #include "server/base/options.h"
 #include "server/serve/net/listen.h"
@@ -71,7 +69,8 @@ static int read_file(struct weir__settings *out, bool print, struct weir__buffer
     size_t len = 0;
 
     stdout = stderr = open_memstream(&text, &len);
-    check(stdout != NULL);
+    if (stdout == NULL)
+        abort();
     int code = weir__settings_read(&serve, out, print ? 3 : 2, argv);
     fclose(stdout);
     stdout = real_out;

@@ -3,8 +3,6 @@
  * parts. */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
-
 #include "match/draft.h"
 #include "match/template.h"
 

@@ -8,26 +8,16 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdio.h>
-
 #include "vectors/runner/replay.h"
 #include "vectors/runner/vectors.h"
 
 enum { STATE_MAX = 1 << 20 };
 
-#define LAW(holds)                                                              \
-    do {                                                                        \
-        if (!(holds)) {                                                         \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #holds); \
-            abort();                                                            \
-        }                                                                       \
-    } while (0)
-
 static bool fits(const struct weir_limit *limit)
 {
     struct weir_plan *plan;
 
-    LAW(weir_plan_create(&plan, limit, NULL) == WEIR_OK); /* the reader has tried it */
+    check(weir_plan_create(&plan, limit, NULL) == WEIR_OK); /* the reader has tried it */
     size_t size = weir_plan_state_size(plan);
     weir_plan_destroy(plan);
     return size <= STATE_MAX;
@@ -54,11 +44,11 @@ struct checked {
 
 static void check_decision(bool allowed, const struct weir_ask *ask, const struct weir_decision *d)
 {
-    LAW(allowed == d->allowed);
-    LAW(allowed == (d->reason == WEIR_GRANTED));
-    LAW(d->wait >= 0 && d->retry >= 0 && d->reset >= 0 && d->remaining >= 0);
-    LAW(d->remaining <= d->limit);
-    LAW(allowed ? d->wait <= ask->wait_max : d->retry > 0);
+    check(allowed == d->allowed);
+    check(allowed == (d->reason == WEIR_GRANTED));
+    check(d->wait >= 0 && d->retry >= 0 && d->reset >= 0 && d->remaining >= 0);
+    check(d->remaining <= d->limit);
+    check(allowed ? d->wait <= ask->wait_max : d->retry > 0);
 }
 
 static void check_retry(const struct checked *c, const struct weir_ask *ask, weir_time retry)
@@ -68,9 +58,9 @@ static void check_retry(const struct checked *c, const struct weir_ask *ask, wei
 
     if (retry == WEIR_NEVER || __builtin_add_overflow(ask->now, retry, &later.now))
         return;
-    LAW(c->door->ask(c->run, WEIR__VECTOR_PEEK, &later, &d));
+    check(c->door->ask(c->run, WEIR__VECTOR_PEEK, &later, &d));
     later.now--;
-    LAW(!c->door->ask(c->run, WEIR__VECTOR_PEEK, &later, &d));
+    check(!c->door->ask(c->run, WEIR__VECTOR_PEEK, &later, &d));
 }
 
 static bool checked_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,
@@ -87,8 +77,8 @@ static bool checked_ask(void *run, enum weir__vector_verb verb, const struct wei
         check_retry(c, ask, peeked.retry);
     bool allowed = c->door->ask(c->run, verb, ask, d);
     check_decision(allowed, ask, d);
-    LAW(allowed == would && d->limit == peeked.limit && d->remaining == peeked.remaining);
-    LAW(d->wait == peeked.wait && d->retry == peeked.retry && d->reset == peeked.reset);
+    check(allowed == would && d->limit == peeked.limit && d->remaining == peeked.remaining);
+    check(d->wait == peeked.wait && d->retry == peeked.retry && d->reset == peeked.reset);
     return allowed;
 }
 
@@ -98,10 +88,10 @@ static int checked_open(const struct weir__door *self, void **run, const struct 
     struct checked *c = calloc(1, sizeof(*c));
 
     (void)self;
-    LAW(c);
+    check(c);
     c->door = weir__door_find("step");
     c->forward = true;
-    LAW(c->door->open(c->door, &c->run, v, first, error) == WEIR_OK);
+    check(c->door->open(c->door, &c->run, v, first, error) == WEIR_OK);
     *run = c;
     return WEIR_OK;
 }
@@ -145,7 +135,7 @@ static const struct weir__door checked = {
 static void ignore(void *context, int line, const char *text)
 {
     (void)context;
-    LAW(line >= 1 && strstr(text, " got "));
+    check(line >= 1 && strstr(text, " got "));
 }
 
 static void run_cases(const struct weir__vectors *v)
@@ -165,7 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     if (weir__vectors_parse(&v, (const char *)data, size, &line, &error) != WEIR_OK) {
-        LAW(line >= 1 && error.column >= 1 && error.text[0] && !strchr(error.text, '\n'));
+        check(line >= 1 && error.column >= 1 && error.text[0] && !strchr(error.text, '\n'));
         return 0;
     }
     run_cases(&v);

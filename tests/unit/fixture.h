@@ -151,6 +151,14 @@ static inline void assert_contains(const char *text, const char *part)
         fail_msg("\"%s\" does not say \"%s\"", text, part);
 }
 
+/* The call has an error of its own: assert_fails(weir_use(weir, rules, NOW, &error), ...). */
+#define assert_fails(call, code, says)     \
+    do {                                   \
+        struct weir_error error = { 0 };   \
+        assert_int_equal(call, code);      \
+        assert_contains(error.text, says); \
+    } while (0)
+
 /* ------------------------------------------------------------------- folder ---- */
 
 static char folder[256];

@@ -18,6 +18,11 @@ static inline struct weir_guard *guard_of(struct weir_table *table, const char *
     return guard;
 }
 
+/* A guard with these options, in a table that goes with the test: A_GUARD(g, .max = 3); */
+#define A_GUARD(g, ...)                                \
+    OWN(weir_table) *table = private_table(false, 16); \
+    struct weir_guard *g = guard_of(table, #g, &(struct weir_guard_options){ __VA_ARGS__ })
+
 static inline bool enter_at(struct weir_guard *guard, weir_time now, struct weir_permit *permit)
 {
     struct weir_decision d;

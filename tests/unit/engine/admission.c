@@ -1,4 +1,4 @@
-/* enter.c -- a request, the rules and the guards that apply to it: one decision, all or nothing. */
+/* admission.c -- a request, the rules and the guards that apply: one decision, all or nothing. */
 #include "unit/test.h"
 
 #include <malloc.h>
@@ -73,6 +73,20 @@ static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
         assert_int_equal((v).entry.n, guards);    \
     } while (0)
 
+#define entered(weir, request, now, guards)          \
+    ({                                               \
+        struct visit in = enter(weir, request, now); \
+        assert_entered(in, guards);                  \
+        in;                                          \
+    })
+
+#define refused(weir, request, now, name, its_reason)   \
+    ({                                                  \
+        struct visit out = enter(weir, request, now);   \
+        assert_refused_by_guard(out, name, its_reason); \
+        out;                                            \
+    })
+
 /* ---------------------------------------------------------- G1: enter, exit ---- */
 
 TEST(test_G1_enter_and_exit_by_rules)
@@ -83,14 +97,11 @@ TEST(test_G1_enter_and_exit_by_rules)
     assert_entered(a, 1);
     assert_entered(b, 1);
     assert_int_equal(in_flight(weir, "search", NOW), 2);
-    struct visit c = enter(weir, "uri=/search/c", NOW);
-    assert_refused_by_guard(c, "search", WEIR_BUSY);
-    struct visit other = enter(weir, "uri=/other", NOW);
-    assert_entered(other, 0);
+    struct visit c = refused(weir, "uri=/search/c", NOW, "search", WEIR_BUSY);
+    entered(weir, "uri=/other", NOW, 0);
     leave(weir, &a, WEIR_SUCCEEDED, NOW + WEIR_MILLISECOND);
     assert_int_equal(in_flight(weir, "search", NOW), 1);
-    c = enter(weir, "uri=/search/c", NOW + WEIR_MILLISECOND);
-    assert_entered(c, 1);
+    c = entered(weir, "uri=/search/c", NOW + WEIR_MILLISECOND, 1);
     leave(weir, &b, WEIR_FAILED, NOW);
     leave(weir, &c, WEIR_IGNORED, NOW);
     leave(weir, &c, WEIR_SUCCEEDED, NOW); /* once more changes nothing */
@@ -102,11 +113,9 @@ TEST(test_G1_enter_and_exit_by_rules)
 TEST(test_G1_without_rules_nothing_is_entered)
 {
     OWN(weir) *weir = engine_on(NULL);
-    struct visit v = enter(weir, "uri=/", NOW);
-    assert_entered(v, 0);
+    struct visit v = entered(weir, "uri=/", NOW, 0);
     use(weir, RULES("- { name: r, limit: 1/60 }\n"), NOW);
-    v = enter(weir, "uri=/", NOW);
-    assert_entered(v, 0);
+    v = entered(weir, "uri=/", NOW, 0);
     assert_rule(&v.ruling, "r");
     v = enter(weir, "uri=/", NOW);
     assert_refused_by(v.ruling, "r");
@@ -118,8 +127,7 @@ TEST(test_G1_weir_check_does_not_look_at_guards)
 {
     OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
                                       "name: g, concurrency: 1, degrade: 1 }\n"));
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 1);
+    entered(weir, "ip=::1", NOW, 1);
     weir_degradation_set(weir_table_of(weir), 5, NOW);
     for (int i = 0; i < 10; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -155,12 +163,10 @@ static const char both[] = RULES(
 TEST(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards)
 {
     OWN(weir) *weir = engine_of(both);
-    struct visit first = enter(weir, "ip=::1 uri=/n", NOW);
-    assert_entered(first, 2);
+    struct visit first = entered(weir, "ip=::1 uri=/n", NOW, 2);
     assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 2);
     for (int i = 0; i < 20; i++) {
-        struct visit v = enter(weir, "ip=::1 uri=/n", NOW);
-        assert_refused_by_guard(v, "narrow", WEIR_BUSY);
+        refused(weir, "ip=::1 uri=/n", NOW, "narrow", WEIR_BUSY);
     }
     assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 2);
     assert_int_equal(in_flight(weir, "wide", NOW), 1);
@@ -192,11 +198,9 @@ TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
         RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
               "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: "
               "1 } }\n"));
-    struct visit v = enter(weir, "ip=::2", NOW);
-    assert_entered(v, 1);
+    struct visit v = entered(weir, "ip=::2", NOW, 1);
     leave(weir, &v, WEIR_FAILED, NOW);
-    v = enter(weir, "ip=::2", NOW);
-    assert_refused_by_guard(v, "g", WEIR_OPEN);
+    v = refused(weir, "ip=::2", NOW, "g", WEIR_OPEN);
     assert_in_range(v.ruling.decision.retry, 1, WEIR_SECOND);
     assert_int_equal(rule_left(weir, "r", "ip=::2", NOW), 2);
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 3);
@@ -205,10 +209,8 @@ TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
         v = enter(weir, "ip=::1", later);
         assert_refused_by(v.ruling, "r");
     }
-    v = enter(weir, "ip=::2", later);
-    assert_entered(v, 1); /* the one probe */
-    struct visit second = enter(weir, "ip=::2", later);
-    assert_refused_by_guard(second, "g", WEIR_OPEN);
+    v = entered(weir, "ip=::2", later, 1); /* the one probe */
+    refused(weir, "ip=::2", later, "g", WEIR_OPEN);
     leave(weir, &v, WEIR_SUCCEEDED, later);
     assert_int_equal(guard_info(weir, "g", later).breaker, WEIR_BREAKER_CLOSED);
 }
@@ -220,25 +222,20 @@ TEST(test_G5_degradation_refuses)
     OWN(weir) *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
                                        "}\n- { name: all, concurrency: 5 }\n"));
     weir_degradation_set(weir_table_of(weir), 1, NOW);
-    struct visit v = enter(weir, "uri=/extras", NOW);
-    assert_entered(v, 2);
+    entered(weir, "uri=/extras", NOW, 2);
     weir_degradation_set(weir_table_of(weir), 2, NOW);
-    v = enter(weir, "uri=/extras", NOW);
-    assert_refused_by_guard(v, "extras", WEIR_DEGRADED);
-    v = enter(weir, "uri=/other", NOW);
-    assert_entered(v, 1);
+    refused(weir, "uri=/extras", NOW, "extras", WEIR_DEGRADED);
+    entered(weir, "uri=/other", NOW, 1);
 }
 
 TEST(test_G1_the_first_in_the_file_is_named)
 {
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 2);
+    struct visit v = entered(weir, "ip=::1", NOW, 2);
     assert_ptr_equal(v.entry.entered[0].guard, guard_of(weir, "a").guard);
     assert_ptr_equal(v.entry.entered[1].guard, guard_of(weir, "b").guard);
-    v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "a", WEIR_BUSY);
+    v = refused(weir, "ip=::1", NOW, "a", WEIR_BUSY);
 }
 
 TEST(test_G1_more_guards_than_can_be_entered)
@@ -248,8 +245,7 @@ TEST(test_G1_more_guards_than_can_be_entered)
         snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
                  "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
     OWN(weir) *weir = engine_of(yaml);
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, WEIR_ENTRY_MAX);
+    struct visit v = entered(weir, "ip=::1", NOW, WEIR_ENTRY_MAX);
     assert_true(v.ruling.cut);
     assert_int_equal(in_flight(weir, "g0", NOW), 0); /* off: does not take a place */
     assert_int_equal(in_flight(weir, "g8", NOW), 1);
@@ -271,12 +267,10 @@ TEST(test_R3_lists_and_guards)
     assert_null(v.ruling.guard);
     assert_int_equal(in_flight(weir, "g", NOW), 0);
     for (int i = 0; i < 3; i++) { /* past the limit, but it is work */
-        v = enter(weir, "ip=10.0.0.1", NOW);
-        assert_entered(v, 1);
+        v = entered(weir, "ip=10.0.0.1", NOW, 1);
         assert_string_equal(v.ruling.list, "allow");
     }
-    v = enter(weir, "ip=10.0.0.1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_BUSY);
+    v = refused(weir, "ip=10.0.0.1", NOW, "g", WEIR_BUSY);
     struct weir_totals totals;
     weir_totals_get(weir, &totals);
     assert_fields(totals, (checked, 5), (refused, 2), (denied, 1), (allow_listed, 3));
@@ -287,13 +281,10 @@ TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
 {
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
                                 "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 1);
+    entered(weir, "ip=::1", NOW, 1);
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
-    v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_SHED);
-    v = enter(weir, "ip=10.0.0.1", NOW);
-    assert_entered(v, 1);
+    refused(weir, "ip=::1", NOW, "g", WEIR_SHED);
+    entered(weir, "ip=10.0.0.1", NOW, 1);
 }
 
 TEST(test_R4_a_banned_key_does_not_enter)
@@ -306,8 +297,7 @@ TEST(test_R4_a_banned_key_does_not_enter)
     assert_int_equal(v.ruling.decision.reason, WEIR_BANNED);
     assert_int_equal(in_flight(weir, "g", NOW), 0);
     assert_int_equal(guard_info(weir, "g", NOW).entered, 0);
-    v = enter(weir, "ip=192.0.2.2", NOW);
-    assert_entered(v, 1);
+    v = entered(weir, "ip=192.0.2.2", NOW, 1);
 }
 
 /* --------------------------------------------------------------------- modes ---- */
@@ -353,21 +343,17 @@ TEST(test_R5_a_guards_mode_by_hand)
     OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW);
     assert_ok(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL));
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_BUSY);
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
     assert_fields(guard_of(weir, "g"), (modes.written, WEIR_SHADOW), (modes.by_hand, WEIR_ENFORCE),
                   (modes.in_force, WEIR_ENFORCE));
     use(weir, GUARDS("- { name: g, concurrency: 1 }\n"), NOW); /* the switch stays */
     assert_ok(weir_mode_set(weir, "g", WEIR_OFF, NULL));
-    v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 0);
+    entered(weir, "ip=::1", NOW, 0);
     assert_int_equal(in_flight(weir, "g", NOW), 1);
     assert_ok(weir_mode_set(weir, "g", WEIR_AS_WRITTEN, NULL));
-    v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_BUSY);
-    struct weir_error error = { 0 };
-    assert_int_equal(weir_mode_set(weir, "x", WEIR_OFF, &error), WEIR_INVALID);
-    assert_string_equal(error.text, "there is no rule or guard 'x'");
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+    assert_fails(weir_mode_set(weir, "x", WEIR_OFF, &error), WEIR_INVALID,
+                 "there is no rule or guard 'x'");
     leave(weir, &a, WEIR_SUCCEEDED, NOW);
 }
 
@@ -380,11 +366,9 @@ TEST(test_R5_the_mode_of_the_whole_set)
     assert_true(v.ruling.decision.allowed);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
     assert_ok(weir_mode_set(weir, NULL, WEIR_OFF, NULL));
-    v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 0);
+    v = entered(weir, "ip=::1", NOW, 0);
     assert_ok(weir_mode_set(weir, NULL, WEIR_AS_WRITTEN, NULL));
-    v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_BUSY);
+    v = refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
 }
 
 /* ------------------------------------------------- G7: what a guard takes from it ---- */
@@ -419,8 +403,7 @@ TEST(test_G7_priority_and_class_of_a_request)
         { "header.x-priority=nonsense", 4, 2 },
     };
     OWN(weir) *weir = engine_of(picks);
-    struct visit v = enter(weir, "", NOW);
-    assert_entered(v, 1);
+    entered(weir, "", NOW, 1);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__admission admission = seen(
             weir, cases[i].request, &(struct weir_ask){ .cost = 1, .now = NOW, .priority = 4 });
@@ -470,13 +453,10 @@ TEST(test_R6_a_changed_guard_keeps_its_permits)
     use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
     assert_int_equal(guard_info(weir, "g", NOW).options.max, 3);
-    struct visit c = enter(weir, "ip=::1", NOW);
-    assert_entered(c, 1);
-    c = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(c, "g", WEIR_BUSY);
+    entered(weir, "ip=::1", NOW, 1);
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
     use(weir, "version: 1\n", NOW); /* it is gone; its permits come back all the same */
-    c = enter(weir, "ip=::1", NOW);
-    assert_entered(c, 0);
+    entered(weir, "ip=::1", NOW, 0);
     leave(weir, &a, WEIR_SUCCEEDED, NOW);
     leave(weir, &b, WEIR_SUCCEEDED, NOW);
     use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
@@ -488,11 +468,9 @@ TEST(test_R6_edited_lists_leave_guards)
     static const char *const add[] = { "10.0.0.0/8" };
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
                                 "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
-    struct visit v = enter(weir, "ip=::1", NOW);
-    assert_entered(v, 1);
+    entered(weir, "ip=::1", NOW, 1);
     assert_ok(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL));
-    v = enter(weir, "ip=::1", NOW);
-    assert_refused_by_guard(v, "g", WEIR_BUSY);
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
     assert_int_equal(guard_of(weir, "g").fallback.status, 200);
 }
 
@@ -526,13 +504,10 @@ TEST(test_G1_engines_on_one_table_share_guards)
     struct weir *one = engine_on(table), *two = engine_on(table);
     use(one, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
     use(two, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
-    struct visit v = enter(one, "ip=::1", NOW);
-    assert_entered(v, 1);
-    struct visit w = enter(two, "ip=::1", NOW);
-    assert_refused_by_guard(w, "g", WEIR_BUSY);
+    struct visit v = entered(one, "ip=::1", NOW, 1);
+    refused(two, "ip=::1", NOW, "g", WEIR_BUSY);
     leave(two, &v, WEIR_SUCCEEDED, NOW);
-    w = enter(two, "ip=::1", NOW);
-    assert_entered(w, 1);
+    entered(two, "ip=::1", NOW, 1);
     weir_destroy(one);
     weir_destroy(two);
 }
@@ -613,8 +588,8 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
                          "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
-    struct visit q = enter(weir, "uri=/q", NOW), g = enter(weir, "uri=/g", NOW);
-    assert_entered(g, 1);
+    struct visit q = enter(weir, "uri=/q", NOW);
+    entered(weir, "uri=/g", NOW, 1);
     weir_totals_get(weir, &before);
     for (int i = 0; i < 10; i++)
         assert_false(try_again(weir, "uri=/q", i > 0, &r));

@@ -42,9 +42,8 @@ TEST(test_S6_reset_where_there_is_no_such_rule)
     assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
     use(weir, two_rules, NOW);
     assert_int_equal(weir_reset(weir, NULL, NULL, 0, NOW, NULL), 0);
-    struct weir_error error = { 0 };
-    assert_int_equal(weir_reset(weir, "nobody", NULL, 0, NOW, &error), WEIR_INVALID);
-    assert_string_equal(error.text, "there is no rule 'nobody'");
+    assert_fails(weir_reset(weir, "nobody", NULL, 0, NOW, &error), WEIR_INVALID,
+                 "there is no rule 'nobody'");
     weir_destroy(weir);
 }
 

@@ -5,8 +5,7 @@
 
 TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
+    A_GUARD(g, .max = 3);
     struct weir_permit p[4];
     struct weir_decision d;
     for (int i = 0; i < 3; i++) {
@@ -25,8 +24,7 @@ TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
 /* Though a permit is free; but what is said before that is said, and in shadow it is in. */
 TEST(test_L11_who_is_behind_others_gets_no_permit)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
+    A_GUARD(g, .max = 3);
     struct weir__enter_how how = { .behind = true };
     struct weir_ask ask = { .cost = 1, .now = NOW };
     struct weir_permit p;
@@ -45,8 +43,7 @@ TEST(test_L11_who_is_behind_others_gets_no_permit)
 
 TEST(test_G1_a_permit_is_given_back_once)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
+    A_GUARD(g, .max = 2);
     struct weir_permit p, copy, none = { 0 };
     assert_true(enter_at(g, NOW, &p));
     copy = p;
@@ -63,8 +60,7 @@ TEST(test_G1_a_permit_is_given_back_once)
 
 TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
+    A_GUARD(g, .max = 2);
     struct weir_permit p, next, copy;
     assert_true(enter_at(g, NOW, &p));
     copy = p;
@@ -91,8 +87,7 @@ TEST(test_G1_entered_counts_work_not_permits)
 
 TEST(test_G2_n_permits_at_once_all_or_none)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 10 });
+    A_GUARD(g, .max = 10);
     struct weir_permit a, b, c;
     struct weir_decision d;
     assert_true(weir_enter(g, &(struct weir_ask){ .cost = 7, .now = NOW }, &a, &d));
@@ -175,9 +170,7 @@ TEST(test_G4_forced_open_and_closed_with_and_without_a_breaker)
 
 TEST(test_G4_shadow_lets_through_and_counts)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .mode = WEIR_SHADOW });
+    A_GUARD(g, .max = 2, .mode = WEIR_SHADOW);
     struct weir_permit p[6];
     for (int i = 0; i < 6; i++)
         assert_true(enter_at(g, NOW, &p[i]));
@@ -306,9 +299,7 @@ TEST(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped)
 
 TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(
-        table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
+    A_GUARD(g, .breaker = { .errors = 1, .min_calls = 1 });
     struct weir_error error;
     work(g, NOW, MS, WEIR_FAILED);
     assert_int_equal(why_not(g, NOW + MS), WEIR_OPEN);

@@ -145,8 +145,7 @@ TEST(test_a_table_has_as_many_guards_as_it_was_made_for)
 
 TEST(test_a_change_keeps_permits_and_takes_effect_at_once)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 1000 });
+    A_GUARD(g, .max = 1000);
     struct weir_permit p[1000];
     struct weir_error error;
     for (int i = 0; i < 1000; i++)

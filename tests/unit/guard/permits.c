@@ -23,9 +23,7 @@ TEST(test_a_permit_word_says_what_was_put_in)
 
 TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .lease = 30 * S });
+    A_GUARD(g, .max = 2, .lease = 30 * S);
     struct weir_permit a, b, c;
     assert_true(enter_at(g, NOW, &a));
     assert_true(enter_at(g, NOW + 20 * S, &b));
@@ -43,9 +41,7 @@ TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
 
 TEST(test_G1_a_lease_that_is_renewed_goes_on)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 10 * S });
+    A_GUARD(g, .max = 1, .lease = 10 * S);
     struct weir_permit p, old;
     assert_true(enter_at(g, NOW, &p));
     for (int i = 1; i <= 10; i++) {
@@ -149,9 +145,7 @@ TEST(test_a_child_has_a_place_of_its_own)
 /* A process that was killed between the gate and the seat. */
 TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .max = 10, .lease = 3600 * S });
+    A_GUARD(g, .max = 10, .lease = 3600 * S);
     struct weir_permit p;
     weir_time now = NOW;
     assert_true(enter_at(g, now, &p));
@@ -300,8 +294,7 @@ TEST(test_G1_a_zombie_holds_nothing)
 
 TEST(test_slots_are_found_until_the_last)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384 });
+    A_GUARD(g, .max = 16384);
     FINALLY(memory_drop) struct weir_permit *p = calloc(16384, sizeof(*p));
     for (int i = 0; i < 16384; i++)
         assert_true(enter_at(g, NOW + i, &p[i]));

@@ -95,9 +95,7 @@ static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_tim
 /* Clients ask ten times as often as can be done; one in twenty is important. */
 TEST(test_G7_when_permits_run_out_the_least_important_go_first)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
+    A_GUARD(g, .max = 50, .shed = true);
     struct backend backend = { .guard = g };
     int asked[2] = { 0, 0 }, in[2] = { 0, 0 };
     uint64_t seed = 5;
@@ -135,9 +133,7 @@ TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
 
 TEST(test_G6_a_mean_time_above_what_is_allowed_sheds)
 {
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g =
-        guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
+    A_GUARD(g, .system = { .mean_time = 50 * MS });
     weir_time now = run(g, NOW, 500, 10 * MS, 20 * MS, WEIR_SUCCEEDED);
     assert_int_equal(info_of(g, now).refused_shed, 0);
     now = run(g, now, 1000, 10 * MS, 200 * MS, WEIR_SUCCEEDED);

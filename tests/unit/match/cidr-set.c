@@ -252,8 +252,6 @@ TEST(test_too_many_networks_are_refused)
 {
     struct weir__cidr_set *set = NULL;
     struct weir__cidr one = cidr_of("::1");
-    struct weir_error error;
-    assert_int_equal(weir__cidr_set_create(&set, &one, SIZE_MAX, &error), WEIR_INVALID);
-    assert_contains(error.text, "at most");
+    assert_fails(weir__cidr_set_create(&set, &one, SIZE_MAX, &error), WEIR_INVALID, "at most");
     assert_null(set);
 }

@@ -142,14 +142,12 @@ TEST(test_bad_limits_are_refused)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = untouched;
-    struct weir_error error = { 0 };
-    assert_int_equal(
+    assert_fails(
         weir_limiter_create(&limiter, table, "l", &(struct weir_limit){ .period = S }, 0, &error),
-        WEIR_INVALID);
-    assert_contains(error.text, "count");
+        WEIR_INVALID, "count");
     struct weir_limit unknown = { .algorithm = "x", .count = 1, .period = S };
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &unknown, 0, &error), WEIR_INVALID);
-    assert_contains(error.text, "'x'");
+    assert_fails(weir_limiter_create(&limiter, table, "l", &unknown, 0, &error), WEIR_INVALID,
+                 "'x'");
     assert_ptr_equal(limiter, untouched);
     assert_int_equal(stats_of(table, -1).limiters, 0);
 }

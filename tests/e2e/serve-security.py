@@ -109,7 +109,8 @@ def test_S1_roles_over_resp(weir):
         rows = admin("COMMAND", "LIST")
         needs_admin = {row[0] for row in admin("COMMAND") if "admin" in row[2]}
         assert {"WEIR.RULES.SET", "WEIR.BAN", "WEIR.MODE", "WEIR.LIST.ADD", "WEIR.RESET",
-                "WEIR.EVENTS", "SUBSCRIBE"} <= needs_admin, needs_admin
+                "WEIR.EVENTS", "WEIR.GUARDS", "WEIR.GUARD.FORCE", "WEIR.DEGRADE",
+                "WEIR.DEGRADE.SET", "SUBSCRIBE"} <= needs_admin, needs_admin
         for name in rows:
             with server.resp() as nobody:
                 words = nobody(name)

@@ -6,8 +6,8 @@
  * obey itself (lengths, Connection, Host, Expect) are noted on the way.
  *
  *     strict     Two readers of one stream that disagree where a request ends can be made to see
- *                different requests.  So whatever other servers have been seen to read in two ways
- *                is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
+ *                different requests.  So everything that servers have been seen to read in two
+ *                ways is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
  *                before the colon, more than one length, a length and chunks, an encoding that is
  *                not exactly "chunked"
  *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a

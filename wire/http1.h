@@ -34,10 +34,9 @@ struct weir__http_request {
 };
 
 /* Reads the head: request line, headers, empty line; 32 KiB at most.  Any method will do.
- *     > 0 its length, 0 incomplete (and right so far), < 0 wrong: *status is
- *     what to answer (400, 414, 417, 431, 501, 505), *what says why; where the next request would
- *     begin is not known.
- * *out means something if the head was whole only. */
+ *     > 0 its length, 0 incomplete (and right so far), < 0 wrong: *status is the answer
+ *     (400, 414, 417, 431, 501, 505), *what says why; the start of the next request is unknown.
+ * *out is valid only if the head was whole. */
 ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_request *out,
                              int *status, const char **what);
 
@@ -54,7 +53,7 @@ struct weir__http_response {
 ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out,
                               const char **what);
 
-/* The value of a header, whatever the case of its name; the first if there are several.  NULL
+/* The value of a header, its name in any case; the first of several.  NULL
  * bytes: there is none. */
 struct weir__text weir__http_header(const struct weir__http_header *headers, size_t n,
                                     const char *name);

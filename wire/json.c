@@ -291,7 +291,7 @@ static bool number_value(struct walk *w)
 
     w->at += *w->at == '-';
     if (is(w, '0'))
-        w->at++; /* no digit may follow, and what follows a value cannot be one */
+        w->at++; /* no digit may follow, and none follows a value */
     else if (!skip_digits(w))
         return false;
     if (is(w, '.')) {
@@ -431,7 +431,7 @@ static bool read_value(struct walk *w, bool *more)
     }
 }
 
-/* Behind a value: closes what ends there.  Sets *more if another value must follow. */
+/* Behind a value: closes the values that end there.  Sets *more if another value must follow. */
 static bool end_value(struct walk *w, bool *more)
 {
     for (*more = false; w->depth > 0; close_container(w)) {

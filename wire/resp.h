@@ -24,8 +24,8 @@ struct weir__resp_limits {
  * ("inline": quotes as in redis-cli, as long as nothing need be unescaped; 64 KiB at most).
  *     > 0 its length; *n arguments (0: an empty line or array, to be passed over)
  *     0     it is not whole yet
- *     < 0   it is no RESP, or beyond the limits: *what says why, and what follows makes no sense
- *           either.  An announced count or length that is too much is refused before it comes
+ *     < 0   it is no RESP, or beyond the limits: *what says why, and the rest is lost too.
+ *           A count or length beyond its limit is refused as soon as it is announced
  * `args` has room for limits->args. */
 ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
                              struct weir__text *args, size_t *n, const char **what);
@@ -33,7 +33,7 @@ ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__r
 /* A whole decimal number with an optional sign, all of the argument.  False: it is none, or beyond
  * int64. */
 bool weir__resp_int(struct weir__text arg, int64_t *out);
-bool weir__resp_is(struct weir__text arg, const char *word); /* whatever the case */
+bool weir__resp_is(struct weir__text arg, const char *word); /* in any case */
 
 /* -------------------------------------------------------------- replies ---- */
 

@@ -33,7 +33,7 @@ static void absorb(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-/* Little-endian, whatever the host is. */
+/* Little-endian on every host. */
 static uint64_t get_word(const unsigned char *bytes, size_t n)
 {
     uint64_t word = 0;

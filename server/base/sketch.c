@@ -94,8 +94,8 @@ bool weir__distinct_is_exact(const struct weir__distinct *d)
     return d->n <= WEIR__DISTINCT_EXACT;
 }
 
-/* Ertl, New cardinality estimation algorithms for HyperLogLog sketches, section 2.4: what the share
- * x < 1 of registers at 0 tells. */
+/* Ertl, New cardinality estimation algorithms for HyperLogLog sketches, section 2.4: the
+ * meaning of the share x < 1 of registers at 0. */
 static double sigma(double x)
 {
     double y = 1, z = x, last;

@@ -30,8 +30,7 @@ static size_t name_at(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The file itself, whatever links lead to it; one that is not there is what it is called.  NULL: no
- * memory. */
+/* The file behind all links; a missing one keeps its name.  NULL: no memory. */
 static char *resolve(const char *path)
 {
     char *real = realpath(path, NULL);

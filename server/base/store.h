@@ -46,7 +46,7 @@ int weir__store_replace(const char *path, const void *bytes, size_t len, struct 
 int weir__store_lock(const char *path, bool make, bool wait);
 void weir__store_unlock(int lock); /* -1: nothing */
 
-/* Removes what writers of this file that were killed have left; returns how many. */
+/* Removes the temporary files of killed writers; returns their number. */
 size_t weir__store_clean(const char *path);
 
 #endif

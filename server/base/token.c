@@ -52,7 +52,7 @@ int weir__token_read(char **out, const char *path, struct weir_error *error)
     explicit_bzero(text, all);
     free(text);
     if (line == NULL)
-        return weir__fail(error, WEIR_NO_MEMORY, "no memory for what is in %.100s", path);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for %.100s", path);
     const char *wrong = len == 0             ? "has no secret in its first line"
                         : strlen(line) < len ? "has a NUL byte in its first line"
                                              : weir__token_wrong(line);
@@ -62,5 +62,5 @@ int weir__token_read(char **out, const char *path, struct weir_error *error)
     }
     explicit_bzero(line, strlen(line));
     free(line);
-    return weir__fail(error, WEIR_INVALID, "what is in %.100s %s", path, wrong);
+    return weir__fail(error, WEIR_INVALID, "%.100s %s", path, wrong);
 }

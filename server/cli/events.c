@@ -224,7 +224,7 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
 
 const struct weir__command weir__cmd_events = {
     .name = "events",
-    .summary = "show what has happened at a server, or follow it",
+    .summary = "show a server's events, or follow them",
     .arguments = "[--follow] [options]",
     .help = "Limiting that begins and ends, bans, switches, reloads: the events that the server "
             "keeps, oldest first. With --follow also new ones; a lost connection is made again, "

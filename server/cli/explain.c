@@ -1,4 +1,4 @@
-/* explain.c -- `weir explain`: what the rules say to one request, and why.
+/* explain.c -- `weir explain`: the rules' answer to one request, and why.
  *
  * Asks a running server, or reads a rule file.  Nothing is taken or written: --table only shows the
  * states that are there, and a limit that the table does not have as fresh.  Either way the
@@ -500,7 +500,7 @@ static int run(const struct weir__call *call)
 
 const struct weir__command weir__cmd_explain = {
     .name = "explain",
-    .summary = "say what the rules make of a request, and why",
+    .summary = "show how the rules decide a request, and why",
     .arguments = "[--server ADDRESS | --rules FILE] [options] NAME=VALUE...",
     .help = "Shows which rules apply and why the others do not, which would refuse, what is left "
             "of each limit and when it is free again. Takes nothing. The verdict is that of weir "

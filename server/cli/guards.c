@@ -271,7 +271,7 @@ static int run(const struct weir__call *call)
 
 const struct weir__command weir__cmd_guards = {
     .name = "guards",
-    .summary = "show what bounds work in progress, or force a breaker",
+    .summary = "show the bounds of work in progress, or force a breaker",
     .arguments = "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]",
     .help =
         "Without a NAME, lists all guards; with one, also its latest changes. --force open refuses "

@@ -1,5 +1,5 @@
-/* mode.c -- `weir mode`: switches rules and guards of a running server by hand, and shows what
- * each has done. */
+/* mode.c -- `weir mode`: switches rules and guards of a running server by hand, and shows
+ * their modes. */
 #include <string.h>
 
 #include "base/base.h"
@@ -140,7 +140,7 @@ const struct weir__command weir__cmd_mode = {
     .summary = "show the modes of rules, or switch them",
     .arguments = "[enforce|shadow|off|as-written] [--rule NAME] [options]",
     .help = "Without a mode, shows the mode of every rule and guard and how often it has refused. "
-            "enforce refuses; shadow only counts what it would refuse; off does nothing; "
+            "enforce refuses; shadow only counts its refusals; off does nothing; "
             "as-written ends the switch, and the rule file decides again. A switch takes effect at "
             "once, in every process that shares the table.\n"
             "\n"

@@ -57,7 +57,7 @@ int weir__remote_show(struct weir__remote *remote, const char *request, const ch
 
 /* Is the answer an object with this member (NULL: an array)?  False after a complaint. */
 bool weir__remote_expect(struct weir__remote *remote, const char *member);
-/* Says what is wrong, by the answer that is there.  Returns WEIR__EXIT_WRONG. */
+/* Prints the error in the answer.  Returns WEIR__EXIT_WRONG. */
 int weir__remote_complain(struct weir__remote *remote);
 /* The answer to stdout, and a newline. */
 void weir__remote_print(const struct weir__remote *remote);

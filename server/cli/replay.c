@@ -1,4 +1,4 @@
-/* replay.c -- `weir replay`: what rules would have done to the requests of an access log. */
+/* replay.c -- `weir replay`: rules tried on the requests of an access log. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void stop(int signal_number)
     stopped = 1;
 }
 
-/* The first Ctrl-C ends the reading and reports what was read; the second ends the program. */
+/* The first Ctrl-C ends the reading and reports so far; the second ends the program. */
 static void watch_for_stop(void)
 {
     struct sigaction action = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND };
@@ -227,7 +227,7 @@ static bool open_output(const struct weir__command *self, const char *path, FILE
     return *out != NULL;
 }
 
-/* Says what was written, except a file left empty by a failure. */
+/* Names the file that was written, except one left empty by a failure. */
 static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
 {
     struct stat st = { 0 };
@@ -344,7 +344,7 @@ static int run(const struct weir__call *call)
 
 const struct weir__command weir__cmd_replay = {
     .name = "replay",
-    .summary = "say what rules would have done to the requests of a log",
+    .summary = "try rules on the requests of an access log",
     .arguments = "--rules FILE [options] ACCESS.LOG...",
     .help = "Reads access logs (nginx and Apache combined, JSON lines; also gzipped; - is stdin; "
             "several in order of time), runs the rules on the logs' own times, and reports what "

@@ -291,9 +291,10 @@ static int run_diff(const struct weir__call *call)
 
 const struct weir__command weir__cmd_rules_diff = {
     .name = "rules diff",
-    .summary = "show what changes from one rule file to another",
+    .summary = "show the changes from one rule file to another",
     .arguments = "[--json] OLD NEW",
-    .help = "Lists each change when NEW replaces OLD, whom it affects, and what keys keep.\n"
+    .help = "Lists each change when NEW replaces OLD, the requests it affects and whether keys "
+            "keep their counts.\n"
             "\n"
             "  weir rules diff old.yaml new.yaml\n"
             "\n"

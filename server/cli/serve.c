@@ -28,11 +28,11 @@ const struct weir__command weir__cmd_serve = {
     .summary = "answer Redis clients, HTTP clients and proxies",
     .arguments = "[options]",
     .help = "A setting is --NAME here, WEIR_NAME in the environment (WEIR_TRUSTED_PROXIES) or a "
-            "line NAME: VALUE in the file that --config names; the first of these counts.  [..] is "
+            "line NAME: VALUE in the --config file; the first of these counts.  [..] is "
             "the default.\n"
             "\n"
-            "SIGHUP reads the rules again, SIGTERM ends when requests under way are answered, "
-            "SIGUSR2 hands the sockets over to a new process.",
+            "SIGHUP reloads the rules, SIGTERM answers open requests and exits, SIGUSR2 hands the "
+            "sockets over to a new process.",
     .options = weir__settings_rows,
     .run = run,
 };

@@ -36,7 +36,7 @@ struct value {
     char kind; /* of the rest; 0: there is none */
 };
 
-/* Reads what follows a brace; returns where the template goes on. */
+/* Reads the rest of a brace; returns the place behind it. */
 static const char *read_value(const char *at, struct value *out)
 {
     size_t len = strcspn(at, "|:#?}"), whole = strcspn(at, "}");

@@ -445,7 +445,7 @@ const struct weir__command weir__cmd_take = {
 
 const struct weir__command weir__cmd_peek = {
     .name = "peek",
-    .summary = "say what take would answer, and take nothing",
+    .summary = "show the answer of take, and take nothing",
     .arguments = USAGE,
     .help = "The table file must exist: weir take creates one. An existing limiter, by its --name, "
             "needs no --limit; only weir take changes a limit.\n"

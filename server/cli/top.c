@@ -198,7 +198,7 @@ static struct rule *list_rules(const struct look *before, const struct look *now
 
 struct screen {
     struct weir__colours c;
-    const char *end; /* of a line: what was there before is wiped */
+    const char *end; /* of a line: wipes the rest of the old one */
     int left;        /* lines that there is room for yet */
 };
 

@@ -1,4 +1,4 @@
-/* explain-json.c -- what the rules say to one request, and why, as one JSON object. */
+/* explain-json.c -- the rules' answer to one request, and why, as one JSON object. */
 #include "server/describe/explain-json.h"
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ static void write_why(FILE *to, const struct weir__explained *e)
     }
 }
 
-/* In words, which name what the request has. */
+/* In words, with the request's own values. */
 static void add_because(struct weir__buffer *out, const struct weir__explained *e)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* explain-json.h -- what the rules say to one request, and why, as one JSON object: of `weir
- * explain --json` and of the server. */
+/* explain-json.h -- the rules' answer to one request, and why, as one JSON object: for
+ * `weir explain --json` and the server. */
 #ifndef WEIR_SERVER_EXPLAIN_JSON_H
 #define WEIR_SERVER_EXPLAIN_JSON_H
 

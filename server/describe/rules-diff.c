@@ -1,7 +1,7 @@
 /* rules-diff.c -- the changes when one rule file replaces another, and their effect.
  *
  * Rules are the same if their names are.  The effect on counted keys follows from weir_use: a limit
- * in the same place of the same rule, by the same algorithm, keeps its use; any other begins fresh.
+ * in the same place of the same rule, by the same algorithm, keeps its counts; any other begins fresh.
  */
 #include "server/describe/rules-diff.h"
 
@@ -16,7 +16,7 @@
 
 #define SHOWN 3 /* entries of a list that are named */
 
-static const char keeps[] = "keys keep what they have used", fresh[] = "all keys begin fresh";
+static const char keeps[] = "keys keep their counts", fresh[] = "all keys begin fresh";
 
 struct diff {
     void (*each)(void *context, const struct weir__change *change);
@@ -308,8 +308,7 @@ static void diff_conditions(struct diff *d, const char *what, const struct weir_
 
 static void diff_mode(struct diff *d, enum weir_mode old, enum weir_mode new)
 {
-    static const char *const effects[] = { "", "refuses from now on",
-                                           "lets through what it would refuse",
+    static const char *const effects[] = { "", "refuses from now on", "only counts its refusals",
                                            "is not looked at any more" };
 
     if (old != new)

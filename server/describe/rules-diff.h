@@ -1,4 +1,4 @@
-/* rules-diff.h -- what changes, and for whom, when one rule file takes another's place. */
+/* rules-diff.h -- the changes when one rule file replaces another, and their effect. */
 #ifndef WEIR_SERVER_RULES_DIFF_H
 #define WEIR_SERVER_RULES_DIFF_H
 
@@ -12,7 +12,7 @@ struct weir__change {
         what; /* "added", "removed", "moved", "limit", "key", "match", "not", "mode", "ban", "cost",
                  "keys", "about", "entries"; of a guard its parts' names: "concurrency" ... */
     const char *text;   /* the change: "limit 300/1m -> 400/1m" */
-    const char *effect; /* what it does: "keys keep what they have used"; "" if the text says it */
+    const char *effect; /* "keys keep their counts"; "" if the text says it */
 };
 
 /* Calls `each` with every change, those of one thing one after another: the file's, the rules' in

@@ -5,7 +5,7 @@
  *
  * Clients choose the user's name and all that stands in quotes, so lines are read as servers defend
  * them: the request's opening quote is the first one behind "] " (in a name, quotes come escaped),
- * the time is what stands before it, and a name may have spaces and brackets. Escapes are nginx's
+ * the time stands before it, and a name may have spaces and brackets. Escapes are nginx's
  * \xXX and Apache's \" \\ \n and so on.
  */
 #include <string.h>
@@ -118,7 +118,7 @@ static bool is_protocol(const char *text, size_t len)
 }
 
 /* The URI may hold spaces: its end is the last one before HTTP/.  Without a protocol it is
- * HTTP/0.9, which knows GET and nothing else: all other such lines are what port scanners send. */
+ * HTTP/0.9, which knows GET and nothing else: all other such lines come from port scanners. */
 bool weir__log_request(const char *text, size_t len, struct weir__log_request *out)
 {
     const char *end = text + len, *space = memchr(text, ' ', len),

@@ -1,4 +1,4 @@
-/* log.h -- access logs, line by line, whatever their format and packing.
+/* log.h -- access logs, line by line, in every format and packing.
  *
  *     combined   nginx's and Apache's combined and common formats, a virtual host in front or not
  *     json       JSON lines, with a map from fields to attributes

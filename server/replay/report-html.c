@@ -194,8 +194,9 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     TABLE(p, "rule", "mode", "#applied", "#refused", "#share", "", "#keys", "#bans");
     for (size_t i = 0; rules && i < side->n_rules && i < MOST; i++)
         put_rule(p, rules[i]);
-    put(p, "</tbody></table>\n<p><small>For rules in shadow: what they would have refused. Rules "
-           "that are off were not asked.</small></p>");
+    put(p,
+        "</tbody></table>\n<p><small>For rules in shadow: the refusals they would have made. Rules "
+        "that are off were not asked.</small></p>");
     if (side->n_rules > MOST)
         fprintf(p->out, "<p><small>And %zu more that did less.</small></p>", side->n_rules - MOST);
     put(p, "</section>\n");
@@ -301,7 +302,7 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
     if (weir__proposal_has_few_keys(proposal))
         put(p, "<br><span class=\"tag\">few keys</span>");
     if (weir__proposal_is_far_below(proposal))
-        put(p, "<br><span class=\"tag\">far below what is written</span>");
+        put(p, "<br><span class=\"tag\">far below the rule's own</span>");
     put(p, "</td>");
     put_count(p, proposal->keys);
     if (proposal->keys_written < 0)

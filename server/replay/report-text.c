@@ -265,7 +265,7 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     for (size_t i = 0; i < side->n_rules; i++)
         shadow |= rules[i]->mode == WEIR_SHADOW && rules[i]->would;
     if (shadow)
-        fprintf(p->out, "  %sfor rules in shadow: what they would have refused%s\n", p->c.dim,
+        fprintf(p->out, "  %sfor rules in shadow: the refusals they would have made%s\n", p->c.dim,
                 p->c.off);
     free(rules);
 }
@@ -410,7 +410,7 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
         fprintf(p->out, ", as proposed: %s",
                 weir__words_share(c, proposal->keys_proposed, proposal->keys));
     fputs(weir__proposal_has_few_keys(proposal) ? "; few keys" : "", p->out);
-    fputs(weir__proposal_is_far_below(proposal) ? "; far below what is written" : "", p->out);
+    fputs(weir__proposal_is_far_below(proposal) ? "; far below the rule's own" : "", p->out);
     fprintf(p->out, "%s\n", p->c.off);
 }
 

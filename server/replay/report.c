@@ -324,8 +324,8 @@ static void note_shadow_bans(const struct notes *n, const struct weir__replay *r
                 replay->sides[s].rules[i].can_ban && replay->sides[s].rules[i].mode == WEIR_SHADOW;
     }
     if (any)
-        note(n, "Rules in shadow do not ban, and each is judged alone; --enforce shows what they "
-                "would do together.");
+        note(n, "Rules in shadow do not ban, and each is judged alone; --enforce shows them "
+                "together.");
 }
 
 /* The largest error of any count of a key or a URI. */
@@ -400,9 +400,10 @@ static void note_proposals(const struct notes *n, const struct weir__report *rep
     }
     note_proposed(n, report, weir__proposal_has_few_keys,
                   "come from fewer than 20 keys, which say little about future ones.");
-    note_proposed(n, report, weir__proposal_is_far_below,
-                  "are below a quarter of what is written: enough for an ordinary day of this log, "
-                  "with no reserve for a busier one.");
+    note_proposed(
+        n, report, weir__proposal_is_far_below,
+        "are below a quarter of the rule's own limit: enough for an ordinary day of this log, "
+        "with no reserve for a busier one.");
     if (rough && report->replay->passes == 1)
         note(n, "Proposals are as exact as one reading of the log allows; regular files are read "
                 "again until they are exact.");

@@ -79,7 +79,7 @@ size_t weir__report_series(const struct weir__replay *replay, size_t side,
 /* The rules, those that did most first.  The caller frees it; NULL: no memory. */
 const struct weir__replay_rule **weir__report_rules(const struct weir__side *side);
 
-/* Proposals to distrust: from fewer than 20 keys; below a quarter of what is written. */
+/* Proposals to distrust: from fewer than 20 keys; below a quarter of the rule's own limit. */
 bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);
 bool weir__proposal_is_far_below(const struct weir__proposal *proposal);
 

@@ -230,8 +230,8 @@ static void tick(struct weir__server *server, weir_time now)
     weir__top_tick(server->top, now);
 }
 
-/* The rule file has changed: readers of this terminal, or of the journal, want to know what
- * came of it. */
+/* The rule file has changed: readers of this terminal, or of the journal, want to know the
+ * outcome. */
 static void say_reload(struct weir__live *live)
 {
     struct weir__live_info info;

@@ -77,7 +77,7 @@ struct weir__server {
     struct weir__tls_context *tls; /* NULL: no TLS */
     struct weir__cidr_set
         *proxies; /* believed about forwarded requests: weir__proxies_parse; NULL: none */
-    const struct weir__listen *listen; /* NULL: what the settings say is shown as the addresses */
+    const struct weir__listen *listen; /* NULL: the settings' addresses are shown */
     struct weir__loop *loops;
     size_t n_loops;
     weir_time started;       /* on the table's axis */
@@ -86,15 +86,13 @@ struct weir__server {
     uint64_t connection_ids; /* given so far; atomic */
     int draining; /* atomic.  1: no new connections, and those that are there end after the request
                      under way; 2: all end now */
-    void (*tick)(
-        struct weir__server *server,
-        weir_time now); /* what happens every second, on the main thread; WEIR.CLOCK calls it too */
+    void (*tick)(struct weir__server *server,
+                 weir_time now); /* every second, on the main thread; WEIR.CLOCK calls it too */
 };
 
 /* The time now, on the table's axis: a clock read. */
 weir_time weir__server_now(const struct weir__server *server);
-/* For tests, if server->test_clock: the time is this from now on, and what a second's tick would do
- * is done. */
+/* For tests, if server->test_clock: sets the time and runs a second's tick. */
 void weir__server_set_clock(struct weir__server *server, weir_time now);
 
 struct weir__loop {
@@ -105,7 +103,7 @@ struct weir__loop {
     bool started;
     uv_async_t waker;   /* events, or draining */
     uv_timer_t sweeper; /* once a second: idle and slow connections */
-    uv_prepare_t turn;  /* before the loop waits: what `now` is will be old */
+    uv_prepare_t turn;  /* before the loop waits: `now` will be old */
     weir_time now;      /* on the table's axis; use weir__loop_now */
     bool now_is_old;
     struct weir__listener *listeners;

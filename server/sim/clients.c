@@ -55,8 +55,7 @@ static void end(struct weir__sim_trial *t, uint32_t group, bool ok)
     if (!ok)
         COUNT(t, group, lost);
     if (g->loop == 0)
-        return; /* and no dice are rolled: they are for when requests come, whatever becomes of them
-                 */
+        return; /* no dice: arrivals must not depend on the fate of requests */
     weir_time next = t->now + weir__sim_dice_exponential(&t->arrivals[group], g->think);
     if (next < t->plan->length)
         weir__sim_post(t, next, WEIR__SIM_EVENT_LOOP, group);

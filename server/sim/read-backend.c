@@ -6,8 +6,8 @@
  *       work: 20ms                           exponential; or a mapping:
  *       work: { shape: lognormal, mean: 20ms, floor: 2ms, spread: 0.8 }
  *       work: { shape: bimodal, mean: 20ms, slow: 200ms, slow_share: 5% }
- *       contention: 1%                       each one inside beyond the workers slows all down by
- *                                            so much ...
+ *       contention: 1%                       each request beyond the workers slows all down by
+ *                                            this ...
  *       slowest: 8x                          ... at most by this factor
  *       cancels: true                        the queue forgets whose client has given up
  *       cold: { factor: 5x, requests: 2000 }

@@ -1,9 +1,8 @@
 /* read-guard.c -- the guard of a scenario, in the words of the rules' guards; but for its
- * controller, which is what is compared.
+ * controller, which the trials compare.
  *
  *     guard:
- *       target: 250ms                        what the time must not exceed, for the controllers
- *                                            that ask
+ *       target: 250ms                        the longest time, for controllers with a target
  *       percentile: 99                       ... of which percentile
  *       concurrency: { max: 1000, weights: { gold: 3, free: 1 } }
  *       shed: true                           when there is too much, the least important first, and

@@ -1,13 +1,13 @@
 /* read.c -- a scenario file, from its text to a plan; every mistake is named with its place.
  *
- *     about: ten times what the backend can do
+ *     about: ten times the backend's capacity
  *     length: 60s
  *     warmup: 10s
- *     backend: { workers: 4, work: 20ms, ... }       sim-read-backend.c
- *     clients: [ { rate: 10x, timeout: 1s, ... } ]   sim-read-clients.c
- *     guard: { target: 250ms, ... }                  sim-read-guard.c
+ *     backend: { workers: 4, work: 20ms, ... }       read-backend.c
+ *     clients: [ { rate: 10x, timeout: 1s, ... } ]   read-clients.c
+ *     guard: { target: 250ms, ... }                  read-guard.c
  *
- * The words and what they mean: docs/sim.md.
+ * The words: docs/sim.md.
  */
 #include "server/sim/read.h"
 
@@ -176,7 +176,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root,
     weir__sim_take_time(r, &m[WARMUP], 0, plan->length, &plan->warmup);
     if (plan->warmup == plan->length && m[WARMUP].value)
         weir__say(r, m[WARMUP].value,
-                  "warmup must be shorter than the length: what comes after it is measured");
+                  "warmup must be shorter than the length: the rest is measured");
     weir__sim_take_count(r, &m[SEED], 1, INT64_MAX, &plan->seed);
     if (m[GUARD].value)
         weir__sim_read_guard(r, m[GUARD].value, plan);

@@ -1,11 +1,11 @@
-/* read.h -- what the readers of a scenario file's parts share. */
+/* read.h -- shared by the readers of a scenario file's parts. */
 #ifndef WEIR_SERVER_SIM_READ_H
 #define WEIR_SERVER_SIM_READ_H
 
 #include "rulefile/read.h"
 #include "server/sim/sim.h"
 
-/* sim-read.c -- members of a mapping.  One that is not there leaves *out as it is, and so does one
+/* read.c -- members of a mapping.  One that is not there leaves *out as it is, and so does one
  * that is wrong: that is said. */
 void weir__sim_take_time(struct weir__reader *r, const struct weir__member *m, weir_time min,
                          weir_time max, weir_time *out);
@@ -21,7 +21,7 @@ bool weir__sim_take_word(struct weir__reader *r, const struct weir__member *m,
  * none, or over 10^9. */
 bool weir__sim_number_parse(const char *text, char unit, int64_t *out);
 
-/* sim-read-backend.c, sim-read-clients.c, sim-read-guard.c */
+/* read-backend.c, read-clients.c, read-guard.c */
 void weir__sim_read_backend(struct weir__reader *r, const struct weir__node *node,
                             struct weir__sim_plan *plan);
 void weir__sim_read_clients(struct weir__reader *r, const struct weir__node *node,

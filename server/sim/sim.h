@@ -70,13 +70,12 @@ struct weir__sim_backend_plan {
     int64_t workers;
     int64_t queue; /* its length; -1: no bound */
     struct weir__sim_work work;
-    int64_t contention; /* each one inside beyond the workers makes work so much slower, in
-                           millionths ... */
+    int64_t contention; /* millionths by which each request beyond the workers slows work
+                           down ... */
     int64_t slowest;    /* ... at most by this factor */
     bool cancels;       /* a request in the queue whose client has given up is taken out */
-    int64_t cold;       /* work takes so many times as long when nothing is cached yet ... */
-    int64_t warm_after; /* ... and after so many results as long as it should; 0: it is warm from
-                           the beginning */
+    int64_t cold;       /* factor of work's time while nothing is cached ... */
+    int64_t warm_after; /* ... which falls to 1 by this many results; 0: warm from the start */
     struct weir__sim_change changes[WEIR__SIM_CHANGES];
     size_t n_changes;
 };
@@ -144,8 +143,8 @@ weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group,
                                    weir_time at); /* when it may change; WEIR_NEVER */
 int64_t weir__sim_plan_capacity(
     const struct weir__sim_backend_plan *backend); /* at the beginning, warm: per 1000 s */
-/* The results that could have been had in the measured span: of what came, no more than the backend
- * can give.  Adds what could have been had in each bucket of that width. */
+/* The possible results in the measured span: the requests that came, at most the backend's
+ * capacity.  Adds them to each bucket of that width. */
 struct weir__sim_bucket;
 double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width,
                                struct weir__sim_bucket *buckets, size_t n);
@@ -205,8 +204,7 @@ struct weir__sim_group_outcome {
     struct weir__sim_fates all;      /* of the whole trial, up to the last answer */
     struct weir__sim_fates measured; /* in the measured span; each where it happened */
     weir_time p50, p99;
-    uint64_t arrivals; /* a hash of when requests came, of whom, and with how much work: retries are
-                          none */
+    uint64_t arrivals; /* a hash of the requests' times, users and work, without retries */
 };
 
 struct weir__sim_bucket {
@@ -250,7 +248,7 @@ int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *pl
                   const struct weir__sim_options *options, struct weir_error *error);
 bool weir__sim_knows(
     const char *controller,
-    struct weir_error *error); /* false: there is none of that name, and what there is */
+    struct weir_error *error); /* false: there is none of that name; the error lists them */
 
 /* ------------------------------------------------- inside a trial ---- */
 

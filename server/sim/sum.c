@@ -162,7 +162,7 @@ struct share {
     bool full; /* gets all it wants */
 };
 
-/* Divides `all` by weight; nobody gets more than it wants, and what one leaves the others get.
+/* Divides `all` by weight; nobody gets more than it wants, and the others share the rest.
  * Shedding (lib/guard/shed.c) aims at the same division; here it is reckoned once more, on its
  * own, because a judge that shared the code would share its mistakes. */
 static void divide(struct share *s, size_t n, double all)
@@ -186,8 +186,7 @@ static void divide(struct share *s, size_t n, double all)
     }
 }
 
-/* How much better off the best is than the worst, each compared with its fair share of what all got
- * together. */
+/* How much better off the best is than the worst, each compared with its fair share of the total. */
 static double unfairness_of(const struct weir__sim_outcome *o)
 {
     const struct weir__sim_plan *plan = o->plan;

@@ -1,10 +1,10 @@
 /* svg.c -- trials of one plan over time: a row for each controller, three panels side by side.
  *
- *     requests that come (grey) and are served in time (green); dashed: what could be served
+ *     requests that come (grey) and are served in time (green); dashed: the capacity
  *     latency, p50 and p99 of the admitted; dashed: the target
  *     requests at work (grey), and the limit
  *
- * All rows have the same scales.  The first ends a little above what could be served: at ten times
+ * All rows have the same scales.  The first ends a little above the capacity: at ten times
  * that there would be nothing to see.  Curves that leave their panel are marked.
  */
 #include "server/sim/sim.h"

@@ -63,7 +63,7 @@ rules:
 lists: { deny: { account: [b, c, d, e, f, g, h, i], ip: 192.0.2.1 } }
 END
 answers 1 "the whole file
-    mode enforce -> shadow: lets through what it would refuse
+    mode enforce -> shadow: only counts its refusals
 rule all (every request)
     limit 5/1m -> gcra 5/1m: another algorithm: all keys begin fresh
     cost 1 -> {bytes}
@@ -76,7 +76,7 @@ rule login (requests with uri /login and method POST or DELETE)
     limit 300/1m -> 400/1m
     limit 100/5s is gone
 rule api (every request)
-    key {ip}:{account} -> {ip}-{account}: keys keep what they have used
+    key {ip}:{account} -> {ip}-{account}: keys keep their counts
     limit 10/1h is new: all keys begin fresh in it
     keys 0 -> 5
 rule new (requests with uri /api/...)

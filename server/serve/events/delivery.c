@@ -1,9 +1,9 @@
-/* delivery.c -- one POST of a JSON text to a URL, on a libuv loop, and what came of it.
+/* delivery.c -- one POST of a JSON text to a URL, on a libuv loop, and its outcome.
  *
  *     look the host up -> connect, to each address in turn -> (TLS) -> write -> read the head of
  *     the answer -> close all -> done
  *
- * Whatever happens first ends it: an answer, a failure, the time that it has, a cancel.  From then
+ * The first of these ends it: an answer, a failure, the timeout, a cancel.  From then
  * on `over` is set, callbacks do nothing, and when the last handle is closed `done` is called.  The
  * answer's body is not read: only its status matters.
  */

@@ -1,4 +1,4 @@
-/* delivery.h -- one POST of a JSON text to a URL, on a libuv loop, and what came of it.
+/* delivery.h -- one POST of a JSON text to a URL, on a libuv loop, and its outcome.
  *
  * A connection of its own each time: deliveries are rare, and one that was kept open would mostly
  * have been closed by the other side.

@@ -33,7 +33,7 @@ static const struct {
     [WEIR__EVENT_RELOAD_FAILED] = { "reload-failed", "rules were refused, `text` says why; the old "
                                                      "ones stay in force" },
     [WEIR__EVENT_LIST] = { "list", "entries of a list were added or removed by hand" },
-    [WEIR__EVENT_RESET] = { "reset", "what a key has used was forgotten by hand" },
+    [WEIR__EVENT_RESET] = { "reset", "a key's counts were reset by hand" },
     [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for "
                                                "others before their time, or soon will" },
     [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },
@@ -56,14 +56,14 @@ static const struct {
     [WEIR__EVENT_PERMITS_RECLAIMED] = { "permits-reclaimed", "`count` permits were not given back "
                                                              "in time, or their holder has died" },
     [WEIR__EVENT_DEGRADATION_CHANGED] = { "degradation-changed",
-                                          "the degradation is `state`; `text` says by what" },
+                                          "the degradation is `state`; `text` names the cause" },
     [WEIR__EVENT_LOST] = { "lost", "`count` events before this one were not told: too slow a "
                                    "reader; or, of a `guard`, too many at once" },
 };
 
 enum {
     TEXT_MAX = 320,    /* bytes of one text, before escapes */
-    NUMBERS_MAX = 160, /* bytes that are left for what follows the texts */
+    NUMBERS_MAX = 160, /* bytes for the members behind the texts */
 };
 
 struct kept {

@@ -82,8 +82,7 @@ void weir__events_counts(struct weir__events *events, int64_t out[WEIR__EVENT_KI
 bool weir__events_next(struct weir__events *events, uint64_t *after, enum weir__event_kind *kind,
                        struct weir__buffer *json, uint64_t *lost);
 
-/* One as JSON, without having happened: what a sink tells of itself ("lost").  id 0: it has
- * none. */
+/* An event as JSON that is not recorded: a sink's own ("lost").  id 0: it has none. */
 void weir__event_print(struct weir__buffer *json, uint64_t id, enum weir__event_kind kind,
                        weir_time now, const struct weir__event_facts *facts);
 

@@ -1,12 +1,12 @@
 /* metrics.c -- the server's counters in Prometheus's text format (0.0.4).
  *
  * A scrape gathers everything in one struct of numbers; a table names each of them.  A new metric
- * is a member and a row.  What has a label for each rule, or is a histogram, is printed by a
- * function of its own.
+ * is a member and a row.  Metrics with a label for each rule, and
+ * histograms, have functions of their own.
  *
  * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample,
- * and by nothing that a client can choose. Limited keys are therefore no labels: how many there are
- * and what share of the refusals they make is told, who they are says WEIR.TOP.
+ * and by nothing that a client can choose. So limited keys are no labels: their number and
+ * their share of the refusals are metrics, WEIR.TOP names them.
  */
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/events/metrics.h"
@@ -181,7 +181,7 @@ static const struct row rows[] = {
     { "weir_connections", "gauge", "Connections that are open.", NULL, AT(connections), ONE },
     { "weir_connections_accepted_total", "counter", "Connections accepted.", NULL,
       COUNT(CONNECTIONS), ONE },
-    { "weir_connections_closed_total", "counter", "Connections closed, for whatever reason.", NULL,
+    { "weir_connections_closed_total", "counter", "Connections closed, for any reason.", NULL,
       COUNT(CONNECTIONS_CLOSED), ONE },
     { "weir_connections_refused_total", "counter",
       "Connections closed at once because there were too many.", NULL, COUNT(CONNECTIONS_REFUSED),
@@ -503,8 +503,8 @@ static const struct guard_row {
     { "weir_guard_shadow_refused_total", "counter",
       "How many were let in but would have been refused, but for the mode shadow.", NULL,
       OF(shadow_refused), ONE },
-    { "weir_guard_exits_total", "counter", "How many came back, and what became of them.",
-      "outcome=\"ok\"", OF(succeeded), ONE },
+    { "weir_guard_exits_total", "counter", "Permits given back, by outcome.", "outcome=\"ok\"",
+      OF(succeeded), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"error\"", OF(failed), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"timeout\"", OF(timed_out), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"dropped\"", OF(dropped), ONE },
@@ -512,8 +512,7 @@ static const struct guard_row {
       "Permits that were not given back in time, or whose holder has died.", NULL, OF(reclaimed),
       ONE },
     { "weir_guard_seconds", "gauge",
-      "How long what succeeded has taken: in the last 10 s, or in the window of the controller "
-      "percentile.",
+      "Duration of successes in the last 10 s, or in the window of the controller percentile.",
       "quantile=\"0.5\"", OF(p50), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.9\"", OF(p90), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.99\"", OF(p99), SECONDS },

@@ -23,8 +23,7 @@ struct log {
     int fd; /* -1: none */
     uint64_t heard;
     struct weir__buffer event; /* the one being written */
-    struct weir__buffer lines; /* it as it is written, with what is told of those that were lost
-                                  before it; empty: none waits */
+    struct weir__buffer lines; /* its line, behind one about lost events; empty: none waits */
     bool torn;             /* the last line was cut short: the next one begins with a line end */
     bool failing;          /* said already */
     int64_t written, lost; /* atomic */

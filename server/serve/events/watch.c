@@ -54,7 +54,7 @@ struct ban {
 struct weir__watch {
     struct weir__events *events;
 
-    pthread_mutex_t lock; /* for what a tick looks at */
+    pthread_mutex_t lock; /* for the members that a tick reads */
     uint64_t tick;
     struct watched *rules;
     size_t n, room, hint; /* hint: where the last one was found; the next one is often behind it */
@@ -62,7 +62,7 @@ struct weir__watch {
     int64_t evicted_early; /* at the last tick */
     weir_time early_at;    /* when that last grew; 0: never */
     weir_time counted_at;  /* when all slots were read; 0: never */
-    int percent;           /* what that gave */
+    int percent;           /* counted then */
     uint64_t *told;        /* by guard: the number of the last change that was told */
     size_t guards;         /* that were met so far */
     int degradation;       /* of degradation */

@@ -6,8 +6,8 @@
  *             no luck     v   |  the pause is over, or one last try before the end
  *                         PAUSED
  *
- * A batch is kept until it is taken, so that a try and its repetition are the same; what the other
- * side must be able to bear is the same batch twice (ids tell).
+ * A batch is kept until it is taken, so that a try and its repetition are the same; the receiver may
+ * get a batch twice (ids tell).
  */
 #include "server/serve/events/webhook.h"
 
@@ -60,8 +60,7 @@ uint64_t weir__webhook_pause_ms(uint64_t first_ms, unsigned failures, uint64_t r
 
 /* ---------------------------------------------------------------- batch ---- */
 
-/* Reads the next event to webhook->line, and what is to be told of those that were lost before it.
- * False: there is none. */
+/* Reads the next event to webhook->line, and one about those lost before it.  False: there is none. */
 static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint64_t *heard,
                       int64_t *all_lost)
 {

@@ -92,7 +92,7 @@ static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, siz
                                      .exit_cb = on_exit_of };
     s->process.data = s;
     if (code == 0) {
-        s->is_there = true; /* its handle is, whatever comes of it */
+        s->is_there = true; /* its handle is, even if the start fails */
         code = uv_spawn(loop, &s->process, &options);
         if (code == 0)
             uv_unref((uv_handle_t *)&s->process); /* it will outlive this process */

@@ -1,4 +1,4 @@
-/* live-parts.h -- what live.c and live-lists.c share.
+/* live-parts.h -- shared by live.c and live-lists.c.
  *
  * Owners:
  *

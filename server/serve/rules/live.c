@@ -241,7 +241,7 @@ static int load(struct weir__live *live, struct attempt *a, const char *cause, w
     return code;
 }
 
-/* `code` is what attempt_file said, with its error. */
+/* `code` and its error come from attempt_file. */
 static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause,
                   weir_time now, struct weir__buffer *problems, struct weir_error *error)
 {

@@ -136,8 +136,8 @@ static bool is_written(const struct weir__lists *written, const struct weir__ove
                    compare_texts) != NULL;
 }
 
-/* Sorts, and keeps of each entry the latest word; with `written` (may be NULL) only removals of
- * what is there, among those said now. */
+/* Sorts, and keeps of each entry the latest word; with `written` (may be NULL) only
+ * removals of entries that are there, among those said now. */
 static void settle(struct weir__overlay *o, const struct weir__lists *written, size_t before)
 {
     size_t kept = 0;
@@ -323,7 +323,7 @@ static int damaged(struct weir_error *error, const char *name, size_t line, cons
         name, line, why);
 }
 
-/* In place; false if it is not what print makes. */
+/* In place; false if print did not make it. */
 static bool unescape(char *text)
 {
     char *to = text;

@@ -5,7 +5,7 @@
  * makes another.  As a file:
  *
  *     weir lists 1
- *     checksum 0123456789abcdef         of what follows (digest.h)
+ *     checksum 0123456789abcdef         of the rest (digest.h)
  *     added deny ip 192.0.2.0/24
  *     removed allow account ann smith   the entry is the rest of the line; % and control characters
  *                                       are %XX

@@ -1,8 +1,8 @@
 /* auth.c -- the role that a secret gives.
  *
  * The time of a comparison must reveal nothing about the secret, not even its length. So both are
- * put into buffers of one size, and every byte of these is compared; both tokens are, whatever the
- * first one says.
+ * put into buffers of one size, and every byte of these is compared; always both
+ * tokens.
  */
 #include <string.h>
 

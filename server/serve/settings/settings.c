@@ -39,79 +39,76 @@
 #define SETTINGS 34
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
-        "for Redis clients: HOST:PORT, [HOST6]:PORT, a unix socket's path; several with commas; "
-        "empty: none"),
-    ROW(NULL, ADDRESSES, "http", http, "127.0.0.1:7380", 0, 0, "ADDRESSES", "the same for HTTP"),
+        "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
+        "separated by commas; empty: do not"),
+    ROW(NULL, ADDRESSES, "http", http, "127.0.0.1:7380", 0, 0, "ADDRESSES",
+        "listen for HTTP, likewise"),
     ROW(NULL, MODE, "socket-mode", socket_mode, "0600", 0, 0777, "MODE",
         "permissions of unix sockets"),
     ROW(NULL, COUNT, "threads", threads, "0", 0, WEIR__THREADS_MAX, "N",
-        "threads that serve; 0: one per core"),
+        "worker threads; 0: one per core"),
 
     ROW("rules and state", TEXT, "rules", rules, "", 0, 0, "FILE",
-        "the rule file; none: every check is allowed until rules are set"),
-    ROW(NULL, SWITCH, "watch", watch, "true", 0, 0, NULL,
-        "read the rule file again when it changes"),
+        "rule file; without one, every check is allowed until rules are set"),
+    ROW(NULL, SWITCH, "watch", watch, "true", 0, 0, NULL, "reload the rule file when it changes"),
     ROW(NULL, TEXT, "table", table, "", 0, 0, "FILE",
-        "the state of all keys; by default weir.table in $STATE_DIRECTORY, $XDG_STATE_HOME/weir or "
-        "~/.local/state/weir"),
-    ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL,
-        "no table file: nothing is kept on disk"),
-    ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N",
-        "room for this many keys in a new table"),
-    ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N",
-        "room for this many limits in a new table"),
+        "keep the state of all keys here; default: weir.table in $STATE_DIRECTORY, "
+        "$XDG_STATE_HOME/weir or ~/.local/state/weir"),
+    ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL, "keep the state in memory only"),
+    ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N", "size of a new table, in keys"),
+    ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N", "size of a new table, in limits"),
 
     ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
-        "gives all rights; no flag, since everybody can read those: the environment or the file"),
+        "grants all rights; no flag, because others can read flags: use the environment or a file"),
     ROW(NULL, TEXT, "admin-token-file", admin_token_file, "", 0, 0, "FILE",
-        "a file with the token in its first line"),
+        "file with the token in its first line"),
     ROW(NULL, SECRET, "check-token", check_token, "", 0, 0, "SECRET",
-        "gives the right to ask; without a token nobody may then"),
+        "grants the right to ask; once set, asking needs a token"),
     ROW(NULL, TEXT, "check-token-file", check_token_file, "", 0, 0, "FILE",
-        "a file with the token in its first line"),
+        "file with the token in its first line"),
     ROW(NULL, NETWORKS, "trusted-proxies", trusted_proxies, "127.0.0.0/8,::1", 0, 0, "NETWORKS",
-        "believe X-Forwarded-For and the like from these"),
+        "trust X-Forwarded-For and the like from these"),
     ROW(NULL, TEXT, "tls-certificate", tls_certificate, "", 0, 0, "FILE",
-        "PEM: TLS on all TCP ports"),
-    ROW(NULL, TEXT, "tls-key", tls_key, "", 0, 0, "FILE", "PEM: its key"),
+        "certificate (PEM); turns on TLS on all TCP ports"),
+    ROW(NULL, TEXT, "tls-key", tls_key, "", 0, 0, "FILE", "its private key (PEM)"),
     ROW(NULL, TEXT, "tls-client-ca", tls_client_ca, "", 0, 0, "FILE",
-        "PEM: clients must show a certificate signed by it"),
+        "require client certificates signed by this CA (PEM)"),
 
     ROW("bounds", COUNT, "connections-max", connections_max, "16000", 1, 1000000, "N",
-        "connections at a time"),
+        "open connections"),
     ROW(NULL, SIZE, "request-max", request_max, "1m", 1024, 64 * MIB, "SIZE",
-        "bytes of one request"),
+        "size of one request"),
     ROW(NULL, SIZE, "output-max", output_max, "1m", 65536, 1024 * MIB, "SIZE",
-        "bytes kept for a subscriber that does not read"),
+        "output buffered for a slow subscriber"),
     ROW(NULL, TIME, "idle", idle, "1h", 0, 365 * DAY, "TIME",
-        "close a connection after this long without a request; 0: never"),
+        "close connections idle for this time; 0: never"),
     ROW(NULL, TIME, "patience", patience, "10s", 100 * WEIR_MILLISECOND, 3600 * WEIR_SECOND, "TIME",
-        "time for a request to arrive whole"),
+        "time for a whole request to arrive"),
     ROW(NULL, TIME, "drain", drain, "10s", 0, 3600 * WEIR_SECOND, "TIME",
-        "time for requests under way to end after SIGTERM"),
+        "time for open requests to finish after SIGTERM"),
     ROW(NULL, TIME, "ask-id-lifetime", ask_id_lifetime, "1m", WEIR_SECOND, DAY, "TIME",
-        "an ask that comes again with the same id within this time is charged once"),
-    ROW(NULL, COUNT, "ask-ids", ask_ids, "65536", 1, 16777216, "N", "ids remembered at most"),
+        "charge an ask once if it is repeated with the same id within this time"),
+    ROW(NULL, COUNT, "ask-ids", ask_ids, "65536", 1, 16777216, "N", "ids to remember"),
     ROW(NULL, COUNT, "adhoc-limits", adhoc_limits, "1024", 1, 65536, "N",
-        "different limits that clients may bring with their asks"),
+        "distinct limits that clients may send with their asks"),
     ROW(NULL, COUNT, "top", top, "256", 1, 65536, "N",
-        "limited keys to follow, for the list of the most limited"),
+        "keys to follow for the list of the most limited keys"),
 
     ROW("events", TEXT, "events-log", events_log, "", 0, 0, "FILE",
-        "gets a line of JSON per event; -: standard output"),
-    ROW(NULL, URL, "webhook", webhook, "", 0, 0, "URL", "is sent the events"),
+        "append each event as a line of JSON; -: standard output"),
+    ROW(NULL, URL, "webhook", webhook, "", 0, 0, "URL", "post events to this URL"),
     ROW(NULL, SECRET, "webhook-token", webhook_token, "", 0, 0, "SECRET",
-        "is sent with them as a bearer token"),
+        "bearer token to post them with"),
     ROW(NULL, TEXT, "webhook-token-file", webhook_token_file, "", 0, 0, "FILE",
-        "a file with the token in its first line"),
+        "file with the token in its first line"),
 
     ROW("others", TEXT, "config", config, "", 0, 0, "FILE",
-        "a file of settings: YAML, NAME: VALUE lines"),
+        "settings file: YAML, lines of NAME: VALUE"),
     ROW(NULL, SWITCH, "test-clock", test_clock, "false", 0, 0, NULL,
-        "time stands still until WEIR.CLOCK sets it: for tests"),
+        "stop the clock until WEIR.CLOCK sets it, for tests"),
     { .name = "print-settings",
-      .help = "show what is in force and where it comes from, as a file of settings; defaults as "
-              "comments" },
+      .help = "print all settings and their sources as a settings file, defaults as comments, and "
+              "exit" },
     { .name = NULL },
 };
 
@@ -133,7 +130,7 @@ struct reading {
     struct weir__settings s;
     struct found values[SETTINGS];
     const char *config;
-    struct weir__arena nodes; /* what the file says */
+    struct weir__arena nodes; /* of the file */
 };
 
 struct place {
@@ -198,7 +195,7 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
                          weir__quote(key->text, key->n).text,
                          weir__hint(key->text, key->n, names, SETTINGS).text);
     } else if (row == &weir__settings_rows[CONFIG]) {
-        weir__report_add(report, key->at, "config names this file; it cannot stand in it");
+        weir__report_add(report, key->at, "config names this file; it cannot be set in it");
     } else if (value->kind != WEIR__NODE_TEXT && value->kind != WEIR__NODE_NOTHING) {
         weir__report_add(report, value->at,
                          "%s must be text; found %s; text that begins with [ or { needs quotes",
@@ -228,7 +225,7 @@ static bool find_in_text(struct reading *r, struct weir__report *report)
         for (size_t i = 0; i < root->n; i++)
             find_pair(r, report, root->items[2 * i], root->items[2 * i + 1]);
     } else if (root != NULL && root->kind != WEIR__NODE_NOTHING) {
-        weir__report_add(report, root->at, "a file of settings has lines NAME: VALUE");
+        weir__report_add(report, root->at, "a settings file has lines of NAME: VALUE");
     }
     if (r->nodes.failed)
         weir__complain("serve", "no memory to read %s", r->config);

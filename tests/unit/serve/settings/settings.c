@@ -215,8 +215,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
         const char *text, *why;
     } cases[] = {
         { "keys: 100\nkyes: 5\n", ":2:1: there is no setting 'kyes'; did you mean 'keys'?" },
-        { "keys 5\n", ":1:1: a file of settings has lines NAME: VALUE" },
-        { "- keys\n", ":1:1: a file of settings has lines NAME: VALUE" },
+        { "keys 5\n", ":1:1: a settings file has lines of NAME: VALUE" },
+        { "- keys\n", ":1:1: a settings file has lines of NAME: VALUE" },
         { ": 5\n", ":1:1: a key must be text" },
         { "keys: 100\n#\nkeys: 200\n", ":3:1: 'keys' is here twice; the first is in line 1" },
         { "\nkeys: x\n", ":2:7: keys must be a whole number from 64 to 10000000000, not 'x'" },

@@ -31,6 +31,7 @@ static bool is_text(char c)
 static const char *step_size(struct weir__http_chunks *chunks, char c)
 {
     int digit = weir__hex(c);
+
     if (digit >= 0) {
         if (chunks->left > INT64_MAX >> 4)
             return "a chunk of more than 63 bits";
@@ -57,6 +58,7 @@ static const char *step_extension(struct weir__http_chunks *chunks, char c)
 static const char *step_trailer(struct weir__http_chunks *chunks, char c)
 {
     bool start = chunks->state == TRAILER_START;
+
     if (c == '\r')
         chunks->state = start ? LAST_LF : TRAILER_LF;
     else if (!is_text(c) || (start && !weir__http_is_token(c)))
@@ -112,6 +114,7 @@ ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size
                              size_t *data_len, const char **what)
 {
     size_t at = 0, data = 0;
+
     while (at < len && !chunks->ended) {
         if (chunks->state == DATA) {
             size_t piece = chunks->left < len - at ? (size_t)chunks->left : len - at;

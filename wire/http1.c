@@ -6,8 +6,8 @@
  * obey itself (lengths, Connection, Host, Expect) are noted on the way.
  *
  *     strict     Two readers of one stream that disagree where a request ends can be made to see
- *                different requests.  So everything that servers have been seen to read in two
- *                ways is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
+ *                different requests.  So everything that servers have been seen to read in two ways
+ *                is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
  *                before the colon, more than one length, a length and chunks, an encoding that is
  *                not exactly "chunked"
  *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a
@@ -55,6 +55,7 @@ static bool is_token(char c)
         ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
         ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1
     };
+
     return marks[(unsigned char)c];
 }
 
@@ -83,6 +84,7 @@ static uint64_t special(uint64_t v, unsigned char least)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
     uint64_t del = v ^ ones * 0x7f;
+
     return (((v - ones * least) & ~v) | ((del - ones) & ~del)) & high;
 }
 
@@ -135,6 +137,7 @@ static bool read_literal(struct head *h, const char *literal, const char *what)
 static bool read_version(struct head *h, int *minor)
 {
     static const char expected[] = "expected HTTP/1.1 or HTTP/1.0";
+
     if (!read_literal(h, "HTTP/", expected))
         return false;
     if (h->at < h->end && weir__is_digit(*h->at) && *h->at != '1')
@@ -184,6 +187,7 @@ static bool note_encoding(struct head *h, struct weir__text value)
 static bool note_connection(struct head *h, struct weir__text value)
 {
     const char *end = value.bytes + value.len;
+
     for (const char *at = value.bytes; at < end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         struct weir__text option = trim(at, comma ? comma : end);
@@ -237,6 +241,7 @@ static bool note(struct head *h, const struct weir__http_header *header)
 static bool read_name(struct head *h, struct weir__text *name)
 {
     const char *from = h->at, *at = from, *end = h->end;
+
     while (at < end && is_token(*at))
         at++;
     h->at = at;
@@ -257,6 +262,7 @@ static bool read_name(struct head *h, struct weir__text *name)
 static bool read_value(struct head *h, struct weir__text *value)
 {
     const char *from = h->at;
+
     while ((h->at = find_special(h->at, h->end, ' ')) < h->end && *h->at == '\t')
         h->at++;
     const char *to = h->at;
@@ -306,6 +312,7 @@ static bool keeps_alive(const struct head *h, int minor)
 static ptrdiff_t not_read(const struct head *h, size_t len, int *status, const char **what)
 {
     bool too_long = h->status == 0 && len >= HEAD_MAX;
+
     if (h->status == 0 && !too_long)
         return 0;
     *status = too_long ? 431 : h->status;
@@ -318,6 +325,7 @@ static ptrdiff_t not_read(const struct head *h, size_t len, int *status, const c
 static bool read_method(struct head *h, struct weir__text *method)
 {
     const char *from = h->at;
+
     while (h->at < h->end && is_token(*h->at) && h->at - from <= METHOD_MAX)
         h->at++;
     if (h->at - from > METHOD_MAX)
@@ -335,6 +343,7 @@ static bool read_method(struct head *h, struct weir__text *method)
 static bool read_target(struct head *h, struct weir__text *target)
 {
     const char *from = h->at, *end = h->end - from > TARGET_MAX ? from + TARGET_MAX + 1 : h->end;
+
     h->at = find_special(from, end, '!');
     if (h->at - from > TARGET_MAX)
         return wrong(h, 414, "a target of more than 8 KiB");
@@ -352,6 +361,7 @@ static const char *skip_authority(struct weir__text target)
     const char *end = target.bytes + target.len, *at = target.bytes;
     bool secure = target.len > 4 && lower(at[4]) == 's';
     size_t len = secure ? 8 : 7;
+
     if (target.len <= len ||
         !is_word((struct weir__text){ at, len }, secure ? "https://" : "http://"))
         return NULL;
@@ -374,6 +384,7 @@ static bool split_target(struct head *h, struct weir__http_request *out)
     const char *at = out->target.bytes, *end = at + out->target.len;
     bool whole = (*at == '*' && out->target.len == 1 && is_method(out, "OPTIONS")) ||
                  is_method(out, "CONNECT");
+
     out->path = (struct weir__text){ at, whole ? out->target.len : 0 };
     out->query = (struct weir__text){ end, 0 };
     if (memchr(at, '#', out->target.len))
@@ -414,6 +425,7 @@ ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_re
                       .headers = out->headers,
                       .content_length = -1,
                       .request = true };
+
     if (!read_request(&h, out))
         return not_read(&h, len, status, what);
     out->keep_alive = keeps_alive(&h, out->minor);
@@ -429,6 +441,7 @@ ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_re
 static bool read_status(struct head *h, int *status)
 {
     int n = 0;
+
     if (!read_literal(h, " ", "expected a space behind the version"))
         return false;
     for (int digits = 0; digits < 3; digits++, h->at++) {
@@ -446,6 +459,7 @@ static bool read_status(struct head *h, int *status)
 static bool read_reason(struct head *h)
 {
     const char *from = h->at;
+
     if (h->at < h->end && *h->at != ' ')
         return read_line_end(h);
     const char *end = h->end - from > REASON_MAX ? from + REASON_MAX : h->end;
@@ -470,6 +484,7 @@ ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_r
                       .headers = out->headers,
                       .content_length = -1 };
     int status;
+
     if (!read_response(&h, out))
         return not_read(&h, len, &status, what);
     out->keep_alive = keeps_alive(&h, out->minor);
@@ -483,6 +498,7 @@ struct weir__text weir__http_header(const struct weir__http_header *headers, siz
                                     const char *name)
 {
     size_t len = strlen(name);
+
     for (size_t i = 0; i < n; i++) {
         struct weir__text text = headers[i].name;
         size_t same = 0;
@@ -499,6 +515,7 @@ struct weir__text weir__http_header(const struct weir__http_header *headers, siz
 static bool decode(struct weir__text in, char **scratch, struct weir__text *out)
 {
     char *to = *scratch;
+
     *out = (struct weir__text){ to, 0 };
     for (size_t i = 0; i < in.len; i++) {
         char c = in.bytes[i];
@@ -574,5 +591,6 @@ const char *weir__http_status_text(int status)
                                          [505] = "HTTP Version Not Supported" };
     const char *text =
         status >= 0 && (size_t)status < sizeof(texts) / sizeof(texts[0]) ? texts[status] : NULL;
+
     return text != NULL ? text : "Unknown";
 }

@@ -76,12 +76,14 @@ static uint64_t special(uint64_t v)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
     uint64_t quote = v ^ ones * '"', backslash = v ^ ones * '\\';
+
     return ((v - ones * 0x20) | (quote - ones) | (backslash - ones) | v) & high;
 }
 
 static uint64_t load(const char *at)
 {
     uint64_t v;
+
     memcpy(&v, at, sizeof(v));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     v = __builtin_bswap64(v);
@@ -116,6 +118,7 @@ static bool skip_utf8(struct walk *w)
 static unsigned hex4(const char *at)
 {
     unsigned value = 0;
+
     for (int i = 0; i < 4; i++)
         value = value << 4 | (unsigned)weir__hex(at[i]);
     return value;

@@ -53,6 +53,7 @@ static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_
 {
     const char *at = from;
     size_t count = 0;
+
     for (; at < end && is_digit(*at); at++) {
         size_t digit = (size_t)(*at - '0');
         if (at > from && count == 0)
@@ -76,6 +77,7 @@ static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t
 {
     static const char too_long[] = "the command is longer than is allowed";
     size_t len;
+
     if (at == end)
         return 0;
     if (*at != '$')
@@ -119,6 +121,7 @@ static ptrdiff_t read_array_head(const char *bytes, const char *end,
                          ? read_null(at, end, count, what)
                          : read_count(at, end, limits->args, count, what,
                                       "the command has more arguments than are allowed");
+
     if (took > 0 && (size_t)took + 1 > limits->bytes)
         return wrong(what, "the command is longer than is allowed");
     return took > 0 ? took + 1 : took;
@@ -130,6 +133,7 @@ RARE static ptrdiff_t read_array(const char *bytes, size_t len,
 {
     size_t count;
     ptrdiff_t at = read_array_head(bytes, bytes + len, limits, &count, what);
+
     if (at <= 0)
         return at;
     for (size_t i = 0; i < count; i++) {
@@ -172,6 +176,7 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len,
                                    size_t *n)
 {
     size_t left = len < limits->bytes ? len : limits->bytes;
+
     if (left < 4 || !is_line_end(bytes + 2))
         return 0;
     size_t count = (unsigned char)(bytes[1] - '0');
@@ -196,6 +201,7 @@ static const char *read_word(const char *at, const char *end, struct weir__text 
 {
     char quote = *at == '"' || *at == '\'' ? *at : '\0';
     const char *from = quote ? ++at : at;
+
     for (; at < end && (quote ? *at != quote : *at != ' ' && *at != '\t'); at++) {
         bool escape = quote == '"'    ? *at == '\\'
                       : quote == '\'' ? *at == '\\' && at + 1 < end && at[1] == '\''
@@ -219,6 +225,7 @@ static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
                             struct weir__text *args, size_t *n, const char **what)
 {
     size_t count = 0;
+
     for (;;) {
         while (at < end && (*at == ' ' || *at == '\t'))
             at++;
@@ -242,6 +249,7 @@ RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
 {
     size_t max = limits->bytes < LINE_MAX_BYTES ? limits->bytes : LINE_MAX_BYTES;
     const char *end = bytes + (len < max ? len : max), *at = bytes;
+
     while (at < end && ((unsigned char)*at >= ' ' || *at == '\t'))
         at++;
     const char *line_end = at;
@@ -274,6 +282,7 @@ ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__r
 static bool read_digits(const char *at, const char *end, uint64_t more, uint64_t *out)
 {
     uint64_t n = 0;
+
     if (at == end)
         return false;
     for (; at < end; at++) {
@@ -301,6 +310,7 @@ bool weir__resp_int(struct weir__text arg, int64_t *out)
 {
     uint64_t n = 0;
     size_t i = 0;
+
     if (arg.len - 1 >= 18) /* fewer digits cannot overflow */
         return read_signed(arg, out);
     do {
@@ -370,6 +380,7 @@ char *weir__resp_put_error(char *to, const char *text, size_t len)
 char *weir__resp_put_null(char *to, int version)
 {
     size_t len = version >= 3 ? 3 : 5;
+
     memcpy(to, version >= 3 ? "_\r\n" : "$-1\r\n", len);
     return to + len;
 }

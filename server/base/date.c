@@ -47,6 +47,7 @@ static int days_in(int year, int month)
 {
     static const signed char days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
     return days[month - 1] + (month == 2 && leap);
 }
 
@@ -54,6 +55,7 @@ static int days_in(int year, int month)
 static int64_t days_since(int year, int month, int day)
 {
     int y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
+
     return 365 * (int64_t)y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
 }
 

@@ -15,6 +15,7 @@
 static inline uint64_t weir__digest(uint64_t h, const void *bytes, size_t len)
 {
     const unsigned char *p = bytes;
+
     for (size_t i = 0; i < len; i++)
         h = (h ^ p[i]) * UINT64_C(0x100000001b3);
     return h;

@@ -27,6 +27,7 @@
 static size_t name_at(const char *path)
 {
     const char *slash = strrchr(path, '/');
+
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
@@ -34,12 +35,14 @@ static size_t name_at(const char *path)
 static char *resolve(const char *path)
 {
     char *real = realpath(path, NULL);
+
     return real ? real : strdup(path);
 }
 
 static int make_names(struct weir__store *s, const char *path, struct weir_error *error)
 {
     uint64_t number;
+
     s->path = resolve(path);
     if (weir__random_fill(&number, sizeof(number)) != 0)
         return weir__fail_errno(error, "no random name for a copy of", path);
@@ -58,6 +61,7 @@ static int open_folder(const char *path)
     char *folder = len > 0 ? strndup(path, len) : strdup(".");
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     int number = errno;
+
     free(folder);
     errno = number;
     return fd;
@@ -104,6 +108,7 @@ static int write_temporary(struct weir__store *s, const void *bytes, size_t len,
                            struct weir_error *error)
 {
     int fd = open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
     if (fd < 0)
         return weir__fail_errno(error, "cannot write beside", s->path);
     s->has_temporary = true;
@@ -119,6 +124,7 @@ int weir__store_begin(struct weir__store *out, const char *path, const void *byt
 {
     struct weir__store s = { .folder = -1 };
     int code = make_names(&s, path, error);
+
     if (code == WEIR_OK)
         code = look_at_old(&s, error);
     if (code == WEIR_OK && (s.folder = open_folder(s.path)) < 0)
@@ -138,6 +144,7 @@ static int put_back(struct weir__store *s, struct weir_error *error)
 {
     int number = errno, code = weir__fail_errno(error, "cannot flush the folder of", s->path);
     int failed = s->fresh ? unlink(s->path) : s->has_undo ? rename(s->undo, s->path) : -1;
+
     if (failed)
         return weir__fail(error, WEIR_SYSTEM,
                           "%s is replaced, but its folder cannot be flushed (%s): after a power "
@@ -150,6 +157,7 @@ static int put_back(struct weir__store *s, struct weir_error *error)
 int weir__store_commit(struct weir__store *s, struct weir_error *error)
 {
     int code = WEIR_OK;
+
     s->has_undo = !s->fresh && link(s->path, s->undo) == 0;
     if (rename(s->temporary, s->path) != 0) {
         code = weir__fail_errno(error, "cannot replace", s->path);
@@ -181,6 +189,7 @@ int weir__store_replace(const char *path, const void *bytes, size_t len, struct 
 {
     struct weir__store s;
     int code = weir__store_begin(&s, path, bytes, len, error);
+
     return code == WEIR_OK ? weir__store_commit(&s, error) : code;
 }
 
@@ -189,6 +198,7 @@ int weir__store_replace(const char *path, const void *bytes, size_t len, struct 
 static int take_lock(int fd, bool wait)
 {
     int failed;
+
     do {
         failed = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
     } while (failed != 0 && errno == EINTR);
@@ -198,6 +208,7 @@ static int take_lock(int fd, bool wait)
 int weir__store_lock(const char *path, bool make, bool wait)
 {
     char *name = NULL;
+
     if (asprintf(&name, "%s.lock", path) < 0) {
         errno = ENOMEM;
         return -1;
@@ -231,6 +242,7 @@ void weir__store_unlock(int lock)
 static bool is_leftover(const char *entry, const char *name)
 {
     size_t len = strlen(name);
+
     if (entry[0] != '.' || strncmp(entry + 1, name, len) != 0 ||
         strncmp(entry + 1 + len, ".weir-", 6) != 0)
         return false;
@@ -245,6 +257,7 @@ size_t weir__store_clean(const char *path)
     char *real = resolve(path);
     int fd = real ? open_folder(real) : -1;
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
     if (folder == NULL && fd >= 0)
         close(fd);
     for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)

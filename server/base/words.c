@@ -50,6 +50,7 @@ void weir__safe_text(FILE *out, enum weir__safe kind, const char *text)
 bool weir__wants_colours(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 

@@ -102,6 +102,7 @@ static void print_csv(const char *name, const struct weir__scenario *s)
 static int show(const struct weir__command *self, bool csv)
 {
     struct weir__colours colours = weir__colours(weir__wants_colours());
+
     const char *const *names = weir_algorithms();
 
     for (size_t i = 0; names[i]; i++) {

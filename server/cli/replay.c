@@ -113,6 +113,7 @@ static bool read_options(const struct weir__command *self, const struct options 
 static bool is_regular(const char *path)
 {
     struct stat st;
+
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 

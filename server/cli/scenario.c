@@ -53,6 +53,7 @@ struct run {
 static size_t bucket_of(weir_time time)
 {
     size_t i = (size_t)(time / WEIR__SCENARIO_BUCKET);
+
     return i < WEIR__SCENARIO_BUCKETS ? i : WEIR__SCENARIO_BUCKETS - 1;
 }
 
@@ -78,6 +79,7 @@ static void ask_once(struct run *r, weir_time now)
 static int compare(const void *a, const void *b)
 {
     weir_time x = *(const weir_time *)a, y = *(const weir_time *)b;
+
     return (x > y) - (x < y);
 }
 

@@ -35,6 +35,7 @@ static int slot_bytes(const struct weir_table_stats *s)
 static double key_bytes(const struct weir_table_stats *s)
 {
     double filling = share(s->keys, s->slots);
+
     return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 

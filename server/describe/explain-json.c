@@ -68,6 +68,7 @@ static void add_limits(struct weir__buffer *out, const struct weir__explained *e
 static const char *why_name(enum weir__why why)
 {
     static const char *const names[] = { "applies", "off", "unmatched", "excepted", "no-key" };
+
     return names[why];
 }
 

@@ -1,7 +1,8 @@
 /* rules-diff.c -- the changes when one rule file replaces another, and their effect.
  *
  * Rules are the same if their names are.  The effect on counted keys follows from weir_use: a limit
- * in the same place of the same rule, by the same algorithm, keeps its counts; any other begins fresh.
+ * in the same place of the same rule, by the same algorithm, keeps its counts; others begin
+ * fresh.
  */
 #include "server/describe/rules-diff.h"
 

@@ -9,6 +9,7 @@ void weir__file_problem_say(void *context, const struct weir_problem *problem)
 {
     struct weir__file_problems *problems = context;
     char text[1024];
+
     weir_problem_print(text, sizeof(text), problems->path, problem);
     fprintf(stderr, "%s\n", text);
     problems->said++;
@@ -20,6 +21,7 @@ struct weir_rules *weir__rules_file_read(const char *command, const char *path)
     struct weir_rules_options options = { .problem = weir__file_problem_say, .context = &problems };
     struct weir_rules *rules;
     struct weir_error error;
+
     if (weir_rules_read(&rules, path, &options, &error) == WEIR_OK)
         return rules;
     if (problems.said == 0)

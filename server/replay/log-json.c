@@ -87,6 +87,7 @@ struct weir__log_map {
 static unsigned place_of(const char *path, size_t len)
 {
     const unsigned char *p = (const unsigned char *)path;
+
     return len == 0 ? 0
                     : (unsigned)(len * 29 + p[0] * 7u + p[len / 2] * 3u + p[len - 1]) % TABLE_SIZE;
 }

@@ -1,7 +1,7 @@
 /* log.c -- access logs: the file behind, and its lines.
  *
  * One block of memory for the whole log.  It is filled by read or inflate, lines are found in it by
- * memchr and parsed where they lie; the beginning of a line at the block's end is moved to its front
+ * memchr and parsed where they lie; the beginning of a line at the block's end moves to its front
  * before the next filling.
  *
  * A failure in the middle (a disk, a gzip file that was cut) is kept until the whole lines before

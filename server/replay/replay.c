@@ -228,8 +228,8 @@ static void propose(struct weir__replay *replay, const struct weir__replay_reque
 }
 
 /* The sketches' hashes depend only on the log's first line: every run on a log gives the same
- * estimates, and a client would have to know the first line to make keys that spoil them.  Decisions
- * are safe anyway: the engine's table has its own secrets. */
+ * estimates, and a client would have to know the first line to make keys that spoil them.
+ * Decisions are safe anyway: the engine's table has its own secrets. */
 static void make_secrets(struct weir__replay *replay, const struct weir__log_entry *entry)
 {
     weir__sketch_secrets_make(&replay->secrets, entry->text ? entry->text : "",

@@ -5,8 +5,9 @@
  *     weir__replay_rule   one of its rules; `trace`: the keys it refused, and when
  *     weir__replay_pair   requests that the two sides decide differently, by the rules that refused
  *
- * Time never goes back: an entry earlier than the one before it is decided at the later time.  Memory does not grow with the log: states are in a table of fixed
- * size, keys and clients in sketches, and the buckets of time grow wider instead of more.
+ * Time never goes back: an entry earlier than the one before it is decided at the later time.
+ * Memory does not grow with the log: states are in a table of fixed size, keys and clients in
+ * sketches, and the buckets of time grow wider instead of more.
  */
 #ifndef WEIR_SERVER_REPLAY_H
 #define WEIR_SERVER_REPLAY_H

@@ -72,6 +72,7 @@ static int make_table(struct life *life, struct weir_error *error)
                                           .guards = GUARDS };
     struct weir_table_stats stats;
     int code = weir_table_create(&life->server.table, &options, error);
+
     if (code != WEIR_OK)
         return code;
     weir_table_stats(life->server.table, -1, &stats);
@@ -86,6 +87,7 @@ static int make_tls(struct life *life, struct weir_error *error)
 {
     const struct weir__settings *s = &life->settings;
     struct weir__tls_options options = { s->tls_certificate, s->tls_key, s->tls_client_ca };
+
     return *s->tls_certificate ? weir__tls_context_create(&life->server.tls, &options, error)
                                : WEIR_OK;
 }
@@ -95,6 +97,7 @@ static void say_problem(void *context, const char *name, const struct weir_probl
 {
     struct life *life = context;
     char text[1024];
+
     weir_problem_print(text, sizeof(text), name, problem);
     fprintf(stderr, "%s\n", text);
     life->problems++;
@@ -109,6 +112,7 @@ static int make_live(struct life *life, struct weir_error *error)
                                               life->settings.memory ? NULL : life->settings.table,
                                           .problem = say_problem,
                                           .context = life };
+
     return weir__live_create(&life->server.live, &options, life->server.started, error);
 }
 
@@ -118,6 +122,7 @@ static int make_parts(struct life *life, struct weir_error *error)
     const struct weir__settings *s = &life->settings;
     size_t loops = weir__settings_threads(s);
     int code = make_table(life, error);
+
     if (code != WEIR_OK)
         return code;
     server->test_clock = s->test_clock ? &life->test_clock : NULL;
@@ -149,6 +154,7 @@ static int make_parts(struct life *life, struct weir_error *error)
 static int give_sockets(struct life *life, struct weir__loop *loop, struct weir_error *error)
 {
     int code = WEIR_OK;
+
     loop->listeners = calloc(life->listen.n_sockets, sizeof(*loop->listeners));
     if (!loop->listeners)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
@@ -174,6 +180,7 @@ static int make_loops(struct life *life, struct weir_error *error)
     struct weir__server *server = &life->server;
     size_t n = weir__settings_threads(&life->settings);
     int code = WEIR_OK;
+
     server->loops = aligned_alloc(64, n * sizeof(*server->loops));
     if (!server->loops)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
@@ -191,6 +198,7 @@ static int make_loops(struct life *life, struct weir_error *error)
 static void free_parts(struct life *life)
 {
     struct weir__server *server = &life->server;
+
     for (size_t i = 0; i < server->n_loops; i++)
         weir__loop_destroy(&server->loops[i]);
     free(server->loops);
@@ -218,6 +226,7 @@ static void free_parts(struct life *life)
 static void wake_all(void *context)
 {
     struct life *life = context;
+
     if (!__atomic_load_n(&life->deaf, __ATOMIC_ACQUIRE))
         weir__sinks_wake(life->sinks);
     for (size_t i = 0; i < life->server.n_loops; i++)
@@ -235,6 +244,7 @@ static void tick(struct weir__server *server, weir_time now)
 static void say_reload(struct weir__live *live)
 {
     struct weir__live_info info;
+
     weir__live_info(live, &info);
     if (info.problem[0])
         weir__complain("serve", "the rules stay as they are: %s", info.problem);
@@ -248,6 +258,7 @@ static void on_tick(uv_timer_t *timer)
     struct life *life = timer->data;
     weir_time now = weir__server_now(&life->server);
     struct weir__live *live = life->server.live;
+
     if (life->settings.watch ? weir__live_look(live, now) : weir__live_look_lists(live, now))
         say_reload(live);
     if (!life->server.test_clock) /* tests tick by setting it */
@@ -263,6 +274,7 @@ static void close_handle(void *handle)
 static void on_deadline(uv_timer_t *timer)
 {
     struct life *life = timer->data;
+
     __atomic_store_n(&life->server.draining, 2, __ATOMIC_RELEASE);
     wake_all(life);
 }
@@ -273,6 +285,7 @@ static void on_deadline(uv_timer_t *timer)
 static void wait_for_loops(void *context)
 {
     struct life *life = context;
+
     for (size_t i = 0; i < life->server.n_loops; i++)
         weir__loop_join(&life->server.loops[i]);
     uv_async_send(&life->ended);
@@ -281,6 +294,7 @@ static void wait_for_loops(void *context)
 static void on_all_told(void *context)
 {
     struct life *life = context;
+
     close_handle(&life->ticker);
     close_handle(&life->deadline);
     close_handle(&life->ended);
@@ -295,6 +309,7 @@ static void on_all_told(void *context)
 static void on_loops_ended(uv_async_t *ended)
 {
     struct life *life = ended->data;
+
     uv_thread_join(&life->joiner);
     __atomic_store_n(&life->deaf, true, __ATOMIC_RELEASE);
     weir__sinks_stop(life->sinks, life->settings.drain, on_all_told, life);
@@ -303,6 +318,7 @@ static void on_loops_ended(uv_async_t *ended)
 static void drain(struct life *life)
 {
     weir_time now = weir__server_now(&life->server);
+
     if (__atomic_exchange_n(&life->server.draining, 1, __ATOMIC_ACQ_REL) !=
         0) { /* asked twice: at once */
         on_deadline(&life->deadline);
@@ -329,6 +345,7 @@ static void on_hang_up(uv_signal_t *signal, int number)
 {
     struct life *life = signal->data;
     struct weir_error error;
+
     (void)number;
     weir__live_reload(life->server.live, "signal", weir__server_now(&life->server), NULL, &error);
     say_reload(life->server.live);
@@ -340,6 +357,7 @@ static void on_hang_up(uv_signal_t *signal, int number)
 static void on_successor_ended(void *context, int64_t status, int signal)
 {
     struct life *life = context;
+
     if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) != 0)
         return;
     life->handed_over = false;
@@ -352,6 +370,7 @@ static void on_user2(uv_signal_t *signal, int number)
 {
     struct life *life = signal->data;
     struct weir_error error;
+
     (void)number;
     if (life->successor.is_there || life->server.draining)
         return;
@@ -369,6 +388,7 @@ void weir__tell_supervisor(const char *text)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = { .sun_family = AF_UNIX };
+
     if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
         return;
     memcpy(address.sun_path, path, strlen(path));
@@ -389,6 +409,7 @@ static void print_switches(const struct life *life)
 {
     enum weir_mode all = weir__table_mode(life->server.table);
     struct weir_rule_info rule;
+
     if (all != WEIR_AS_WRITTEN)
         printf("  mode   %s for all rules, by hand\n", weir_mode_name(all));
     for (int64_t at = 0; weir_rule_next(life->server.engine, &at, &rule);)
@@ -401,6 +422,7 @@ static void print_ready(const struct life *life)
     const struct weir__settings *s = &life->settings;
     const struct weir__listen_address *http = NULL, *resp = NULL;
     struct weir__live_info info;
+
     weir__live_info(life->server.live, &info);
     printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops,
            life->server.n_loops == 1 ? "" : "s");
@@ -431,6 +453,7 @@ static int init_handles(struct life *life)
 {
     uv_loop_t *uv = &life->uv;
     int code = uv_loop_init(uv);
+
     code = code ? code : uv_async_init(uv, &life->ended, on_loops_ended);
     code = code ? code : uv_timer_init(uv, &life->ticker);
     code = code ? code : uv_timer_init(uv, &life->deadline);
@@ -462,12 +485,14 @@ static int make_sinks(struct life *life, struct weir_error *error)
                                            .token = s->webhook_token,
                                            .now = read_now,
                                            .context = &life->server };
+
     return weir__sinks_create(&life->sinks, &options, error);
 }
 
 static int start(struct life *life, struct weir_error *error)
 {
     struct weir__server *server = &life->server;
+
     server->tick = tick;
     life->successor.ended = on_successor_ended;
     life->successor.context = life;
@@ -497,6 +522,7 @@ static int start(struct life *life, struct weir_error *error)
 static void raise_files(const struct weir__settings *settings)
 {
     struct rlimit limit;
+
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     limit.rlim_cur = limit.rlim_max;
@@ -512,6 +538,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
 {
     static struct life life; /* large, and there is one */
     struct weir_error error = { 0 };
+
     life.settings = *settings;
     life.argv = argv;
     signal(SIGPIPE, SIG_IGN);

@@ -127,6 +127,7 @@ static inline int64_t weir__server_count(const struct weir__server *server,
                                          enum weir__counter which)
 {
     int64_t n = 0;
+
     for (size_t i = 0; i < server->n_loops; i++)
         n += __atomic_load_n(&server->loops[i].counters.counts[which], __ATOMIC_RELAXED);
     return n;

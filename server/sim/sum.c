@@ -186,7 +186,7 @@ static void divide(struct share *s, size_t n, double all)
     }
 }
 
-/* How much better off the best is than the worst, each compared with its fair share of the total. */
+/* The ratio of best to worst, each compared with its fair share of the total. */
 static double unfairness_of(const struct weir__sim_outcome *o)
 {
     const struct weir__sim_plan *plan = o->plan;

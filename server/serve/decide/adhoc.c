@@ -4,8 +4,8 @@
  * chained hash table to which entries are only ever added, so that lookups need no lock.  An
  * entry remembers under which version of the limiter its text was in force; if that is not the
  * present one (somebody has asked under the name with another limit, or another process has changed
- * it) the text is put in force again. An entry that is not known, or not in force, goes the long way, one at
- * a time: parse, look in the table, make or change.
+ * it) the text is put in force again. An entry that is not known, or not in force, goes the
+ * long way, one at a time: parse, look in the table, make or change.
  *
  * There is room for some spellings of each limit.  Those beyond it are served too, but read every
  * time.

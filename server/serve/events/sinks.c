@@ -97,6 +97,7 @@ static bool next_lines(struct weir__sinks *sinks, struct log *log)
 static bool takes_more(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLOUT };
+
     return poll(&p, 1, 0) != 0; /* an error is for write to tell */
 }
 

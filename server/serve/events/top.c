@@ -168,12 +168,14 @@ static void gather_from(struct gathered *g, const struct weir__hitters *sketch, 
 static int by_hash(const void *a, const void *b)
 {
     const struct weir__hitter *x = a, *y = b;
+
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
 static int by_count(const void *a, const void *b)
 {
     const struct weir__hitter *x = a, *y = b;
+
     if (x->count != y->count)
         return x->count < y->count ? 1 : -1;
     int order = strcmp(x->text, y->text);

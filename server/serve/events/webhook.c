@@ -6,8 +6,8 @@
  *             no luck     v   |  the pause is over, or one last try before the end
  *                         PAUSED
  *
- * A batch is kept until it is taken, so that a try and its repetition are the same; the receiver may
- * get a batch twice (ids tell).
+ * A batch is kept until it is taken, so that a try and its repetition are the same; the receiver
+ * may get a batch twice (ids tell).
  */
 #include "server/serve/events/webhook.h"
 
@@ -60,7 +60,8 @@ uint64_t weir__webhook_pause_ms(uint64_t first_ms, unsigned failures, uint64_t r
 
 /* ---------------------------------------------------------------- batch ---- */
 
-/* Reads the next event to webhook->line, and one about those lost before it.  False: there is none. */
+/* Reads the next event to webhook->line, and one about those lost before it.
+ * False: there is none. */
 static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint64_t *heard,
                       int64_t *all_lost)
 {

@@ -5,9 +5,9 @@
  *     event: ban
  *     data: {"event":"ban",...}
  *
- * A client that comes back names the last event it saw (Last-Event-ID, or ?after=) and gets the kept
- * ones behind it; a new client gets events from then on.  Every 15 seconds a comment goes out, so
- * that no proxy takes the connection for dead.  The stream has no length: it ends with the
+ * A client that comes back names the last event it saw (Last-Event-ID, or ?after=) and gets the
+ * kept ones behind it; a new client gets events from then on.  Every 15 seconds a comment goes out,
+ * so that no proxy takes the connection for dead.  The stream has no length: it ends with the
  * connection.
  */
 #include "server/serve/http/http.h"

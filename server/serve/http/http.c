@@ -5,9 +5,9 @@
  * the session keeps how far it was looked at, so that a client that sends it byte by byte costs a
  * look at each byte and not at all of them again.  Chunks are put together in place.
  *
- * A client without a secret has the role that the listener gives to everybody.  On the loopback that
- * is much, and any page can make a browser on the same host ask: so such a request must name this
- * host by its address or as localhost, and come from no other page.  This does not hold for
+ * A client without a secret has the role that the listener gives to everybody.  On the loopback
+ * that is much, and any page can make a browser on the same host ask: so such a request must name
+ * this host by its address or as localhost, and come from no other page.  This does not hold for
  * /v1/auth, where the headers are those of another request.
  */
 #include "server/serve/http/http.h"

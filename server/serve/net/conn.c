@@ -38,6 +38,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct weir__conn *conn = handle->data;
     struct weir__loop *loop = conn->loop;
+
     if (conn->protocol->close)
         conn->protocol->close(conn);
     weir__tls_destroy(conn->tls);
@@ -92,6 +93,7 @@ void weir__conn_end_early(struct weir__conn *conn)
 static void linger(struct weir__conn *conn)
 {
     uv_os_fd_t fd;
+
     if (conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
         weir__conn_close(conn);
         return;
@@ -117,6 +119,7 @@ static void close_if_ended(struct weir__conn *conn)
 static void on_written(uv_write_t *write, int status)
 {
     struct weir__conn *conn = write->data;
+
     conn->writing = false;
     conn->sending.len = 0;
     if (conn->closed)
@@ -161,6 +164,7 @@ static void write_pending(struct weir__conn *conn)
 static void send_raw(struct weir__conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
+
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_OUT, (int64_t)len);
     if (!conn->writing && conn->pending.len == 0) {
         uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
@@ -200,6 +204,7 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
 {
     size_t waits =
         conn->pending.len + (conn->writing ? uv_stream_get_write_queue_size(&conn->uv.stream) : 0);
+
     if (conn->subscribed && waits + len > (size_t)conn->loop->server->settings->output_max) {
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_NOT_READING, 1);
         weir__conn_close(conn);
@@ -214,6 +219,7 @@ static void flush(struct weir__conn *conn,
                   void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
 {
     struct weir__buffer *out = &conn->loop->out;
+
     if (out->failed)
         weir__conn_close(conn);
     else
@@ -240,6 +246,7 @@ static bool may_feed(const struct weir__conn *conn)
 static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     size_t used = 0;
+
     while (used < len && may_feed(conn)) {
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
         flush(conn, send_bytes);
@@ -262,6 +269,7 @@ static void note_rest(struct weir__conn *conn, size_t used, size_t rest)
 static void feed_kept(struct weir__conn *conn)
 {
     size_t used = feed(conn, conn->in.bytes, conn->in.len);
+
     weir__buffer_drop(&conn->in, used);
     if (conn->in.len == 0)
         weir__buffer_free(&conn->in);
@@ -287,6 +295,7 @@ static void feed_fresh(struct weir__conn *conn, char *bytes, size_t len)
 static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct weir__conn *conn = handle->data;
+
     (void)suggested;
     *buf = uv_buf_init(conn->loop->in, WEIR__READ_SIZE);
 }
@@ -297,6 +306,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void set_reading(struct weir__conn *conn)
 {
     bool wanted = conn->lingering || (may_feed(conn) && !conn->heard_all);
+
     if (conn->closed || wanted == conn->reading)
         return;
     conn->reading = wanted;
@@ -310,6 +320,7 @@ static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
 {
     struct weir__buffer plain = { 0 }, network = { 0 };
     int code = weir__tls_input(conn->tls, bytes, len, &plain, &network);
+
     if (network.len)
         send_raw(conn, network.bytes, network.len);
     if (plain.len && !conn->closed)
@@ -341,6 +352,7 @@ static void serve_rest(struct weir__conn *conn)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct weir__conn *conn = stream->data;
+
     if (n == 0 || conn->closed)
         return;
     if (n < 0 && (n != UV_EOF || conn->lingering)) {
@@ -375,6 +387,7 @@ void weir__conn_resume(struct weir__conn *conn)
 static void job_work(uv_work_t *uv)
 {
     struct weir__job *job = uv->data;
+
     job->work(job->context);
 }
 
@@ -382,6 +395,7 @@ static void job_done(uv_work_t *uv, int status)
 {
     struct weir__job *job = uv->data;
     struct weir__conn *conn = job->conn;
+
     (void)status;
     job->loop->jobs--;
     if (conn)
@@ -396,6 +410,7 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
                        void (*done)(struct weir__conn *conn, void *context), void *context)
 {
     struct weir__job *job = conn->loop->jobs < JOBS_MAX ? calloc(1, sizeof(*job)) : NULL;
+
     if (!job)
         return WEIR_NO_MEMORY;
     *job = (struct weir__job){
@@ -417,6 +432,7 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
 void weir__conn_begin(struct weir__conn *conn)
 {
     struct weir__loop *loop = conn->loop;
+
     conn->uv.handle.data = conn;
     conn->last_ms = conn->came_ms = uv_now(&loop->uv);
     conn->proven = conn->role != WEIR__ROLE_NONE;
@@ -437,6 +453,7 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
     const struct weir__settings *s = conn->loop->server->settings;
     uint64_t idle = (uint64_t)(s->idle / WEIR_MILLISECOND),
              patience = (uint64_t)(s->patience / WEIR_MILLISECOND);
+
     if (conn->closed)
         return;
     if (conn->writing) {
@@ -467,6 +484,7 @@ static bool is_expected(struct weir__conn *conn)
     uv_os_fd_t fd;
     int waiting = 0;
     bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last_ms < FRESH_MS;
+
     return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 &&
                      waiting > 0);
 }

@@ -40,6 +40,7 @@ static void find_peer(struct weir__conn *conn)
     struct sockaddr_storage storage;
     struct sockaddr *address = (struct sockaddr *)&storage;
     int len = sizeof(storage);
+
     memset(&storage, 0, sizeof(storage));
     if (uv_tcp_getpeername(&conn->uv.tcp, address, &len) != 0)
         return;
@@ -64,6 +65,7 @@ static void turn_away(struct weir__conn *conn)
                          "0\r\nRetry-After: 1\r\n\r\n";
     uv_buf_t buf = conn->protocol == &weir__resp ? uv_buf_init(resp, sizeof(resp) - 1)
                                                  : uv_buf_init(http, sizeof(http) - 1);
+
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_CONNECTIONS_REFUSED, 1);
     if (!conn->loop->server->tls)
         uv_try_write(&conn->uv.stream, &buf, 1);
@@ -74,6 +76,7 @@ static void turn_away(struct weir__conn *conn)
 static int init_stream(struct weir__conn *conn, const struct weir__listener *listener)
 {
     uv_loop_t *uv = &conn->loop->uv;
+
     return listener->unix_socket ? uv_pipe_init(uv, &conn->uv.pipe, 0)
                                  : uv_tcp_init(uv, &conn->uv.tcp);
 }
@@ -84,6 +87,7 @@ static void on_connection(uv_stream_t *stream, int status)
     struct weir__loop *loop = listener->loop;
     struct weir__server *server = loop->server;
     struct weir__conn *conn = status < 0 ? NULL : calloc(1, sizeof(*conn));
+
     if (!conn) {
         listener->missed = status == 0;
         return;
@@ -124,6 +128,7 @@ int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener,
 {
     int code = listener->unix_socket ? uv_pipe_init(&loop->uv, &listener->uv.pipe, 0)
                                      : uv_tcp_init(&loop->uv, &listener->uv.tcp);
+
     listener->loop = loop;
     if (code == 0)
         code = listener->unix_socket ? uv_pipe_open(&listener->uv.pipe, listener->fd)
@@ -140,6 +145,7 @@ int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener,
 static void on_turn(uv_prepare_t *turn)
 {
     struct weir__loop *loop = turn->data;
+
     loop->now_is_old = true;
 }
 
@@ -172,6 +178,7 @@ static void end_if_empty(struct weir__loop *loop)
 static void drain(struct weir__loop *loop, bool at_once)
 {
     struct weir__conn *next;
+
     close_listeners(loop);
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
@@ -187,6 +194,7 @@ static void on_wake(uv_async_t *waker)
 {
     struct weir__loop *loop = waker->data;
     struct weir__conn *next;
+
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
         if (conn->subscribed && !conn->closed && conn->protocol->wake)
@@ -215,6 +223,7 @@ static void on_sweep(uv_timer_t *sweeper)
     struct weir__loop *loop = sweeper->data;
     struct weir__conn *next;
     uint64_t now = uv_now(&loop->uv);
+
     retry_missed(loop);
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
@@ -251,12 +260,14 @@ int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size
 static void run(void *context)
 {
     struct weir__loop *loop = context;
+
     uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
 int weir__loop_start(struct weir__loop *loop, struct weir_error *error)
 {
     int code = uv_thread_create(&loop->thread, run, loop);
+
     loop->started = code == 0;
     return code == 0
                ? WEIR_OK

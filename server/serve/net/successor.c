@@ -20,6 +20,7 @@
 static void on_closed(uv_handle_t *handle)
 {
     struct weir__successor *s = handle->data;
+
     s->is_there = false;
 }
 
@@ -32,6 +33,7 @@ static void close_process(struct weir__successor *s)
 static void on_exit_of(uv_process_t *process, int64_t status, int number)
 {
     struct weir__successor *s = process->data;
+
     s->ended(s->context, status, number);
     close_process(s);
 }
@@ -41,6 +43,7 @@ static char **make_environment(char *const lines[3])
 {
     extern char **environ;
     size_t n = 0, kept = 0;
+
     while (environ[n])
         n++;
     char **env = calloc(n + 4, sizeof(*env));
@@ -56,6 +59,7 @@ static char **make_environment(char *const lines[3])
 static uv_stdio_container_t *make_stdio(const int *fds, size_t n)
 {
     uv_stdio_container_t *stdio = calloc(3 + n, sizeof(*stdio));
+
     for (size_t i = 0; stdio && i < 3 + n; i++) {
         stdio[i].flags = UV_INHERIT_FD;
         stdio[i].data.fd = i < 3 ? (int)i : fds[i - 3];
@@ -69,6 +73,7 @@ static int find_program(char *path, size_t size)
     static const char deleted[] = " (deleted)";
     int code = uv_exepath(path, &size);
     char *gone = code == 0 ? strstr(path, deleted) : NULL;
+
     if (gone && gone[sizeof(deleted) - 1] == 0)
         *gone = 0;
     return code;
@@ -79,6 +84,7 @@ static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, siz
 {
     char path[4096], count[64], pid[64];
     char *const lines[3] = { count, pid, names };
+
     snprintf(count, sizeof(count), "LISTEN_FDS=%zu", n);
     snprintf(pid, sizeof(pid), PREDECESSOR "=%d", (int)getpid());
     char **env = make_environment(lines);
@@ -110,6 +116,7 @@ int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
     struct weir__buffer names = { 0 }, line = { 0 };
     size_t n;
     int *fds = weir__listen_fds(listen, &n, &names);
+
     weir__buffer_text(&line, "LISTEN_FDNAMES=");
     weir__buffer_add(&line, names.bytes, names.len);
     weir__buffer_add(&line, "", 1);
@@ -135,6 +142,7 @@ void weir__successor_relieve(void)
     const char *text = getenv(PREDECESSOR);
     pid_t pid = text ? (pid_t)atoi(text) : 0;
     char main_pid[64];
+
     unsetenv(PREDECESSOR);
     if (pid <= 1 || pid != getppid())
         return;

@@ -64,6 +64,7 @@ static int load(SSL_CTX *ssl, const struct weir__tls_context *c, struct weir_err
 int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error *error)
 {
     SSL_CTX *ssl = SSL_CTX_new(TLS_server_method()), *old;
+
     if (!ssl)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
     SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION);
@@ -86,6 +87,7 @@ int weir__tls_context_create(struct weir__tls_context **out,
                              const struct weir__tls_options *options, struct weir_error *error)
 {
     struct weir__tls_context *c = calloc(1, sizeof(*c));
+
     if (!c)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
     pthread_mutex_init(&c->mutex, NULL);
@@ -117,6 +119,7 @@ void weir__tls_context_destroy(struct weir__tls_context *context)
 struct weir__tls *weir__tls_accept(struct weir__tls_context *context)
 {
     struct weir__tls *tls = calloc(1, sizeof(*tls));
+
     if (!tls)
         return NULL;
     pthread_mutex_lock(&context->mutex);
@@ -159,6 +162,7 @@ static void collect(struct weir__tls *tls, struct weir__buffer *network)
 {
     char *bytes;
     long len = BIO_get_mem_data(tls->out, &bytes);
+
     if (len > 0)
         weir__buffer_add(network, bytes, (size_t)len);
     (void)BIO_reset(tls->out);
@@ -169,6 +173,7 @@ static void collect(struct weir__tls *tls, struct weir__buffer *network)
 static int why_none(const struct weir__tls *tls, int n)
 {
     int why = SSL_get_error(tls->ssl, n);
+
     ERR_clear_error();
     return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0
            : why == SSL_ERROR_ZERO_RETURN                            ? 1
@@ -179,6 +184,7 @@ int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len,
                     struct weir__buffer *plain, struct weir__buffer *network)
 {
     int n = 1, code = 0;
+
     if (BIO_write(tls->in, bytes, (int)len) != (int)len)
         return -1;
     while (n > 0) {
@@ -216,6 +222,7 @@ int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len,
 int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *error)
 {
     struct weir__tls_context *c = calloc(1, sizeof(*c));
+
     if (c)
         pthread_mutex_init(&c->mutex, NULL);
     if (!c || !(c->ssl = SSL_CTX_new(TLS_client_method()))) {
@@ -237,6 +244,7 @@ int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *e
 struct weir__tls *weir__tls_connect(struct weir__tls_context *context, const char *host)
 {
     struct weir__tls *tls = weir__tls_accept(context);
+
     if (!tls)
         return NULL;
     SSL_set_connect_state(tls->ssl);
@@ -253,5 +261,6 @@ struct weir__tls *weir__tls_connect(struct weir__tls_context *context, const cha
 const char *weir__tls_problem(const struct weir__tls *tls)
 {
     long result = SSL_get_verify_result(tls->ssl);
+
     return result == X509_V_OK ? "TLS failed" : X509_verify_cert_error_string(result);
 }

@@ -1,8 +1,8 @@
 /* resp-commands.c -- commands that every Redis client expects of a server.
  *
  * Weir keeps no data for clients, so Redis's commands for data are not here.  Those are here that
- * clients send to introduce themselves, to keep a connection alive, to look a server over or to wrap
- * a pipeline (MULTI ... EXEC).
+ * clients send to introduce themselves, to keep a connection alive, to look a server over or to
+ * wrap a pipeline (MULTI ... EXEC).
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -43,7 +43,8 @@ void weir__reply_header(struct weir__conn *conn, char kind, int64_t n);
 void weir__reply_map(struct weir__conn *conn, int64_t pairs); /* RESP2: an array of twice as many */
 void weir__reply_push(struct weir__conn *conn, int64_t n);    /* RESP2: an array */
 
-/* resp-weir.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere, replies. */
+/* resp-weir.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere,
+ * replies. */
 void weir__resp_verb(struct weir__resp_call *call);
 /* Begins a call and fills it in; false: it has failed.  weir__call_end in either case. */
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out);

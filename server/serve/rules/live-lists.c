@@ -63,6 +63,7 @@ static int use_overlay(struct weir__live *live, struct weir__overlay *overlay,
     struct weir__active *force = NULL;
     size_t skipped = 0;
     int code = weir__overlay_apply(overlay, written_lists(live), &lists, &skipped, error);
+
     if (code == WEIR_OK && lists == NULL)
         code = copy_lists(&lists, written_lists(live), error);
     if (code == WEIR_OK)
@@ -98,6 +99,7 @@ static int refresh(struct weir__live *live, weir_time now, struct weir_error *er
     struct weir__overlay *overlay = NULL;
     char text[64];
     uint64_t stamp = weir__overlay_stamp(live->lists_path);
+
     if (stamp == 0 || stamp == live->lists_stamp)
         return WEIR_OK;
     int code = weir__overlay_read(&overlay, live->lists_path, error);
@@ -118,6 +120,7 @@ static int refresh(struct weir__live *live, weir_time now, struct weir_error *er
 static bool complain(struct weir__live *live, uint64_t stamp, const char *text, weir_time now)
 {
     bool twice = stamp == live->lists_seen;
+
     live->lists_seen = stamp;
     if (!twice)
         return false;
@@ -132,6 +135,7 @@ bool weir__live_lists_look(struct weir__live *live, weir_time now)
 {
     struct weir_error why = { 0 };
     uint64_t stamp = live->lists_path ? weir__overlay_stamp(live->lists_path) : 0;
+
     if (stamp == live->lists_stamp)
         forget_problem(live); /* a good copy is back, in its old place */
     if (stamp == 0 || stamp == live->lists_stamp || stamp == live->lists_bad)
@@ -149,6 +153,7 @@ bool weir__live_lists_look(struct weir__live *live, weir_time now)
 int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 {
     int code = WEIR_OK;
+
     if (live->lists_path == NULL) {
         live->overlay = weir__overlay_create();
         return live->overlay ? WEIR_OK : weir__live_no_memory(error);
@@ -183,6 +188,7 @@ static int keep_overlay(struct weir__live *live, const struct weir__overlay *ove
                         struct weir_error *error)
 {
     struct weir__buffer text = { 0 };
+
     if (live->lists_path == NULL)
         return WEIR_OK;
     weir__overlay_print(overlay, &text);
@@ -200,6 +206,7 @@ static const struct weir__list *list_of(const struct weir__active *force, const 
     static const struct weir__list none;
     char *small = weir__attribute_small(attribute);
     int at = small ? weir__lists_find(force->lists, list, small) : -1;
+
     free(small);
     return at < 0 ? &none : &force->lists->lists[at];
 }
@@ -209,6 +216,7 @@ static struct weir__live_edited compare_lists(const struct weir__list *before,
                                               const struct weir__list *after)
 {
     struct weir__live_edited edited = { .entries = after->n };
+
     for (size_t i = 0, k = 0; i < before->n || k < after->n;) {
         int order = i == before->n  ? 1
                     : k == after->n ? -1
@@ -229,6 +237,7 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
     struct weir__overlay *overlay = NULL;
     const struct weir__list_edit edit = { list, attribute, add, remove, adds, removes };
     int code = prepare_force(live, &force, &edit, error);
+
     if (code == WEIR_OK)
         code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute,
                                   add, adds, remove, removes, error);
@@ -263,6 +272,7 @@ int weir__live_list_edit(struct weir__live *live, const char *list, const char *
 {
     struct weir__live_edited done;
     char text[64];
+
     if (adds + removes == 0)
         return weir__fail(error, WEIR_INVALID, "name at least one entry to add or to remove");
     pthread_mutex_lock(&live->turn);

@@ -56,6 +56,7 @@ static inline const struct weir__active *weir__live_active(const struct weir__li
 static inline size_t weir__live_count(const struct weir__lists *lists)
 {
     size_t n = 0;
+
     for (size_t i = 0; i < lists->n; i++)
         n += lists->lists[i].n;
     return n;

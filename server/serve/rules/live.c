@@ -52,6 +52,7 @@ struct said {
 static void say(void *context, const struct weir_problem *p)
 {
     struct said *said = context;
+
     if (said->json != NULL) {
         weir__buffer_text(said->json, said->n ? ",{" : "{");
         weir__buffer_member_number(said->json, "line", p->line);
@@ -69,6 +70,7 @@ static int parse(const struct weir__live *live, const char *text, size_t len, en
                  struct said *said, struct weir_rules **out, struct weir_error *error)
 {
     struct weir_error first = { 0 };
+
     said->name = live->path ? live->path : "rules";
     struct weir_rules_options options = { .name = said->name,
                                           .files = live->path != NULL,
@@ -116,6 +118,7 @@ static int attempt_file(const struct weir__live *live, struct attempt *a, struct
             ? weir__rule_files_read(live->path, &a->text, &a->len, &why)
             : weir__fail(&why, WEIR_INVALID,
                          "there is no rule file to read: the server was started without one");
+
     if (code == WEIR_OK)
         look_around(live, a);
     else
@@ -156,6 +159,7 @@ static int use(struct weir__live *live, struct weir_rules **rules, weir_time now
     struct weir__lists *changed = NULL, *written = NULL;
     size_t skipped = 0;
     int code = weir__overlay_apply(live->overlay, (*rules)->lists, &changed, &skipped, error);
+
     if (code != WEIR_OK)
         return code;
     if (changed != NULL) {
@@ -182,6 +186,7 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
 {
     const struct weir__active *force = weir__live_active(live);
     struct weir__live_info *info = &live->info;
+
     adopt_files(live, a);
     pthread_mutex_lock(&live->mutex);
     free(live->text);
@@ -208,6 +213,7 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
 static void tell_reload(struct weir__live *live, weir_time now)
 {
     const struct weir__live_info *info = &live->info;
+
     weir__live_tell(live, WEIR__EVENT_RELOAD, now,
                     &(struct weir__event_facts){ .source = info->source,
                                                  .hash = info->hash,
@@ -234,6 +240,7 @@ static int load(struct weir__live *live, struct attempt *a, const char *cause, w
                 struct said *said, struct weir_error *error)
 {
     int code = parse(live, a->text, a->len, READ, said, &a->rules, error);
+
     if (code == WEIR_OK)
         code = use(live, &a->rules, now, error);
     if (code == WEIR_OK)
@@ -247,6 +254,7 @@ static int reload(struct weir__live *live, struct attempt *a, int code, const ch
 {
     struct said said = { .json = problems };
     char text[sizeof(error->text) + 40];
+
     if (code == WEIR_OK)
         code = load(live, a, cause, now, &said, error);
     if (code == WEIR_OK) {
@@ -267,6 +275,7 @@ int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
+
     pthread_mutex_lock(&live->turn);
     int code = attempt_file(live, &a, &why);
     code = reload(live, &a, code, cause, now, problems, &why);
@@ -281,6 +290,7 @@ int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
 static bool is_due(struct weir__live *live)
 {
     uint64_t stamp = weir__rule_files_stamp(&live->files, live->path);
+
     if (stamp != live->seen) {
         live->seen = stamp;
         live->settled = false;
@@ -293,6 +303,7 @@ static bool look(struct weir__live *live, weir_time now)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
+
     if (live->path == NULL || !is_due(live))
         return false;
     live->settled = true;
@@ -328,6 +339,7 @@ static struct weir_rules *parse_again(const struct weir__live *live)
     struct weir_rules *rules = NULL;
     struct said nobody = { 0 };
     const char *text = live->text ? live->text : no_rules;
+
     (void)parse(live, text, live->text ? live->len : strlen(text), READ, &nobody, &rules, NULL);
     return rules;
 }
@@ -337,6 +349,7 @@ static int put_back(struct weir__live *live, struct weir_rules **old, struct att
                     weir_time now, struct weir_error *error)
 {
     struct weir_error why = *error;
+
     if (*old != NULL && use(live, old, now, NULL) == WEIR_OK)
         return weir__fail(error, code, "%.200s; the old rules stay in force", why.text);
     publish(live, a, "api", "api", now);
@@ -353,6 +366,7 @@ static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time no
     struct weir__store store;
     struct weir_rules *old = parse_again(live);
     int code = weir__store_begin(&store, live->path, a->text, a->len, error);
+
     if (code == WEIR_OK && (code = use(live, &a->rules, now, error)) != WEIR_OK)
         weir__store_drop(&store);
     else if (code == WEIR_OK && (code = weir__store_commit(&store, error)) != WEIR_OK)
@@ -366,6 +380,7 @@ static int set(struct weir__live *live, struct attempt *a, weir_time now,
 {
     struct said said = { .json = problems };
     int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
+
     if (code != WEIR_OK)
         return code;
     look_around(live, a); /* not before: its files must be allowed */
@@ -382,6 +397,7 @@ int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_t
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
+
     pthread_mutex_lock(&live->turn);
     int code = attempt_text(&a, text, len, &why);
     if (code == WEIR_OK)
@@ -399,6 +415,7 @@ int weir__live_check(struct weir__live *live, const char *text, size_t len,
     struct weir_rules *rules = NULL;
     struct said said = { .json = problems };
     int code = parse(live, text, len, SENT, &said, &rules, error);
+
     weir_rules_destroy(rules);
     return code;
 }
@@ -427,6 +444,7 @@ static int find_paths(struct weir__live *live, const struct weir__live_options *
                       struct weir_error *error)
 {
     bool given = options->rules != NULL && *options->rules != '\0';
+
     if (given && (live->path = strdup(options->rules)) == NULL)
         return weir__live_no_memory(error);
     if (options->beside == NULL)
@@ -446,6 +464,7 @@ static int start_without(struct weir__live *live, weir_time now, struct weir_err
 {
     struct weir_rules *none = NULL;
     int code = weir_rules_parse(&none, no_rules, strlen(no_rules), NULL, error);
+
     if (code == WEIR_OK)
         code = use(live, &none, now, error);
     weir_rules_destroy(none);
@@ -463,6 +482,7 @@ static int start(struct weir__live *live, const struct weir__live_options *optio
     bool given = options->rules != NULL && *options->rules != '\0';
     bool missing = live->path == NULL || (access(live->path, F_OK) != 0 && errno == ENOENT);
     int code = attempt_file(live, &a, error);
+
     if (missing && !given) {
         live->tried = a.contents;
         code = start_without(live, now, error);
@@ -477,6 +497,7 @@ int weir__live_create(struct weir__live **out, const struct weir__live_options *
                       weir_time now, struct weir_error *error)
 {
     struct weir__live *live = calloc(1, sizeof(*live));
+
     if (live == NULL)
         return weir__live_no_memory(error);
     pthread_mutex_init(&live->turn, NULL);

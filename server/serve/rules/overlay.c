@@ -47,6 +47,7 @@ static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, co
 {
     size_t len = strlen(entry);
     struct weir__cidr cidr;
+
     if (len > WEIR__OVERLAY_ENTRY_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "an entry of a list has at most %d bytes, and this one has %zu",
@@ -70,6 +71,7 @@ static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overl
     size_t entry = strlen(from->entry) + 1, list = strlen(from->list) + 1,
            attribute = strlen(from->attribute) + 1;
     char *piece = malloc(entry + list + attribute);
+
     if (piece == NULL)
         return false;
     memcpy(piece, from->entry, entry);
@@ -84,6 +86,7 @@ static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overl
 static struct weir__overlay *make_room(const struct weir__overlay *from, size_t n)
 {
     struct weir__overlay *made = weir__overlay_create();
+
     if (made != NULL && (made->entries = calloc(n + 1, sizeof(*made->entries))) != NULL) {
         while (made->n < from->n && copy_entry(&made->entries[made->n], &from->entries[made->n]))
             made->n++;
@@ -100,6 +103,7 @@ static int add_entry(struct weir__overlay *to, const char *list, const char *att
     char text[WEIR__OVERLAY_ENTRY_MAX + 1];
     int code = tidy(text, attribute, entry, error);
     struct weir__overlay_entry raw = { list, attribute, text, added, to->n };
+
     if (code == WEIR_OK && !copy_entry(&to->entries[to->n], &raw))
         code = no_memory(error);
     to->n += code == WEIR_OK;
@@ -109,6 +113,7 @@ static int add_entry(struct weir__overlay *to, const char *list, const char *att
 static int compare_place(const struct weir__overlay_entry *a, const struct weir__overlay_entry *b)
 {
     int order = strcmp(a->list, b->list);
+
     order = order ? order : strcmp(a->attribute, b->attribute);
     return order ? order : strcmp(a->entry, b->entry);
 }
@@ -117,6 +122,7 @@ static int compare(const void *left, const void *right)
 {
     const struct weir__overlay_entry *a = left, *b = right;
     int order = compare_place(a, b);
+
     return order ? order : (a->turn > b->turn) - (a->turn < b->turn);
 }
 
@@ -130,6 +136,7 @@ static int compare_texts(const void *a, const void *b)
 static bool is_written(const struct weir__lists *written, const struct weir__overlay_entry *e)
 {
     int at = weir__lists_find(written, e->list, e->attribute);
+
     if (at < 0 || written->lists[at].n == 0)
         return false;
     return bsearch(&e->entry, written->lists[at].entries, written->lists[at].n, sizeof(char *),
@@ -141,6 +148,7 @@ static bool is_written(const struct weir__lists *written, const struct weir__ove
 static void settle(struct weir__overlay *o, const struct weir__lists *written, size_t before)
 {
     size_t kept = 0;
+
     if (o->n > 1)
         qsort(o->entries, o->n, sizeof(*o->entries), compare);
     for (size_t i = 0; i < o->n; i++) {
@@ -163,6 +171,7 @@ static int add_all(struct weir__overlay *to, const char *list, const char *attri
                    struct weir_error *error)
 {
     int code = WEIR_OK;
+
     for (size_t i = 0; code == WEIR_OK && i < adds; i++)
         code = add_entry(to, list, attribute, add[i], true, error);
     for (size_t i = 0; code == WEIR_OK && i < removes; i++)
@@ -205,6 +214,7 @@ int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *f
 static size_t group_end(const struct weir__overlay *o, size_t first)
 {
     size_t end = first + 1;
+
     while (end < o->n && strcmp(o->entries[end].list, o->entries[first].list) == 0 &&
            strcmp(o->entries[end].attribute, o->entries[first].attribute) == 0)
         end++;
@@ -223,6 +233,7 @@ static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
                        struct weir_error *error)
 {
     size_t adds = 0, removes = 0;
+
     for (size_t i = first; i < end; i++) {
         if (o->entries[i].added)
             texts[adds++] = o->entries[i].entry;
@@ -243,6 +254,7 @@ int weir__overlay_apply(const struct weir__overlay *o, const struct weir__lists 
     const char **texts = calloc(o->n + 1, sizeof(*texts));
     int code = texts ? WEIR_OK : no_memory(error);
     size_t left_out = 0;
+
     for (size_t first = 0, end; code == WEIR_OK && first < o->n; first = end) {
         struct weir__lists *next = NULL;
         end = group_end(o, first);
@@ -284,6 +296,7 @@ void weir__overlay_print(const struct weir__overlay *o, struct weir__buffer *out
 {
     struct weir__buffer body = { 0 };
     char checksum[17];
+
     for (size_t i = 0; i < o->n; i++) {
         const struct weir__overlay_entry *e = &o->entries[i];
         weir__buffer_format(&body, "%s %s %s ", e->added ? "added" : "removed", e->list,
@@ -327,6 +340,7 @@ static int damaged(struct weir_error *error, const char *name, size_t line, cons
 static bool unescape(char *text)
 {
     char *to = text;
+
     for (const char *from = text; *from != '\0'; from++) {
         unsigned value = (unsigned char)*from;
         char digits[3] = { from[0] == '%' ? from[1] : 'x', from[1] ? from[2] : '\0', '\0' };
@@ -346,6 +360,7 @@ static bool unescape(char *text)
 static char *cut_word(char **rest)
 {
     char *word = *rest, *space = strchr(word, ' ');
+
     if (space == NULL || space == word)
         return NULL;
     *space = '\0';
@@ -366,6 +381,7 @@ static int parse_line(struct weir__overlay *o, char *line, size_t number, const 
          *attribute = list ? cut_word(&rest) : NULL;
     bool added = change && strcmp(change, "added") == 0,
          removed = change && strcmp(change, "removed") == 0;
+
     if (attribute == NULL || !(added || removed) || !is_name(list, 63) || !is_name(attribute, 63) ||
         !unescape(rest))
         return damaged(error, name, number, "expected: added|removed LIST ATTRIBUTE ENTRY");
@@ -385,6 +401,7 @@ static int parse_lines(struct weir__overlay *o, char *copy, const char *name,
 {
     size_t number = 3;
     int code = WEIR_OK;
+
     for (char *line = copy, *end; code == WEIR_OK && *line != '\0'; line = end + 1, number++) {
         if ((end = strchr(line, '\n')) == NULL)
             return damaged(error, name, number, "the last line has no end");
@@ -399,6 +416,7 @@ static int check_head(const char *text, size_t len, const char *name, size_t *bo
 {
     static const size_t version = sizeof(VERSION_LINE), whole = HEAD_SIZE;
     char right[17], why[96];
+
     if (len < version || memcmp(text, VERSION_LINE "\n", version) != 0)
         return damaged(error, name, 1, "expected '" VERSION_LINE "'");
     if (len < whole || memcmp(text + version, "checksum ", 9) != 0 || text[whole - 1] != '\n' ||
@@ -417,6 +435,7 @@ int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len
     static const struct weir__overlay none;
     size_t body = 0, lines = 0;
     int code = check_head(text, len, name, &body, error);
+
     if (code != WEIR_OK)
         return code;
     for (size_t i = body; i < len; i++)
@@ -440,6 +459,7 @@ int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir
 {
     size_t len;
     struct stat st;
+
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return weir__fail(error, WEIR_SYSTEM, "cannot read '%s': it is not a regular file", path);
     char *text = weir__file_read(path, FILE_MAX, &len);
@@ -462,6 +482,7 @@ uint64_t weir__overlay_stamp(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
     ssize_t len = failed ? 0 : pread(fd, head, sizeof(head), 0);
+
     if (fd >= 0)
         close(fd);
     if (failed) /* the reason stands for the contents */

@@ -51,6 +51,7 @@ static void add_file(struct weir__rule_files *files, const char *path, const cha
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
     char **more = realloc(files->named, (files->n + 1) * sizeof(*more)),
          *whole = malloc(folder + strlen(name) + 1);
+
     if (more != NULL)
         files->named = more;
     if (more == NULL || whole == NULL) {
@@ -92,6 +93,7 @@ void weir__rule_files_find(struct weir__rule_files *out, const char *path, const
 {
     struct weir__report *report = calloc(1, sizeof(*report));
     struct weir__arena nodes = { 0 };
+
     *out = (struct weir__rule_files){ 0 };
     if (report != NULL && weir__report_open(report, text, len, NULL) == WEIR_OK) {
         const struct weir__node *root = weir__yaml_read(&nodes, report);
@@ -117,6 +119,7 @@ static uint64_t stamp(uint64_t h, const char *path)
 {
     struct stat st;
     int failed = stat(path, &st) != 0 ? errno : 0;
+
     if (failed)
         return weir__digest(h, &failed, sizeof(failed));
     int64_t known[] = { (int64_t)st.st_dev,          (int64_t)st.st_ino,
@@ -129,6 +132,7 @@ static uint64_t stamp(uint64_t h, const char *path)
 uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char *path)
 {
     uint64_t h = stamp(WEIR__DIGEST_START, path);
+
     for (size_t i = 0; i < files->n; i++)
         h = stamp(h, files->named[i]);
     return h;
@@ -138,6 +142,7 @@ uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const c
                                    size_t len)
 {
     uint64_t h = weir__digest(weir__digest(WEIR__DIGEST_START, &len, sizeof(len)), text, len);
+
     for (size_t i = 0; i < files->n; i++) {
         struct weir_error error = { 0 };
         char *list = NULL;

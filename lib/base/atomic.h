@@ -8,7 +8,7 @@
 #define weir__get(p)        __atomic_load_n((p), __ATOMIC_RELAXED)
 #define weir__set(p, value) __atomic_store_n((p), (value), __ATOMIC_RELAXED)
 
-/* What was written before weir__publish is seen after weir__acquire. */
+/* Writes before weir__publish are seen after weir__acquire. */
 #define weir__acquire(p)        __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define weir__publish(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
 

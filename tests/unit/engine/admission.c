@@ -276,7 +276,7 @@ TEST(test_R3_lists_and_guards)
     assert_fields(totals, (checked, 5), (refused, 2), (denied, 1), (allow_listed, 3));
 }
 
-/* Everybody is shed but who is on the allow list. */
+/* All are shed but those on the allow list. */
 TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
 {
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
@@ -531,7 +531,7 @@ TEST(test_G5_fallbacks)
     assert_true(weir_fallback_get(weir, "a", &f, NULL, 0));
     assert_int_equal(f.len, 3);
     use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: another } }\n"), NOW);
-    assert_string_equal(f.type, "application/json"); /* who is answering with it may go on */
+    assert_string_equal(f.type, "application/json"); /* an answer in progress keeps it */
     assert_true(weir_fallback_get(weir, "a", &f, body, 3));
     assert_fields(f, (status, 503), (len, 7));
     assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
@@ -553,7 +553,7 @@ TEST(test_G5_fallbacks_of_old_rules_are_freed)
     assert_true(mallinfo2().uordblks < before + 1000000);
 }
 
-/* One try of who waits: as the server makes it. */
+/* One try of a waiter: as the server makes it. */
 static bool try_again(struct weir *weir, const char *request, bool favoured,
                       struct weir_ruling *ruling)
 {

@@ -78,11 +78,11 @@ TEST(test_R4_a_peek_never_counts)
     (void)explained(weir, "login", "ip=::1", NOW);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
     assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason,
-                     WEIR_BANNED); /* but says what is */
+                     WEIR_BANNED); /* but tells the ban */
     weir_destroy(weir);
 }
 
-/* A negative cost is a mistake of who asks, and no refusal of a client's request. */
+/* A negative cost is the caller's mistake, not a refusal of a client's request. */
 TEST(test_R4_a_mistake_never_counts)
 {
     struct weir *weir = engine_of(BANNING(""));

@@ -626,7 +626,7 @@ TEST(test_who_can_wait_is_told_his_turn)
     ask.wait_max = S / 10;
     ask.now = NOW + S / 10;
     r = check_attrs(weir, &ip, 1, &ask);
-    assert_refused_by(r, "shaped"); /* who cannot wait so long */
+    assert_refused_by(r, "shaped"); /* it cannot wait that long */
     assert_int_equal(rule_left(weir, "meter", "ip=::1", ask.now), 1000);
 }
 

@@ -39,7 +39,7 @@ TEST(test_R3_allow_and_deny)
     assert_false(passes(weir, "ip=203.0.113.1", NOW));
     assert_int_equal(pass_of(weir, 5, "ip=203.0.113.1 account=ann", NOW), 5);
     assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW),
-                     1); /* who is let through takes nothing */
+                     1); /* an allowed request takes nothing */
     weir_destroy(weir);
 }
 

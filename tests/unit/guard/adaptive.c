@@ -9,7 +9,7 @@ struct plant {
     double workers, asks; /* asks: how many would be at work if all were let in */
     weir_time work;
     double contention; /* each beyond the workers makes the work so much longer */
-    bool silent;       /* nothing is answered; whoever is in gives up after 500 ms */
+    bool silent;       /* nothing is answered; calls give up after 500 ms */
     double rest;       /* of a result */
     int64_t lowest, highest;
 };

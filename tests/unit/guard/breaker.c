@@ -61,7 +61,7 @@ static struct weir__breaker_view look(const struct world *w, weir_time now)
     return v;
 }
 
-/* Open since NOW, for a second, and then tried with so many probes. */
+/* Open since NOW, for a second, and then tried with `probes` probes. */
 static struct world opened(int probes)
 {
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 50,

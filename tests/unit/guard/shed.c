@@ -370,7 +370,7 @@ TEST(test_G7_permits_stay_full_with_one_priority)
     }
 }
 
-/* Even if whoever asks does not mind what is to be spared. */
+/* Even if the ask ignores spared permits. */
 TEST(test_G7_without_sparing)
 {
     FINALLY(memory_drop) struct plant *p = flooded(256);

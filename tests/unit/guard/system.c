@@ -79,7 +79,7 @@ static struct weir__reading read_at_time(struct weir__system *system, weir_time 
     return reading;
 }
 
-/* Two processors that have been busy and idle for so many ticks each. */
+/* Two processors, busy and idle for these ticks each. */
 static void put_stat(int busy0, int idle0, int busy1, int idle1, int running)
 {
     char text[512];

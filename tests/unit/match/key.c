@@ -317,7 +317,7 @@ TEST(test_a_long_text_ends_in_its_hash)
     }
 }
 
-/* Who has the whole text, and who has it as it is shown, means the same key. */
+/* The whole text and the text as shown mean the same key. */
 TEST(test_what_is_written_out_is_shortened_alike)
 {
     char value[3000], written[3010], text[WEIR_KEY_TEXT];

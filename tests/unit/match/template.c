@@ -1,4 +1,4 @@
-/* template.c -- how a key is written: what parses to what, and what every mistake is told. */
+/* template.c -- templates of keys: their parts, and the error of every mistake. */
 #include "unit/test.h"
 
 #include "unit/fixture.h"

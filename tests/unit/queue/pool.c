@@ -22,7 +22,7 @@ struct job {
     bool straight; /* it does not stand at the gate */
     int order;     /* of its beginning, from 1 */
     char thread[16];
-    pthread_t by; /* who has run or refused it */
+    pthread_t by; /* the thread that ran or refused it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -126,7 +126,7 @@ TEST_WITH(test_priorities_and_classes_beyond_the_ends_count_as_the_ends, NULL, c
     assert_int_equal(next_at(NOW), 1);
 }
 
-/* Serves `turns` and puts each who was served in again, so that no class is ever empty. */
+/* Serves `turns` and puts each waiter in again, so that no class is ever empty. */
 static void serve_and_put_back(int turns, int counts[3])
 {
     memset(counts, 0, 3 * sizeof(*counts));
@@ -387,7 +387,7 @@ TEST_WITH(test_newest_first_when_late, NULL, close_queue)
         names(gone), "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29");
     assert_int_equal(next_at(NOW + 40 * MS), 39);
     assert_int_equal(weir_queue_estimate(queue, 0, 0, NOW + 40 * MS),
-                     0); /* who comes now goes first */
+                     0); /* the newest goes first */
     assert_int_equal(next_at(NOW + 46 * MS), 38);
     assert_string_equal(names(gone), "30 31 32 33 34 35");
     put(41, NOW + 46 * MS);

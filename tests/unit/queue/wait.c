@@ -235,7 +235,7 @@ TEST_WITH(test_what_can_never_be_had_is_not_waited_for, set_up_visitors, close_g
 
 /* ------------------------------------------------------------- event loops ---- */
 
-/* One who waits, and what it was told. */
+/* A waiter and its answer. */
 struct visitor {
     struct weir_waiter waiter;
     struct weir_permit permit;

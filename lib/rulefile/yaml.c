@@ -178,13 +178,13 @@ static bool on_alias(struct builder *b, struct fy_token *token)
 
     if (anchor != NULL && anchor->node != NULL)
         return push(b, anchor->node);
-    if (anchor != NULL)
+    if (anchor != NULL) /* the name is not shown: it may be a secret without quotes */
         weir__report_add(b->tree.report, b->last_at,
                          "this alias is inside its own anchor, so it would have no end");
     else
-        weir__report_add(b->tree.report, b->last_at,
-                         "there is no anchor %s above; text that begins with * must be in quotes",
-                         weir__quote(name ? name : "", len).text);
+        weir__report_add(
+            b->tree.report, b->last_at,
+            "there is no such anchor above; text that begins with * must be in quotes");
     return false;
 }
 

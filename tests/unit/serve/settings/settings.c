@@ -230,6 +230,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
         { "resp: [::1]:7379\n", "must be in quotes" },
         { "resp: [a:1, b:2]\n", ":1:7: resp must be text; found a list; text that begins with [" },
         { "admin-token: (set)\n", "admin-token is how --print-settings hides a secret" },
+        { "admin-token: &secret\n", ":1:1: admin-token is empty; a secret that begins with &" },
+        { "check-token: ~\n", ":1:14: check-token is empty" },
         { "admin-token: two words\n", "admin-token has a byte that is no visible ASCII" },
         { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
         { "rules: a\tb\n", ":1:8: rules has a control character in it" },
@@ -239,6 +241,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
 
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         refuse(line_of("--config %s", file_with(cases[i].text)), cases[i].why);
+    refuse(line_of("--config %s", file_with("admin-token: *secret\n")), ":1:14: there is no such");
+    assert_null(strstr(said, "secret"));
     const char *path = new_path();
     write_at(path, 0, "keys: 100\0x", 11);
     refuse(line_of("--config %s", path), ":1:10: a control character (byte 0x00)");

@@ -127,13 +127,15 @@ static bool decide_adhoc(struct weir_limiter *limiter, const struct weir__adhoc_
     return true;
 }
 
-static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a, bool allowed)
+/* Others have no decision: give does not decide, and peek takes nothing. */
+static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a,
+                       const struct weir_decision *d)
 {
     if (a->verb != WEIR__TAKE && a->verb != WEIR__RESERVE)
         return;
     weir__counter_add(&loop->counters,
-                      allowed ? WEIR__COUNT_TAKE_ALLOWED : WEIR__COUNT_TAKE_REFUSED, 1);
-    if (!allowed)
+                      d->allowed ? WEIR__COUNT_TAKE_ALLOWED : WEIR__COUNT_TAKE_REFUSED, 1);
+    if (!d->allowed)
         weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len, 1);
 }
 
@@ -158,7 +160,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
         decide_adhoc(limiter, a, &ask, &answer->decision);
     }
     if (code == WEIR_OK)
-        count_take(loop, a, answer->decision.allowed);
+        count_take(loop, a, &answer->decision);
     return code;
 }
 

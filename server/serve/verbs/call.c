@@ -181,7 +181,8 @@ static bool take_number(struct weir__verb_call *call, const struct weir__arg *ar
 
     if (weir__resp_int(value->text, n) && *n >= arg->min && (arg->max == 0 || *n <= arg->max))
         return true;
-    if (arg->kind == WEIR__ARG_TIME && !call->http && weir__resp_is(value->text, "FOREVER"))
+    if (arg->kind == WEIR__ARG_TIME && arg->max == 0 && !call->http &&
+        weir__resp_is(value->text, "FOREVER"))
         *n = INT64_MAX;
     else if (arg->choices && weir__resp_is(value->text, arg->choices))
         *n = -1;
@@ -254,7 +255,7 @@ bool weir__call_whole(struct weir__verb_call *call)
             return bad(call, a, a->kind == WEIR__ARG_ENTRIES ? "are missing" : "is missing");
         if (v->text.bytes == NULL)
             v->number = a->otherwise;
-        if (a->kind == WEIR__ARG_TIME && v->number > 0 && !convert(call, a, v))
+        if (a->kind == WEIR__ARG_TIME && v->number >= 0 && !convert(call, a, v))
             return false;
     }
     return true;

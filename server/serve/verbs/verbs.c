@@ -115,7 +115,7 @@ const struct weir__verb weir__verbs[] = {
       .answer = "Decision", .statuses = "200=Taken 400 409 413 422 429=TakeRefused 503",
       .summary = "Takes an estimate, to be settled.",
       .args = { TAKE_ARGS,
-                TIME("lifetime", .word = "LIFETIME", .otherwise = 60000,
+                TIME("lifetime", .word = "LIFETIME", .min = 1, .otherwise = 60000,
                      .text = "a reservation that nobody settles in this time stands as it is") } },
     { DECIDING("WEIR.SETTLE", "/v1/settle", "settle"), .run = weir__decide_settle,
       .answer = "Settled", .statuses = "400 413",

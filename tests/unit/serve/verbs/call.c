@@ -3,7 +3,7 @@
 
 #include "server/serve/verbs/verbs.h"
 
-enum { TEXT, ANY, COUNT, WAIT, UNIT };
+enum { TEXT, ANY, COUNT, WAIT };
 
 static const struct weir__verb verb = {
     .command = "TEST.VERB",
@@ -13,6 +13,7 @@ static const struct weir__verb verb = {
               { .name = "any", .word = "ANY", .kind = WEIR__ARG_SCALAR },
               { .name = "count", .word = "COUNT", .kind = WEIR__ARG_COUNT, .otherwise = 1 },
               { .name = "wait", .word = "WAIT", .kind = WEIR__ARG_TIME },
+              { .name = "took", .word = "TOOK", .kind = WEIR__ARG_TIME, .min = 1, .max = 9 },
               { .name = "unit", .word = "NS", .kind = WEIR__ARG_UNIT, .choices = "ms|ns" },
               { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH },
               { .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES } },
@@ -114,7 +115,10 @@ TEST(test_times)
     }
     check_wrong("{\"text\":\"\",\"wait_ns\":5}", "'wait_ns' needs \"unit\":\"ns\"");
     check_wrong("{\"text\":\"\",\"wait_ms\":5,\"unit\":\"ns\"}", "'wait_ms' needs \"unit\":\"ms\"");
+    check_wrong("{\"text\":\"\",\"wait_ns\":0}", "'wait_ns' needs \"unit\":\"ns\"");
     check_wrong("{\"wait_ms\":5,\"wait_ns\":5}", "is there twice");
+    check_wrong_words("a TOOK FOREVER", "TOOK is a whole number from 1 to 9");
+    check_wrong_words("a TOOK 0", "TOOK is a whole number from 1 to 9");
     check_wrong("{\"unit\":\"us\"}", "'unit' is ms or ns, and not 'us'");
 }
 
@@ -165,8 +169,8 @@ TEST(test_what_is_wrong)
     check_wrong("{}", "'text' is missing");
     check_wrong("{\"text\":null}", "'text' is missing");
     check_wrong("{\"txet\":\"a\"}", "unknown member 'txet'; did you mean 'text'?");
-    check_wrong("{\"nonsense\":{\"deep\":1}}",
-                "unknown member 'nonsense'; known are text, any, count, wait_ms, unit, attributes");
+    check_wrong("{\"nonsense\":{\"deep\":1}}", "unknown member 'nonsense'; known are text, any, "
+                                               "count, wait_ms, took_ms, unit, attributes");
     check_wrong("{\"text\":{\"a\":1}}", "'text' is a string, and not '{...}'");
     check_wrong("{\"text\":\"a\",\"text\":\"b\"}", "'text' is there twice");
     check_wrong("{\"count\":\"1\"}",

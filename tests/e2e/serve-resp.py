@@ -140,6 +140,8 @@ def test_S1_transactions(weir):
         assert client("EXEC") == [[0, 5, 4, -1, 1], "PONG", [0, 5, 3, -1, 2]]
         assert client("MULTI") == "OK" and isinstance(client("nonsense"), Error)
         assert client("EXEC").startswith("EXECABORT")
+        assert client("MULTI") == "OK" and "arguments" in client("WEIR.TAKE", "k")
+        assert client("PING") == "QUEUED" and client("EXEC").startswith("EXECABORT")
         assert client("MULTI") == "OK" and client("DISCARD") == "OK" and isinstance(client("EXEC"), Error)
         assert client("MULTI") == "OK" and "MULTI" in client("WEIR.STATUS")  # it may take long, and EXEC answers all at once
         assert client("EXEC").startswith("EXECABORT") and client.json("WEIR.STATUS")
@@ -199,6 +201,7 @@ def test_S1_reserve_and_settle(weir):
         assert client("WEIR.PEEK", "ann", "100/60s", "COST", 0)[2] == 80
         assert client("WEIR.SETTLE", answer[6], 20) == 0  # once
         assert client("WEIR.SETTLE", "nonsense", 1) == 0
+        assert "LIFETIME" in client("WEIR.RESERVE", "ann", "100/60s", "LIFETIME", 0)
         again = client("WEIR.RESERVE", "ann", "100/60s", "COST", 10, "LIFETIME", 1000)
         client("WEIR.CLOCK", 5 * 10**9)
         assert client("WEIR.SETTLE", again[6], 0) == 0  # expired: the estimate stands

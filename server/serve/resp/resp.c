@@ -124,10 +124,18 @@ static void say_unknown(struct weir__resp_call *call)
                       call->args[0].bytes);
 }
 
-static bool has_right_number(const struct weir__verb *verb, size_t n)
+static bool has_right_number(int arity, size_t n)
 {
-    return verb->arity == 0 ||
-           (verb->arity > 0 ? n == (size_t)verb->arity : n >= (size_t)-verb->arity);
+    return arity == 0 || (arity > 0 ? n == (size_t)arity : n >= (size_t)-arity);
+}
+
+static bool say_usage(const struct weir__resp_call *call)
+{
+    char usage[256];
+
+    weir__reply_error(call->conn, "ERR wrong number of arguments; usage: %s %s",
+                      call->verb->command, weir__verb_usage(call->verb, usage, sizeof(usage)));
+    return false;
 }
 
 /* By its name; one that was found before is not searched for again. */
@@ -162,11 +170,8 @@ static bool find_allowed(struct weir__resp_call *call)
     else if (conn->role < needed)
         weir__reply_error(conn,
                           "NOPERM this command needs the admin role: AUTH with the admin token");
-    else if (!has_right_number(verb, call->n))
-        weir__reply_error(conn, "ERR wrong number of arguments; usage: %s %s", verb->command,
-                          verb->usage ? verb->usage : "");
     else
-        return true;
+        return has_right_number(verb->arity, call->n) || say_usage(call);
     return false;
 }
 
@@ -191,6 +196,9 @@ static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
         weir__reply_error(conn, "ERR %s cannot be run between MULTI and EXEC", call->verb->command);
         good = false;
     }
+    /* All or nothing: what is refused by its number only when it runs would leave the rest done. */
+    if (good && how == WEIR__VERB_NOW && !has_right_number(weir__verb_arity(call->verb), call->n))
+        good = say_usage(call);
     if (!good) {
         s->multi_failed = true;
         return;

@@ -236,7 +236,7 @@ run --rules much.yaml --propose 1% --json seconds.log
 says '[(p["count"], p["few_keys"], p["far_below"]) for p in r["proposals"]]' '[(10, True, True)]'
 run --rules much.yaml --propose 1% seconds.log
 has "$ran" "$out" "Proposals for a come from fewer than 20 keys"
-has "$ran" "$out" "Proposals for a are below a quarter of what is written"
+has "$ran" "$out" "Proposals for a are below a quarter of the rule's own limit"
 # What can be read only once gives a bracket.
 "$weir" replay --rules stairs.yaml --propose 10% --json - <stairs.log >out
 ran="--propose from standard input"

@@ -47,7 +47,7 @@ demo: $(BUILD)/build.ninja
 
 quick:
 	@scripts/packages.sh build test
-	@scripts/test.sh --quick
+	@scripts/test.sh $(or $(T),--quick)
 
 test:
 	@scripts/packages.sh build test
@@ -85,8 +85,10 @@ amalgamation:
 	@scripts/packages.sh build
 	@scripts/amalgamation.py $(BUILD)/amalgamation
 
-install: all
+# Built after the prefix is set: Meson installs by what the last build wrote down.
+install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) '--prefix=$(PREFIX)'
+	@scripts/build.sh $(BUILD) product
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 
 clean:

@@ -63,4 +63,19 @@ check "with the .a" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config 
 check "it needs no .so" test -z "$(needs "$dir/static")"
 check "it runs" "$dir/static"
 
+# A prefix other than the last build's, with a small project in place of ours: it builds at once.
+mkdir "$dir/small"
+cd "$dir/small"
+ln -s "$root/scripts" scripts
+cat >meson.build <<'END'
+project('small')
+made = custom_target(output: 'made', command: ['touch', '@OUTPUT@'], install: true,
+  install_dir: get_option('datadir'))
+alias_target('product', made)
+END
+check "setup" meson setup --prefix=/one build
+check "build" make -f "$root/Makefile"
+check "install to PREFIX" make -f "$root/Makefile" PREFIX=/two DESTDIR="$dir/other" install
+check "nothing goes to the old prefix" test -f "$dir/other/two/share/made" -a ! -e "$dir/other/one"
+
 finish

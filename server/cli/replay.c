@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "server/base/file.h"
 #include "server/base/options.h"
 #include "server/replay/progress.h"
 #include "server/replay/report.h"
@@ -222,13 +223,13 @@ static bool open_output(const struct weir__command *self, const char *path, FILE
 {
     if (path == NULL)
         return true;
-    *out = fopen(path, "we");
+    *out = weir__file_open(path);
     if (*out == NULL)
         weir__complain(self->name, "%s: %s", path, strerror(errno));
     return *out != NULL;
 }
 
-/* Names the file that was written, except one left empty by a failure. */
+/* Names the file that was written, except one that a mistake left as it was. */
 static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
 {
     struct stat st = { 0 };
@@ -236,11 +237,12 @@ static bool close_output(const struct weir__command *self, const char *path, FIL
 
     if (out == NULL)
         return true;
+    bool something = ftell(out) > 0;
     bool failed = fflush(out) != 0 || ferror(out) || fstat(fileno(out), &st) != 0;
     failed |= fclose(out) != 0;
     if (failed) {
         weir__complain(self->name, "%s could not be written", path);
-    } else if (done || st.st_size > 0) {
+    } else if (done || something) {
         weir__words_bytes(size, sizeof(size), st.st_size);
         fprintf(stderr, "wrote %s, %s\n", path, size);
     }
@@ -270,9 +272,9 @@ static void write_reports(const struct run *run, const struct outputs *out)
                                    .width = find_width(),
                                    .colours = weir__wants_colours() };
 
-    if (out->html)
+    if (out->html && weir__file_empty(out->html))
         weir__report_html(out->html, &report);
-    if (out->svg)
+    if (out->svg && weir__file_empty(out->svg))
         weir__report_svg(out->svg, &report);
     if (run->options->json)
         weir__report_json(stdout, &report);
@@ -307,6 +309,8 @@ static int run_all(struct run *run, struct weir__replay_options *options, const 
     if (weir__replay_create(&run->replay, options, &error) != WEIR_OK)
         return weir__complain(run->self->name, "%s", error.text);
     watch_for_stop();
+    if (out->differ && !weir__file_empty(out->differ))
+        weir__complain(run->self->name, "%s cannot be emptied", run->options->differ);
     int code = replay(run);
     if (code == WEIR_OK || run->replay->requests > 0) {
         run->replay->partial |= code != WEIR_OK;

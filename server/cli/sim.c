@@ -258,7 +258,7 @@ static void print(struct job *job)
         if (job->options->groups || outcomes[0]->plan->n_groups > 1)
             weir__sim_groups(stdout, outcomes, n);
     }
-    if (job->svg)
+    if (job->svg && weir__file_empty(job->svg))
         weir__sim_svg(job->svg, outcomes, n);
     job->first = false;
 }
@@ -297,7 +297,7 @@ static int run(struct job *job, int n, char **paths)
         job->outcomes[i] = calloc(1, sizeof(*job->outcomes[i]));
         good = good && job->outcomes[i];
     }
-    if (good && svg && (job->svg = fopen(svg, "w")) == NULL) {
+    if (good && svg && (job->svg = weir__file_open(svg)) == NULL) {
         weir__complain(job->self->name, "%s cannot be written: %s", svg, strerror(errno));
         good = false;
     }

@@ -78,5 +78,7 @@ says 2 "wrong.yaml:1:21:" wrong.yaml
 says 2 "workers" wrong.yaml
 printf 'lenght: 3s\n' >wrong.yaml
 says 2 "did you mean 'length'" wrong.yaml
+says 2 "did you mean 'length'" wrong.yaml --svg drawing.svg
+check "a mistake leaves the last drawing" cmp first drawing.svg
 
 finish

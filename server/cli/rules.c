@@ -1,6 +1,7 @@
 /* rules.c -- `weir rules check`, `diff` and `schema`, for files; `get`, `set` and `reload`, for a
  * running server. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "server/base/file.h"
 #include "server/cli/remote.h"
 #include "server/describe/rules-diff.h"
+#include "base/base.h"
+#include "match/address.h"
 #include "match/draft.h"
 #include "rulefile/problem.h"
 #include "server/base/text.h"
@@ -134,6 +137,88 @@ static void add_counts(const struct reading *r)
     weir__buffer_member_number(r->json, "entries", (int64_t)c.entries);
 }
 
+/* ---------------------------------------------------------------- doubts ---- */
+
+/* Those that doors and logs fill, and those that people use most; headers may have any name. */
+static const char *const attributes[] = {
+    "ip",   "uri",    "method",   "host",   "user",  "account",           "org",
+    "plan", "tenant", "protocol", "status", "bytes", "header.user-agent", "header.referer",
+    NULL,
+};
+
+static void doubt(const struct reading *r, struct weir__mark mark, const char *text, ...)
+{
+    char line[256];
+    va_list args;
+
+    va_start(args, text);
+    vsnprintf(line, sizeof(line), text, args);
+    va_end(args);
+    if (mark.line > 0)
+        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->name, mark.line, mark.column, line);
+    else
+        fprintf(stderr, "%s: warning: %s\n", r->name, line);
+}
+
+/* Any name is possible: only one that is a slip away from a known one is doubted. */
+static void doubt_name(const struct reading *r, struct weir__mark mark, const char *name,
+                       size_t len)
+{
+    const char *near = NULL;
+
+    for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
+        size_t n = strlen(*at);
+        if (n == len && memcmp(*at, name, n) == 0)
+            return;
+        near = weir__edits(name, len, *at, n) <= 1 ? *at : near;
+    }
+    if (near)
+        doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
+}
+
+static void doubt_pattern(const struct reading *r, const struct weir__condition *c,
+                          const struct weir__pattern *p)
+{
+    struct weir__cidr network;
+    struct weir_error error;
+
+    if (p->kind != WEIR__EXACT)
+        return;
+    if (strcmp(c->attribute, "method") == 0 && strpbrk(p->text, "abcdefghijklmnopqrstuvwxyz"))
+        doubt(r, c->mark, "%s matches only as written; methods are upper case",
+              weir__quote(p->text, p->len).text);
+    else if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
+             weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
+        doubt(r, c->mark, "%s is compared as text; only ip and names ending in .ip are addresses",
+              weir__quote(p->text, p->len).text);
+}
+
+static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
+        const struct weir__condition *c =
+            i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];
+        doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
+        for (size_t k = 0; k < c->n; k++)
+            doubt_pattern(r, c, &c->patterns[k]);
+    }
+    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
+        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
+}
+
+/* What is right by the letter, and probably matches nothing. */
+static void print_doubts(const struct reading *r)
+{
+    const struct weir__mark nowhere = { 0 };
+
+    for (size_t i = 0; i < r->draft->n_rules; i++)
+        doubt_rule(r, &r->draft->rules[i]);
+    for (size_t i = 0; i < r->draft->n_guards; i++)
+        doubt_rule(r, &r->draft->guards[i].rule);
+    for (size_t i = 0; i < r->draft->n_lists; i++)
+        doubt_name(r, nowhere, r->draft->lists[i].attribute, strlen(r->draft->lists[i].attribute));
+}
+
 static int check_file(const struct weir__command *self, const char *path, struct weir__buffer *json)
 {
     struct reading r = { .name = name_of(path), .json = json };
@@ -151,6 +236,8 @@ static int check_file(const struct weir__command *self, const char *path, struct
     }
     if (r.text)
         check_text(&r);
+    if (r.draft)
+        print_doubts(&r);
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
     if (json) {
         weir__buffer_close(json, ']');
@@ -188,7 +275,8 @@ const struct weir__command weir__cmd_rules_check = {
     .summary = "find the mistakes in rule files",
     .arguments = "[--json] FILE...",
     .help = "Prints one line for each correct file, with the numbers of its rules, limits, guards "
-            "and list entries; and each mistake with its place, the line and a caret. - is stdin.\n"
+            "and list entries; and each mistake with its place, the line and a caret. Warns about "
+            "names and values that probably match nothing. - is stdin.\n"
             "\n"
             "  weir rules check rules.yaml\n"
             "\n"
@@ -424,7 +512,7 @@ static int ask_set(const struct weir__call *call, struct weir__remote *r)
 
 const struct weir__command weir__cmd_rules_set = {
     .name = "rules set",
-    .summary = "give a server other rules",
+    .summary = "replace a server's rules",
     .arguments = "[options] FILE",
     .help = "The rules take effect at once, and the server keeps them. If there is a mistake, "
             "nothing changes and it is shown as by weir rules check. - is stdin.\n"

@@ -33,6 +33,24 @@ answers 1 '[{"file":"report/version.yaml","problems":[{"line":1,"column":10,"tex
 "$weir" rules check --json good/*.yaml report/*.yaml >"$dir/json" || true
 if python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 10)' "$dir/json"; then pass; else fail "--json of all files is not JSON"; fi
 
+# what is right by the letter, and matches nothing
+cat >"$dir/doubts.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { method: [post, GET] }, key: "{acount}:{ip/24}", limit: 5/1m }
+  - { name: b, match: { ipp: 10.0.0.0/8, port: 80, header.x-url: a }, limit: 5/1m }
+lists: { deny: { acount: ann } }
+END
+cd "$dir"
+run rules check doubts.yaml
+is "warnings are no mistakes" "$code $out" "0 doubts.yaml: 2 rules, 2 limits, 0 guards, 1 list entry"
+is "warnings" "$err" "doubts.yaml:3:25: warning: 'post' matches only as written; methods are upper case
+doubts.yaml:3:5: warning: attribute 'acount'; did you mean account?
+doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
+doubts.yaml:4:25: warning: '10.0.0.0/8' is compared as text; only ip and names ending in .ip are addresses
+doubts.yaml: warning: attribute 'acount'; did you mean account?"
+cd "$rules"
+
 # stdin, and a pipe that is named
 code=0
 printf 'version: 1\nmode: of\n' | "$weir" rules check - >"$dir/out" 2>"$dir/err" || code=$?

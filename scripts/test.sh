@@ -54,7 +54,10 @@ print("names=%r" % " ".join(t["name"] for t in tests))
 needed = {f for t in tests for id in t["depends"] for f in files[id]}
 print("programs=%r" % " ".join(os.path.relpath(f, "build") for f in sorted(needed)))' "$1")
     eval "$chosen"
-    [ -n "$names" ] || { echo "no test has $1 in its name" && exit 2; }
+    [ -n "$names" ] || {
+        echo "no test has $1 in its name; names are like algo-limit: meson test -C build --list"
+        exit 2
+    }
     echo "$1: $names"
     # shellcheck disable=SC2086 # several names
     scripts/build.sh build $programs

@@ -29,9 +29,29 @@ static void show_change(struct weir__remote *r)
 {
     const struct options *o = r->call->options;
 
-    weir__show(&r->document, "", o->add ? "{changed} added; " : "{changed} removed; ");
+    bool none = weir__document_number(&r->document, 0, "changed") == 0;
+    const char *why = none ? o->add ? ": already on the list" : ": not on the list" : "";
+
+    weir__show(&r->document, "", o->add ? "{changed} added" : "{changed} removed");
+    printf("%s; ", why);
     printf("%s %s", r->call->words[0], r->call->words[1]);
     weir__show(&r->document, "", " now has {entries}\n");
+}
+
+/* A misspelt attribute matches nothing. */
+static void doubt_attribute(struct weir__remote *r, const char *name, const char *entry)
+{
+    struct weir__buffer *body = weir__remote_body(r);
+
+    weir__buffer_open(body, "attributes", '{');
+    weir__buffer_member(body, name, entry);
+    weir__buffer_close(body, '}');
+    r->silent = true;
+    if (weir__remote_ask(r, "POST /v1/explain", "unused") &&
+        weir__document_find(&r->document, "unused.0"))
+        weir__show(&r->document, "",
+                   "no rule or list looked at {unused.0} before[; did you mean {meant.0}?]\n");
+    r->silent = false;
 }
 
 static int ask(const struct weir__call *call, struct weir__remote *r)
@@ -40,6 +60,8 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
 
     if (!o->add && !o->remove)
         return weir__remote_show(r, "GET /v1/lists", "lists", show_all);
+    if (o->add && !o->remote.json)
+        doubt_attribute(r, call->words[1], call->words[2]);
     struct weir__buffer *body = weir__remote_body(r);
     weir__buffer_member(body, "list", call->words[0]);
     weir__buffer_member(body, "attribute", call->words[1]);

@@ -1,4 +1,6 @@
 /* reset.c -- `weir reset`: a running server forgets the usage of a request's keys. */
+#include <string.h>
+
 #include "server/cli/remote.h"
 
 struct options {
@@ -13,8 +15,12 @@ static const struct weir__option rows[] = {
 
 static void show(struct weir__remote *r)
 {
+    const struct options *o = r->call->options;
+    bool one = strcmp(o->rule, "*") != 0;
+
     if (weir__document_number(&r->document, 0, "reset") == 0)
-        puts("nothing to forget: no rule that applies has a key for this request");
+        printf("nothing to forget: %s%s to this request; weir explain says why\n",
+               one ? o->rule : "no rule", one ? " does not apply" : " applies");
     else
         weir__show(&r->document, "", "{reset#rule}: usage of this request's keys forgotten\n");
 }
@@ -33,10 +39,10 @@ const struct weir__command weir__cmd_reset = {
     .name = "reset",
     .summary = "forget the usage of a request's keys",
     .arguments = "[--rule NAME] [options] NAME=VALUE...",
-    .help = "Gives the keys of this request their whole limits back, in every rule that applies "
-            "or in one.\n"
+    .help = "Gives the keys of this request their whole limits back and lifts their bans, in every "
+            "rule that applies or in one.\n"
             "\n"
-            "  weir reset --rule login ip=192.0.2.7 uri=/login\n"
+            "  weir reset --rule login ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__REMOTE(rows, .rule = "*"),

@@ -409,7 +409,11 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
     if (proposal->limit.count > 0)
         fprintf(p->out, ", as proposed: %s",
                 weir__words_share(c, proposal->keys_proposed, proposal->keys));
-    fputs(weir__proposal_has_few_keys(proposal) ? "; few keys" : "", p->out);
+    if (weir__proposal_has_few_keys(proposal))
+        fputs(proposal->keys_written == proposal->keys
+                  ? "; few keys, all refused: perhaps an attack"
+                  : "; few keys",
+              p->out);
     fputs(weir__proposal_is_far_below(proposal) ? "; far below the rule's own" : "", p->out);
     fprintf(p->out, "%s\n", p->c.off);
 }

@@ -237,6 +237,9 @@ says '[(p["count"], p["few_keys"], p["far_below"]) for p in r["proposals"]]' '[(
 run --rules much.yaml --propose 1% seconds.log
 has "$ran" "$out" "Proposals for a come from fewer than 20 keys"
 has "$ran" "$out" "Proposals for a are below a quarter of the rule's own limit"
+sed 's/1000/5/' much.yaml >little.yaml
+run --rules little.yaml --propose 1% seconds.log
+has "$ran" "$out" "few keys, all refused: perhaps an attack"
 # What can be read only once gives a bracket.
 "$weir" replay --rules stairs.yaml --propose 10% --json - <stairs.log >out
 ran="--propose from standard input"
@@ -378,6 +381,11 @@ complains "no line was understood" --rules bucket.yaml --format combined nothing
 complains "format" --rules bucket.yaml --format cobol seconds.log
 complains "no/page.html" --rules bucket.yaml --html no/page.html seconds.log
 complains "did you mean --compare" --rules bucket.yaml --compar window.yaml seconds.log
+
+echo old >page.html
+complains "wrong.yaml:3:" --rules wrong.yaml --html page.html seconds.log
+complains "no line was understood" --rules bucket.yaml --format combined --html page.html nothing.log
+is "a mistake leaves the last report" "$(cat page.html)" old
 
 head -c 300 all.gz >cut.gz
 run --rules bucket.yaml --json cut.gz

@@ -116,6 +116,8 @@ def test_R3_lists(weir):
         assert cli(0, "lists", "--remove", "deny", "ip", "10.0.0.0/8") == "1 removed; deny ip now has 2\n"
         assert cli(0, "check", "ip=10.1.2.3").startswith("allowed")
         assert {entry["list"] for entry in cli.json(0, "lists")["lists"]} == {"deny", "allow"}
+        assert cli(0, "lists", "--remove", "deny", "ip", "10.0.0.0/8") == "0 removed: not on the list; deny ip now has 2\n"
+        assert cli(0, "lists", "--add", "deny", "ipp", "10.0.0.1") == "no rule or list looked at ipp before; did you mean ip?\n1 added; deny ipp now has 1\n"
         cli.fails("there is no list 'dny'; did you mean 'deny'?", "lists", "--add", "dny", "ip", "10.0.0.1")
         cli.fails("a list, an attribute and entries are needed", "lists", "--add", "deny", "ip")
         cli.fails("--add or --remove, not both", "lists", "--add", "--remove", "deny", "ip", "10.0.0.1")
@@ -183,6 +185,7 @@ def test_S6_reset(weir):
         assert cli(0, "check", "ip=192.0.2.7", "uri=/login") == "allowed; the tightest is login: 1 of 2 left\n"
         assert cli(0, "reset", "ip=192.0.2.7", "uri=/login") == "2 rules: usage of this request's keys forgotten\n"
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
+        assert cli(0, "reset", "--rule", "login", "ip=192.0.2.7") == "nothing to forget: login does not apply to this request; weir explain says why\n"
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
         cli.fails("something is missing; usage: weir reset", "reset")
 

@@ -26,7 +26,7 @@ static const struct weir__option rows[] = {
     WEIR__SWITCH("add", 0, add, "ban KEY (servers only)"),
     WEIR__TEXT("for", 0, length, "TIME", "with --add: how long"),
     WEIR__SWITCH("lift", 0, lift, "end the ban of KEY, and forget its earlier bans"),
-    WEIR__TEXT("rule", 'r', rule, "NAME", "with --add and --lift: whose ban; else list only its"),
+    WEIR__TEXT("rule", 'r', rule, "NAME", "the rule; without --add and --lift: list only its bans"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --table: as of this time: " WEIR__MOMENT),
     { 0 },
 };

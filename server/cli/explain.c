@@ -43,8 +43,8 @@ struct show {
     const struct weir__document *d;
     const char *list, *mode; /* of the whole set */
     bool applying;
-    int width; /* of the limits' texts */
-    size_t hidden;
+    int width;                    /* of the limits' texts */
+    size_t hidden, hidden_guards; /* by --applying */
 };
 
 static bool is(const char *text, const char *word)
@@ -231,7 +231,7 @@ static void print_guard(struct show *s, int i, const char *name)
     if (is(guard_text(s, i, "why"), "applies"))
         print_entered(s, i, name);
     else if (s->applying)
-        s->hidden++;
+        s->hidden_guards++;
     else
         print_idle(s, name, "guard, does not apply: ", guard_text(s, i, "because"));
 }
@@ -308,8 +308,9 @@ static void print_ruling(const struct show *s)
     print_verdict(s, &d);
     weir__show(s->d, "ruling.", "[; {shadow}, in shadow, would refuse]\n");
     print_entering(s);
-    if (s->hidden > 0)
-        printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
+    if (s->hidden + s->hidden_guards > 0)
+        printf("%sleft out, since they do not apply: %zu of the rules, %zu of the guards%s\n",
+               s->c.dim, s->hidden, s->hidden_guards, s->c.off);
 }
 
 /* A misspelt attribute matches nothing, and is hard to see. */

@@ -110,8 +110,20 @@ static int run_group(const char *word, const char *second)
     return second ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
 }
 
+/* "help check" becomes "check --help". */
+static void turn_help(int argc, char **argv)
+{
+    static char help_option[] = "--help";
+
+    if (argc < 2 || strcmp(argv[1], "help") != 0)
+        return;
+    memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof(*argv));
+    argv[argc - 1] = help_option;
+}
+
 static int run(int argc, char **argv)
 {
+    turn_help(argc, argv);
     const char *word = argc > 1 ? argv[1] : NULL;
 
     if (!word)

@@ -258,6 +258,14 @@ static int ask_server(const struct weir__call *call)
     return code;
 }
 
+/* Names the words that are not options: those at the end of the usage. */
+static int complain_of_few(const struct weir__command *self)
+{
+    const char *bracket = strrchr(self->arguments, ']');
+
+    return weir__command_wrong(self, "missing: %s", bracket ? bracket + 2 : self->arguments);
+}
+
 static int check_words(const struct weir__call *call)
 {
     const struct weir__command *self = call->self;
@@ -267,7 +275,7 @@ static int check_words(const struct weir__call *call)
     if (call->n > self->words_max)
         return weir__command_wrong(self, "'%s' is one word too many", call->words[self->words_max]);
     if (call->n < self->words_min)
-        return weir__command_wrong(self, "something is missing");
+        return complain_of_few(self);
     return WEIR__GO_ON;
 }
 

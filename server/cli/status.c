@@ -48,14 +48,18 @@ static void print_table(const struct weir__document *d)
 {
     int64_t slots = weir__document_number(d, 0, "table.slots"),
             keys = weir__document_number(d, 0, "table.keys");
-    char bytes[32];
+    int64_t on_disk = weir__document_number(d, 0, "table.bytes_on_disk");
+    char most[32], now[32];
 
-    weir__words_bytes(bytes, sizeof(bytes), weir__document_number(d, 0, "table.bytes"));
+    weir__words_bytes(most, sizeof(most), weir__document_number(d, 0, "table.bytes"));
+    weir__words_bytes(now, sizeof(now), on_disk);
     weir__show(d, "",
                "table       {table.file|in memory}: {table.keys} of {table.slots} slots used");
     if (slots > 0)
         printf(" (%.1f%%)", 100.0 * (double)keys / (double)slots);
-    printf(", %s\n", bytes);
+    if (on_disk > 0)
+        printf(", %s on disk", now);
+    printf(", %s at most\n", most);
     weir__show(d, "", "[            {table.evicted_early#key} evicted early, to make room\n]");
 }
 

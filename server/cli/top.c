@@ -271,7 +271,7 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
     print_rate(rates->allowed, 10);
     printf("   refused/s %s", rates->refused > 0 ? s->c.bad : "");
     print_rate(rates->refused, 10);
-    printf("%s   in all %lld and %lld", s->c.off, (long long)total(now, "allowed"),
+    printf("%s   total %lld and %lld", s->c.off, (long long)total(now, "allowed"),
            (long long)total(now, "refused"));
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,

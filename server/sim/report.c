@@ -60,8 +60,8 @@ static void print_head(FILE *out, const struct weir__sim_outcome *o)
     time_text(p99, sizeof(p99), o->plan->work_p99);
     fprintf(out, "%s: %s\n", plan->name, plan->about);
     fprintf(out,
-            "  %s, measured from %s on; seed %llu; at the beginning %.0f/s are possible, and the "
-            "work alone takes %s at p99\n\n",
+            "  %s, measured from %s on; seed %llu; capacity %.0f/s at the start, "
+            "unloaded p99 %s\n\n",
             length, warmup, (unsigned long long)o->seed,
             (double)weir__sim_plan_capacity(&plan->backend) / 1000, p99);
 }

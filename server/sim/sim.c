@@ -160,8 +160,9 @@ bool weir__sim_knows(const char *controller, struct weir_error *error)
         weir__fail(error, WEIR_INVALID,
                    "fixed:N is a number of permits from 1 to 16384, not '%.20s'", controller + 6);
     else
-        weir__fail(error, WEIR_INVALID, "there is no controller '%.32s'; there are none, fixed:N%s",
-                   controller, all);
+        weir__fail(error, WEIR_INVALID,
+                   "there is no controller '%.32s'; known are: none, fixed, fixed:N%s", controller,
+                   all);
     return false;
 }
 

@@ -268,7 +268,7 @@ echo 'this is text, and no table at all' >text
 complains 'text' take --table text --limit 3/1m key
 complains 'no/such/place' table no/such/place
 complains 'text' table text
-complains 'something is missing; usage: weir table' table
+complains 'missing: FILE; usage: weir table' table
 complains 'takes no words' demo now
 complains 'limit' take --table t --limit 'gcra 3/1m buckets=5' key
 complains 'give it one with --name' take --table t --limit 'leaky-bucket 1000000000/86399s burst 1000000000 queue 1000000000' key

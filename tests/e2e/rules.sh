@@ -26,7 +26,7 @@ says 1 'good/readme.yaml: 3 rules' rules check report/version.yaml good/readme.y
 says 2 'No such file' rules check good/readme.yaml not-there.yaml
 says 2 'good/readme.yaml: 3 rules' rules check not-there.yaml good/readme.yaml
 says 2 'Is a directory' rules check good
-says 2 'something is missing; usage: weir rules check' rules check
+says 2 'missing: FILE...; usage: weir rules check' rules check
 says 2 "there is no option --jsno; did you mean --json?" rules check --jsno x
 answers 0 '[{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json good/smallest.yaml
 answers 1 '[{"file":"report/version.yaml","problems":[{"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1","source":"version: 2","caret":9}],"ok":false},{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json report/version.yaml good/smallest.yaml
@@ -151,7 +151,7 @@ guard gone (every request)
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
 says 2 'version' rules diff old.yaml "$rules/report/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
-says 2 'something is missing; usage: weir rules diff' rules diff old.yaml
+says 2 'missing: OLD NEW; usage: weir rules diff' rules diff old.yaml
 
 # the same however it is written: anchors, quotes, order of keys, the default spelt out
 cat >same.yaml <<'END'

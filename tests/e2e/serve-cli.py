@@ -61,7 +61,7 @@ def test_S6_check(weir):
         assert cli.json(1, "check", "ip=203.0.113.9")["code"] == "weir-denied"
         assert cli.json(0, "check", "ip=192.0.2.10")["remaining"] == 4
         cli.fails("'ip' is not an attribute: write name=value", "check", "ip")
-        cli.fails("something is missing; usage: weir check", "check")
+        cli.fails("missing: NAME=VALUE...; usage: weir check", "check")
         cli.fails("there is no option --coste; did you mean --cost?", "check", "--coste", "1", "ip=192.0.2.7")
 
 
@@ -172,7 +172,7 @@ def test_R6_rules(weir):
         assert cli(0, "rules", "get") == RULES
         assert "the last reload was refused" in cli(0, "status")
         cli.fails("No such file", "rules", "set", os.path.join(server.folder, "none"))
-        cli.fails("something is missing", "rules", "set")
+        cli.fails("missing: FILE", "rules", "set")
 
 
 def test_S6_reset(weir):
@@ -187,7 +187,7 @@ def test_S6_reset(weir):
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
         assert cli(0, "reset", "--rule", "login", "ip=192.0.2.7") == "nothing to forget: login does not apply to this request; weir explain says why\n"
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
-        cli.fails("something is missing; usage: weir reset", "reset")
+        cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")
 
 
 def test_S6_status(weir):
@@ -199,6 +199,10 @@ def test_S6_status(weir):
         assert "pid %d" % server.pid in out and "http 127.0.0.1:%d" % server.ports["http"] in out and "1 allowed, 1 refused" in out, out
         assert cli.json(0, "status")["pid"] == server.pid
         cli.fails("takes no words", "status", "now")
+    with tempfile.TemporaryDirectory() as folder, Server(weir, table=os.path.join(folder, "table")) as server:
+        cli = Cli(weir, server)
+        table, out = cli.json(0, "status")["table"], cli(0, "status")
+        assert 0 < table["bytes_on_disk"] < table["bytes"] and " on disk, " in out and " at most\n" in out, (table, out)
 
 
 def test_S4_events(weir):
@@ -255,7 +259,7 @@ def test_S6_top(weir):
         for _ in range(4):
             cli.run("check", "ip=192.0.2.7", "uri=/login")
         out = cli(0, "top", "--every", "0")  # no terminal: once
-        assert "in all 2 and 2" in out and "\033" not in out, out
+        assert "total 2 and 2" in out and "\033" not in out, out
         lines = [line.split() for line in out.splitlines()]
         assert ["login", "enforce", "-", "-", "2", "2", "0", "0"] in lines and ["192.0.2.7", "login", "2"] in lines, out
         answer = cli.json(0, "top", "--every", "1ms")
@@ -394,6 +398,7 @@ def test_S6_completion(weir):
 def test_S6_help(weir):
     """Every command's help fits 80 columns and names its exit codes."""
     cli = Cli(weir, "none:1")
+    assert cli(0, "help") == cli(0, "--help") and cli(0, "help", "rules", "check") == cli(0, "rules", "check", "--help")
     for line in cli(0, "--help").split("commands:\n")[1].split("\n\n")[0].splitlines():
         name = line[2:16].split()
         out = cli(0, *name, "--help")

@@ -68,7 +68,7 @@ says 2 "warmup must be from 0s to 1m" wrong.yaml
 # --- mistakes
 says 2 "did you mean overload-10x" overload-10
 says 2 "weir sim lists" nothing-like-it
-says 2 "there is no controller 'vegsa'" overload-2x -c vegsa
+says 2 "there is no controller 'vegsa'; known are: none, fixed, fixed:N, " overload-2x -c vegsa
 says 2 "1 to 16384" overload-2x -c fixed:x
 says 2 "not both" overload-2x --json --tsv
 says 2 "one scenario" --all --svg x.svg

@@ -1,6 +1,7 @@
 /* admin-status.c -- how the server is doing: status, settings, who is refused most, what has
  * happened. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/serve/admin/admin.h"
@@ -53,6 +54,16 @@ static void add_checks(const struct weir__server *server, struct weir__buffer *o
     weir__buffer_member_number(out, "shadow_refused", t.shadow_refused);
 }
 
+/* A table is a file with holes: this is less than its size. */
+static int64_t bytes_on_disk(const struct weir__server *server)
+{
+    struct stat st;
+
+    return !server->settings->memory && stat(server->settings->table, &st) == 0
+               ? (int64_t)st.st_blocks * 512
+               : 0;
+}
+
 static void add_table(const struct weir__server *server, struct weir__buffer *out)
 {
     struct weir_table_stats stats;
@@ -66,6 +77,7 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "large_keys", stats.large_keys);
     weir__buffer_member_number(out, "limiters", stats.limiters);
     weir__buffer_member_number(out, "bytes", stats.bytes);
+    weir__buffer_member_number(out, "bytes_on_disk", bytes_on_disk(server));
     weir__buffer_member_number(out, "evicted_idle", stats.evicted_idle);
     weir__buffer_member_number(out, "evicted_early", stats.evicted_early);
     weir__buffer_member_number(out, "recovered", stats.recovered);

@@ -193,7 +193,7 @@ answers 0 '● per-ip                   key 192.0.2.7
 
 allowed; the tightest is per-ip: 99 of 100 left
 entering: allowed' explain --rules guards.yaml --now 1000000000 ip=192.0.2.7 uri=/search/x account=ann plan=gold
-says 0 'left out, since they do not apply: 1 of the rules, 0 of the guards' explain --rules guards.yaml --applying ip=192.0.2.7 uri=/search/x
+says 0 'left out, since they do not apply: 0 of the rules, 1 of the guards' explain --rules guards.yaml --applying ip=192.0.2.7 uri=/search/x
 json 0 '[(g["guard"], g["why"]) for g in x["guards"]] == [("search", "unmatched"), ("extras", "applies"), ("watched", "applies")]' explain --json --rules guards.yaml uri=/extras
 json 0 'x["guards"][0]["class"] == "free" and x["guards"][0]["priority"] == 3 and not x["guards"][0]["refuses"] and x["guards"][0]["limit"] == 5' explain --json --rules guards.yaml uri=/search/a
 json 0 'x["enter"] == {"allowed": True, "guard": None, "reason": "granted"}' explain --json --rules guards.yaml uri=/extras

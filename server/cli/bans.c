@@ -227,9 +227,12 @@ static int run(const struct weir__call *call)
     const char *command = call->self->name, *mistake = find_mistake(o, call->n);
     struct weir_table *table;
     struct weir_error error = { 0 };
+    weir_time length;
 
     if (mistake)
         return weir__command_wrong(call->self, "%s", mistake);
+    if (o->length && weir_time_parse(&length, o->length, &error) != WEIR_OK)
+        return weir__complain(command, "--for must be a time such as 10m, not '%s'", o->length);
     if (o->rule && strlen(o->rule) > WEIR__RULE_NAME_MAX)
         return weir__complain(command, "--rule: a rule's name has at most %d bytes, this has %zu",
                               WEIR__RULE_NAME_MAX, strlen(o->rule));

@@ -230,9 +230,11 @@ static int show_table(const struct options *o, const char *name)
 
 static void show_forced(struct weir__remote *r)
 {
+    struct words breaker = breaker_of(&r->document, "");
+
     weir__print_safely(stdout, r->call->words[0]);
     printf(": ");
-    weir__print_safely(stdout, breaker_of(&r->document, "").text);
+    weir__print_safely(stdout, strcmp(breaker.text, "-") == 0 ? "no longer forced" : breaker.text);
     putchar('\n');
 }
 
@@ -264,6 +266,10 @@ static int run(const struct weir__call *call)
     if (call->n == 3 && strcmp(call->words[0], "force") == 0)
         return weir__complain(call->self->name, "to force a breaker: weir guards %s --force %s",
                               call->words[1], call->words[2]);
+    if (o->force && strcmp(o->force, "open") != 0 && strcmp(o->force, "closed") != 0 &&
+        strcmp(o->force, "none") != 0)
+        return weir__complain(call->self->name, "--force must be open, closed or none, not '%s'",
+                              o->force);
     if (mistake || call->n > 1)
         return weir__command_wrong(call->self, "%s", mistake ? mistake : "one guard at a time");
     return o->table ? show_table(o, call->words[0]) : WEIR__GO_ON;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "algo/algo.h"
@@ -269,9 +270,12 @@ static int open_table(struct call *c, struct weir_error *error)
 static bool open_all(struct call *c)
 {
     struct weir_error error = { 0 };
+    bool creates = c->verb->takes && c->o.limit;
 
     if (open_table(c, &error) != WEIR_OK) {
-        weir__complain(c->command, "--table: %s", error.text);
+        bool missing = !creates && access(c->o.table, F_OK) != 0;
+        weir__complain(c->command, "--table: %s%s", error.text,
+                       missing ? "; weir take --limit TEXT creates it" : "");
         return false;
     }
     int code = open_limiter(c, &error);

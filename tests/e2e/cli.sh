@@ -229,7 +229,7 @@ answers 0 "$("$weir" take --help)" take -h
 has 'take makes a table' "$("$weir" take --help)" 'created if missing'
 for command in peek give; do
     has "$command makes none" "$("$weir" "$command" --help)" 'The table file must exist'
-    complains 'No such file' "$command" --table not-there --limit 3/1m key
+    complains 'No such file or directory; weir take --limit TEXT creates it' "$command" --table not-there --limit 3/1m key
     is "$command: none was made" "$(ls not-there 2>/dev/null)" ''
 done
 

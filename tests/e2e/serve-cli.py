@@ -103,6 +103,7 @@ def test_R4_bans(weir):
         assert cli(0, "check", "ip=192.0.2.9", "uri=/login").startswith("allowed")
         cli.fails("--add needs --for TIME", "bans", "--add", "--rule", "login", "192.0.2.9")
         cli.fails("there is no rule 'logn'; did you mean 'login'?", "bans", "--add", "--rule", "logn", "--for", "1m", "192.0.2.9")
+        cli.fails("--for must be a time such as 10m, not 'soon'", "bans", "--add", "--rule", "login", "--for", "soon", "192.0.2.9")
         cli.fails("--now needs --table", "bans", "--now", "3")
 
 

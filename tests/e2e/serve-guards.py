@@ -719,8 +719,9 @@ def test_S6_command_line(weir):
         assert "weir guards, GET /v1/guards" in run(2, "guards", "qqqqqqqqqqqqq")
         assert d.enter("GUARD", "search")["reason"] == "open"
         run(0, "guards", "search", "--force", "none")
+        assert "extras: no longer forced\n" == run(0, "guards", "extras", "--force", "none")
         assert "did you mean" in run(2, "guards", "serch")
-        assert "none, open or closed" in run(2, "guards", "search", "--force", "ajar")
+        assert "--force must be open, closed or none, not 'ajar'" in run(2, "guards", "search", "--force", "ajar")
         assert "which guard" in run(2, "guards", "--force", "open")
         assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n"
         assert run(0, "degrade") == "4 (by hand)\n"

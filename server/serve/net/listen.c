@@ -273,11 +273,11 @@ static int fail_tcp(struct opening *o, const struct weir__listen_address *addres
 
     if (number == EADDRINUSE)
         return weir__fail(o->error, WEIR_SYSTEM,
-                          "port %d is in use: another server? --%s ADDR:PORT chooses another",
+                          "port %d is in use: another server? --%s HOST:PORT chooses another",
                           address->port, door);
     if (number == EACCES)
         return weir__fail(o->error, WEIR_SYSTEM,
-                          "%s: this user may not listen on port %d; --%s ADDR:PORT chooses another",
+                          "%s: this user may not listen on port %d; --%s HOST:PORT chooses another",
                           address->text, address->port, door);
     if (number == EADDRNOTAVAIL)
         return weir__fail(o->error, WEIR_SYSTEM,

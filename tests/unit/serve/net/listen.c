@@ -196,12 +196,12 @@ TEST(test_tcp_port_in_use)
     int before = count_fds();
     second.resp = listen.addresses[0].text;
     snprintf(why, sizeof(why),
-             "port %d is in use: another server? --resp ADDR:PORT chooses another",
+             "port %d is in use: another server? --resp HOST:PORT chooses another",
              listen.addresses[0].port);
     refuse(&second, why);
     second.http = second.resp;
     second.resp = "";
-    refuse(&second, "--http ADDR:PORT chooses another");
+    refuse(&second, "--http HOST:PORT chooses another");
     assert_int_equal(count_fds(), before);
     char text[160];
     memcpy(text, listen.addresses[0].text, sizeof(text));

@@ -185,8 +185,8 @@ def test_S1_wrong_asks(weir):
             answer = d.enter(*words)
             assert isinstance(answer, Error) and text in answer, (words, answer)
         for words, text in (
-            (("x", "ok"), "no permit"),
-            (("A" * 54, "ok"), "no permit"),
+            (("x", "ok"), "not a permit"),
+            (("A" * 54, "ok"), "not a permit"),
             (("x", "okay"), "ok, error, timeout, dropped or ignored"),
             (("x", "ok", "TOOK", "-1"), "TOOK"),
             (("x", "ok", "TOOK"), "'TOOK' has no value; usage: WEIR.EXIT"),

@@ -81,7 +81,7 @@ const char *weir__permits_parse(struct weir__permits *out, const struct weir__pe
 
     if (n < HEAD || raw[0] != VERSION || raw[1] == 0 || raw[1] > WEIR_ENTRY_MAX ||
         n != HEAD + (size_t)raw[1] * EACH + MAC)
-        return "this is no permit: give the text that enter has answered, whole";
+        return "this is not a permit: give the text that enter has answered, whole";
     weir__siphash(key->words, raw, n - MAC, mac);
     for (size_t i = 0; i < MAC;
          i++) /* all of them: how long it takes must not say how many were right */

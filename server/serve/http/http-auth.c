@@ -297,7 +297,7 @@ static bool read_refuse(struct forwarded *f, struct weir__text value)
             f->refuse = known[i];
     if (f->refuse)
         return true;
-    weir__http_problem(&f->call->manner, 400, NULL, "refuse is 401, 403, 429 or 503, and not %s",
+    weir__http_problem(&f->call->manner, 400, NULL, "refuse must be 401, 403, 429 or 503, not %s",
                        WEIR__SHOWN(value));
     return false;
 }

@@ -257,8 +257,8 @@ static void wrong_method(struct weir__http_call *call)
         if (v->path && weir__http_is(path, v->path, strlen(v->path)))
             add_method(allow, v->method);
     snprintf(header, sizeof(header), "Allow: %s\r\n", allow);
-    weir__http_problem(&call->manner, 405, header, "%s wants %s, and not %s", WEIR__SHOWN(path),
-                       allow, WEIR__SHOWN(call->request->method));
+    weir__http_problem(&call->manner, 405, header, "%s wants %s, not %s", WEIR__SHOWN(path), allow,
+                       WEIR__SHOWN(call->request->method));
 }
 
 static void dispatch(struct weir__http_call *call)

@@ -92,8 +92,8 @@ static int read_place(struct place *out, const char *text, size_t len, int colum
         return read_path(out, text, len, column, error);
     const char *wrong = weir__host_read(&out->host, text, len);
     if (wrong == NULL && out->host.port[0] == 0)
-        wrong =
-            "is no address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix socket";
+        wrong = "is not an address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix "
+                "socket";
     return wrong ? fail_place(error, column, text, len, wrong) : WEIR_OK;
 }
 
@@ -281,7 +281,7 @@ static int fail_tcp(struct opening *o, const struct weir__listen_address *addres
                           address->text, address->port, door);
     if (number == EADDRNOTAVAIL)
         return weir__fail(o->error, WEIR_SYSTEM,
-                          "%s is no address of this host; --%s *:%d is all there are",
+                          "%s is not an address of this host; --%s *:%d is all there are",
                           address->text, door, address->port);
     return weir__fail(o->error, WEIR_SYSTEM, "cannot listen on %s: %s", address->text,
                       strerror(number));
@@ -358,7 +358,7 @@ static int open_host(struct opening *o, const struct place *place)
                           place->host.port, &hints, &found);
     if (gai != 0)
         return weir__fail(o->error, WEIR_INVALID,
-                          "--%s: '%.80s' is no address, and no name that is known: %s",
+                          "--%s: '%.80s' is not an address, and no name that is known: %s",
                           weir__door_names[o->door], place->host.name, gai_strerror(gai));
     size_t before = o->listen.n_addresses;
     for (const struct addrinfo *at = found; at; at = at->ai_next) {

@@ -142,7 +142,7 @@ static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, con
     char right[160];
 
     describe(arg, right, sizeof(right));
-    return weir__call_fail(call, 400, "%s is %s, and not %s", label(call, arg).text, right, shown);
+    return weir__call_fail(call, 400, "%s must be %s, not %s", label(call, arg).text, right, shown);
 }
 
 RARE static bool wrong_text(struct weir__verb_call *call, const struct weir__arg *arg,
@@ -576,7 +576,7 @@ static bool each(void *context, const struct weir__json_value *value)
     struct weir__text name = member_of(value), text = { value->text, value->len };
 
     if (value->depth == 0)
-        return weir__call_fail(call, 400, "the body is a JSON object, and not %s",
+        return weir__call_fail(call, 400, "the body must be a JSON object, not %s",
                                WEIR__SHOWN(text));
     const struct weir__arg *arg = find_member(call, name);
     if (arg == NULL)
@@ -605,14 +605,14 @@ bool weir__call_json(struct weir__verb_call *call, struct weir__text text)
     while (space < text.len && strchr(" \t\r\n", text.bytes[space]) && text.bytes[space])
         space++;
     if (space < text.len && text.bytes[space] == '[')
-        return weir__call_fail(call, 400, "the body is a JSON object, and not an array");
+        return weir__call_fail(call, 400, "the body must be a JSON object, not an array");
     if (!find_room(call, text, &scratch))
         return weir__call_no_memory(call);
     long at = weir__json_walk(text.bytes, text.len, scratch, each, call, &what);
     if (at >= 0 && text.len == 0)
         return weir__call_fail(call, 400, "the body is empty: a JSON object is needed");
     if (at >= 0)
-        return weir__call_fail(call, 400, "the body is no JSON: at byte %ld %s was expected",
+        return weir__call_fail(call, 400, "the body is not JSON: at byte %ld %s was expected",
                                at + 1, what);
     return call->status == 200;
 }

@@ -159,7 +159,7 @@ TEST(test_R1_bad_addresses_touch_nothing)
         memset(&a, 0xa5, sizeof(a));
         before = a;
         if (parse(bad[i], &a))
-            fail_msg("'%s' is no address", bad[i]);
+            fail_msg("'%s' is not an address", bad[i]);
         assert_memory_equal(&a, &before, sizeof(a));
     }
     struct weir__address a;

@@ -403,7 +403,7 @@ TEST_WITH(test_S6_top, start, stop)
     good("WEIR.TOP 1");
     answers("top.0.rule", "per-ip", "top.0.key", "192.0.2.7", "top.0.refused", "5");
     answers_not("top.1.key");
-    bad("WEIR.TOP 0", 400, "a whole number from 1 to 1000, and not '0'");
+    bad("WEIR.TOP 0", 400, "a whole number from 1 to 1000, not '0'");
     bad("WEIR.TOP _", 400, "whole number");
     bad("WEIR.TOP 1001", 400, "whole number");
     bad("WEIR.TOP 18446744073709551617", 400, "whole number");
@@ -695,7 +695,7 @@ TEST_WITH(test_G4_a_guard_is_forced, start, stop)
     answers("guards.0.changes.0.event", "guard-forced", "guards.0.changes.0.to", "1");
     good("WEIR.GUARD.FORCE db none");
     assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
-    bad("WEIR.GUARD.FORCE db shut", 400, "force is none, open or closed, and not 'shut'");
+    bad("WEIR.GUARD.FORCE db shut", 400, "force must be none, open or closed, not 'shut'");
     bad("WEIR.GUARD.FORCE", 400, "guard is missing");
     bad("WEIR.GUARD.FORCE db", 400, "force is missing");
     bad("WEIR.GUARD.FORCE bd open", 404, "did you mean 'db'");
@@ -743,7 +743,7 @@ TEST_WITH(test_R5_switch, start, stop)
 
 TEST_WITH(test_R5_wrong_switch, start, stop)
 {
-    bad("WEIR.MODE enfroce", 400, "mode is as-written, enforce, shadow or off, and not 'enfroce'");
+    bad("WEIR.MODE enfroce", 400, "mode must be as-written, enforce, shadow or off, not 'enfroce'");
     bad("WEIR.MODE zzzzzzzz per-ip", 400, "as-written, enforce, shadow or off");
     bad("WEIR.MODE off per_ip", 404, "did you mean 'per-ip'?");
     bad("WEIR.MODE off _", 404, "no rule or guard ''");

@@ -114,6 +114,6 @@ TEST(test_S1_nonsense)
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_non_null(
-            strstr(weir__permits_parse(&out, &key, texts[i], strlen(texts[i])), "no permit"));
+            strstr(weir__permits_parse(&out, &key, texts[i], strlen(texts[i])), "not a permit"));
     assert_int_equal(out.n, 77);
 }

@@ -184,7 +184,7 @@ TEST_WITH(test_S2_query_with_what_a_client_has_added, begin, end)
     assert_answer(request(w, "GET /v1/auth?ip=9.9.9.9", "", NULL), 400,
                   "the query has the parameter 'ip'");
     assert_answer(request(w, "GET /v1/auth?refuse=", "", NULL), 400,
-                  "refuse is 401, 403, 429 or 503, and not ''");
+                  "refuse must be 401, 403, 429 or 503, not ''");
     assert_int_equal(
         passes(w, "GET /v1/auth?refuse=429&site=a&hosts=b&ipx=c", "X-Forwarded-For: 192.0.2.7\r\n"),
         2);

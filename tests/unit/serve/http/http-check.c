@@ -114,7 +114,7 @@ TEST_WITH(test_S2_check_that_is_wrong, begin, end)
                   "unknown member 'attribtues'; did you mean 'attributes'?");
     assert_answer(check(w, ""), 400, "the body is empty");
     assert_answer(check(w, "{\"cost\":-1}"), 400, "'cost' is a whole number");
-    assert_answer(check(w, "{\"cost\":\"5\"}"), 400, "to 9223372036854775807, and not a string");
+    assert_answer(check(w, "{\"cost\":\"5\"}"), 400, "to 9223372036854775807, not a string");
     memset(body + 7, 'x', 129);
     strcat(body, "\"}");
     assert_answer(check(w, body), 400, "'id' has at most 128 bytes");
@@ -272,9 +272,9 @@ TEST_WITH(test_S2_batch_that_is_wrong, begin, end)
         { "{\"checks\":[{}]}x", "at byte 16" },
         { "{\"checks\":[{}],\"more\":1}", "at byte 15" },
         { "{\"checks\":[5]}", "check 0: the body is a JSON object" },
-        { "{\"checks\":[{]}", "check 0: the body is no JSON" },
-        { "{\"checks\":[\"]}", "check 0: the body is no JSON" },
-        { "{\"checks\":[\"\\", "check 0: the body is no JSON" },
+        { "{\"checks\":[{]}", "check 0: the body is not JSON" },
+        { "{\"checks\":[\"]}", "check 0: the body is not JSON" },
+        { "{\"checks\":[\"\\", "check 0: the body is not JSON" },
         { "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"}},{\"cots\":1}]}",
           "check 1: unknown member 'cots'; did you mean 'cost'?" },
     };
@@ -357,7 +357,7 @@ TEST_WITH(test_S2_take_that_is_wrong, begin, end)
         { "take", "{\"key\":\"a\"}", 400, "'limit' is missing" },
         { "take", "{\"key\":\"\",\"limit\":\"1/1\"}", 400, "'key' is empty" },
         { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"us\"}", 400,
-          "'unit' is ms or ns, and not 'us'" },
+          "'unit' must be ms or ns, not 'us'" },
         { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ns\":1}", 400,
           "'wait_ns' needs \\\"unit\\\":\\\"ns\\\"" },
         { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"ns\",\"wait_ms\":1}", 400,

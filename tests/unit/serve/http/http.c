@@ -244,8 +244,7 @@ TEST_WITH(test_S2_unknown_path_and_method, begin, end)
 
     assert_answer(request(w, "GET /nothing", "", NULL), 404,
                   "there is nothing at '/nothing'; GET /v1 lists every route");
-    assert_answer(request(w, "GET /v1/check", "", NULL), 405,
-                  "'/v1/check' wants POST, and not 'GET'");
+    assert_answer(request(w, "GET /v1/check", "", NULL), 405, "'/v1/check' wants POST, not 'GET'");
     assert_string_equal(header_of(w->answer.bytes, "Allow"), "POST");
     assert_int_equal(status_of(request(w, "OPTIONS /v1/bans", "", NULL)), 405);
     assert_string_equal(header_of(w->answer.bytes, "Allow"), "GET, HEAD, POST, DELETE");
@@ -310,7 +309,7 @@ TEST_WITH(test_S6_admin_of_nested_attributes, begin, end)
     assert_answer(
         request(w, "POST /v1/lists", "",
                 "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":{\"a\":\"192.0.2.7\"}}"),
-        400, "'entries' is an array, and not '{...}'");
+        400, "'entries' must be an array, not '{...}'");
     assert_answer(request(w, "POST /v1/lists", "",
                           "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":[[\"192.0.2.7\"]]}"),
                   400, "'entries' is an array of strings");
@@ -337,7 +336,7 @@ TEST_WITH(test_S6_admin, begin, end)
                   "unknown member 'ruel'; did you mean 'rule'?");
     assert_answer(request(w, "GET /v1/bans?x=%", "", NULL), 400, "\"code\":\"bad-request\"");
     assert_answer(request(w, "GET /v1/top?n=x", "", NULL), 400,
-                  "'n' is a whole number from 1 to 1000, and not 'x'");
+                  "'n' must be a whole number from 1 to 1000, not 'x'");
     assert_answer(request(w, "PUT /v1/modes", "", "{\"mode\":\"shadow\",\"rule\":\"login\"}"), 200,
                   "\"in_force\":\"shadow\"");
     assert_answer(request(w, "POST /v1/explain", "",
@@ -492,7 +491,7 @@ TEST_WITH(test_S4_events_that_are_asked_for_wrongly, begin, end)
     struct world *w = *state;
 
     assert_answer(request(w, "GET /v1/events?after=x", "", NULL), 400,
-                  "'after' is a whole number from 0 to 9223372036854775807, and not 'x'");
+                  "'after' must be a whole number from 0 to 9223372036854775807, not 'x'");
     assert_answer(request(w, "GET /v1/events?before=1", "", NULL), 400,
                   "unknown member 'before'; only 'after' is known");
     assert_answer(request(w, "HEAD /v1/events", "", NULL), 200, "text/event-stream");

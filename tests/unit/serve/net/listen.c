@@ -82,7 +82,7 @@ TEST(test_reads_addresses)
         const char *text, *why;
         int column;
     } wrong[] = {
-        { "7379", "'7379' is no address; write HOST:PORT", 1 },
+        { "7379", "'7379' is not an address; write HOST:PORT", 1 },
         { "x:", "needs a port from 0 to 65535", 1 },
         { "x:65536", "needs a port from 0 to 65535", 1 },
         { "x:123456789012", "needs a port from 0 to 65535", 1 },
@@ -91,7 +91,7 @@ TEST(test_reads_addresses)
         { "::1:80", "IPv6 addresses are written [::1]:7379", 1 },
         { "a:1,,b:2", "an address is missing", 5 },
         { "a:1,", "an address is missing", 5 },
-        { "a:1, b", "'b' is no address", 6 },
+        { "a:1, b", "'b' is not an address", 6 },
         { "/tmp/", "'/tmp/' is a directory", 1 },
     };
     struct weir_error error;
@@ -235,7 +235,7 @@ TEST(test_nowhere)
     refuse(&s, "there is nowhere to listen");
     s.resp = "127.0.0.1:0,not..a..name:7379";
     int before = count_fds();
-    refuse(&s, "'not..a..name' is no address, and no name that is known");
+    refuse(&s, "'not..a..name' is not an address, and no name that is known");
     assert_int_equal(count_fds(), before);
 }
 

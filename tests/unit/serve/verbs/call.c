@@ -117,9 +117,9 @@ TEST(test_times)
     check_wrong("{\"text\":\"\",\"wait_ms\":5,\"unit\":\"ns\"}", "'wait_ms' needs \"unit\":\"ms\"");
     check_wrong("{\"text\":\"\",\"wait_ns\":0}", "'wait_ns' needs \"unit\":\"ns\"");
     check_wrong("{\"wait_ms\":5,\"wait_ns\":5}", "is there twice");
-    check_wrong_words("a TOOK FOREVER", "TOOK is a whole number from 1 to 9");
-    check_wrong_words("a TOOK 0", "TOOK is a whole number from 1 to 9");
-    check_wrong("{\"unit\":\"us\"}", "'unit' is ms or ns, and not 'us'");
+    check_wrong_words("a TOOK FOREVER", "TOOK must be a whole number from 1 to 9");
+    check_wrong_words("a TOOK 0", "TOOK must be a whole number from 1 to 9");
+    check_wrong("{\"unit\":\"us\"}", "'unit' must be ms or ns, not 'us'");
 }
 
 TEST(test_words)
@@ -137,7 +137,7 @@ TEST(test_words)
     assert_string_equal(c.attrs[0].value, "::1");
     weir__call_end(&c);
     check_wrong_words("", "text is missing");
-    check_wrong_words("a COUNT -1", "COUNT is a whole number from 0");
+    check_wrong_words("a COUNT -1", "COUNT must be a whole number from 0");
     check_wrong_words("a COUNT 1 COUNT 2", "COUNT is there twice");
     check_wrong_words("a COUNT 1 ip", "'ip' has no value");
     check_wrong_words("a ip 1 COUNT 2", "options come before the attributes, and COUNT is one");
@@ -161,32 +161,32 @@ TEST(test_members_of_a_long_text_with_escapes)
 TEST(test_what_is_wrong)
 {
     check_wrong("", "the body is empty: a JSON object is needed");
-    check_wrong("[]", "the body is a JSON object, and not an array");
-    check_wrong("[{\"text\":1}]", "the body is a JSON object, and not an array");
-    check_wrong("\"x\"", "the body is a JSON object, and not 'x'");
-    check_wrong("{\"text\" 1}", "the body is no JSON: at byte 9 ':' was expected");
-    check_wrong("{\"text\":\"a\"", "the body is no JSON: at byte 12");
+    check_wrong("[]", "the body must be a JSON object, not an array");
+    check_wrong("[{\"text\":1}]", "the body must be a JSON object, not an array");
+    check_wrong("\"x\"", "the body must be a JSON object, not 'x'");
+    check_wrong("{\"text\" 1}", "the body is not JSON: at byte 9 ':' was expected");
+    check_wrong("{\"text\":\"a\"", "the body is not JSON: at byte 12");
     check_wrong("{}", "'text' is missing");
     check_wrong("{\"text\":null}", "'text' is missing");
     check_wrong("{\"txet\":\"a\"}", "unknown member 'txet'; did you mean 'text'?");
     check_wrong("{\"nonsense\":{\"deep\":1}}", "unknown member 'nonsense'; known are text, any, "
                                                "count, wait_ms, took_ms, unit, attributes");
-    check_wrong("{\"text\":{\"a\":1}}", "'text' is a string, and not '{...}'");
+    check_wrong("{\"text\":{\"a\":1}}", "'text' must be a string, not '{...}'");
     check_wrong("{\"text\":\"a\",\"text\":\"b\"}", "'text' is there twice");
     check_wrong("{\"count\":\"1\"}",
-                "'count' is a whole number from 0 to 9223372036854775807, and not a string");
-    check_wrong("{\"count\":-1}", "'count' is a whole number from 0");
-    check_wrong("{\"count\":1.5}", "'count' is a whole number");
-    check_wrong("{\"count\":1e3}", "'count' is a whole number");
+                "'count' must be a whole number from 0 to 9223372036854775807, not a string");
+    check_wrong("{\"count\":-1}", "'count' must be a whole number from 0");
+    check_wrong("{\"count\":1.5}", "'count' must be a whole number");
+    check_wrong("{\"count\":1e3}", "'count' must be a whole number");
     check_wrong("{\"count\":9223372036854775808}", "to 9223372036854775807");
-    check_wrong("{\"attributes\":5}", "'attributes' is an object, and not '5'");
-    check_wrong("{\"attributes\":[\"a\"]}", "'attributes' is an object, and not '[...]'");
+    check_wrong("{\"attributes\":5}", "'attributes' must be an object, not '5'");
+    check_wrong("{\"attributes\":[\"a\"]}", "'attributes' must be an object, not '[...]'");
     check_wrong("{\"attributes\":[{\"a\":1}]}", "'attributes' is an object of strings, numbers, "
                                                 "true and false, with no objects or arrays in it");
     check_wrong("{\"attributes.ip\":\"a\"}", "unknown member 'attributes.ip'");
     check_wrong("{\"attributes.ip\":{\"a\":1}}", "unknown member 'attributes.ip'");
-    check_wrong("{\"text\":[1]}", "'text' is a string, and not '[...]'");
-    check_wrong("{\"text\":{\"a\":{\"b\":1}}}", "'text' is a string, and not '{...}'");
+    check_wrong("{\"text\":[1]}", "'text' must be a string, not '[...]'");
+    check_wrong("{\"text\":{\"a\":{\"b\":1}}}", "'text' must be a string, not '{...}'");
     check_wrong("{\"attributes\":{\"\":\"a\"}}", "the name of an attribute is empty");
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/cursor.h"
 #include "base/number.h"
+#include "wire/text.h"
 
 enum {
     HEAD_MAX = 32 * 1024,

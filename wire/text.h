@@ -2,6 +2,7 @@
 #ifndef WEIR_WIRE_TEXT_H
 #define WEIR_WIRE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,5 +15,21 @@ struct weir__text {
 
 /* Writes at `to`, which must have the room, and returns the end. */
 char *weir__put_number(char *to, int64_t n);
+
+/* A count in decimal digits, all of the text; false, and *out is untouched, if it is no number or
+ * does not fit. */
+static inline bool weir__count_parse(const char *text, size_t len, int64_t *out)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char digit = (unsigned char)(text[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
+            return false;
+    }
+    if (len > 0)
+        *out = n;
+    return len > 0;
+}
 
 #endif

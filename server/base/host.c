@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "wire/text.h"
 
 static bool copy(char *to, size_t size, const char *from, size_t len)
 {

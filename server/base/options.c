@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "server/base/date.h"
 #include "server/base/text.h"
+#include "wire/text.h"
 
 const struct weir__option *weir__options_row(const struct weir__command *command, size_t i)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "wire/text.h"
 #include "server/replay/log.h"
 
 struct span {

@@ -18,6 +18,7 @@
 #include "server/replay/log.h"
 #include "base/base.h"
 #include "wire/json.h"
+#include "wire/text.h"
 
 enum {
     TIME,

@@ -108,7 +108,7 @@ TEST(test_G4_options_that_make_no_sense_are_refused)
         { { .error_percent = -1 }, "error_percent" },
         { { .errors = -1 }, "errors must be from 1 to 1000000" },
         { { .errors = 2000000 }, "errors must be from 1 to 1000000" },
-        { { .slow = -1 }, "slow must be more than 0 and at most 366d" },
+        { { .slow = -1 }, "slow must be more than 0 and at most 1h" },
         { { .slow = WEIR_SECOND, .slow_percent = 101 }, "slow_percent must be from 1% to 100%" },
         { { .errors = 1, .slow_percent = 50 }, "slow_percent needs slow" },
         { { .errors = 1, .window = 999999 }, "window must be from 1ms to 366d" },

@@ -110,7 +110,7 @@ TEST(test_L12_what_makes_no_sense_is_told)
           "initial must be from min to max: 1 to 2" },
         { { .controller = "vegas", .window = -1 }, "window must be from 10ms to 1h" },
         { { .controller = "vegas", .window = INT64_MAX }, "window must be from 10ms to 1h" },
-        { { .controller = "vegas", .target = -1 }, "target must be more than 0 and at most 366d" },
+        { { .controller = "vegas", .target = -1 }, "target must be more than 0 and at most 1h" },
         { { .controller = "percentile" }, "percentile needs a target" },
         { { .controller = "percentile", .target = S, .percentile = 100 },
           "percentile must be from 1 to 99" },

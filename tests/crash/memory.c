@@ -166,7 +166,7 @@ static const char rules_text[] =
     "  - { name: login, match: { uri: /login }, key: \"{ip}\", limit: 5/1m,\n"
     "      ban: { refusals: 3/1m, for: 10m } }\n"
     "guards:\n"
-    "  - { name: work, match: { uri: \"/work/**\" }, concurrency: 4 }\n";
+    "  - { name: work, match: { uri: \"/jobs/**\" }, concurrency: 4 }\n";
 
 static int use_rules(struct weir_error *error)
 {

@@ -77,8 +77,8 @@ static void breaker(struct weir_table *table, weir_time now)
     weir_exit(search, &permit, WEIR_SUCCEEDED, ask.now);
 }
 
-/* No number at all: how many may be at work is found from how long they take (bench/guard/backend.c
- * is a server with this). */
+/* No number at all: how many may be at work is found from how long they take
+ * (bench/guard/real-server.c is a server with this). */
 static void adaptive(struct weir_table *table, weir_time now)
 {
     struct weir_guard *backend = guard(

@@ -306,8 +306,8 @@ def guarded_server(f):
         return number(f[name][0]) if name in f else "-"
 
     out = ["",
-           "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second"
-           % number(f["guard.http.capacity"][0]),
+           "A real server (`bench/guard/real-server.c`): four workers, 20 ms each, %s requests a "
+           "second" % number(f["guard.http.capacity"][0]),
            "when nobody waits (p99 %s ms). 2,000 clients ask once a second each, ten times that; in the"
            % number(f["guard.http.unloaded.p99"][0]),
            "last row refused clients ask again at once. Goodput is answers within a second.", "",

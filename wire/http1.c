@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "base/number.h"
+#include "base/hex.h"
 #include "wire/text.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 enum { PATH_OVER = WEIR__JSON_PATH + 1 }; /* the length of a path that did not fit */

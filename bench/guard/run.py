@@ -2,7 +2,7 @@
 """run.py BUILD -- a real server at ten times what it can do, with and without a guard:
 name<TAB>value<TAB>unit, one figure a line.
 
-    guard.http.capacity             requests per second that bench/guard/backend.c answers when
+    guard.http.capacity             requests per second that bench/guard/real-server.c answers when
     nobody has to wait long
     guard.http.unloaded.p99         of two clients, in ms
     guard.http.WHO.answered         requests per second, refusals among them

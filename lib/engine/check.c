@@ -4,8 +4,8 @@
  *        a look at anything else.
  *     2. The rules that apply are found; each makes its key, which says where in the table its
  *        states are.  Those lines are asked for.
- *     3. A banned key is refused.  weir_check_enter passes the guards now (admission.c), and gives
- *        that back if the request is refused after all.
+ *     3. A banned key is refused.  weir_check_enter passes the guards now (check-enter.c), and
+ *        gives that back if the request is refused after all.
  *     4. All limits of the rules that enforce are asked together, all or nothing.
  *     5. If they grant it, each rule in shadow is asked alone: it sees the traffic it would see,
  *        and takes nothing from the others.

@@ -102,7 +102,7 @@ static inline void weir__engine_release(struct weir__stripe *stripe)
  * the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__active *active);
 
-/* active.c -- limiters for all limits of a rule set; changes those that are there with other
+/* active-rules.c -- limiters for all limits of a rule set; changes those that are there with other
  * limits. */
 int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
                         weir_time now, struct weir_error *error);
@@ -138,7 +138,7 @@ static inline int64_t weir__rule_cost(const struct weir__rule *rule,
                                                        : weir__rule_cost_made(rule, facts, asked);
 }
 
-/* admission.c -- the guards of a request, between the bans and the limits. */
+/* check-enter.c -- the guards of a request, between the bans and the limits. */
 struct weir__admission {
     /* the caller's */
     const struct weir_ask *ask;
@@ -181,7 +181,7 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling);
 
-/* admission.c -- priority, class and user, as the guard takes them from the facts or the ask. */
+/* check-enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
                      const struct weir__facts *facts, const struct weir_ask *from,
                      unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);

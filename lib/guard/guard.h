@@ -34,7 +34,7 @@
 #include "guard/breaker.h"
 #include "guard/controller.h"
 #include "guard/shed.h"
-#include "guard/system.h"
+#include "guard/host-load.h"
 #include "table/table.h"
 
 #define WEIR__PERMITS_MAX     16384
@@ -183,7 +183,7 @@ struct weir__guarding {
     int system_failed; /* atomic: there is none */
 };
 
-/* terms.c */
+/* guard-plan.c */
 int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_options *options,
                           uint64_t salt, struct weir_error *error);
 void weir__guard_terms_write(struct weir__guard_terms *out,

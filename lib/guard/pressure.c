@@ -17,7 +17,7 @@
  */
 
 #include "guard/number.h"
-#include "guard/system.h"
+#include "guard/host-load.h"
 
 #define LOOK       (WEIR_SECOND / 4)
 #define AIM        0.97

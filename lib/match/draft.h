@@ -1,7 +1,7 @@
 /* draft.h -- a rule file as it was written: checked, but not yet compiled.
  *
- * read.c makes it from YAML, naming every mistake with its place; rules.c compiles it; `weir rules
- * diff` compares two.  All strings end in NUL and belong to the draft.
+ * read.c makes it from YAML, naming every mistake with its place; compile.c compiles it; `weir
+ * rules diff` compares two.  All strings end in NUL and belong to the draft.
  */
 #ifndef WEIR_RULES_DRAFT_H
 #define WEIR_RULES_DRAFT_H
@@ -135,7 +135,7 @@ void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* pick.c -- a priority as a number, or one of the words; false: neither.  A number beyond is
+/* priority.c -- a priority as a number, or one of the words; false: neither.  A number beyond is
  * brought between them. */
 bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text,
                          size_t len, int8_t *out);

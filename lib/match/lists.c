@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "match/lists.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 static int compare(const void *a, const void *b)
 {

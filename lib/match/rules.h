@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "match/lists.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 #define WEIR__URI_MAX        2048 /* bytes of a path that rules look at; the rest is cut off */
 #define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
@@ -120,8 +120,8 @@ struct weir_rules {
                                                 meet them; NULL: there are none */
 };
 
-/* facts.c -- the attributes that the set looks at, as it looks at them: the path as a server sees
- * it, addresses as numbers.  Of an attribute given twice the first counts. */
+/* attributes.c -- the attributes that the set looks at, as it looks at them: the path as a server
+ * sees it, addresses as numbers.  Of an attribute given twice the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
                         const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
 int weir__attribute_find(const struct weir__attributes *known, const char *name,
@@ -131,8 +131,8 @@ int weir__attribute_add(struct weir__attributes *known, const char *name,
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts);
 
-/* pick.c -- as the guard takes them from the facts, or as asked.  A word that means nothing counts
- * as none; without a known class the last one is taken. */
+/* priority.c -- as the guard takes them from the facts, or as asked.  A word that means nothing
+ * counts as none; without a known class the last one is taken. */
 int8_t weir__pick_priority(const struct weir__guard_rule *guard, const struct weir__facts *facts,
                            int8_t asked);
 uint8_t weir__pick_class(const struct weir__guard_rule *guard, const struct weir__facts *facts,

@@ -20,7 +20,7 @@
  */
 #include "match/words.h"
 
-#include "base/number.h"
+#include "base/hex.h"
 #include "match/bytes.h"
 
 /* ------------------------------------------------------------- is it plain ---- */

@@ -36,7 +36,7 @@ struct weir__tree {
 /* yaml.c -- the tree.  NULL: the report says why, the arena has failed, or the text is empty. */
 struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__report *report);
 
-/* node.c -- both fail by telling the report, or when there is no memory. */
+/* yaml-mappings.c -- both fail by telling the report, or when there is no memory. */
 struct weir__node *weir__node_create(struct weir__tree *tree, enum weir__node_kind kind, size_t at);
 
 /* Gives a list or mapping its children (a mapping's: key, value, ...), and carries out what a

@@ -1,12 +1,12 @@
 /* read-guard.c -- the guards of a rule file: what bounds work in progress, and for which requests.
  *
  *     - name: search
- *       match: { uri: "/search" }                        read-match.c
- *       concurrency: { max: 64, queue: 128, wait: 200ms, weights: { gold: 3 } }   read-bounds.c
+ *       match: { uri: "/search" }                            read-match.c
+ *       concurrency: { max: 64, queue: 128, wait: 200ms }    read-guard-bounds.c
  *       adaptive: weir
  *       breaker: { errors: 50%, slow: 500ms }
  *       system: { cpu: 85% }
- *       user: "{account}"                                template.c
+ *       user: "{account}"                                    key-template.c
  *       class: "{plan|free}"
  *       fallback: { status: 200, body: "[]" }
  */
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "guard/guard.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 #define STATUS 503 /* of a fallback that says none */
 

@@ -4,7 +4,7 @@
  *       about: nobody needs more
  *       match: { uri: "/login" }     read-match.c
  *       not: { ip: 10.0.0.0/8 }
- *       key: "{ip/24}"                      template.c
+ *       key: "{ip/24}"                      key-template.c
  *       limit: [300/60, 100/5]              read-limit.c
  *       algorithm: sliding-window
  *       cost: 5
@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 /* clang-format off */
 static const struct weir__row row_list[] = {

@@ -16,7 +16,7 @@
 #include "algo/limit.h"
 #include "base/zone.h"
 #include "guard/guard.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 /* ------------------------------------------------------------- problems ---- */
 

@@ -36,8 +36,8 @@ void weir__say_error(struct weir__reader *r, const struct weir__node *node, cons
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
 
-/* members.c -- finds the members of a mapping by their names, and reports unknown ones.  False if
- * the node is no mapping, which it reports. */
+/* unknown-keys.c -- finds the members of a mapping by their names, and reports unknown ones.  False
+ * if the node is no mapping, which it reports. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
                         struct weir__member *members, size_t n);
 
@@ -96,7 +96,7 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
 /* read-guard.c -- all guards, after the rules. */
 void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
 
-/* read-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which
+/* read-guard-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which
  * may not be more. */
 void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
                             struct weir__guard_draft *g);
@@ -108,7 +108,7 @@ void weir__read_system(struct weir__reader *r, const struct weir__node *node,
                        struct weir__guard_draft *g);
 extern const struct weir__rows weir__queue_rows; /* concurrency's, of the draft */
 
-/* read-value.c -- a mapping whose members are rows of options, and others that the caller reads. */
+/* read-options.c -- a mapping whose members are rows of options; the caller reads others. */
 struct weir__mapping {
     const char *const *others; /* their names, ended by NULL; given by the caller */
     struct weir__member members[24];

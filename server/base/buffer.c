@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 #include "weir.h"
 #include "wire/text.h"

@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVER_DATE_H
 #define WEIR_SERVER_DATE_H
 
-#include "base/number.h"
+#include "base/hex.h"
 #include "weir.h"
 
 /* 10/Oct/2000:13:55:36 -0700 */

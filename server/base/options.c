@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 #include "server/base/date.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "wire/text.h"
 
 const struct weir__option *weir__options_row(const struct weir__command *command, size_t i)

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "server/base/date.h"
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 struct options {

@@ -1,5 +1,5 @@
 /* check.c -- `weir check`: asks a running server whether a request may pass, and charges it. */
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

@@ -1,5 +1,5 @@
 /* degrade.c -- `weir degrade`: shows or sets the degradation of a running server. */
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

@@ -5,7 +5,7 @@
 
 #include "server/base/command.h"
 #include "server/cli/scenario.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 struct options {

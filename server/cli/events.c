@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/cli/remote.h"
-#include "server/base/text.h"
+#include "server/cli/ask-server.h"
+#include "server/base/complain.h"
 
 #define AGAIN_MS  1000 /* between two tries to connect */
 #define LINE_MOST ((size_t)1 << 20)

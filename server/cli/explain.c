@@ -12,10 +12,10 @@
 #include "engine/explain.h"
 #include "engine/level.h"
 #include "server/describe/explain-json.h"
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 #include "server/describe/rules-file.h"
 #include "server/describe/rules-words.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 #define ATTRS_MAX 64

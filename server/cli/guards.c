@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "guard/guard.h"
-#include "server/cli/remote.h"
-#include "server/serve/decide/guards.h"
-#include "server/base/text.h"
+#include "server/cli/ask-server.h"
+#include "server/serve/decide/guard-lookup.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 struct options {

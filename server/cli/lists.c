@@ -1,7 +1,7 @@
 /* lists.c -- `weir lists`: shows and changes the lists of a running server's rules. */
 #include <string.h>
 
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

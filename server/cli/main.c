@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/base/text.h"
-#include "server/cli/remote.h"
+#include "server/base/complain.h"
+#include "server/cli/ask-server.h"
 
 /* In the order of the help. */
 /* clang-format off */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

@@ -14,7 +14,7 @@
 #include "server/replay/progress.h"
 #include "server/replay/report.h"
 #include "server/describe/rules-file.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 struct options {

@@ -1,7 +1,7 @@
 /* reset.c -- `weir reset`: a running server forgets the usage of a request's keys. */
 #include <string.h>
 
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

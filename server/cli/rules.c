@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "server/base/file.h"
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 #include "server/describe/rules-diff.h"
 #include "base/base.h"
 #include "match/address.h"
 #include "match/draft.h"
 #include "rulefile/problem.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 struct options {
     struct weir__remote_options remote;

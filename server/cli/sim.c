@@ -10,7 +10,7 @@
 #include "server/base/command.h"
 #include "server/describe/rules-file.h"
 #include "server/sim/sim.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 #define CONTROLLERS_MAX 32
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "server/base/words.h"
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 struct options {
     struct weir__remote_options remote;

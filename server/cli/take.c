@@ -15,7 +15,7 @@
 #include "weir-queue.h"
 #include "server/base/buffer.h"
 #include "server/base/options.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/words.h"
 
 struct options {

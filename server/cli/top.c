@@ -13,7 +13,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 #include "server/base/words.h"
 
 #define KEYS_SHOWN 10

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "server/describe/rules-words.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 #define SHOWN 3 /* entries of a list that are named */
 

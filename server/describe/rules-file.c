@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 void weir__file_problem_say(void *context, const struct weir_problem *problem)
 {

@@ -96,7 +96,7 @@ struct weir__side {
     int64_t untraced; /* refusals whose keys and times were not followed */
     int64_t refused_at[WEIR__REPLAY_BUCKETS], would_at[WEIR__REPLAY_BUCKETS];
     int64_t evicted_early, bans_lost;  /* at the end */
-    struct weir__replay_name *by_name; /* side.c's own: sorted */
+    struct weir__replay_name *by_name; /* rule-set.c's own: sorted */
     bool seen[WEIR__ATTRIBUTES_MAX]; /* of the attributes that the set looks at: a request had it */
     size_t unseen;                   /* how many are not seen yet */
 };
@@ -148,7 +148,7 @@ struct weir__replay {
     struct weir__applying *applying; /* scratch */
 };
 
-/* side.c -- one request, decided by a rule set. */
+/* rule-set.c -- one request, decided by a rule set. */
 struct weir__replay_request {
     const struct weir_attr *attrs;
     size_t n;

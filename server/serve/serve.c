@@ -23,18 +23,18 @@
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/net/listen.h"
-#include "server/serve/settings/proxies.h"
+#include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/run.h"
 #include "server/serve/events/sinks.h"
 #include "server/serve/net/successor.h"
 #include "server/serve/net/tls.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
-#include "server/serve/events/watch.h"
+#include "server/serve/events/events-from-counts.h"
 #include "table/table.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 #define TICK_MS      1000
 #define BANS         65536

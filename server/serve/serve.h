@@ -20,7 +20,7 @@
 
 #include "server/base/buffer.h"
 #include "server/serve/events/events.h"
-#include "server/serve/rules/live.h"
+#include "server/serve/rules/rules-in-force.h"
 #include "server/serve/events/metrics.h"
 #include "server/serve/settings/settings.h"
 #include "weir.h"

@@ -18,7 +18,7 @@
  *         - { from: 20s, to: 25s, silent: true }
  *         - { from: 30s, workers: 16 }
  */
-#include "server/sim/read.h"
+#include "server/sim/read-scenario.h"
 
 #define FACTOR_MAX  (100 * WEIR__SIM_ONE)
 #define WORKERS_MAX 4096

@@ -15,7 +15,7 @@
  *         retry: { times: 3, after: 100ms, factor: 2x, jitter: true, on: [refused, timeout, error]
  *         }
  */
-#include "server/sim/read.h"
+#include "server/sim/read-scenario.h"
 
 #include <stdlib.h>
 #include <string.h>

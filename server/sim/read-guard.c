@@ -10,7 +10,7 @@
  *       breaker: { errors: 50%, slow: 500ms, ratio: 50%, min_calls: 20, window: 10s, open_for: 5s,
  *       probes: 3 } lease: 60s
  */
-#include "server/sim/read.h"
+#include "server/sim/read-scenario.h"
 
 enum { TARGET, PERCENTILE, CONCURRENCY, SHED, BREAKER, LEASE, MEMBERS };
 

@@ -5,9 +5,9 @@
  *     give up      real      fails, scales, falls silent
  *     try again    one
  *
- * A plan is a scenario file, parsed (read.c).  A trial runs a plan with one controller and one seed
- * (sim.c), event by event.  Its outcome is counts, times and series (sum.c), printed by report.c,
- * json.c and svg.c.
+ * A plan is a scenario file, parsed (read-scenario.c).  A trial runs a plan with one controller and
+ * one seed (sim.c), event by event.  Its outcome is counts, times and series (results.c), printed
+ * by report-text.c, report-json.c and report-svg.c.
  *
  * The same plan, controller and seed give the same outcome to the last bit: no clock is read,
  * random numbers are our own, and all arithmetic between clients and backend is in integers.  A
@@ -126,11 +126,11 @@ struct weir__sim_plan {
     weir_time work_p99;              /* of the work alone, on an idle backend */
 };
 
-/* read.c -- as weir_rules_parse, of a scenario file. */
+/* read-scenario.c -- as weir_rules_parse, of a scenario file. */
 int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len,
                          const struct weir_rules_options *options, struct weir_error *error);
 
-/* plan.c -- at a moment after the beginning. */
+/* scenario.c -- at a moment after the beginning. */
 int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
                                 weir_time at); /* of slower and drift together */
@@ -337,7 +337,7 @@ void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_even
                     uint32_t who);
 bool weir__sim_measures(const struct weir__sim_trial *t);
 
-/* sum.c */
+/* results.c */
 struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t); /* that it is now */
 void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group,
                          size_t member); /* one more: offsetof(struct weir__sim_fates, ...) */
@@ -350,13 +350,13 @@ void weir__sim_sum_finish(struct weir__sim_trial *t);
 
 /* ------------------------------------------------------------------- reports ---- */
 
-/* report.c */
+/* report-text.c */
 void weir__sim_table(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 void weir__sim_groups(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 void weir__sim_tsv(FILE *out, const struct weir__sim_outcome *outcome);
-/* json.c */
+/* report-json.c */
 void weir__sim_json(FILE *out, const struct weir__sim_outcome *outcome);
-/* svg.c -- the trials of one plan beside each other. */
+/* report-svg.c -- the trials of one plan beside each other. */
 void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 
 /* The scenarios that are in the program; the last has no name.  Made from examples/sim by

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/serve/rules/live.h"
+#include "server/serve/rules/rules-in-force.h"
 
 #define NOW  (1000 * WEIR_SECOND)
 #define FIVE "version: 1\nrules:\n  - name: all\n    limit: 5/60\n"

@@ -16,7 +16,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "server/cli/remote.h"
+#include "server/cli/ask-server.h"
 
 enum { INPUT_MAX = 8192, WORDS_MAX = 8, BODIES_MAX = 16 };
 

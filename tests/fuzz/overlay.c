@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "server/base/digest.h"
-#include "server/serve/rules/overlay.h"
+#include "server/serve/rules/list-changes.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 4096, HEAD_MAX = 64 };

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "guard/system.h"
+#include "guard/host-load.h"
 
 static void check_stat(const char *text, const struct weir__cpus *cpus)
 {

@@ -4,7 +4,7 @@
 #include "fuzz/fuzz.h"
 
 #include "match/draft.h"
-#include "match/template.h"
+#include "match/key-template.h"
 
 static void check_error(const struct weir_error *error, size_t length)
 {

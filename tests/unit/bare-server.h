@@ -5,7 +5,7 @@
 
 #include "requests.h"
 
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "server/serve/serve.h"
 
 static struct weir__loop loops[2];

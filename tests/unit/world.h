@@ -18,13 +18,13 @@
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
-#include "server/serve/settings/proxies.h"
+#include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/serve.h"
 #include "server/serve/events/sinks.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
-#include "server/serve/events/watch.h"
+#include "server/serve/events/events-from-counts.h"
 
 #define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
 

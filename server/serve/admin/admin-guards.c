@@ -4,9 +4,9 @@
 #include "guard/guard.h"
 #include "base/base.h"
 #include "server/serve/admin/admin.h"
-#include "server/serve/decide/guards.h"
+#include "server/serve/decide/guard-lookup.h"
 #include "server/serve/decide/waiting.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bool changes)
 {
@@ -61,7 +61,7 @@ void weir__admin_guards(struct weir__verb_call *call)
 
 /* --------------------------------------------------------------- by hand ---- */
 
-/* The event comes with the tick of the next second (watch.c). */
+/* The event comes with the tick of the next second (events-from-counts.c). */
 void weir__admin_guard_force(struct weir__verb_call *call)
 {
     struct weir_guard *guard = find(call, call->values[0].text);

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "server/serve/admin/admin.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 /* --------------------------------------------------------------- listing ---- */
 

@@ -3,8 +3,8 @@
 
 #include "base/base.h"
 #include "server/serve/admin/admin.h"
-#include "server/serve/decide/guards.h"
-#include "server/base/text.h"
+#include "server/serve/decide/guard-lookup.h"
+#include "server/base/complain.h"
 
 static void add_modes(struct weir__buffer *out, const struct weir_modes *m)
 {

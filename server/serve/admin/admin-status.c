@@ -6,7 +6,7 @@
 
 #include "server/serve/admin/admin.h"
 #include "server/serve/net/listen.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 
 /* ---------------------------------------------------------------- status ---- */
 

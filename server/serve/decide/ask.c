@@ -10,7 +10,7 @@
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/reservations.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "table/carried.h"
 #include "server/base/words.h"
 

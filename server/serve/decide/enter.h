@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 #include "server/serve/decide/ask.h"
-#include "server/serve/decide/guards.h"
+#include "server/serve/decide/guard-lookup.h"
 
 struct weir__enter {
     const struct weir_attr *attrs;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "guard/options.h"
-#include "server/serve/decide/guards.h"
+#include "server/serve/decide/guard-lookup.h"
 
 /* ------------------------------------------------------------ what is said ---- */
 

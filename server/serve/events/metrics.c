@@ -23,7 +23,7 @@
 #include "guard/guard.h"
 #include "server/serve/serve.h"
 #include "server/serve/events/sinks.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "table/bans.h"
 
 enum { RULES_MAX = 1000, GUARDS_MAX = 256, TOP_KEYS = 10, TRIES = 3 };

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 enum { AGAIN_MS = 200 };
 

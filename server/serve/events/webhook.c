@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/serve/events/delivery.h"
-#include "server/base/text.h"
+#include "server/serve/events/webhook-post.h"
+#include "server/base/complain.h"
 #include "server/base/token.h"
 
 enum { PAUSE_MS = 1000, PAUSE_TIMES_MOST = 60, TIMEOUT_MS = 10000 };

@@ -4,7 +4,7 @@
  *     http.c          bytes to requests; roles; which function answers
  *     http-verbs.c    verbs whose row says all, and enter
  *     http-check.c    check and batch: read and decided without asking for memory
- *     http-auth.c     deciding for a proxy, about the request that it describes
+ *     http-forward-auth.c     deciding for a proxy, about the request that it describes
  *     http-events.c   server-sent events
  *     http-answer.c   heads and bodies
  */

@@ -1,7 +1,7 @@
 /* resp.c -- the RESP protocol: from bytes to commands, from the row of a command to its answer.
  *
  * CL.THROTTLE and WEIR.CHECK, the commands that come by the million, are gathered as long as they
- * follow each other and decided together (resp-batch.c); any other command first has those
+ * follow each other and decided together (resp-throttle-check.c); any other command first has those
  * answered, so that replies keep the order of the commands.
  */
 #include "server/serve/resp/resp.h"

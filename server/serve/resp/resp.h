@@ -27,7 +27,7 @@ struct weir__resp_session {
     bool multi, multi_failed;
     size_t queued;
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
-    struct weir__bound *bound; /* resp-guards.c: permits that end with the connection; NULL: none */
+    struct weir__bound *bound; /* resp-enter.c: permits that end with the connection; NULL: none */
 };
 struct weir__resp_session *
 weir__resp_session(struct weir__conn *conn); /* NULL: no memory, and the connection ends */
@@ -43,7 +43,7 @@ void weir__reply_header(struct weir__conn *conn, char kind, int64_t n);
 void weir__reply_map(struct weir__conn *conn, int64_t pairs); /* RESP2: an array of twice as many */
 void weir__reply_push(struct weir__conn *conn, int64_t n);    /* RESP2: an array */
 
-/* resp-weir.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere,
+/* resp-verbs.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere,
  * replies. */
 void weir__resp_verb(struct weir__resp_call *call);
 /* Begins a call and fills it in; false: it has failed.  weir__call_end in either case. */
@@ -51,7 +51,7 @@ bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out);
 void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *call);
 void weir__resp_del(struct weir__resp_call *call);
 
-/* resp-guards.c */
+/* resp-enter.c */
 void weir__resp_enter(struct weir__resp_call *call);
 void weir__resp_exit(struct weir__resp_call *call);
 void weir__resp_renew(struct weir__resp_call *call);
@@ -63,7 +63,7 @@ void weir__resp_subscribe(struct weir__resp_call *call);
 void weir__resp_unsubscribe(struct weir__resp_call *call);
 void weir__resp_wake(struct weir__conn *conn);
 
-/* resp-batch.c -- commands that are decided together: they are only noted, and answered by
+/* resp-throttle-check.c -- commands that are decided together: they are only noted, and answered by
  * weir__resp_flush. */
 void weir__resp_throttle(struct weir__resp_call *call);
 void weir__resp_check(struct weir__resp_call *call);

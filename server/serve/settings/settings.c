@@ -18,11 +18,11 @@
 #include "rulefile/node.h"
 #include "server/base/file.h"
 #include "server/base/options.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "server/base/token.h"
 #include "server/base/url.h"
 #include "server/serve/net/listen.h"
-#include "server/serve/settings/proxies.h"
+#include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/settings/table-path.h"
 
 #define MIB ((int64_t)1 << 20)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "server/base/text.h"
+#include "server/base/complain.h"
 
 bool weir__table_path(char *out, size_t size)
 {

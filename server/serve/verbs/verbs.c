@@ -10,7 +10,7 @@
 
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide.h"
-#include "server/serve/events/top.h"
+#include "server/serve/events/top-keys.h"
 #include "server/serve/http/http.h"
 #include "server/serve/resp/resp.h"
 

@@ -5,8 +5,8 @@
  * WEIR.HELP, COMMAND, GET /v1, /openapi.json and the reference page are printed from it.
  *
  *     verbs.c     the rows
- *     schemas.c   the members of answers
- *     call.c      arguments: one reader for RESP words, JSON members and query parameters
+ *     answer-members.c   the members of answers
+ *     arguments.c      arguments: one reader for RESP words, JSON members and query parameters
  *     openapi.c   the rows as OpenAPI
  */
 #ifndef WEIR_SERVE_VERBS_H

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "guard/number.h"
-#include "guard/system.h"
+#include "guard/host-load.h"
 
 #define LOOK (S / 4)
 
@@ -269,7 +269,7 @@ struct host {
     double demand; /* percent of cpu that all that comes would need; above 100 it is 100 */
     double other;  /* and what does not depend on it */
     double noise;  /* points up and down */
-    double seen;   /* smoothed as in system.c */
+    double seen;   /* smoothed as in host-load.c */
     uint64_t seed;
 };
 

@@ -23,10 +23,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/cli/client.h"
-#include "server/base/document.h"
+#include "server/cli/http-client.h"
+#include "server/base/json-document.h"
 #include "table/table.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "resp-reply.h"
 
 struct net {

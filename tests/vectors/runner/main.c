@@ -9,7 +9,7 @@
 #include "server/base/file.h"
 #include "server/base/options.h"
 #include "replay.h"
-#include "server/base/text.h"
+#include "server/base/complain.h"
 #include "vectors.h"
 
 struct options {

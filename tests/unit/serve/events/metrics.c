@@ -6,7 +6,7 @@
 
 #include <ctype.h>
 
-#include "server/serve/decide/guards.h"
+#include "server/serve/decide/guard-lookup.h"
 #include "server/serve/events/sinks.h"
 
 #define RULE_AND_NAME(name) "  - { name: " name ", key: \"{ip}\", limit: 2/1s }\n"
@@ -14,7 +14,7 @@
 static struct weir__live_info live;
 static struct weir__sinks_counts sinks;
 
-/* In place of live.c and sinks.c. */
+/* In place of rules-in-force.c and sinks.c. */
 void weir__live_info(struct weir__live *unused, struct weir__live_info *out)
 {
     *out = live;

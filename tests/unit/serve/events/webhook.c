@@ -7,7 +7,7 @@
 #include <signal.h>
 
 #include "wire/json.h"
-#include "server/serve/events/delivery.h"
+#include "server/serve/events/webhook-post.h"
 #include "server/serve/events/webhook.h"
 
 static struct weir__events *events;

@@ -1,0 +1,567 @@
+/* active-rules.c -- a rule set and the limiters and guards that it needs.
+ *
+ * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a
+ * limiter of the table with a name made of those.
+ * So a reload finds the limits that are the same again, with their states; one whose numbers have
+ * changed is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that
+ * are gone stay in the table, and their keys are forgotten as they become idle.
+ *
+ * A guard is known by its name; one whose options have changed is changed.
+ *
+ * All that can fail is done first: limiters and guards are made before any is changed, and if a
+ * change fails those before it are changed back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static int no_memory(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+}
+
+/* A limiter that is there with another limit. */
+struct change {
+    struct weir_limiter *limiter;
+    const char *rule;
+    struct weir_plan to;
+    struct weir_limit from;
+};
+
+/* A guard that is there with other options. */
+struct guard_change {
+    struct weir_guard *guard;
+    const struct weir__guard_draft *to;
+    struct weir_guard_options from;
+};
+
+struct maker {
+    struct weir *weir;
+    struct weir__active *active;
+    struct weir_error *error;
+    weir_time now;
+    uint64_t large_keys; /* room for how many keys, where the rule does not say */
+    struct change *changes;
+    size_t n_changes;
+    struct guard_change *guards;
+    size_t n_guards;
+};
+
+/* -------------------------------------------------------------- names ---- */
+
+const char *weir__engine_name(struct weir *weir, const char *name)
+{
+    size_t low = 0, high = weir->n_names;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(weir->names[middle], name);
+        if (order == 0)
+            return weir->names[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    char *copy = strdup(name), **more = realloc(weir->names, (weir->n_names + 1) * sizeof(*more));
+    if (more != NULL)
+        weir->names = more;
+    if (copy == NULL || more == NULL) {
+        free(copy);
+        return NULL;
+    }
+    memmove(more + low + 1, more + low, (weir->n_names - low) * sizeof(*more));
+    more[low] = copy;
+    weir->n_names++;
+    return copy;
+}
+
+void weir__engine_forget(struct weir *weir)
+{
+    for (size_t i = 0; i < weir->n_names; i++)
+        free(weir->names[i]);
+    free(weir->names);
+}
+
+/* FNV-1a: enough to tell a rule's templates apart, and the same in every process. */
+static uint32_t digest(uint32_t h, const char *text)
+{
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 16777619u;
+    return h * 16777619u;
+}
+
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : "token-bucket";
+}
+
+/* Of a key's parts.  The text between attributes is for people: changing it changes no key. */
+static uint32_t digest_key(uint32_t h, const struct weir__template *key)
+{
+    for (size_t i = 0; i < key->n; i++) {
+        char prefixes[16];
+        snprintf(prefixes, sizeof(prefixes), "/%d/%d|", key->parts[i].prefix4,
+                 key->parts[i].prefix6);
+        h = digest(digest(h, key->parts[i].attribute), prefixes);
+        h = digest(h, key->parts[i].fallback ? key->parts[i].fallback : "");
+    }
+    return h;
+}
+
+/* sort: '#' for a limit, '!' for the refusals that a ban counts. */
+static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
+                         size_t index, const struct weir_limit *l)
+{
+    uint32_t h = digest_key(digest(2166136261u, algorithm_of(l)), &rule->key);
+
+    snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, rule->draft->name, sort, index, h);
+}
+
+static void lever_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule)
+{
+    snprintf(out, WEIR__NAME_SIZE, "%s@", rule->draft->name);
+}
+
+_Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE,
+               "a limiter's name has room for the rule's");
+
+/* ----------------------------------------------------------- limiters ---- */
+
+/* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small
+ * one. */
+static uint64_t large_bytes(const struct weir_limit *limit)
+{
+    struct weir_plan plan;
+
+    if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || plan.state_size <= WEIR__STATE_SMALL)
+        return 0;
+    return (plan.state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
+}
+
+#define LARGE_KEYS_LEAST 1024
+
+/* Room for the keys of each limiter with large states: as many as the table has, or fewer, so
+ * that half of the slab is left for changes. */
+static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
+{
+    uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
+
+    for (size_t i = 0; i < rules->n_rules; i++) {
+        const struct weir__rule_draft *d = rules->rules[i].draft;
+        for (size_t k = 0; k < d->n_limits; k++)
+            a_key += large_bytes(&d->limits[k]);
+        a_key += d->ban.set ? large_bytes(&d->ban.refusals) : 0;
+    }
+    if (a_key == 0)
+        return keys;
+    share = table->header->slab_bytes / 2 / a_key;
+    return share > keys ? keys : share < LARGE_KEYS_LEAST ? LARGE_KEYS_LEAST : share;
+}
+
+static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule,
+                       const struct weir_plan *to)
+{
+    struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof(*more));
+
+    if (more == NULL)
+        return no_memory(m->error);
+    m->changes = more;
+    more[m->n_changes++] =
+        (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
+    return WEIR_OK;
+}
+
+static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table,
+                          const char *name, const struct weir__rule_draft *d,
+                          const struct weir_limit *limit)
+{
+    struct weir_error why;
+    int code = weir_limiter_create(out, table, name, limit,
+                                   d->keys ? d->keys : (int64_t)m->large_keys, &why);
+
+    return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
+}
+
+/* To explain, a missing one is made beside the table. */
+static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name,
+                       const struct weir__rule_draft *d, const struct weir_limit *limit)
+{
+    struct weir_plan plan;
+    int code = WEIR_OK;
+
+    *out = weir__limiter_by_name(m->weir->table, name);
+    if (*out == NULL)
+        code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d,
+                              limit);
+    if (code == WEIR_EXISTS) /* another process has just made it, with another limit */
+        *out = weir__limiter_by_name(m->weir->table, name);
+    if ((code != WEIR_OK && (code != WEIR_EXISTS || *out == NULL)) || m->weir->aside != NULL)
+        return code;
+    code = weir__plan_make(&plan, limit, m->error);
+    if (code == WEIR_OK && !weir__limit_equal(&plan.limit, &weir__limiter_era(*out)->plan.limit))
+        code = note_change(m, *out, d->name, &plan);
+    return code;
+}
+
+/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes:
+ * in the record of a limiter that has no keys. */
+static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+{
+    static const struct weir_limit none = { .algorithm = "gcra",
+                                            .count = 1,
+                                            .period = WEIR_SECOND };
+    char name[WEIR__NAME_SIZE];
+
+    lever_name(name, rule);
+    int code = add_limiter(m, &post->lever, name, rule->draft, &none);
+    if (code == WEIR_OK)
+        post->switched = &post->lever->record->mode;
+    return code;
+}
+
+static int add_ban(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    char name[WEIR__NAME_SIZE];
+
+    post->ban_salt = weir__ban_salt(m->weir->table, d->name); /* there may be bans by hand */
+    if (!d->ban.set)
+        return WEIR_OK;
+    post->terms =
+        (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
+    limiter_name(name, rule, '!', 0, &d->ban.refusals);
+    return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
+}
+
+static int make_post(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    int code = WEIR_OK;
+
+    post->name = weir__engine_name(m->weir, d->name);
+    post->limiters = m->active->limiters + rule->first_limit;
+    post->mode = (uint8_t)d->mode;
+    post->bare = (rule->key_kind == WEIR__KEY_VALUE || rule->key_kind == WEIR__KEY_ADDRESS) &&
+                 *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
+    if (post->name == NULL)
+        return no_memory(m->error);
+    for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
+        char name[WEIR__NAME_SIZE];
+        limiter_name(name, rule, '#', i, &d->limits[i]);
+        code = add_limiter(m, &post->limiters[i], name, d, &d->limits[i]);
+    }
+    if (code == WEIR_OK)
+        code = add_lever(m, post, rule);
+    return code ? code : add_ban(m, post, rule);
+}
+
+/* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to
+ * before any is made. */
+static int check_room(struct maker *m)
+{
+    const struct weir__header *h = m->weir->table->header;
+    uint64_t left = h->slab_bytes - weir__acquire(&h->slab_used);
+
+    for (size_t i = 0; i < m->n_changes; i++) {
+        uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
+        if (needed > left)
+            return weir__fail(m->error, WEIR_NO_MEMORY,
+                              "rule '%s': the changed limit needs %llu bytes in the table's slab, "
+                              "and %llu are left; make the table anew "
+                              "with a larger slab, or say keys: in the rule",
+                              m->changes[i].rule, (unsigned long long)needed,
+                              (unsigned long long)left);
+        left -= needed;
+    }
+    return WEIR_OK;
+}
+
+static int make_limiter_changes(struct maker *m)
+{
+    int code = WEIR_OK;
+
+    for (size_t i = 0; code == WEIR_OK && i < m->n_changes; i++) {
+        struct weir_error why;
+        code = weir_limiter_change(m->changes[i].limiter, &m->changes[i].to.limit, m->now, &why);
+        if (code == WEIR_OK)
+            continue;
+        code = weir__fail(m->error, code, "rule '%s': %s", m->changes[i].rule, why.text);
+        while (i-- > 0)
+            (void)weir_limiter_change(m->changes[i].limiter, &m->changes[i].from, m->now, NULL);
+        break;
+    }
+    return code;
+}
+
+/* ------------------------------------------------------------- guards ---- */
+
+static int note_guard_change(struct maker *m, struct weir_guard *guard,
+                             const struct weir__guard_draft *d)
+{
+    struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof(*more));
+
+    if (more == NULL)
+        return no_memory(m->error);
+    m->guards = more;
+    more[m->n_guards++] = (struct guard_change){ guard, d, weir__guard_plan_of(guard)->options };
+    return WEIR_OK;
+}
+
+/* To explain, a missing one is made beside the table, and an existing one is not changed. */
+static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
+{
+    struct weir_error why = { 0 };
+    struct weir_table *aside = m->weir->aside;
+
+    *out = aside ? weir_guard_find(m->weir->table, d->rule.name) : NULL;
+    if (*out != NULL)
+        return WEIR_OK;
+    int code =
+        weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
+    if (code == WEIR_EXISTS) {
+        *out = weir_guard_find(aside ? aside : m->weir->table, d->rule.name);
+        code = *out ? note_guard_change(m, *out, d) : code;
+    }
+    return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
+}
+
+static int add_fallback(struct maker *m, struct weir_fallback *out,
+                        const struct weir__fallback_draft *d)
+{
+    if (d->status == 0)
+        return WEIR_OK;
+    *out = (struct weir_fallback){ d->status, d->len, weir__engine_name(m->weir, d->type) };
+    return out->type ? WEIR_OK : no_memory(m->error);
+}
+
+/* A guard's mode by hand is kept as a rule's is. */
+static int make_station(struct maker *m, size_t i)
+{
+    const struct weir_rules *rules = m->active->rules;
+    const struct weir__guard_draft *d = rules->guards[i].draft;
+    struct weir__post *post = &m->active->posts[rules->n_rules + i];
+
+    post->name = weir__engine_name(m->weir, d->rule.name);
+    post->mode = (uint8_t)d->rule.mode;
+    if (post->name == NULL)
+        return no_memory(m->error);
+    int code = add_lever(m, post, &rules->rules[rules->n_rules + i]);
+    if (code == WEIR_OK)
+        code = add_fallback(m, &m->active->stations[i].fallback, &d->fallback);
+    return code ? code : add_guard(m, &m->active->stations[i].guard, d);
+}
+
+static void undo_guards(struct maker *m, size_t n)
+{
+    while (n-- > 0)
+        (void)weir_guard_change(m->guards[n].guard, &m->guards[n].from, NULL);
+}
+
+static int make_guard_changes(struct maker *m)
+{
+    for (size_t i = 0; i < m->n_guards; i++) {
+        struct weir_error why;
+        int code = weir_guard_change(m->guards[i].guard, &m->guards[i].to->options, &why);
+        if (code == WEIR_OK)
+            continue;
+        undo_guards(m, i);
+        return weir__fail(m->error, code, "guard '%s': %s", m->guards[i].to->rule.name, why.text);
+    }
+    return WEIR_OK;
+}
+
+/* Guards first: they can be changed back without loss. */
+static int make_changes(struct maker *m)
+{
+    int code = check_room(m);
+
+    if (code || (code = make_guard_changes(m)))
+        return code;
+    code = make_limiter_changes(m);
+    if (code != WEIR_OK)
+        undo_guards(m, m->n_guards);
+    return code;
+}
+
+/* -------------------------------------------------------------- whole ---- */
+
+/* Which lists decide alone, and by which attributes. */
+static int find_lists(struct weir__active *f, struct weir_error *error)
+{
+    f->denies = f->allows = 0;
+    for (size_t i = 0; i < f->lists->n; i++) {
+        const struct weir__list *l = &f->lists->lists[i];
+        int attribute = weir__attribute_add(&f->attributes, l->attribute, error);
+        if (attribute < 0)
+            return attribute;
+        if (strcmp(l->name, "deny") == 0 && l->n > 0) {
+            f->deny[f->denies].attribute = attribute;
+            f->deny[f->denies++].list = (int)i;
+        } else if (strcmp(l->name, "allow") == 0 && l->n > 0) {
+            f->allow[f->allows].attribute = attribute;
+            f->allow[f->allows++].list = (int)i;
+        }
+    }
+    return WEIR_OK;
+}
+
+static struct weir__active *make_room(struct weir_rules *rules)
+{
+    struct weir__active *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return NULL;
+    f->rules = rules;
+    f->lists = rules->lists;
+    f->attributes = rules->attributes;
+    f->mode = (uint8_t)rules->draft->mode;
+    f->posts = calloc(rules->n_rules + rules->n_guards + 1, sizeof(*f->posts));
+    f->stations = calloc(rules->n_guards + 1, sizeof(*f->stations));
+    f->limiters = calloc(rules->n_limits + 1, sizeof(*f->limiters));
+    f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof(*f->tally));
+    if (f->posts && f->stations && f->limiters && f->tally)
+        return f;
+    f->rules = NULL;
+    weir__active_destroy(f);
+    return NULL;
+}
+
+/* As of limiters: none is made unless there is room for all. */
+static int check_guard_places(const struct weir *weir, const struct weir_rules *rules,
+                              struct weir_error *error)
+{
+    const struct weir_table *table = weir->aside ? weir->aside : weir->table;
+    int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
+
+    for (size_t i = 0; i < rules->n_guards; i++)
+        missing += weir_guard_find(weir->table, rules->guards[i].draft->rule.name) == NULL;
+    if (missing <= left)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "the rules need %lld more guards, and the table, made for %u, has room for "
+                      "%lld; make it anew with more",
+                      (long long)missing, table->guards_max, (long long)left);
+}
+
+/* Limiters are never removed, so none is made unless there is room for all. */
+static int check_places(const struct weir *weir, const struct weir_rules *rules,
+                        struct weir_error *error)
+{
+    const struct weir_table *table = weir->aside ? weir->aside : weir->table;
+    int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
+    char name[WEIR__NAME_SIZE];
+
+    for (size_t i = 0; i < rules->n_rules; i++) {
+        const struct weir__rule *rule = &rules->rules[i];
+        const struct weir__rule_draft *d = rule->draft;
+        for (size_t k = 0; k < d->n_limits; k++) {
+            limiter_name(name, rule, '#', k, &d->limits[k]);
+            missing += weir__limiter_by_name(weir->table, name) == NULL;
+        }
+        limiter_name(name, rule, '!', 0, &d->ban.refusals);
+        missing += d->ban.set && weir__limiter_by_name(weir->table, name) == NULL;
+    }
+    for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
+        lever_name(name, &rules->rules[i]);
+        missing += weir__limiter_by_name(weir->table, name) == NULL;
+    }
+    if (missing <= left)
+        return check_guard_places(weir, rules, error);
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "the rules need %lld more limiters (one for each limit, ban, rule and "
+                      "guard), and the table, made for %lld, has room for %lld; "
+                      "make it anew with more",
+                      (long long)missing, (long long)table->header->limiters_max, (long long)left);
+}
+
+int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
+                        weir_time now, struct weir_error *error)
+{
+    struct weir__active *active = make_room(rules);
+    struct maker m = {
+        weir, active, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules),
+        NULL, 0,      NULL,  0
+    };
+    int code = active ? find_lists(active, error) : no_memory(error);
+
+    if (code == WEIR_OK)
+        code = check_places(weir, rules, error);
+    for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
+        code = make_post(&m, &active->posts[i], &rules->rules[i]);
+    for (size_t i = 0; code == WEIR_OK && i < rules->n_guards; i++)
+        code = make_station(&m, i);
+    if (code == WEIR_OK)
+        code = make_changes(&m);
+    free(m.changes);
+    free(m.guards);
+    if (code == WEIR_OK) {
+        *out = active;
+    } else if (active != NULL) {
+        active->rules = NULL; /* the caller's still */
+        weir__active_destroy(active);
+    }
+    return code;
+}
+
+int weir__active_edited(struct weir__active **out, const struct weir__active *from,
+                        struct weir__lists *lists, struct weir_error *error)
+{
+    struct weir__active *f = make_room(from->rules);
+
+    if (f == NULL)
+        return no_memory(error);
+    memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof(*f->limiters));
+    memcpy(f->posts, from->posts,
+           (from->rules->n_rules + from->rules->n_guards) * sizeof(*f->posts));
+    memcpy(f->stations, from->stations, from->rules->n_guards * sizeof(*f->stations));
+    for (size_t i = 0; i < from->rules->n_rules; i++)
+        f->posts[i].limiters = f->limiters + from->rules->rules[i].first_limit;
+    f->lists = lists;
+    int code = find_lists(f, error);
+    if (code == WEIR_OK) {
+        f->edited = true;
+        *out = f;
+        return WEIR_OK;
+    }
+    f->rules = NULL;
+    weir__active_destroy(f);
+    return code;
+}
+
+void weir__active_destroy(struct weir__active *active)
+{
+    if (active == NULL)
+        return;
+    if (active->edited)
+        weir__lists_destroy(active->lists);
+    weir_rules_destroy(active->rules);
+    free(active->posts);
+    free(active->stations);
+    free(active->limiters);
+    free(active->tally);
+    free(active);
+}
+
+const struct weir__post *weir__post_find(const struct weir__active *active, size_t n,
+                                         const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(active->posts[i].name, name) == 0)
+            return &active->posts[i];
+    return NULL;
+}
+
+const struct weir__post *weir__rule_post(const struct weir *weir, const char *rule,
+                                         struct weir_error *error)
+{
+    const struct weir__active *f = weir->active;
+    const struct weir__post *post = f ? weir__post_find(f, f->rules->n_rules, rule) : NULL;
+
+    if (post == NULL)
+        weir__fail(error, WEIR_INVALID, "there is no rule '%s'", rule);
+    return post;
+}

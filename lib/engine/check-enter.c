@@ -1,0 +1,252 @@
+/* check-enter.c -- the guards of a request: weir_check, and work that begins.
+ *
+ * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
+ * asks the limits last: a limit's grant cannot be given back without a trace, a guard's can.  A
+ * refusal anywhere undoes the entries, so that nothing has changed.
+ *
+ * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
+ * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
+ * switched off by the degradation, or all permits are out.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+
+/* ------------------------------------------------------- a guard's view ---- */
+
+/* A request is one piece of work, whatever it costs. */
+void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, const struct weir_ask *from,
+                     unsigned char made[WEIR__KEY_MAX], struct weir_ask *out)
+{
+    const struct weir__guard_rule *g = &rules->guards[guard];
+    const struct weir__rule *rule = &rules->rules[rules->n_rules + guard];
+
+    *out = (struct weir_ask){ .key = from->key, .cost = 1, .now = from->now < 0 ? 0 : from->now };
+    out->priority = weir__pick_priority(g, facts, from->priority);
+    out->user_class = weir__pick_class(g, facts, from->user_class);
+    struct weir_key user;
+    if (rule->key_kind != WEIR__KEY_NONE && weir__rule_key(secrets, rule, facts, made, &user))
+        out->key = user;
+}
+
+/* ------------------------------------------------------------------ admission ---- */
+
+/* Those that are off do not count. */
+static void note(struct weir__admission *admission, const struct weir__active *f, uint32_t place,
+                 const struct weir_ruling *ruling)
+{
+    if (weir__post_mode(&f->posts[place], ruling->mode) == WEIR_OFF)
+        return;
+    if (admission->n < WEIR_ENTRY_MAX)
+        admission->guards[admission->n++] = place - (uint32_t)f->rules->n_rules;
+    else
+        admission->cut = true;
+}
+
+void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
+                          struct weir__facts *facts, const struct weir_ruling *ruling, bool listed)
+{
+    struct weir__matches m;
+
+    admission->listed = listed;
+    weir__matches_begin(&m, active->rules, active->rules->guard_match, facts);
+    do
+        for (size_t i = 0; i < m.n; i++)
+            note(admission, active, m.found[i], ruling);
+    while (weir__matches_more(&m));
+}
+
+void weir__admission_undo(struct weir__admission *admission)
+{
+    struct weir_entry *entry = admission->entry;
+
+    while (entry->n > 0) {
+        entry->n--;
+        weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
+    }
+}
+
+/* A guard that counts no permits has none to keep. */
+static void keep(struct weir__admission *admission, struct weir_guard *guard,
+                 const struct weir_permit *permit)
+{
+    struct weir_entry *entry = admission->entry;
+
+    if (permit->word == 0)
+        return;
+    entry->entered[entry->n].guard = guard;
+    entry->entered[entry->n++].permit = *permit;
+}
+
+static bool pass_guard(struct weir__admission *admission, const struct weir__active *f, uint32_t i,
+                       const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    const struct weir__post *post = &f->posts[f->rules->n_rules + i];
+    struct weir__enter_how how = { .leased = admission->leased,
+                                   .favoured = admission->favoured || admission->listed };
+    struct weir_permit permit;
+    struct weir_decision d;
+
+    how.waits = admission->queued = admission->waits && f->rules->guards[i].draft->queue > 0;
+    how.mode = weir__post_mode(post, ruling->mode);
+    admission->guard = f->stations[i].guard;
+    how.behind =
+        admission->occupied != NULL && admission->occupied(admission->context, admission->guard);
+    admission->priority = ask->priority;
+    admission->user_class = ask->user_class;
+    if (!weir__guard_enter(admission->guard, ask, &how, &permit, &d)) {
+        ruling->guard = post->name;
+        ruling->decision = d;
+        ruling->level = 3;
+        return false;
+    }
+    if (d.reason != WEIR_GRANTED && ruling->shadow == NULL)
+        ruling->shadow = post->name;
+    keep(admission, admission->guard, &permit);
+    return true;
+}
+
+bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
+                          const uint64_t *secrets, const struct weir__facts *facts,
+                          struct weir_ruling *ruling)
+{
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_ask ask;
+
+    ruling->cut = ruling->cut || admission->cut;
+    for (size_t i = 0; i < admission->n; i++) {
+        weir__guard_ask(active->rules, admission->guards[i], secrets, facts, admission->ask, made,
+                        &ask);
+        if (admission->listed)
+            ask.priority = WEIR_PRIORITY_MAX;
+        if (!pass_guard(admission, active, admission->guards[i], &ask, ruling)) {
+            weir__admission_undo(admission);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- public ---- */
+
+bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_entry *entry,
+                      struct weir_ruling *ruling)
+{
+    struct weir__admission admission = { .ask = ask, .entry = entry };
+
+    entry->n = 0;
+    return weir__check_admitted(weir, attrs, n, &admission, ruling, NULL);
+}
+
+bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome,
+                     weir_time now)
+{
+    bool all = true;
+
+    (void)weir; /* the guards know their table; rules may have changed since */
+    for (uint32_t i = 0; i < entry->n; i++)
+        all = weir_exit(entry->entered[i].guard, &entry->entered[i].permit, outcome, now) && all;
+    entry->n = 0;
+    return all;
+}
+
+bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now)
+{
+    bool all = true;
+
+    (void)weir;
+    for (uint32_t i = 0; i < entry->n; i++)
+        all = weir_permit_renew(entry->entered[i].guard, &entry->entered[i].permit, now) && all;
+    return all;
+}
+
+/* --------------------------------------------------------------- listing ---- */
+
+static void view(const struct weir *weir, const struct weir__active *f, size_t i,
+                 struct weir_ruled_guard *out)
+{
+    const struct weir__post *post = &f->posts[f->rules->n_rules + i];
+
+    *out = (struct weir_ruled_guard){
+        .name = post->name,
+        .guard = f->stations[i].guard,
+        .modes = { post->mode, weir__mode_load(post->switched),
+                   weir__post_mode(post, weir__active_mode(weir, f)) },
+        .fallback = f->stations[i].fallback,
+        .waits = f->rules->guards[i].draft->queue > 0,
+    };
+}
+
+/* The guard of this name, or the number of all. */
+static size_t find(const struct weir__active *f, const char *name)
+{
+    size_t i = 0;
+
+    while (i < f->rules->n_guards && strcmp(f->posts[f->rules->n_rules + i].name, name) != 0)
+        i++;
+    return i;
+}
+
+bool weir_ruled_guard_next(struct weir *weir, int64_t *at, struct weir_ruled_guard *out)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    bool is = f != NULL && (uint64_t)*at < f->rules->n_guards;
+
+    if (is)
+        view(weir, f, (size_t)(*at)++, out);
+    weir__engine_release(stripe);
+    return is;
+}
+
+bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_ruled_guard *out)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t i = f != NULL ? find(f, name) : 0;
+    bool is = f != NULL && i < f->rules->n_guards;
+
+    if (is)
+        view(weir, f, i, out);
+    weir__engine_release(stripe);
+    return is;
+}
+
+bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queue_options *out,
+                          weir_time *wait_max)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->rules->guards[i].draft->queue > 0;
+
+    if (is) {
+        const struct weir__guard_draft *d = f->rules->guards[i].draft;
+        *out = (struct weir_queue_options){ .max = d->queue, .order = d->order };
+        for (size_t k = 0; k < d->n_classes; k++)
+            out->weights[k] = d->options.classes[k].weight;
+        *wait_max = d->wait;
+    }
+    weir__engine_release(stripe);
+    return is;
+}
+
+bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
+                       size_t size)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
+
+    if (is) {
+        *out = f->stations[i].fallback;
+        if (size > 0)
+            memcpy(body, f->rules->guards[i].draft->fallback.body,
+                   out->len < size ? out->len : size);
+    }
+    weir__engine_release(stripe);
+    return is;
+}

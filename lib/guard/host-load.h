@@ -1,0 +1,81 @@
+/* host-load.h -- how loaded the host is, as far as this process is concerned, and how much must be
+ * kept out because of it.
+ *
+ * Reading (host-load.c) is apart from judging (pressure.c), which is pure.
+ */
+#ifndef WEIR_GUARD_HOST_LOAD_H
+#define WEIR_GUARD_HOST_LOAD_H
+
+#include "base/base.h"
+
+struct weir__reading {
+    int32_t cpu;     /* permille of the usable time, lately: of the cgroup's quota, or of the
+                        processors it may run on; -1: not known */
+    int32_t psi_cpu; /* permille of the last 10 s in which a task waited for a processor; -1: not
+                        known */
+    int32_t psi_memory;
+    int32_t run_queue; /* tasks running or ready, per 1000 processors; -1: not known */
+    double processors; /* usable ones: the quota, if there are more */
+};
+
+struct weir__system;
+
+/* root: "" for the host itself; a folder that looks like one, for tests.  The cgroup is found by
+ * root/proc/self/cgroup. */
+int weir__system_create(struct weir__system **out, const char *root, struct weir_error *error);
+void weir__system_destroy(struct weir__system *system);
+/* At most every 250 ms it looks anew, otherwise the last reading again.  Any thread; one looks, the
+ * others get the last one. */
+void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out);
+
+/* The kernel's texts, for the reader and for tests; each ends with a zero.  False: it does not
+ * say. */
+#define WEIR__CPUS 4096
+struct weir__cpus {
+    uint64_t bits[WEIR__CPUS / 64];
+};
+struct weir__proc_stat {
+    uint64_t busy,
+        total; /* ticks, of the processors that were asked for (of all, if it lists none of them) */
+    int64_t running; /* tasks; -1: not known */
+    int64_t cpus;    /* how many of the wanted ones (or of all) there are */
+    int64_t all_cpus;
+};
+bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out); /* /proc/self/status */
+bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
+                           struct weir__proc_stat *out); /* /proc/stat */
+bool weir__parse_cgroup(
+    const char *text, char *out,
+    size_t size); /* /proc/self/cgroup: the path in version 2, "" for the root */
+bool weir__parse_cpu_max(const char *text,
+                         double *processors);               /* cpu.max; 0: as many as there are */
+bool weir__parse_cpu_usage(const char *text, uint64_t *us); /* cpu.stat */
+bool weir__parse_psi(const char *text, int32_t *permille);  /* cpu.pressure: some, 10 s */
+
+/* pressure.c -- how much must stay out, so that the host is just not overloaded; does not swing to
+ * and fro.  All zeros: none. */
+struct weir__pressure {
+    double shed;          /* 0 to 0.95 of all asks */
+    weir_time looked;     /* last step; 0: none yet */
+    weir_time over_since; /* when the overload began */
+    uint32_t over;        /* 1: overloaded */
+    uint32_t looks;       /* in a row at or above the threshold */
+    int32_t degradation;
+    uint32_t reserved;
+};
+
+struct weir__pressure_plan {
+    struct weir_system_options options;
+    bool on;
+};
+
+/* One step; returns permille.  mean: the guard's mean time; 0: not known. */
+int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
+                            const struct weir__reading *reading, weir_time mean, weir_time now);
+/* degradation.c -- the degradation that a pressure asks for.  Each step begins at more than it ends
+ * at, so that it does not flutter. */
+int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now);
+/* The degradation it asks for: 0 none; 1 to 3 as the pressure is greater and has lasted. */
+int weir__pressure_degradation(const struct weir__pressure *p, weir_time now);
+
+#endif

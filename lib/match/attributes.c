@@ -1,0 +1,162 @@
+/* attributes.c -- a request's attributes as a rule set looks at them.
+ *
+ * A request comes with any names; the set looks at a few.  Length and three bytes choose one of 256
+ * places; names that fall on the same one lie behind each other.
+ */
+#include <string.h>
+
+#include "base/atomic.h"
+#include "match/rules.h"
+
+static uint8_t place_of(const char *name, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)name;
+
+    return len == 0 ? 0
+                    : (uint8_t)(c[0] + 7u * c[len / 2] + 31u * c[len - 1] + 101u * (unsigned)len);
+}
+
+/* by_name has four times as many places as there can be attributes, so a search ends soon. */
+static inline __attribute__((always_inline)) int find(const struct weir__attributes *known,
+                                                      const char *name, size_t len)
+{
+    for (uint8_t place = place_of(name, len); known->by_name[place] != 0; place++) {
+        int i = known->by_name[place] - 1;
+        if (known->lengths[i] == len && weir__same_bytes(known->names[i], name, len))
+            return i;
+    }
+    return -1;
+}
+
+int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len)
+{
+    return find(known, name, len);
+}
+
+int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error)
+{
+    size_t len = strlen(name);
+
+    if (len == 0 || len >= WEIR__ATTRIBUTE_SIZE)
+        return weir__fail(error, WEIR_INVALID, "an attribute's name has 1 to %d bytes",
+                          WEIR__ATTRIBUTE_SIZE - 1);
+    int i = weir__attribute_find(known, name, len);
+    if (i >= 0)
+        return i;
+    if (known->n == WEIR__ATTRIBUTES_MAX)
+        return weir__fail(
+            error, WEIR_INVALID,
+            "rules and lists look at no more than %d attributes; '%s' is one too many",
+            WEIR__ATTRIBUTES_MAX, name);
+    i = (int)known->n++;
+    memcpy(known->names[i], name, len + 1);
+    known->lengths[i] = (uint8_t)len;
+    known->is_address[i] = weir__attribute_is_address(name);
+    if (weir__attribute_is_path(name))
+        known->uri = i;
+    uint8_t place = place_of(name, len);
+    while (known->by_name[place] != 0)
+        place++;
+    known->by_name[place] = (uint8_t)(i + 1);
+    return i;
+}
+
+/* The path as a server sees it. */
+static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
+{
+    if (v->len == 0)
+        return;
+    if (!weir__uri_is_plain(v->text, v->len)) {
+        v->len = weir__uri_plain(v->text, v->len, scratch, WEIR__URI_MAX);
+        v->text = scratch;
+    }
+    if (v->len > WEIR__URI_MAX)
+        v->len = WEIR__URI_MAX;
+}
+
+/* Names of headers have no case; those in small letters do not come here. */
+static __attribute__((noinline)) int find_header(const struct weir__attributes *known,
+                                                 const char *name, size_t len)
+{
+    char small[WEIR__ATTRIBUTE_SIZE];
+
+    if (len < 8 || memcmp(name, "header.", 7) != 0)
+        return -1;
+    for (size_t i = 0; i < len; i++)
+        small[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+    return weir__attribute_find(known, small, len);
+}
+
+/* The number of the attribute, or -1 if nobody looks at it. */
+static inline int number_of(const struct weir__attributes *known, const struct weir_attr *a)
+{
+    if (a->id != 0)
+        return a->id < 256 ? weir__get(&known->by_id[a->id]) - 1 : -1;
+    size_t len = a->name_len ? a->name_len : strlen(a->name);
+    if (len >= WEIR__ATTRIBUTE_SIZE)
+        return -1;
+    int at = find(known, a->name, len);
+    return at < 0 ? find_header(known, a->name, len) : at;
+}
+
+void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
+                        const struct weir_attr *attrs, size_t n, struct weir__facts *facts)
+{
+    facts->lists = lists;
+    for (size_t i = 0; i < known->n; i++)
+        facts->values[i].len = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct weir_attr *a = &attrs[i];
+        int at = number_of(known, a);
+        if (at < 0 || facts->values[at].len != 0)
+            continue;
+        struct weir__value *v = &facts->values[at];
+        v->text = a->value;
+        v->len = a->value_len || a->value == NULL ? a->value_len : strlen(a->value);
+        v->hash = 0;
+        v->address.bits = 0;
+        if (known->is_address[at])
+            weir__address_parse(v->text, v->len, &v->address);
+    }
+    if (known->uri >= 0)
+        plain_uri(&facts->values[known->uri], facts->uri);
+}
+
+static bool test_holds(const struct weir__test *t, const struct weir__value *v, bool path,
+                       const struct weir__lists *lists)
+{
+    struct weir__address masked;
+
+    switch (t->kind) {
+    case WEIR__EXACT:
+        return v->len == t->len && weir__same_bytes(v->text, t->text, t->len);
+    case WEIR__PREFIX:
+        return v->len >= t->len && weir__same_bytes(v->text, t->text, t->len);
+    case WEIR__GLOB:
+        return weir__glob_match(t->text, t->len, v->text, v->len, path);
+    case WEIR__CIDR:
+        masked = v->address;
+        if (masked.bits != t->cidr.address.bits)
+            return false;
+        weir__address_mask(&masked, t->cidr.prefix);
+        return memcmp(masked.bytes, t->cidr.address.bytes, sizeof(masked.bytes)) == 0;
+    case WEIR__LIST:
+        return weir__list_has(&lists->lists[t->list], v->text, v->len, &v->address);
+    case WEIR__PRESENT:
+        break;
+    }
+    return true;
+}
+
+bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
+                        const struct weir__facts *facts)
+{
+    const struct weir__value *v = &facts->values[clause->attribute];
+
+    if (v->len == 0)
+        return false;
+    for (uint32_t i = 0; i < clause->n; i++)
+        if (test_holds(&set->tests[clause->first + i], v, clause->path, facts->lists))
+            return true;
+    return false;
+}

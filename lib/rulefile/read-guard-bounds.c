@@ -1,0 +1,252 @@
+/* read-guard-bounds.c -- how a guard bounds work: concurrency, adaptive, breaker, system.
+ *
+ * Single options are rows (guard/options.c); here they are checked together.  Each part is tried:
+ * a plan is made and thrown away, so that an impossible one is found where its place is known.
+ */
+#include "rulefile/read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "queue/queue.h"
+
+/* ----------------------------------------------------------- concurrency ---- */
+
+static const char *const *order_words(void)
+{
+    static const char *const words[] = { "fifo", "priority", "weighted", NULL };
+
+    return words;
+}
+
+#define DRAFT(member) WEIR__ROW(struct weir__guard_draft, member)
+
+/* clang-format off */
+static const struct weir__row queue_rows[] = {
+    { "queue", DRAFT(queue), WEIR__ROW_COUNT, 1, WEIR__QUEUE_MAX,
+      .text = "This many may wait at the server" },
+    { "wait", DRAFT(wait), WEIR__ROW_TIME, 1, 3600 * WEIR_SECOND, WEIR_SECOND,
+      .text = "No enter waits longer, whatever it asks for" },
+    { "order", DRAFT(order), WEIR__ROW_WORD, .words = order_words,
+      .text = "The order of turns; weighted: classes in turn, by their weights" },
+};
+/* clang-format on */
+
+const struct weir__rows weir__queue_rows = { "queue", 0, queue_rows, 3 };
+
+static void read_weights(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__guard_draft *g)
+{
+    if (node->kind != WEIR__NODE_MAPPING || node->n == 0 || node->n > WEIR_CLASSES) {
+        weir__say(r, node,
+                  "weights must be a mapping from 1 to %d classes of users to their weights, such "
+                  "as { gold: 3, free: 1 }",
+                  WEIR_CLASSES);
+        return;
+    }
+    for (size_t i = 0; i < node->n; i++) {
+        struct weir_class *c = &g->options.classes[g->n_classes];
+        int64_t weight = 1;
+        if (!weir__read_word_name(r, node->items[2 * i], "class", WEIR_CLASS_NAME - 1) ||
+            !weir__read_count(r, node->items[2 * i + 1], "a weight", 1, WEIR__WEIGHT_MAX, &weight))
+            continue;
+        memcpy(c->name, node->items[2 * i]->text, node->items[2 * i]->n);
+        c->weight = (int32_t)weight;
+        g->n_classes++;
+    }
+}
+
+static void read_queue(struct weir__reader *r, const struct weir__mapping *m,
+                       struct weir__guard_draft *g)
+{
+    const struct weir__member *queue = weir__member_of(m, "queue");
+
+    for (size_t i = 0; i < weir__queue_rows.n; i++) {
+        const struct weir__member *each = weir__member_of(m, queue_rows[i].name);
+        weir__read_row(r, each, &queue_rows[i], g);
+        if (each->value && queue->key == NULL)
+            weir__say(r, each->key,
+                      "'%s' needs a queue; write how many may wait, such as queue: 128",
+                      each->name);
+    }
+    if (queue->key)
+        weir__rows_fill(&weir__queue_rows, g);
+    if (g->order == WEIR_WEIGHTED && weir__member_of(m, "weights")->key == NULL)
+        weir__say(
+            r, weir__member_of(m, "order")->value,
+            "order: weighted needs weights; write them, such as weights: { gold: 3, free: 1 }");
+}
+
+void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
+                            struct weir__guard_draft *g)
+{
+    const struct weir__rows *rows = &weir__guard_rows[WEIR__CONCURRENCY];
+    static const char *const others[] = { "max", "queue", "wait", "order", "weights", NULL };
+    struct weir__mapping m = { .others = others };
+
+    if (node->kind == WEIR__NODE_TEXT) {
+        struct weir__member whole = { .name = "concurrency", .value = (struct weir__node *)node };
+        weir__read_row(r, &whole, &rows->rows[0], &g->options);
+        return;
+    }
+    if (!weir__read_rows(r, node, rows, &m, &g->options))
+        return;
+    if (node->n == 0)
+        weir__say(r, node,
+                  "the concurrency says nothing; write how much may be at work, such as max: 64");
+    if (weir__member_of(&m, "weights")->value)
+        read_weights(r, weir__member_of(&m, "weights")->value, g);
+    read_queue(r, &m, g);
+}
+
+/* -------------------------------------------------------------- adaptive ---- */
+
+static const char percentile_name[] = "percentile";
+
+static const char *controller_named(const char *name)
+{
+    const struct weir__controller *row = weir__controller_find(name);
+
+    return row ? row->name : NULL;
+}
+
+/* p99: 250ms, and the like; only one of them, and only the percentile controller has one. */
+static void read_percentile(struct weir__reader *r, const struct weir__mapping *mapping,
+                            struct weir_adaptive_options *a)
+{
+    static const struct {
+        const char *name;
+        int32_t percent;
+    } all[] = { { "p50", 50 }, { "p90", 90 }, { "p95", 95 }, { "p99", 99 } };
+    const struct weir__rows *rows = &weir__guard_rows[WEIR__ADAPTIVE];
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        const struct weir__member *m = weir__member_of(mapping, all[i].name);
+        if (m->key == NULL)
+            continue;
+        if (a->percentile != 0)
+            weir__say(r, m->key,
+                      "only one of p50, p90, p95 and p99 can be kept to; leave this one out");
+        else if (a->controller && strcmp(a->controller, percentile_name) != 0)
+            weir__say(r, m->key,
+                      "'%s' is for the controller percentile; leave it out, or the controller",
+                      m->name);
+        a->percentile = all[i].percent;
+        for (size_t k = 0; k < rows->n; k++) {
+            if (rows->rows[k].offset == offsetof(struct weir_adaptive_options, target))
+                weir__read_row(r, m, &rows->rows[k], a);
+        }
+    }
+}
+
+/* Options that only some controllers have. */
+static void check_controller(struct weir__reader *r, const struct weir__node *node,
+                             const struct weir__mapping *m, const struct weir_adaptive_options *a)
+{
+    bool percentile = a->controller && strcmp(a->controller, percentile_name) == 0;
+
+    if (percentile && a->percentile == 0)
+        weir__say(
+            r, node,
+            "the controller percentile needs a time to keep to; write one, such as p99: 250ms");
+    if (m && percentile && weir__member_of(m, "target")->key)
+        weir__say(r, weir__member_of(m, "target")->key,
+                  "the controller percentile has no target; write it as p99: or p90:");
+    if (m && a->controller && !percentile && weir__member_of(m, "rate")->key)
+        weir__say(r, weir__member_of(m, "rate")->key,
+                  "'rate' is for the controller percentile; leave it out");
+}
+
+static void read_adaptive_mapping(struct weir__reader *r, const struct weir__node *node,
+                                  struct weir_adaptive_options *a)
+{
+    static const char *const others[] = { "controller", "p50", "p90", "p95", "p99", NULL };
+    struct weir__mapping m = { .others = others };
+
+    if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__ADAPTIVE], &m, a))
+        return;
+    read_percentile(r, &m, a);
+    if (weir__member_of(&m, "controller")->value == NULL)
+        a->controller = controller_named(a->percentile ? percentile_name : WEIR_ADAPTIVE);
+    check_controller(r, node, &m, a);
+}
+
+void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__guard_draft *g)
+{
+    struct weir_adaptive_options *a = &g->options.adaptive;
+    struct weir__controller_plan plan;
+    struct weir_error error = { 0 };
+    size_t before = weir__problems(r);
+
+    if (node->kind == WEIR__NODE_TEXT) {
+        struct weir__member m = { .name = "controller", .value = (struct weir__node *)node };
+        weir__read_row(r, &m, &weir__guard_rows[WEIR__ADAPTIVE].rows[0], a);
+        check_controller(r, node, NULL, a);
+    } else {
+        read_adaptive_mapping(r, node, a);
+    }
+    if (weir__problems(r) == before &&
+        weir__controller_plan_make(&plan, a, g->options.max ? g->options.max : WEIR__PERMITS,
+                                   &error) != WEIR_OK)
+        weir__say(r, node, "adaptive: %s", error.text);
+}
+
+/* --------------------------------------------------------------- breaker ---- */
+
+static void check_breaker(struct weir__reader *r, const struct weir__node *node,
+                          const struct weir__mapping *m, const struct weir_breaker_options *b)
+{
+    const struct weir__member *slow = weir__member_of(m, "slow"),
+                              *ratio = weir__member_of(m, "ratio"),
+                              *calls = weir__member_of(m, "calls"),
+                              *open_max = weir__member_of(m, "open_max");
+
+    if (weir__member_of(m, "errors")->key == NULL && slow->key == NULL)
+        weir__say(
+            r, node,
+            "the breaker never opens; write a threshold, such as errors: 50%% or slow: 500ms");
+    if (ratio->key && slow->key == NULL)
+        weir__say(r, ratio->key,
+                  "'ratio' is the share of slow calls; write the time of a slow call, such as "
+                  "slow: 500ms");
+    if (weir__member_of(m, "window")->key && calls->key)
+        weir__say(r, calls->key,
+                  "a window is a time or a number of calls; leave out window or calls");
+    if (b->calls && (b->min_calls > b->calls || b->errors > b->calls))
+        weir__say(r, calls->value,
+                  "the window never holds that many calls; calls must be at least %s",
+                  b->min_calls > b->calls ? "min_calls" : "errors");
+    if (b->open_max && b->open_max < (b->open_for ? b->open_for : WEIR__BREAKER_OPEN_FOR))
+        weir__say(r, open_max->value, "open_max must be at least as long as open_for");
+}
+
+void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
+                        struct weir__guard_draft *g)
+{
+    struct weir__mapping m = { .n = 0 };
+    struct weir__breaker_plan plan;
+    struct weir_error error = { 0 };
+    size_t before = weir__problems(r);
+
+    if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__BREAKER], &m, &g->options.breaker))
+        return;
+    check_breaker(r, node, &m, &g->options.breaker);
+    if (weir__problems(r) == before &&
+        weir__breaker_plan_make(&plan, &g->options.breaker, 0, &error) != WEIR_OK)
+        weir__say(r, node, "breaker: %s", error.text);
+}
+
+/* ---------------------------------------------------------------- system ---- */
+
+void weir__read_system(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
+{
+    struct weir__mapping m = { .n = 0 };
+
+    if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__SYSTEM], &m, &g->options.system))
+        return;
+    if (node->n == 0)
+        weir__say(r, node, "system says nothing; write a bound, such as cpu: 85%%");
+}

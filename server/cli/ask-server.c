@@ -1,0 +1,298 @@
+/* ask-server.c -- the commands that ask a running server: connecting, asking, complaining. */
+#include "server/cli/ask-server.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/complain.h"
+#include "server/base/token.h"
+
+/* The text may hold a server's words. */
+__attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
+                                                      ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(r->said, sizeof(r->said), format, args);
+    va_end(args);
+    if (r->silent)
+        return;
+    fprintf(stderr, "weir %s: ", r->call->self->name);
+    weir__print_safely(stderr, r->said);
+    fputc('\n', stderr);
+}
+
+/* ----------------------------------------------------------------- the token ---- */
+
+/* *token NULL: there is none.  False after a complaint. */
+static bool find_token(const char *command, const char *file, char **token)
+{
+    const char *given = getenv("WEIR_TOKEN"), *wrong = given ? weir__token_wrong(given) : NULL;
+    struct weir_error error = { 0 };
+
+    *token = NULL;
+    if (file && weir__token_read(token, file, &error) != WEIR_OK) {
+        weir__complain(command, "--token-file: %s", error.text);
+        return false;
+    }
+    if (file || !given || !*given)
+        return true;
+    if (wrong) {
+        weir__complain(command, "$WEIR_TOKEN %s", wrong);
+        return false;
+    }
+    *token = strdup(given);
+    if (!*token)
+        weir__complain(command, "no memory");
+    return *token;
+}
+
+/* ------------------------------------------------------------------- asking ---- */
+
+/* { or [, or 0: not JSON of ours. */
+static char opening(const struct weir__buffer *answer)
+{
+    size_t at = 0;
+
+    while (at < answer->len && strchr(" \t\r\n", answer->bytes[at]))
+        at++;
+    return at < answer->len && strchr("{[", answer->bytes[at]) ? answer->bytes[at] : '\0';
+}
+
+void weir__remote_text(struct weir__remote *r, const char *text, size_t len)
+{
+    r->body.len = 0;
+    weir__buffer_add(&r->body, text, len);
+    r->sends = true;
+    r->object = false;
+}
+
+struct weir__buffer *weir__remote_body(struct weir__remote *r)
+{
+    weir__remote_text(r, "{", 1);
+    r->object = true;
+    return &r->body;
+}
+
+bool weir__remote_attributes(struct weir__remote *r)
+{
+    struct weir__buffer *body = weir__remote_body(r);
+    char **words = r->call->words;
+
+    weir__buffer_text(body, "\"attributes\":{");
+    for (int i = 0; i < r->call->n; i++) {
+        const char *equals = strchr(words[i], '=');
+        if (!equals || equals == words[i]) {
+            say(r, "'%s' is not an attribute: write name=value, as in ip=192.0.2.7", words[i]);
+            return false;
+        }
+        weir__buffer_text(body, i ? "," : "");
+        weir__buffer_json(body, words[i], (size_t)(equals - words[i]));
+        weir__buffer_text(body, ":");
+        weir__buffer_json(body, equals + 1, strlen(equals + 1));
+    }
+    weir__buffer_text(body, "}");
+    return true;
+}
+
+bool weir__remote_call(struct weir__remote *r, const char *request)
+{
+    char method[8];
+    const char *path = strchr(request, ' ');
+    struct weir_error error = { 0 };
+
+    assert(path && (size_t)(path - request) < sizeof(method));
+    snprintf(method, sizeof(method), "%.*s", (int)(path - request), request);
+    if (r->object)
+        weir__buffer_text(&r->body, "}");
+    r->status = weir__client_ask(r->client, method, path + 1, r->sends ? &r->body : NULL,
+                                 &r->answer, &error);
+    r->sends = r->object = false;
+    weir__document_free(&r->document);
+    if (r->status > 0 && opening(&r->answer) &&
+        weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
+        r->status = -1;
+    if (r->status <= 0)
+        say(r, "%s", error.text);
+    return r->status > 0;
+}
+
+static void say_unknown(struct weir__remote *r, const char *detail)
+{
+    const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file"
+                                                       : usual && *usual     ? "$WEIR_TOKEN"
+                                                                             : NULL;
+
+    if (given)
+        say(r, "the server at %s does not know the token of %s", r->options.server, given);
+    else
+        say(r,
+            "the server at %s wants %s token: set WEIR_TOKEN to it, or name a file with "
+            "--token-file",
+            r->options.server, detail && strstr(detail, "admin") ? "its admin" : "a");
+}
+
+int weir__remote_complain(struct weir__remote *r)
+{
+    const char *detail = weir__document_text(&r->document, "detail");
+
+    if (r->status == 401)
+        say_unknown(r, detail);
+    else if (r->status == 403 && detail && strstr(detail, "admin token"))
+        say(r, "this token may only ask: the server at %s wants its admin token",
+            r->options.server);
+    else if (detail)
+        say(r, "%s", detail);
+    else
+        say(r, "the server at %s answers %d: is it a Weir server?", r->options.server, r->status);
+    return WEIR__EXIT_WRONG;
+}
+
+bool weir__remote_ask(struct weir__remote *r, const char *request, const char *member)
+{
+    if (!weir__remote_call(r, request))
+        return false;
+    if (r->status / 100 == 2)
+        return weir__remote_expect(r, member);
+    weir__remote_complain(r);
+    return false;
+}
+
+/* In the text, because a document has no empty arrays. */
+bool weir__remote_expect(struct weir__remote *r, const char *member)
+{
+    char name[64];
+    size_t len = (size_t)snprintf(name, sizeof(name), "\"%s\":", member ? member : "");
+
+    if (member ? opening(&r->answer) == '{' && memmem(r->answer.bytes, r->answer.len, name, len)
+               : opening(&r->answer) == '[')
+        return true;
+    say(r, "the server at %s answers %d, but not as a Weir server would: is it a Weir server?",
+        r->options.server, r->status);
+    return false;
+}
+
+int weir__remote_show(struct weir__remote *r, const char *request, const char *member,
+                      void (*show)(struct weir__remote *remote))
+{
+    if (!weir__remote_ask(r, request, member))
+        return WEIR__EXIT_WRONG;
+    if (r->options.json)
+        weir__remote_print(r);
+    else
+        show(r);
+    return WEIR__EXIT_OK;
+}
+
+void weir__remote_print(const struct weir__remote *r)
+{
+    fwrite(r->answer.bytes, 1, r->answer.len, stdout);
+    putchar('\n');
+}
+
+const char *weir__remote_path(char out[256], const char *path, const char *query, const char *name)
+{
+    size_t n = (size_t)snprintf(out, 256, "%s%s%s%s", path, name ? "?" : "", name ? query : "",
+                                name ? "=" : "");
+
+    for (; name && *name && n + 4 < 256; name++)
+        n += (size_t)snprintf(out + n, 256 - n,
+                              isalnum((unsigned char)*name) || strchr("-._", *name) ? "%c"
+                                                                                    : "%%%02X",
+                              (unsigned char)*name);
+    return out;
+}
+
+/* ------------------------------------------------------------------ running ---- */
+
+const struct weir__option weir__remote_rows[] = {
+    WEIR__OPTION(struct weir__remote_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
+    WEIR__OPTION(struct weir__remote_options, "server", 's', TEXT, server, 0, "ADDRESS",
+                 "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default "
+                 "$WEIR_SERVER, else " WEIR__CLIENT_SERVER),
+    WEIR__OPTION(struct weir__remote_options, "token-file", 0, TEXT, token_file, 0, "FILE",
+                 "its first line is the token; default $WEIR_TOKEN (never the command line, which "
+                 "everyone can read)"),
+    WEIR__OPTION(struct weir__remote_options, "ca", 0, TEXT, ca, 0, "FILE",
+                 "PEM file of the authorities that may sign the server's certificate"),
+    { 0 },
+};
+
+/* False after a complaint. */
+static bool connect_to(struct weir__remote *r)
+{
+    const char *usual = getenv("WEIR_SERVER"), *command = r->call->self->name;
+    struct weir_error error = { 0 };
+    char *token;
+
+    if (!r->options.server)
+        r->options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
+    if (!find_token(command, r->options.token_file, &token))
+        return false;
+    struct weir__client_options how = { .server = r->options.server,
+                                        .token = token,
+                                        .ca = r->options.ca };
+    int code = weir__client_open(&r->client, &how, &error);
+    if (token)
+        explicit_bzero(token, strlen(token));
+    free(token);
+    if (code != WEIR_OK)
+        weir__complain(command, "%s", error.text);
+    return code == WEIR_OK;
+}
+
+static int ask_server(const struct weir__call *call)
+{
+    struct weir__remote r = { .call = call,
+                              .options = *(const struct weir__remote_options *)call->options };
+    int code = connect_to(&r) ? call->self->ask(call, &r) : WEIR__EXIT_WRONG;
+
+    weir__client_close(r.client);
+    weir__buffer_free(&r.body);
+    weir__buffer_free(&r.answer);
+    weir__document_free(&r.document);
+    return code;
+}
+
+/* Names the words that are not options: those at the end of the usage. */
+static int complain_of_few(const struct weir__command *self)
+{
+    const char *bracket = strrchr(self->arguments, ']');
+
+    return weir__command_wrong(self, "missing: %s", bracket ? bracket + 2 : self->arguments);
+}
+
+static int check_words(const struct weir__call *call)
+{
+    const struct weir__command *self = call->self;
+
+    if (call->n > 0 && self->words_max == 0)
+        return weir__complain(self->name, "takes no words; found '%s'", call->words[0]);
+    if (call->n > self->words_max)
+        return weir__command_wrong(self, "'%s' is one word too many", call->words[self->words_max]);
+    if (call->n < self->words_min)
+        return complain_of_few(self);
+    return WEIR__GO_ON;
+}
+
+int weir__command_run(const struct weir__command *command, int argc, char **argv)
+{
+    _Alignas(max_align_t) char options[256] = { 0 };
+    struct weir__call call = { .self = command, .options = options, .words = argv, .n = argc };
+
+    if (command->size == 0)
+        return command->run(&call);
+    assert(command->size <= sizeof(options));
+    memcpy(options, command->defaults, command->size);
+    int code = weir__options_parse(command, argc, argv, options, &call.n);
+    argv[call.n] = NULL;
+    if (code == WEIR__GO_ON)
+        code = check_words(&call);
+    if (code == WEIR__GO_ON && command->run)
+        code = command->run(&call);
+    return code == WEIR__GO_ON ? ask_server(&call) : code;
+}

@@ -1,0 +1,125 @@
+/* guard-lookup.c -- the guards of the table, as the server has met them, and events about
+ * them. */
+#include "server/serve/decide/guard-lookup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "guard/guard.h"
+#include "server/base/digest.h"
+
+#define NAMES  256
+#define LIKELY 64 /* names compared to find the nearest */
+
+struct weir__guards {
+    struct weir_table *table;
+    struct weir__permit_key key;
+    struct weir_guard *known[WEIR__GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
+    uint32_t names[NAMES]; /* id + 1 of the one that was found last of all names of that hash; 0:
+                              none; atomic */
+};
+
+struct weir__guards *weir__guards_create(struct weir_table *table)
+{
+    struct weir__guards *g = calloc(1, sizeof(*g));
+
+    if (g == NULL)
+        return NULL;
+    g->table = table;
+    weir__permit_key_make(&g->key, table->secrets);
+    return g;
+}
+
+void weir__guards_destroy(struct weir__guards *g)
+{
+    free(g);
+}
+
+const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)
+{
+    return &g->key;
+}
+
+/* All threads that meet one are given the same. */
+struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
+{
+    struct weir_guard *guard =
+        id < WEIR__GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
+
+    if (guard != NULL || id >= WEIR__GUARDS_MAX)
+        return guard;
+    guard = weir__guard_at(g->table, id);
+    __atomic_store_n(&g->known[id], guard, __ATOMIC_RELEASE);
+    return guard;
+}
+
+static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
+{
+    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->name, name, len) == 0 &&
+           guard->name[len] == '\0';
+}
+
+struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, size_t len)
+{
+    uint32_t *hint = &g->names[weir__digest(WEIR__DIGEST_START, name, len) % NAMES];
+    uint32_t id = __atomic_load_n(hint, __ATOMIC_RELAXED);
+    struct weir_guard *guard = id ? weir__guards_get(g, id - 1) : NULL;
+
+    char text[WEIR__NAME_SIZE];
+
+    if (is_named(guard, name, len))
+        return guard;
+    if (len >= sizeof(text) || memchr(name, 0, len))
+        return NULL;
+    memcpy(text, name, len);
+    text[len] = '\0';
+    guard = weir_guard_find(g->table, text);
+    if (guard != NULL)
+        __atomic_store_n(hint, guard->id + 1, __ATOMIC_RELAXED);
+    return guard;
+}
+
+int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
+                         struct weir_error *error)
+{
+    const char *names[LIKELY], *near;
+    size_t n = 0;
+
+    for (uint32_t i = 0; n < LIKELY && i < weir__guards_in(g->table); i++) {
+        const struct weir_guard *guard = weir__guards_get(g, i);
+        if (guard != NULL)
+            names[n++] = guard->name;
+    }
+    near = weir__nearest(name, len, names, n);
+    if (near)
+        snprintf(error->text, sizeof(error->text), "there is no guard %s; did you mean '%s'?",
+                 weir__quote(name, len).text, near);
+    else
+        snprintf(error->text, sizeof(error->text), "there is no guard %s; %s",
+                 weir__quote(name, len).text,
+                 n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them"
+                   : "the rules have none (guards:)");
+    return 404;
+}
+
+enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *c)
+{
+    switch (c->kind) {
+    case WEIR_GUARD_EVENT_BREAKER:
+        return c->to == WEIR_BREAKER_OPEN        ? WEIR__EVENT_BREAKER_OPENED
+               : c->to == WEIR_BREAKER_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
+                                                 : WEIR__EVENT_BREAKER_CLOSED;
+    case WEIR_GUARD_EVENT_FORCE:
+        return WEIR__EVENT_GUARD_FORCED;
+    case WEIR_GUARD_EVENT_SHEDDING:
+        return c->to ? WEIR__EVENT_SHEDDING_BEGAN : WEIR__EVENT_SHEDDING_ENDED;
+    case WEIR_GUARD_EVENT_SYSTEM:
+        return c->to ? WEIR__EVENT_OVERLOAD_BEGAN : WEIR__EVENT_OVERLOAD_ENDED;
+    case WEIR_GUARD_EVENT_RECLAIMED:
+        return WEIR__EVENT_PERMITS_RECLAIMED;
+    default:
+        return WEIR__EVENT_KINDS; /* a damaged table */
+    }
+}

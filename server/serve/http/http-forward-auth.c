@@ -1,0 +1,374 @@
+/* http-forward-auth.c -- forward auth: a proxy describes a request in headers and asks whether to
+ * let it through.
+ *
+ * nginx's auth_request, Traefik's ForwardAuth and Caddy's forward_auth each ask with the headers of
+ * the client's own request beside theirs.  So a peer that is not a trusted proxy describes only
+ * itself, and a trusted one is believed only where it wrote the header itself:
+ *
+ *     ip       X-Forwarded-For from the right: the first address that is no trusted proxy.  What is
+ *              left of it anybody may have written. Without it X-Real-IP, without that the peer
+ *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it
+ *              knows and passes the others on as the client
+ *     method   sent them, so two that differ are refused: one of them is forged, and nobody can
+ *              tell which
+ *
+ * Every parameter of the query is an attribute too: the query is written in the proxy's
+ * configuration.  But where a variable is written there a client may fill it with & and parameters
+ * of its own (nginx escapes nothing).  So none of them describes the request, which headers do, and
+ * none comes twice: a client's parameters never take the place of the proxy's.
+ */
+#include "server/serve/http/http.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "match/address.h"
+#include "base/base.h"
+#include "match/rules.h"
+
+#define QUERY_MAX  4096 /* bytes */
+#define PARAMS_MAX 32
+#define ATTRS_MAX                      \
+    (WEIR__HTTP_HEADERS + PARAMS_MAX + \
+     8) /* every header can be one: none is pushed out by others */
+
+/* ------------------------------------------------------- trusted proxies ---- */
+
+static bool is_proxy(const struct weir__server *server, const struct weir__address *address)
+{
+    return server->proxies && weir__cidr_set_has(server->proxies, address);
+}
+
+/* The address of the peer.  A unix socket is as near as the loopback. */
+static struct weir__text peer_of(const struct weir__conn *conn)
+{
+    const char *peer = conn->peer[0] ? conn->peer : "127.0.0.1";
+
+    return (struct weir__text){ peer, strlen(peer) };
+}
+
+/* ------------------------------------------------------------- addresses ---- */
+
+/* 192.0.2.7, 192.0.2.7:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711; *entry becomes the
+ * address alone. */
+static bool read_address(struct weir__text *entry, struct weir__address *out)
+{
+    struct weir__text e = *entry;
+    const char *colon = e.bytes && e.len ? memrchr(e.bytes, ':', e.len) : NULL;
+
+    if (colon && colon > e.bytes && (colon[-1] == ']' || memchr(e.bytes, ':', e.len) == colon)) {
+        for (const char *c = colon + 1; c < e.bytes + e.len; c++)
+            if (*c < '0' || *c > '9')
+                return false;
+        e.len = (size_t)(colon - e.bytes);
+    }
+    if (e.len > 2 && e.bytes[0] == '[' && e.bytes[e.len - 1] == ']')
+        e = (struct weir__text){ e.bytes + 1, e.len - 2 };
+    if (!weir__address_parse(e.bytes, e.len, out))
+        return false;
+    *entry = e;
+    return true;
+}
+
+/* The last entry of a list with commas, which is cut off. */
+static struct weir__text last_entry(struct weir__text *list)
+{
+    const char *comma = list->len ? memrchr(list->bytes, ',', list->len) : NULL;
+    const char *begin = comma ? comma + 1 : list->bytes, *end = list->bytes + list->len;
+
+    list->len = comma ? (size_t)(comma - list->bytes) : 0;
+    while (begin < end && (*begin == ' ' || *begin == '\t'))
+        begin++;
+    while (begin < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    return (struct weir__text){ begin, (size_t)(end - begin) };
+}
+
+/* -------------------------------------------------- the proxy's description ---- */
+
+enum told {
+    FOR,
+    REAL_IP,
+    ORIGINAL_METHOD,
+    FORWARDED_METHOD,
+    ORIGINAL_URI,
+    ORIGINAL_URL,
+    FORWARDED_URI,
+    HOST,
+    PROTO,
+    TOLD
+};
+
+static const struct {
+    const char *name;
+    uint8_t len;
+} told_names[TOLD] = {
+    [FOR] = { "x-forwarded-for", 15 },
+    [REAL_IP] = { "x-real-ip", 9 },
+    [ORIGINAL_METHOD] = { "x-original-method", 17 },
+    [FORWARDED_METHOD] = { "x-forwarded-method", 18 },
+    [ORIGINAL_URI] = { "x-original-uri", 14 },
+    [ORIGINAL_URL] = { "x-original-url", 14 },
+    [FORWARDED_URI] = { "x-forwarded-uri", 15 },
+    [HOST] = { "x-forwarded-host", 16 },
+    [PROTO] = { "x-forwarded-proto", 17 },
+};
+
+struct forwarded {
+    struct weir__http_call *call;
+    uint8_t kinds[WEIR__HTTP_HEADERS]; /* enum told, of every header */
+    struct weir__text told[TOLD];      /* the last of each; bytes NULL: not there */
+    struct weir__text host;
+    struct weir_attr attrs[ATTRS_MAX];
+    size_t n;
+    struct weir__text params[PARAMS_MAX]; /* the names of the query's */
+    size_t n_params;
+    int refuse;
+    char *name; /* where the next one goes */
+    char names[WEIR__HTTP_HEADERS * WEIR__ATTRIBUTE_SIZE];
+    char query[QUERY_MAX];
+};
+
+static void add(struct forwarded *f, const char *name, size_t name_len, struct weir__text value)
+{
+    if (value.len == 0 || name_len == 0 || name_len >= WEIR__ATTRIBUTE_SIZE || f->n == ATTRS_MAX)
+        return;
+    f->attrs[f->n++] = (struct weir_attr){
+        .name = name, .name_len = name_len, .value = value.bytes, .value_len = value.len
+    };
+}
+
+#define ADD(f, literal, value) add(f, literal, sizeof(literal) - 1, value)
+
+static enum told told_of(const struct weir__text *name)
+{
+    if (name->len < 9 || (name->bytes[0] | 0x20) != 'x' || name->bytes[1] != '-')
+        return TOLD;
+    for (enum told i = 0; i < TOLD; i++)
+        if (told_names[i].len == name->len &&
+            strncasecmp(told_names[i].name, name->bytes, name->len) == 0)
+            return i;
+    return TOLD;
+}
+
+static void add_header(struct forwarded *f, const struct weir__http_header *header)
+{
+    size_t len = 7 + header->name.len;
+
+    if (len >= WEIR__ATTRIBUTE_SIZE || len > (size_t)(f->names + sizeof(f->names) - f->name))
+        return;
+    memcpy(f->name, "header.", 7);
+    memcpy(f->name + 7, header->name.bytes, header->name.len);
+    weir__attribute_lower(f->name, len);
+    add(f, f->name, len, header->value);
+    f->name += len;
+}
+
+/* Those that describe the request are set aside, all others are attributes. */
+static void look_at_headers(struct forwarded *f)
+{
+    const struct weir__http_request *request = f->call->request;
+
+    for (size_t i = 0; i < request->n_headers; i++) {
+        const struct weir__http_header *header = &request->headers[i];
+        f->kinds[i] = (uint8_t)told_of(&header->name);
+        if (f->kinds[i] != TOLD)
+            f->told[f->kinds[i]] = header->value;
+        else if (weir__http_is_named(header->name, "host"))
+            f->host = header->value;
+        else if (!f->call->own_token || !weir__http_is_named(header->name, "authorization"))
+            add_header(f, header);
+    }
+}
+
+/* From the right, over all lines of that name as if they were one.  An entry that is no address
+ * ends the search: nobody vouches for the entries to the left of it. */
+static struct weir__text client_of(const struct forwarded *f, struct weir__text peer)
+{
+    const struct weir__http_request *request = f->call->request;
+    struct weir__text found = peer;
+    struct weir__address address;
+
+    for (size_t i = request->n_headers; i-- > 0;) {
+        struct weir__text list = request->headers[i].value;
+        if (f->kinds[i] != FOR)
+            continue;
+        while (list.len) {
+            struct weir__text entry = last_entry(&list);
+            if (!read_address(&entry, &address))
+                return found;
+            found = entry;
+            if (!is_proxy(f->call->conn->loop->server, &address))
+                return found;
+        }
+    }
+    return found;
+}
+
+/* http://host/path is /path. */
+static struct weir__text path_of(struct weir__text uri)
+{
+    const char *end = uri.bytes + uri.len,
+               *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
+
+    if (slash == NULL || slash == uri.bytes || slash[-1] != ':' || end - slash < 2 ||
+        slash[1] != '/')
+        return uri;
+    const char *host = slash + 2;
+    slash = memchr(host, '/', (size_t)(end - host));
+    return slash ? (struct weir__text){ slash, (size_t)(end - slash) }
+                 : (struct weir__text){ "/", 1 };
+}
+
+/* What headers from `first` to `last` say; empty if there are none.  False, and answered: they
+ * differ. */
+static bool agree(struct forwarded *f, enum told first, enum told last, struct weir__text *out)
+{
+    const struct weir__http_request *request = f->call->request;
+
+    *out = (struct weir__text){ 0 };
+    for (size_t i = 0; i < request->n_headers; i++) {
+        if (f->kinds[i] < first || f->kinds[i] > last || request->headers[i].value.len == 0)
+            continue;
+        struct weir__text one = path_of(request->headers[i].value);
+        if (out->len && (out->len != one.len || memcmp(out->bytes, one.bytes, one.len) != 0)) {
+            weir__http_problem(&f->call->manner, 400, NULL,
+                               "%s and %s differ: have the proxy remove the one it does not set",
+                               told_names[first].name,
+                               told_names[f->kinds[i] == first ? last : f->kinds[i]].name);
+            return false;
+        }
+        *out = one;
+    }
+    return true;
+}
+
+static bool describe_forwarded(struct forwarded *f, struct weir__text peer)
+{
+    struct weir__text method, uri, real = f->told[REAL_IP], ip = peer;
+    struct weir__address address;
+
+    if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) ||
+        !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri))
+        return false;
+    if (f->told[FOR].bytes)
+        ip = client_of(f, peer);
+    else if (real.len && read_address(&real, &address))
+        ip = real;
+    ADD(f, "ip", ip);
+    ADD(f, "method", method);
+    ADD(f, "uri", uri);
+    ADD(f, "host", f->told[HOST].len ? f->told[HOST] : f->host);
+    ADD(f, "scheme", f->told[PROTO]);
+    return true;
+}
+
+/* The peer is no trusted proxy: the request is its own. */
+static void describe_itself(struct forwarded *f, struct weir__text peer)
+{
+    ADD(f, "ip", peer);
+    ADD(f, "method", f->call->request->method);
+    ADD(f, "uri", f->call->request->path);
+    ADD(f, "host", f->host);
+}
+
+static bool describe(struct forwarded *f)
+{
+    struct weir__text peer = peer_of(f->call->conn);
+    struct weir__address address;
+
+    look_at_headers(f);
+    if (weir__address_parse(peer.bytes, peer.len, &address) &&
+        is_proxy(f->call->conn->loop->server, &address))
+        return describe_forwarded(f, peer);
+    describe_itself(f, peer);
+    return true;
+}
+
+/* ------------------------------------------------------------- the query ---- */
+
+static bool read_refuse(struct forwarded *f, struct weir__text value)
+{
+    static const int known[] = { 401, 403, 429, 503 };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && value.len == 3; i++)
+        if ((value.bytes[0] - '0') * 100 + (value.bytes[1] - '0') * 10 + value.bytes[2] - '0' ==
+            known[i])
+            f->refuse = known[i];
+    if (f->refuse)
+        return true;
+    weir__http_problem(&f->call->manner, 400, NULL, "refuse must be 401, 403, 429 or 503, not %s",
+                       WEIR__SHOWN(value));
+    return false;
+}
+
+static bool refuse_param(struct forwarded *f, const char *what, struct weir__text name)
+{
+    weir__http_problem(&f->call->manner, 400, NULL,
+                       "the query %s %s; put values that a client can choose into headers", what,
+                       WEIR__SHOWN(name));
+    return false;
+}
+
+/* False, and answered: it may not be there, or not again. */
+static bool may_come(struct forwarded *f, struct weir__text name)
+{
+    if (weir__attribute_describes(name))
+        return refuse_param(f, "has the parameter", name);
+    for (size_t i = 0; i < f->n_params; i++)
+        if (f->params[i].len == name.len && memcmp(f->params[i].bytes, name.bytes, name.len) == 0)
+            return refuse_param(f, "has twice the parameter", name);
+    if (f->n_params == PARAMS_MAX) {
+        weir__http_problem(&f->call->manner, 400, NULL, "the query has more than %d parameters",
+                           PARAMS_MAX);
+        return false;
+    }
+    f->params[f->n_params++] = name;
+    return true;
+}
+
+static bool read_query(struct forwarded *f)
+{
+    struct weir__text query = f->call->request->query, name, value;
+    char *scratch = f->query;
+    bool bad = false;
+
+    if (query.len > sizeof(f->query)) {
+        weir__http_problem(&f->call->manner, 414, NULL, "the query has more than %d bytes",
+                           QUERY_MAX);
+        return false;
+    }
+    while (weir__http_query_next(&query, &scratch, &name, &value, &bad)) {
+        if (!may_come(f, name))
+            return false;
+        if (!weir__http_is(name, "refuse", 6))
+            add(f, name.bytes, name.len, value);
+        else if (!read_refuse(f, value))
+            return false;
+    }
+    if (bad)
+        weir__http_problem(&f->call->manner, 400, NULL,
+                           "the query has a broken escape: %% and two hexadecimal digits");
+    return !bad;
+}
+
+void weir__http_auth(struct weir__http_call *call)
+{
+    struct weir__loop *loop = call->conn->loop;
+    struct forwarded f; /* large: only the parts that are read are set, below */
+    struct weir_ruling ruling;
+
+    f.call = call;
+    f.n = f.n_params = 0;
+    f.refuse = 0;
+    f.name = f.names;
+    f.host = (struct weir__text){ 0 };
+    memset(f.told, 0, sizeof(f.told));
+    if (!read_query(&f) || !describe(&f))
+        return;
+    struct weir_request request = { .attrs = f.attrs,
+                                    .n = f.n,
+                                    .ask = { .cost = 1, .now = weir__loop_now(loop) } };
+    weir__ask_check_many(loop, &request, 1, &ruling);
+    weir__http_ruling(&call->manner, &ruling, f.refuse, true);
+}

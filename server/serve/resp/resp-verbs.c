@@ -1,0 +1,145 @@
+/* resp-verbs.c -- verbs whose row says all: words to values, values to a reply. */
+#include <stdlib.h>
+
+#include "server/base/words.h"
+#include "server/serve/resp/resp.h"
+
+bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)
+{
+    weir__call_begin(out, call->verb, call->conn->loop, false);
+    return weir__call_words(out, call->args + 1, call->n - 1);
+}
+
+/* -------------------------------------------------------------- replies ---- */
+
+static void reply_taken(struct weir__conn *conn, const struct weir__verb_call *call)
+{
+    const struct weir_decision *d = &call->taken.answer.decision;
+    weir_time unit = call->taken.unit;
+    bool reserved = call->verb->args[6].name != NULL; /* with a lifetime */
+    char *to = weir__buffer_room(&conn->loop->out, 7 * WEIR__RESP_NUMBER_MAX);
+
+    if (to == NULL)
+        return;
+    const int64_t numbers[] = { d->allowed,
+                                d->limit,
+                                d->remaining,
+                                d->allowed ? -1 : weir__in_unit(d->retry, unit),
+                                weir__in_unit(d->reset, unit),
+                                weir__in_unit(d->wait, unit) };
+    to = weir__resp_put_header(to, '*', reserved ? 7 : 6);
+    for (size_t i = 0; i < 6; i++)
+        to = weir__resp_put_integer(to, numbers[i]);
+    conn->loop->out.len = (size_t)(to - conn->loop->out.bytes);
+    if (reserved)
+        weir__reply_text(conn, d->allowed ? call->taken.answer.reservation : NULL);
+}
+
+static void reply_renewed(struct weir__conn *conn, const struct weir__verb_call *call)
+{
+    char token[WEIR__PERMIT_TOKEN_MAX];
+
+    weir__ask_token(conn->loop, &call->renewed.permits, token);
+    if (token[0] == '\0') {
+        weir__reply_text(conn, NULL);
+        return;
+    }
+    weir__reply_header(conn, '*', 2);
+    weir__reply_text(conn, token);
+    weir__reply_integer(conn, weir__ask_ms(call->renewed.lease));
+}
+
+void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *call)
+{
+    if (call->status >= 400) {
+        weir__reply_error(conn, "ERR %s", call->message);
+        return;
+    }
+    switch (call->answer) {
+    case WEIR__ANSWER_TAKEN:
+        reply_taken(conn, call);
+        break;
+    case WEIR__ANSWER_RENEWED:
+        reply_renewed(conn, call);
+        break;
+    case WEIR__ANSWER_OK:
+        weir__reply_simple(conn, "OK");
+        break;
+    case WEIR__ANSWER_BOOL:
+    case WEIR__ANSWER_NUMBER:
+        weir__reply_integer(conn, call->number);
+        break;
+    case WEIR__ANSWER_JSON:
+        if (call->out.failed)
+            weir__reply_error(conn, "ERR out of memory");
+        else
+            weir__reply_bulk(conn, call->out.bytes ? call->out.bytes : "", call->out.len);
+    }
+}
+
+/* -------------------------------------------------------------- running ---- */
+
+static void work(void *context)
+{
+    struct weir__verb_call *call = context;
+
+    call->verb->run(call);
+}
+
+static void done(struct weir__conn *conn, void *context)
+{
+    struct weir__verb_call *call = context;
+
+    if (conn) {
+        weir__resp_reply(conn, call);
+        weir__conn_send_out(conn);
+    }
+    weir__call_end(call);
+    free(call);
+}
+
+static void run_away(struct weir__resp_call *call)
+{
+    struct weir__verb_call *c = malloc(sizeof(*c));
+
+    if (c == NULL) {
+        weir__reply_error(call->conn, "ERR out of memory");
+        return;
+    }
+    if (weir__resp_read(call, c) && weir__call_keep(c)) {
+        if (weir__conn_offload(call->conn, work, done, c) == WEIR_OK)
+            return;
+        weir__call_fail(c, 503, "too many commands of this kind are under way; try again later");
+    }
+    weir__resp_reply(call->conn, c);
+    weir__call_end(c);
+    free(c);
+}
+
+void weir__resp_verb(struct weir__resp_call *call)
+{
+    struct weir__verb_call c;
+
+    if (call->verb->how == WEIR__VERB_AWAY) {
+        run_away(call);
+        return;
+    }
+    if (weir__resp_read(call, &c))
+        c.verb->run(&c);
+    weir__resp_reply(call->conn, &c);
+    weir__call_end(&c);
+}
+
+/* DEL key ...: how users of redis-cell reset a key. */
+void weir__resp_del(struct weir__resp_call *call)
+{
+    int64_t n = 0;
+
+    for (size_t i = 1; i < call->n; i++) {
+        bool found = false;
+        weir__ask_forget(call->conn->loop, call->args[i], (struct weir__text){ 0 },
+                         (struct weir__text){ 0 }, &found, NULL);
+        n += found;
+    }
+    weir__reply_integer(call->conn, n);
+}

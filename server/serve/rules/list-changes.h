@@ -1,0 +1,67 @@
+/* list-changes.h -- the changes that people make to lists by hand: kept beside the table, and made
+ * again whenever other rules come.
+ *
+ * A set of { list, attribute, entry, added or removed }, sorted.  Never changed once made: an edit
+ * makes another.  As a file:
+ *
+ *     weir lists 1
+ *     checksum 0123456789abcdef         of the rest (digest.h)
+ *     added deny ip 192.0.2.0/24
+ *     removed allow account ann smith   the entry is the rest of the line; % and control characters
+ *                                       are %XX
+ *
+ * Any other file is refused: half of a deny list would let in clients that were shut
+ * out.
+ */
+#ifndef WEIR_SERVE_LIST_CHANGES_H
+#define WEIR_SERVE_LIST_CHANGES_H
+
+#include "match/lists.h"
+#include "server/base/buffer.h"
+#include "weir.h"
+
+#define WEIR__OVERLAY_MAX       100000 /* entries */
+#define WEIR__OVERLAY_ENTRY_MAX 1024   /* bytes of one */
+
+struct weir__overlay_entry {
+    const char *list, *attribute; /* in one piece with the entry, and freed with it */
+    char *entry;                  /* networks as they are printed */
+    bool added;                   /* else removed */
+    size_t turn; /* of two that say something about the same entry the later counts */
+};
+
+struct weir__overlay {
+    struct weir__overlay_entry *entries;
+    size_t n;
+};
+
+struct weir__overlay *weir__overlay_create(void); /* empty; NULL: no memory */
+void weir__overlay_destroy(struct weir__overlay *overlay);
+
+/* A copy with these entries added and removed.  That an entry is gone which the rules as written
+ * have not is nothing to remember. */
+int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from,
+                       const struct weir__lists *written, const char *list, const char *attribute,
+                       const char *const *add, size_t adds, const char *const *remove,
+                       size_t removes, struct weir_error *error);
+
+/* The lists as written, changed; *out is NULL if there is nothing to change.  Entries of lists that
+ * the rules have not are left out and counted in *skipped: the list may come back. */
+int weir__overlay_apply(const struct weir__overlay *overlay, const struct weir__lists *written,
+                        struct weir__lists **out, size_t *skipped, struct weir_error *error);
+
+void weir__overlay_print(const struct weir__overlay *overlay, struct weir__buffer *out);
+/* `name` is the file's, for the error. */
+int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len, const char *name,
+                        struct weir_error *error);
+int weir__overlay_read(struct weir__overlay **out, const char *path,
+                       struct weir_error *error); /* no file: an empty one */
+/* Another number when there is something else in the file: of its inode, size, time and first two
+ * lines (the checksum tells two apart that were written in one tick of the clock).  0: there is
+ * none. */
+uint64_t weir__overlay_stamp(const char *path);
+
+/* [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
+void weir__overlay_json(const struct weir__overlay *overlay, struct weir__buffer *out);
+
+#endif

@@ -1,0 +1,534 @@
+/* rules-in-force.c -- the rules in force, and how others take their place.
+ *
+ * Other rules come into force in an order that a crash or a failure cannot harm:
+ *
+ *     1. parse         all that is wrong with the text is found
+ *     2. write beside  all that can fail for want of space fails
+ *     3. weir_use      all that can fail for want of room in the table fails; the old rules stay in
+ *                      force
+ *     4. rename        cannot half happen; if it does not happen at all, the old rules are put in
+ *                      force again
+ *
+ * Lists as they were changed by hand (lists-in-force.c) are made before step 3, not after it: there
+ * is no moment at which a client shut out by hand gets in.
+ */
+#include "server/serve/rules/in-force-parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/digest.h"
+#include "server/base/replace-file.h"
+
+static const char no_rules[] = "version: 1\nrules: []\n"; /* in force until there are some */
+
+/* A text on its way. */
+struct attempt {
+    char *text;
+    size_t len;
+    struct weir__rule_files files;
+    uint64_t contents;
+    struct weir_rules *rules; /* NULL: not parsed, or the engine's by now */
+};
+
+/* ------------------------------------------------------------ problems ---- */
+
+/* The author of the rule file may read everything that the server reads. The sender of a text by
+ * API may not: problems quote lines of the files that it names, so it names none but those below
+ * the rule file's folder. */
+enum origin { READ, SENT };
+
+struct said {
+    const char *name;
+    struct weir__buffer *json;                 /* NULL: nobody wants it */
+    const struct weir__live_options *listener; /* NULL: none */
+    size_t n;
+};
+
+static void say(void *context, const struct weir_problem *p)
+{
+    struct said *said = context;
+
+    if (said->json != NULL) {
+        weir__buffer_text(said->json, said->n ? ",{" : "{");
+        weir__buffer_member_number(said->json, "line", p->line);
+        weir__buffer_member_number(said->json, "column", p->column);
+        weir__buffer_member(said->json, "text", p->text);
+        weir__buffer_text(said->json, "}");
+    }
+    if (said->listener != NULL && said->listener->problem != NULL)
+        said->listener->problem(said->listener->context, said->name, p);
+    said->n++;
+}
+
+/* Every refusal is a problem, also those that are of no line. */
+static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin,
+                 struct said *said, struct weir_rules **out, struct weir_error *error)
+{
+    struct weir_error first = { 0 };
+
+    said->name = live->path ? live->path : "rules";
+    struct weir_rules_options options = { .name = said->name,
+                                          .files = live->path != NULL,
+                                          .near = origin == SENT,
+                                          .problem = say,
+                                          .context = said };
+    if (said->json != NULL)
+        weir__buffer_text(said->json, "[");
+    int code = weir_rules_parse(out, text, len, &options, &first);
+    if (code != WEIR_OK && said->n == 0) {
+        struct weir_problem whole = { .caret = -1 };
+        memcpy(whole.text, first.text, sizeof(whole.text));
+        say(said, &whole);
+    }
+    if (said->json != NULL)
+        weir__buffer_text(said->json, "]");
+    if (code != WEIR_OK && error != NULL)
+        *error = first;
+    return code;
+}
+
+/* ------------------------------------------------------------ attempts ---- */
+
+static void forget(struct attempt *a)
+{
+    free(a->text);
+    weir__rule_files_free(&a->files);
+    weir_rules_destroy(a->rules);
+}
+
+/* The files that it names, and their contents. */
+static void look_around(const struct weir__live *live, struct attempt *a)
+{
+    if (live->path != NULL)
+        weir__rule_files_find(&a->files, live->path, a->text, a->len);
+    a->contents = weir__rule_files_contents(&a->files, a->text, a->len);
+}
+
+/* Of a file that cannot be read the reason is the contents. */
+static int attempt_file(const struct weir__live *live, struct attempt *a, struct weir_error *error)
+{
+    struct weir_error why = { 0 };
+    int code =
+        live->path
+            ? weir__rule_files_read(live->path, &a->text, &a->len, &why)
+            : weir__fail(&why, WEIR_INVALID,
+                         "there is no rule file to read: the server was started without one");
+
+    if (code == WEIR_OK)
+        look_around(live, a);
+    else
+        a->contents = weir__digest(WEIR__DIGEST_START, why.text, strlen(why.text));
+    if (code != WEIR_OK && error != NULL)
+        *error = why;
+    return code;
+}
+
+static int attempt_text(struct attempt *a, const char *text, size_t len, struct weir_error *error)
+{
+    a->text = malloc(len + 1);
+    if (a->text == NULL)
+        return weir__live_no_memory(error);
+    memcpy(a->text, text, len);
+    a->len = len;
+    return WEIR_OK;
+}
+
+/* The files that a look is about are those of the last attempt, whether it went well or not: a list
+ * that was missing may come. */
+static void adopt_files(struct weir__live *live, struct attempt *a)
+{
+    weir__rule_files_free(&live->files);
+    live->files = a->files;
+    a->files = (struct weir__rule_files){ 0 };
+    live->tried = a->contents;
+    live->settled = false;
+}
+
+/* --------------------------------------------------------------- force ---- */
+
+/* Puts *rules in force, with their lists as they were changed by hand.  They are the engine's then,
+ * and *rules NULL. */
+static int use(struct weir__live *live, struct weir_rules **rules, weir_time now,
+               struct weir_error *error)
+{
+    struct weir__lists *changed = NULL, *written = NULL;
+    size_t skipped = 0;
+    int code = weir__overlay_apply(live->overlay, (*rules)->lists, &changed, &skipped, error);
+
+    if (code != WEIR_OK)
+        return code;
+    if (changed != NULL) {
+        written = (*rules)->lists;
+        (*rules)->lists = changed;
+    }
+    code = weir_use(live->engine, *rules, now, error);
+    if (code != WEIR_OK) { /* the caller destroys them, with the changed lists */
+        weir__lists_destroy(written);
+        return code;
+    }
+    *rules = NULL;
+    weir__lists_destroy(live->written);
+    live->written = written;
+    pthread_mutex_lock(&live->mutex);
+    live->info.skipped = skipped;
+    pthread_mutex_unlock(&live->mutex);
+    return WEIR_OK;
+}
+
+/* What readers see from now on. */
+static void publish(struct weir__live *live, struct attempt *a, const char *cause,
+                    const char *source, weir_time now)
+{
+    const struct weir__active *force = weir__live_active(live);
+    struct weir__live_info *info = &live->info;
+
+    adopt_files(live, a);
+    pthread_mutex_lock(&live->mutex);
+    free(live->text);
+    live->text = a->text;
+    live->len = a->len;
+    a->text = NULL;
+    snprintf(info->hash, sizeof(info->hash), "%016" PRIx64,
+             weir__digest(WEIR__DIGEST_START, live->text, live->len));
+    snprintf(info->source, sizeof(info->source), "%s", source);
+    snprintf(info->cause, sizeof(info->cause), "%s", cause);
+    info->since = now;
+    info->version++;
+    info->rules = force->rules->n_rules;
+    info->limits = force->rules->n_limits;
+    info->guards = force->rules->n_guards;
+    info->entries = weir__live_count(force->lists);
+    info->problem[0] = '\0';
+    info->problem_at = 0;
+    pthread_mutex_unlock(&live->mutex);
+}
+
+/* -------------------------------------------------------------- events ---- */
+
+static void tell_reload(struct weir__live *live, weir_time now)
+{
+    const struct weir__live_info *info = &live->info;
+
+    weir__live_tell(live, WEIR__EVENT_RELOAD, now,
+                    &(struct weir__event_facts){ .source = info->source,
+                                                 .hash = info->hash,
+                                                 .text = info->cause,
+                                                 .count = (int64_t)info->rules });
+}
+
+void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
+                             weir_time now)
+{
+    weir__live_tell(live, WEIR__EVENT_RELOAD_FAILED, now,
+                    &(struct weir__event_facts){ .source = source, .text = text });
+    pthread_mutex_lock(&live->mutex);
+    snprintf(live->info.problem, sizeof(live->info.problem), "%s", text);
+    live->info.problem_at = now;
+    pthread_mutex_unlock(&live->mutex);
+    live->lists_told = false;
+}
+
+/* ------------------------------------------------------------- reloads ---- */
+
+/* Parses the text and puts it in force. */
+static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now,
+                struct said *said, struct weir_error *error)
+{
+    int code = parse(live, a->text, a->len, READ, said, &a->rules, error);
+
+    if (code == WEIR_OK)
+        code = use(live, &a->rules, now, error);
+    if (code == WEIR_OK)
+        publish(live, a, cause, live->path, now);
+    return code;
+}
+
+/* `code` and its error come from attempt_file. */
+static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause,
+                  weir_time now, struct weir__buffer *problems, struct weir_error *error)
+{
+    struct said said = { .json = problems };
+    char text[sizeof(error->text) + 40];
+
+    if (code == WEIR_OK)
+        code = load(live, a, cause, now, &said, error);
+    if (code == WEIR_OK) {
+        tell_reload(live, now);
+        return code;
+    }
+    adopt_files(live, a);
+    if (said.n > 1)
+        snprintf(text, sizeof(text), "%s (and %zu more)", error->text, said.n - 1);
+    else
+        snprintf(text, sizeof(text), "%s", error->text);
+    weir__live_tell_failure(live, live->path, text, now);
+    return code;
+}
+
+int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
+                      struct weir__buffer *problems, struct weir_error *error)
+{
+    struct attempt a = { 0 };
+    struct weir_error why = { 0 };
+
+    pthread_mutex_lock(&live->turn);
+    int code = attempt_file(live, &a, &why);
+    code = reload(live, &a, code, cause, now, problems, &why);
+    pthread_mutex_unlock(&live->turn);
+    forget(&a);
+    if (code != WEIR_OK && error != NULL)
+        *error = why;
+    return code;
+}
+
+/* Whether the files have been left alone since the last look, and not been read since. */
+static bool is_due(struct weir__live *live)
+{
+    uint64_t stamp = weir__rule_files_stamp(&live->files, live->path);
+
+    if (stamp != live->seen) {
+        live->seen = stamp;
+        live->settled = false;
+        return false;
+    }
+    return !live->settled;
+}
+
+static bool look(struct weir__live *live, weir_time now)
+{
+    struct attempt a = { 0 };
+    struct weir_error why = { 0 };
+
+    if (live->path == NULL || !is_due(live))
+        return false;
+    live->settled = true;
+    int code = attempt_file(live, &a, &why);
+    bool tried = a.contents != live->tried;
+    if (tried)
+        (void)reload(live, &a, code, "file", now, NULL, &why);
+    forget(&a);
+    return tried;
+}
+
+bool weir__live_look(struct weir__live *live, weir_time now)
+{
+    pthread_mutex_lock(&live->turn);
+    bool tried = look(live, now), wrong = weir__live_lists_look(live, now);
+    pthread_mutex_unlock(&live->turn);
+    return tried || wrong;
+}
+
+bool weir__live_look_lists(struct weir__live *live, weir_time now)
+{
+    pthread_mutex_lock(&live->turn);
+    bool wrong = weir__live_lists_look(live, now);
+    pthread_mutex_unlock(&live->turn);
+    return wrong;
+}
+
+/* -------------------------------------------------------------- by API ---- */
+
+/* The rules in force, once more; NULL if that cannot be (a file that a list names is gone). */
+static struct weir_rules *parse_again(const struct weir__live *live)
+{
+    struct weir_rules *rules = NULL;
+    struct said nobody = { 0 };
+    const char *text = live->text ? live->text : no_rules;
+
+    (void)parse(live, text, live->text ? live->len : strlen(text), READ, &nobody, &rules, NULL);
+    return rules;
+}
+
+/* The new rules are in force, but not in the file: the old ones must be in force again. */
+static int put_back(struct weir__live *live, struct weir_rules **old, struct attempt *a, int code,
+                    weir_time now, struct weir_error *error)
+{
+    struct weir_error why = *error;
+
+    if (*old != NULL && use(live, old, now, NULL) == WEIR_OK)
+        return weir__fail(error, code, "%.200s; the old rules stay in force", why.text);
+    publish(live, a, "api", "api", now);
+    tell_reload(live, now);
+    return weir__fail(
+        error, code,
+        "%.140s; the new rules are in force until the server ends or reads the file again",
+        why.text);
+}
+
+static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time now,
+                        struct weir_error *error)
+{
+    struct weir__store store;
+    struct weir_rules *old = parse_again(live);
+    int code = weir__store_begin(&store, live->path, a->text, a->len, error);
+
+    if (code == WEIR_OK && (code = use(live, &a->rules, now, error)) != WEIR_OK)
+        weir__store_drop(&store);
+    else if (code == WEIR_OK && (code = weir__store_commit(&store, error)) != WEIR_OK)
+        code = put_back(live, &old, a, code, now, error);
+    weir_rules_destroy(old);
+    return code;
+}
+
+static int set(struct weir__live *live, struct attempt *a, weir_time now,
+               struct weir__buffer *problems, struct weir_error *error)
+{
+    struct said said = { .json = problems };
+    int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
+
+    if (code != WEIR_OK)
+        return code;
+    look_around(live, a); /* not before: its files must be allowed */
+    code = live->path ? use_and_keep(live, a, now, error) : use(live, &a->rules, now, error);
+    if (code == WEIR_OK) {
+        publish(live, a, "api", live->path ? live->path : "api", now);
+        tell_reload(live, now);
+    }
+    return code;
+}
+
+int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now,
+                   struct weir__buffer *problems, struct weir_error *error)
+{
+    struct attempt a = { 0 };
+    struct weir_error why = { 0 };
+
+    pthread_mutex_lock(&live->turn);
+    int code = attempt_text(&a, text, len, &why);
+    if (code == WEIR_OK)
+        code = set(live, &a, now, problems, &why);
+    pthread_mutex_unlock(&live->turn);
+    forget(&a);
+    if (code != WEIR_OK && error != NULL)
+        *error = why;
+    return code;
+}
+
+int weir__live_check(struct weir__live *live, const char *text, size_t len,
+                     struct weir__buffer *problems, struct weir_error *error)
+{
+    struct weir_rules *rules = NULL;
+    struct said said = { .json = problems };
+    int code = parse(live, text, len, SENT, &said, &rules, error);
+
+    weir_rules_destroy(rules);
+    return code;
+}
+
+/* ------------------------------------------------------------- readers ---- */
+
+void weir__live_info(struct weir__live *live, struct weir__live_info *out)
+{
+    pthread_mutex_lock(&live->mutex);
+    *out = live->info;
+    pthread_mutex_unlock(&live->mutex);
+}
+
+void weir__live_text(struct weir__live *live, struct weir__buffer *out)
+{
+    pthread_mutex_lock(&live->mutex);
+    if (live->text != NULL)
+        weir__buffer_add(out, live->text, live->len);
+    pthread_mutex_unlock(&live->mutex);
+}
+
+/* ------------------------------------------------------------ creation ---- */
+
+/* Where rules and lists are kept, if anywhere. */
+static int find_paths(struct weir__live *live, const struct weir__live_options *options,
+                      struct weir_error *error)
+{
+    bool given = options->rules != NULL && *options->rules != '\0';
+
+    if (given && (live->path = strdup(options->rules)) == NULL)
+        return weir__live_no_memory(error);
+    if (options->beside == NULL)
+        return WEIR_OK;
+    if (asprintf(&live->lists_path, "%s.lists", options->beside) < 0) {
+        live->lists_path = NULL;
+        return weir__live_no_memory(error);
+    }
+    if (!given && asprintf(&live->path, "%s.rules", options->beside) < 0) {
+        live->path = NULL;
+        return weir__live_no_memory(error);
+    }
+    return WEIR_OK;
+}
+
+static int start_without(struct weir__live *live, weir_time now, struct weir_error *error)
+{
+    struct weir_rules *none = NULL;
+    int code = weir_rules_parse(&none, no_rules, strlen(no_rules), NULL, error);
+
+    if (code == WEIR_OK)
+        code = use(live, &none, now, error);
+    weir_rules_destroy(none);
+    if (code == WEIR_OK)
+        live->info.entries = weir__live_count(weir__live_active(live)->lists);
+    return code;
+}
+
+/* Rules that nobody has set yet are no mistake; a file that was named must be there. */
+static int start(struct weir__live *live, const struct weir__live_options *options, weir_time now,
+                 struct weir_error *error)
+{
+    struct attempt a = { 0 };
+    struct said said = { .listener = options };
+    bool given = options->rules != NULL && *options->rules != '\0';
+    bool missing = live->path == NULL || (access(live->path, F_OK) != 0 && errno == ENOENT);
+    int code = attempt_file(live, &a, error);
+
+    if (missing && !given) {
+        live->tried = a.contents;
+        code = start_without(live, now, error);
+    } else if (code == WEIR_OK) {
+        code = load(live, &a, "start", now, &said, error);
+    }
+    forget(&a);
+    return code;
+}
+
+int weir__live_create(struct weir__live **out, const struct weir__live_options *options,
+                      weir_time now, struct weir_error *error)
+{
+    struct weir__live *live = calloc(1, sizeof(*live));
+
+    if (live == NULL)
+        return weir__live_no_memory(error);
+    pthread_mutex_init(&live->turn, NULL);
+    pthread_mutex_init(&live->mutex, NULL);
+    live->engine = options->engine;
+    live->events = options->events;
+    int code = find_paths(live, options, error);
+    if (code == WEIR_OK && live->path != NULL)
+        weir__store_clean(live->path);
+    if (code == WEIR_OK)
+        code = weir__live_lists_start(live, error);
+    if (code == WEIR_OK)
+        code = start(live, options, now, error);
+    if (code == WEIR_OK)
+        *out = live;
+    else
+        weir__live_destroy(live);
+    return code;
+}
+
+void weir__live_destroy(struct weir__live *live)
+{
+    if (live == NULL)
+        return;
+    weir__rule_files_free(&live->files);
+    weir__lists_destroy(live->written);
+    weir__overlay_destroy(live->overlay);
+    pthread_mutex_destroy(&live->turn);
+    pthread_mutex_destroy(&live->mutex);
+    free(live->path);
+    free(live->lists_path);
+    free(live->text);
+    free(live);
+}

@@ -1,0 +1,98 @@
+/* rules-in-force.h -- the rules in force, and how others take their place: on SIGHUP, when the file
+ * changes, by API.
+ *
+ * A wrong text changes nothing. Rules set by API are written to the rule file (or, if
+ * the server was given none, beside the table file, as TABLE.rules) when it comes into force:
+ * whenever the server dies, the file is the old text or the new one, never half of either. Lists
+ * changed by API are kept beside the table file, as TABLE.lists, and made again with every change
+ * of the rules; with neither file they last as long as the server.
+ *
+ * Two servers may share a table: whenever one makes way for its successor they do.  So an edit is
+ * made to the present TABLE.lists, with a lock on TABLE.lists.lock, and the other server's edits
+ * come into force with the next look.  Nothing that was acknowledged gets lost.  A TABLE.lists that
+ * is gone is no change: the lists in force stay, and the next edit writes all of them.
+ *
+ * Once there is a live, nobody else may call weir_use or weir_list_edit on its engine.  All
+ * functions may be called from any thread; those that read or write files take as long as that
+ * takes (reload, look, set, check, list_edit), the others are quick.
+ */
+#ifndef WEIR_SERVE_RULES_IN_FORCE_H
+#define WEIR_SERVE_RULES_IN_FORCE_H
+
+#include "server/base/buffer.h"
+#include "server/serve/events/events.h"
+#include "weir.h"
+
+struct weir__live;
+
+struct weir__live_options {
+    struct weir *engine;
+    struct weir__events *events; /* reloads and edits are told; NULL: to nobody */
+    const char *rules;           /* file; "" or NULL: none */
+    const char *beside;          /* the table file; NULL: nothing is kept */
+    /* Gets every problem with the rules at the start: print it with
+     * weir_problem_print and this name.  May be NULL. */
+    void (*problem)(void *context, const char *name, const struct weir_problem *problem);
+    void *context;
+};
+
+struct weir__live_info {
+    char hash[17];    /* of the text in force, in hex; "": no rules */
+    char source[512]; /* the file, or "api" if it is kept nowhere; "": no rules */
+    char cause[16];   /* "start", "signal", "file", "api" */
+    weir_time since;
+    int64_t version; /* 1 is the first since the server started; 0: no rules */
+    size_t rules, limits, guards, entries; /* entries: of lists, with changes by hand */
+    size_t by_hand, skipped; /* changes of lists by hand; of these, of lists that the rules do not
+                                have (any more) */
+    char problem[512];       /* why the last reload was refused; "": it was not */
+    weir_time problem_at;
+};
+
+/* Reads the files and puts the rules in force.  A rule file that cannot be read or is wrong, or a
+ * damaged TABLE.lists, is an error. Without a rule file the engine gets an empty rule set, so that
+ * lists can be edited. */
+int weir__live_create(struct weir__live **out, const struct weir__live_options *options,
+                      weir_time now, struct weir_error *error);
+void weir__live_destroy(struct weir__live *live); /* before the engine and the events */
+
+/* Reads the file again, and tells how it went by an event.  `cause`: "signal", "api".  All problems
+ * with the text are appended to `problems` (may be NULL), a JSON array of {line, column, text}; it
+ * is empty, or not even there, if the text was not the problem. */
+int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
+                      struct weir__buffer *problems, struct weir_error *error);
+/* Reloads if the files (the rule file, and those that its lists name) have something else in them
+ * than when they were tried last, and have not been touched since the look before this one: so
+ * nobody's half written file is read.  True if it tried.  Looks at the lists too. */
+bool weir__live_look(struct weir__live *live, weir_time now);
+/* Only at TABLE.lists: another server's edits come into force. True if it is wrong (found so by two
+ * looks, told once); then the lists in force stay. */
+bool weir__live_look_lists(struct weir__live *live, weir_time now);
+/* Another text takes the place of the rules, and is kept.  Its lists may name files below the rule
+ * file's folder only. */
+int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now,
+                   struct weir__buffer *problems, struct weir_error *error);
+/* Only says whether it would do. */
+int weir__live_check(struct weir__live *live, const char *text, size_t len,
+                     struct weir__buffer *problems, struct weir_error *error);
+
+void weir__live_info(struct weir__live *live, struct weir__live_info *out);
+void weir__live_text(
+    struct weir__live *live,
+    struct weir__buffer *out); /* as it was read or set; nothing if there are no rules */
+
+/* What became of a list: entries that were not there before or are no longer, and how many there
+ * are. */
+struct weir__live_edited {
+    size_t added, removed, entries;
+};
+
+/* Lists by hand.  `edited` may be NULL. */
+int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute,
+                         const char *const *add, size_t adds, const char *const *remove,
+                         size_t removes, weir_time now, struct weir__live_edited *edited,
+                         struct weir_error *error);
+/* Every change by hand: [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
+void weir__live_lists(struct weir__live *live, struct weir__buffer *json);
+
+#endif

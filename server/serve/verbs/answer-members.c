@@ -1,0 +1,294 @@
+/* answer-members.c -- the members of answers, as verbs.h's notation has them. */
+#include "server/serve/verbs/verbs.h"
+
+/* clang-format off */
+#define FIELDS(...) (const struct weir__field[]){ __VA_ARGS__, { 0 } }
+
+#define LEVEL      "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing"
+#define NEVER_NULL "null: allowed, or it can never pass"
+#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied"
+#define WHY        "applies|off|unmatched|excepted|no-key"
+#define NOT_THERE  "why it does not apply, in words"
+
+const struct weir__schema weir__schemas[] = {
+    /* ------------------------------------------------------------- deciding ---- */
+    { "Ruling", "The answer to a check.", FIELDS(
+        { "allowed", "bool", "over RESP 1 or 0" },
+        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none "
+          "applies" },
+        { "limit", "count?", "the most that can pass at one instant after a rest" },
+        { "remaining", "count?", "what could be taken right now, after this ask" },
+        { "retry_ms", "count?", "refused: the same ask passes after this time if nobody else "
+          "asks; " NEVER_NULL },
+        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
+          "asked" },
+        { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
+        { "level", "0..3", LEVEL },
+        { "reason", BY_RULES, "too-big can never pass" },
+        { "-applied", "count", "rules that apply" },
+        { "shadow", "text?", "a rule in shadow that would have refused; null: none" },
+        { "-list", "allow|deny?", "the list that decided; null: none" }) },
+    { "BatchAnswer", "", FIELDS(
+        { "answers", "[Ruling|Mistake]", "in the order of the checks" }) },
+    { "Mistake", "One check that is wrong: its id was used for another request.", FIELDS(
+        { "code detail", "text", "" }) },
+    { "Throttled", "The answer of redis-cell, over RESP only: whole seconds, where a part of a "
+          "second"
+      " counts as one if it holds a whole millisecond.", FIELDS(
+        { "limited", "0..1", "0 allowed, 1 refused" },
+        { "limit", "count", "max_burst + 1" },
+        { "remaining", "count", "what could be taken right now" },
+        { "retry_after", "integer", "seconds; -1: allowed, or it can never pass" },
+        { "reset_after", "count", "seconds until the key is as good as fresh" }) },
+    { "Decision", "The answer to take, peek and reserve.", FIELDS(
+        { "allowed", "bool", "over RESP 1 or 0" },
+        { "limit", "count", "the most that can pass at one instant after a rest" },
+        { "remaining", "count", "what could be taken right now, after this ask" },
+        { "[retry_ms]", "count?", "refused: the same ask passes after this time; " NEVER_NULL },
+        { "-[retry_ns]", "count?", "the same with the unit ns" },
+        { "[reset_ms]", "count?", "until the key is as good as fresh" },
+        { "-[reset_ns]", "count?", "the same with the unit ns" },
+        { "[wait_ms]", "count?", "allowed: use it after this time" },
+        { "-[wait_ns]", "count?", "the same with the unit ns" },
+        { "-reason", "granted|limited|too-big|bad-ask", "too-big can never pass" },
+        { "[reservation]", "text", "of a reservation that was granted: for settle; over RESP "
+          "null if refused" }) },
+    { "Given", "", FIELDS({ "given", "bool", "" }) },
+    { "Settled", "", FIELDS(
+        { "settled", "bool", "false: there is no such reservation: it was settled, has expired, "
+          "or is older than the last restart" }) },
+    { "Forgotten", "", FIELDS({ "forgotten", "bool", "false: the key had used nothing" }) },
+    { "Entered", "The answer to enter.", FIELDS(
+        { "allowed", "bool", "over RESP 1 or 0" },
+        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none "
+          "applies" },
+        { "limit", "count?", "of that rule; of a guard that refused or was named, its permits" },
+        { "remaining", "count?", "likewise, what is left" },
+        { "retry_ms", "count?", "refused: when to ask again; by a guard an estimate; " NEVER_NULL },
+        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
+          "asked" },
+        { "wait_ms", "count?", "allowed: begin after this time" },
+        { "level", "0..3", LEVEL },
+        { "reason", BY_RULES "|open|busy|shed|degraded|full|late|cancelled",
+          "a guard's are open, busy, shed, degraded, full (its queue), late (the turn did not "
+          "come in time), cancelled (the server ends)" },
+        { "-[applied]", "count", "rules that apply" },
+        { "[shadow]", "text?", "a rule or guard in shadow that would have refused; null: none" },
+        { "-[list]", "allow|deny?", "the list that decided; null: none" },
+        { "guard", "text?", "the guard that refused, or that was named; null: none" },
+        { "permit", "text?", "for exit; null: refused, or there is nothing to give back" },
+        { "lease_ms", "count?", "a permit that is not given back in this time is taken back" }) },
+    { "Exited", "", FIELDS({ "exited", "bool", "false: it was given back before, or its lease "
+          "was over" }) },
+    { "Renewed", "", FIELDS(
+        { "permit", "text?", "the one to give back from now on; null: the lease was over" },
+        { "lease_ms", "count?", "" }) },
+    { "Clock", "", FIELDS({ "now_ns", "count", "nanoseconds since 1970, or on any axis that "
+          "begins at 0" }) },
+    /* ---------------------------------------------------------- the operator's ---- */
+    { "Index", "", FIELDS({ "name version", "text", "" }, { "routes", "[Route]", "" }) },
+    { "Route", "", FIELDS({ "method", "text", "*: any" }, { "path summary", "text", "" }) },
+    { "Event", "", FIELDS(
+        { "[id]", "count", "numbers from 1, since the server started" },
+        { "time", "moment", "UTC, with milliseconds" },
+        { "event", "event", "which of those above" },
+        { "[rule]", "text", "whose limit, ban or mode it is; (takes): limits that clients bring "
+          "along; (deny): the deny list" },
+        { "[guard]", "text", "whose breaker, shedding or permits it is" },
+        { "[key]", "text", "the key, as listings show it" },
+        { "[until]", "moment?", "the end of the ban; when a breaker is tried again" },
+        { "[mode]", "text", "that was set" },
+        { "[state]", "text", "that a guard was forced to; the degradation" },
+        { "[list]", "text", "that was changed" },
+        { "[attribute]", "text", "of the list's entries" },
+        { "[hash]", "text", "of the rules that are in force now" },
+        { "[source]", "text", "where they come from: a file, or api" },
+        { "[text]", "text", "anything else; of a reload its cause: file, signal, api" },
+        { "[refused]", "count", "asks that were refused" },
+        { "[count]", "count", "rules, entries, keys, permits, or events that were lost" }) },
+    { "RulesInfo", "", FIELDS(
+        { "hash", "text?", "of the text in force; null: no rules" },
+        { "source", "text?", "the file, or api" },
+        { "cause", "text?", "start, signal, file or api" },
+        { "since", "moment?", "" },
+        { "version", "count", "1 is the first since the server started" },
+        { "rules limits guards", "count", "" },
+        { "entries changes_by_hand", "count", "of lists" },
+        { "changes_skipped", "count", "those that the rules in force have no list for" },
+        { "problem", "text?", "why the last try to change the rules was refused" },
+        { "problem_at", "moment?", "" }) },
+    { "Rules", "", FIELDS({ "*", "RulesInfo", "" }, { "text", "text", "as it was read or set" }) },
+    { "RulesChecked", "", FIELDS({ "problems", "[RuleProblem]", "" }) },
+    { "RuleProblem", "A mistake in a rule file.", FIELDS(
+        { "line column", "count", "0: the whole text" }, { "text", "text", "" }) },
+    { "Status", "", FIELDS(
+        { "version", "text", "" },
+        { "pid", "count", "" },
+        { "now started", "moment", "" },
+        { "uptime_ms threads connections", "count", "" },
+        { "draining", "bool", "" },
+        { "memory", "bool", "nothing is on disk" },
+        { "tls", "bool", "" },
+        { "addresses", "Addresses", "" },
+        { "rules", "RulesInfo", "" },
+        { "modes", "StatusModes", "" },
+        { "guards", "StatusGuards", "" },
+        { "table", "StatusTable", "" },
+        { "checks", "StatusChecks", "" },
+        { "totals", "StatusTotals", "" }) },
+    { "Addresses", "", FIELDS({ "resp http", "[text]", "" }) },
+    { "StatusModes", "", FIELDS(
+        { "by_hand", "enforce|shadow|off?", "the mode that all rules are switched to" },
+        { "rules_by_hand", "count", "rules that are switched by themselves" }) },
+    { "StatusGuards", "", FIELDS(
+        { "guards", "count", "" },
+        { "in_flight", "integer", "permits that are out" },
+        { "open", "count", "breakers that are not closed" },
+        { "forced", "count", "breakers that are forced by hand" },
+        { "degradation", "0..9", "" },
+        { "degradation_by_hand", "bool", "" }) },
+    { "StatusTable", "", FIELDS(
+        { "file", "text?", "" },
+        { "slots keys large_slots large_keys limiters bytes bytes_on_disk evicted_idle "
+          "evicted_early recovered bans_lost", "count", "" }) },
+    { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched "
+          "shadow_refused", "count", "" }) },
+    { "StatusTotals", "", FIELDS(
+        { "connections connections_closed connections_refused resp_commands http_requests "
+          "bad_input timed_out not_reading"
+          " auth_failed check_allowed check_refused take_allowed take_refused enter_allowed "
+          "enter_refused ask_id_repeated"
+          " bytes_in bytes_out", "count", "" }) },
+    { "Bans", "", FIELDS({ "now", "moment", "" }, { "bans", "[Ban]", "" }) },
+    { "Ban", "", FIELDS(
+        { "rule key", "text", "" },
+        { "since", "moment", "" },
+        { "until", "moment?", "" },
+        { "left_ms", "count", "" },
+        { "strikes", "count", "bans of this key that are not forgotten yet, with this one" }) },
+    { "Unbanned", "", FIELDS({ "rule key", "text", "" }, { "banned", "bool", "" }) },
+    { "Lists", "", FIELDS({ "lists", "[List]", "" }, { "changes", "[ListChange]", "by hand" }) },
+    { "List", "", FIELDS({ "list attribute", "text", "" }, { "entries", "count", "" }) },
+    { "ListChange", "", FIELDS({ "list attribute entry", "text", "" }, { "change",
+          "added|removed", "" }) },
+    { "ListChanged", "", FIELDS(
+        { "list attribute", "text", "" },
+        { "entries", "count", "that it has now" },
+        { "changed", "count", "" }) },
+    { "Modes", "", FIELDS(
+        { "as_written", "text", "" },
+        { "by_hand", "text?", "null: as written" },
+        { "in_force", "text", "" },
+        { "rules guards", "[RuleMode]", "" }) },
+    { "RuleMode", "", FIELDS(
+        { "[rule]", "text?", "null: all of them" },
+        { "[guard]", "text", "instead of rule, if it is a guard" },
+        { "as_written", "text", "" },
+        { "by_hand", "text?", "null: as written" },
+        { "in_force", "text", "" },
+        { "[allowed] [refused] [banned] [shadow_refused]", "count", "" }) },
+    { "Guards", "", FIELDS(
+        { "now", "moment", "" },
+        { "degradation", "0..9", "" },
+        { "by_hand", "bool", "the degradation was set by hand" },
+        { "guards", "[Guard]", "" }) },
+    { "Guard", "", FIELDS(
+        { "guard", "text", "" },
+        { "in_rules", "bool", "false: the table has it from other rules or another program; "
+          "requests enter it by its name alone" },
+        { "mode", "enforce|shadow|off", "in force" },
+        { "in_flight", "integer", "permits that are out" },
+        { "limit", "count", "permits there are now; of an adaptive rate, entries per second" },
+        { "waiting", "count", "asks in its queue at this server" },
+        { "[controller]", "text?", "the algorithm that finds the limit; null: it is fixed" },
+        { "breaker", "closed|open|half-open?", "null: it has none" },
+        { "force", "none|open|closed", "" },
+        { "[retry_ms]", "count?", "open, and not by hand: until it is tried again" },
+        { "[calls] [errors] [slow]", "count", "in the breaker's window" },
+        { "[p50_us] [p90_us] [p99_us]", "count?", "of successes in the last 10 s; null: there "
+          "were none" },
+        { "[mean_us]", "count?", "of the last second or so" },
+        { "[admitted_percent]", "0..100", "while it sheds; else 100" },
+        { "[pressure_percent]", "0..100", "kept out because the host is overloaded" },
+        { "entered", "count", "since the guard was made, as everything below" },
+        { "outcomes", "GuardOutcomes", "" },
+        { "refused", "GuardRefused", "" },
+        { "[shadow_refused]", "count", "" },
+        { "reclaimed", "count", "permits that were not given back in time, or whose holder died" },
+        { "options", "object", "as they are written; 0 is the default" },
+        { "[changes]", "[GuardChange]", "the latest first; if one guard was asked for" }) },
+    { "GuardOutcomes", "", FIELDS({ "ok error timeout dropped", "count", "" }) },
+    { "GuardRefused", "", FIELDS({ "open busy limited shed degraded full late", "count", "" }) },
+    { "GuardChange", "", FIELDS(
+        { "number", "integer", "" },
+        { "time", "moment", "" },
+        { "[event]", "text", "" },
+        { "from to", "integer", "" },
+        { "[from_state] [to_state]", "text?",
+          "of a breaker closed, open or half-open; of a force none, open or closed; null: it is "
+          "a number" }) },
+    { "Degradation", "", FIELDS({ "degradation", "0..9", "" }, { "by_hand", "bool", "" }) },
+    { "Reset", "", FIELDS(
+        { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
+          "were forgotten" }) },
+    { "Explanation", "What every rule says, and why.", FIELDS(
+        { "rules", "[ExplainedRule]", "" },
+        { "[guards]", "[ExplainedGuard]", "" },
+        { "ruling", "ExplainedRuling", "what a check would say" },
+        { "enter", "ExplainedEnter", "what enter would say: the guards are asked too" },
+        { "unused", "[text]", "attributes that no rule looks at" },
+        { "meant", "[text?]", "in the same order: what each was most likely meant to be" }) },
+    { "ExplainedRule", "", FIELDS(
+        { "rule", "text", "" },
+        { "why", WHY, "" },
+        { "mode", "text", "" },
+        { "asked", "bool", "" },
+        { "[key]", "text", "" },
+        { "[cost]", "count", "" },
+        { "[refuses]", "bool", "" },
+        { "[limits]", "[ExplainedLimit]", "" },
+        { "[attribute]", "text?", "the one that did not match, or is missing" },
+        { "[banned_for_ms]", "count?", "the rest of a ban" },
+        { "[because]", "text", NOT_THERE }) },
+    { "ExplainedLimit", "", FIELDS(
+        { "allowed", "bool", "" },
+        { "reason", "text", "" },
+        { "limit remaining", "integer", "" },
+        { "retry_ms", "count?", NEVER_NULL },
+        { "reset_ms", "count?", "" },
+        { "written", "text", "the limit, as the rules have it" },
+        { "[in_table]", "text", "the limit in the table, if that is another" }) },
+    { "ExplainedGuard", "", FIELDS(
+        { "guard", "text", "" },
+        { "why", WHY, "" },
+        { "mode", "text", "" },
+        { "[because]", "text", NOT_THERE },
+        { "[refuses]", "bool", "" },
+        { "[reason]", "text", "" },
+        { "[in_flight] [limit]", "integer", "" }) },
+    { "ExplainedRuling", "", FIELDS(
+        { "allowed", "bool", "" },
+        { "reason", "text", "" },
+        { "limit remaining", "integer", "" },
+        { "retry_ms", "count?", NEVER_NULL },
+        { "reset_ms", "count?", "" },
+        { "rule", "text?", "the rule that refuses, or the tightest" },
+        { "list", "text?", "the list that decides: allow or deny" },
+        { "list_attribute", "text?", "the attribute that is on it" },
+        { "shadow", "text?", "a rule in shadow that would refuse" },
+        { "mode", "text", "of the whole set" },
+        { "applied", "count", "rules that apply" },
+        { "level", "0..3", "" }) },
+    { "ExplainedEnter", "", FIELDS(
+        { "allowed", "bool", "" },
+        { "guard", "text?", "the guard that refuses; null: none does" },
+        { "reason", "text", "" }) },
+    { "Top", "", FIELDS({ "top", "[Refused]", "most refused first" }) },
+    { "Refused", "", FIELDS(
+        { "rule", "text", "(takes): limits that clients bring along; (deny): the deny list" },
+        { "key", "text", "" },
+        { "refused", "count", "at most this often" },
+        { "error", "count", "and at least this much less" }) },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,160 @@
+/* scenario.c -- a scenario at a moment: its workers, slowness and arrivals, and the results it
+ * could give. */
+#include "server/sim/sim.h"
+
+#include "base/base.h"
+
+/* -------------------------------------------------------------------- backend ---- */
+
+const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *b,
+                                                   enum weir__sim_change_kind kind, weir_time at)
+{
+    const struct weir__sim_change *found = NULL;
+
+    for (size_t i = 0; i < b->n_changes; i++) {
+        const struct weir__sim_change *c = &b->changes[i];
+        if (c->kind == kind && at >= c->from && at < c->to)
+            found = c;
+    }
+    return found;
+}
+
+int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *b, weir_time at)
+{
+    const struct weir__sim_change *c = weir__sim_plan_find(b, WEIR__SIM_CHANGE_WORKERS, at);
+
+    return c ? c->workers : b->workers;
+}
+
+/* From 1 to the factor in the first half, and back in the second. */
+static int64_t drift_of(const struct weir__sim_change *c, weir_time at)
+{
+    weir_time half = (c->to - c->from) / 2, gone = at - c->from;
+    weir_time part = gone < half ? gone : c->to - at;
+
+    return WEIR__SIM_ONE +
+           (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * part / (half ? half : 1));
+}
+
+int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *b, weir_time at)
+{
+    const struct weir__sim_change *slower = weir__sim_plan_find(b, WEIR__SIM_CHANGE_SLOWER, at),
+                                  *drift = weir__sim_plan_find(b, WEIR__SIM_CHANGE_DRIFT, at);
+    int64_t factor = slower ? slower->factor : WEIR__SIM_ONE;
+
+    return drift ? factor * drift_of(drift, at) / WEIR__SIM_ONE : factor;
+}
+
+/* Falls in a straight line with every result. */
+int64_t weir__sim_plan_coldness(const struct weir__sim_backend_plan *b, int64_t results)
+{
+    if (results >= b->warm_after)
+        return WEIR__SIM_ONE;
+    return WEIR__SIM_ONE + (b->cold - WEIR__SIM_ONE) * (b->warm_after - results) / b->warm_after;
+}
+
+int64_t weir__sim_plan_capacity(const struct weir__sim_backend_plan *b)
+{
+    return b->workers * 1000 * WEIR_SECOND / b->work.mean;
+}
+
+/* -------------------------------------------------------------------- clients ---- */
+
+static int64_t rate_of_points(const struct weir__sim_group_plan *g, weir_time at)
+{
+    int64_t rate = 0;
+
+    for (size_t i = 0; i < g->n_points && g->points[i].at <= at; i++) {
+        const struct weir__sim_rate_point *p = &g->points[i];
+        if (at - p->at >= p->over)
+            rate = p->rate;
+        else
+            rate += (int64_t)((weir__i128)(p->rate - rate) * (at - p->at) / p->over);
+    }
+    return rate;
+}
+
+int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *g, weir_time at)
+{
+    if (g->burst_every && at % g->burst_every >= g->burst_every - g->burst_for)
+        return g->burst_rate;
+    return rate_of_points(g, at);
+}
+
+int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *g)
+{
+    int64_t most = g->burst_every ? g->burst_rate : 0;
+
+    for (size_t i = 0; i < g->n_points; i++)
+        most = g->points[i].rate > most ? g->points[i].rate : most;
+    return most;
+}
+
+weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_time at)
+{
+    weir_time next = WEIR_NEVER;
+
+    for (size_t i = 0; i < g->n_points; i++) {
+        if (g->points[i].at > at && g->points[i].at < next)
+            next = g->points[i].at;
+        if (at >= g->points[i].at && at - g->points[i].at < g->points[i].over &&
+            at + WEIR_MILLISECOND < next)
+            next = at + WEIR_MILLISECOND;
+    }
+    if (g->burst_every) {
+        weir_time in = at % g->burst_every, begin = g->burst_every - g->burst_for;
+        weir_time change = at + (in < begin ? begin - in : g->burst_every - in);
+        next = change < next ? change : next;
+    }
+    return next;
+}
+
+/* ------------------------------------------------------------------- possible ---- */
+
+#define STEP (10 * WEIR_MILLISECOND)
+
+/* Good results per second when every worker is busy.  Failures may take another time; a cold cache
+ * warms by the results possible so far. */
+static double capacity_at(const struct weir__sim_backend_plan *b, weir_time at, double results)
+{
+    const struct weir__sim_change *errors = weir__sim_plan_find(b, WEIR__SIM_CHANGE_ERRORS, at);
+    double slow = (double)weir__sim_plan_slowness(b, at) / 1e6 *
+                  (double)weir__sim_plan_coldness(b, (int64_t)results) / 1e6;
+    double good = errors ? 1 - (double)errors->factor / 1e6 : 1, work = (double)b->work.mean * slow;
+    double fails_in = errors && errors->after ? (double)errors->after : work;
+
+    if (weir__sim_plan_find(b, WEIR__SIM_CHANGE_SILENT, at))
+        return 0;
+    return (double)weir__sim_plan_workers(b, at) * 1e9 / (good * work + (1 - good) * fails_in) *
+           good;
+}
+
+/* What comes per second; a loop's clients come as fast as they are served, so there is no bound. */
+static double demand_at(const struct weir__sim_plan *plan, weir_time at)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < plan->n_groups; i++) {
+        if (plan->groups[i].loop)
+            return 1e18;
+        sum += (double)weir__sim_plan_rate(&plan->groups[i], at) / 1000;
+    }
+    return sum;
+}
+
+double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width,
+                               struct weir__sim_bucket *buckets, size_t n)
+{
+    double sum = 0, results = 0;
+
+    for (weir_time at = 0; at < plan->length; at += STEP) {
+        double capacity = capacity_at(&plan->backend, at, results), demand = demand_at(plan, at);
+        double part = (capacity < demand ? capacity : demand) * (double)STEP / 1e9;
+        results += part;
+        if (at >= plan->warmup)
+            sum += part;
+        if ((size_t)(at / width) < n)
+            buckets[at / width].possible += part;
+    }
+    return sum;
+}

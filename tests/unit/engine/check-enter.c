@@ -1,0 +1,650 @@
+/* check-enter.c -- a request, the rules and the guards that apply: one decision, all or nothing. */
+#include "unit/test.h"
+
+#include <malloc.h>
+
+#include "engine/explain.h"
+#include "unit/requests.h"
+
+#define GUARDS(lines) "version: 1\nguards:\n" lines
+
+struct visit {
+    struct weir_entry entry;
+    struct weir_ruling ruling;
+};
+
+static struct visit enter_as(struct weir *weir, const char *request, const struct weir_ask *ask)
+{
+    struct request r = request_of(request);
+    struct visit v;
+    memset(&v, 0xa5, sizeof(v));
+    bool allowed = weir_check_enter(weir, r.attrs, r.n, ask, &v.entry, &v.ruling);
+    assert_int_equal(allowed, v.ruling.decision.allowed);
+    if (!allowed)
+        assert_int_equal(v.entry.n, 0);
+    return v;
+}
+
+static struct visit enter(struct weir *weir, const char *request, weir_time now)
+{
+    return enter_as(weir, request, &(struct weir_ask){ .cost = 1, .now = now });
+}
+
+static void leave(struct weir *weir, struct visit *v, enum weir_outcome outcome, weir_time now)
+{
+    weir_check_exit(weir, &v->entry, outcome, now);
+    assert_int_equal(v->entry.n, 0);
+}
+
+static struct weir_ruled_guard guard_of(struct weir *weir, const char *name)
+{
+    struct weir_ruled_guard view;
+    if (!weir_ruled_guard_find(weir, name, &view))
+        fail_msg("there is no guard %s", name);
+    return view;
+}
+
+static struct weir_guard_info guard_info(struct weir *weir, const char *name, weir_time now)
+{
+    struct weir_guard_info info;
+    weir_guard_get(guard_of(weir, name).guard, now, &info);
+    return info;
+}
+
+static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
+{
+    return guard_info(weir, name, now).in_flight;
+}
+
+#define assert_refused_by_guard(v, name, its_reason)              \
+    do {                                                          \
+        assert_false((v).ruling.decision.allowed);                \
+        assert_non_null((v).ruling.guard);                        \
+        assert_string_equal((v).ruling.guard, name);              \
+        assert_int_equal((v).ruling.decision.reason, its_reason); \
+        assert_int_equal((v).ruling.level, 3);                    \
+        assert_null((v).ruling.rule);                             \
+    } while (0)
+
+#define assert_entered(v, guards)                 \
+    do {                                          \
+        assert_true((v).ruling.decision.allowed); \
+        assert_null((v).ruling.guard);            \
+        assert_int_equal((v).entry.n, guards);    \
+    } while (0)
+
+#define entered(weir, request, now, guards)          \
+    ({                                               \
+        struct visit in = enter(weir, request, now); \
+        assert_entered(in, guards);                  \
+        in;                                          \
+    })
+
+#define refused(weir, request, now, name, its_reason)   \
+    ({                                                  \
+        struct visit out = enter(weir, request, now);   \
+        assert_refused_by_guard(out, name, its_reason); \
+        out;                                            \
+    })
+
+/* ---------------------------------------------------------- G1: enter, exit ---- */
+
+TEST(test_G1_enter_and_exit_by_rules)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: search, match: { uri: \"/search/**\" }, concurrency: 2 }\n"));
+    struct visit a = enter(weir, "uri=/search/a", NOW), b = enter(weir, "uri=/search/b", NOW);
+    assert_entered(a, 1);
+    assert_entered(b, 1);
+    assert_int_equal(in_flight(weir, "search", NOW), 2);
+    struct visit c = refused(weir, "uri=/search/c", NOW, "search", WEIR_BUSY);
+    entered(weir, "uri=/other", NOW, 0);
+    leave(weir, &a, WEIR_SUCCEEDED, NOW + WEIR_MILLISECOND);
+    assert_int_equal(in_flight(weir, "search", NOW), 1);
+    c = entered(weir, "uri=/search/c", NOW + WEIR_MILLISECOND, 1);
+    leave(weir, &b, WEIR_FAILED, NOW);
+    leave(weir, &c, WEIR_IGNORED, NOW);
+    leave(weir, &c, WEIR_SUCCEEDED, NOW); /* once more changes nothing */
+    assert_int_equal(in_flight(weir, "search", NOW), 0);
+    struct weir_guard_info info = guard_info(weir, "search", NOW);
+    assert_fields(info, (succeeded, 1), (failed, 1), (refused_busy, 1));
+}
+
+TEST(test_G1_without_rules_nothing_is_entered)
+{
+    OWN(weir) *weir = engine_on(NULL);
+    struct visit v = entered(weir, "uri=/", NOW, 0);
+    use(weir, RULES("- { name: r, limit: 1/60 }\n"), NOW);
+    v = entered(weir, "uri=/", NOW, 0);
+    assert_rule(&v.ruling, "r");
+    v = enter(weir, "uri=/", NOW);
+    assert_refused_by(v.ruling, "r");
+    assert_null(v.ruling.guard);
+    weir_check_exit(weir, &v.entry, WEIR_SUCCEEDED, NOW);
+}
+
+TEST(test_G1_weir_check_does_not_look_at_guards)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
+                                      "name: g, concurrency: 1, degrade: 1 }\n"));
+    entered(weir, "ip=::1", NOW, 1);
+    weir_degradation_set(weir_table_of(weir), 5, NOW);
+    for (int i = 0; i < 10; i++) {
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_allowed_by(r, "r");
+        assert_int_equal(r.applied, 1);
+        assert_null(r.guard);
+    }
+    assert_int_equal(in_flight(weir, "g", NOW), 1);
+    struct weir_rule_info info;
+    assert_true(weir_rule_next(weir, &(int64_t){ 0 }, &info));
+    assert_false(weir_rule_next(weir, &(int64_t){ 1 }, &info)); /* a guard is no rule */
+}
+
+/* A request that costs five is one piece of work. */
+TEST(test_L1_a_request_is_one_permit)
+{
+    OWN(weir) *weir =
+        engine_of(RULES("- { name: r, limit: 100/60 }\nguards:\n- { name: g, concurrency: 2 }\n"));
+    struct visit v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 50, .now = NOW });
+    assert_entered(v, 1);
+    assert_int_equal(in_flight(weir, "g", NOW), 1);
+    v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 0, .now = NOW });
+    assert_entered(v, 1);
+    assert_int_equal(in_flight(weir, "g", NOW), 2);
+}
+
+/* ------------------------------------------------------------ all or nothing ---- */
+
+static const char both[] = RULES(
+    "- { name: r, key: \"{ip}\", limit: fixed-window 3/60 align=first }\nguards:\n"
+    "- { name: wide, concurrency: 10 }\n- { name: narrow, match: { uri: /n }, concurrency: 1 }\n");
+
+TEST(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards)
+{
+    OWN(weir) *weir = engine_of(both);
+    struct visit first = entered(weir, "ip=::1 uri=/n", NOW, 2);
+    assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 2);
+    for (int i = 0; i < 20; i++) {
+        refused(weir, "ip=::1 uri=/n", NOW, "narrow", WEIR_BUSY);
+    }
+    assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 2);
+    assert_int_equal(in_flight(weir, "wide", NOW), 1);
+    assert_int_equal(in_flight(weir, "narrow", NOW), 1);
+    leave(weir, &first, WEIR_SUCCEEDED, NOW);
+}
+
+TEST(test_G1_a_limit_that_refuses_leaves_guards)
+{
+    OWN(weir) *weir = engine_of(both);
+    assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 3);
+    for (int i = 0; i < 20; i++) {
+        struct visit v = enter(weir, "ip=::1 uri=/n", NOW);
+        assert_refused_by(v.ruling, "r");
+        assert_null(v.ruling.guard);
+        assert_int_equal(v.ruling.decision.reason, WEIR_LIMITED);
+    }
+    assert_int_equal(in_flight(weir, "wide", NOW), 0);
+    assert_int_equal(in_flight(weir, "narrow", NOW), 0);
+    assert_int_equal(guard_info(weir, "wide", NOW).refused_busy, 0);
+    struct visit v = enter(weir, "ip=::2 uri=/n", NOW); /* and there is room for others */
+    assert_entered(v, 2);
+}
+
+/* A probe that a limit refuses is there for the next one, and the breaker is not stuck. */
+TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
+{
+    OWN(weir) *weir = engine_of(
+        RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
+              "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: "
+              "1 } }\n"));
+    struct visit v = entered(weir, "ip=::2", NOW, 1);
+    leave(weir, &v, WEIR_FAILED, NOW);
+    v = refused(weir, "ip=::2", NOW, "g", WEIR_OPEN);
+    assert_in_range(v.ruling.decision.retry, 1, WEIR_SECOND);
+    assert_int_equal(rule_left(weir, "r", "ip=::2", NOW), 2);
+    assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 3);
+    weir_time later = NOW + 2 * WEIR_SECOND;
+    for (int i = 0; i < 100; i++) {
+        v = enter(weir, "ip=::1", later);
+        assert_refused_by(v.ruling, "r");
+    }
+    v = entered(weir, "ip=::2", later, 1); /* the one probe */
+    refused(weir, "ip=::2", later, "g", WEIR_OPEN);
+    leave(weir, &v, WEIR_SUCCEEDED, later);
+    assert_int_equal(guard_info(weir, "g", later).breaker, WEIR_BREAKER_CLOSED);
+}
+
+/* ------------------------------------------------------------ in their order ---- */
+
+TEST(test_G5_degradation_refuses)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
+                                       "}\n- { name: all, concurrency: 5 }\n"));
+    weir_degradation_set(weir_table_of(weir), 1, NOW);
+    entered(weir, "uri=/extras", NOW, 2);
+    weir_degradation_set(weir_table_of(weir), 2, NOW);
+    refused(weir, "uri=/extras", NOW, "extras", WEIR_DEGRADED);
+    entered(weir, "uri=/other", NOW, 1);
+}
+
+TEST(test_G1_the_first_in_the_file_is_named)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
+    struct visit v = entered(weir, "ip=::1", NOW, 2);
+    assert_ptr_equal(v.entry.entered[0].guard, guard_of(weir, "a").guard);
+    assert_ptr_equal(v.entry.entered[1].guard, guard_of(weir, "b").guard);
+    v = refused(weir, "ip=::1", NOW, "a", WEIR_BUSY);
+}
+
+TEST(test_G1_more_guards_than_can_be_entered)
+{
+    char yaml[2000] = GUARDS("");
+    for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
+        snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
+                 "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
+    OWN(weir) *weir = engine_of(yaml);
+    struct visit v = entered(weir, "ip=::1", NOW, WEIR_ENTRY_MAX);
+    assert_true(v.ruling.cut);
+    assert_int_equal(in_flight(weir, "g0", NOW), 0); /* off: does not take a place */
+    assert_int_equal(in_flight(weir, "g8", NOW), 1);
+    assert_int_equal(in_flight(weir, "g9", NOW), 0);
+    leave(weir, &v, WEIR_SUCCEEDED, NOW);
+    assert_int_equal(in_flight(weir, "g8", NOW), 0);
+}
+
+/* --------------------------------------------------------------- lists, bans ---- */
+
+TEST(test_R3_lists_and_guards)
+{
+    OWN(weir) *weir =
+        engine_of(RULES("- { name: r, limit: fixed-window 1/60 align=first }\nguards:\n- { name: "
+                        "g, concurrency: 3 }\n"
+                        "lists: { allow: { ip: [10.0.0.0/8] }, deny: { ip: [192.0.2.0/24] } }\n"));
+    struct visit v = enter(weir, "ip=192.0.2.1", NOW);
+    assert_fields(v.ruling.decision, (allowed, false), (reason, WEIR_DENIED));
+    assert_null(v.ruling.guard);
+    assert_int_equal(in_flight(weir, "g", NOW), 0);
+    for (int i = 0; i < 3; i++) { /* past the limit, but it is work */
+        v = entered(weir, "ip=10.0.0.1", NOW, 1);
+        assert_string_equal(v.ruling.list, "allow");
+    }
+    v = refused(weir, "ip=10.0.0.1", NOW, "g", WEIR_BUSY);
+    struct weir_totals totals;
+    weir_totals_get(weir, &totals);
+    assert_fields(totals, (checked, 5), (refused, 2), (denied, 1), (allow_listed, 3));
+}
+
+/* All are shed but those on the allow list. */
+TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
+{
+    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
+                                "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
+    entered(weir, "ip=::1", NOW, 1);
+    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
+    refused(weir, "ip=::1", NOW, "g", WEIR_SHED);
+    entered(weir, "ip=10.0.0.1", NOW, 1);
+}
+
+TEST(test_R4_a_banned_key_does_not_enter)
+{
+    OWN(weir) *weir = engine_of(RULES(
+        "- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
+    assert_ok(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL));
+    struct visit v = enter(weir, "ip=192.0.2.1", NOW);
+    assert_refused_by(v.ruling, "r");
+    assert_int_equal(v.ruling.decision.reason, WEIR_BANNED);
+    assert_int_equal(in_flight(weir, "g", NOW), 0);
+    assert_int_equal(guard_info(weir, "g", NOW).entered, 0);
+    v = entered(weir, "ip=192.0.2.2", NOW, 1);
+}
+
+/* --------------------------------------------------------------------- modes ---- */
+
+TEST(test_G5_rules_push_degradation_and_take_it_back)
+{
+    static const char with[] = "version: 1\ndegradation: 2\nguards: [ { name: g, degrade: 2 } ]\n";
+    static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
+    OWN(weir) *weir = engine_of(with);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
+    assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
+    use(weir, without, NOW);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 0);
+    weir_degradation_set(weir_table_of(weir), 5, NOW);
+    use(weir, without, NOW); /* by hand it stays */
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 5);
+    use(weir, with, NOW);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
+    weir_degradation_set(weir_table_of(weir), 0,
+                         NOW); /* and by hand it can be overruled, until the rules say another */
+    use(weir, with, NOW);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 0);
+}
+
+TEST(test_R5_a_guard_in_shadow_lets_through)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
+    assert_entered(a, 1);
+    assert_null(a.ruling.shadow);
+    assert_true(b.ruling.decision.allowed);
+    assert_non_null(b.ruling.shadow);
+    assert_string_equal(b.ruling.shadow, "g");
+    assert_int_equal(in_flight(weir, "g", NOW), 2);
+    assert_int_equal(guard_info(weir, "g", NOW).shadow_refused, 1);
+    leave(weir, &a, WEIR_SUCCEEDED, NOW);
+    leave(weir, &b, WEIR_SUCCEEDED, NOW);
+    assert_int_equal(in_flight(weir, "g", NOW), 0);
+}
+
+TEST(test_R5_a_guards_mode_by_hand)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW);
+    assert_ok(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL));
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+    assert_fields(guard_of(weir, "g"), (modes.written, WEIR_SHADOW), (modes.by_hand, WEIR_ENFORCE),
+                  (modes.in_force, WEIR_ENFORCE));
+    use(weir, GUARDS("- { name: g, concurrency: 1 }\n"), NOW); /* the switch stays */
+    assert_ok(weir_mode_set(weir, "g", WEIR_OFF, NULL));
+    entered(weir, "ip=::1", NOW, 0);
+    assert_int_equal(in_flight(weir, "g", NOW), 1);
+    assert_ok(weir_mode_set(weir, "g", WEIR_AS_WRITTEN, NULL));
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+    assert_fails(weir_mode_set(weir, "x", WEIR_OFF, &error), WEIR_INVALID,
+                 "there is no rule or guard 'x'");
+    leave(weir, &a, WEIR_SUCCEEDED, NOW);
+}
+
+TEST(test_R5_the_mode_of_the_whole_set)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
+    struct visit v = enter(weir, "ip=::1", NOW);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_SHADOW, NULL));
+    v = enter(weir, "ip=::1", NOW);
+    assert_true(v.ruling.decision.allowed);
+    assert_int_equal(in_flight(weir, "g", NOW), 2);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_OFF, NULL));
+    v = entered(weir, "ip=::1", NOW, 0);
+    assert_ok(weir_mode_set(weir, NULL, WEIR_AS_WRITTEN, NULL));
+    v = refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+}
+
+/* ------------------------------------------------- G7: what a guard takes from it ---- */
+
+static const char picks[] = GUARDS(
+    "- name: g\n  concurrency: { max: 1, weights: { gold: 3, silver: 2, free: 1 } }\n"
+    "  user: \"{account}\"\n  class: \"{plan}\"\n  priority: \"{header.x-priority|normal}\"\n"
+    "  priorities: { normal: 1, checkout: 5 }\n");
+
+/* How the guard saw a request that it refused. */
+static struct weir__admission seen(struct weir *weir, const char *request,
+                                   const struct weir_ask *ask)
+{
+    struct request r = request_of(request);
+    struct weir_entry entry = { 0 };
+    struct weir__admission admission = { .ask = ask, .entry = &entry, .leased = true };
+    struct weir_ruling ruling;
+    assert_false(weir__check_admitted(weir, r.attrs, r.n, &admission, &ruling, NULL));
+    return admission;
+}
+
+TEST(test_G7_priority_and_class_of_a_request)
+{
+    static const struct {
+        const char *request;
+        int priority, user_class;
+    } cases[] = {
+        { "plan=gold", 1, 0 },
+        { "plan=free header.X-Priority=checkout", 5, 2 },
+        { "plan=silver header.x-priority=-3", -3, 1 },
+        { "plan=platinum header.x-priority=100", 7, 2 },
+        { "header.x-priority=nonsense", 4, 2 },
+    };
+    OWN(weir) *weir = engine_of(picks);
+    entered(weir, "", NOW, 1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct weir__admission admission = seen(
+            weir, cases[i].request, &(struct weir_ask){ .cost = 1, .now = NOW, .priority = 4 });
+        assert_fields(admission, (priority, cases[i].priority), (user_class, cases[i].user_class));
+        assert_ptr_equal(admission.guard, guard_of(weir, "g").guard);
+    }
+    use(weir, GUARDS("- { name: g, concurrency: 1 }\n"),
+        NOW); /* what the guard does not take is the ask's */
+    struct weir__admission admission =
+        seen(weir, "plan=gold", &(struct weir_ask){ .now = NOW, .priority = -7, .user_class = 3 });
+    assert_fields(admission, (priority, -7), (user_class, 3));
+}
+
+static void note_guard(void *context, const struct weir__explained_guard *g)
+{
+    *(struct weir__explained_guard *)context = *g;
+}
+
+TEST(test_S6_explain_names_the_guards)
+{
+    static struct weir__explained_guard g;
+    struct request r = request_of("plan=gold account=ann");
+    OWN(weir) *weir = engine_of(picks);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_string_equal(g.guard->rule.name, "g");
+    assert_int_equal(g.as_rule.why, WEIR__APPLIES);
+    assert_string_equal(g.as_rule.key, "ann");
+    assert_fields(g, (priority, 1), (user_class, 0), (refuses, false));
+    enter(weir, "", NOW);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_fields(g, (refuses, true), (reason, WEIR_BUSY), (info.in_flight, 1));
+    use(weir, GUARDS("- { name: g, match: { uri: /x }, concurrency: 1 }\n"), NOW);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_int_equal(g.as_rule.why, WEIR__UNMATCHED);
+    assert_string_equal(g.as_rule.attribute, "uri");
+}
+
+/* --------------------------------------------------------------------- reload ---- */
+
+TEST(test_R6_a_changed_guard_keeps_its_permits)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
+    use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
+    assert_int_equal(in_flight(weir, "g", NOW), 2);
+    assert_int_equal(guard_info(weir, "g", NOW).options.max, 3);
+    entered(weir, "ip=::1", NOW, 1);
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+    use(weir, "version: 1\n", NOW); /* it is gone; its permits come back all the same */
+    entered(weir, "ip=::1", NOW, 0);
+    leave(weir, &a, WEIR_SUCCEEDED, NOW);
+    leave(weir, &b, WEIR_SUCCEEDED, NOW);
+    use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
+    assert_int_equal(in_flight(weir, "g", NOW), 1);
+}
+
+TEST(test_R6_edited_lists_leave_guards)
+{
+    static const char *const add[] = { "10.0.0.0/8" };
+    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
+                                "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
+    entered(weir, "ip=::1", NOW, 1);
+    assert_ok(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL));
+    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
+    assert_int_equal(guard_of(weir, "g").fallback.status, 200);
+}
+
+/* All or nothing: no guard is made, none is changed. */
+TEST(test_R6_rules_that_do_not_fit_change_nothing)
+{
+    OWN(weir_table) *table = NULL;
+    struct weir_error error = { 0 };
+    assert_ok(weir_table_create(
+        &table, &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 }, &error));
+    OWN(weir) *weir = engine_on(table);
+    use(weir, GUARDS("- { name: a, concurrency: 5 }\n"), NOW);
+    struct weir_rules *rules =
+        rules_of(GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n- { name: "
+                        "c, concurrency: 1 }\n"));
+    assert_int_equal(weir_use(weir, rules, NOW, &error), WEIR_NO_MEMORY);
+    assert_contains(error.text,
+                    "the rules need 2 more guards, and the table, made for 2, has room for 1");
+    weir_rules_destroy(rules);
+    assert_int_equal(guard_info(weir, "a", NOW).options.max, 5);
+    assert_null(weir__guard_at(table, 1));
+    use(weir, GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n"), NOW);
+    assert_int_equal(guard_info(weir, "a", NOW).options.max, 6);
+}
+
+/* Two engines on one table share guards; each may change them. */
+TEST(test_G1_engines_on_one_table_share_guards)
+{
+    OWN(weir_table) *table = NULL;
+    assert_ok(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL));
+    struct weir *one = engine_on(table), *two = engine_on(table);
+    use(one, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
+    use(two, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
+    struct visit v = entered(one, "ip=::1", NOW, 1);
+    refused(two, "ip=::1", NOW, "g", WEIR_BUSY);
+    leave(two, &v, WEIR_SUCCEEDED, NOW);
+    entered(two, "ip=::1", NOW, 1);
+    weir_destroy(one);
+    weir_destroy(two);
+}
+
+/* -------------------------------------------------------------- for the server ---- */
+
+TEST(test_G5_fallbacks)
+{
+    struct weir_fallback f = { .status = 7 };
+    char body[8] = "=======";
+    OWN(weir) *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
+                                       "\"[1]\", type: application/json } }\n"
+                                       "- { name: b, degrade: 1 }\n"));
+    assert_false(weir_fallback_get(weir, "b", &f, body, sizeof(body)));
+    assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
+    assert_int_equal(f.status, 7);
+    assert_true(weir_fallback_get(weir, "a", &f, body, sizeof(body)));
+    assert_fields(f, (status, 200), (len, 3));
+    assert_memory_equal(body, "[1]====", 8);
+    assert_string_equal(f.type, "application/json");
+    assert_true(weir_fallback_get(weir, "a", &f, NULL, 0));
+    assert_int_equal(f.len, 3);
+    use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: another } }\n"), NOW);
+    assert_string_equal(f.type, "application/json"); /* an answer in progress keeps it */
+    assert_true(weir_fallback_get(weir, "a", &f, body, 3));
+    assert_fields(f, (status, 503), (len, 7));
+    assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
+}
+
+/* Bodies go with their rules: what a file has been a thousand times is not kept. */
+TEST(test_G5_fallbacks_of_old_rules_are_freed)
+{
+    static char yaml[40000];
+    OWN(weir) *weir = engine_on(NULL);
+    size_t before = 0;
+    for (int i = 0; i < 200; i++) {
+        snprintf(yaml, sizeof(yaml),
+                 GUARDS("- { name: a, degrade: 1, fallback: { body: \"%032000d\" } }\n"), i);
+        use(weir, yaml, NOW);
+        if (i == 20)
+            before = mallinfo2().uordblks;
+    }
+    assert_true(mallinfo2().uordblks < before + 1000000);
+}
+
+/* One try of a waiter: as the server makes it. */
+static bool try_again(struct weir *weir, const char *request, bool favoured,
+                      struct weir_ruling *ruling)
+{
+    struct request r = request_of(request);
+    struct weir_entry entry = { 0 };
+    struct weir__admission admission = { .ask = &(struct weir_ask){ .cost = 1, .now = NOW },
+                                         .entry = &entry,
+                                         .leased = true,
+                                         .favoured = favoured,
+                                         .waits = true };
+    return weir__check_admitted(weir, r.attrs, r.n, &admission, ruling, NULL);
+}
+
+TEST(test_G7_who_has_waited_is_not_shed)
+{
+    struct weir_ruling r;
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
+    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
+    assert_false(try_again(weir, "ip=::1", false, &r));
+    assert_int_equal(r.decision.reason, WEIR_SHED);
+    int64_t arrived = guard_info(weir, "g", NOW).refused_shed;
+    assert_true(try_again(weir, "ip=::1", true, &r));
+    assert_int_equal(guard_info(weir, "g", NOW).refused_shed, arrived);
+}
+
+/* However often it tries; but where there is no queue nobody waits. */
+TEST(test_L11_who_waits_is_not_counted_until_its_turn)
+{
+    struct weir_totals before, after;
+    struct weir_ruling r;
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
+                         "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
+    struct visit q = enter(weir, "uri=/q", NOW);
+    entered(weir, "uri=/g", NOW, 1);
+    weir_totals_get(weir, &before);
+    for (int i = 0; i < 10; i++)
+        assert_false(try_again(weir, "uri=/q", i > 0, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.refused, before.refused);
+    assert_int_equal(guard_info(weir, "q", NOW).refused_busy, 0);
+    leave(weir, &q, WEIR_SUCCEEDED, NOW);
+    assert_true(try_again(weir, "uri=/q", true, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.allowed, before.allowed + 1);
+    assert_false(try_again(weir, "uri=/g", false, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.refused, before.refused + 1);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
+}
+
+/* Both say whether all leases were still there. */
+TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
+                                       "long, concurrency: 5, lease: 60s }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
+                 none = enter(weir, "", NOW);
+    assert_entered(a, 2);
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND / 2));
+    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4),
+                     1); /* those that nobody has renewed are over */
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_renew(weir, &b.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_exit(weir, &b.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    assert_true(weir_check_exit(weir, &a.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    none.entry.n = 0;
+    assert_true(weir_check_exit(weir, &none.entry, WEIR_SUCCEEDED, NOW));
+    assert_true(weir_check_renew(weir, &none.entry, NOW));
+}
+
+TEST(test_L11_the_queue_that_is_written)
+{
+    struct weir_ruled_guard v;
+    struct weir_queue_options queue;
+    weir_time wait_max;
+    OWN(weir) *weir = engine_on(NULL);
+    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
+    use(weir,
+        GUARDS("- { name: a, concurrency: 1 }\n"
+               "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, "
+               "weights: { gold: 3, free: 1 } } }\n"),
+        NOW);
+    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
+    assert_string_equal(v.name, "a");
+    assert_false(weir_ruled_queue_get(weir, "a", &queue, &wait_max));
+    assert_false(weir_ruled_queue_get(weir, "c", &queue, &wait_max));
+    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 1 }, &v));
+    assert_true(weir_ruled_queue_get(weir, v.name, &queue, &wait_max));
+    assert_fields(queue, (max, 128), (order, WEIR_WEIGHTED), (weights[0], 3), (weights[1], 1));
+    assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);
+    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 2 }, &v));
+}

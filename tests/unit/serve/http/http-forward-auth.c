@@ -1,0 +1,251 @@
+/* http-forward-auth.c -- what a proxy describes, and what is not believed.
+ *
+ * What was understood is seen by asking why: the world's rules limit by ip (2), by header.x-app (1)
+ * and by account on POST /login (1).
+ */
+#include "unit/test.h"
+
+#include "unit/http-world.h"
+
+/* How often a request with these headers is let through, of three. */
+static int passes(struct world *w, const char *line, const char *headers)
+{
+    int n = 0;
+
+    for (int i = 0; i < 3; i++)
+        n += status_of(request(w, line, headers, NULL)) == 200;
+    return n;
+}
+
+/* Is it counted under this address?  Two of them are let through, and none after that. */
+static void assert_ip(struct world *w, const char *headers, const char *ip)
+{
+    char body[128];
+
+    assert_int_equal(passes(w, "GET /v1/auth", headers), 2);
+    snprintf(body, sizeof(body), "{\"attributes\":{\"ip\":\"%s\"}}", ip);
+    const char *answer = request(w, "POST /v1/check", "", body);
+    if (status_of(answer) != 429)
+        fail_msg("%swas not counted under %s", headers, ip);
+    w->clock += 3600 * WEIR_SECOND;
+    w->loop.now_is_old = true;
+}
+
+TEST_WITH(test_S2_allowed_and_refused, begin, end)
+{
+    struct world *w = *state;
+    const char *yes = request(w, "GET /v1/auth", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
+
+    assert_int_equal(status_of(yes), 200);
+    assert_string_equal(header_of(yes, "Content-Length"), "0");
+    assert_string_equal(header_of(yes, "RateLimit"), "\"per-ip\";r=1;t=5");
+    assert_string_equal(header_of(yes, "Weir-Level"), "0");
+    assert_int_equal(
+        status_of(request(w, "POST /v1/auth", "X-Forwarded-For: 192.0.2.7\r\n", "ignored")), 200);
+    const char *no = request(w, "GET /v1/auth", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
+    assert_answer(no, 429, "\"code\":\"weir-limited\"");
+    assert_string_equal(header_of(no, "Retry-After"), "5");
+    no = request(w, "GET /v1/auth?refuse=403", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
+    assert_answer(no, 403, "\"code\":\"weir-limited\"");
+    assert_string_equal(header_of(no, "Retry-After"), "5");
+    assert_answer(request(w, "GET /v1/auth?refuse=418", "", NULL), 400,
+                  "refuse is 401, 403, 429 or 503");
+    no = request(w, "HEAD /v1/auth?refuse=401", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
+    assert_int_equal(status_of(no), 401);
+    assert_string_equal(body_of(no), "");
+}
+
+/* From the right, the first that is no trusted proxy; what is left of it anybody may have
+ * written. */
+TEST_WITH(test_S2_address_of_the_client, begin, end)
+{
+    struct world *w = *state;
+
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1");
+    assert_ip(w, "X-Forwarded-For: 198.51.100.9, 192.0.2.2\r\n", "192.0.2.2");
+    assert_ip(w, "X-Forwarded-For: 198.51.100.9, 192.0.2.3, 10.1.2.3,10.0.0.1\r\n", "192.0.2.3");
+    assert_ip(w, "X-Forwarded-For: 198.51.100.9\r\nX-Forwarded-For: 192.0.2.4\r\n", "192.0.2.4");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.5\r\nX-Forwarded-For: 10.0.0.1\r\n", "192.0.2.5");
+    assert_ip(w, "X-Forwarded-For: 10.0.0.7, 10.0.0.1\r\n", "10.0.0.7");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.6:4711\r\n", "192.0.2.6");
+    assert_ip(w, "X-Forwarded-For: [2001:db8::7]:4711\r\n", "2001:db8::7");
+    assert_ip(w, "X-Forwarded-For: 2001:db8::8\r\n", "2001:db8::8");
+    assert_ip(w, "X-Real-IP: 192.0.2.9\r\n", "192.0.2.9");
+    assert_ip(w, "X-Real-IP: 198.51.100.9\r\nX-Forwarded-For: 192.0.2.10\r\n", "192.0.2.10");
+    assert_ip(w, "", "127.0.0.1");
+}
+
+TEST_WITH(test_S2_addresses_that_are_none, begin, end)
+{
+    struct world *w = *state;
+
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1, nonsense\r\n", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1, nonsense, 10.0.0.3\r\n", "10.0.0.3");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1,\r\n", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: \r\n", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1:x\r\n", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: unknown\r\nX-Real-IP: 192.0.2.1\r\n", "127.0.0.1");
+    assert_ip(w, "X-Real-IP: nonsense\r\n", "127.0.0.1");
+}
+
+/* Whoever is no proxy that we know describes only itself. */
+TEST_WITH(test_S2_forged_headers_are_ignored, begin, end)
+{
+    struct world *w = *state;
+
+    snprintf(w->conn.peer, sizeof(w->conn.peer), "198.51.100.1");
+    w->settings.check_token = "secret";
+    assert_ip(w,
+              "Authorization: Bearer secret\r\nX-Forwarded-For: 192.0.2.1\r\nX-Real-IP: "
+              "192.0.2.1\r\nX-Original-URI: /\r\nX-Forwarded-Uri: "
+              "/b\r\n",
+              "198.51.100.1");
+}
+
+TEST_WITH(test_S2_unix_socket_is_as_near_as_the_loopback, begin, end)
+{
+    struct world *w = *state;
+
+    w->conn.peer[0] = '\0';
+    assert_ip(w, "", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1");
+}
+
+TEST_WITH(test_S2_uri_and_method, begin, end)
+{
+    struct world *w = *state;
+    static const char *const proxies[] = {
+        "X-Original-URI: /login?x=1\r\nX-Original-Method: POST\r\n",                 /* nginx */
+        "X-Original-URL: https://shop.example/login\r\nX-Original-Method: POST\r\n", /* ingress-nginx
+                                                                                      */
+        "X-Forwarded-Uri: /login\r\nX-Forwarded-Method: POST\r\n", /* Traefik, Caddy */
+        "X-Forwarded-Uri: /login\r\nX-Original-URI: /login\r\nX-Forwarded-Method: POST\r\n",
+        "X-Original-URL: http://shop.example/login\r\nX-Original-URI: /login\r\nX-Original-Method: "
+        "POST\r\n",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(proxies); i++) {
+        char line[64], headers[256];
+        snprintf(line, sizeof(line), "GET /v1/auth?account=a%zu", i);
+        snprintf(headers, sizeof(headers), "X-Forwarded-For: 203.0.1.%zu\r\n%s", i, proxies[i]);
+        assert_int_equal(passes(w, line, headers), 1);
+    }
+    assert_int_equal(passes(w, "GET /v1/auth?account=b",
+                            "X-Forwarded-For: 203.0.2.1\r\nX-Original-URI: /login\r\n"),
+                     2);
+}
+
+/* One of them was sent by the client and passed on: nobody can tell which. */
+TEST_WITH(test_S2_forged_uri_beside_the_proxys_own, begin, end)
+{
+    struct world *w = *state;
+
+    assert_answer(
+        request(w, "GET /v1/auth", "X-Forwarded-Uri: /login\r\nX-Original-URI: /\r\n", NULL), 400,
+        "x-original-uri and x-forwarded-uri differ");
+    assert_answer(
+        request(w, "GET /v1/auth", "X-Original-URI: /login\r\nX-Original-URI: /\r\n", NULL), 400,
+        "differ");
+    assert_answer(
+        request(w, "GET /v1/auth", "X-Original-Method: GET\r\nX-Forwarded-Method: POST\r\n", NULL),
+        400, "x-original-method and x-forwarded-method differ");
+}
+
+TEST_WITH(test_S2_headers_and_query_are_attributes, begin, end)
+{
+    struct world *w = *state;
+
+    assert_int_equal(passes(w, "GET /v1/auth", "X-Forwarded-For: 203.0.1.1\r\nX-App: one\r\n"), 1);
+    assert_answer(request(w, "POST /v1/check", "", "{\"attributes\":{\"header.X-App\":\"one\"}}"),
+                  429, "\"rule\":\"app\"");
+    assert_answer(request(w, "GET /v1/auth?account=mall%6fry", "", NULL), 403, "weir-denied");
+    assert_answer(request(w, "GET /v1/auth?account=%zz", "", NULL), 400, "broken escape");
+}
+
+/* A proxy's variable in the query may be filled with & and more by a client: nothing that it adds
+ * describes the request, or comes twice. */
+TEST_WITH(test_S2_query_with_what_a_client_has_added, begin, end)
+{
+    struct world *w = *state;
+    static const char *const added[] = {
+        "ip=9.9.9.9",     "uri=/free",      "method=GET", "host=a",  "scheme=https",
+        "header.x-app=b", "header.X-App=b", "%69p=9",     "ip=",     "site=b",
+        "site=",          "s%69te=b",       "refuse=403", "header.", "ip"
+    };
+    char line[128];
+
+    for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
+        snprintf(line, sizeof(line), "GET /v1/auth?refuse=429&site=a&%s", added[i]);
+        assert_answer(request(w, line, "X-Forwarded-For: 192.0.2.7\r\n", NULL), 400,
+                      "put values that a client can choose into headers");
+    }
+    assert_answer(request(w, "GET /v1/auth?site=&site=a", "", NULL), 400,
+                  "the query has twice the parameter 'site'");
+    assert_answer(request(w, "GET /v1/auth?ip=9.9.9.9", "", NULL), 400,
+                  "the query has the parameter 'ip'");
+    assert_answer(request(w, "GET /v1/auth?refuse=", "", NULL), 400,
+                  "refuse must be 401, 403, 429 or 503, not ''");
+    assert_int_equal(
+        passes(w, "GET /v1/auth?refuse=429&site=a&hosts=b&ipx=c", "X-Forwarded-For: 192.0.2.7\r\n"),
+        2);
+}
+
+/* Many headers must not push the one out that a rule counts by. */
+TEST_WITH(test_S2_header_behind_many_others, begin, end)
+{
+    struct world *w = *state;
+    char headers[4096] = "X-Forwarded-For: 203.0.1.1\r\n";
+
+    for (int i = 0; i < 95; i++)
+        sprintf(headers + strlen(headers), "X-Junk-%d: x\r\n", i);
+    strcat(headers, "X-App: one\r\n");
+    assert_int_equal(passes(w, "GET /v1/auth", headers), 1);
+}
+
+TEST_WITH(test_S2_query_is_bounded, begin, end)
+{
+    struct world *w = *state;
+    char line[5000] = "GET /v1/auth?";
+
+    for (int i = 0; i < 33; i++)
+        sprintf(line + strlen(line), "&p%d=1", i);
+    assert_answer(request(w, line, "", NULL), 400, "more than 32 parameters");
+    strcpy(line, "GET /v1/auth?");
+    memset(line + strlen(line), 'x', 4200);
+    assert_answer(request(w, line, "", NULL), 414, "more than 4096 bytes");
+}
+
+/* On the loopback any page could ask, so Host and Origin matter there; but here they are the
+ * headers of a request to somebody else. */
+TEST_WITH(test_S2_host_and_origin_are_the_clients, begin, end)
+{
+    struct world *w = *state;
+
+    assert_int_equal(
+        status_of(request(
+            w, "GET /v1/auth",
+            "Host: shop.example\r\nOrigin: https://shop.example\r\nX-Forwarded-For: 192.0.2.1\r\n",
+            NULL)),
+        200);
+}
+
+/* The client's own Authorization goes to the backend: it is no token of ours, and no mistake. */
+TEST_WITH(test_S2_authorization_of_the_client, begin, end)
+{
+    struct world *w = *state;
+
+    w->settings.admin_token = "secret";
+    assert_int_equal(
+        status_of(request(w, "GET /v1/auth",
+                          "Authorization: Bearer theirs\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)),
+        200);
+    w->conn.role = WEIR__ROLE_NONE;
+    assert_int_equal(
+        status_of(request(w, "GET /v1/auth",
+                          "Authorization: Bearer theirs\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)),
+        401);
+    assert_int_equal(
+        status_of(request(w, "GET /v1/auth",
+                          "Authorization: Bearer secret\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)),
+        200);
+}

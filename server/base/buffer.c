@@ -97,13 +97,14 @@ void weir__buffer_drop(struct weir__buffer *b, size_t n)
         b->room = b->len;
 }
 
-void weir__buffer_print(struct weir__buffer *b, FILE *out)
+int weir__buffer_print(struct weir__buffer *b, FILE *out)
 {
-    if (b->failed)
-        weir__complain(NULL, "no memory left to print this");
-    else if (out && b->len > 0)
+    int code = out && b->failed ? weir__complain(NULL, "no memory left to print this") : 0;
+
+    if (out && code == 0 && b->len > 0)
         fwrite(b->bytes, 1, b->len, out);
     weir__buffer_free(b);
+    return code;
 }
 
 void weir__buffer_free(struct weir__buffer *b)
@@ -159,7 +160,7 @@ void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len)
 
 void weir__buffer_member_name(struct weir__buffer *b, const char *name)
 {
-    if (b->len > 0 && b->bytes[b->len - 1] != '{' && b->bytes[b->len - 1] != '[')
+    if (b->len > 0 && !memchr("{[:\n", b->bytes[b->len - 1], 4))
         weir__buffer_add(b, ",", 1);
     if (!name)
         return;
@@ -173,9 +174,9 @@ void weir__buffer_open(struct weir__buffer *b, const char *name, char bracket)
     weir__buffer_add(b, &bracket, 1);
 }
 
-void weir__buffer_close(struct weir__buffer *b, char bracket)
+void weir__buffer_close(struct weir__buffer *b, const char *brackets)
 {
-    weir__buffer_add(b, &bracket, 1);
+    weir__buffer_text(b, brackets);
 }
 
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text)
@@ -211,7 +212,7 @@ void weir__buffer_member_numbers(struct weir__buffer *b, const char *name, const
     weir__buffer_open(b, name, '[');
     for (size_t i = 0; i < n; i++)
         weir__buffer_member_number(b, NULL, values[i]);
-    weir__buffer_close(b, ']');
+    weir__buffer_close(b, "]");
 }
 
 void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t span)

@@ -34,10 +34,11 @@ void weir__buffer_number(struct weir__buffer *b, int64_t n); /* in decimal */
 
 /* A JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len);
-/* "name":value, after a comma unless it is the first of its object.  In a list the name is NULL. */
+/* "name":value, after a comma unless it is the first of its object, list or line.  In a list the
+ * name is NULL. */
 void weir__buffer_member_name(struct weir__buffer *b, const char *name); /* the value follows */
 void weir__buffer_open(struct weir__buffer *b, const char *name, char bracket); /* { or [ */
-void weir__buffer_close(struct weir__buffer *b, char bracket);
+void weir__buffer_close(struct weir__buffer *b, const char *brackets); /* "}", "]}" or "}\n" */
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text);
 void weir__buffer_member_or_null(struct weir__buffer *b, const char *name,
                                  const char *text); /* null for NULL */
@@ -50,8 +51,10 @@ void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t sp
 /* A point in time, as ISO 8601 in UTC with milliseconds; null for WEIR_NEVER. */
 void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_t moment);
 
-void weir__buffer_drop(struct weir__buffer *b, size_t n);   /* the first n bytes */
-void weir__buffer_print(struct weir__buffer *b, FILE *out); /* unless NULL; and frees it */
-void weir__buffer_free(struct weir__buffer *b);             /* and it is empty again */
+void weir__buffer_drop(struct weir__buffer *b, size_t n); /* the first n bytes */
+/* Writes it to `out`, unless that is NULL, and frees it.  Returns the exit code: half a text is an
+ * error, and not written. */
+int weir__buffer_print(struct weir__buffer *b, FILE *out);
+void weir__buffer_free(struct weir__buffer *b); /* and it is empty again */
 
 #endif

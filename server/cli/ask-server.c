@@ -83,19 +83,19 @@ bool weir__remote_attributes(struct weir__remote *r)
     struct weir__buffer *body = weir__remote_body(r);
     char **words = r->call->words;
 
-    weir__buffer_text(body, "\"attributes\":{");
+    weir__buffer_open(body, "attributes", '{');
     for (int i = 0; i < r->call->n; i++) {
         const char *equals = strchr(words[i], '=');
         if (!equals || equals == words[i]) {
             say(r, "'%s' is not an attribute: write name=value, as in ip=192.0.2.7", words[i]);
             return false;
         }
-        weir__buffer_text(body, i ? "," : "");
+        weir__buffer_member_name(body, NULL);
         weir__buffer_json(body, words[i], (size_t)(equals - words[i]));
         weir__buffer_text(body, ":");
         weir__buffer_json(body, equals + 1, strlen(equals + 1));
     }
-    weir__buffer_text(body, "}");
+    weir__buffer_close(body, "}");
     return true;
 }
 
@@ -108,7 +108,7 @@ bool weir__remote_call(struct weir__remote *r, const char *request)
     assert(path && (size_t)(path - request) < sizeof(method));
     snprintf(method, sizeof(method), "%.*s", (int)(path - request), request);
     if (r->object)
-        weir__buffer_text(&r->body, "}");
+        weir__buffer_close(&r->body, "}");
     r->status = weir__client_ask(r->client, method, path + 1, r->sends ? &r->body : NULL,
                                  &r->answer, &error);
     r->sends = r->object = false;

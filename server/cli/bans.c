@@ -69,7 +69,7 @@ static void write_json(struct weir__buffer *json, const struct weir_ban *ban)
     weir__buffer_member_number(json, "since_ns", ban->since);
     weir__buffer_member_number(json, "until_ns", ban->until);
     weir__buffer_member_number(json, "strikes", ban->strikes);
-    weir__buffer_close(json, '}');
+    weir__buffer_close(json, "}");
 }
 
 static int list(const struct options *o, struct weir *weir, weir_time now)
@@ -78,7 +78,9 @@ static int list(const struct options *o, struct weir *weir, weir_time now)
     struct weir_ban ban;
     size_t n = 0;
 
-    weir__buffer_format(&json, "{\"now_ns\":%" PRId64 ",\"bans\":[", now);
+    weir__buffer_open(&json, NULL, '{');
+    weir__buffer_member_number(&json, "now_ns", now);
+    weir__buffer_open(&json, "bans", '[');
     for (int64_t at = 0; weir_ban_next(weir, now, &at, &ban);) {
         if (o->rule && strcmp(ban.rule, o->rule) != 0)
             continue;
@@ -88,12 +90,10 @@ static int list(const struct options *o, struct weir *weir, weir_time now)
         else
             print_ban(&ban, now);
     }
-    if (o->remote.json)
-        printf("%.*s]}\n", (int)json.len, json.bytes);
-    else if (n == 0)
+    if (n == 0 && !o->remote.json)
         puts("nobody is banned");
-    weir__buffer_free(&json);
-    return WEIR__EXIT_OK;
+    weir__buffer_close(&json, "]}\n");
+    return weir__buffer_print(&json, o->remote.json ? stdout : NULL);
 }
 
 static int lift(const struct options *o, struct weir *weir, const char *key, weir_time now)

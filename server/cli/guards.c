@@ -169,23 +169,22 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
 {
     struct weir_guard_info info;
     struct weir_guard *guard;
-    const char *separator = "";
+    bool found = name == NULL;
 
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, NULL, '{');
     weir__buffer_member_moment(out, "now", now);
     weir__degradation_json(out, table);
-    weir__buffer_text(out, ",\"guards\":[");
+    weir__buffer_open(out, "guards", '[');
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         if (name && strcmp(guard->name, name) != 0)
             continue;
         weir__guard_peek(guard, now, &info);
-        weir__buffer_text(out, separator);
         weir__guard_json(out, &info, &(struct weir__guard_place){ .mode = info.options.mode }, now,
                          name != NULL);
-        separator = ",";
+        found = true;
     }
-    weir__buffer_text(out, "]}");
-    return name == NULL || *separator;
+    weir__buffer_close(out, "]}");
+    return found;
 }
 
 static int print_told(const struct weir__buffer *told, bool json, bool one)

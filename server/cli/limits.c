@@ -25,11 +25,10 @@ static int run(const struct weir__call *call)
         weir__buffer_open(&json, NULL, '{');
         weir__buffer_member(&json, "name", *name);
         weir__buffer_member(&json, "summary", weir_algorithm_summary(*name));
-        weir__buffer_close(&json, '}');
+        weir__buffer_close(&json, "}");
     }
-    weir__buffer_text(&json, "]\n");
-    weir__buffer_print(&json, o->json ? stdout : NULL);
-    return WEIR__EXIT_OK;
+    weir__buffer_close(&json, "]\n");
+    return weir__buffer_print(&json, o->json ? stdout : NULL);
 }
 
 const struct weir__command weir__cmd_limits = {

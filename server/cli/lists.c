@@ -45,7 +45,7 @@ static void doubt_attribute(struct weir__remote *r, const char *name, const char
 
     weir__buffer_open(body, "attributes", '{');
     weir__buffer_member(body, name, entry);
-    weir__buffer_close(body, '}');
+    weir__buffer_close(body, "}");
     r->silent = true;
     if (weir__remote_ask(r, "POST /v1/explain", "unused") &&
         weir__document_find(&r->document, "unused.0"))
@@ -65,12 +65,10 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
     struct weir__buffer *body = weir__remote_body(r);
     weir__buffer_member(body, "list", call->words[0]);
     weir__buffer_member(body, "attribute", call->words[1]);
-    weir__buffer_text(body, ",\"entries\":[");
-    for (int i = 2; i < call->n; i++) {
-        weir__buffer_text(body, i > 2 ? "," : "");
-        weir__buffer_json(body, call->words[i], strlen(call->words[i]));
-    }
-    weir__buffer_text(body, "]");
+    weir__buffer_open(body, "entries", '[');
+    for (int i = 2; i < call->n; i++)
+        weir__buffer_member(body, NULL, call->words[i]);
+    weir__buffer_close(body, "]");
     return weir__remote_show(r, o->add ? "POST /v1/lists" : "DELETE /v1/lists", "changed",
                              show_change);
 }

@@ -62,7 +62,7 @@ static void print_problem(void *context, const struct weir_problem *p)
     weir__buffer_member(r->json, "text", p->text);
     weir__buffer_member(r->json, "source", p->source);
     weir__buffer_member_number(r->json, "caret", p->caret);
-    weir__buffer_close(r->json, '}');
+    weir__buffer_close(r->json, "}");
 }
 
 /* Mistakes found by the reader have a place; those found when the set is compiled have none. */
@@ -240,13 +240,13 @@ static int check_file(const struct weir__command *self, const char *path, struct
         print_doubts(&r);
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
     if (json) {
-        weir__buffer_close(json, ']');
+        weir__buffer_close(json, "]");
         if (why)
             weir__buffer_member(json, "error", why);
         weir__buffer_member_bool(json, "ok", r.draft != NULL);
         if (r.draft)
             add_counts(&r);
-        weir__buffer_close(json, '}');
+        weir__buffer_close(json, "}");
     } else if (r.draft) {
         print_counts(&r);
     }
@@ -265,9 +265,9 @@ static int run_check(const struct weir__call *call)
         int code = check_file(call->self, call->words[i], o->remote.json ? &json : NULL);
         worst = code > worst ? code : worst;
     }
-    weir__buffer_text(&json, "]\n");
-    weir__buffer_print(&json, o->remote.json ? stdout : NULL);
-    return worst;
+    weir__buffer_close(&json, "]\n");
+    int code = weir__buffer_print(&json, o->remote.json ? stdout : NULL);
+    return code > worst ? code : worst;
 }
 
 const struct weir__command weir__cmd_rules_check = {
@@ -307,7 +307,7 @@ static void show_change(void *context, const struct weir__change *c)
         weir__buffer_open(&s->json, NULL, '{');
         for (size_t i = 0; i < 6; i++)
             weir__buffer_member(&s->json, members[i][0], members[i][1]);
-        weir__buffer_close(&s->json, '}');
+        weir__buffer_close(&s->json, "}");
         return;
     }
     snprintf(head, sizeof(head), "%s%s%s", strcmp(c->of, "file") == 0 ? "the whole file" : c->of,
@@ -323,11 +323,12 @@ static int show_difference(const struct weir__command *self, const struct readin
 {
     struct showing s = { .in_json = json };
 
-    weir__buffer_text(&s.json, "{\"changes\":[");
+    weir__buffer_open(&s.json, NULL, '{');
+    weir__buffer_open(&s.json, "changes", '[');
     long n = weir__rules_diff(old->draft, new->draft, show_change, &s);
-    weir__buffer_close(&s.json, ']');
+    weir__buffer_close(&s.json, "]");
     weir__buffer_member_bool(&s.json, "same", n == 0);
-    weir__buffer_text(&s.json, "}\n");
+    weir__buffer_close(&s.json, "}\n");
     weir__buffer_print(&s.json, json && n >= 0 ? stdout : NULL);
     if (n < 0)
         return weir__complain(self->name, "no memory");

@@ -124,7 +124,7 @@ static void print_json(const char *path, const struct weir_table *table,
     struct weir__buffer json = { 0 };
     struct weir_limiter_info info;
 
-    weir__buffer_text(&json, "{");
+    weir__buffer_open(&json, NULL, '{');
     weir__buffer_member(&json, "path", path);
     weir__buffer_member_number(&json, "bytes", s->bytes);
     weir__buffer_member_bool(&json, "narrow", s->narrow);
@@ -137,9 +137,9 @@ static void print_json(const char *path, const struct weir_table *table,
         weir__buffer_member(&json, "name", info.name);
         weir__buffer_member(&json, "limit", info.limit);
         weir__buffer_member_number(&json, "changes", info.changes);
-        weir__buffer_close(&json, '}');
+        weir__buffer_close(&json, "}");
     }
-    weir__buffer_text(&json, "]}\n");
+    weir__buffer_close(&json, "]}\n");
     weir__buffer_print(&json, stdout);
 }
 

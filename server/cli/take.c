@@ -346,7 +346,7 @@ static void say_json(const struct weir_decision *d)
 {
     struct weir__buffer json = { 0 };
 
-    weir__buffer_text(&json, "{");
+    weir__buffer_open(&json, NULL, '{');
     weir__buffer_member_bool(&json, "allowed", d->allowed);
     weir__buffer_member(&json, "reason", weir_reason_name((enum weir_reason)d->reason));
     weir__buffer_member_number(&json, "limit", d->limit);
@@ -357,7 +357,7 @@ static void say_json(const struct weir_decision *d)
     else
         weir__buffer_member_number(&json, "retry_ns", d->retry);
     weir__buffer_member_number(&json, "reset_ns", d->reset);
-    weir__buffer_text(&json, "}\n");
+    weir__buffer_close(&json, "}\n");
     weir__buffer_print(&json, stdout);
 }
 

@@ -379,19 +379,22 @@ static void print_json(const struct look *before, const struct look *now)
     size_t n;
     struct rule *rules = list_rules(before, now, &rates, &n);
 
-    for (int i = 0; i < PARTS; i++)
-        weir__buffer_format(&json, "%s\"%s\":%.*s", i ? "," : "{", part_names[i],
-                            (int)now->texts[i].len, now->texts[i].bytes);
-    weir__buffer_format(&json, ",\"rates\":{\"interval_ms\":%.0f", rates.seconds * 1000);
+    weir__buffer_open(&json, NULL, '{');
+    for (int i = 0; i < PARTS; i++) {
+        weir__buffer_member_name(&json, part_names[i]);
+        weir__buffer_add(&json, now->texts[i].bytes, now->texts[i].len);
+    }
+    weir__buffer_open(&json, "rates", '{');
+    weir__buffer_member_number(&json, "interval_ms", (int64_t)(rates.seconds * 1000 + 0.5));
     json_rates(&json, rates.allowed, rates.refused);
-    weir__buffer_text(&json, ",\"rules\":[");
+    weir__buffer_open(&json, "rules", '[');
     for (size_t i = 0; i < n; i++) {
         weir__buffer_open(&json, NULL, '{');
         weir__buffer_member(&json, "rule", rules[i].name);
         json_rates(&json, rules[i].allowed_rate, rules[i].refused_rate);
-        weir__buffer_close(&json, '}');
+        weir__buffer_close(&json, "}");
     }
-    weir__buffer_text(&json, "]}}\n");
+    weir__buffer_close(&json, "]}}\n");
     weir__buffer_print(&json, stdout);
     free(rules);
 }

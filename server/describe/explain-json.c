@@ -14,7 +14,6 @@ struct show {
         *x; /* its list and mode are known before the first rule is shown */
     weir_time now;
     bool applying;
-    size_t shown;
     const char *guard; /* the first that refuses; NULL: none */
     enum weir_reason reason;
 };
@@ -49,20 +48,20 @@ static void add_decision(struct weir__buffer *out, const struct weir_decision *d
 
 static void add_limits(struct weir__buffer *out, const struct weir__explained *e)
 {
-    weir__buffer_text(out, ",\"limits\":[");
+    weir__buffer_open(out, "limits", '[');
     for (size_t i = 0; i < e->n_limits; i++) {
         char text[192];
         weir_limit_print(text, sizeof(text), e->limits[i].limit);
-        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_open(out, NULL, '{');
         add_decision(out, &e->limits[i].decision);
         weir__buffer_member(out, "written", text);
         if (e->limits[i].present.count != 0) {
             weir_limit_print(text, sizeof(text), &e->limits[i].present);
             weir__buffer_member(out, "in_table", text);
         }
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
 }
 
 static const char *why_name(enum weir__why why)
@@ -136,7 +135,7 @@ static void add_rule(void *context, const struct weir__explained *e)
 
     if (s->applying && e->why != WEIR__APPLIES)
         return;
-    weir__buffer_text(s->out, s->shown++ ? ",{" : "{");
+    weir__buffer_open(s->out, NULL, '{');
     weir__buffer_member(s->out, "rule", e->rule->name);
     weir__buffer_member(s->out, "why", why_name(e->why));
     weir__buffer_member(s->out, "mode", weir_mode_name(e->mode));
@@ -155,7 +154,7 @@ static void add_rule(void *context, const struct weir__explained *e)
     }
     if (e->why != WEIR__APPLIES)
         add_because(s->out, e);
-    weir__buffer_text(s->out, "}");
+    weir__buffer_close(s->out, "}");
 }
 
 /* ----------------------------------------------------------------- guards ---- */
@@ -186,7 +185,7 @@ static void add_guard(void *context, const struct weir__explained_guard *g)
     }
     if (s->applying && e->why != WEIR__APPLIES)
         return;
-    weir__buffer_text(s->out, s->shown++ ? ",{" : "{");
+    weir__buffer_open(s->out, NULL, '{');
     weir__buffer_member(s->out, "guard", e->rule->name);
     weir__buffer_member(s->out, "why", why_name(e->why));
     weir__buffer_member(s->out, "mode", weir_mode_name(e->mode));
@@ -194,14 +193,14 @@ static void add_guard(void *context, const struct weir__explained_guard *g)
         add_state(s->out, g);
     else
         add_because(s->out, e);
-    weir__buffer_text(s->out, "}");
+    weir__buffer_close(s->out, "}");
 }
 
 static void add_ruling(struct weir__buffer *out, const struct weir__explanation *x)
 {
     const struct weir_ruling *r = &x->ruling;
 
-    weir__buffer_text(out, "\"ruling\":{");
+    weir__buffer_open(out, "ruling", '{');
     add_decision(out, &r->decision);
     weir__buffer_member_or_null(out, "rule", r->rule);
     weir__buffer_member_or_null(out, "list", x->list);
@@ -210,7 +209,7 @@ static void add_ruling(struct weir__buffer *out, const struct weir__explanation 
     weir__buffer_member(out, "mode", weir_mode_name(x->mode));
     weir__buffer_member_number(out, "applied", r->applied);
     weir__buffer_member_number(out, "level", r->level);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 /* What weir_check_enter would say: lists and bans, then the guards, then the limits. */
@@ -220,12 +219,12 @@ static void add_enter(const struct show *s)
     bool first = !d->allowed && (d->reason == WEIR_DENIED || d->reason == WEIR_BANNED);
     const char *guard = first ? NULL : s->guard;
 
-    weir__buffer_text(s->out, ",\"enter\":{");
+    weir__buffer_open(s->out, "enter", '{');
     weir__buffer_member_bool(s->out, "allowed", d->allowed && guard == NULL);
     weir__buffer_member_or_null(s->out, "guard", guard);
     weir__buffer_member(s->out, "reason",
                         weir_reason_name(guard ? s->reason : (enum weir_reason)d->reason));
-    weir__buffer_text(s->out, "}");
+    weir__buffer_close(s->out, "}");
 }
 
 /* ------------------------------------------------ attributes for nothing ---- */
@@ -259,36 +258,28 @@ static bool is_used(const struct known *known, const struct weir_attr *attr, siz
     return found;
 }
 
-static void add_name(struct weir__buffer *out, bool first, const char *name, size_t len)
-{
-    weir__buffer_text(out, first ? "" : ",");
-    if (name != NULL)
-        weir__buffer_json(out, name, len);
-    else
-        weir__buffer_text(out, "null");
-}
-
 /* What is given under another name matches nothing: the slip that is hardest to see. */
 static void add_unused(struct weir *weir, struct weir__buffer *out, const struct weir_attr *attrs,
                        size_t n)
 {
     struct weir__buffer meant = { 0 };
     struct known known;
-    size_t shown = 0;
 
     list_known(&known, weir);
-    weir__buffer_text(out, "\"unused\":[");
+    weir__buffer_open(out, "unused", '[');
     for (size_t i = 0; i < n; i++) {
         size_t len = attrs[i].name_len ? attrs[i].name_len : strlen(attrs[i].name);
         if (is_used(&known, &attrs[i], len))
             continue;
         const char *near = weir__nearest(attrs[i].name, len, known.names, WEIR__TO_NULL);
-        add_name(out, shown == 0, attrs[i].name, len);
-        add_name(&meant, shown++ == 0, near, near != NULL ? strlen(near) : 0);
+        weir__buffer_member_name(out, NULL);
+        weir__buffer_json(out, attrs[i].name, len);
+        weir__buffer_member_or_null(&meant, NULL, near);
     }
-    weir__buffer_text(out, "],\"meant\":[");
+    weir__buffer_close(out, "]");
+    weir__buffer_open(out, "meant", '[');
     weir__buffer_add(out, meant.bytes, meant.len);
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
     out->failed = out->failed || meant.failed;
     weir__buffer_free(&meant);
 }
@@ -299,16 +290,16 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
     struct weir__explanation x;
     struct show s = { .out = out, .x = &x, .now = ask->now, .applying = applying };
 
-    weir__buffer_text(out, "{\"rules\":[");
+    weir__buffer_open(out, NULL, '{');
+    weir__buffer_open(out, "rules", '[');
     weir__engine_explain(weir, attrs, n, ask, &x, add_rule, &s);
-    weir__buffer_text(out, "],\"guards\":[");
-    s.shown = 0;
+    weir__buffer_close(out, "]");
+    weir__buffer_open(out, "guards", '[');
     weir__engine_explain_guards(weir, attrs, n, ask, add_guard, &s);
-    weir__buffer_text(out, "],");
+    weir__buffer_close(out, "]");
     add_ruling(out, &x);
     add_enter(&s);
-    weir__buffer_text(out, ",");
     add_unused(weir, out, attrs, n);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
     return x.ruling.decision.allowed;
 }

@@ -22,7 +22,7 @@ static void add_distinct(struct weir__buffer *b, const char *name,
     weir__buffer_open(b, name, '{');
     weir__buffer_member_number(b, "count", weir__distinct_count(distinct));
     weir__buffer_member_bool(b, "exact", weir__distinct_is_exact(distinct));
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_hitters(struct weir__buffer *b, const char *name, const char *what,
@@ -37,9 +37,9 @@ static void add_hitters(struct weir__buffer *b, const char *name, const char *wh
         weir__buffer_member(b, what, top[i].text);
         weir__buffer_member_number(b, "refused", top[i].count);
         weir__buffer_member_number(b, "error", top[i].error);
-        weir__buffer_close(b, '}');
+        weir__buffer_close(b, "}");
     }
-    weir__buffer_close(b, ']');
+    weir__buffer_close(b, "]");
     free(top);
 }
 
@@ -67,7 +67,7 @@ static void add_rule(struct weir__buffer *b, const struct weir__report *report,
     weir__buffer_member_number(b, "bans", rule->bans);
     if (rule->trace)
         add_trace(b, report, rule->trace);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *replay,
@@ -93,7 +93,7 @@ static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *
     weir__buffer_open(b, "reasons", '{');
     for (int i = WEIR_LIMITED; i < WEIR__REPLAY_REASONS; i++)
         weir__buffer_member_number(b, weir_reason_name((enum weir_reason)i), side->reasons[i]);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
     weir__buffer_member_numbers(b, "levels", side->levels, 4);
 }
 
@@ -113,12 +113,12 @@ static void add_side(struct weir__buffer *b, const struct weir__report *report,
     if (side->denied) {
         weir__buffer_open(b, "deny_list", '{');
         add_trace(b, report, side->denied);
-        weir__buffer_close(b, '}');
+        weir__buffer_close(b, "}");
     }
     weir__buffer_open(b, "rules", '[');
     for (size_t i = 0; i < side->n_rules; i++)
         add_rule(b, report, &side->rules[i]);
-    weir__buffer_text(b, "]}");
+    weir__buffer_close(b, "]}");
 }
 
 /* --------------------------------------------------------------- differences ---- */
@@ -150,7 +150,7 @@ void weir__report_difference(FILE *out, const struct weir__replay *replay,
     add_key(&b, "uri", uri);
     weir__buffer_member_number(&b, "line", entry->line);
     add_refusers(&b, replay, rule);
-    weir__buffer_text(&b, "}\n");
+    weir__buffer_close(&b, "}\n");
     weir__buffer_print(&b, out);
 }
 
@@ -167,9 +167,9 @@ static void add_compare(struct weir__buffer *b, const struct weir__replay *repla
         weir__buffer_open(b, NULL, '{');
         add_refusers(b, replay, replay->pairs[i].rule);
         weir__buffer_member_number(b, "requests", replay->pairs[i].requests);
-        weir__buffer_close(b, '}');
+        weir__buffer_close(b, "}");
     }
-    weir__buffer_text(b, "]");
+    weir__buffer_close(b, "]");
     weir__buffer_open(b, "first", '[');
     for (size_t i = 0; i < replay->n_differences; i++) {
         const struct weir__replay_difference *d = &replay->differences[i];
@@ -179,9 +179,9 @@ static void add_compare(struct weir__buffer *b, const struct weir__replay *repla
         weir__buffer_member(b, "method", d->method);
         weir__buffer_member(b, "uri", d->uri);
         add_refusers(b, replay, d->rule);
-        weir__buffer_close(b, '}');
+        weir__buffer_close(b, "}");
     }
-    weir__buffer_text(b, "]}");
+    weir__buffer_close(b, "]}");
 }
 
 /* ----------------------------------------------------------------- proposals ---- */
@@ -211,7 +211,7 @@ static void add_proposal(struct weir__buffer *b, const struct weir__report *repo
     weir__buffer_member_number(b, "keys_refused_as_proposed", p->keys_proposed);
     weir__buffer_member_numbers(b, "counts", p->counts, p->steps);
     weir__buffer_member_numbers(b, "keys_refused", p->refused, p->steps);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_proposals(struct weir__buffer *b, const struct weir__report *report)
@@ -226,7 +226,7 @@ static void add_proposals(struct weir__buffer *b, const struct weir__report *rep
         weir__propose_get(propose, i, &p);
         add_proposal(b, report, &p);
     }
-    weir__buffer_close(b, ']');
+    weir__buffer_close(b, "]");
 }
 
 /* ----------------------------------------------------------------- the whole ---- */
@@ -243,7 +243,7 @@ static void add_log(struct weir__buffer *b, const struct weir__report *report)
     weir__buffer_open(b, "logs", '[');
     for (size_t i = 0; i < report->n_logs; i++)
         weir__buffer_member(b, NULL, report->logs[i]);
-    weir__buffer_close(b, ']');
+    weir__buffer_close(b, "]");
     weir__buffer_member_bool(b, "partial", replay->partial);
     weir__buffer_member_number(b, "requests", replay->requests);
     weir__buffer_member_number(b, "lines", replay->lines);
@@ -253,7 +253,7 @@ static void add_log(struct weir__buffer *b, const struct weir__report *report)
         weir__buffer_member_number(b, "line", replay->first_bad);
         weir__buffer_member(b, "file", replay->first_bad_file);
         weir__buffer_member(b, "why", replay->first_bad_why);
-        weir__buffer_close(b, '}');
+        weir__buffer_close(b, "}");
     }
     if (replay->requests) {
         weir__buffer_member_moment(b, "from", replay->first);
@@ -277,7 +277,7 @@ void weir__report_json(FILE *out, const struct weir__report *report)
     weir__buffer_member_moment(&b, "from", replay->from);
     weir__buffer_member_number(&b, "width_ns", replay->width);
     weir__buffer_member_numbers(&b, "requests", replay->at, replay->buckets);
-    weir__buffer_close(&b, '}');
+    weir__buffer_close(&b, "}");
     if (replay->n_sides == 2)
         add_compare(&b, replay);
     if (replay->propose)
@@ -285,9 +285,9 @@ void weir__report_json(FILE *out, const struct weir__report *report)
     weir__buffer_open(&b, "sides", '[');
     for (size_t i = 0; i < replay->n_sides; i++)
         add_side(&b, report, &replay->sides[i]);
-    weir__buffer_close(&b, ']');
+    weir__buffer_close(&b, "]");
     weir__buffer_open(&b, "notes", '[');
     weir__report_notes(report, add_note, &b);
-    weir__buffer_text(&b, "]}\n");
+    weir__buffer_close(&b, "]}\n");
     weir__buffer_print(&b, out);
 }

@@ -31,7 +31,7 @@ static void add_fates(struct weir__buffer *b, const char *name, const struct wei
     weir__buffer_member_number(b, "shed", f->shed);
     weir__buffer_member_number(b, "open", f->open);
     weir__buffer_member_number(b, "lost", f->lost);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_group(struct weir__buffer *b, const struct weir__sim_outcome *o, size_t i)
@@ -47,7 +47,7 @@ static void add_group(struct weir__buffer *b, const struct weir__sim_outcome *o,
     add_time(b, "p99_ms", o->groups[i].p99);
     add_fates(b, "measured", &o->groups[i].measured);
     add_fates(b, "all", &o->groups[i].all);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_bucket(struct weir__buffer *b, const struct weir__sim_outcome *o, size_t i)
@@ -67,7 +67,7 @@ static void add_bucket(struct weir__buffer *b, const struct weir__sim_outcome *o
     weir__buffer_member_number(b, "in_flight_max", bucket->in_flight_max);
     add_real(b, "inside", true, 2, bucket->inside);
     add_real(b, "limit", bucket->limit >= 0, 0, (double)bucket->limit);
-    weir__buffer_close(b, '}');
+    weir__buffer_close(b, "}");
 }
 
 static void add_summary(struct weir__buffer *b, const struct weir__sim_outcome *o)
@@ -101,11 +101,11 @@ void weir__sim_json(FILE *out, const struct weir__sim_outcome *o)
     weir__buffer_open(&b, "clients", '[');
     for (size_t i = 0; i < o->plan->n_groups; i++)
         add_group(&b, o, i);
-    weir__buffer_close(&b, ']');
+    weir__buffer_close(&b, "]");
     weir__buffer_member_number(&b, "bucket_ms", o->bucket / WEIR_MILLISECOND);
     weir__buffer_open(&b, "series", '[');
     for (size_t i = 0; i < o->n_buckets; i++)
         add_bucket(&b, o, i);
-    weir__buffer_text(&b, "]}");
+    weir__buffer_close(&b, "]}");
     weir__buffer_print(&b, out);
 }

@@ -7,14 +7,14 @@
 
 static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_time now)
 {
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, NULL, '{');
     weir__buffer_member(out, "rule", ban->rule);
     weir__buffer_member(out, "key", ban->key);
     weir__buffer_member_moment(out, "since", ban->since);
     weir__buffer_member_moment(out, "until", ban->until);
     weir__buffer_member_ms(out, "left_ms", ban->until > now ? ban->until - now : 0);
     weir__buffer_member_number(out, "strikes", ban->strikes);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 /* --------------------------------------------------------------- listing ---- */
@@ -26,16 +26,16 @@ void weir__admin_bans(struct weir__verb_call *call)
     size_t before = call->out.len, n = 0;
     struct weir_ban ban;
 
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_moment(&call->out, "now", call->now);
-    weir__buffer_text(&call->out, ",\"bans\":[");
+    weir__buffer_open(&call->out, "bans", '[');
     for (int64_t at = 0; weir_ban_next(call->server->engine, call->now, &at, &ban);)
         if (!rule.bytes ||
             (strlen(ban.rule) == rule.len && memcmp(ban.rule, rule.bytes, rule.len) == 0)) {
-            weir__buffer_text(&call->out, n++ ? "," : "");
             add_ban(&call->out, &ban, call->now);
+            n++;
         }
-    weir__buffer_text(&call->out, "]}");
+    weir__buffer_close(&call->out, "]}");
     if (n == 0 && rule.bytes && weir__admin_rule(call, rule, false) == NULL)
         call->out.len = before;
 }
@@ -124,11 +124,11 @@ static void lift_ban(struct weir__verb_call *call, const char *rule, const char 
                             WEIR__SHOWN(call->values[1].text));
         return;
     }
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member(&call->out, "rule", rule);
     weir__buffer_member(&call->out, "key", made ? text : key);
     weir__buffer_member_bool(&call->out, "banned", false);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
     weir__events_emit(
         call->server->events, WEIR__EVENT_UNBAN, call->now,
         &(struct weir__event_facts){ .rule = rule, .key = made ? text : key, .source = "api" });

@@ -40,23 +40,19 @@ static struct weir_guard *find(struct weir__verb_call *call, struct weir__text n
 void weir__admin_guards(struct weir__verb_call *call)
 {
     bool one = weir__call_given(call, 0);
-    const char *separator = "";
     struct weir_guard *guard = one ? find(call, call->values[0].text) : NULL;
 
     if (one && guard == NULL)
         return;
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_moment(&call->out, "now", call->now);
     weir__degradation_json(&call->out, call->server->table);
-    weir__buffer_text(&call->out, ",\"guards\":[");
+    weir__buffer_open(&call->out, "guards", '[');
     if (one)
         add_guard(call, guard, true);
-    for (int64_t at = 0; !one && weir_guard_next(call->server->table, &at, &guard);) {
-        weir__buffer_text(&call->out, separator);
+    for (int64_t at = 0; !one && weir_guard_next(call->server->table, &at, &guard);)
         add_guard(call, guard, false);
-        separator = ",";
-    }
-    weir__buffer_text(&call->out, "]}");
+    weir__buffer_close(&call->out, "]}");
 }
 
 /* --------------------------------------------------------------- by hand ---- */
@@ -74,9 +70,9 @@ void weir__admin_guard_force(struct weir__verb_call *call)
 
 void weir__admin_degradation(struct weir__verb_call *call)
 {
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__degradation_json(&call->out, call->server->table);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 void weir__admin_degradation_set(struct weir__verb_call *call)

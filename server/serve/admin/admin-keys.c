@@ -29,10 +29,10 @@ void weir__admin_reset(struct weir__verb_call *call)
         weir__call_fail_code(call, (int)reset, &error);
         return;
     }
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_or_null(&call->out, "rule", rule);
     weir__buffer_member_number(&call->out, "reset", reset);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
     if (reset > 0)
         weir__events_emit(
             call->server->events, WEIR__EVENT_RESET, call->now,

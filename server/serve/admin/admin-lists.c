@@ -14,21 +14,23 @@ static void add_lists(struct weir *weir, struct weir__buffer *out)
     struct weir_list_info l;
 
     for (int64_t at = 0; weir_list_next(weir, &at, &l);) {
-        weir__buffer_text(out, at > 1 ? ",{" : "{");
+        weir__buffer_open(out, NULL, '{');
         weir__buffer_member(out, "list", l.name);
         weir__buffer_member(out, "attribute", l.attribute);
         weir__buffer_member_number(out, "entries", (int64_t)l.entries);
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
     }
 }
 
 void weir__admin_lists(struct weir__verb_call *call)
 {
-    weir__buffer_text(&call->out, "{\"lists\":[");
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_open(&call->out, "lists", '[');
     add_lists(call->server->engine, &call->out);
-    weir__buffer_text(&call->out, "],\"changes\":");
+    weir__buffer_close(&call->out, "]");
+    weir__buffer_member_name(&call->out, "changes");
     weir__live_lists(call->server->live, &call->out);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 /* -------------------------------------------------------------- changing ---- */
@@ -74,12 +76,12 @@ static bool find_list(struct weir__verb_call *call, const char *list)
 static void answer(struct weir__verb_call *call, const char *attribute,
                    const struct weir__live_edited *edited)
 {
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member(&call->out, "list", call->values[0].text.bytes);
     weir__buffer_member(&call->out, "attribute", attribute);
     weir__buffer_member_number(&call->out, "entries", (int64_t)edited->entries);
     weir__buffer_member_number(&call->out, "changed", (int64_t)(edited->added + edited->removed));
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 static void edit(struct weir__verb_call *call, bool add)

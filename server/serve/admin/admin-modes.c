@@ -16,14 +16,14 @@ static void add_modes(struct weir__buffer *out, const struct weir_modes *m)
 
 static void add_rule(struct weir__verb_call *call, const struct weir_rule_info *info)
 {
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member(&call->out, "rule", info->name);
     add_modes(&call->out, &(struct weir_modes){ info->written, info->switched, info->mode });
     weir__buffer_member_number(&call->out, "allowed", info->allowed);
     weir__buffer_member_number(&call->out, "refused", info->refused);
     weir__buffer_member_number(&call->out, "banned", info->banned);
     weir__buffer_member_number(&call->out, "shadow_refused", info->shadow_refused);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 static void add_guard(struct weir__verb_call *call, const struct weir_ruled_guard *view)
@@ -31,12 +31,12 @@ static void add_guard(struct weir__verb_call *call, const struct weir_ruled_guar
     struct weir_guard_info g;
 
     weir_guard_get(view->guard, call->now, &g);
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member(&call->out, "guard", view->name);
     add_modes(&call->out, &view->modes);
     weir__buffer_member_number(&call->out, "refused", weir__guard_refused(&g));
     weir__buffer_member_number(&call->out, "shadow_refused", g.shadow_refused);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 void weir__admin_modes(struct weir__verb_call *call)
@@ -46,19 +46,16 @@ void weir__admin_modes(struct weir__verb_call *call)
     struct weir_ruled_guard view;
 
     weir_modes_get(call->server->engine, &all);
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     add_modes(&call->out, &all);
-    weir__buffer_text(&call->out, ",\"rules\":[");
-    for (int64_t at = 0; weir_rule_next(call->server->engine, &at, &info);) {
-        weir__buffer_text(&call->out, at > 1 ? "," : "");
+    weir__buffer_open(&call->out, "rules", '[');
+    for (int64_t at = 0; weir_rule_next(call->server->engine, &at, &info);)
         add_rule(call, &info);
-    }
-    weir__buffer_text(&call->out, "],\"guards\":[");
-    for (int64_t at = 0; weir_ruled_guard_next(call->server->engine, &at, &view);) {
-        weir__buffer_text(&call->out, at > 1 ? "," : "");
+    weir__buffer_close(&call->out, "]");
+    weir__buffer_open(&call->out, "guards", '[');
+    for (int64_t at = 0; weir_ruled_guard_next(call->server->engine, &at, &view);)
         add_guard(call, &view);
-    }
-    weir__buffer_text(&call->out, "]}");
+    weir__buffer_close(&call->out, "]}");
 }
 
 /* ------------------------------------------------------------- switching ---- */
@@ -82,10 +79,10 @@ static void answer(struct weir__verb_call *call, const char *rule,
         return;
     }
     weir_modes_get(call->server->engine, &all);
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_or_null(&call->out, "rule", rule);
     add_modes(&call->out, &all);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 void weir__admin_mode(struct weir__verb_call *call)

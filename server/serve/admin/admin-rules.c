@@ -31,11 +31,11 @@ void weir__admin_rules(struct weir__verb_call *call)
     struct weir__buffer text = { 0 };
 
     weir__live_text(call->server->live, &text);
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__admin_rules_info(call->server, &call->out);
     weir__buffer_member_name(&call->out, "text");
     weir__buffer_json(&call->out, text.len ? text.bytes : "", text.len);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
     if (text.failed)
         weir__call_no_memory(call);
     weir__buffer_free(&text);
@@ -43,9 +43,9 @@ void weir__admin_rules(struct weir__verb_call *call)
 
 static void answer_info(struct weir__verb_call *call)
 {
-    weir__buffer_text(&call->out, "{");
+    weir__buffer_open(&call->out, NULL, '{');
     weir__admin_rules_info(call->server, &call->out);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 /* ---------------------------------------------------------------- others ---- */
@@ -53,11 +53,12 @@ static void answer_info(struct weir__verb_call *call)
 /* Of no line: the text is right, or there is none. */
 static void add_problem(struct weir__buffer *out, const char *text)
 {
-    weir__buffer_text(out, "[{");
+    weir__buffer_open(out, NULL, '[');
+    weir__buffer_open(out, NULL, '{');
     weir__buffer_member_number(out, "line", 0);
     weir__buffer_member_number(out, "column", 0);
     weir__buffer_member(out, "text", text);
-    weir__buffer_text(out, "}]");
+    weir__buffer_close(out, "}]");
 }
 
 /* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
@@ -69,12 +70,13 @@ static void refuse(struct weir__verb_call *call, int code, const struct weir_err
     if (call->status != 400)
         return;
     call->status = 422;
-    weir__buffer_text(&call->out, "{\"problems\":");
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_member_name(&call->out, "problems");
     if (problems->len > strlen("[]"))
         weir__buffer_add(&call->out, problems->bytes, problems->len);
     else
         add_problem(&call->out, error->text);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 void weir__admin_rules_set(struct weir__verb_call *call)

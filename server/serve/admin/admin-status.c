@@ -114,15 +114,14 @@ static void add_guards(const struct weir__server *server, struct weir__buffer *o
         forced += info.force != WEIR_UNFORCED;
         in_flight += info.in_flight;
     }
-    weir__buffer_member_name(out, "guards");
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, "guards", '{');
     weir__buffer_member_number(out, "guards", n);
     weir__buffer_member_number(out, "in_flight", in_flight);
     weir__buffer_member_number(out, "open", open);
     weir__buffer_member_number(out, "forced", forced);
     weir__buffer_member_number(out, "degradation", weir_degradation_get(server->table, &by_hand));
     weir__buffer_member_bool(out, "degradation_by_hand", by_hand);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 /* As the setting has them, separated by commas. */
@@ -164,13 +163,12 @@ static void add_addresses(const struct weir__server *server, struct weir__buffer
     };
 
     for (int door = 0; door < WEIR__DOORS; door++) {
-        weir__buffer_member_name(out, names[door]);
-        weir__buffer_text(out, "[");
+        weir__buffer_open(out, names[door], '[');
         if (server->listen)
             add_listening(out, server->listen, (enum weir__door)door);
         else if (written[door])
             add_written(out, written[door]);
-        weir__buffer_text(out, "]");
+        weir__buffer_close(out, "]");
     }
 }
 
@@ -178,10 +176,9 @@ static void add_object(const struct weir__server *server, struct weir__buffer *o
                        const char *name,
                        void (*add)(const struct weir__server *server, struct weir__buffer *out))
 {
-    weir__buffer_member_name(out, name);
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, name, '{');
     add(server, out);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 void weir__admin_status(struct weir__verb_call *call)
@@ -189,7 +186,7 @@ void weir__admin_status(struct weir__verb_call *call)
     struct weir__server *server = call->server;
     struct weir__buffer *out = &call->out;
 
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, NULL, '{');
     weir__buffer_member(out, "version", weir_version());
     weir__buffer_member_number(out, "pid", getpid());
     weir__buffer_member_moment(out, "now", call->now);
@@ -210,7 +207,7 @@ void weir__admin_status(struct weir__verb_call *call)
     add_object(server, out, "table", add_table);
     add_object(server, out, "checks", add_checks);
     add_object(server, out, "totals", add_totals);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 void weir__admin_settings(struct weir__verb_call *call)
@@ -227,9 +224,10 @@ void weir__admin_metrics(struct weir__verb_call *call)
 
 void weir__admin_top(struct weir__verb_call *call)
 {
-    weir__buffer_text(&call->out, "{\"top\":");
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_member_name(&call->out, "top");
     weir__top_list(call->server->top, (size_t)call->values[0].number, &call->out);
-    weir__buffer_text(&call->out, "}");
+    weir__buffer_close(&call->out, "}");
 }
 
 /* No more than the ring has, or a steady stream of events would keep this going. */
@@ -238,14 +236,14 @@ void weir__admin_events(struct weir__verb_call *call)
     enum weir__event_kind kind;
     uint64_t after = (uint64_t)call->values[0].number, lost;
 
-    weir__buffer_text(&call->out, "[");
+    weir__buffer_open(&call->out, NULL, '[');
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++) {
         size_t before = call->out.len;
-        weir__buffer_text(&call->out, i ? "," : "");
+        weir__buffer_member_name(&call->out, NULL);
         if (weir__events_next(call->server->events, &after, &kind, &call->out, &lost))
             continue;
         call->out.len = before; /* without the comma */
         break;
     }
-    weir__buffer_text(&call->out, "]");
+    weir__buffer_close(&call->out, "]");
 }

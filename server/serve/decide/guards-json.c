@@ -32,17 +32,6 @@ const char *weir__guard_event_state(const struct weir_guard_event *c, int32_t va
                                                : NULL;
 }
 
-static void begin(struct weir__buffer *out, const char *name)
-{
-    weir__buffer_member_name(out, name);
-    weir__buffer_text(out, "{");
-}
-
-static void end(struct weir__buffer *out)
-{
-    weir__buffer_text(out, "}");
-}
-
 /* In microseconds; null if it is not known. */
 static void add_us(struct weir__buffer *out, const char *name, weir_time t)
 {
@@ -79,47 +68,46 @@ static void add_rows(struct weir__buffer *out, const struct weir__rows *rows,
         return;
     }
     if (!whole)
-        begin(out, rows->name);
+        weir__buffer_open(out, rows->name, '{');
     for (size_t i = 0; i < rows->n; i++) {
         if (rows->rows[i].member)
             add_row(out, &rows->rows[i], weir__row_get(&rows->rows[i], options));
     }
     if (!whole)
-        end(out);
+        weir__buffer_close(out, "}");
 }
 
 static void add_classes(struct weir__buffer *out, const struct weir_guard_options *o)
 {
-    weir__buffer_member_name(out, "classes");
-    weir__buffer_text(out, "[");
+    weir__buffer_open(out, "classes", '[');
     for (int i = 0; i < WEIR_CLASSES && o->classes[i].weight > 0; i++) {
-        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_open(out, NULL, '{');
         weir__buffer_member(out, "class", o->classes[i].name);
         weir__buffer_member_number(out, "weight", o->classes[i].weight);
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
 }
 
 static void add_options(struct weir__buffer *out, const struct weir_guard_options *o)
 {
-    begin(out, "options");
+    weir__buffer_open(out, "options", '{');
     for (int i = 0; i < WEIR__GROUPS; i++)
         add_rows(out, &weir__guard_rows[i], o);
     add_classes(out, o);
-    end(out);
+    weir__buffer_close(out, "}");
 }
 
 static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g)
 {
     weir__buffer_member_number(out, "entered", g->entered);
-    begin(out, "outcomes");
+    weir__buffer_open(out, "outcomes", '{');
     weir__buffer_member_number(out, "ok", g->succeeded);
     weir__buffer_member_number(out, "error", g->failed);
     weir__buffer_member_number(out, "timeout", g->timed_out);
     weir__buffer_member_number(out, "dropped", g->dropped);
-    end(out);
-    begin(out, "refused");
+    weir__buffer_close(out, "}");
+    weir__buffer_open(out, "refused", '{');
     weir__buffer_member_number(out, "open", g->refused_open);
     weir__buffer_member_number(out, "busy", g->refused_busy);
     weir__buffer_member_number(out, "limited", g->refused_limited);
@@ -127,7 +115,7 @@ static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g
     weir__buffer_member_number(out, "degraded", g->refused_degraded);
     weir__buffer_member_number(out, "full", g->refused_full);
     weir__buffer_member_number(out, "late", g->refused_late);
-    end(out);
+    weir__buffer_close(out, "}");
     weir__buffer_member_number(out, "shadow_refused", g->shadow_refused);
     weir__buffer_member_number(out, "reclaimed", g->reclaimed);
 }
@@ -165,11 +153,10 @@ static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
 
 static void add_changes(struct weir__buffer *out, const struct weir_guard_info *g)
 {
-    weir__buffer_member_name(out, "changes");
-    weir__buffer_text(out, "[");
+    weir__buffer_open(out, "changes", '[');
     for (size_t i = 0; i < sizeof(g->events) / sizeof(g->events[0]) && g->events[i].number; i++) {
         const struct weir_guard_event *c = &g->events[i];
-        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_open(out, NULL, '{');
         weir__buffer_member_number(out, "number", (int64_t)c->number);
         weir__buffer_member_moment(out, "time", c->at);
         if (weir__guard_event_kind(c) < WEIR__EVENT_KINDS)
@@ -178,22 +165,22 @@ static void add_changes(struct weir__buffer *out, const struct weir_guard_info *
         weir__buffer_member_number(out, "to", c->to);
         weir__buffer_member_or_null(out, "from_state", weir__guard_event_state(c, c->from));
         weir__buffer_member_or_null(out, "to_state", weir__guard_event_state(c, c->to));
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
 }
 
 void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
                       const struct weir__guard_place *place, weir_time now, bool changes)
 {
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, NULL, '{');
     weir__buffer_member(out, "guard", g->name);
     add_state(out, g, place, now);
     add_counts(out, g);
     add_options(out, &g->options);
     if (changes)
         add_changes(out, g);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 void weir__degradation_json(struct weir__buffer *out, const struct weir_table *table)

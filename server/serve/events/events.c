@@ -174,13 +174,13 @@ void weir__event_print(struct weir__buffer *json, uint64_t id, enum weir__event_
 {
     size_t start = json->len;
 
-    weir__buffer_add(json, "{", 1);
+    weir__buffer_open(json, NULL, '{');
     add_number(json, "id", (int64_t)id);
     weir__buffer_member_moment(json, "time", now);
     weir__buffer_member(json, "event", kinds[kind].name);
     if (facts != NULL)
         add_facts(json, start, facts);
-    weir__buffer_add(json, "}", 1);
+    weir__buffer_close(json, "}");
 }
 
 /* ------------------------------------------------------- telling, hearing ---- */

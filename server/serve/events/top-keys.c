@@ -229,12 +229,12 @@ static void print(struct weir__buffer *json, const struct weir__hitter *h)
 
     memcpy(rule, h->text, (size_t)(separator - h->text));
     rule[separator - h->text] = '\0';
-    weir__buffer_text(json, "{");
+    weir__buffer_open(json, NULL, '{');
     weir__buffer_member(json, "rule", rule);
     weir__buffer_member(json, "key", separator + 1);
     weir__buffer_member_number(json, "refused", h->count);
     weir__buffer_member_number(json, "error", h->error);
-    weir__buffer_text(json, "}");
+    weir__buffer_close(json, "}");
 }
 
 void weir__top_list(struct weir__top *top, size_t n, struct weir__buffer *json)
@@ -242,12 +242,10 @@ void weir__top_list(struct weir__top *top, size_t n, struct weir__buffer *json)
     struct gathered g;
     bool good = gather(top, n < WEIR__TOP_MOST ? n : WEIR__TOP_MOST, &g);
 
-    weir__buffer_text(json, "[");
-    for (size_t i = 0; good && i < g.n; i++) {
-        weir__buffer_text(json, i > 0 ? "," : "");
+    weir__buffer_open(json, NULL, '[');
+    for (size_t i = 0; good && i < g.n; i++)
         print(json, &g.hitters[i]);
-    }
-    weir__buffer_text(json, "]");
+    weir__buffer_close(json, "]");
     free(g.hitters);
 }
 

@@ -71,13 +71,14 @@ static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint6
     w->line.len = 0;
     if (!weir__events_next(w->o.events, heard, &kind, &w->line, &lost))
         return false;
-    weir__buffer_text(batch, batch->len > 0 ? "," : "[");
+    if (batch->len == 0)
+        weir__buffer_open(batch, NULL, '[');
     if (lost > 0) {
         weir__event_print(batch, 0, WEIR__EVENT_LOST, w->o.now(w->o.context),
                           &(struct weir__event_facts){ .count = (int64_t)lost });
-        weir__buffer_text(batch, ",");
         *all_lost += (int64_t)lost;
     }
+    weir__buffer_member_name(batch, NULL);
     weir__buffer_add(batch, w->line.bytes, w->line.len);
     return true;
 }

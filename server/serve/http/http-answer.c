@@ -187,7 +187,8 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
 {
     struct weir__buffer body = { 0 };
 
-    weir__buffer_text(&body, "{\"type\":\"about:blank\"");
+    weir__buffer_open(&body, NULL, '{');
+    weir__buffer_member(&body, "type", "about:blank");
     weir__buffer_member(&body, "title", weir__http_status_text(status));
     weir__buffer_member_number(&body, "status", status);
     weir__buffer_member(&body, "code", code_of(status));
@@ -196,7 +197,7 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
         weir__buffer_text(&body, ",");
         weir__buffer_add(&body, object->bytes + 1, object->len - 1);
     } else {
-        weir__buffer_text(&body, "}");
+        weir__buffer_close(&body, "}");
     }
     if (body.failed)
         manner->out->failed = true;

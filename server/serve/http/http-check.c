@@ -169,6 +169,14 @@ static bool read_items(struct batch *b)
     return b->text == b->end || no_batch(b);
 }
 
+static void add_ruling(struct weir__buffer *out, const struct weir_ruling *ruling)
+{
+    weir__buffer_member_name(out, NULL);
+    char *to = weir__buffer_room(out, WEIR__HTTP_RULING_MAX);
+    if (to != NULL)
+        out->len = (size_t)(weir__http_ruling_json(to, ruling) - out->bytes);
+}
+
 /* Decides those from `from` on, and writes the answers. */
 static void decide_group(struct weir__loop *loop, const struct batch *b, size_t from, size_t n,
                          struct weir__buffer *out)
@@ -184,14 +192,8 @@ static void decide_group(struct weir__loop *loop, const struct batch *b, size_t 
                                              .now = weir__loop_now(loop) };
     }
     weir__ask_check_many(loop, requests, n, rulings);
-    for (size_t i = 0; i < n; i++) {
-        char *to = weir__buffer_room(out, WEIR__HTTP_RULING_MAX);
-        if (to == NULL)
-            return;
-        to[0] = ',';
-        to = weir__http_ruling_json(to + (from + i > 0), &rulings[i]);
-        out->len = (size_t)(to - out->bytes);
-    }
+    for (size_t i = 0; i < n; i++)
+        add_ruling(out, &rulings[i]);
 }
 
 /* One that may have an id.  If it is wrong, that is its answer alone: those before it have been
@@ -204,16 +206,14 @@ static void decide_one(struct weir__loop *loop, const struct batch *b, size_t i,
 
     check.attrs = b->attrs + b->items[i].first;
     const char *problem = weir__ask_check(loop, &check, &ruling);
-    if (i > 0)
-        weir__buffer_text(out, ",");
     if (problem) {
-        weir__buffer_text(out, "{\"code\":\"bad-request\"");
+        weir__buffer_open(out, NULL, '{');
+        weir__buffer_member(out, "code", "bad-request");
         weir__buffer_member(out, "detail", problem);
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
         return;
     }
-    char json[WEIR__HTTP_RULING_MAX];
-    weir__buffer_add(out, json, (size_t)(weir__http_ruling_json(json, &ruling) - json));
+    add_ruling(out, &ruling);
 }
 
 static void decide_batch(struct weir__http_call *call, const struct batch *b)
@@ -221,14 +221,15 @@ static void decide_batch(struct weir__http_call *call, const struct batch *b)
     struct weir__loop *loop = call->conn->loop;
     struct weir__buffer out = { 0 };
 
-    weir__buffer_text(&out, "{\"answers\":[");
+    weir__buffer_open(&out, NULL, '{');
+    weir__buffer_open(&out, "answers", '[');
     for (size_t i = 0; i < b->n; i += b->ids ? 1 : GROUP) {
         if (b->ids)
             decide_one(loop, b, i, &out);
         else
             decide_group(loop, b, i, b->n - i < GROUP ? b->n - i : GROUP, &out);
     }
-    weir__buffer_text(&out, "]}");
+    weir__buffer_close(&out, "]}");
     if (out.failed)
         call->manner.out->failed = true;
     else

@@ -55,7 +55,8 @@ void weir__http_index(struct weir__http_call *call)
 {
     struct weir__buffer out = { 0 };
 
-    weir__buffer_text(&out, "{\"name\":\"weir\"");
+    weir__buffer_open(&out, NULL, '{');
+    weir__buffer_member(&out, "name", "weir");
     weir__buffer_member(&out, "version", WEIR_VERSION);
     weir__buffer_open(&out, "routes", '[');
     for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
@@ -65,9 +66,9 @@ void weir__http_index(struct weir__http_call *call)
         weir__buffer_member(&out, "method", v->method ? v->method : "*");
         weir__buffer_member(&out, "path", v->path);
         weir__buffer_member(&out, "summary", v->summary);
-        weir__buffer_close(&out, '}');
+        weir__buffer_close(&out, "}");
     }
-    weir__buffer_text(&out, "]}");
+    weir__buffer_close(&out, "]}");
     send_json(call, &out);
     weir__buffer_free(&out);
 }

@@ -313,17 +313,17 @@ void weir__overlay_print(const struct weir__overlay *o, struct weir__buffer *out
 
 void weir__overlay_json(const struct weir__overlay *o, struct weir__buffer *out)
 {
-    weir__buffer_text(out, "[");
+    weir__buffer_open(out, NULL, '[');
     for (size_t i = 0; i < o->n; i++) {
         const struct weir__overlay_entry *e = &o->entries[i];
-        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_open(out, NULL, '{');
         weir__buffer_member(out, "list", e->list);
         weir__buffer_member(out, "attribute", e->attribute);
         weir__buffer_member(out, "entry", e->entry);
         weir__buffer_member(out, "change", e->added ? "added" : "removed");
-        weir__buffer_text(out, "}");
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
 }
 
 /* --------------------------------------------------------------- parse ---- */

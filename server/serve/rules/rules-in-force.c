@@ -54,11 +54,11 @@ static void say(void *context, const struct weir_problem *p)
     struct said *said = context;
 
     if (said->json != NULL) {
-        weir__buffer_text(said->json, said->n ? ",{" : "{");
+        weir__buffer_open(said->json, NULL, '{');
         weir__buffer_member_number(said->json, "line", p->line);
         weir__buffer_member_number(said->json, "column", p->column);
         weir__buffer_member(said->json, "text", p->text);
-        weir__buffer_text(said->json, "}");
+        weir__buffer_close(said->json, "}");
     }
     if (said->listener != NULL && said->listener->problem != NULL)
         said->listener->problem(said->listener->context, said->name, p);
@@ -78,7 +78,7 @@ static int parse(const struct weir__live *live, const char *text, size_t len, en
                                           .problem = say,
                                           .context = said };
     if (said->json != NULL)
-        weir__buffer_text(said->json, "[");
+        weir__buffer_open(said->json, NULL, '[');
     int code = weir_rules_parse(out, text, len, &options, &first);
     if (code != WEIR_OK && said->n == 0) {
         struct weir_problem whole = { .caret = -1 };
@@ -86,7 +86,7 @@ static int parse(const struct weir__live *live, const char *text, size_t len, en
         say(said, &whole);
     }
     if (said->json != NULL)
-        weir__buffer_text(said->json, "]");
+        weir__buffer_close(said->json, "]");
     if (code != WEIR_OK && error != NULL)
         *error = first;
     return code;

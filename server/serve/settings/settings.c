@@ -522,10 +522,10 @@ static void add_json(struct weir__buffer *out, const struct weir__settings *sett
 
 void weir__settings_json(const struct weir__settings *settings, struct weir__buffer *out)
 {
-    weir__buffer_text(out, "{");
+    weir__buffer_open(out, NULL, '{');
     for (size_t i = 0; i < SETTINGS; i++)
         add_json(out, settings, &weir__settings_rows[i]);
-    weir__buffer_text(out, "}");
+    weir__buffer_close(out, "}");
 }
 
 /* -------------------------------------------------------------------- all ---- */

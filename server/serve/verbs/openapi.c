@@ -54,7 +54,7 @@ static void add_choices(struct weir__buffer *out, const char *type, size_t len, 
         if (names) {
             weir__buffer_open(out, NULL, '{');
             add_ref(out, "schemas", at, n);
-            weir__buffer_close(out, '}');
+            weir__buffer_close(out, "}");
         } else {
             weir__buffer_member_name(out, NULL);
             weir__buffer_json(out, at, n);
@@ -70,7 +70,7 @@ static void add_events(struct weir__buffer *out)
     weir__buffer_open(out, "enum", '[');
     for (int i = 0; i < WEIR__EVENT_KINDS; i++)
         weir__buffer_member(out, NULL, weir__event_name((enum weir__event_kind)i));
-    weir__buffer_close(out, ']');
+    weir__buffer_close(out, "]");
 }
 
 static void add_range(struct weir__buffer *out, const char *type, bool null)
@@ -111,7 +111,7 @@ static void add_type(struct weir__buffer *out, const char *type, size_t len)
         add_kind(out, "array", null);
         weir__buffer_open(out, "items", '{');
         add_type(out, type + 1, len - 2);
-        weir__buffer_close(out, '}');
+        weir__buffer_close(out, "}");
     } else if (memchr(type, '|', len)) {
         add_choices(out, type, len, null);
     } else if (isupper((unsigned char)type[0])) {
@@ -159,7 +159,7 @@ static void add_names(struct weir__buffer *out, const struct weir__field *f, boo
             add_text(out, f->text);
             if (placed)
                 weir__buffer_member_number(out, "x-weir-place", (*place)++);
-            weir__buffer_close(out, '}');
+            weir__buffer_close(out, "}");
         }
     }
 }
@@ -182,11 +182,10 @@ static void add_schema(struct weir__buffer *out, const struct weir__schema *s)
     add_text(out, s->text);
     weir__buffer_open(out, "properties", '{');
     add_fields(out, s, false);
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
     weir__buffer_open(out, "required", '[');
     add_fields(out, s, true);
-    weir__buffer_text(out, "]");
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "]}");
 }
 
 /* ------------------------------------------------------------ arguments ---- */
@@ -230,7 +229,8 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bo
         weir__buffer_text(out, "\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1");
         break;
     case WEIR__ARG_CHECKS:
-        weir__buffer_text(out, "\"type\":\"array\",\"items\":{");
+        weir__buffer_member(out, "type", "array");
+        weir__buffer_open(out, "items", '{');
         add_ref(out, "schemas", "Check", 5);
         weir__buffer_format(out, "},\"minItems\":1,\"maxItems\":%d", (int)a->max);
         break;
@@ -262,21 +262,21 @@ static void add_body(struct weir__buffer *out, const struct weir__verb *v)
             continue;
         weir__buffer_open(out, weir__arg_member(a).text, '{');
         add_arg(out, a);
-        weir__buffer_close(out, '}');
+        weir__buffer_close(out, "}");
         if (a->kind != WEIR__ARG_TIME || !weir__verb_has_unit(v))
             continue;
         snprintf(ns, sizeof(ns), "%s_ns", a->name);
         weir__buffer_open(out, ns, '{');
         weir__buffer_text(out, "\"type\":\"integer\",\"minimum\":0");
         weir__buffer_member(out, "description", "the same with the unit ns");
-        weir__buffer_close(out, '}');
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
     weir__buffer_open(out, "required", '[');
     for (const struct weir__arg *a = v->args; a->name; a++)
         if (a->needed)
             weir__buffer_member(out, NULL, a->name);
-    weir__buffer_text(out, "]");
+    weir__buffer_close(out, "]");
     weir__buffer_member_bool(out, "additionalProperties", false);
 }
 
@@ -315,7 +315,7 @@ static void add_request(struct weir__buffer *out, const struct weir__verb *v)
         add_ref(out, "schemas", body_name(v, name), strlen(v->id));
     else
         add_body(out, v);
-    weir__buffer_text(out, "}}}}");
+    weir__buffer_close(out, "}}}}");
 }
 
 static void add_parameter(struct weir__buffer *out, const struct weir__arg *a, const char *in,
@@ -330,7 +330,7 @@ static void add_parameter(struct weir__buffer *out, const struct weir__arg *a, c
         weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
     weir__buffer_open(out, "schema", '{');
     add_arg_type(out, a, false);
-    weir__buffer_text(out, "}}");
+    weir__buffer_close(out, "}}");
 }
 
 static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
@@ -341,7 +341,7 @@ static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
         if (a->header)
             add_parameter(out, a, "header", a->header);
     }
-    weir__buffer_close(out, ']');
+    weir__buffer_close(out, "]");
 }
 
 /* -------------------------------------------------------------- answers ---- */
@@ -358,7 +358,7 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
         weir__buffer_member(out, "type", "string");
     else
         add_type(out, v->answer, strlen(v->answer));
-    weir__buffer_text(out, "}}}}");
+    weir__buffer_close(out, "}}}}");
 }
 
 #define RULED "RateLimit RateLimit-Policy Weir-Level"
@@ -402,9 +402,9 @@ static void add_headers(struct weir__buffer *out, const char *names)
         snprintf(name, sizeof(name), "%.*s", (int)len, names);
         weir__buffer_open(out, name, '{');
         add_ref(out, "headers", name, len);
-        weir__buffer_close(out, '}');
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 static void add_response(struct weir__buffer *out, const struct response *r)
@@ -418,9 +418,9 @@ static void add_response(struct weir__buffer *out, const struct response *r)
     if (r->schemas[0]) {
         open_content(out, problem ? "application/problem+json" : "application/json");
         add_type(out, r->schemas, strlen(r->schemas));
-        weir__buffer_text(out, "}}}");
+        weir__buffer_close(out, "}}}");
     }
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 static void add_status(struct weir__buffer *out, const char *status, const char *name, size_t len)
@@ -429,7 +429,7 @@ static void add_status(struct weir__buffer *out, const char *status, const char 
 
     weir__buffer_open(out, memcpy(text, status, 3), '{');
     add_ref(out, "responses", name, len);
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
@@ -448,7 +448,7 @@ static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
         add_status(out, "401", "401", 3);
     if (v->role != WEIR__ROLE_NONE && strstr(all, "403") == NULL)
         add_status(out, "403", "403", 3);
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 /* ---------------------------------------------------------------- paths ---- */
@@ -477,7 +477,7 @@ static void add_operation(struct weir__buffer *out, const struct weir__verb *v, 
     weir__buffer_member(out, "x-weir-role", roles[v->role]);
     if (v->command)
         weir__buffer_member(out, "x-weir-command", v->command);
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 /* All that the path can be asked, where the first of them stands. */
@@ -494,7 +494,7 @@ static void add_path(struct weir__buffer *out, const struct weir__verb *first)
         if (v->method == NULL)
             add_operation(out, v, "POST");
     }
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
 }
 
 /* Without the last braces, of schemas, components and the document, and the space between them. */
@@ -522,17 +522,16 @@ void weir__openapi_print(struct weir__buffer *out)
             continue;
         weir__buffer_open(out, body_name(v, name), '{');
         add_body(out, v);
-        weir__buffer_close(out, '}');
+        weir__buffer_close(out, "}");
     }
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}");
     weir__buffer_open(out, "responses", '{');
     for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++)
         add_response(out, &responses[i]);
-    weir__buffer_close(out, '}');
-    weir__buffer_close(out, '}');
+    weir__buffer_close(out, "}}");
     weir__buffer_open(out, "paths", '{');
     for (const struct weir__verb *v = weir__verbs; v->summary; v++)
         if (v->path)
             add_path(out, v);
-    weir__buffer_text(out, "}}");
+    weir__buffer_close(out, "}}");
 }

@@ -341,12 +341,14 @@ TEST(test_json)
     OWN(weir__overlay) *o = weir__overlay_create();
     FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     weir__overlay_json(o, &json);
+    weir__buffer_text(&json, "\n");
     edit(&o, "vip", "account", TEXTS("a\"b"), TEXTS("ann"));
     weir__overlay_json(o, &json);
     weir__buffer_add(&json, "", 1);
     assert_string_equal(
         json.bytes,
-        "[][{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"a\\\"b\",\"change\":\"added\"},"
+        "[]\n"
+        "[{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"a\\\"b\",\"change\":\"added\"},"
         "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]");
 }
 

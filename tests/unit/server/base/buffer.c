@@ -177,12 +177,34 @@ TEST(test_brackets)
 
     weir__buffer_open(&b, NULL, '{');
     weir__buffer_open(&b, "empty", '[');
-    weir__buffer_close(&b, ']');
+    weir__buffer_close(&b, "]");
     weir__buffer_member_numbers(&b, "n", (const int64_t[]){ 1, -2 }, 2);
     weir__buffer_open(&b, "o", '[');
     weir__buffer_open(&b, NULL, '{');
-    weir__buffer_close(&b, '}');
+    weir__buffer_close(&b, "}");
     weir__buffer_member(&b, NULL, "x");
-    weir__buffer_text(&b, "]}");
-    expect(&b, "{\"empty\":[],\"n\":[1,-2],\"o\":[{},\"x\"]}");
+    weir__buffer_close(&b, "]}\n");
+    weir__buffer_open(&b, NULL, '{');
+    weir__buffer_member_name(&b, "later");
+    weir__buffer_open(&b, NULL, '{');
+    weir__buffer_close(&b, "}}");
+    expect(&b, "{\"empty\":[],\"n\":[1,-2],\"o\":[{},\"x\"]}\n{\"later\":{}}");
+}
+
+/* Half a text is an error: `weir bans --json` printed one, and exited with 0. */
+TEST(test_print)
+{
+    struct weir__buffer b = { 0 };
+    char out[8] = "";
+    FILE *file = fmemopen(out, sizeof(out), "w");
+
+    weir__buffer_text(&b, "whole");
+    assert_int_equal(weir__buffer_print(&b, NULL), 0);
+    weir__buffer_text(&b, "half");
+    b.failed = true;
+    assert_int_not_equal(weir__buffer_print(&b, file), 0);
+    weir__buffer_text(&b, "whole");
+    assert_int_equal(weir__buffer_print(&b, file), 0);
+    fclose(file);
+    assert_string_equal(out, "whole");
 }

@@ -35,11 +35,13 @@ struct part {
     struct weir_decision decision; /* the thorough way's */
 };
 
-/* The answer to all: the first refusal, or else the tightest limit; the longest times.  It begins
- * as the first part's answer, and takes in the others one by one. */
+/* The answer to all: the first part that can never pass, else the first refusal, else the tightest
+ * limit; the longest times.  It begins as the first part's answer, and takes in the others one by
+ * one. */
 static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
-    if (all->allowed && (!d->allowed || d->remaining < all->remaining)) {
+    if (all->allowed ? !d->allowed || d->remaining < all->remaining
+                     : d->reason == WEIR_TOO_BIG && all->reason == WEIR_LIMITED) {
         all->allowed = d->allowed;
         all->reason = d->reason;
         all->item = (uint16_t)item;
@@ -53,12 +55,9 @@ static inline void weigh(struct weir_decision *all, const struct weir_decision *
 
 static inline bool conclude(struct weir_decision *all)
 {
-    if (all->allowed)
-        return true;
-    all->wait = 0;
-    if (all->retry == WEIR_NEVER && all->reason == WEIR_LIMITED)
-        all->reason = WEIR_TOO_BIG;
-    return false;
+    if (!all->allowed)
+        all->wait = 0;
+    return all->allowed;
 }
 
 static bool answer(const struct part *parts, size_t n, struct weir_decision *all)

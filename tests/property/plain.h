@@ -632,7 +632,9 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
     struct weir_decision d[64];
     for (int i = 0; i < n; i++) {
         weir_step_peek(items[i].cell->limiter->plan, items[i].cell->state, &items[i].ask, &d[i]);
-        bool named = i == 0 || (all->allowed && (!d[i].allowed || d[i].remaining < all->remaining));
+        bool never = d[i].reason == WEIR_TOO_BIG && all->reason == WEIR_LIMITED;
+        bool named =
+            i == 0 || never || (all->allowed && (!d[i].allowed || d[i].remaining < all->remaining));
         struct weir_decision before = *all;
         if (named) {
             *all = d[i];
@@ -644,8 +646,6 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
     }
     if (!all->allowed)
         all->wait = 0;
-    if (all->reason == WEIR_LIMITED && all->retry == WEIR_NEVER)
-        all->reason = WEIR_TOO_BIG;
     for (int i = 0; i < n; i++) {
         struct weir_ask ask = items[i].ask;
         struct weir_decision unused;

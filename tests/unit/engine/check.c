@@ -340,6 +340,17 @@ TEST(test_R2_retry_is_that_of_all_who_refuse)
     assert_true(passes(weir, "ip=::1", NOW + 60 * S));
 }
 
+TEST(test_R2_too_big_is_told_of_the_rule_that_it_is_too_big_for)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 5/1m }\n- { name: b, "
+                                      "key: \"{ip}\", limit: 7/1m, cost: 2 }\n"));
+    for (int i = 0; i < 3; i++)
+        assert_true(passes(weir, "ip=::1", NOW));
+    struct weir_ruling r = check_cost(weir, "ip=::1", 4, NOW);
+    assert_refused_by(r, "b");
+    assert_fields(r.decision, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER), (limit, 7));
+}
+
 TEST(test_R2_more_than_fits_is_never)
 {
     OWN(weir) *weir = engine_of(three);

@@ -202,6 +202,23 @@ TEST(test_an_item_too_big_is_never)
     }
 }
 
+/* The reason is that of the item that the decision names. */
+TEST(test_never_is_told_of_the_item_that_can_never_pass)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = make_table(narrow);
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
+                            *b = limiter_of(table, "b", "gcra 7/7s"),
+                            *c = limiter_of(table, "c", "sliding-log 7/7s");
+        for (struct weir_limiter **big = (struct weir_limiter *[]){ b, c, NULL }; *big; big++) {
+            struct weir_item items[] = { item_of(a, "k", 5, NOW), item_of(*big, "k", 8, NOW) };
+            take_all(items, 1);
+            struct weir_decision d = take_all(items, 2);
+            assert_fields(d, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER), (item, 1), (limit, 7));
+        }
+    }
+}
+
 /* ---------------------------------------------------------- duplicates ---- */
 
 static const struct {

@@ -42,4 +42,25 @@ static inline bool weir__utf8_is_harmless(const char *p, size_t len)
              code == 0xFEFF || (code & 0xFFFE) == 0xFFFE);
 }
 
+/* A character that a terminal would obey; those of UTF-8's second block begin with 0xc2. */
+static inline bool weir__utf8_is_control(const char *c)
+{
+    unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
+
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
+}
+
+/* Leaves nothing that a terminal would obey. */
+static inline void weir__text_clean(char *text)
+{
+    for (char *c = text; *c != '\0'; c++) {
+        bool two = (unsigned char)*c == 0xc2;
+        if (!weir__utf8_is_control(c))
+            continue;
+        *c = '?';
+        if (two)
+            *++c = '?';
+    }
+}
+
 #endif

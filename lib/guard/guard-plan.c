@@ -4,8 +4,6 @@
 
 #include "guard/guard.h"
 
-#define TICK (WEIR_SECOND / 10)
-
 /* ------------------------------------------------------------- numbers ---- */
 
 static const struct weir__rows *const groups = weir__guard_rows;
@@ -120,7 +118,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
 
     weir__rows_fill(&groups[WEIR__CONCURRENCY], &filled);
     weir__rows_fill(&groups[WEIR__GUARD], &filled);
-    struct weir__guard_plan p = { .max = filled.max, .lease = filled.lease, .tick = TICK };
+    struct weir__guard_plan p = { .max = filled.max, .lease = filled.lease };
     if ((code = weir__rows_check(&groups[WEIR__CONCURRENCY], o, error)) ||
         (code = weir__rows_check(&groups[WEIR__GUARD], o, error)) ||
         (code = weir__rows_check(&groups[WEIR__SYSTEM], &o->system, error)) ||
@@ -138,9 +136,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     p.pressure.on = weir__rows_any(&groups[WEIR__SYSTEM], &o->system);
     p.shed.on = o->shed || p.shed.classes > 1;
     p.levels = p.shed.on || p.pressure.on;
-    if (p.controller.row != NULL && p.controller.sample_span < p.tick)
-        p.tick = p.controller.sample_span < WEIR_MILLISECOND ? WEIR_MILLISECOND
-                                                             : p.controller.sample_span;
+    p.tick = weir__guard_tick_span(&p.controller);
 
     struct weir__guard_terms terms;
 

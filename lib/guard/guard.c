@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "guard/guard.h"
+#include "base/utf8.h"
 
 static const struct weir_guard_options defaults;
 

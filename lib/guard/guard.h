@@ -281,7 +281,8 @@ static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
     return WEIR__GET(&r->in_flight) - WEIR__GET(&r->extra);
 }
 
-/* tick.c -- sets the limit, the cuts and the degradation from the results. */
+/* tick.c -- sets the limit, the cuts and the degradation from the results, at most this often. */
+weir_time weir__guard_tick_span(const struct weir__controller_plan *controller);
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)

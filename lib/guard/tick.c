@@ -14,11 +14,20 @@
 
 #include "guard/guard.h"
 
+#define TICK         (WEIR_SECOND / 10)
 #define TICKER_LATE  60                /* of 2^30 ns */
 #define LOOK_LONGEST WEIR_SECOND       /* then even with few results */
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
+
+/* A controller that wants results more often is called more often. */
+weir_time weir__guard_tick_span(const struct weir__controller_plan *controller)
+{
+    weir_time span = controller->row != NULL ? controller->sample_span : TICK;
+
+    return span > TICK ? TICK : span < WEIR_MILLISECOND ? WEIR_MILLISECOND : span;
+}
 
 /* ------------------------------------------------------------- one ticks ---- */
 

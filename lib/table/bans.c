@@ -22,8 +22,8 @@
  * and it must not be driven out by keys that are merely busy.
  */
 #include "table/bans.h"
+#include "base/utf8.h"
 
-#define LATE          WEIR_SECOND /* an ask may be late by this much */
 #define MARKS_A_LINE  (WEIR__LINE / sizeof(struct weir__ban_mark))
 #define SALT_OF_RULES 0x62616e73u /* so that a rule's salt is no tag of its own keys */
 
@@ -185,7 +185,7 @@ static void follow_clock_locked(struct weir_table *table, uint64_t i, weir_time 
     const struct weir__ban_record *r = record_locked(table, i);
     weir_time until = until_at(table, i);
 
-    if (r == NULL || until <= now || r->since <= later(now, LATE))
+    if (r == NULL || until <= now || r->since <= later(now, WEIR__LATE_MAX))
         return;
     weir_time back = r->since - now;
     struct span s = { now, until == WEIR_FOREVER ? until : until - back,
@@ -222,7 +222,7 @@ static weir_time look(const struct weir_table *table, uint64_t tag, weir_time no
     if (weir__load(&table->ban_marks[i].tag) != tag ||
         until <= now) /* of another, who has just come: this one made room */
         return 0;
-    *back = since > later(now, LATE) ? since - now : 0;
+    *back = since > later(now, WEIR__LATE_MAX) ? since - now : 0;
     return until;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "table/table.h"
+#include "base/utf8.h"
 
 /* ------------------------------------------------ limits as numbers ---- */
 
@@ -376,26 +377,6 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     return WEIR_OK;
 }
 
-/* A character that a terminal would obey; those of UTF-8's second block begin with 0xc2. */
-static bool is_control(const char *c)
-{
-    unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
-
-    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
-}
-
-void weir__text_clean(char *text)
-{
-    for (char *c = text; *c != '\0'; c++) {
-        bool two = (unsigned char)*c == 0xc2;
-        if (!is_control(c))
-            continue;
-        *c = '?';
-        if (two)
-            *++c = '?';
-    }
-}
-
 static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strlen(name);
@@ -405,7 +386,7 @@ static int check_name(const char *name, struct weir_error *error)
                           "a limiter's name has 1 to %d bytes, and this has %zu",
                           WEIR__NAME_SIZE - 1, len);
     for (size_t i = 0; i < len; i++)
-        if (is_control(name + i))
+        if (weir__utf8_is_control(name + i))
             return weir__fail_at(error, (int)i + 1, "a limiter's name has no control characters");
     return WEIR_OK;
 }

@@ -95,7 +95,6 @@ struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char 
 uint32_t weir__limiters_in(const struct weir_table *table); /* records in use, whatever the header
                                                                says no more than there are */
 size_t weir__names_room(const struct weir_table *table);    /* of weir_table.names */
-void weir__text_clean(char *text); /* leaves nothing that a terminal would obey */
 /* Bytes of the slab that a change to this plan needs. */
 uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct weir_plan *plan);
 /* The present era; compiles it if another process has changed the limit. */

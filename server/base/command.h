@@ -99,6 +99,9 @@ struct weir__command {
     .size = sizeof(struct options)
 #define WEIR__ANY_WORDS INT_MAX
 
+/* Runs a command (server/cli/command.c).  Returns the exit code. */
+int weir__command_run(const struct weir__command *command, int argc, char **argv);
+
 /* The i-th row of main.c, or NULL. */
 const struct weir__command *weir__command_row(size_t i);
 

@@ -366,6 +366,25 @@ bool weir__option_read(const char *command, const struct weir__option *o, const 
     return true;
 }
 
+/* Names the words that are not options: those at the end of the usage. */
+static int complain_of_few(const struct weir__command *self)
+{
+    const char *bracket = strrchr(self->arguments, ']');
+
+    return weir__command_wrong(self, "missing: %s", bracket ? bracket + 2 : self->arguments);
+}
+
+static int check_words(const struct weir__command *self, int n, char **words)
+{
+    if (n > 0 && self->words_max == 0)
+        return weir__complain(self->name, "takes no words; found '%s'", words[0]);
+    if (n > self->words_max)
+        return weir__command_wrong(self, "'%s' is one word too many", words[self->words_max]);
+    if (n < self->words_min)
+        return complain_of_few(self);
+    return WEIR__GO_ON;
+}
+
 int weir__options_parse(const struct weir__command *command, int argc, char **argv, void *into,
                         int *rest)
 {
@@ -379,5 +398,5 @@ int weir__options_parse(const struct weir__command *command, int argc, char **ar
         if (texts[i] && !weir__option_read(command->name, o, place, texts[i], into))
             code = WEIR__EXIT_WRONG;
     }
-    return code;
+    return code == WEIR__GO_ON ? check_words(command, *rest, argv) : code;
 }

@@ -7,7 +7,8 @@
 #define WEIR__OPTIONS_MAX 64 /* rows of a command */
 
 /* Sets the members of `into` that the words name, and moves the other words to the front of argv,
- * *rest of them.  Returns WEIR__GO_ON, or an exit code: the help was printed, or a complaint. */
+ * *rest of them; the row says how many there may be.  Returns WEIR__GO_ON, or an exit code: the
+ * help was printed, or a complaint. */
 int weir__options_parse(const struct weir__command *command, int argc, char **argv, void *into,
                         int *rest);
 

@@ -245,7 +245,7 @@ static bool connect_to(struct weir__remote *r)
     return code == WEIR_OK;
 }
 
-static int ask_server(const struct weir__call *call)
+int weir__remote_run(const struct weir__call *call)
 {
     struct weir__remote r = { .call = call,
                               .options = *(const struct weir__remote_options *)call->options };
@@ -256,43 +256,4 @@ static int ask_server(const struct weir__call *call)
     weir__buffer_free(&r.answer);
     weir__document_free(&r.document);
     return code;
-}
-
-/* Names the words that are not options: those at the end of the usage. */
-static int complain_of_few(const struct weir__command *self)
-{
-    const char *bracket = strrchr(self->arguments, ']');
-
-    return weir__command_wrong(self, "missing: %s", bracket ? bracket + 2 : self->arguments);
-}
-
-static int check_words(const struct weir__call *call)
-{
-    const struct weir__command *self = call->self;
-
-    if (call->n > 0 && self->words_max == 0)
-        return weir__complain(self->name, "takes no words; found '%s'", call->words[0]);
-    if (call->n > self->words_max)
-        return weir__command_wrong(self, "'%s' is one word too many", call->words[self->words_max]);
-    if (call->n < self->words_min)
-        return complain_of_few(self);
-    return WEIR__GO_ON;
-}
-
-int weir__command_run(const struct weir__command *command, int argc, char **argv)
-{
-    _Alignas(max_align_t) char options[256] = { 0 };
-    struct weir__call call = { .self = command, .options = options, .words = argv, .n = argc };
-
-    if (command->size == 0)
-        return command->run(&call);
-    assert(command->size <= sizeof(options));
-    memcpy(options, command->defaults, command->size);
-    int code = weir__options_parse(command, argc, argv, options, &call.n);
-    argv[call.n] = NULL;
-    if (code == WEIR__GO_ON)
-        code = check_words(&call);
-    if (code == WEIR__GO_ON && command->run)
-        code = command->run(&call);
-    return code == WEIR__GO_ON ? ask_server(&call) : code;
 }

@@ -35,8 +35,8 @@ struct weir__remote {
     char said[320]; /* the last complaint */
 };
 
-/* Runs a command: reads its words, and connects if it asks a server.  Returns the exit code. */
-int weir__command_run(const struct weir__command *command, int argc, char **argv);
+/* Connects, and calls the function of the row that asks.  Returns the exit code. */
+int weir__remote_run(const struct weir__call *call);
 
 /* Begins the body of the next request, an object, which weir__remote_call ends. */
 struct weir__buffer *weir__remote_body(struct weir__remote *remote);

@@ -227,63 +227,6 @@ static void add_enter(const struct show *s)
     weir__buffer_close(s->out, "}");
 }
 
-/* ------------------------------------------------ attributes for nothing ---- */
-
-/* The names that rules and lists look at, ended by NULL. */
-struct known {
-    char texts[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
-    const char *names[WEIR__ATTRIBUTES_MAX + 1];
-};
-
-static void list_known(struct known *known, struct weir *weir)
-{
-    int64_t n = 0;
-
-    while (n < WEIR__ATTRIBUTES_MAX && weir_attribute_next(weir, &n, known->texts[n]))
-        known->names[n - 1] = known->texts[n - 1];
-    known->names[n] = NULL;
-}
-
-/* Names of headers have no case. */
-static bool is_used(const struct known *known, const struct weir_attr *attr, size_t len)
-{
-    char *name = len < WEIR__ATTRIBUTE_SIZE ? strndup(attr->name, len) : NULL;
-    char *small = name ? weir__attribute_small(name) : NULL;
-    bool found = false;
-
-    for (const char *const *at = known->names; small != NULL && *at && !found; at++)
-        found = strcmp(*at, small) == 0;
-    free(small);
-    free(name);
-    return found;
-}
-
-/* What is given under another name matches nothing: the slip that is hardest to see. */
-static void add_unused(struct weir *weir, struct weir__buffer *out, const struct weir_attr *attrs,
-                       size_t n)
-{
-    struct weir__buffer meant = { 0 };
-    struct known known;
-
-    list_known(&known, weir);
-    weir__buffer_open(out, "unused", '[');
-    for (size_t i = 0; i < n; i++) {
-        size_t len = attrs[i].name_len ? attrs[i].name_len : strlen(attrs[i].name);
-        if (is_used(&known, &attrs[i], len))
-            continue;
-        const char *near = weir__nearest(attrs[i].name, len, known.names, WEIR__TO_NULL);
-        weir__buffer_member_name(out, NULL);
-        weir__buffer_json(out, attrs[i].name, len);
-        weir__buffer_member_or_null(&meant, NULL, near);
-    }
-    weir__buffer_close(out, "]");
-    weir__buffer_open(out, "meant", '[');
-    weir__buffer_add(out, meant.bytes, meant.len);
-    weir__buffer_close(out, "]");
-    out->failed = out->failed || meant.failed;
-    weir__buffer_free(&meant);
-}
-
 bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
                         const struct weir_ask *ask, bool applying, struct weir__buffer *out)
 {
@@ -299,7 +242,7 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
     weir__buffer_close(out, "]");
     add_ruling(out, &x);
     add_enter(&s);
-    add_unused(weir, out, attrs, n);
+    weir__unused_json(weir, attrs, n, out);
     weir__buffer_close(out, "}");
     return x.ruling.decision.allowed;
 }

@@ -13,4 +13,8 @@
 bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
                         const struct weir_ask *ask, bool applying, struct weir__buffer *out);
 
+/* unused-attributes.c -- the last two of these members. */
+void weir__unused_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                       struct weir__buffer *out);
+
 #endif

@@ -197,8 +197,8 @@ void weir__conn_end_early(
     struct weir__conn *conn); /* likewise, though the client has not said all it wants to */
 void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
 
-/* Runs `work` on a thread of the pool and then `done` on the loop's thread, with the connection
- * held meanwhile; it may have been closed: then `done` is called with conn NULL. */
+/* jobs.c -- runs `work` on a thread of the pool and then `done` on the loop's thread, with the
+ * connection held meanwhile; it may have been closed: then `done` is called with conn NULL. */
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
                        void (*done)(struct weir__conn *conn, void *context), void *context);
 

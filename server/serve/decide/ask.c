@@ -153,8 +153,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
     if (code != WEIR_OK)
         return code;
     if (a->verb == WEIR__RESERVE) {
-        weir_time lifetime = a->lifetime ? a->lifetime : WEIR__RESERVE_LIFETIME;
-        code = weir__reservations_reserve(server->reservations, limiter, &ask, lifetime,
+        code = weir__reservations_reserve(server->reservations, limiter, &ask, a->lifetime,
                                           answer->reservation, &answer->decision, error);
     } else {
         decide_adhoc(limiter, a, &ask, &answer->decision);

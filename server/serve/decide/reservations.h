@@ -9,9 +9,10 @@
 
 #include "weir.h"
 
-#define WEIR__RESERVATIONS_MAX    65536
-#define WEIR__RESERVATION_KEY_MAX 256 /* bytes of the key */
-#define WEIR__RESERVATION_ID      33  /* 128 random bits in hex, and NUL */
+#define WEIR__RESERVATIONS_MAX        65536
+#define WEIR__RESERVATION_LIFETIME_MS 60000 /* unless the ask says another */
+#define WEIR__RESERVATION_KEY_MAX     256   /* bytes of the key */
+#define WEIR__RESERVATION_ID          33    /* 128 random bits in hex, and NUL */
 
 struct weir__reservations;
 

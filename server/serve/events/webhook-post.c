@@ -17,7 +17,11 @@
 #include "server/base/buffer.h"
 #include "wire/http1.h"
 
-enum { ANSWER_MAX = 65536, CONNECT_MS = 3000 };
+enum {
+    ANSWER_MAX = 65536,
+    CONNECT_MS = 3000 /* to one address */,
+    TIMEOUT_MS = 10000 /* of all */
+};
 
 struct weir__delivery {
     struct weir__delivery_options o;
@@ -333,7 +337,8 @@ struct weir__delivery *weir__delivery_start(const struct weir__delivery_options 
     uv_timer_init(options->loop, &d->patience);
     d->deadline.data = d->patience.data = d->lookup.data = d;
     d->handles = 2;
-    uv_timer_start(&d->deadline, on_deadline, options->timeout_ms, 0);
+    uv_timer_start(&d->deadline, on_deadline,
+                   options->timeout_ms ? options->timeout_ms : TIMEOUT_MS, 0);
     int code = uv_getaddrinfo(options->loop, &d->lookup, on_lookup, options->url->host.name,
                               options->url->host.port, &hints);
     d->looking_up = code == 0;

@@ -19,7 +19,7 @@ struct weir__delivery_options {
     const char *token;             /* sent as a bearer token; "": none */
     const char *body;              /* all of these must last until `done` */
     size_t len;
-    uint64_t timeout_ms; /* for all of it */
+    uint64_t timeout_ms; /* for all of it; 0: 10000 */
     /* Called once, from the loop, when everything is closed.  The status that was answered, or 0
      * and why there was none. */
     void (*done)(void *context, int status, const char *why);

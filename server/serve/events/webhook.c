@@ -19,7 +19,7 @@
 #include "server/base/complain.h"
 #include "server/base/token.h"
 
-enum { PAUSE_MS = 1000, PAUSE_TIMES_MOST = 60, TIMEOUT_MS = 10000 };
+enum { PAUSE_MS = 1000, PAUSE_TIMES_MOST = 60 };
 
 enum state { IDLE, SENDING, PAUSED, ENDED };
 
@@ -252,7 +252,6 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
     w->url = url;
     w->tls = tls;
     w->o.pause_ms = options->pause_ms ? options->pause_ms : PAUSE_MS;
-    w->o.timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
     weir__random_fill(&w->chance, sizeof(w->chance)); /* without it, it is 0 */
     uv_timer_init(options->loop, &w->pause);
     uv_timer_init(options->loop, &w->drain);

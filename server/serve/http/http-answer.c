@@ -493,6 +493,24 @@ static void put_entered(struct pen *pen, const struct weir__entered *e, const ch
     PUT(pen, "}");
 }
 
+/* Answers with the rules' fallback; false: they have none. */
+static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
+{
+    struct weir_fallback fallback;
+    char headers[192], body[WEIR_FALLBACK_MAX];
+
+    if (!weir_fallback_get(manner->loop->server->engine, r->guard, &fallback, body, sizeof(body)))
+        return false;
+    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
+    if (r->decision.retry != WEIR_NEVER)
+        n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
+                      (long long)weir__http_retry_seconds(r->decision.retry));
+    weir__http_answer(manner, fallback.status, fallback.type,
+                      (struct weir__text){ headers, (size_t)n },
+                      (struct weir__text){ body, fallback.len });
+    return true;
+}
+
 void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
@@ -505,6 +523,8 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
         weir__http_ruling(manner, r, 0, false); /* by a limit, a ban, a list */
         return;
     }
+    if (refused && answer_fallback(manner, r))
+        return;
     const struct refusal *refusal = refused ? refusal_of(&r->decision) : NULL;
     weir__ask_token(manner->loop, &entered->permits, token);
     put_ruling_headers(&head, r);

@@ -5,8 +5,7 @@
  * the client's own request beside theirs.  So a peer that is not a trusted proxy describes only
  * itself, and a trusted one is believed only where it wrote the header itself:
  *
- *     ip       X-Forwarded-For from the right: the first address that is no trusted proxy.  What is
- *              left of it anybody may have written. Without it X-Real-IP, without that the peer
+ *     ip       http-client-address.c
  *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it
  *              knows and passes the others on as the client
  *     method   sent them, so two that differ are refused: one of them is forged, and nobody can
@@ -22,7 +21,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "match/address.h"
 #include "base/base.h"
 #include "match/rules.h"
 
@@ -31,58 +29,6 @@
 #define ATTRS_MAX                      \
     (WEIR__HTTP_HEADERS + PARAMS_MAX + \
      8) /* every header can be one: none is pushed out by others */
-
-/* ------------------------------------------------------- trusted proxies ---- */
-
-static bool is_proxy(const struct weir__server *server, const struct weir__address *address)
-{
-    return server->proxies && weir__cidr_set_has(server->proxies, address);
-}
-
-/* The address of the peer.  A unix socket is as near as the loopback. */
-static struct weir__text peer_of(const struct weir__conn *conn)
-{
-    const char *peer = conn->peer[0] ? conn->peer : "127.0.0.1";
-
-    return (struct weir__text){ peer, strlen(peer) };
-}
-
-/* ------------------------------------------------------------- addresses ---- */
-
-/* 192.0.2.7, 192.0.2.7:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711; *entry becomes the
- * address alone. */
-static bool read_address(struct weir__text *entry, struct weir__address *out)
-{
-    struct weir__text e = *entry;
-    const char *colon = e.bytes && e.len ? memrchr(e.bytes, ':', e.len) : NULL;
-
-    if (colon && colon > e.bytes && (colon[-1] == ']' || memchr(e.bytes, ':', e.len) == colon)) {
-        for (const char *c = colon + 1; c < e.bytes + e.len; c++)
-            if (*c < '0' || *c > '9')
-                return false;
-        e.len = (size_t)(colon - e.bytes);
-    }
-    if (e.len > 2 && e.bytes[0] == '[' && e.bytes[e.len - 1] == ']')
-        e = (struct weir__text){ e.bytes + 1, e.len - 2 };
-    if (!weir__address_parse(e.bytes, e.len, out))
-        return false;
-    *entry = e;
-    return true;
-}
-
-/* The last entry of a list with commas, which is cut off. */
-static struct weir__text last_entry(struct weir__text *list)
-{
-    const char *comma = list->len ? memrchr(list->bytes, ',', list->len) : NULL;
-    const char *begin = comma ? comma + 1 : list->bytes, *end = list->bytes + list->len;
-
-    list->len = comma ? (size_t)(comma - list->bytes) : 0;
-    while (begin < end && (*begin == ' ' || *begin == '\t'))
-        begin++;
-    while (begin < end && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
-    return (struct weir__text){ begin, (size_t)(end - begin) };
-}
 
 /* -------------------------------------------------- the proxy's description ---- */
 
@@ -181,30 +127,6 @@ static void look_at_headers(struct forwarded *f)
     }
 }
 
-/* From the right, over all lines of that name as if they were one.  An entry that is no address
- * ends the search: nobody vouches for the entries to the left of it. */
-static struct weir__text client_of(const struct forwarded *f, struct weir__text peer)
-{
-    const struct weir__http_request *request = f->call->request;
-    struct weir__text found = peer;
-    struct weir__address address;
-
-    for (size_t i = request->n_headers; i-- > 0;) {
-        struct weir__text list = request->headers[i].value;
-        if (f->kinds[i] != FOR)
-            continue;
-        while (list.len) {
-            struct weir__text entry = last_entry(&list);
-            if (!read_address(&entry, &address))
-                return found;
-            found = entry;
-            if (!is_proxy(f->call->conn->loop->server, &address))
-                return found;
-        }
-    }
-    return found;
-}
-
 /* http://host/path is /path. */
 static struct weir__text path_of(struct weir__text uri)
 {
@@ -243,19 +165,14 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
     return true;
 }
 
-static bool describe_forwarded(struct forwarded *f, struct weir__text peer)
+static bool describe_forwarded(struct forwarded *f)
 {
-    struct weir__text method, uri, real = f->told[REAL_IP], ip = peer;
-    struct weir__address address;
+    struct weir__text method, uri;
 
     if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) ||
         !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri))
         return false;
-    if (f->told[FOR].bytes)
-        ip = client_of(f, peer);
-    else if (real.len && read_address(&real, &address))
-        ip = real;
-    ADD(f, "ip", ip);
+    ADD(f, "ip", weir__http_client(f->call));
     ADD(f, "method", method);
     ADD(f, "uri", uri);
     ADD(f, "host", f->told[HOST].len ? f->told[HOST] : f->host);
@@ -274,14 +191,10 @@ static void describe_itself(struct forwarded *f, struct weir__text peer)
 
 static bool describe(struct forwarded *f)
 {
-    struct weir__text peer = peer_of(f->call->conn);
-    struct weir__address address;
-
     look_at_headers(f);
-    if (weir__address_parse(peer.bytes, peer.len, &address) &&
-        is_proxy(f->call->conn->loop->server, &address))
-        return describe_forwarded(f, peer);
-    describe_itself(f, peer);
+    if (weir__http_is_from_proxy(f->call->conn))
+        return describe_forwarded(f);
+    describe_itself(f, weir__http_peer(f->call->conn));
     return true;
 }
 

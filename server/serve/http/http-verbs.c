@@ -1,4 +1,4 @@
-/* http-verbs.c -- verbs whose row says all: query and body to values, values to an answer; and enter.
+/* http-verbs.c -- verbs whose row says all: query and body to values, values to an answer.
  *
  * The operator's verbs may wait for a change of rules, or read files: that is done on
  * another thread.  A call's values are copied first, so that the connection's input can be used for
@@ -89,7 +89,8 @@ static void answer_member(const struct weir__http_manner *manner,
 }
 
 /* A failed call may have written an object: the problems of a rule file. */
-static void answer_call(const struct weir__http_manner *manner, const struct weir__verb_call *call)
+void weir__http_answer_call(const struct weir__http_manner *manner,
+                            const struct weir__verb_call *call)
 {
     if (call->out.failed)
         no_memory(manner);
@@ -129,7 +130,7 @@ static void free_task(struct task *task)
 }
 
 /* The connection was held until this is sent. */
-static void send_held(struct weir__conn *conn, const struct weir__http_manner *manner)
+void weir__http_send_held(struct weir__conn *conn, const struct weir__http_manner *manner)
 {
     if (!manner->out->failed)
         weir__conn_send(conn, manner->out->bytes, manner->out->len);
@@ -146,8 +147,8 @@ static void done(struct weir__conn *conn, void *context)
     if (conn) {
         task->manner.out = &out;
         task->manner.close |= conn->ending; /* the server drains meanwhile */
-        answer_call(&task->manner, &task->call);
-        send_held(conn, &task->manner);
+        weir__http_answer_call(&task->manner, &task->call);
+        weir__http_send_held(conn, &task->manner);
     }
     free_task(task);
 }
@@ -169,7 +170,7 @@ static void run_away(struct weir__http_call *call)
     }
     if (good)
         weir__call_no_memory(&task->call);
-    answer_call(&call->manner, &task->call);
+    weir__http_answer_call(&call->manner, &task->call);
     free_task(task);
 }
 
@@ -184,66 +185,6 @@ void weir__http_verb(struct weir__http_call *call)
     weir__call_begin(&c, call->verb, call->conn->loop, true);
     if (weir__call_json(&c, call->body) && weir__call_whole(&c))
         c.verb->run(&c);
-    answer_call(&call->manner, &c);
-    weir__call_end(&c);
-}
-
-/* ---------------------------------------------------------------- enter ---- */
-
-/* Answers with the rules' fallback; false: they have none. */
-static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
-{
-    struct weir_fallback fallback;
-    char headers[192], body[WEIR_FALLBACK_MAX];
-
-    if (!weir_fallback_get(manner->loop->server->engine, r->guard, &fallback, body, sizeof(body)))
-        return false;
-    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
-    if (r->decision.retry != WEIR_NEVER)
-        n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
-                      (long long)weir__http_retry_seconds(r->decision.retry));
-    weir__http_answer(manner, fallback.status, fallback.type,
-                      (struct weir__text){ headers, (size_t)n },
-                      (struct weir__text){ body, fallback.len });
-    return true;
-}
-
-static void answer(const struct weir__http_manner *manner, const struct weir__entered *entered)
-{
-    const struct weir_ruling *r = &entered->ruling;
-
-    if (r->decision.allowed || r->guard == NULL || !answer_fallback(manner, r))
-        weir__http_entered(manner, entered);
-}
-
-/* It has waited: the connection is held until this is sent. */
-static void answer_later(struct weir__conn *conn, const struct weir__entered *entered,
-                         const void *context)
-{
-    struct weir__http_manner manner = *(const struct weir__http_manner *)context;
-    struct weir__buffer out = { 0 };
-
-    manner.out = &out;
-    manner.close |= conn->ending; /* the server drains meanwhile */
-    answer(&manner, entered);
-    send_held(conn, &manner);
-}
-
-void weir__http_enter(struct weir__http_call *call)
-{
-    struct weir__entered entered;
-    struct weir__verb_call c;
-    const struct weir__later later = { answer_later, &call->manner, sizeof(call->manner) };
-    int status = 400;
-
-    weir__call_begin(&c, call->verb, call->conn->loop, true);
-    if (weir__call_json(&c, call->body) && weir__call_whole(&c))
-        status = weir__decide_enter(&c, call->conn, &later, &entered);
-    if (status == 200)
-        answer(&call->manner, &entered);
-    else if (status == 202)
-        call->manner.close = false; /* answer_later sees to it */
-    else
-        answer_call(&call->manner, &c);
+    weir__http_answer_call(&call->manner, &c);
     weir__call_end(&c);
 }

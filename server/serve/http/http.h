@@ -1,12 +1,15 @@
 /* http.h -- shared by the files of the HTTP protocol: a request that is whole, and how answers are
  * written.
  *
- *     http.c          bytes to requests; roles; which function answers
- *     http-verbs.c    verbs whose row says all, and enter
- *     http-check.c    check and batch: read and decided without asking for memory
+ *     http.c                  bytes to requests; which function answers
+ *     http-access.c           who may ask: tokens, Host, Origin
+ *     http-verbs.c            verbs whose row says all
+ *     http-enter.c            enter
+ *     http-check.c            check and batch: read and decided without asking for memory
  *     http-forward-auth.c     deciding for a proxy, about the request that it describes
- *     http-events.c   server-sent events
- *     http-answer.c   heads and bodies
+ *     http-client-address.c   whose request that is: X-Forwarded-For and trusted proxies
+ *     http-events.c           server-sent events
+ *     http-answer.c           heads and bodies
  */
 #ifndef WEIR_SERVE_HTTP_H
 #define WEIR_SERVE_HTTP_H
@@ -86,7 +89,7 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);
 
-/* The answer to enter. */
+/* The answer to enter; a refusal by a guard that has a fallback is that. */
 void weir__http_entered(const struct weir__http_manner *manner,
                         const struct weir__entered *entered);
 /* As Retry-After has it: rounded up, at least 1. */
@@ -95,13 +98,32 @@ int64_t weir__http_retry_seconds(weir_time retry);
 void weir__http_decision(const struct weir__http_manner *manner,
                          const struct weir__verb_call *call);
 
+/* ----------------------------------------------------- http-access.c ---- */
+
+/* Finds the request's role.  False: it may not, and was told so. */
+bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool foreign);
+/* A token in a head that is whole: then its body may be as long as any. */
+void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_request *request);
+
+/* --------------------------------------------- http-client-address.c ---- */
+
+/* The address of the peer.  A unix socket is as near as the loopback. */
+struct weir__text weir__http_peer(const struct weir__conn *conn);
+/* Whether the peer is a trusted proxy, which is believed about a request's client. */
+bool weir__http_is_from_proxy(const struct weir__conn *conn);
+/* The client of a request that a trusted proxy describes. */
+struct weir__text weir__http_client(const struct weir__http_call *call);
+
 /* ------------------------------------------------------ http-verbs.c ---- */
 
 /* Verbs whose row says all: reads the arguments, runs it here or elsewhere, answers. */
 void weir__http_verb(struct weir__http_call *call);
 /* Reads the parameters; false: the call has failed. */
 bool weir__http_query(struct weir__verb_call *c, struct weir__text query);
-void weir__http_enter(struct weir__http_call *call);
+void weir__http_answer_call(const struct weir__http_manner *manner,
+                            const struct weir__verb_call *call);
+/* Sends what manner->out has; the connection was held until now. */
+void weir__http_send_held(struct weir__conn *conn, const struct weir__http_manner *manner);
 
 /* ------------------------------------------------------ verbs of HTTP ---- */
 
@@ -109,6 +131,7 @@ void weir__http_enter(struct weir__http_call *call);
 void weir__http_check(struct weir__http_call *call);
 void weir__http_batch(struct weir__http_call *call);
 void weir__http_auth(struct weir__http_call *call);
+void weir__http_enter(struct weir__http_call *call);
 void weir__http_events(struct weir__http_call *call);
 void weir__http_root(struct weir__http_call *call);
 void weir__http_index(struct weir__http_call *call);

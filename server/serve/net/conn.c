@@ -15,19 +15,9 @@
 #include "server/serve/net/tls.h"
 #include "server/serve/decide/waiting.h"
 
-#define JOBS_MAX     16            /* of one loop, done elsewhere at a time; more are refused */
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
 #define FRESH_MS     1000          /* a new client will speak soon */
-
-struct weir__job {
-    uv_work_t uv;
-    struct weir__loop *loop;
-    struct weir__conn *conn; /* NULL: closed meanwhile */
-    void (*work)(void *context);
-    void (*done)(struct weir__conn *conn, void *context);
-    void *context;
-};
 
 static void serve_rest(struct weir__conn *conn);
 static void write_pending(struct weir__conn *conn);
@@ -61,10 +51,8 @@ void weir__conn_close(struct weir__conn *conn)
     if (conn->closed)
         return;
     conn->closed = true;
-    if (conn->job) {
-        conn->job->conn = NULL;
-        uv_cancel((uv_req_t *)&conn->job->uv); /* no longer needed, if it has not begun */
-    }
+    if (conn->job)
+        weir__job_abandon(conn->job);
     if (conn->wait)
         weir__wait_abandon(conn);
     uv_close(&conn->uv.handle, on_closed);
@@ -375,56 +363,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         serve_rest(conn);
 }
 
-/* ------------------------------------------------------------- offload ---- */
-
 void weir__conn_resume(struct weir__conn *conn)
 {
     conn->held = false;
     if (!conn->closed)
         serve_rest(conn);
-}
-
-static void job_work(uv_work_t *uv)
-{
-    struct weir__job *job = uv->data;
-
-    job->work(job->context);
-}
-
-static void job_done(uv_work_t *uv, int status)
-{
-    struct weir__job *job = uv->data;
-    struct weir__conn *conn = job->conn;
-
-    (void)status;
-    job->loop->jobs--;
-    if (conn)
-        conn->job = NULL;
-    job->done(conn, job->context);
-    if (conn)
-        weir__conn_resume(conn);
-    free(job);
-}
-
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
-                       void (*done)(struct weir__conn *conn, void *context), void *context)
-{
-    struct weir__job *job = conn->loop->jobs < JOBS_MAX ? calloc(1, sizeof(*job)) : NULL;
-
-    if (!job)
-        return WEIR_NO_MEMORY;
-    *job = (struct weir__job){
-        .loop = conn->loop, .conn = conn, .work = work, .done = done, .context = context
-    };
-    job->uv.data = job;
-    if (uv_queue_work(&conn->loop->uv, &job->uv, job_work, job_done) != 0) {
-        free(job);
-        return WEIR_NO_MEMORY;
-    }
-    conn->job = job;
-    conn->loop->jobs++;
-    conn->held = true;
-    return WEIR_OK;
 }
 
 /* ------------------------------------------------------------ beginning ---- */

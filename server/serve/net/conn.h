@@ -12,4 +12,7 @@ void weir__conn_close(struct weir__conn *conn); /* at once */
 void weir__conn_sweep(struct weir__conn *conn, uint64_t now);
 void weir__conn_drain(struct weir__conn *conn);
 
+/* jobs.c -- nobody waits for it any more. */
+void weir__job_abandon(struct weir__job *job);
+
 #endif

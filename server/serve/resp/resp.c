@@ -110,13 +110,6 @@ static void close_session(struct weir__conn *conn)
 
 /* -------------------------------------------------------------- commands ---- */
 
-static bool is_multi_word(struct weir__text name)
-{
-    return weir__resp_is(name, "EXEC") || weir__resp_is(name, "DISCARD") ||
-           weir__resp_is(name, "MULTI") || weir__resp_is(name, "QUIT") ||
-           weir__resp_is(name, "RESET");
-}
-
 static void say_unknown(struct weir__resp_call *call)
 {
     int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
@@ -124,12 +117,12 @@ static void say_unknown(struct weir__resp_call *call)
                       call->args[0].bytes);
 }
 
-static bool has_right_number(int arity, size_t n)
+bool weir__resp_has_arity(int arity, size_t n)
 {
     return arity == 0 || (arity > 0 ? n == (size_t)arity : n >= (size_t)-arity);
 }
 
-static bool say_usage(const struct weir__resp_call *call)
+bool weir__resp_say_usage(const struct weir__resp_call *call)
 {
     char usage[256];
 
@@ -171,7 +164,7 @@ static bool find_allowed(struct weir__resp_call *call)
         weir__reply_error(conn,
                           "NOPERM this command needs the admin role: AUTH with the admin token");
     else
-        return has_right_number(verb->arity, call->n) || say_usage(call);
+        return weir__resp_has_arity(verb->arity, call->n) || weir__resp_say_usage(call);
     return false;
 }
 
@@ -179,44 +172,6 @@ void weir__resp_run(struct weir__resp_call *call)
 {
     if (find_allowed(call))
         (call->verb->resp ? call->verb->resp : weir__resp_verb)(call);
-}
-
-#define QUEUE_MAX (64 * 1024)
-
-/* Between MULTI and EXEC a command is only kept. */
-static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
-{
-    struct weir__conn *conn = call->conn;
-    struct weir__resp_session *s = conn->session;
-    bool good = find_allowed(call);
-    enum weir__verb_how how = good ? call->verb->how : WEIR__VERB_NOW;
-
-    if (how == WEIR__VERB_AWAY || how == WEIR__VERB_WAITS || how == WEIR__VERB_MANY) {
-        /* It may take long, or answers often: EXEC answers all at once, in one list. */
-        weir__reply_error(conn, "ERR %s cannot be run between MULTI and EXEC", call->verb->command);
-        good = false;
-    }
-    /* All or nothing: what is refused by its number only when it runs would leave the rest done. */
-    if (good && how == WEIR__VERB_NOW && !has_right_number(weir__verb_arity(call->verb), call->n))
-        good = say_usage(call);
-    if (!good) {
-        s->multi_failed = true;
-        return;
-    }
-    if (s->queue.len + len > QUEUE_MAX) {
-        weir__reply_error(conn, "ERR commands between MULTI and EXEC may have 64 KiB");
-        s->multi_failed = true;
-        return;
-    }
-    weir__buffer_add(&s->queue, bytes, len);
-    s->queued++;
-    weir__reply_simple(conn, "QUEUED");
-}
-
-static bool is_queueing(const struct weir__resp_call *call)
-{
-    const struct weir__resp_session *s = call->conn->session;
-    return s && s->multi && !is_multi_word(call->args[0]);
 }
 
 /* A browser that was talked into sending a form here: its words would be commands. */
@@ -247,8 +202,8 @@ static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
         weir__reply_error(conn, "ERR this port speaks RESP, not HTTP");
         weir__conn_end_early(conn);
-    } else if (is_queueing(call)) {
-        queue(call, bytes, len);
+    } else if (weir__resp_is_queueing(call)) {
+        weir__resp_queue(call, find_allowed(call), bytes, len);
     } else {
         weir__resp_run(call);
     }

@@ -71,25 +71,35 @@ void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn);
 #define WEIR__RESP_RULING 512 /* bytes of a ruling's ten members, beside the names of rules */
 char *weir__resp_put_ruling(char *to, const struct weir_ruling *ruling, int version);
 
+/* resp-multi.c */
+void weir__resp_multi(struct weir__resp_call *call);
+void weir__resp_exec(struct weir__resp_call *call);
+void weir__resp_discard(struct weir__resp_call *call);
+void weir__resp_watch(struct weir__resp_call *call);
+/* Between MULTI and EXEC a command is only kept, unless it is not `good`. */
+bool weir__resp_is_queueing(const struct weir__resp_call *call);
+void weir__resp_queue(struct weir__resp_call *call, bool good, const char *bytes, size_t len);
+
 /* resp-commands.c -- what every Redis client expects of a server. */
 void weir__resp_auth(struct weir__resp_call *call);
 void weir__resp_client(struct weir__resp_call *call);
 void weir__resp_command_table(struct weir__resp_call *call);
 void weir__resp_config(struct weir__resp_call *call);
 void weir__resp_dbsize(struct weir__resp_call *call);
-void weir__resp_discard(struct weir__resp_call *call);
 void weir__resp_echo(struct weir__resp_call *call);
-void weir__resp_exec(struct weir__resp_call *call);
 void weir__resp_hello(struct weir__resp_call *call);
 void weir__resp_help(struct weir__resp_call *call);
 void weir__resp_info(struct weir__resp_call *call);
-void weir__resp_multi(struct weir__resp_call *call);
 void weir__resp_ping(struct weir__resp_call *call);
 void weir__resp_quit(struct weir__resp_call *call);
 void weir__resp_reset(struct weir__resp_call *call);
 void weir__resp_select(struct weir__resp_call *call);
 void weir__resp_time(struct weir__resp_call *call);
-void weir__resp_watch(struct weir__resp_call *call);
+
+/* resp.c -- whether a command has the right number of words; says that it has not, and returns
+ * false. */
+bool weir__resp_has_arity(int arity, size_t n);
+bool weir__resp_say_usage(const struct weir__resp_call *call);
 
 /* Runs one command, as feed does: also those that EXEC has gathered. */
 void weir__resp_run(struct weir__resp_call *call);

@@ -44,7 +44,7 @@ static const struct weir__node *member(const struct weir__node *node, const char
     return NULL;
 }
 
-/* As lib/rules/list-file.c has it: beside the rule file, unless it begins with a slash. */
+/* As lib/rulefile/list-file.c has it: beside the rule file, unless it begins with a slash. */
 static void add_file(struct weir__rule_files *files, const char *path, const char *name)
 {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');

@@ -10,6 +10,7 @@
 
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide.h"
+#include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/http/http.h"
 #include "server/serve/resp/resp.h"
@@ -115,7 +116,8 @@ const struct weir__verb weir__verbs[] = {
       .answer = "Decision", .statuses = "200=Taken 400 409 413 422 429=TakeRefused 503",
       .summary = "Takes an estimate, to be settled.",
       .args = { TAKE_ARGS,
-                TIME("lifetime", .word = "LIFETIME", .min = 1, .otherwise = 60000,
+                TIME("lifetime", .word = "LIFETIME", .min = 1,
+                     .otherwise = WEIR__RESERVATION_LIFETIME_MS,
                      .text = "a reservation that nobody settles in this time stands as it is") } },
     { DECIDING("WEIR.SETTLE", "/v1/settle", "settle"), .run = weir__decide_settle,
       .answer = "Settled", .statuses = "400 413",

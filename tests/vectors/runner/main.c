@@ -153,6 +153,7 @@ static const struct weir__command command = {
             "\n"
             "Exit codes: 0 all passed, 1 some failed, 2 a file could not be read.",
     .options = options,
+    .words_max = WEIR__ANY_WORDS,
 };
 
 int main(int argc, char **argv)

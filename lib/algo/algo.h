@@ -62,16 +62,15 @@ struct weir_plan {
     size_t state_size;
     bool packs; /* a meter whose state can be kept in one word, see weir__pack */
 
-    /* of one algorithm each; a few words more do not matter, a plan is made once */
-    int64_t
-        credit_free; /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
-    struct weir__divisor by_period, by_count; /* fixed-window; calendar has the second */
+    /* For one algorithm each.  A few more words do not matter: a plan is made once. */
+    int64_t credit_free; /* leaky-bucket: the debt, in parts, above which an ask waits its turn */
+    struct weir__divisor by_period, by_count; /* fixed-window; calendar uses by_count */
     struct weir__divisor by_bucket, by_ring;  /* sliding-window */
-    int64_t ring;                             /* sliding-window: counters kept */
+    int64_t ring;                             /* sliding-window: number of counters */
+    int64_t head_max;                         /* sliding-window: the last bucket there can be */
     int stamp_size;                           /* sliding-log: bytes of a time stamp */
-    weir_time heat_warm,
-        heat_range; /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
-    const struct weir__zone *zone; /* calendar: whose days; lives as long as the process */
+    weir_time heat_warm, heat_range;          /* warm-up: flat and sloping part of its trapezoid */
+    const struct weir__zone *zone;            /* calendar: lives as long as the process */
 };
 
 struct weir__algo {

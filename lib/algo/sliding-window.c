@@ -51,6 +51,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     plan->most = l->count;
     plan->by_bucket = weir__divisor_make((uint64_t)((l->period + l->buckets - 1) / l->buckets));
     plan->ring = (int64_t)l->buckets + 1;
+    plan->head_max = INT64_MAX / width(plan) - plan->ring;
     plan->by_ring = weir__divisor_make((uint64_t)plan->ring);
     plan->state_size =
         (sizeof(struct state) + (size_t)plan->ring * sizeof(uint32_t) + 7) & ~(size_t)7;
@@ -89,11 +90,10 @@ static weir_time gone_at(const struct weir_plan *plan, int64_t bucket)
     return t > INT64_MAX ? INT64_MAX : (weir_time)t;
 }
 
+/* The head, within bounds: a damaged state may hold anything. */
 static int64_t head_of(const struct weir_plan *plan, const struct state *s)
 {
-    int64_t most = INT64_MAX / width(plan) - plan->ring; /* a damaged state may hold anything */
-
-    return s->head < 0 ? 0 : s->head > most ? most : s->head;
+    return s->head < 0 ? 0 : s->head > plan->head_max ? plan->head_max : s->head;
 }
 
 /* Units in the buckets from `tail` to the head: all of them less those that have left. */

@@ -4,17 +4,19 @@
 
 #include "base/base.h"
 
-/* Of any whole number or pointer, for what stands by itself: counters, hints. */
+/* Any integer or pointer that stands by itself, such as a counter or a hint. */
 #define weir__get(p)        __atomic_load_n((p), __ATOMIC_RELAXED)
 #define weir__set(p, value) __atomic_store_n((p), (value), __ATOMIC_RELAXED)
+#define weir__count(p, n)   ((void)__atomic_fetch_add((p), (n), __ATOMIC_RELAXED))
 
 /* Writes before weir__publish are seen after weir__acquire. */
 #define weir__acquire(p)        __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define weir__publish(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
 
+/* Words of a table. */
 static inline uint64_t weir__load(const uint64_t *p)
 {
-    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+    return weir__acquire(p);
 }
 
 static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
@@ -46,11 +48,6 @@ static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
         out[1] = weir__load(p + 1);
         first = weir__load(p);
     } while (first != out[0]);
-}
-
-static inline void weir__count(int64_t *counter, int64_t n)
-{
-    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
 #endif

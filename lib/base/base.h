@@ -60,8 +60,4 @@ struct weir__quoted {
 };
 struct weir__quoted weir__quote(const char *text, size_t len);
 
-/* Atomic reads and writes that promise no order. */
-#define WEIR__GET(at)        __atomic_load_n(at, __ATOMIC_RELAXED)
-#define WEIR__SET(at, value) __atomic_store_n(at, value, __ATOMIC_RELAXED)
-
 #endif

@@ -101,7 +101,7 @@ static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t 
  * is swapped: so nothing new is ever overwritten by something old. */
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
-    return episode_of(weir__load(&b->gate)) != episode;
+    return episode_of(weir__acquire(&b->gate)) != episode;
 }
 
 /* ----------------------------------------------------------- thresholds ---- */
@@ -200,7 +200,7 @@ static int64_t parts_between(uint64_t a, uint64_t b)
 static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                         weir_time now)
 {
-    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part + WEIR__GET(&b->skew);
+    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part + weir__get(&b->skew);
 }
 
 static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
@@ -253,8 +253,8 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
                             weir_time now)
 {
     for (;;) {
-        uint64_t skew = WEIR__GET(&b->skew), part = part_of(plan, b, now);
-        uint64_t latest = WEIR__GET(&b->latest);
+        uint64_t skew = weir__get(&b->skew), part = part_of(plan, b, now);
+        uint64_t latest = weir__get(&b->latest);
         int64_t late = parts_between(part, latest);
         if (late < (int64_t)PARTS)
             return part;
@@ -289,7 +289,7 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
     }
     if (c.calls < plan->min_calls)
         return false;
-    if (WEIR__GET(&b->watch) == mark) /* full: from here on a success is only good */
+    if (weir__get(&b->watch) == mark) /* full: from here on a success is only good */
         __atomic_compare_exchange_n(&b->watch, &mark, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return is_bad(plan, &c);
 }
@@ -312,12 +312,10 @@ static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breake
 static inline bool time_add(struct weir__breaker *b, uint64_t part, uint64_t when)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
-    uint64_t seen[2] = { when, __atomic_load_n(&p->counts, __ATOMIC_ACQUIRE) },
-             next[2] = { when, seen[1] + 1 };
+    uint64_t seen[2] = { when, weir__acquire(&p->counts) }, next[2] = { when, seen[1] + 1 };
 
-    return ((part ^ WEIR__GET(&b->latest)) & PART_MASK) == 0 &&
-           (seen[1] & COUNT_MASK) != COUNT_MASK &&
-           __atomic_load_n(&p->when, __ATOMIC_ACQUIRE) == when &&
+    return ((part ^ weir__get(&b->latest)) & PART_MASK) == 0 &&
+           (seen[1] & COUNT_MASK) != COUNT_MASK && weir__acquire(&p->when) == when &&
            weir__swap_pair(&p->when, seen, next);
 }
 
@@ -329,7 +327,7 @@ enum { OUTCOMES = 16, TOLD = 44 }; /* in a word of the ring; where the episode i
 
 static int64_t told_of(const struct weir__breaker *b, uint64_t episode)
 {
-    uint64_t told = __atomic_load_n(&b->told, __ATOMIC_ACQUIRE);
+    uint64_t told = weir__acquire(&b->told);
 
     return told >> TOLD == episode ? (int64_t)(told & TOLD_MASK) : 0;
 }
@@ -339,7 +337,7 @@ static int64_t told_of(const struct weir__breaker *b, uint64_t episode)
 static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                           uint64_t episode)
 {
-    uint64_t told = __atomic_load_n(&b->told, __ATOMIC_ACQUIRE);
+    uint64_t told = weir__acquire(&b->told);
     int64_t n, next;
 
     do {
@@ -358,7 +356,7 @@ static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__br
 /* The outcome at this place; a word of another episode holds nothing. */
 static void ring_put(struct weir__breaker *b, int64_t place, uint64_t episode, bool bad, bool slow)
 {
-    uint64_t *word = &b->ring[place / OUTCOMES], seen = weir__load(word), next;
+    uint64_t *word = &b->ring[place / OUTCOMES], seen = weir__acquire(word), next;
     uint64_t error_bit = (uint64_t)1 << place % OUTCOMES, slow_bit = error_bit << OUTCOMES;
 
     do {
@@ -379,7 +377,7 @@ static struct counts ring_sum(const struct weir__breaker_plan *plan, const struc
 
     for (int64_t i = 0; i * OUTCOMES < c.calls; i++) {
         int64_t left = c.calls - i * OUTCOMES;
-        uint64_t word = weir__load(&b->ring[i]),
+        uint64_t word = weir__acquire(&b->ring[i]),
                  mask = left >= OUTCOMES ? 0xFFFF : ((uint64_t)1 << left) - 1;
         if (word >> 32 != episode)
             continue;
@@ -471,7 +469,7 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
                                                    struct weir__breaker *b, uint32_t probe,
                                                    bool bad, bool slow, weir_time now)
 {
-    uint64_t gate = weir__load(&b->gate), episode = episode_of(gate);
+    uint64_t gate = weir__acquire(&b->gate), episode = episode_of(gate);
 
     if (probe != 0)
         return tell_probe(plan, b, probe, bad, slow, now);
@@ -496,7 +494,7 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
                                              struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now)
 {
-    uint64_t gate = weir__load(&b->gate);
+    uint64_t gate = weir__acquire(&b->gate);
     bool slow = is_slow(plan, took);
 
     if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 ||
@@ -506,7 +504,7 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     uint64_t part = part_of(plan, b, now), when = when_make(part, episode_of(gate));
     if (__builtin_expect(!time_add(b, part, when), 0))
         return tell_fully(plan, b, probe, bad, slow, now);
-    if (__builtin_expect(__atomic_load_n(&b->watch, __ATOMIC_ACQUIRE) == ~when, 0))
+    if (__builtin_expect(weir__acquire(&b->watch) == ~when, 0))
         return tell_watched(plan, b, gate, part, now);
     return (struct weir__breaker_move){ 0 };
 }
@@ -615,7 +613,7 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
     *probe = 0;
     *retry = 0;
     *move = (struct weir__breaker_move){ 0 };
-    if (__builtin_expect((weir__load(&b->gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
+    if (__builtin_expect((weir__acquire(&b->gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
         return true;
     return ask_slowly(plan, b, now, probe, retry, move);
 }
@@ -652,7 +650,7 @@ static struct counts look_counts(const struct weir__breaker_plan *plan,
         return (struct counts){ byte_of(gate, BACK), byte_of(gate, BAD), byte_of(gate, SLOW) };
     if (plan->part == 0)
         return ring_sum(plan, b, episode);
-    uint64_t part = part_of(plan, b, now), latest = WEIR__GET(&b->latest);
+    uint64_t part = part_of(plan, b, now), latest = weir__get(&b->latest);
     return time_sum(b, parts_between(latest, part) > 0 ? part : latest, episode);
 }
 

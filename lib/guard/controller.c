@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "guard/number.h"
 #include "guard/options.h"
 
@@ -160,7 +161,7 @@ static bool is_zero(const uint64_t words[WORDS])
 static void load(uint64_t words[WORDS], const void *state)
 {
     for (size_t i = 0; i < WORDS; i++)
-        words[i] = WEIR__GET((const uint64_t *)state + i);
+        words[i] = weir__get((const uint64_t *)state + i);
 }
 
 /* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose
@@ -181,7 +182,7 @@ int64_t weir__controller_step(const struct weir__controller_plan *plan, void *st
     }
     words[WORDS - 1] = check_of(words, index);
     for (size_t i = 0; i < WORDS; i++)
-        WEIR__SET((uint64_t *)state + i, words[i]);
+        weir__set((uint64_t *)state + i, words[i]);
     return weir__is_finite(limit)
                ? (int64_t)weir__between((double)plan->min, limit, (double)plan->max)
                : plan->initial;
@@ -190,7 +191,7 @@ int64_t weir__controller_step(const struct weir__controller_plan *plan, void *st
 void weir__controller_forget(void *state)
 {
     for (size_t i = 0; i < WORDS; i++)
-        WEIR__SET((uint64_t *)state + i, 0);
+        weir__set((uint64_t *)state + i, 0);
 }
 
 /* --------------------------------------------------------------- in words ---- */

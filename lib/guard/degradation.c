@@ -22,18 +22,18 @@ int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now)
 static void set_degradation(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    uint32_t by_hand = WEIR__GET(&h->degradation_by_hand), n = weir__guards_in(table);
+    uint32_t by_hand = weir__get(&h->degradation_by_hand), n = weir__guards_in(table);
     int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
 
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
-        int32_t raising = WEIR__GET(&r->raising);
-        if (raising > degradation && WEIR__GET(&r->raising_until) > now)
+        int32_t raising = weir__get(&r->raising);
+        if (raising > degradation && weir__get(&r->raising_until) > now)
             degradation = raising;
     }
     degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
-    if (WEIR__GET(&h->degradation) != (uint32_t)degradation)
-        WEIR__SET(&h->degradation, (uint32_t)degradation);
+    if (weir__get(&h->degradation) != (uint32_t)degradation)
+        weir__set(&h->degradation, (uint32_t)degradation);
 }
 
 void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
@@ -53,25 +53,25 @@ void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_
         int degradation = weir__pressure_degradation(&r->learnt.pressure, now);
         raising = degradation > raising ? degradation : raising;
     }
-    WEIR__SET(&r->raising, raising);
-    WEIR__SET(&r->raising_until, now + RAISE_LASTS);
+    weir__set(&r->raising, raising);
+    weir__set(&r->raising_until, now + RAISE_LASTS);
     set_degradation(guard->table, now);
 }
 
 void weir_degradation_set(struct weir_table *table, int degradation, weir_time now)
 {
     degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
-    WEIR__SET(&table->header->degradation_by_hand, degradation < 0 ? 0 : (uint32_t)degradation + 1);
+    weir__set(&table->header->degradation_by_hand, degradation < 0 ? 0 : (uint32_t)degradation + 1);
     set_degradation(table, weir__guard_time(now));
 }
 
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now)
 {
-    uint32_t present = WEIR__GET(&table->header->degradation_by_hand);
+    uint32_t present = weir__get(&table->header->degradation_by_hand);
 
     if (degradation < 0 && present <= PUSHED_BY_RULES)
         return;
-    WEIR__SET(&table->header->degradation_by_hand,
+    weir__set(&table->header->degradation_by_hand,
               degradation < 0 ? 0 : (uint32_t)degradation + 1 + PUSHED_BY_RULES);
     set_degradation(table, weir__guard_time(now));
 }
@@ -79,7 +79,7 @@ void weir__degradation_push(struct weir_table *table, int degradation, weir_time
 int weir_degradation_get(const struct weir_table *table, bool *by_hand)
 {
     if (by_hand != NULL)
-        *by_hand = WEIR__GET(&table->header->degradation_by_hand) != 0;
-    uint32_t degradation = WEIR__GET(&table->header->degradation);
+        *by_hand = weir__get(&table->header->degradation_by_hand) != 0;
+    uint32_t degradation = weir__get(&table->header->degradation);
     return degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : (int)degradation;
 }

@@ -32,14 +32,14 @@ static inline int64_t limit_of(const struct passage *p)
 {
     if (p->plan->controller.row == NULL || p->plan->controller.rate)
         return p->plan->max;
-    int64_t found = WEIR__GET(&p->record->limit);
+    int64_t found = weir__get(&p->record->limit);
     return found > 0 ? found : p->plan->controller.initial;
 }
 
 /* About when a permit comes free: they come at the pace of the work. */
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
-    weir_time mean = WEIR__GET(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
+    weir_time mean = weir__get(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
 
     if (mean == 0)
         return UNKNOWN_RETRY;
@@ -51,7 +51,7 @@ static weir_time free_in(const struct passage *p, int64_t limit)
 static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
                              int64_t *in_flight)
 {
-    int64_t n = WEIR__GET(&p->record->in_flight);
+    int64_t n = weir__get(&p->record->in_flight);
 
     do {
         *in_flight = n;
@@ -78,7 +78,7 @@ static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t see
 
 static bool pass_pace(struct passage *p)
 {
-    int64_t found = WEIR__GET(&p->record->limit);
+    int64_t found = weir__get(&p->record->limit);
     int64_t rate = found > 0 ? found : p->plan->controller.initial, owed;
     int64_t price = p->cost * WEIR_SECOND, room = rate * (WEIR_SECOND / 10);
     uint64_t seen[2];
@@ -117,14 +117,15 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
                              weir_time now)
 {
     weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
-    WEIR__SET(&r->tick_at, now); /* the degradation may have to follow */
+    weir__set(&r->tick_at, now); /* the degradation may have to follow */
 }
 
 static inline bool pass_breaker(struct passage *p)
 {
     struct weir__breaker_move move = { 0, 0 };
 
-    if (__builtin_expect((weir__load(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
+    if (__builtin_expect((weir__acquire(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0,
+                         1))
         return true; /* closed, and not forced */
     bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
                                   &p->retry, &move);
@@ -144,7 +145,7 @@ static void give_probe(const struct passage *p)
 static bool is_degraded(const struct passage *p)
 {
     return p->plan->degrade > 0 &&
-           WEIR__GET(&p->guard->table->header->degradation) >= (uint64_t)p->plan->degrade;
+           weir__get(&p->guard->table->header->degradation) >= (uint64_t)p->plan->degrade;
 }
 
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
@@ -239,8 +240,8 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
 
 static inline void note_most(struct weir__window *w, int64_t in_flight)
 {
-    if (in_flight > WEIR__GET(&w->in_flight_max))
-        WEIR__SET(&w->in_flight_max, in_flight);
+    if (in_flight > weir__get(&w->in_flight_max))
+        weir__set(&w->in_flight_max, in_flight);
 }
 
 static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d,
@@ -329,7 +330,7 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
 /* A permit may come from anywhere. */
 static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
 {
-    return permit->seat < WEIR__GUARD_SEATS && permit->seat < WEIR__GET(&guard->record->seats) &&
+    return permit->seat < WEIR__GUARD_SEATS && permit->seat < weir__get(&guard->record->seats) &&
            weir__permit_weight(permit->word) != 0;
 }
 
@@ -349,7 +350,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
 
 static inline void note_least(struct weir__window *w, weir_time took)
 {
-    int64_t least = WEIR__GET(&w->min);
+    int64_t least = weir__get(&w->min);
 
     while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
            !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
@@ -365,7 +366,7 @@ static inline void add_result(struct weir__window *w, enum weir_outcome outcome,
         return;
     }
     weir__count(&w->sum, took);
-    __atomic_fetch_add(&w->times.counts[weir__bin_of(took)], 1, __ATOMIC_RELAXED);
+    weir__count(&w->times.counts[weir__bin_of(took)], 1);
     note_least(w, took);
 }
 

@@ -96,14 +96,13 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table)
 static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard_options *out)
 {
     struct weir__guard_terms terms;
-    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
+    uint32_t version = weir__acquire(&r->version);
     const uint64_t *from = (const uint64_t *)(const void *)&r->terms;
     uint64_t *to = (uint64_t *)(void *)&terms;
 
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
-        to[i] = __atomic_load_n(
-            &from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
-    if (version % 2 != 0 || WEIR__GET(&r->version) != version)
+        to[i] = weir__acquire(&from[i]); /* so that the version is read again behind them */
+    if (version % 2 != 0 || weir__get(&r->version) != version)
         return 0;
     weir__guard_terms_read(&terms, out);
     return version;
@@ -115,17 +114,17 @@ _Static_assert(sizeof(struct weir__guard_terms) % 8 == 0, "terms are read word b
 static void write_terms_locked(struct weir__guard_record *r, const struct weir__guard_plan *plan)
 {
     struct weir__guard_terms terms;
-    uint32_t version = WEIR__GET(&r->version) | 1;
+    uint32_t version = weir__get(&r->version) | 1;
     uint64_t *to = (uint64_t *)(void *)&r->terms;
     const uint64_t *from = (const uint64_t *)(const void *)&terms;
 
     weir__guard_terms_write(&terms, &plan->options);
-    WEIR__SET(&r->version, version);
+    weir__set(&r->version, version);
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
-        __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE); /* not before the version is odd */
+        weir__publish(&to[i], from[i]); /* not before the version is odd */
     if (plan->seat_mask + 1 > r->seats)
-        WEIR__SET(&r->seats, plan->seat_mask + 1);
-    __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
+        weir__set(&r->seats, plan->seat_mask + 1);
+    weir__publish(&r->version, version + 1 ? version + 1 : 2);
 }
 
 static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
@@ -150,21 +149,20 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
 /* Without memory, or while the terms are being written or make no sense, the old plan stays. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
-    uint32_t version = __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE);
+    uint32_t version = weir__acquire(&guard->record->version);
 
-    if (version % 2 != 0 || version == WEIR__GET(&guard->bad_version))
-        return __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
+    if (version % 2 != 0 || version == weir__get(&guard->bad_version))
+        return weir__acquire(&guard->plan);
     pthread_mutex_lock(&guard->table->mutex);
     struct weir__guard_plan *plan = guard->plan, *fresh;
-    if (__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version) {
+    if (weir__acquire(&guard->record->version) != plan->version) {
         int code = compile(&fresh, guard->record, NULL);
-        if (code == WEIR_CORRUPT &&
-            __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) == version)
-            WEIR__SET(&guard->bad_version, version);
+        if (code == WEIR_CORRUPT && weir__acquire(&guard->record->version) == version)
+            weir__set(&guard->bad_version, version);
         if (code == WEIR_OK) {
             fresh->older = plan;
             plan = fresh;
-            __atomic_store_n(&guard->plan, plan, __ATOMIC_RELEASE);
+            weir__publish(&guard->plan, plan);
         }
     }
     pthread_mutex_unlock(&guard->table->mutex);
@@ -185,7 +183,7 @@ static int check_name(const char *name, struct weir_error *error)
 
 uint32_t weir__guards_in(const struct weir_table *table)
 {
-    uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
+    uint32_t n = weir__acquire(&table->header->guards);
 
     return n < table->guards_max ? n : table->guards_max;
 }
@@ -226,7 +224,7 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
     strncpy(r->name, name, sizeof(r->name) - 1);
     r->salt = salt;
     write_terms_locked(r, plan);
-    __atomic_store_n(&table->header->guards, id + 1, __ATOMIC_RELEASE);
+    weir__publish(&table->header->guards, id + 1);
     return WEIR_OK;
 }
 
@@ -272,7 +270,7 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
             free(guard);
             return code;
         }
-        __atomic_store_n(&g->guards[id], guard, __ATOMIC_RELEASE);
+        weir__publish(&g->guards[id], guard);
     }
     *out = guard;
     return WEIR_OK;
@@ -335,7 +333,7 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
     struct weir__guarding *g = id < weir__guards_in(table) ? weir__guarding_of(table) : NULL;
-    struct weir_guard *guard = g ? __atomic_load_n(&g->guards[id], __ATOMIC_ACQUIRE) : NULL;
+    struct weir_guard *guard = g ? weir__acquire(&g->guards[id]) : NULL;
 
     if (guard != NULL || g == NULL)
         return guard;

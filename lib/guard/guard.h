@@ -197,10 +197,9 @@ const char *weir__guard_difference(const struct weir_guard_options *a,
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard);
 static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_guard *guard)
 {
-    struct weir__guard_plan *plan = __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
+    struct weir__guard_plan *plan = weir__acquire(&guard->plan);
 
-    if (__builtin_expect(
-            __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version, 0))
+    if (__builtin_expect(weir__acquire(&guard->record->version) != plan->version, 0))
         plan = weir__guard_renew(guard);
     return plan;
 }
@@ -271,14 +270,14 @@ static inline weir_time weir__guard_time(weir_time now)
 static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
-        __atomic_fetch_sub(&r->extra, permits - 1, __ATOMIC_RELAXED);
+        weir__count(&r->extra, 1 - (int64_t)permits);
     __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
 }
 
 /* Asks in flight, not permits. */
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
-    return WEIR__GET(&r->in_flight) - WEIR__GET(&r->extra);
+    return weir__get(&r->in_flight) - weir__get(&r->extra);
 }
 
 /* tick.c -- sets the limit, the cuts and the degradation from the results, at most this often. */
@@ -287,7 +286,7 @@ void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *p
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)
 {
-    int64_t left = WEIR__GET(&guard->record->tick_at) - now;
+    int64_t left = weir__get(&guard->record->tick_at) - now;
 
     /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds
      * apart. */

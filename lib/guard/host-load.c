@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "guard/number.h"
 #include "guard/host-load.h"
 
@@ -406,41 +407,41 @@ static void look(struct weir__system *s, double seconds)
             tightest = weir__most(tightest, use);
         }
     }
-    WEIR__SET(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds));
-    WEIR__SET(&s->run_queue, run_queue);
-    WEIR__SET(&s->psi_cpu, look_at_psi(s, 0));
-    WEIR__SET(&s->psi_memory, look_at_psi(s, 1));
-    WEIR__SET(&s->milli_processors, (int64_t)(processors * 1000 + 0.5));
+    weir__set(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds));
+    weir__set(&s->run_queue, run_queue);
+    weir__set(&s->psi_cpu, look_at_psi(s, 0));
+    weir__set(&s->psi_memory, look_at_psi(s, 1));
+    weir__set(&s->milli_processors, (int64_t)(processors * 1000 + 0.5));
 }
 
 /* One looks.  If the clock has stepped back there is no saying how long it was: counted from
  * here. */
 static void look_if_due(struct weir__system *s, weir_time now)
 {
-    weir_time span = now - WEIR__GET(&s->looked);
+    weir_time span = now - weir__get(&s->looked);
 
-    if (WEIR__GET(&s->begun) && span >= 0 && span < LOOK)
+    if (weir__get(&s->begun) && span >= 0 && span < LOOK)
         return;
     if (__atomic_exchange_n(&s->looking, 1, __ATOMIC_ACQUIRE) != 0)
         return;
     span = s->begun ? now - s->looked : 0;
     if (!s->begun || span < 0 || span >= LOOK) {
         look(s, span > 0 ? (double)span / (double)WEIR_SECOND : 0);
-        WEIR__SET(&s->looked, now);
-        WEIR__SET(&s->begun, true);
+        weir__set(&s->looked, now);
+        weir__set(&s->begun, true);
     }
-    __atomic_store_n(&s->looking, 0, __ATOMIC_RELEASE);
+    weir__publish(&s->looking, 0);
 }
 
 void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out)
 {
     look_if_due(system, now);
     *out =
-        (struct weir__reading){ .cpu = WEIR__GET(&system->cpu),
-                                .psi_cpu = WEIR__GET(&system->psi_cpu),
-                                .psi_memory = WEIR__GET(&system->psi_memory),
-                                .run_queue = WEIR__GET(&system->run_queue),
-                                .processors = (double)WEIR__GET(&system->milli_processors) / 1000 };
+        (struct weir__reading){ .cpu = weir__get(&system->cpu),
+                                .psi_cpu = weir__get(&system->psi_cpu),
+                                .psi_memory = weir__get(&system->psi_memory),
+                                .run_queue = weir__get(&system->run_queue),
+                                .processors = (double)weir__get(&system->milli_processors) / 1000 };
 }
 
 /* --------------------------------------------------------- create, destroy ---- */

@@ -12,26 +12,26 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
     uint64_t number = __atomic_add_fetch(&r->events, 1, __ATOMIC_RELAXED);
     struct weir_guard_event *c = &r->kept[number % WEIR__GUARD_EVENTS];
 
-    WEIR__SET(&c->number, 0); /* not to be read now */
-    __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->from, from, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->to, to, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->number, number, __ATOMIC_RELEASE);
+    weir__set(&c->number, 0); /* not to be read now */
+    weir__publish(&c->at, now);
+    weir__publish(&c->kind, (int32_t)kind);
+    weir__publish(&c->from, from);
+    weir__publish(&c->to, to);
+    weir__publish(&c->number, number);
 }
 
 static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)
 {
-    uint64_t last = __atomic_load_n(&r->events, __ATOMIC_ACQUIRE);
+    uint64_t last = weir__acquire(&r->events);
 
     for (uint64_t i = 0, n = 0; i < WEIR__GUARD_EVENTS && i < last; i++) {
         const struct weir_guard_event *c = &r->kept[(last - i) % WEIR__GUARD_EVENTS];
-        struct weir_guard_event copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
-        copy.at = __atomic_load_n(&c->at, __ATOMIC_ACQUIRE);
-        copy.kind = __atomic_load_n(&c->kind, __ATOMIC_ACQUIRE);
-        copy.from = __atomic_load_n(&c->from, __ATOMIC_ACQUIRE);
-        copy.to = __atomic_load_n(&c->to, __ATOMIC_ACQUIRE);
-        if (copy.number == last - i && WEIR__GET(&c->number) == copy.number)
+        struct weir_guard_event copy = { .number = weir__acquire(&c->number) };
+        copy.at = weir__acquire(&c->at);
+        copy.kind = weir__acquire(&c->kind);
+        copy.from = weir__acquire(&c->from);
+        copy.to = weir__acquire(&c->to);
+        if (copy.number == last - i && weir__get(&c->number) == copy.number)
             out[n++] = copy;
     }
 }
@@ -43,14 +43,14 @@ int64_t weir__window_succeeded(const struct weir__window *w)
     int64_t n = 0;
 
     for (int i = 0; i < WEIR__BINS; i++)
-        n += WEIR__GET(&w->times.counts[i]);
+        n += weir__get(&w->times.counts[i]);
     return n;
 }
 
 /* Permits that came back without a result. */
 int64_t weir__guard_resultless(const struct weir__guard_record *r)
 {
-    return WEIR__GET(&r->totals.ignored) + WEIR__GET(&r->totals.reclaimed);
+    return weir__get(&r->totals.ignored) + weir__get(&r->totals.reclaimed);
 }
 
 static void read_counts(const struct weir__guard_record *r, struct weir_guard_info *out)
@@ -60,25 +60,25 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     int64_t n[WEIR_IGNORED];
 
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n[i] = WEIR__GET(&t->results[i]) + WEIR__GET(&w->results[i]);
+        n[i] = weir__get(&t->results[i]) + weir__get(&w->results[i]);
     out->succeeded = n[WEIR_SUCCEEDED] + weir__window_succeeded(w);
     out->failed = n[WEIR_FAILED];
     out->timed_out = n[WEIR_TIMED_OUT];
     out->dropped = n[WEIR_DROPPED];
-    out->reclaimed = WEIR__GET(&t->reclaimed);
-    out->refused_open = WEIR__GET(&t->open);
-    out->refused_busy = WEIR__GET(&t->busy);
-    out->refused_limited = WEIR__GET(&t->limited);
-    out->refused_shed = WEIR__GET(&t->shed);
-    out->refused_full = WEIR__GET(&t->full);
-    out->refused_late = WEIR__GET(&t->late);
-    out->refused_degraded = WEIR__GET(&t->degraded);
-    out->shadow_refused = WEIR__GET(&t->shadow);
+    out->reclaimed = weir__get(&t->reclaimed);
+    out->refused_open = weir__get(&t->open);
+    out->refused_busy = weir__get(&t->busy);
+    out->refused_limited = weir__get(&t->limited);
+    out->refused_shed = weir__get(&t->shed);
+    out->refused_full = weir__get(&t->full);
+    out->refused_late = weir__get(&t->late);
+    out->refused_degraded = weir__get(&t->degraded);
+    out->shadow_refused = weir__get(&t->shadow);
 }
 
 static int32_t percent_of(const int32_t *permille)
 {
-    return WEIR__GET(permille) / 10;
+    return weir__get(permille) / 10;
 }
 
 void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
@@ -90,21 +90,21 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     memset(out, 0, sizeof(*out));
     memcpy(out->name, guard->name, sizeof(out->name));
     out->options = plan->options;
-    out->in_flight = WEIR__GET(&r->in_flight);
-    out->limit = plan->controller.row ? WEIR__GET(&r->limit) : plan->max;
+    out->in_flight = weir__get(&r->in_flight);
+    out->limit = plan->controller.row ? weir__get(&r->limit) : plan->max;
     if (out->limit <= 0)
         out->limit = plan->controller.initial;
     weir__breaker_look(&plan->breaker, &r->breaker, weir__guard_time(now), &view);
     out->breaker = view.state, out->force = view.force, out->retry_at = view.retry_at;
     out->calls = view.calls, out->errors = view.errors, out->slow = view.slow;
-    out->p50 = WEIR__GET(&r->p50);
-    out->p90 = WEIR__GET(&r->p90);
-    out->p99 = WEIR__GET(&r->p99);
-    out->mean = WEIR__GET(&r->mean);
+    out->p50 = weir__get(&r->p50);
+    out->p90 = weir__get(&r->p90);
+    out->p99 = weir__get(&r->p99);
+    out->mean = weir__get(&r->mean);
     read_counts(r, out);
     out->entered = out->succeeded + out->failed + out->timed_out + out->dropped +
                    weir__guard_resultless(r) + weir__guard_calls(r);
-    out->admitted_percent = WEIR__GET(&r->admitted) == 0 ? 100 : percent_of(&r->admitted);
+    out->admitted_percent = weir__get(&r->admitted) == 0 ? 100 : percent_of(&r->admitted);
     out->pressure_percent = percent_of(&r->pressure);
     read_events(r, out->events);
 }

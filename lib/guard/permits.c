@@ -70,16 +70,16 @@ static bool is_alive(const struct weir__holder *h, uint64_t space)
 /* False: the place is free, or just changes hands. */
 static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
 {
-    out->pid = __atomic_load_n(&h->pid, __ATOMIC_ACQUIRE);
-    out->start = __atomic_load_n(&h->start, __ATOMIC_ACQUIRE);
-    out->space = __atomic_load_n(&h->space, __ATOMIC_ACQUIRE);
-    return out->pid != 0 && WEIR__GET(&h->pid) == out->pid;
+    out->pid = weir__acquire(&h->pid);
+    out->start = weir__acquire(&h->start);
+    out->space = weir__acquire(&h->space);
+    return out->pid != 0 && weir__get(&h->pid) == out->pid;
 }
 
 void weir__holders_bury(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    int64_t last = WEIR__GET(&h->holders_at);
+    int64_t last = weir__get(&h->holders_at);
 
     if ((now >= last && now - last < WEIR__SWEEP) ||
         !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
@@ -101,11 +101,11 @@ static uint32_t claim_place_locked(struct weir_table *table, const struct weir__
     for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
         uint32_t place = 1 + (table->header->holders_next + i) % (WEIR__HOLDERS - 1);
         struct weir__holder *h = &table->holders[place];
-        if (__atomic_load_n(&h->pid, __ATOMIC_ACQUIRE) != 0)
+        if (weir__acquire(&h->pid) != 0)
             continue;
-        WEIR__SET(&h->start, self->start);
-        WEIR__SET(&h->space, self->space);
-        __atomic_store_n(&h->pid, self->pid, __ATOMIC_RELEASE);
+        weir__set(&h->start, self->start);
+        weir__set(&h->space, self->space);
+        weir__publish(&h->pid, self->pid);
         table->header->holders_next = place % (WEIR__HOLDERS - 1);
         return place;
     }
@@ -115,9 +115,9 @@ static uint32_t claim_place_locked(struct weir_table *table, const struct weir__
 /* me[0] is the place, or WEIR__HOLDERS if none was free; me[1] the pid that is there. */
 static bool has_place(const struct weir_table *table, const uint64_t *me, uint64_t *place)
 {
-    *place = __atomic_load_n(&me[0], __ATOMIC_ACQUIRE);
+    *place = weir__acquire(&me[0]);
     return *place >= WEIR__HOLDERS ||
-           (*place != 0 && WEIR__GET(&table->holders[*place].pid) == me[1]);
+           (*place != 0 && weir__get(&table->holders[*place].pid) == me[1]);
 }
 
 static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
@@ -130,8 +130,8 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     if (!has_place(table, me, &place)) {
         place = claim_place_locked(table, &self);
-        WEIR__SET(&me[1], self.pid);
-        __atomic_store_n(&me[0], place ? place : WEIR__HOLDERS, __ATOMIC_RELEASE);
+        weir__set(&me[1], self.pid);
+        weir__publish(&me[0], place ? place : WEIR__HOLDERS);
     }
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
     return (uint32_t)place % WEIR__HOLDERS;
@@ -169,7 +169,7 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
 
 static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *permit)
 {
-    uint64_t free = WEIR__GET(seat);
+    uint64_t free = weir__get(seat);
 
     if (weir__permit_weight(free) != 0)
         return false;
@@ -209,7 +209,7 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
     if (age > lease &&
         age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
         return true;
-    return holder != 0 && WEIR__GET(&guard->table->holders[holder].pid) == 0;
+    return holder != 0 && weir__get(&guard->table->holders[holder].pid) == 0;
 }
 
 static int64_t held_by(const struct weir_guard *guard, uint32_t n)
@@ -217,7 +217,7 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
     int64_t held = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        held += weir__permit_weight(weir__load(&guard->seats[i]));
+        held += weir__permit_weight(weir__acquire(&guard->seats[i]));
     return held;
 }
 
@@ -229,8 +229,7 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
     int64_t least = INT64_MAX, most = INT64_MIN;
 
     for (int i = 0; i < DRIFT_READS && (least > 0 || most < 0); i++) {
-        int64_t drift =
-            __atomic_load_n(&guard->record->in_flight, __ATOMIC_ACQUIRE) - held_by(guard, n);
+        int64_t drift = weir__acquire(&guard->record->in_flight) - held_by(guard, n);
         least = drift < least ? drift : least;
         most = drift > most ? drift : most;
     }
@@ -243,9 +242,9 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
     struct weir__learnt *l = &guard->record->learnt;
-    uint64_t lost = WEIR__GET(&guard->table->header->holders_lost);
+    uint64_t lost = weir__get(&guard->table->header->holders_lost);
 
-    if (lost != l->holders_lost || WEIR__GET(&guard->record->in_flight) < 0) {
+    if (lost != l->holders_lost || weir__get(&guard->record->in_flight) < 0) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
     }
@@ -256,7 +255,7 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
     l->drift_times = drift != 0 && drift == l->drift ? l->drift_times + 1 : drift != 0;
     l->drift = drift;
     if (l->drift_times >= DRIFT_SWEEPS) {
-        __atomic_fetch_sub(&guard->record->in_flight, drift, __ATOMIC_RELAXED);
+        weir__count(&guard->record->in_flight, -drift);
         l->drift_times = 0;
     }
 }
@@ -278,14 +277,14 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t seats = WEIR__GET(&r->seats),
+    uint32_t seats = weir__get(&r->seats),
              n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
     int64_t reclaimed = 0;
 
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t word = weir__load(&guard->seats[i]);
+        uint64_t word = weir__acquire(&guard->seats[i]);
         if (weir__permit_weight(word) != 0 && is_over(guard, plan, word, now))
             reclaimed += reclaim(guard, plan, &guard->seats[i], word);
     }

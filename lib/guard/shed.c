@@ -29,6 +29,7 @@
  * are spared for the more important (weir__shed_spare).
  */
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "guard/number.h"
 #include "guard/shed.h"
@@ -99,8 +100,8 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
 {
     user_class = in_range(user_class, WEIR_CLASSES);
     level = in_range(level, WEIR__LEVELS);
-    __atomic_fetch_add(&shed->arrivals[user_class][level], ONE, __ATOMIC_RELAXED);
-    uint64_t cut = WEIR__GET(&shed->cuts[user_class]);
+    weir__count(&shed->arrivals[user_class][level], ONE);
+    uint64_t cut = weir__get(&shed->cuts[user_class]);
     if (cut == 0 || level > level_of(cut))
         return true;
     if (level < level_of(cut))
@@ -114,7 +115,7 @@ int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uin
 {
     uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
 
-    return WEIR__GET(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank]);
+    return weir__get(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank]);
 }
 
 /* ----------------------------------------------------------- means ---- */
@@ -151,7 +152,7 @@ static double sum(const uint32_t *arrivals)
     uint64_t all = 0;
 
     for (int i = 0; i < WEIR__LEVELS; i++)
-        all += WEIR__GET(&arrivals[i]);
+        all += weir__get(&arrivals[i]);
     return (double)all;
 }
 
@@ -161,11 +162,11 @@ static double fade(uint32_t *arrivals, double share)
     uint64_t kept = 0;
 
     for (int i = 0; i < WEIR__LEVELS; i++) {
-        uint32_t count = WEIR__GET(&arrivals[i]);
+        uint32_t count = weir__get(&arrivals[i]);
         if (count == 0)
             continue;
         uint32_t gone = (uint32_t)weir__between(1, count * share + 0.999, count);
-        __atomic_fetch_sub(&arrivals[i], gone, __ATOMIC_RELAXED);
+        weir__count(&arrivals[i], -gone);
         kept += count - gone;
     }
     return (double)kept;
@@ -297,7 +298,7 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
     double all = sum(arrivals), in = 0;
 
     for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
-        double count = WEIR__GET(&arrivals[i]), left = share * all - in;
+        double count = weir__get(&arrivals[i]), left = share * all - in;
         if (count > left) {
             uint64_t cut = (uint64_t)i << 32 |
                            (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
@@ -333,7 +334,7 @@ static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_
 {
     int64_t spare = spare_of(q, most);
 
-    WEIR__SET(&s->spares[c][rank], (uint16_t)spare);
+    weir__set(&s->spares[c][rank], (uint16_t)spare);
     return spare;
 }
 
@@ -342,7 +343,7 @@ static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_
 static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can,
                        int64_t limit)
 {
-    uint64_t cut = WEIR__GET(&s->cuts[c]);
+    uint64_t cut = weir__get(&s->cuts[c]);
     double all = sum(s->arrivals[c]), above = 0;
 
     for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
@@ -352,7 +353,7 @@ static void set_spares(struct weir__shed *s, int c, double offered, double uncut
                                   low ? limit / 4 : limit / 8);
         s->spare = spare > s->spare ? spare : s->spare;
         for (int i = 0; i < WEIR__COHORTS; i++)
-            above += WEIR__GET(&s->arrivals[c][rank * WEIR__COHORTS + i]);
+            above += weir__get(&s->arrivals[c][rank * WEIR__COHORTS + i]);
     }
 }
 
@@ -365,7 +366,7 @@ static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s,
     fill(got, offered, plan, room);
     for (int c = 0; c < WEIR_CLASSES; c++) {
         bool cut = c < plan->classes && got[c] < offered[c];
-        WEIR__SET(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0);
+        weir__set(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0);
         uncut += cut ? 0 : offered[c];
     }
     s->spare = 0;

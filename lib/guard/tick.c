@@ -46,7 +46,7 @@ static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
     if (guard->table->fd < 0)
         return false;
     weir__holders_bury(guard->table, now);
-    bool dead = place != 0 && WEIR__GET(&guard->table->holders[place].pid) == 0;
+    bool dead = place != 0 && weir__get(&guard->table->holders[place].pid) == 0;
     return dead || (at > began ? at - began : began - at) > TICKER_LATE;
 }
 
@@ -54,8 +54,8 @@ static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan,
                   uint64_t *mine)
 {
     struct weir__guard_record *r = guard->record;
-    int64_t at = WEIR__GET(&r->tick_at);
-    uint64_t ticker = WEIR__GET(&r->ticker);
+    int64_t at = weir__get(&r->tick_at);
+    uint64_t ticker = weir__get(&r->ticker);
 
     if (!__atomic_compare_exchange_n(&r->tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) ||
@@ -79,13 +79,13 @@ static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded
     int64_t n = succeeded + weir__guard_resultless(r);
 
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n += WEIR__GET(&r->totals.results[i]) + WEIR__GET(&r->window.results[i]);
+        n += weir__get(&r->totals.results[i]) + weir__get(&r->window.results[i]);
     return n;
 }
 
 static int64_t empty(int64_t *counter)
 {
-    return WEIR__GET(counter) == 0 ? 0 : __atomic_exchange_n(counter, 0, __ATOMIC_RELAXED);
+    return weir__get(counter) == 0 ? 0 : __atomic_exchange_n(counter, 0, __ATOMIC_RELAXED);
 }
 
 /* Empties the window into a histogram and a sample. */
@@ -96,18 +96,18 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
 
     for (int i = 0; i < WEIR__BINS; i++) {
         uint32_t *bin = &w->times.counts[i];
-        times->counts[i] = WEIR__GET(bin) == 0 ? 0 : __atomic_exchange_n(bin, 0, __ATOMIC_RELAXED);
+        times->counts[i] = weir__get(bin) == 0 ? 0 : __atomic_exchange_n(bin, 0, __ATOMIC_RELAXED);
         s->succeeded += times->counts[i];
     }
     s->failed = empty(&w->results[WEIR_FAILED]);
     s->timed_out = empty(&w->results[WEIR_TIMED_OUT]);
     s->dropped = empty(&w->results[WEIR_DROPPED]);
-    s->refused = WEIR__GET(&w->busy) - r->learnt.busy;
+    s->refused = weir__get(&w->busy) - r->learnt.busy;
     int64_t sum = empty(&w->sum), least = empty(&w->min);
     s->mean = s->succeeded > 0 ? sum / s->succeeded : 0;
     s->min = least > 0 ? least - 1 : 0;
     s->area = (double)sum + (double)empty(&w->other_sum);
-    s->in_flight = WEIR__GET(&r->in_flight);
+    s->in_flight = weir__get(&r->in_flight);
     s->in_flight_max = __atomic_exchange_n(&w->in_flight_max, s->in_flight, __ATOMIC_RELAXED);
 }
 
@@ -130,12 +130,12 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
 
     if (r->controller != which) {
         weir__controller_forget(r->learnt.controller);
-        WEIR__SET(&r->limit, 0);
+        weir__set(&r->limit, 0);
         r->controller = which;
     }
-    int64_t limit = WEIR__GET(&r->limit);
+    int64_t limit = weir__get(&r->limit);
     s->limit = limit > 0 ? limit : c->initial;
-    WEIR__SET(&r->limit, weir__controller_step(c, r->learnt.controller, s));
+    weir__set(&r->limit, weir__controller_step(c, r->learnt.controller, s));
 }
 
 static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_time window)
@@ -145,7 +145,7 @@ static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_tim
 
     for (int i = 0; i < 3; i++) {
         weir_time q = weir__recent_quantile(&r->learnt.recent, window, now, permilles[i]);
-        WEIR__SET(shown[i], q < 0 ? 0 : q);
+        weir__set(shown[i], q < 0 ? 0 : q);
     }
 }
 
@@ -160,7 +160,7 @@ static void show_times(struct weir__guard_record *r, const struct weir__sample *
     if (results > 0)
         l->resulted = s->now;
     if (results > 0 || s->now - l->resulted > MEAN_LASTS)
-        WEIR__SET(&r->mean, (int64_t)mean);
+        weir__set(&r->mean, (int64_t)mean);
     if (s->now >= l->shown && s->now - l->shown < SHOW_EVERY)
         return;
     l->shown = s->now;
@@ -211,15 +211,15 @@ static bool is_time_to_look(const struct weir__guard_record *r, const struct wei
 static struct weir__system *system_of(struct weir_table *table)
 {
     struct weir__guarding *g = weir__guarding_of(table);
-    struct weir__system *system = g ? __atomic_load_n(&g->system, __ATOMIC_ACQUIRE) : NULL;
+    struct weir__system *system = g ? weir__acquire(&g->system) : NULL;
 
-    if (system != NULL || g == NULL || WEIR__GET(&g->system_failed))
+    if (system != NULL || g == NULL || weir__get(&g->system_failed))
         return system;
     pthread_mutex_lock(&table->mutex);
     system = g->system;
     if (system == NULL && weir__system_create(&system, "", NULL) == WEIR_OK)
-        __atomic_store_n(&g->system, system, __ATOMIC_RELEASE);
-    WEIR__SET(&g->system_failed, system == NULL);
+        weir__publish(&g->system, system);
+    weir__set(&g->system_failed, system == NULL);
     pthread_mutex_unlock(&table->mutex);
     return system;
 }
@@ -238,8 +238,8 @@ static void press(struct weir_guard *guard, const struct weir__guard_plan *plan,
         weir__system_read(system, now, &reading);
     uint32_t before = r->learnt.pressure.over;
     int32_t pressure = weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading,
-                                           WEIR__GET(&r->mean), now);
-    WEIR__SET(&r->pressure, pressure);
+                                           weir__get(&r->mean), now);
+    weir__set(&r->pressure, pressure);
     if (before != r->learnt.pressure.over)
         weir__guard_note(r, WEIR_GUARD_EVENT_SYSTEM, (int32_t)before,
                          (int32_t)r->learnt.pressure.over, now);
@@ -250,7 +250,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 {
     struct weir__guard_record *r = guard->record;
     struct weir__learnt *l = &r->learnt;
-    int64_t busy = WEIR__GET(&r->window.busy), in_flight = WEIR__GET(&r->in_flight);
+    int64_t busy = weir__get(&r->window.busy), in_flight = weir__get(&r->in_flight);
     int64_t limit = plan->controller.rate                  ? 0
                     : plan->controller.row && r->limit > 0 ? r->limit
                                                            : plan->max;
@@ -269,7 +269,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
         return; /* the first look, or the clock has stepped */
     int32_t admitted = weir__shed_tick(&plan->shed, &r->shed, &s),
             shedding = r->shed.room > 0 || s.pressure > 0;
-    WEIR__SET(&r->admitted, admitted);
+    weir__set(&r->admitted, admitted);
     if (shedding != r->shedding) {
         r->shedding = shedding;
         weir__guard_note(r, WEIR_GUARD_EVENT_SHEDDING, !shedding, shedding, now);
@@ -280,7 +280,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan,
                            weir_time now)
 {
-    uint64_t gate = weir__load(&r->breaker.gate);
+    uint64_t gate = weir__acquire(&r->breaker.gate);
     uint32_t state = gate & 3;
 
     if (plan->breaker.on || state == WEIR_BREAKER_CLOSED ||
@@ -307,7 +307,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     int64_t succeeded = weir__window_succeeded(&r->window), returned = returned_of(r, succeeded),
             others = 0;
     for (int i = WEIR_FAILED; i < WEIR_IGNORED; i++)
-        others += WEIR__GET(&r->window.results[i]);
+        others += weir__get(&r->window.results[i]);
     if (r->learnt.looked == 0)
         r->learnt.looked = now; /* the first tick: nothing to look at yet */
     else if (is_time_to_look(r, plan, succeeded + others, now))

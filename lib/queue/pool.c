@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "queue/queue.h"
 
 #define THREADS_MAX 65536
@@ -96,7 +97,7 @@ static int64_t count(const struct weir_waiter *left)
 
 static void rest_locked(struct weir_pool *pool, struct worker *w)
 {
-    WEIR__SET(&w->word, RESTS);
+    weir__set(&w->word, RESTS);
     w->resting_since = now_of(pool);
     w->above = NULL;
     w->below = pool->top;
@@ -110,7 +111,7 @@ static void rouse_locked(struct weir_pool *pool, struct worker *w, uint32_t word
     *(w->above != NULL ? &w->above->below : &pool->top) = w->below;
     *(w->below != NULL ? &w->below->above : &pool->bottom) = w->above;
     pool->resting--;
-    __atomic_store_n(&w->word, word, __ATOMIC_RELEASE);
+    weir__publish(&w->word, word);
     weir__clock_wake_word(&w->word);
 }
 
@@ -149,7 +150,7 @@ static void sleep_on(struct weir_pool *pool, struct worker *w)
 {
     weir_time span = pool->clock == NULL ? pool->idle : WEIR_FOREVER;
 
-    while (__atomic_load_n(&w->word, __ATOMIC_ACQUIRE) == RESTS) {
+    while (weir__acquire(&w->word) == RESTS) {
         weir__clock_wait_word(&w->word, RESTS, span);
         pthread_mutex_lock(&pool->lock);
         thin_out_locked(pool, now_of(pool));
@@ -177,7 +178,7 @@ static struct weir_task *next_task(struct weir_pool *pool, struct worker *w, boo
     if (next != NULL || ends)
         return next != NULL ? task_of(next) : NULL;
     sleep_on(pool, w);
-    return WEIR__GET(&w->word) == GOES ? w->task : NULL;
+    return weir__get(&w->word) == GOES ? w->task : NULL;
 }
 
 /* False: its deadline is over by now. */

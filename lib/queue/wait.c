@@ -50,7 +50,7 @@ static void wake(struct weir_waiter *waiter, enum weir_reason reason)
     uint32_t *word = &s->word;
 
     (void)reason;
-    __atomic_store_n(word, DONE, __ATOMIC_RELEASE); /* from here on it may be gone */
+    weir__publish(word, DONE); /* from here on it may be gone */
     weir__clock_wake_word(word);
 }
 
@@ -103,12 +103,12 @@ static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time 
 {
     uint32_t serving;
 
-    WEIR__SET(&queue->served_at, now);
+    weir__set(&queue->served_at, now);
     if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
         return;
     do {
-        __atomic_store_n(&queue->serving, SERVING, __ATOMIC_RELEASE);
-        serve_once(guard, queue, WEIR__GET(&queue->served_at));
+        weir__publish(&queue->serving, SERVING);
+        serve_once(guard, queue, weir__get(&queue->served_at));
         serving = SERVING;
     } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
@@ -192,7 +192,7 @@ static weir_time now_of(const struct weir_guard *guard, const struct weir_clock 
 
 static bool is_done(struct wait *w)
 {
-    return __atomic_load_n(&w->sleeper.word, __ATOMIC_ACQUIRE) == DONE;
+    return weir__acquire(&w->sleeper.word) == DONE;
 }
 
 static bool may_poll(struct wait *w)
@@ -210,7 +210,7 @@ static void stop_polling(struct wait *w, weir_time now)
     if (!w->polls)
         return;
     w->polls = false;
-    __atomic_store_n(&w->queue->polled, 0, __ATOMIC_RELEASE);
+    weir__publish(&w->queue->polled, 0);
     pthread_mutex_lock(&w->queue->lock);
     struct weir_waiter *front = weir__queue_front_locked(w->queue, now);
     if (front != NULL && front->turn == wake) {
@@ -242,7 +242,7 @@ static bool give_up(struct wait *w)
 {
     if (weir_queue_cancel(w->queue, &w->sleeper.waiter))
         return true;
-    for (uint32_t word; (word = __atomic_load_n(&w->sleeper.word, __ATOMIC_ACQUIRE)) != DONE;)
+    for (uint32_t word; (word = weir__acquire(&w->sleeper.word)) != DONE;)
         weir__clock_wait_word(&w->sleeper.word, word, WEIR_FOREVER);
     return false;
 }

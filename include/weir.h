@@ -717,9 +717,15 @@ WEIR_API int weir_mode_set(struct weir *weir, const char *name, enum weir_mode m
 
 /* Adds entries to a list ("allow", "deny" or a name from the rules) or removes them, in this
  * process until the next weir_use. */
-WEIR_API int weir_list_edit(struct weir *weir, const char *list, const char *attribute,
-                            const char *const *add, size_t adds, const char *const *remove,
-                            size_t removes, struct weir_error *error);
+struct weir_list_edit {
+    const char *list, *attribute;
+    const char *const *add;
+    size_t adds;
+    const char *const *remove;
+    size_t removes;
+};
+WEIR_API int weir_list_edit(struct weir *weir, const struct weir_list_edit *edit,
+                            struct weir_error *error);
 
 struct weir_list_info {
     char name[64], attribute[64];

@@ -139,7 +139,7 @@ static int remove_entry(struct weir__list *l, const char *entry, struct weir_err
 }
 
 static int make_list(struct weir__list *l, const struct weir__list_draft *from,
-                     const struct weir__list_edit *e, struct weir_error *error)
+                     const struct weir_list_edit *e, struct weir_error *error)
 {
     *l = (struct weir__list){ .name = strdup(from->name),
                               .attribute = strdup(from->attribute),
@@ -173,7 +173,7 @@ int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *
                        struct weir_error *error)
 {
     struct weir__lists *made = NULL;
-    const struct weir__list_edit none = { 0 };
+    const struct weir_list_edit none = { 0 };
     int code = make_lists(&made, n, error);
 
     if (code != WEIR_OK)
@@ -207,9 +207,9 @@ int weir__lists_find(const struct weir__lists *lists, const char *list, const ch
 }
 
 static int copy_edited(struct weir__lists *to, const struct weir__lists *from, char *attribute,
-                       const struct weir__list_edit *e, struct weir_error *error)
+                       const struct weir_list_edit *e, struct weir_error *error)
 {
-    const struct weir__list_edit none = { 0 };
+    const struct weir_list_edit none = { 0 };
     int code = WEIR_OK, target = weir__lists_find(from, e->list, attribute);
 
     for (size_t i = 0; code == WEIR_OK && i < from->n; i++) {
@@ -244,7 +244,7 @@ static int check_list(const struct weir__lists *from, const char *list, const ch
 }
 
 int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from,
-                     const struct weir__list_edit *edit, struct weir_error *error)
+                     const struct weir_list_edit *edit, struct weir_error *error)
 {
     struct weir__lists *made = NULL;
     char *small = weir__attribute_small(edit->attribute);

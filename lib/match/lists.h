@@ -26,15 +26,9 @@ int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *
                        struct weir_error *error);
 void weir__lists_destroy(struct weir__lists *lists);
 
-struct weir__list_edit {
-    const char *list, *attribute;
-    const char *const *add, *const *remove;
-    size_t adds, removes;
-};
-
 /* An edited copy; a list that was not there is made, at the end. */
 int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from,
-                     const struct weir__list_edit *edit, struct weir_error *error);
+                     const struct weir_list_edit *edit, struct weir_error *error);
 
 /* Whether this can stand on a list of anything but addresses. */
 int weir__list_check_value(const char *attribute, const char *text, size_t len,

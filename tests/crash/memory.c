@@ -181,10 +181,12 @@ static int use_rules(struct weir_error *error)
 static int edit_by_hand(struct weir_error *error)
 {
     const char *const entry[] = { "198.51.100.7" };
-    int code = weir_list_edit(engine, "deny", "ip", entry, 1, NULL, 0, error);
+    int code =
+        weir_list_edit(engine, &(struct weir_list_edit){ "deny", "ip", entry, 1, NULL, 0 }, error);
 
     if (code == WEIR_OK)
-        code = weir_list_edit(engine, "deny", "ip", NULL, 0, entry, 1, error);
+        code = weir_list_edit(engine, &(struct weir_list_edit){ "deny", "ip", NULL, 0, entry, 1 },
+                              error);
     if (code == WEIR_OK)
         code = weir_mode_set(engine, "login", WEIR_SHADOW, error);
     if (code == WEIR_OK)

@@ -209,7 +209,8 @@ static int set_rules(struct host *h, struct weir_error *error)
 
 static int add(struct host *h, const char *address, struct weir_error *error)
 {
-    return weir__live_list_edit(h->live, "deny", "ip", &address, 1, NULL, 0, NOW, NULL, error);
+    return weir__live_list_edit(
+        h->live, &(struct weir_list_edit){ "deny", "ip", &address, 1, NULL, 0 }, NOW, NULL, error);
 }
 
 static int add_first(struct host *h, struct weir_error *error)

@@ -485,8 +485,10 @@ static void edit_list(void)
         remove = forget_entry(
             l, l->entries[int_between(0, l->n - 1)]); /* what is in both is not on it */
     for (int i = 0; i < TWINS; i++)
-        if (weir_list_edit(engines[i], l->name, spell_name(l->attribute), &add, adds, &remove,
-                           remove != NULL, &e) != WEIR_OK)
+        if (weir_list_edit(engines[i],
+                           &(struct weir_list_edit){ l->name, spell_name(l->attribute), &add, adds,
+                                                     &remove, remove != NULL },
+                           &e) != WEIR_OK)
             stop("weir_list_edit: %s", e.text);
 }
 

@@ -292,9 +292,17 @@ static void edit(struct weir *weir, int i)
     const char *name = i % 2 ? "nina" : "oscar";
     struct weir_error e;
 
-    must(weir_list_edit(weir, i % 3 ? "deny" : "friends", "account", &name, 1, NULL, 0, &e), &e);
-    must(weir_list_edit(weir, "allow", "header.x", &name, 1, NULL, 0, &e), &e);
-    must(weir_list_edit(weir, "allow", "header.x", NULL, 0, &name, 1, &e), &e);
+    must(weir_list_edit(
+             weir,
+             &(struct weir_list_edit){ i % 3 ? "deny" : "friends", "account", &name, 1, NULL, 0 },
+             &e),
+         &e);
+    must(weir_list_edit(weir, &(struct weir_list_edit){ "allow", "header.x", &name, 1, NULL, 0 },
+                        &e),
+         &e);
+    must(weir_list_edit(weir, &(struct weir_list_edit){ "allow", "header.x", NULL, 0, &name, 1 },
+                        &e),
+         &e);
     must(weir_mode_set(weir, "toggled", (enum weir_mode)(i % 4), &e), &e);
 }
 

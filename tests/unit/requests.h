@@ -189,8 +189,10 @@ static inline int edit_list(struct weir *weir, const char *list, const char *att
                             const char *add, const char *remove)
 {
     struct weir_error error = { 0 };
-    int code =
-        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    int code = weir_list_edit(
+        weir,
+        &(struct weir_list_edit){ list, attribute, &add, add != NULL, &remove, remove != NULL },
+        &error);
     assert_true(code == WEIR_OK || error.text[0] != '\0');
     return code;
 }

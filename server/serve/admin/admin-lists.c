@@ -84,12 +84,12 @@ static void answer(struct weir__verb_call *call, const char *attribute,
     weir__buffer_close(&call->out, "}");
 }
 
-static void edit(struct weir__verb_call *call, bool add)
+static void change(struct weir__verb_call *call, bool add)
 {
     const char *list = call->values[0].text.bytes;
     char *small = weir__attribute_small(call->values[1].text.bytes);
     const char **entries = calloc(call->n_entries, sizeof(*entries));
-    size_t n = call->n_entries, added = add ? n : 0;
+    size_t n = call->n_entries, adds = add ? n : 0;
     struct weir__live_edited edited;
     struct weir_error error;
 
@@ -98,8 +98,8 @@ static void edit(struct weir__verb_call *call, bool add)
     if (small == NULL || entries == NULL) {
         weir__call_no_memory(call);
     } else if (find_list(call, list)) {
-        int code = weir__live_list_edit(call->server->live, list, small, entries, added,
-                                        entries + added, n - added, call->now, &edited, &error);
+        struct weir_list_edit edit = { list, small, entries, adds, entries + adds, n - adds };
+        int code = weir__live_list_edit(call->server->live, &edit, call->now, &edited, &error);
         if (code != WEIR_OK)
             weir__call_fail_code(call, code, &error);
         else
@@ -111,10 +111,10 @@ static void edit(struct weir__verb_call *call, bool add)
 
 void weir__admin_list_add(struct weir__verb_call *call)
 {
-    edit(call, true);
+    change(call, true);
 }
 
 void weir__admin_list_remove(struct weir__verb_call *call)
 {
-    edit(call, false);
+    change(call, false);
 }

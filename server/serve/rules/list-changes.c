@@ -166,34 +166,32 @@ static void settle(struct weir__overlay *o, const struct weir__lists *written, s
         o->entries[i].turn = i;
 }
 
-static int add_all(struct weir__overlay *to, const char *list, const char *attribute,
-                   const char *const *add, size_t adds, const char *const *remove, size_t removes,
+static int add_all(struct weir__overlay *to, const struct weir_list_edit *edit,
                    struct weir_error *error)
 {
-    int code = WEIR_OK;
+    char *small = weir__attribute_small(edit->attribute);
+    int code = small ? WEIR_OK : no_memory(error);
 
-    for (size_t i = 0; code == WEIR_OK && i < adds; i++)
-        code = add_entry(to, list, attribute, add[i], true, error);
-    for (size_t i = 0; code == WEIR_OK && i < removes; i++)
-        code = add_entry(to, list, attribute, remove[i], false, error);
+    for (size_t i = 0; code == WEIR_OK && i < edit->adds; i++)
+        code = add_entry(to, edit->list, small, edit->add[i], true, error);
+    for (size_t i = 0; code == WEIR_OK && i < edit->removes; i++)
+        code = add_entry(to, edit->list, small, edit->remove[i], false, error);
+    free(small);
     return code;
 }
 
 int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from,
-                       const struct weir__lists *written, const char *list, const char *attribute,
-                       const char *const *add, size_t adds, const char *const *remove,
-                       size_t removes, struct weir_error *error)
+                       const struct weir__lists *written, const struct weir_list_edit *edit,
+                       struct weir_error *error)
 {
-    if (adds > WEIR__OVERLAY_MAX || removes > WEIR__OVERLAY_MAX)
+    if (edit->adds > WEIR__OVERLAY_MAX || edit->removes > WEIR__OVERLAY_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "at most %d entries are changed by hand; put them into the rule file or "
                           "a file that it names",
                           WEIR__OVERLAY_MAX);
-    struct weir__overlay *made = make_room(from, from->n + adds + removes);
-    char *small = weir__attribute_small(attribute);
-    int code = made && small ? add_all(made, list, small, add, adds, remove, removes, error)
-                             : no_memory(error);
-    free(small);
+    struct weir__overlay *made = make_room(from, from->n + edit->adds + edit->removes);
+    int code = made ? add_all(made, edit, error) : no_memory(error);
+
     if (code == WEIR_OK)
         settle(made, written, from->n);
     if (code == WEIR_OK && made->n > WEIR__OVERLAY_MAX)
@@ -241,9 +239,9 @@ static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
             texts[o->n - ++removes] = o->entries[i].entry;
     }
     return weir__lists_edit(out, from,
-                            &(struct weir__list_edit){ o->entries[first].list,
-                                                       o->entries[first].attribute, texts,
-                                                       texts + o->n - removes, adds, removes },
+                            &(struct weir_list_edit){ o->entries[first].list,
+                                                      o->entries[first].attribute, texts, adds,
+                                                      texts + o->n - removes, removes },
                             error);
 }
 

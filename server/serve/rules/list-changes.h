@@ -41,9 +41,8 @@ void weir__overlay_destroy(struct weir__overlay *overlay);
 /* A copy with these entries added and removed.  That an entry is gone which the rules as written
  * have not is nothing to remember. */
 int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from,
-                       const struct weir__lists *written, const char *list, const char *attribute,
-                       const char *const *add, size_t adds, const char *const *remove,
-                       size_t removes, struct weir_error *error);
+                       const struct weir__lists *written, const struct weir_list_edit *edit,
+                       struct weir_error *error);
 
 /* The lists as written, changed; *out is NULL if there is nothing to change.  Entries of lists that
  * the rules have not are left out and counted in *skipped: the list may come back. */

@@ -52,7 +52,7 @@ static int copy_lists(struct weir__lists **out, const struct weir__lists *from,
         return weir__lists_create(out, NULL, 0, error);
     return weir__lists_edit(
         out, from,
-        &(struct weir__list_edit){ from->lists[0].name, from->lists[0].attribute, .adds = 0 },
+        &(struct weir_list_edit){ from->lists[0].name, from->lists[0].attribute, .adds = 0 },
         error);
 }
 
@@ -172,7 +172,7 @@ int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 
 /* Made for the engine in case the edit can be kept; nothing has happened yet. */
 static int prepare_force(struct weir__live *live, struct weir__active **out,
-                         const struct weir__list_edit *edit, struct weir_error *error)
+                         const struct weir_list_edit *edit, struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
     int code = weir__lists_edit(&lists, weir__live_active(live)->lists, edit, error);
@@ -229,23 +229,20 @@ static struct weir__live_edited compare_lists(const struct weir__list *before,
     return edited;
 }
 
-static int edit(struct weir__live *live, const char *list, const char *attribute,
-                const char *const *add, size_t adds, const char *const *remove, size_t removes,
-                struct weir__live_edited *edited, struct weir_error *error)
+static int make_edit(struct weir__live *live, const struct weir_list_edit *e,
+                     struct weir__live_edited *edited, struct weir_error *error)
 {
     struct weir__active *force = NULL;
     struct weir__overlay *overlay = NULL;
-    const struct weir__list_edit edit = { list, attribute, add, remove, adds, removes };
-    int code = prepare_force(live, &force, &edit, error);
+    int code = prepare_force(live, &force, e, error);
 
     if (code == WEIR_OK)
-        code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute,
-                                  add, adds, remove, removes, error);
+        code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), e, error);
     if (code == WEIR_OK)
         code = keep_overlay(live, overlay, error);
     if (code == WEIR_OK) {
-        *edited = compare_lists(list_of(weir__live_active(live), list, attribute),
-                                list_of(force, list, attribute));
+        *edited = compare_lists(list_of(weir__live_active(live), e->list, e->attribute),
+                                list_of(force, e->list, e->attribute));
         swap_lists(live, force, overlay);
     } else {
         drop_force(force);
@@ -265,28 +262,26 @@ static int begin_edit(struct weir__live *live, int *lock, weir_time now, struct 
                      : refresh(live, now, error);
 }
 
-int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute,
-                         const char *const *add, size_t adds, const char *const *remove,
-                         size_t removes, weir_time now, struct weir__live_edited *edited,
-                         struct weir_error *error)
+int weir__live_list_edit(struct weir__live *live, const struct weir_list_edit *edit, weir_time now,
+                         struct weir__live_edited *edited, struct weir_error *error)
 {
     struct weir__live_edited done;
     char text[64];
 
-    if (adds + removes == 0)
+    if (edit->adds + edit->removes == 0)
         return weir__fail(error, WEIR_INVALID, "name at least one entry to add or to remove");
     pthread_mutex_lock(&live->turn);
     int lock = -1, code = begin_edit(live, &lock, now, error);
     if (code == WEIR_OK)
-        code = edit(live, list, attribute, add, adds, remove, removes, &done, error);
+        code = make_edit(live, edit, &done, error);
     weir__store_unlock(lock);
     pthread_mutex_unlock(&live->turn);
     if (code != WEIR_OK)
         return code;
     snprintf(text, sizeof(text), "%zu added, %zu removed", done.added, done.removed);
     weir__live_tell(live, WEIR__EVENT_LIST, now,
-                    &(struct weir__event_facts){ .list = list,
-                                                 .attribute = attribute,
+                    &(struct weir__event_facts){ .list = edit->list,
+                                                 .attribute = edit->attribute,
                                                  .text = text,
                                                  .count = (int64_t)(done.added + done.removed) });
     if (edited != NULL)

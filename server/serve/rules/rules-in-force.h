@@ -88,10 +88,8 @@ struct weir__live_edited {
 };
 
 /* Lists by hand.  `edited` may be NULL. */
-int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute,
-                         const char *const *add, size_t adds, const char *const *remove,
-                         size_t removes, weir_time now, struct weir__live_edited *edited,
-                         struct weir_error *error);
+int weir__live_list_edit(struct weir__live *live, const struct weir_list_edit *edit, weir_time now,
+                         struct weir__live_edited *edited, struct weir_error *error);
 /* Every change by hand: [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
 void weir__live_lists(struct weir__live *live, struct weir__buffer *json);
 

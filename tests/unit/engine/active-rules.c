@@ -126,7 +126,8 @@ TEST(test_R6_tallies_and_names_go_on)
     assert_true(passes(weir, "", NOW));
     assert_false(passes(weir, "", NOW));
     assert_fields(info_of(weir, "a"), (allowed, 3), (refused, 4));
-    assert_ok(weir_list_edit(weir, "deny", "ip", NULL, 0, NULL, 0, NULL));
+    assert_ok(
+        weir_list_edit(weir, &(struct weir_list_edit){ "deny", "ip", NULL, 0, NULL, 0 }, NULL));
     assert_int_equal(info_of(weir, "a").refused, 4);
 }
 

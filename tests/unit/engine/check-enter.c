@@ -469,7 +469,8 @@ TEST(test_R6_edited_lists_leave_guards)
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
                                 "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     entered(weir, "ip=::1", NOW, 1);
-    assert_ok(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL));
+    assert_ok(
+        weir_list_edit(weir, &(struct weir_list_edit){ "deny", "ip", add, 1, NULL, 0 }, NULL));
     refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
     assert_int_equal(guard_of(weir, "g").fallback.status, 200);
 }

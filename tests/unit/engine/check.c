@@ -218,7 +218,9 @@ TEST(test_R1_attributes_by_number)
     r = check_attrs(weir, &by_number, 1, &ask);
     assert_refused_by(r, "r");
     assert_true(check_attrs(weir, &elsewhere, 1, &ask).decision.allowed);
-    assert_ok(weir_list_edit(weir, "deny", "country", &(const char *){ "xx" }, 1, NULL, 0, NULL));
+    assert_ok(weir_list_edit(
+        weir, &(struct weir_list_edit){ "deny", "country", &(const char *){ "xx" }, 1, NULL, 0 },
+        NULL));
     assert_int_equal(check_attrs(weir, &elsewhere, 1, &ask).decision.reason, WEIR_DENIED);
     assert_int_equal(check_attrs(weir, &by_number, 1, &ask).decision.reason, WEIR_LIMITED);
 }

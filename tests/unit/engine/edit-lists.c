@@ -117,9 +117,14 @@ TEST(test_R3_a_hundred_thousand_entries)
             texts[i][1] = '2';
         entries[i] = texts[i];
     }
-    assert_int_equal(weir_list_edit(weir, "deny", "ip", entries, MANY, NULL, 0, NULL), WEIR_OK);
-    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_list_edit(weir, &(struct weir_list_edit){ "deny", "ip", entries, MANY, NULL, 0 },
+                       NULL),
+        WEIR_OK);
+    assert_int_equal(
+        weir_list_edit(weir, &(struct weir_list_edit){ "deny", "account", entries, MANY, NULL, 0 },
+                       NULL),
+        WEIR_OK);
     for (int i = 0; i < MANY; i += 17) {
         char request[60];
         snprintf(request, sizeof(request), "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255,

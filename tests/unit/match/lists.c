@@ -40,7 +40,7 @@ static int edit(struct weir__lists **lists, const char *list, const char *attrib
     struct weir_error error;
     int code = weir__lists_edit(
         &edited, *lists,
-        &(struct weir__list_edit){ list, attribute, &add, &remove, add != NULL, remove != NULL },
+        &(struct weir_list_edit){ list, attribute, &add, add != NULL, &remove, remove != NULL },
         &error);
     if (code == WEIR_OK) {
         weir__lists_destroy(*lists);
@@ -167,8 +167,8 @@ TEST(test_R3_what_cannot_be_edited)
             struct weir_error error = { 0 };
             int code = weir__lists_edit(
                 &edited, lists,
-                &(struct weir__list_edit){ cases[i].list, cases[i].attribute, &cases[i].entry,
-                                           &cases[i].entry, !removing, (size_t)removing },
+                &(struct weir_list_edit){ cases[i].list, cases[i].attribute, &cases[i].entry,
+                                          !removing, &cases[i].entry, (size_t)removing },
                 &error);
             assert_int_equal(code, WEIR_INVALID);
             assert_null(edited);

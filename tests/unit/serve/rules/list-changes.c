@@ -11,7 +11,8 @@ OWNS(weir__overlay)
 
 #define TEXTS(...) \
     (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
-#define NONE NULL, 0
+#define NONE      NULL, 0
+#define EDIT(...) (&(struct weir_list_edit){ __VA_ARGS__ })
 
 /* As rules would have them: deny ip 192.0.2.0/24 and 192.0.2.7, vip account ann. */
 static struct weir__lists *written_lists(void)
@@ -34,7 +35,7 @@ static void edit(struct weir__overlay **o, const char *list, const char *attribu
     struct weir__overlay *next = NULL;
     struct weir__lists *written = written_lists();
     struct weir_error error = { 0 };
-    if (weir__overlay_edit(&next, *o, written, list, attribute, add, adds, remove, removes,
+    if (weir__overlay_edit(&next, *o, written, EDIT(list, attribute, add, adds, remove, removes),
                            &error) != WEIR_OK)
         fail_msg("%s", error.text);
     weir__overlay_destroy(*o);
@@ -90,7 +91,7 @@ static void assert_refused(const char *attribute, const char *entry, const char 
     OWN(weir__lists) *written = written_lists();
     struct weir_error error = { 0 };
     assert_int_equal(
-        weir__overlay_edit(&out, o, written, "deny", attribute, TEXTS(entry), NONE, &error),
+        weir__overlay_edit(&out, o, written, EDIT("deny", attribute, TEXTS(entry), NONE), &error),
         WEIR_INVALID);
     assert_null(out);
     assert_contains(error.text, says);
@@ -118,18 +119,18 @@ TEST(test_bound)
     for (size_t i = 0; i <= n; i++)
         entries[i] = (snprintf(texts + 8 * i, 8, "%zu", i), texts + 8 * i);
     assert_int_equal(
-        weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n + 1, NONE, &error),
+        weir__overlay_edit(&out, o, NULL, EDIT("deny", "account", entries, n + 1, NONE), &error),
         WEIR_INVALID);
-    assert_ok(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n, NONE, &error));
+    assert_ok(weir__overlay_edit(&out, o, NULL, EDIT("deny", "account", entries, n, NONE), &error));
     weir__overlay_destroy(o);
     o = out;
     out = NULL;
     assert_int_equal(
-        weir__overlay_edit(&out, o, NULL, "deny", "account", entries + n, 1, NONE, &error),
+        weir__overlay_edit(&out, o, NULL, EDIT("deny", "account", entries + n, 1, NONE), &error),
         WEIR_INVALID);
     assert_contains(error.text, "100001");
     assert_null(out);
-    assert_ok(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, 1, NONE,
+    assert_ok(weir__overlay_edit(&out, o, NULL, EDIT("deny", "account", entries, 1, NONE),
                                  &error)); /* it is there already */
     weir__overlay_destroy(out);
     weir__overlay_destroy(o);

@@ -14,10 +14,11 @@
 
 #define TEXTS(...) \
     (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
-#define NONE  NULL, 0
-#define FIVE  "version: 1\nrules:\n  - name: all\n    limit: 5/60\n"
-#define SEVEN "version: 1\nrules:\n  - name: all\n    limit: 7/60\n"
-#define WRONG "version: 1\nrules:\n  - name: all\n    limit: lots\n  - nam: x\n    limit: 1/s\n"
+#define NONE      NULL, 0
+#define EDIT(...) (&(struct weir_list_edit){ __VA_ARGS__ })
+#define FIVE      "version: 1\nrules:\n  - name: all\n    limit: 5/60\n"
+#define SEVEN     "version: 1\nrules:\n  - name: all\n    limit: 7/60\n"
+#define WRONG     "version: 1\nrules:\n  - name: all\n    limit: lots\n  - nam: x\n    limit: 1/s\n"
 #define VIPS                                                                                \
     "version: 1\nrules:\n  - name: all\n    match: { account: { list: vip } }\n    limit: " \
     "5/60\nlists:\n  vip: { account: [ann] }\n"
@@ -185,7 +186,7 @@ static void edit(struct host *h, const char *list, const char *attribute, const 
                  size_t adds, const char *const *remove, size_t removes)
 {
     struct weir_error error = { 0 };
-    if (weir__live_list_edit(h->live, list, attribute, add, adds, remove, removes, NOW, NULL,
+    if (weir__live_list_edit(h->live, EDIT(list, attribute, add, adds, remove, removes), NOW, NULL,
                              &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -681,16 +682,17 @@ TEST(test_R3_what_an_edit_has_changed)
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, NULL);
-    assert_ok(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"), NONE, NOW,
-                                   &e, NULL));
+    assert_ok(weir__live_list_edit(h.live, EDIT("vip", "account", TEXTS("ann", "bob", "bob"), NONE),
+                                   NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 2);
-    assert_ok(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"), TEXTS("ann", "dan"), NOW,
-                                   &e, NULL));
+    assert_ok(weir__live_list_edit(
+        h.live, EDIT("vip", "account", TEXTS("cat"), TEXTS("ann", "dan")), NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 1 && e.entries == 2);
-    assert_ok(
-        weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL));
+    assert_ok(weir__live_list_edit(h.live, EDIT("deny", "header.X-App", TEXTS("a"), NONE), NOW, &e,
+                                   NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 1);
-    assert_ok(weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL));
+    assert_ok(
+        weir__live_list_edit(h.live, EDIT("deny", "ip", NONE, TEXTS("192.0.2.7")), NOW, &e, NULL));
     assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
 }
 
@@ -704,20 +706,22 @@ TEST(test_R3_wrong_edits_change_nothing)
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
     assert_int_equal(
-        weir__live_list_edit(h.live, "vipp", "account", TEXTS("x"), NONE, NOW, NULL, &error),
+        weir__live_list_edit(h.live, EDIT("vipp", "account", TEXTS("x"), NONE), NOW, NULL, &error),
         WEIR_INVALID);
     assert_contains(error.text, "no list 'vipp'");
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1", "x"), NONE, NOW,
-                                          NULL, &error),
+    assert_int_equal(weir__live_list_edit(h.live, EDIT("deny", "ip", TEXTS("192.0.2.1", "x"), NONE),
+                                          NOW, NULL, &error),
                      WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "", TEXTS("x"), NONE, NOW, NULL, &error),
-                     WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, NONE, NOW, NULL, &error),
-                     WEIR_INVALID);
-    assert_int_equal(mkdir(kept, 0700), 0); /* it cannot be kept */
     assert_int_equal(
-        weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1"), NONE, NOW, NULL, &error),
-        WEIR_SYSTEM);
+        weir__live_list_edit(h.live, EDIT("deny", "", TEXTS("x"), NONE), NOW, NULL, &error),
+        WEIR_INVALID);
+    assert_int_equal(
+        weir__live_list_edit(h.live, EDIT("deny", "ip", NONE, NONE), NOW, NULL, &error),
+        WEIR_INVALID);
+    assert_int_equal(mkdir(kept, 0700), 0); /* it cannot be kept */
+    assert_int_equal(weir__live_list_edit(h.live, EDIT("deny", "ip", TEXTS("192.0.2.1"), NONE), NOW,
+                                          NULL, &error),
+                     WEIR_SYSTEM);
     assert_contains(error.text, kept);
     assert_false(is_denied(&h, "192.0.2.1"));
     assert_lists(&h, "[]");
@@ -833,9 +837,9 @@ TEST(test_damaged_lists_are_told_once_and_change_nothing)
     assert_string_equal(heard(&h[1], NULL), "");
     assert_true(is_denied(&h[1], "192.0.2.1"));
     assert_false(is_denied(&h[1], "192.0.2.9"));
-    assert_fails(
-        weir__live_list_edit(h[1].live, "deny", "ip", TEXTS("192.0.2.2"), NONE, NOW, NULL, &error),
-        WEIR_CORRUPT, kept);
+    assert_fails(weir__live_list_edit(h[1].live, EDIT("deny", "ip", TEXTS("192.0.2.2"), NONE), NOW,
+                                      NULL, &error),
+                 WEIR_CORRUPT, kept);
     assert_false(is_denied(&h[1], "192.0.2.2"));
     unlink(kept);
     edit(&h[0], "deny", "ip", TEXTS("192.0.2.3"), NONE);

@@ -540,12 +540,12 @@ struct weir_rules_options {
     const char *name; /* of the text, for problems; NULL: "rules" */
     bool files;       /* lists may name files, relative to the file `name` ... */
     bool near;        /* ... and only below its folder: for untrusted text */
-    /* Called with every problem; may be NULL */
+    /* Called with every problem, and with the path of every file before it is read; may be NULL */
     void (*problem)(void *context, const struct weir_problem *problem);
+    void (*file)(void *context, const char *path);
     void *context;
 };
-/* All or nothing: a text with one mistake is no rule set.  error->text is the first problem, as
- * name:line:column: text. */
+/* One mistake, and there is no rule set; error->text is the first, as name:line:column: text. */
 WEIR_API int weir_rules_parse(struct weir_rules **out, const char *text, size_t len,
                               const struct weir_rules_options *options, struct weir_error *error);
 /* From a file, whose lists may name files; options->name is ignored. */
@@ -581,8 +581,7 @@ WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now
 
 /* What is known about a request: { "ip", "192.0.2.7" }.  The rules choose the names. */
 struct weir_attr {
-    const char *name;
-    const char *value;
+    const char *name, *value;
     size_t name_len, value_len; /* 0: up to the NUL byte */
     uint32_t id;                /* of the name, from weir_attribute; 0: look the name up */
 };
@@ -653,8 +652,7 @@ WEIR_API bool weir_check_exit(struct weir *weir, struct weir_entry *entry,
                               enum weir_outcome outcome, weir_time now);
 WEIR_API bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now);
 
-/* The answer that the rules have for a refusal by this guard; false: none.  Copies as much of the
- * body as there is room for. */
+/* The rules' answer to a refusal by this guard; false: none.  The body is cut at `size` bytes. */
 #define WEIR_FALLBACK_MAX 65536
 struct weir_fallback {
     int32_t status;
@@ -693,13 +691,10 @@ struct weir_totals {
 WEIR_API void weir_totals_get(struct weir *weir, struct weir_totals *out);
 
 struct weir_rule_info {
-    const char *name;        /* good until weir_destroy */
-    enum weir_mode written;  /* in the rules */
-    enum weir_mode switched; /* by hand, or WEIR_AS_WRITTEN */
-    enum weir_mode mode;     /* in force */
-    /* In this process since the rule came */
-    int64_t allowed, refused, banned;
-    int64_t shadow_refused; /* would have been refused, but for the rule's mode */
+    const char *name;                       /* good until weir_destroy */
+    enum weir_mode written, switched, mode; /* in the rules; by hand, or AS_WRITTEN; in force */
+    int64_t allowed, refused, banned;       /* in this process since the rule came */
+    int64_t shadow_refused;                 /* would have been refused, but for the rule's mode */
 };
 /* In the order of the file.  After weir_use a listing goes on in the new rules. */
 WEIR_API bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out);
@@ -715,8 +710,7 @@ WEIR_API int64_t weir_reset(struct weir *weir, const char *rule, const struct we
 WEIR_API int weir_mode_set(struct weir *weir, const char *name, enum weir_mode mode,
                            struct weir_error *error);
 
-/* Adds entries to a list ("allow", "deny" or a name from the rules) or removes them, in this
- * process until the next weir_use. */
+/* Edits a list ("allow", "deny" or one of the rules) in this process, until the next weir_use. */
 struct weir_list_edit {
     const char *list, *attribute;
     const char *const *add;

@@ -81,6 +81,15 @@ static int open_file(const char *rules, const char *name, bool near)
     return fd;
 }
 
+static void tell_path(const struct weir_rules_options *o, const char *name)
+{
+    char *path = o->file ? find_path(o->name, name) : NULL;
+
+    if (path)
+        o->file(o->context, path);
+    free(path);
+}
+
 static char *read_named(const char *rules, const char *name, bool near, size_t most, size_t *len,
                         const char **why)
 {
@@ -208,6 +217,7 @@ char *weir__read_file(struct weir__reader *r, const struct weir__node *node, siz
                   "has .. in it");
         return NULL;
     }
+    tell_path(r->options, name);
     char *text = read_named(r->options->name, name, r->options->near, most, len, &why);
     if (text == NULL)
         weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, why);

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rulefile/node.h"
+#include "base/base.h"
+#include "match/draft.h"
 #include "server/base/digest.h"
 
 /* ------------------------------------------------------------- reading ---- */
@@ -34,75 +35,18 @@ int weir__rule_files_read(const char *path, char **text, size_t *len, struct wei
     return code;
 }
 
-/* ------------------------------------------------------------- finding ---- */
+/* ------------------------------------------------------------ the files ---- */
 
-static const struct weir__node *member(const struct weir__node *node, const char *name)
+void weir__rule_files_add(struct weir__rule_files *files, const char *path)
 {
-    for (size_t i = 0; node != NULL && node->kind == WEIR__NODE_MAPPING && i < node->n; i++)
-        if (strcmp(node->items[2 * i]->text, name) == 0)
-            return node->items[2 * i + 1];
-    return NULL;
-}
-
-/* As lib/rulefile/list-file.c has it: beside the rule file, unless it begins with a slash. */
-static void add_file(struct weir__rule_files *files, const char *path, const char *name)
-{
-    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char **more = realloc(files->named, (files->n + 1) * sizeof(*more)),
-         *whole = malloc(folder + strlen(name) + 1);
+    char **more = realloc(files->named, (files->n + 1) * sizeof(*more)), *copy = strdup(path);
 
     if (more != NULL)
         files->named = more;
-    if (more == NULL || whole == NULL) {
-        free(whole);
-        return;
-    }
-    memcpy(whole, path, folder);
-    strcpy(whole + folder, name);
-    more[files->n++] = whole;
-}
-
-/* lists: { NAME: { ATTRIBUTE: { file: PATH } } } */
-static void add_lists(struct weir__rule_files *files, const char *path,
-                      const struct weir__node *lists)
-{
-    for (size_t i = 0; lists != NULL && lists->kind == WEIR__NODE_MAPPING && i < lists->n; i++) {
-        const struct weir__node *list = lists->items[2 * i + 1];
-        for (size_t k = 0; list->kind == WEIR__NODE_MAPPING && k < list->n; k++) {
-            const struct weir__node *file = member(list->items[2 * k + 1], "file");
-            if (file != NULL && file->kind == WEIR__NODE_TEXT)
-                add_file(files, path, file->text);
-        }
-    }
-}
-
-/* guards: [ { fallback: { body_file: PATH } } ] */
-static void add_fallbacks(struct weir__rule_files *files, const char *path,
-                          const struct weir__node *guards)
-{
-    for (size_t i = 0; guards != NULL && guards->kind == WEIR__NODE_LIST && i < guards->n; i++) {
-        const struct weir__node *file = member(member(guards->items[i], "fallback"), "body_file");
-        if (file != NULL && file->kind == WEIR__NODE_TEXT)
-            add_file(files, path, file->text);
-    }
-}
-
-void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text,
-                           size_t len)
-{
-    struct weir__report *report = calloc(1, sizeof(*report));
-    struct weir__arena nodes = { 0 };
-
-    *out = (struct weir__rule_files){ 0 };
-    if (report != NULL && weir__report_open(report, text, len, NULL) == WEIR_OK) {
-        const struct weir__node *root = weir__yaml_read(&nodes, report);
-        add_lists(out, path, member(root, "lists"));
-        add_fallbacks(out, path, member(root, "guards"));
-        weir__arena_clear(&nodes);
-        weir__report_close(report);
-    }
-    free(report);
+    if (more != NULL && copy != NULL)
+        more[files->n++] = copy;
+    else
+        free(copy);
 }
 
 void weir__rule_files_free(struct weir__rule_files *files)
@@ -138,20 +82,26 @@ uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char
     return h;
 }
 
+uint64_t weir__rule_files_more(uint64_t h, const char *path)
+{
+    struct weir_error error = { 0 };
+    char *text = NULL;
+    size_t len = 0;
+
+    if (weir__rule_files_read(path, &text, &len, &error) == WEIR_OK)
+        h = weir__digest(weir__digest(h, &len, sizeof(len)), text, len);
+    else
+        h = weir__digest(h, error.text, strlen(error.text));
+    free(text);
+    return h;
+}
+
 uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text,
                                    size_t len)
 {
     uint64_t h = weir__digest(weir__digest(WEIR__DIGEST_START, &len, sizeof(len)), text, len);
 
-    for (size_t i = 0; i < files->n; i++) {
-        struct weir_error error = { 0 };
-        char *list = NULL;
-        size_t size = 0;
-        if (weir__rule_files_read(files->named[i], &list, &size, &error) == WEIR_OK)
-            h = weir__digest(weir__digest(h, &size, sizeof(size)), list, size);
-        else
-            h = weir__digest(h, error.text, strlen(error.text));
-        free(list);
-    }
+    for (size_t i = 0; i < files->n; i++)
+        h = weir__rule_files_more(h, files->named[i]);
     return h;
 }

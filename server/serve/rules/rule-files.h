@@ -21,14 +21,15 @@ struct weir__rule_files {
 /* The whole file, which must be a regular one; the caller frees it. */
 int weir__rule_files_read(const char *path, char **text, size_t *len, struct weir_error *error);
 
-/* The files that this text names, which lies at `path`.  None if it is no YAML or there is no
- * memory: then a change of theirs is not seen. */
-void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text,
-                           size_t len);
+/* The reader of the rules names a file.  Without memory it is left out: then a change of it is not
+ * seen. */
+void weir__rule_files_add(struct weir__rule_files *files, const char *path);
 void weir__rule_files_free(struct weir__rule_files *files);
 
 uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char *path);
+/* Of the text, and with each file in turn. */
 uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text,
                                    size_t len);
+uint64_t weir__rule_files_more(uint64_t contents, const char *path);
 
 #endif

@@ -46,6 +46,7 @@ struct said {
     const char *name;
     struct weir__buffer *json;                 /* NULL: nobody wants it */
     const struct weir__live_options *listener; /* NULL: none */
+    struct attempt *attempt;                   /* whose files they are; NULL: nobody asks */
     size_t n;
 };
 
@@ -65,6 +66,18 @@ static void say(void *context, const struct weir_problem *p)
     said->n++;
 }
 
+/* Its contents are counted before the rules are made of them: if it changes in between, the next
+ * look sees it. */
+static void note_file(void *context, const char *path)
+{
+    struct attempt *a = ((struct said *)context)->attempt;
+
+    if (a == NULL)
+        return;
+    weir__rule_files_add(&a->files, path);
+    a->contents = weir__rule_files_more(a->contents, path);
+}
+
 /* Every refusal is a problem, also those that are of no line. */
 static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin,
                  struct said *said, struct weir_rules **out, struct weir_error *error)
@@ -76,6 +89,7 @@ static int parse(const struct weir__live *live, const char *text, size_t len, en
                                           .files = live->path != NULL,
                                           .near = origin == SENT,
                                           .problem = say,
+                                          .file = note_file,
                                           .context = said };
     if (said->json != NULL)
         weir__buffer_open(said->json, NULL, '[');
@@ -101,15 +115,16 @@ static void forget(struct attempt *a)
     weir_rules_destroy(a->rules);
 }
 
-/* The files that it names, and their contents. */
-static void look_around(const struct weir__live *live, struct attempt *a)
+static int parse_attempt(const struct weir__live *live, struct attempt *a, enum origin origin,
+                         struct said *said, struct weir_error *error)
 {
-    if (live->path != NULL)
-        weir__rule_files_find(&a->files, live->path, a->text, a->len);
+    said->attempt = a;
     a->contents = weir__rule_files_contents(&a->files, a->text, a->len);
+    return parse(live, a->text, a->len, origin, said, &a->rules, error);
 }
 
-/* Of a file that cannot be read the reason is the contents. */
+/* The same text names the same files as the last attempt.  Of a file that cannot be read the reason
+ * is the contents. */
 static int attempt_file(const struct weir__live *live, struct attempt *a, struct weir_error *error)
 {
     struct weir_error why = { 0 };
@@ -120,7 +135,7 @@ static int attempt_file(const struct weir__live *live, struct attempt *a, struct
                          "there is no rule file to read: the server was started without one");
 
     if (code == WEIR_OK)
-        look_around(live, a);
+        a->contents = weir__rule_files_contents(&live->files, a->text, a->len);
     else
         a->contents = weir__digest(WEIR__DIGEST_START, why.text, strlen(why.text));
     if (code != WEIR_OK && error != NULL)
@@ -239,7 +254,7 @@ void weir__live_tell_failure(struct weir__live *live, const char *source, const 
 static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now,
                 struct said *said, struct weir_error *error)
 {
-    int code = parse(live, a->text, a->len, READ, said, &a->rules, error);
+    int code = parse_attempt(live, a, READ, said, error);
 
     if (code == WEIR_OK)
         code = use(live, &a->rules, now, error);
@@ -379,11 +394,10 @@ static int set(struct weir__live *live, struct attempt *a, weir_time now,
                struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
-    int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
+    int code = parse_attempt(live, a, SENT, &said, error);
 
     if (code != WEIR_OK)
         return code;
-    look_around(live, a); /* not before: its files must be allowed */
     code = live->path ? use_and_keep(live, a, now, error) : use(live, &a->rules, now, error);
     if (code == WEIR_OK) {
         publish(live, a, "api", live->path ? live->path : "api", now);

@@ -66,11 +66,20 @@ TEST(test_too_large)
 
 /* ------------------------------------------------------------- finding ---- */
 
+static void add_file(void *files, const char *path)
+{
+    weir__rule_files_add(files, path);
+}
+
 static struct weir__rule_files found_in(const char *path, const char *text)
 {
-    struct weir__rule_files files;
-    memset(&files, 0xa5, sizeof(files));
-    weir__rule_files_find(&files, path, text, strlen(text));
+    struct weir__rule_files files = { 0 };
+    struct weir_rules *rules = NULL;
+    (void)weir_rules_parse(&rules, text, strlen(text),
+                           &(struct weir_rules_options){
+                               .name = path, .files = true, .file = add_file, .context = &files },
+                           NULL);
+    weir_rules_destroy(rules);
     return files;
 }
 

@@ -112,6 +112,18 @@ static void set_price(struct weir_plan *plan)
     plan->by_scale = weir__divisor_make((uint64_t)count / common);
 }
 
+bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max)
+{
+    weir__u128 count = (weir__u128)plan->limit.count, period = (weir__u128)plan->limit.period;
+
+    if (plan->by_scale.by <= scale_max)
+        return true;
+    plan->price = (int64_t)((period * scale_max + count - 1) / count);
+    plan->by_price = weir__divisor_make((uint64_t)plan->price);
+    plan->by_scale = weir__divisor_make(scale_max);
+    return scale_max > 0 && plan->price >= WEIR__PRICE_LEAST;
+}
+
 static int64_t default_burst(const struct weir_limit *l)
 {
     return l->queue != 0 ? 1 : l->count;

@@ -51,7 +51,8 @@ struct weir__zone;
 
 /* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.
  * A key's debt is counted in parts of 1/scale ns: one unit is `price` parts, one ns is `scale`
- * parts, and nothing is ever rounded. */
+ * parts, and nothing is ever rounded from ask to ask.  Where the fraction is too fine for the state
+ * (999999/d), the price is rounded up once, by about a billionth at most: weir__price_fit. */
 struct weir_plan {
     const struct weir__algo *algo;
     struct weir_limit limit; /* as written, defaults filled in */
@@ -76,6 +77,7 @@ struct weir_plan {
 struct weir__algo {
     const char *name;
     const char *summary;
+    bool borrows; /* an ask may cost more than `most`: those after it wait */
     /* Checks the limit and fills in its own part; the common part is there already. */
     int (*prepare)(struct weir_plan *plan, struct weir_error *error);
     /* Fills in the decision; changes the state only if `take`, and then only if granted (or the
@@ -92,6 +94,11 @@ struct weir__algo {
 
 extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log,
     weir__leaky_bucket, weir__token_bucket, weir__gcra, weir__smooth, weir__warm_up, weir__calendar;
+
+#define WEIR__PRICE_LEAST 1000000000 /* of a rounded one, so that little is lost */
+
+/* A coarser fraction, if its scale is above `scale_max`.  False: too coarse. */
+bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
                     struct weir_error *error); /* in the caller's memory */

@@ -5,12 +5,20 @@
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error)
 {
-    if (plan->price > WEIR__CAPACITY_MAX / most)
+    int64_t count = plan->limit.count, period = plan->limit.period;
+    int64_t dearest = WEIR__CAPACITY_MAX / most, unit = period / count + (period % count != 0),
+            least = unit > WEIR__PRICE_LEAST ? unit : WEIR__PRICE_LEAST;
+    uint64_t scale = plan->by_scale.by;
+
+    if (plan->price > dearest && dearest < least)
         return weir__fail(
             error, WEIR_INVALID,
             "%" PRId64
             " units at once is too many at this rate: exact arithmetic reaches to %" PRId64,
-            most, WEIR__CAPACITY_MAX / plan->price);
+            most, WEIR__CAPACITY_MAX / (plan->price < least ? plan->price : least));
+    if (plan->price > dearest)
+        scale = (uint64_t)((weir__i128)dearest * count / period);
+    weir__price_fit(plan, scale);
     plan->most = most;
     plan->capacity = most * plan->price;
     plan->packs = plan->by_scale.by == 1;

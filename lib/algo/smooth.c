@@ -87,6 +87,7 @@ const struct weir__algo weir__smooth = {
     .name = "smooth",
     .summary =
         "pre-borrowing, as Guava's RateLimiter: an ask waits for the debt of those before it",
+    .borrows = true,
     .prepare = prepare,
     .step = step,
     .give = give,

@@ -63,12 +63,13 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     l->warmup = l->warmup ? l->warmup : l->period;
     if (l->warmup < 2 || l->warmup > WARMUP_MAX)
         return weir__fail(error, WEIR_INVALID, "warmup must be from 2ns to 13 days");
-    if (l->cold < 2 || l->cold > COLD_MAX)
-        return weir__fail(error, WEIR_INVALID, "cold must be from 2 to %d, and is %" PRId32,
+    if (l->cold < 1 || l->cold > COLD_MAX)
+        return weir__fail(error, WEIR_INVALID, "cold must be from 1 to %d, and is %" PRId32,
                           COLD_MAX, l->cold);
     plan->heat_warm = l->warmup / 2;
     plan->heat_range = 2 * l->warmup / (1 + l->cold);
-    if (plan->heat_range == 0 || plan->by_scale.by > USED_MASK / (uint64_t)(saved_max(plan) + 1))
+    if (plan->heat_range == 0 ||
+        !weir__price_fit(plan, USED_MASK / (uint64_t)(saved_max(plan) + 1)))
         return weir__fail(error, WEIR_INVALID,
                           "%" PRId64 " per period and this warmup cannot be kept exactly; take a "
                           "shorter warmup or a rounder count",
@@ -232,6 +233,7 @@ const struct weir__algo weir__warm_up = {
     .name = "warm-up",
     .summary = "as smooth, but a key that was idle starts slowly: for caches and pools that must "
                "fill first",
+    .borrows = true,
     .prepare = prepare,
     .step = step,
     .give = give,

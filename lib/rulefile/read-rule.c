@@ -128,7 +128,8 @@ static void check_cost(struct weir__reader *r, const struct weir__node *node,
 
     for (size_t i = 0; rule->cost_attribute == NULL && i < rule->n_limits; i++) {
         const struct weir_limit *limit = &rule->limits[i];
-        if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || rule->cost <= plan.most)
+        if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || plan.algo->borrows ||
+            rule->cost <= plan.most)
             continue;
         weir_limit_print(text, sizeof(text), limit);
         weir__say(r, node,

@@ -128,7 +128,7 @@ static struct weir_limit random_limit(void)
     }
     if (is("warm-up")) {
         l.warmup = one_in(3) ? 0 : between(1, 1000) * WEIR_MILLISECOND;
-        l.cold = (int32_t)(one_in(2) ? 0 : between(2, 10));
+        l.cold = (int32_t)(one_in(2) ? 0 : between(1, 10));
         l.period += 1000;
     }
     if (is("calendar"))
@@ -551,6 +551,17 @@ static void change_limit(struct key *k)
 
 /* ------------------------------------------------- the plainest model ---- */
 
+/* With the plan's rate in place of the written one: the same in lowest terms, or, where that does
+ * not fit, rounded (tests/unit/algo/algo.c). */
+static struct weir_limit limit_at_plan_rate(const struct weir_plan *plan)
+{
+    struct weir_limit l = plan->limit;
+
+    l.period = plan->price;
+    l.count = (int64_t)plan->by_scale.by;
+    return l;
+}
+
 /* A token bucket in exact fractions, the way one would tell it: tokens in units of 1/period,
  * refilled at every ask. */
 struct model {
@@ -560,7 +571,7 @@ struct model {
 
 static void against_the_plain_model(struct key *k)
 {
-    const struct weir_limit *l = &k->plan->limit;
+    const struct weir_limit own = limit_at_plan_rate(k->plan), *l = &own;
     struct model m = { (weir__i128)l->burst * l->period, k->now };
     unsigned char *state = calloc(1, k->size);
     weir_time now = k->now;
@@ -662,7 +673,7 @@ static void against_the_plain_counter(struct key *k)
  * but for burst - 1 units, has run out. */
 static void against_the_plain_bucket(struct key *k)
 {
-    const struct weir_limit *l = &k->plan->limit;
+    const struct weir_limit own = limit_at_plan_rate(k->plan), *l = &own;
     unsigned char *state = calloc(1, k->size);
     weir__i128 level = 0, whole = (weir__i128)k->plan->most * l->period,
                quick = (weir__i128)(l->burst - 1) * l->period;
@@ -694,7 +705,7 @@ static void against_the_plain_bucket(struct key *k)
  * of 1/count ns. */
 static void against_the_plain_limiter(struct key *k)
 {
-    const struct weir_limit *l = &k->plan->limit;
+    const struct weir_limit own = limit_at_plan_rate(k->plan), *l = &own;
     weir__i128 next = (weir__i128)k->now * l->count, stored = 0,
                most = (weir__i128)l->burst * l->period;
     unsigned char *state = calloc(1, k->size);

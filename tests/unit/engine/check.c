@@ -329,6 +329,16 @@ TEST(test_R2_retry_is_exact)
     }
 }
 
+/* Those after it wait: the rule does not refuse it for ever. */
+TEST(test_a_cost_above_the_burst_of_a_borrowing_limit)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: smooth 3/1h, cost: 5 }\n"
+                                      "- { name: b, key: \"{ip}\", limit: warm-up 3/1h, cost: 5 }"
+                                      "\n"));
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_false(passes(weir, "ip=::1", NOW));
+}
+
 /* Of two that refuse, the first is named, and the retry is until both would not. */
 TEST(test_R2_retry_is_that_of_all_who_refuse)
 {

@@ -1,7 +1,8 @@
 /* active-rules.c -- a rule set and the limiters and guards that it needs.
  *
- * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a
- * limiter of the table with a name made of those.
+ * A limit is known by its rule's name and key and by its algorithm and number: a limiter of the
+ * table with a name made of those.  Its number is that of a limiter with its period, if the table
+ * has one, else its place in the rule.
  * So a reload finds the limits that are the same again, with their states; one whose numbers have
  * changed is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that
  * are gone stay in the table, and their keys are forgotten as they become idle.
@@ -129,6 +130,63 @@ static void lever_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule)
 _Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE,
                "a limiter's name has room for the rule's");
 
+/* ------------------------------------------------------------ numbers ---- */
+
+#define NO_NUMBER WEIR__RULE_LIMITS
+
+/* The numbers of a rule's limits. */
+struct numbers {
+    size_t of[WEIR__RULE_LIMITS];
+    bool taken[WEIR__RULE_LIMITS];
+};
+
+static void take_number(struct numbers *n, size_t limit, size_t number)
+{
+    n->of[limit] = number;
+    n->taken[number] = true;
+}
+
+/* The number of a limiter in the table that has the limit's period. */
+static size_t find_number(struct weir_table *table, const struct weir__rule *rule,
+                          const struct numbers *n, const struct weir_limit *l)
+{
+    for (size_t number = 0; number < WEIR__RULE_LIMITS; number++) {
+        char name[WEIR__NAME_SIZE];
+        limiter_name(name, rule, '#', number, l);
+        struct weir_limiter *limiter = n->taken[number] ? NULL : weir__limiter_by_name(table, name);
+        const struct weir_limit *there = limiter ? &weir__limiter_era(limiter)->plan.limit : NULL;
+        if (there != NULL && there->period == l->period && there->calendar == l->calendar)
+            return number;
+    }
+    return NO_NUMBER;
+}
+
+static size_t free_number(const struct numbers *n, size_t place)
+{
+    if (!n->taken[place])
+        return place;
+    for (place = 0; n->taken[place];)
+        place++;
+    return place;
+}
+
+/* So that entries of `limit:` keep their states when others come, go or change places. */
+static struct numbers number_limits(struct weir_table *table, const struct weir__rule *rule)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    struct numbers n = { 0 };
+
+    for (size_t i = 0; i < d->n_limits; i++) {
+        n.of[i] = find_number(table, rule, &n, &d->limits[i]);
+        if (n.of[i] != NO_NUMBER)
+            take_number(&n, i, n.of[i]);
+    }
+    for (size_t i = 0; i < d->n_limits; i++)
+        if (n.of[i] == NO_NUMBER)
+            take_number(&n, i, free_number(&n, i));
+    return n;
+}
+
 /* ----------------------------------------------------------- limiters ---- */
 
 /* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small
@@ -249,9 +307,10 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
                  *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
     if (post->name == NULL)
         return no_memory(m->error);
+    struct numbers numbers = number_limits(m->weir->table, rule);
     for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
         char name[WEIR__NAME_SIZE];
-        limiter_name(name, rule, '#', i, &d->limits[i]);
+        limiter_name(name, rule, '#', numbers.of[i], &d->limits[i]);
         code = add_limiter(m, &post->limiters[i], name, d, &d->limits[i]);
     }
     if (code == WEIR_OK)
@@ -458,8 +517,9 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
     for (size_t i = 0; i < rules->n_rules; i++) {
         const struct weir__rule *rule = &rules->rules[i];
         const struct weir__rule_draft *d = rule->draft;
+        struct numbers numbers = number_limits(weir->table, rule);
         for (size_t k = 0; k < d->n_limits; k++) {
-            limiter_name(name, rule, '#', k, &d->limits[k]);
+            limiter_name(name, rule, '#', numbers.of[k], &d->limits[k]);
             missing += weir__limiter_by_name(weir->table, name) == NULL;
         }
         limiter_name(name, rule, '!', 0, &d->ban.refusals);

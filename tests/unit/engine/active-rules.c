@@ -98,7 +98,7 @@ TEST(test_R6_another_key_or_algorithm_begins_fresh)
     }
 }
 
-/* A rule's limits are known by their place in it. */
+/* Of one algorithm: by their periods, else by their places. */
 TEST(test_R6_several_limits)
 {
     OWN(weir) *weir = engine_of(WITH("limit: [gcra 300/60, gcra 100/5]"));
@@ -107,6 +107,35 @@ TEST(test_R6_several_limits)
     struct weir__explained e = explained(weir, "a", "ip=::1", NOW);
     assert_fields(e, (n_limits, 3), (limits[0].decision.remaining, 260),
                   (limits[1].decision.remaining, 160), (limits[2].decision.remaining, 50));
+}
+
+/* What is left of each limit of rule a, in the order of the file. */
+static void assert_left(struct weir *weir, const char *limits, int64_t first, int64_t second)
+{
+    char yaml[200];
+    snprintf(yaml, sizeof(yaml), WITH("limit: %s"), limits);
+    use(weir, yaml, NOW);
+    struct weir__explained e = explained(weir, "a", "ip=::1", NOW);
+    for (size_t i = 0; i < (second < 0 ? 1 : 2); i++)
+        if (e.limits[i].decision.remaining != (i ? second : first))
+            fail_msg("%s: limit %zu has %d left, not %d", limits, i,
+                     (int)e.limits[i].decision.remaining, (int)(i ? second : first));
+}
+
+TEST(test_R6_limits_are_known_by_their_period)
+{
+    OWN(weir) *weir = engine_of(WITH("limit: [10/1s, 100/1m]"));
+    assert_true(check_cost(weir, "ip=::1", 7, NOW).decision.allowed);
+    assert_left(weir, "[10/1s, 100/1m]", 3, 93);
+    assert_left(weir, "[100/1m, 10/1s]", 93, 3);       /* exchanged */
+    assert_left(weir, "[5/1h, 100/1m, 10/1s]", 5, 93); /* one before them */
+    assert_left(weir, "100/1m", 93, -1);               /* others gone */
+    assert_left(weir, "[10/1s, 100/1m]", 3, 93);       /* and back */
+    assert_left(weir, "[10/2s, 100/1m]", 3, 93);       /* another period, at the same place */
+    assert_left(weir, "[gcra 10/1s, 100/1m]", 10, 93); /* another algorithm */
+    assert_left(weir, "[1000/day, 500/week]", 1000, 500);
+    assert_true(check_cost(weir, "ip=::1", 7, NOW).decision.allowed);
+    assert_left(weir, "[500/week, 900/day]", 493, 893);
 }
 
 TEST(test_R6_tallies_and_names_go_on)

@@ -11,7 +11,6 @@
 #define WEIR__BREAKER_PARTS     16                /* of a time window */
 #define WEIR__BREAKER_CALLS_MAX 1024              /* of a count window */
 #define WEIR__BREAKER_PROBES    255               /* at most */
-#define WEIR__BREAKER_NUMBER    1000000           /* of errors and min_calls, at most */
 #define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* by default */
 #define WEIR__PROBE_MAX \
     63 /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */

@@ -39,12 +39,10 @@
 
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024 /* the default */
-#define WEIR__LEASE_MIN       (10 * WEIR_MILLISECOND)
 #define WEIR__GUARD_SEATS     (2 * WEIR__PERMITS_MAX) /* so that a free one is found at once */
 #define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10)    /* in the record */
 #define WEIR__GUARD_EVENTS    32
 #define WEIR__SKEW            (10 * WEIR_SECOND) /* between callers' clocks, at most */
-#define WEIR__SWEEP           (WEIR_SECOND / 4)  /* between two sweeps */
 #define WEIR__DEGRADATION_MAX 9
 
 /* The options in fixed-width numbers, defaults filled in. */
@@ -251,12 +249,12 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder,
                            uint32_t probe);         /* without how often */
 uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
-/* Frees the places of dead processes; at most every WEIR__SWEEP, in one process. */
+/* Frees the places of dead processes, as often as permits are swept, in one process. */
 void weir__holders_bury(struct weir_table *table, weir_time now);
 /* Fills in word and seat; false: all are taken. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit);
-/* Takes back expired permits, and corrects in_flight. */
+/* Takes back expired permits, and corrects in_flight, if that is due. */
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 

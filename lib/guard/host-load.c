@@ -31,7 +31,6 @@
 #include "guard/number.h"
 #include "guard/host-load.h"
 
-#define LOOK       (WEIR_SECOND / 4)
 #define SMOOTH     0.5         /* seconds: of the cpu */
 #define GROUPS     16          /* cgroups above each other */
 #define TEXT_SIZE  (128 << 10) /* /proc/stat of a thousand processors */
@@ -420,12 +419,12 @@ static void look_if_due(struct weir__system *s, weir_time now)
 {
     weir_time span = now - weir__get(&s->looked);
 
-    if (weir__get(&s->begun) && span >= 0 && span < LOOK)
+    if (weir__get(&s->begun) && span >= 0 && span < WEIR__LOAD_LOOK)
         return;
     if (__atomic_exchange_n(&s->looking, 1, __ATOMIC_ACQUIRE) != 0)
         return;
     span = s->begun ? now - s->looked : 0;
-    if (!s->begun || span < 0 || span >= LOOK) {
+    if (!s->begun || span < 0 || span >= WEIR__LOAD_LOOK) {
         look(s, span > 0 ? (double)span / (double)WEIR_SECOND : 0);
         weir__set(&s->looked, now);
         weir__set(&s->begun, true);

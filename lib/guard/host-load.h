@@ -30,7 +30,8 @@ void weir__system_read(struct weir__system *system, weir_time now, struct weir__
 
 /* The kernel's texts, for the reader and for tests; each ends with a zero.  False: it does not
  * say. */
-#define WEIR__CPUS 4096
+#define WEIR__LOAD_LOOK (WEIR_SECOND / 4) /* between two looks at the load */
+#define WEIR__CPUS      4096
 struct weir__cpus {
     uint64_t bits[WEIR__CPUS / 64];
 };

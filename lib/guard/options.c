@@ -7,6 +7,8 @@
 
 #include "guard/guard.h"
 
+#define LEASE_MIN (10 * WEIR_MILLISECOND)
+#define CALLS_MAX 1000000 /* of errors and min_calls */
 #define HOUR (3600 * WEIR_SECOND)
 #define YEAR (366 * 24 * HOUR)
 
@@ -51,7 +53,7 @@ static const struct weir__row concurrency_rows[] = {
 };
 
 static const struct weir__row guard_rows[] = {
-    { "lease", OWN(lease), TIME, WEIR__LEASE_MIN, HOUR, 60 * WEIR_SECOND,
+    { "lease", OWN(lease), TIME, LEASE_MIN, HOUR, 60 * WEIR_SECOND,
       .text = "A permit not given back by then is taken back" },
     { "shed", OWN(shed), WORD, .words = weir__flag_words,
       .text = "Under overload, refuses the least important, and the same users each time" },
@@ -66,7 +68,7 @@ static const struct weir__row guard_rows[] = {
 static const struct weir__row breaker_rows[] = {
     { "errors", BREAKER(error_percent), PERCENT, 1, 100,
       .text = "Opens at this share of errors, such as 50%, or at this number of them" },
-    { "errors", BREAKER(errors), COUNT, 1, WEIR__BREAKER_NUMBER },
+    { "errors", BREAKER(errors), COUNT, 1, CALLS_MAX },
     { "slow", BREAKER(slow), TIME, 1, HOUR, .text = "Calls that take longer are slow" },
     { "ratio", BREAKER(slow_percent), PERCENT, 1, 100, 50,
       .text = "Opens at this share of slow calls" },
@@ -74,7 +76,7 @@ static const struct weir__row breaker_rows[] = {
       .text = "Looks at the calls of this time ..." },
     { "calls", BREAKER(calls), COUNT, 1, WEIR__BREAKER_CALLS_MAX,
       .text = "... or at this number of calls, the latest ones" },
-    { "min_calls", BREAKER(min_calls), COUNT, 1, WEIR__BREAKER_NUMBER, 20,
+    { "min_calls", BREAKER(min_calls), COUNT, 1, CALLS_MAX, 20,
       .text = "Never opens on fewer calls" },
     { "open_for", BREAKER(open_for), TIME, 1, YEAR, WEIR__BREAKER_OPEN_FOR,
       .text = "Stays open this long, then lets probes through" },

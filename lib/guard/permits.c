@@ -1,7 +1,7 @@
 /* permits.c -- seats, their holders, and the sweep that takes back expired permits.
  *
  * A holder is a process: its pid, its start time and its pid namespace, in a place of the table.
- * The kernel is asked at most every WEIR__SWEEP whether it is alive.  About a holder in another
+ * The kernel is asked at most every SWEEP whether it is alive.  About a holder in another
  * namespace nothing is known; its permits end with their lease.
  */
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "guard/guard.h"
 
+#define SWEEP (WEIR_SECOND / 4) /* between two sweeps */
 #define GRAIN        22               /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1) /* ... modulo this */
 #define DRIFT_SWEEPS 8                /* sweeps with the same difference: it is no passing one */
@@ -81,7 +82,7 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
     struct weir__header *h = table->header;
     int64_t last = weir__get(&h->holders_at);
 
-    if ((now >= last && now - last < WEIR__SWEEP) ||
+    if ((now >= last && now - last < SWEEP) ||
         !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return;
@@ -281,6 +282,9 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
              n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
     int64_t reclaimed = 0;
 
+    if (now < r->sweep_at && r->sweep_at - now <= SWEEP + WEIR__SKEW)
+        return;
+    r->sweep_at = now + SWEEP;
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     for (uint32_t i = 0; i < n; i++) {

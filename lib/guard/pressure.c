@@ -19,7 +19,6 @@
 #include "guard/number.h"
 #include "guard/host-load.h"
 
-#define LOOK       (WEIR_SECOND / 4)
 #define AIM        0.97
 #define STAY       0.94
 #define SHED_MAX   0.95
@@ -106,7 +105,7 @@ int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir_
         return 0;
     if (now < p->looked) {
         step_back(p, now);
-    } else if (p->looked == 0 || now - p->looked >= LOOK) {
+    } else if (p->looked == 0 || now - p->looked >= WEIR__LOAD_LOOK) {
         struct load load = measure(&plan->options, reading, mean);
         step(p, &load, now);
     }

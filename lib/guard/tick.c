@@ -300,10 +300,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 
     if (!begin(guard, plan, now, &mine))
         return;
-    if (now >= r->sweep_at || r->sweep_at - now > WEIR__SWEEP + WEIR__SKEW) {
-        r->sweep_at = now + WEIR__SWEEP;
-        weir__permits_sweep(guard, plan, now);
-    }
+    weir__permits_sweep(guard, plan, now);
     int64_t succeeded = weir__window_succeeded(&r->window), returned = returned_of(r, succeeded),
             others = 0;
     for (int i = WEIR_FAILED; i < WEIR_IGNORED; i++)

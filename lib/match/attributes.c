@@ -160,3 +160,17 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
             return true;
     return false;
 }
+
+/* ---------------------------------------------------------- by their names ---- */
+
+bool weir__attribute_is_address(const char *name)
+{
+    size_t len = strlen(name);
+
+    return strcmp(name, "ip") == 0 || (len > 3 && strcmp(name + len - 3, ".ip") == 0);
+}
+
+bool weir__attribute_is_path(const char *name)
+{
+    return strcmp(name, "uri") == 0;
+}

@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "rulefile/problem.h"
 
-#define WEIR__NODES_MAX   10000000 /* aliases counted in full */
 #define WEIR__NODES_DEPTH 32
 
 enum weir__node_kind { WEIR__NODE_NOTHING, WEIR__NODE_TEXT, WEIR__NODE_LIST, WEIR__NODE_MAPPING };

@@ -169,22 +169,3 @@ bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
     }
     return true;
 }
-
-/* --------------------------------------------------------------- names ---- */
-
-bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
-                          size_t most)
-{
-    size_t good = weir__attribute_length(key->text);
-
-    if (key->n > 0 && good == key->n && key->n <= most)
-        return true;
-    weir__say(r, key, "the name of a %s is 1 to %zu letters, digits and . _ -; found %s", what,
-              most, weir__quote(key->text, key->n).text);
-    return false;
-}
-
-size_t weir__problems(const struct weir__reader *r)
-{
-    return r->report.n + r->report.more;
-}

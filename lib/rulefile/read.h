@@ -35,13 +35,14 @@ void weir__say_error(struct weir__reader *r, const struct weir__node *node, cons
                      const struct weir_error *error);
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
+size_t weir__problems(const struct weir__reader *r); /* so far */
 
 /* unknown-keys.c -- finds the members of a mapping by their names, and reports unknown ones.  False
  * if the node is no mapping, which it reports. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
                         struct weir__member *members, size_t n);
 
-/* A scalar's text, or NULL, and reports "<what> must be <like>; found a list". */
+/* read-value.c -- a scalar's text, or NULL, and reports "<what> must be <like>; found a list". */
 const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what,
                             const char *like);
 
@@ -58,6 +59,11 @@ char *weir__read_name(struct weir__reader *r, const struct weir__node *node, con
  * report. */
 char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
                            size_t len);
+
+/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, it
+ * is reported. */
+bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
+                          size_t most);
 
 /* read-match.c -- the conditions of `match` or `not`. */
 void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what,
@@ -128,11 +134,6 @@ const struct weir__member *weir__member_of(const struct weir__mapping *mapping, 
 void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool *out);
 /* The place of one of the words; -1: it is not there, or another. */
 int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *const *words);
-/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, it
- * is reported. */
-bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
-                          size_t most);
-size_t weir__problems(const struct weir__reader *r); /* so far */
 
 /* read-lists.c -- all lists; and whether a list that a rule names is there: if not, it is
  * reported. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODES_MAX 10000000 /* aliases counted in full */
+
 struct pair {
     struct weir__node *key, *value;
     size_t rank; /* in the order of the text; a pair that is merged is behind the mapping's own */
@@ -16,13 +18,13 @@ struct pair {
 /* Bounds on the nodes of any file. */
 static bool count_nodes(struct weir__tree *tree, size_t at, size_t more)
 {
-    tree->nodes += (int64_t)(more < WEIR__NODES_MAX ? more : WEIR__NODES_MAX + 1);
-    if (tree->nodes <= WEIR__NODES_MAX)
+    tree->nodes += (int64_t)(more < NODES_MAX ? more : NODES_MAX + 1);
+    if (tree->nodes <= NODES_MAX)
         return true;
     weir__report_add(
         tree->report, at,
         "the file is too large: this is beyond %d values, those that << merges among them",
-        WEIR__NODES_MAX);
+        NODES_MAX);
     return false;
 }
 
@@ -242,11 +244,11 @@ static bool weigh(struct weir__report *report, struct weir__node *node, size_t c
         const struct weir__node *child = node->items[i];
         node->weight += child->weight;
         node->height = child->height >= node->height ? child->height + 1 : node->height;
-        if (node->weight > WEIR__NODES_MAX) {
+        if (node->weight > NODES_MAX) {
             weir__report_add(report, node->at,
                              "there is too much in here; a file has at most %d values, aliases "
                              "counted in full",
-                             WEIR__NODES_MAX);
+                             NODES_MAX);
             return false;
         }
     }

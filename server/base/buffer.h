@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) void weir__buffer_format(struct weir__buff
                                                                const char *format, ...);
 void weir__buffer_number(struct weir__buffer *b, int64_t n); /* in decimal */
 
-/* A JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
+/* json-writer.c -- a JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len);
 /* "name":value, after a comma unless it is the first of its object, list or line.  In a list the
  * name is NULL. */

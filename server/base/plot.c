@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/base/words.h"
+#include "server/base/safe-text.h"
 
 void weir__plot_begin(FILE *out, double width, double height, const char *title)
 {

@@ -59,8 +59,4 @@ int64_t weir__hitters_total(const struct weir__hitters *hitters); /* of all that
 int64_t weir__hitters_error(const struct weir__hitters *hitters); /* no count is wrong by more than
                                                                      this; 0: all are exact */
 
-/* Copies text to out, a longer one cut between two characters and ended by "..."; always ended by
- * NUL. */
-void weir__text_cut(char *out, size_t size, const char *text, size_t len);
-
 #endif

@@ -1,4 +1,4 @@
-/* words.c -- numbers, times and bars for people, and strangers' texts made safe. */
+/* words.c -- numbers, shares, times and sizes as people read them. */
 #include "server/base/words.h"
 
 #include <stdlib.h>
@@ -8,80 +8,6 @@
 
 #include "base/utf8.h"
 #include "wire/text.h"
-
-/* --------------------------------------------------------------- safe texts ---- */
-
-/* The text that stands for a character that may not be shown; NULL: it may. */
-static const char *replace(enum weir__safe kind, const char *c, size_t len)
-{
-    bool harmful = len == 0 || !weir__utf8_is_harmless(c, len);
-
-    if (kind == WEIR__SAFE_TERMINAL)
-        return harmful ? "?" : NULL;
-    return harmful      ? "\xEF\xBF\xBD"
-           : *c == '&'  ? "&amp;"
-           : *c == '<'  ? "&lt;"
-           : *c == '>'  ? "&gt;"
-           : *c == '"'  ? "&quot;"
-           : *c == '\'' ? "&#39;"
-                        : NULL;
-}
-
-void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len)
-{
-    for (const char *c = text, *end = text + len; c < end;) {
-        size_t n = weir__utf8_length(c, end);
-        const char *instead = replace(kind, c, n);
-        if (instead)
-            fputs(instead, out);
-        else
-            fwrite(c, 1, n, out);
-        c += n ? n : 1;
-    }
-}
-
-void weir__safe_text(FILE *out, enum weir__safe kind, const char *text)
-{
-    weir__safe_put(out, kind, text, strlen(text));
-}
-
-/* ----------------------------------------------------------- colours and bars ---- */
-
-bool weir__wants_colours(void)
-{
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
-}
-
-struct weir__colours weir__colours(bool wanted)
-{
-    if (!wanted)
-        return (struct weir__colours){ "", "", "", "", "", "", "" };
-    return (struct weir__colours){ "\033[32m", "\033[31m", "\033[33m", "\033[36m",
-                                   "\033[2m",  "\033[1m",  "\033[0m" };
-}
-
-int weir__words_bar(FILE *out, double part, double whole, int width)
-{
-    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    int n = whole > 0 ? (int)(part / whole * 8 * width + 0.5) : 0;
-
-    n = n > 8 * width ? 8 * width : n <= 0 ? part > 0 : n;
-    for (int i = 0; i < n / 8; i++)
-        fputs("█", out);
-    fputs(eighths[n % 8], out);
-    return (n + 7) / 8;
-}
-
-const char *weir__words_column(int64_t eighths)
-{
-    static const char *const columns[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-
-    return columns[eighths < 0 ? 0 : eighths > 8 ? 8 : eighths];
-}
-
-/* ----------------------------------------------------------------- in words ---- */
 
 const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
 {

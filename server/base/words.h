@@ -1,30 +1,10 @@
-/* words.h -- numbers, times and bars for people, and strangers' texts made safe. */
+/* words.h -- numbers, shares, times and sizes as people read them. */
 #ifndef WEIR_SERVER_WORDS_H
 #define WEIR_SERVER_WORDS_H
 
 #include <stdio.h>
 
 #include "server/base/sketch.h"
-
-enum weir__safe {
-    WEIR__SAFE_TERMINAL, /* no control character, nothing that turns the direction of writing */
-    WEIR__SAFE_MARKUP,   /* text and attributes of HTML and SVG */
-};
-
-void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len);
-void weir__safe_text(FILE *out, enum weir__safe kind, const char *text); /* ended by NUL */
-
-/* Escape sequences; all empty without colours. */
-struct weir__colours {
-    const char *good, *bad, *mild, *note, *dim, *bold, *off;
-};
-struct weir__colours weir__colours(bool wanted);
-bool weir__wants_colours(void); /* stdout is a terminal with colours, NO_COLOR is not set */
-
-/* A bar of `width` characters, in eighths: `part` of `whole`; anything above 0 is visible. */
-int weir__words_bar(FILE *out, double part, double whole, int width);
-/* A column of 0 to 8 eighths. */
-const char *weir__words_column(int64_t eighths);
 
 #define WEIR__WORDS 48
 

@@ -10,6 +10,8 @@
 #include "server/base/complain.h"
 #include "server/base/token.h"
 
+#define SERVER_DEFAULT "127.0.0.1:" WEIR__CLIENT_HTTP_PORT
+
 /* The text may hold a server's words. */
 __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
                                                       ...)
@@ -213,7 +215,7 @@ const struct weir__option weir__remote_rows[] = {
     WEIR__OPTION(struct weir__remote_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
     WEIR__OPTION(struct weir__remote_options, "server", 's', TEXT, server, 0, "ADDRESS",
                  "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default "
-                 "$WEIR_SERVER, else " WEIR__CLIENT_SERVER),
+                 "$WEIR_SERVER, else " SERVER_DEFAULT),
     WEIR__OPTION(struct weir__remote_options, "token-file", 0, TEXT, token_file, 0, "FILE",
                  "its first line is the token; default $WEIR_TOKEN (never the command line, which "
                  "everyone can read)"),
@@ -230,7 +232,7 @@ static bool connect_to(struct weir__remote *r)
     char *token;
 
     if (!r->options.server)
-        r->options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
+        r->options.server = usual && *usual ? usual : SERVER_DEFAULT;
     if (!find_token(command, r->options.token_file, &token))
         return false;
     struct weir__client_options how = { .server = r->options.server,

@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "server/base/command.h"
 #include "server/base/complain.h"
-#include "server/base/words.h"
+#include "server/base/terminal.h"
 
 struct options {
     bool csv;

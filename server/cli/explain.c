@@ -17,6 +17,7 @@
 #include "server/describe/rules-words.h"
 #include "server/base/complain.h"
 #include "server/base/words.h"
+#include "server/base/terminal.h"
 
 #define ATTRS_MAX 64
 #define BAR_WIDTH 20

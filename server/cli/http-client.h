@@ -10,7 +10,6 @@
 #include "weir.h"
 
 #define WEIR__CLIENT_HTTP_PORT "7380"
-#define WEIR__CLIENT_SERVER    "127.0.0.1:" WEIR__CLIENT_HTTP_PORT
 
 struct weir__client_options {
     const char *server; /* HOST:PORT, [HOST6]:PORT, http://HOST:PORT, https://HOST:PORT, or the path

@@ -16,6 +16,8 @@
 #include "server/describe/rules-file.h"
 #include "server/base/complain.h"
 #include "server/base/words.h"
+#include "server/base/terminal.h"
+#include "server/base/safe-text.h"
 
 struct options {
     const char *rules, *compare, *html, *svg, *format, *map, *propose, *differ, *client;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/base/words.h"
+#include "server/base/safe-text.h"
 #include "server/cli/ask-server.h"
 
 void weir__print_safely(FILE *to, const char *text)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "server/cli/ask-server.h"
-#include "server/base/words.h"
+#include "server/base/terminal.h"
 
 #define KEYS_SHOWN 10
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "server/replay/report.h"
+#include "server/base/safe-text.h"
 
 /* --------------------------------------------------------------- creation ---- */
 
@@ -67,50 +68,6 @@ void weir__replay_destroy(struct weir__replay *replay)
     free(replay->applying);
     free(replay->differences);
     free(replay);
-}
-
-/* ---------------------------------------------------------- buckets of time ---- */
-
-/* Widths that people think in; each is a multiple of the one before.  Beyond a week they double. */
-static weir_time next_width(weir_time width)
-{
-    static const int64_t widths[] = { 1,    2,    10,    30,    60,    300,   600,
-                                      1800, 3600, 10800, 21600, 43200, 86400, 604800 };
-
-    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-        if (widths[i] * WEIR_SECOND > width)
-            return widths[i] * WEIR_SECOND;
-    }
-    return width * 2;
-}
-
-static void widen(struct weir__replay *replay)
-{
-    weir_time width = next_width(replay->width), from = replay->from - replay->from % width;
-    size_t shift = (size_t)((replay->from - from) / replay->width),
-           factor = (size_t)(width / replay->width);
-
-    weir__replay_widen(replay->at, shift, factor);
-    for (size_t i = 0; i < replay->n_sides; i++)
-        weir__side_widen(&replay->sides[i], shift, factor);
-    replay->buckets = (replay->buckets - 1 + shift) / factor + 1;
-    replay->width = width;
-    replay->from = from;
-}
-
-static size_t find_bucket(struct weir__replay *replay, weir_time now)
-{
-    if (replay->width == 0) {
-        replay->width = WEIR_SECOND;
-        replay->from = now - now % WEIR_SECOND;
-        replay->buckets = 1;
-    }
-    while ((now - replay->from) / replay->width >= WEIR__REPLAY_BUCKETS)
-        widen(replay);
-    size_t bucket = (size_t)((now - replay->from) / replay->width);
-    if (bucket >= replay->buckets)
-        replay->buckets = bucket + 1;
-    return bucket;
 }
 
 /* ---------------------------------------------------------------- requests ---- */
@@ -261,7 +218,7 @@ void weir__replay_entry(struct weir__replay *replay, const struct weir__log_entr
     if (replay->passes == 0) {
         if (replay->requests == 0)
             make_secrets(replay, entry);
-        r.bucket = find_bucket(replay, r.now);
+        r.bucket = weir__replay_bucket(replay, r.now);
         r.client = find_attribute(entry, replay->options.client);
         r.client_hash = weir__sketch_hash(&replay->secrets, r.client.bytes, r.client.len);
         r.uri = find_attribute(entry, "uri");

@@ -26,8 +26,6 @@
 #define WEIR__REPLAY_BUCKETS 600 /* of time, at most */
 #define WEIR__REPLAY_TRACES \
     64 /* rules of a side whose refusals are followed; of the rest only the numbers are known */
-#define WEIR__REPLAY_HITTERS 512  /* counters for the keys refused most, of each rule */
-#define WEIR__REPLAY_URIS    4096 /* the same for URIs */
 #define WEIR__REPLAY_PAIRS   256
 #define WEIR__REPLAY_LATE \
     WEIR_SECOND /* logs are written when a request ends, so they are out of order by a little */
@@ -165,12 +163,10 @@ void weir__side_clear(struct weir__side *side);
 /* The rule that refused it, or WEIR__REPLAY_PASSED, WEIR__REPLAY_LIST. */
 int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
                           const struct weir__replay_request *request);
-void weir__side_widen(struct weir__side *side, size_t shift,
-                      size_t factor);         /* the buckets of time */
 void weir__side_end(struct weir__side *side); /* reads the engine's counters */
 
-/* Each bucket is added to the one at (its place + shift) / factor. */
-void weir__replay_widen(int64_t at[WEIR__REPLAY_BUCKETS], size_t shift, size_t factor);
+/* time-buckets.c -- the bucket of a moment; all of them may grow wider for it. */
+size_t weir__replay_bucket(struct weir__replay *replay, weir_time now);
 
 /* ------------------------------------------------------------------------- */
 

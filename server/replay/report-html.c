@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/replay/report.h"
+#include "server/base/safe-text.h"
 
 static const char place[] = "<!-- report -->\n"; /* where the report goes in the page */
 

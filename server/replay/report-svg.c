@@ -10,6 +10,7 @@
 
 #include "server/base/plot.h"
 #include "server/replay/report.h"
+#include "server/base/safe-text.h"
 
 #define WIDTH         920.0
 #define HEIGHT        336.0

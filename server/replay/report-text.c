@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "server/replay/report.h"
+#include "server/base/safe-text.h"
+#include "server/base/terminal.h"
 
 struct page {
     FILE *out;

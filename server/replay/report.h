@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "server/base/words.h"
+#include "server/base/safe-text.h"
 #include "server/replay/replay.h"
 
 struct weir__report {

@@ -9,11 +9,14 @@
 #include <strings.h>
 
 #include "server/replay/replay.h"
+#include "server/base/safe-text.h"
 
 #define SLAB_LEAST     65536
 #define SLAB_A_KEY     1024 /* at most, for windows and logs, unless a rule names its keys */
 #define TABLE_LIMITERS 65536
 #define TABLE_BANS     65536
+#define HITTERS        512  /* counters for the keys refused most, of each rule */
+#define URIS           4096 /* the same for URIs */
 
 /* A rule's number by its name. */
 struct weir__replay_name {
@@ -96,7 +99,7 @@ static int create_sketches(struct weir__side *side, struct weir_error *error)
 {
     side->clients = weir__distinct_create();
     side->clients_would = weir__distinct_create();
-    side->uris = weir__hitters_create(WEIR__REPLAY_URIS);
+    side->uris = weir__hitters_create(URIS);
     if (side->clients && side->clients_would && side->uris)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts");
@@ -196,7 +199,7 @@ static struct weir__replay_trace *create_trace(void)
     if (trace == NULL)
         return NULL;
     trace->keys = weir__distinct_create();
-    trace->top = weir__hitters_create(WEIR__REPLAY_HITTERS);
+    trace->top = weir__hitters_create(HITTERS);
     if (trace->keys && trace->top)
         return trace;
     destroy_trace(trace);
@@ -456,29 +459,6 @@ int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
 }
 
 /* -------------------------------------------------------------------- time ---- */
-
-void weir__replay_widen(int64_t at[WEIR__REPLAY_BUCKETS], size_t shift, size_t factor)
-{
-    int64_t wide[WEIR__REPLAY_BUCKETS] = { 0 };
-
-    for (size_t i = 0; i < WEIR__REPLAY_BUCKETS; i++) {
-        if (at[i] != 0)
-            wide[(i + shift) / factor] += at[i];
-    }
-    memcpy(at, wide, sizeof(wide));
-}
-
-void weir__side_widen(struct weir__side *side, size_t shift, size_t factor)
-{
-    weir__replay_widen(side->refused_at, shift, factor);
-    weir__replay_widen(side->would_at, shift, factor);
-    if (side->denied)
-        weir__replay_widen(side->denied->at, shift, factor);
-    for (size_t i = 0; i < side->n_rules; i++) {
-        if (side->rules[i].trace)
-            weir__replay_widen(side->rules[i].trace->at, shift, factor);
-    }
-}
 
 void weir__side_end(struct weir__side *side)
 {

@@ -12,6 +12,8 @@
  */
 #include "server/sim/read-scenario.h"
 
+#define ATTEMPTS_MAX 4000000 /* of one trial */
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,11 +154,11 @@ static void check_size(struct weir__reader *r, const struct weir__node *clients,
                               : (double)weir__sim_plan_rate_max(g) / 1000;
         attempts += rate * seconds * (double)(1 + g->retries);
     }
-    if (attempts > WEIR__SIM_ATTEMPTS)
+    if (attempts > ATTEMPTS_MAX)
         weir__say(r, clients,
                   "up to %.0f attempts are too many for one trial; the most is %d: make it "
                   "shorter, or the rates lower",
-                  attempts, WEIR__SIM_ATTEMPTS);
+                  attempts, ATTEMPTS_MAX);
 }
 
 static void read_root(struct weir__reader *r, const struct weir__node *root,

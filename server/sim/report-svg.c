@@ -11,7 +11,7 @@
 #include "server/sim/sim.h"
 
 #include "server/base/plot.h"
-#include "server/base/words.h"
+#include "server/base/safe-text.h"
 
 #define WIDTH  1008.0
 #define TOP    74.0

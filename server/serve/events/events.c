@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "server/base/sketch.h"
+#include "server/base/safe-text.h"
 
 static const struct {
     const char *name;

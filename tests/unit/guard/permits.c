@@ -105,7 +105,7 @@ TEST(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep)
     assert_true(enter_at(g, NOW, &mine));
     die_with_permits(path, &o, 4, false);
     assert_int_equal(why_not(g, NOW), WEIR_BUSY);
-    assert_int_equal(why_not(g, NOW + WEIR__SWEEP + 200 * MS), WEIR_GRANTED);
+    assert_int_equal(why_not(g, NOW + 450 * MS), WEIR_GRANTED);
     assert_int_equal(info_of(g, NOW + S).in_flight, 1); /* mine is still out */
     assert_int_equal(info_of(g, NOW + S).reclaimed, 4);
     assert_true(weir_exit(g, &mine, WEIR_SUCCEEDED, NOW + S));

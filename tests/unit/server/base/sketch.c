@@ -5,6 +5,7 @@
 #include "unit/fixture.h"
 
 #include "server/base/sketch.h"
+#include "server/base/safe-text.h"
 
 OWNS(weir__distinct)
 OWNS(weir__hitters)

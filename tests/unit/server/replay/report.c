@@ -6,6 +6,7 @@
 
 #include "server/replay/progress.h"
 #include "server/replay/report.h"
+#include "server/base/safe-text.h"
 
 /* What becomes of a text; good until the next but three. */
 static const char *safe(enum weir__safe kind, const char *text, size_t len)

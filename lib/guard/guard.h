@@ -38,7 +38,7 @@
 #include "table/table.h"
 
 #define WEIR__PERMITS_MAX     16384
-#define WEIR__PERMITS         1024 /* the default */
+#define WEIR__PERMITS         1024                    /* the default */
 #define WEIR__GUARD_SEATS     (2 * WEIR__PERMITS_MAX) /* so that a free one is found at once */
 #define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10)    /* in the record */
 #define WEIR__GUARD_EVENTS    32

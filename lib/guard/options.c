@@ -9,8 +9,8 @@
 
 #define LEASE_MIN (10 * WEIR_MILLISECOND)
 #define CALLS_MAX 1000000 /* of errors and min_calls */
-#define HOUR (3600 * WEIR_SECOND)
-#define YEAR (366 * 24 * HOUR)
+#define HOUR      (3600 * WEIR_SECOND)
+#define YEAR      (366 * 24 * HOUR)
 
 const char *const *weir__flag_words(void)
 {

@@ -16,10 +16,10 @@
 
 #include "guard/guard.h"
 
-#define SWEEP (WEIR_SECOND / 4) /* between two sweeps */
-#define GRAIN        22               /* a permit's time is kept in 2^22 ns */
-#define TIME_MASK    ((1u << 21) - 1) /* ... modulo this */
-#define DRIFT_SWEEPS 8                /* sweeps with the same difference: it is no passing one */
+#define SWEEP        (WEIR_SECOND / 4) /* between two sweeps */
+#define GRAIN        22                /* a permit's time is kept in 2^22 ns */
+#define TIME_MASK    ((1u << 21) - 1)  /* ... modulo this */
+#define DRIFT_SWEEPS 8                 /* sweeps with the same difference: it is no passing one */
 #define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "match/key-template.h"
-
 /* -------------------------------------------------------------- values ---- */
 
 /* The words of a list, for a sentence: "fifo, priority or weighted". */

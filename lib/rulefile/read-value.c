@@ -1,4 +1,5 @@
-/* read-value.c -- single values: texts, counts, modes, time zones, names of rules and attributes. */
+/* read-value.c -- single values: texts, counts, modes, time zones, names of rules and
+ * attributes. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -7,16 +7,12 @@
  */
 #include "rulefile/read.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/limit.h"
-#include "base/zone.h"
 #include "guard/guard.h"
-#include "match/key-template.h"
 
 /* ------------------------------------------------------------- problems ---- */
 

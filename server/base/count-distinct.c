@@ -1,10 +1,10 @@
 /* count-distinct.c -- the number of distinct texts, in fixed memory.
  *
  * A set of hashes while there are few, so that small answers are exact.  Beside it, from the first
- * one on, HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007): of 2^14 registers a hash chooses one
- * by its first bits, and the register keeps the longest run of zeros that the rest began with.  The
- * estimate is Ertl's (2017), which needs neither a table of corrections nor a second method for
- * small numbers.  Standard error 1.04 / sqrt(2^14) = 0.8 %.
+ * one on, HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007): of 2^14 registers a hash chooses
+ * one by its first bits, and the register keeps the longest run of zeros that the rest began with.
+ * The estimate is Ertl's (2017), which needs neither a table of corrections nor a second method
+ * for small numbers.  Standard error 1.04 / sqrt(2^14) = 0.8 %.
  */
 #include <stdlib.h>
 #include <string.h>

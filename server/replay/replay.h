@@ -26,7 +26,7 @@
 #define WEIR__REPLAY_BUCKETS 600 /* of time, at most */
 #define WEIR__REPLAY_TRACES \
     64 /* rules of a side whose refusals are followed; of the rest only the numbers are known */
-#define WEIR__REPLAY_PAIRS   256
+#define WEIR__REPLAY_PAIRS 256
 #define WEIR__REPLAY_LATE \
     WEIR_SECOND /* logs are written when a request ends, so they are out of order by a little */
 #define WEIR__REPLAY_REASONS (WEIR_DENIED + 1)

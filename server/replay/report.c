@@ -1,10 +1,8 @@
 /* report.c -- shared by all reports: totals, the order of rules, the series of a plot. */
 #include "server/replay/report.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/base/words.h"
 

@@ -27,7 +27,7 @@
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/run.h"
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 #include "server/serve/net/successor.h"
 #include "server/serve/net/tls.h"
 #include "server/serve/events/top-keys.h"

@@ -11,7 +11,7 @@
  * All share the table and the engine.
  *
  * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made
- * (ask.c), answers are gathered in loop->out and leave in one write.
+ * (decide.c), answers are gathered in loop->out and leave in one write.
  */
 #ifndef WEIR_SERVE_H
 #define WEIR_SERVE_H

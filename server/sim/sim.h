@@ -21,15 +21,15 @@
 
 #include "weir.h"
 
-#define WEIR__SIM_GROUPS   16
-#define WEIR__SIM_POINTS   32 /* of a group's rate */
-#define WEIR__SIM_CHANGES  32 /* of the backend */
-#define WEIR__SIM_NAME     40
-#define WEIR__SIM_BUCKETS  240 /* of the series, at most */
-#define WEIR__SIM_LONGEST  (600 * WEIR_SECOND)
-#define WEIR__SIM_START    (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
-#define WEIR__SIM_TEXT     (256 * 1024)         /* bytes of a scenario file, at most */
-#define WEIR__SIM_ONE      ((int64_t)1000000)   /* factors and shares are in millionths */
+#define WEIR__SIM_GROUPS  16
+#define WEIR__SIM_POINTS  32 /* of a group's rate */
+#define WEIR__SIM_CHANGES 32 /* of the backend */
+#define WEIR__SIM_NAME    40
+#define WEIR__SIM_BUCKETS 240 /* of the series, at most */
+#define WEIR__SIM_LONGEST (600 * WEIR_SECOND)
+#define WEIR__SIM_START   (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
+#define WEIR__SIM_TEXT    (256 * 1024)         /* bytes of a scenario file, at most */
+#define WEIR__SIM_ONE     ((int64_t)1000000)   /* factors and shares are in millionths */
 
 /* ------------------------------------------------------------------- the plan ---- */
 

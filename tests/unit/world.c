@@ -1,4 +1,4 @@
-/* world.c -- stands in for conn.c, loop.c, serve.c and sinks.c in a server without sockets. */
+/* world.c -- stands in for conn.c, loop.c, serve.c and event-log.c in a server without sockets. */
 #include "unit/world.h"
 
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)

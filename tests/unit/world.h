@@ -21,7 +21,7 @@
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/serve.h"
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/events-from-counts.h"

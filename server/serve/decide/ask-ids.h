@@ -7,7 +7,7 @@
 #ifndef WEIR_SERVE_ASK_IDS_H
 #define WEIR_SERVE_ASK_IDS_H
 
-#include "server/serve/decide/ask.h"
+#include "server/serve/decide/decide.h"
 
 struct weir__ask_ids;
 

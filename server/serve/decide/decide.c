@@ -1,151 +1,188 @@
-/* decide.c -- the deciding verbs: from the values of a call to an ask, the same at every door. */
+/* decide.c -- deciding, the same for every protocol: counts decisions, follows refused keys,
+ * reports bans. */
 #include "server/serve/decide/decide.h"
 
-enum { KEY, LIMIT, COST, WAIT, NAME, UNIT, LIFETIME }; /* of take, peek, give, reserve */
+#include <string.h>
 
-static int status_of(int code)
+#include "base/base.h"
+#include "base/hash.h"
+#include "engine/engine.h"
+#include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/reservations.h"
+#include "server/serve/events/top-keys.h"
+#include "table/carried.h"
+#include "server/base/words.h"
+
+int64_t weir__ask_ms(weir_time t)
 {
-    return code == WEIR_NO_MEMORY ? 503
-           : code == WEIR_EXISTS  ? 409
-           : code == WEIR_INVALID ? 422
-                                  : 500;
+    return weir__in_unit(t, WEIR_MILLISECOND);
 }
 
-static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
+int64_t weir__ask_retry_ms(const struct weir_decision *d)
 {
-    const struct weir__given *v = call->values;
-    const struct weir__adhoc_ask ask = { .verb = verb,
-                                         .key = v[KEY].text,
-                                         .limit = v[LIMIT].text,
-                                         .name = v[NAME].text,
-                                         .cost = v[COST].number,
-                                         .wait_max = v[WAIT].number,
-                                         .lifetime =
-                                             verb == WEIR__RESERVE ? v[LIFETIME].number : 0 };
-    struct weir_error error;
+    return d->allowed ? -1 : weir__ask_ms(d->retry);
+}
 
-    call->taken.answer.reservation[0] = '\0';
-    int code = weir__ask_adhoc(call->loop, &ask, &call->taken.answer, &error);
-    if (code != WEIR_OK) {
-        weir__call_fail(call, status_of(code), "%s", error.text);
-        return;
+/* ---------------------------------------------------------------- rules ---- */
+
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *r, const char *key,
+                            weir_time now)
+{
+    struct weir__server *server = loop->server;
+    const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
+    size_t len = strlen(key);
+    if (len)
+        weir__top_add(server->top, loop->index, rule, key, len, 1);
+    if (r->decision.reason != WEIR_BANNED &&
+        r->banned_until > now) { /* this very refusal was one too many */
+        struct weir__event_facts facts = { .rule = r->rule, .key = key, .until = r->banned_until };
+        weir__events_emit(server->events, WEIR__EVENT_BAN, now, &facts);
     }
-    call->taken.policy = ask.name.len ? ask.name : ask.limit;
-    call->taken.unit = call->ns ? 1 : WEIR_MILLISECOND;
-    call->answer = verb == WEIR__GIVE ? WEIR__ANSWER_OK : WEIR__ANSWER_TAKEN;
 }
 
-void weir__decide_take(struct weir__verb_call *call)
+static void count_checks(struct weir__loop *loop, size_t n, size_t allowed)
 {
-    ask(call, WEIR__TAKE);
+    weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_ALLOWED, (int64_t)allowed);
+    if (n > allowed)
+        weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_REFUSED, (int64_t)(n - allowed));
 }
 
-void weir__decide_peek(struct weir__verb_call *call)
+static bool decide(struct weir__loop *loop, const struct weir__check *check,
+                   struct weir_ruling *ruling)
 {
-    ask(call, WEIR__PEEK);
+    char key[WEIR_KEY_TEXT];
+    struct weir_ask ask = { .cost = check->cost,
+                            .wait_max = check->wait_max,
+                            .now = weir__loop_now(loop) };
+    bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
+    weir_time began = timed ? weir__clock_monotonic() : 0;
+    bool allowed = weir_check_key(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
+    if (timed)
+        weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
+    count_checks(loop, 1, allowed);
+    if (!allowed)
+        weir__ask_note_refused(loop, ruling, key, ask.now);
+    return allowed;
 }
 
-void weir__decide_give(struct weir__verb_call *call)
+const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
+                            struct weir_ruling *ruling)
 {
-    ask(call, WEIR__GIVE);
+    struct weir__ask_ids *ids = loop->server->ask_ids;
+    size_t hold;
+    if (check->id.len == 0) {
+        decide(loop, check, ruling);
+        return NULL;
+    }
+    if (check->id.len > WEIR__ASK_ID_MAX)
+        return "an ask id has at most 128 bytes";
+    switch (weir__ask_ids_begin(ids, check->id.bytes, check->id.len,
+                                weir__ask_fingerprint(loop->server->table->secrets, check),
+                                weir__loop_now(loop), ruling, &hold)) {
+    case WEIR__ASK_ID_REPEATED:
+        weir__counter_add(&loop->counters, WEIR__COUNT_ASK_ID_REPEATED, 1);
+        return NULL;
+    case WEIR__ASK_ID_CLASH:
+        return "this ask id was used for another request; every request needs its own";
+    case WEIR__ASK_ID_NEW:
+    default:
+        decide(loop, check, ruling);
+        weir__ask_ids_end(ids, hold, ruling);
+        return NULL;
+    }
 }
 
-void weir__decide_reserve(struct weir__verb_call *call)
+void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings)
 {
-    ask(call, WEIR__RESERVE);
+    char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
+    while (n > 0) {
+        size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
+        bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
+        weir_time began = timed ? weir__clock_monotonic() : 0;
+        size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
+        if (timed)
+            weir__counters_time(&loop->counters, (int64_t)part, weir__clock_monotonic() - began);
+        count_checks(loop, part, allowed);
+        for (size_t i = 0; allowed < part && i < part; i++)
+            if (!rulings[i].decision.allowed)
+                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
+        requests += part;
+        rulings += part;
+        n -= part;
+    }
 }
 
-static void answer(struct weir__verb_call *call, enum weir__answer_kind kind, int64_t number)
+/* ------------------------------------------------------ limits of one's own ---- */
+
+static bool decide_adhoc(struct weir_limiter *limiter, const struct weir__adhoc_ask *a,
+                         const struct weir_ask *ask, struct weir_decision *d)
 {
-    call->answer = kind;
-    call->number = number;
+    if (a->verb == WEIR__PEEK)
+        return weir_peek(limiter, ask, d);
+    if (a->verb == WEIR__TAKE)
+        return weir_take(limiter, ask, d);
+    weir_give(limiter, ask);
+    return true;
 }
 
-void weir__decide_settle(struct weir__verb_call *call)
+/* Others have no decision: give does not decide, and peek takes nothing. */
+static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a,
+                       const struct weir_decision *d)
 {
-    const struct weir__given *v = call->values; /* reservation, cost */
-
-    answer(call, WEIR__ANSWER_BOOL, weir__ask_settle(call->loop, v[0].text, v[1].number));
+    if (a->verb != WEIR__TAKE && a->verb != WEIR__RESERVE)
+        return;
+    weir__counter_add(&loop->counters,
+                      d->allowed ? WEIR__COUNT_TAKE_ALLOWED : WEIR__COUNT_TAKE_REFUSED, 1);
+    if (!d->allowed)
+        weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len, 1);
 }
 
-void weir__decide_forget(struct weir__verb_call *call)
+int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
+                    struct weir__adhoc_answer *answer, struct weir_error *error)
 {
-    const struct weir__given *v = call->values; /* key, limit, name */
-    struct weir_error error = { 0 };
-    bool found = false;
-    int code = weir__ask_forget(call->loop, v[0].text, v[1].text, v[2].text, &found, &error);
-
+    struct weir__server *server = loop->server;
+    struct weir_ask ask = { .key = { a->key.bytes, a->key.len },
+                            .cost = a->cost,
+                            .wait_max = a->wait_max,
+                            .now = weir__loop_now(loop) };
+    struct weir_limiter *limiter;
+    int code = weir__adhoc_find(server->adhoc, a->limit.bytes, a->limit.len, a->name.bytes,
+                                a->name.len, ask.now, &limiter, error);
     if (code != WEIR_OK)
-        weir__call_fail(call, status_of(code), "%s", error.text);
-    else
-        answer(call, WEIR__ANSWER_BOOL, found);
-}
-
-/* --------------------------------------------------------------- guards ---- */
-
-int weir__decide_enter(struct weir__verb_call *call, struct weir__conn *conn,
-                       const struct weir__later *later, struct weir__entered *out)
-{
-    const struct weir__given *v = call->values;
-    const struct weir__enter enter = { .attrs = call->attrs,
-                                       .n = call->n_attrs,
-                                       .guard = v[WEIR__ENTER_GUARD].text,
-                                       .user = v[WEIR__ENTER_USER].text,
-                                       .user_class = v[WEIR__ENTER_CLASS].text,
-                                       .cost = v[WEIR__ENTER_COST].number,
-                                       .priority = v[WEIR__ENTER_PRIORITY].number,
-                                       .wait_max = v[WEIR__ENTER_WAIT].number };
-    struct weir_error error = { 0 };
-    int status = weir__ask_enter(conn, &enter, later, out, &error);
-
-    if (status != 200 && status != 202)
-        weir__call_fail(call, status, "%s", error.text);
-    return status;
-}
-
-static bool read_permits(struct weir__verb_call *call)
-{
-    struct weir_error error = { 0 };
-    int status = weir__ask_permits(call->loop, call->values[0].text, &call->permits, &error);
-
-    return status == 200 || weir__call_fail(call, status, "%s", error.text);
-}
-
-void weir__decide_exit(struct weir__verb_call *call)
-{
-    const struct weir__given *v = call->values; /* permit, outcome, took */
-
-    if (!read_permits(call))
-        return;
-    struct weir__permits permits = call->permits;
-    answer(call, WEIR__ANSWER_BOOL,
-           weir__ask_exit(call->loop, &permits, (enum weir_outcome)v[1].number, v[2].number));
-}
-
-void weir__decide_renew(struct weir__verb_call *call)
-{
-    if (!read_permits(call))
-        return;
-    call->renewed.permits = call->permits;
-    call->renewed.lease = weir__ask_renew(call->loop, &call->renewed.permits);
-    call->answer = WEIR__ANSWER_RENEWED;
-}
-
-/* ------------------------------------------------------------ the clock ---- */
-
-/* For tests, which set the time. */
-void weir__decide_clock(struct weir__verb_call *call)
-{
-    if (!weir__call_given(call, 0)) {
-        answer(call, WEIR__ANSWER_NUMBER, call->now);
-        return;
+        return code;
+    if (a->verb == WEIR__RESERVE) {
+        code = weir__reservations_reserve(server->reservations, limiter, &ask, a->lifetime,
+                                          answer->reservation, &answer->decision, error);
+    } else {
+        decide_adhoc(limiter, a, &ask, &answer->decision);
     }
-    if (!call->server->test_clock) {
-        weir__call_fail(call, 400,
-                        "the clock can only be set if the server was started with --test-clock");
-        return;
+    if (code == WEIR_OK)
+        count_take(loop, a, &answer->decision);
+    return code;
+}
+
+bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost)
+{
+    return weir__reservations_settle(loop->server->reservations, reservation.bytes, reservation.len,
+                                     cost, weir__loop_now(loop));
+}
+
+int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
+                     struct weir__text name, bool *found, struct weir_error *error)
+{
+    struct weir_key k = { key.bytes, key.len };
+    weir_time now = weir__loop_now(loop);
+    struct weir_limiter *limiter;
+    if (limit.len == 0 && name.len == 0) {
+        *found = weir__carried_forget(loop->server->table, k, now);
+        return WEIR_OK;
     }
-    weir__server_set_clock(call->server, call->values[0].number);
-    call->loop->now_is_old = true;
-    answer(call, call->http ? WEIR__ANSWER_NUMBER : WEIR__ANSWER_OK, call->values[0].number);
+    int code = weir__adhoc_find(loop->server->adhoc, limit.bytes, limit.len, name.bytes, name.len,
+                                now, &limiter, error);
+    if (code != WEIR_OK)
+        return code;
+    *found = weir_forget(limiter, k, now);
+    return WEIR_OK;
 }

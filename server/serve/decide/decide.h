@@ -1,34 +1,63 @@
-/* decide.h -- the deciding verbs: from the values of a call to an ask, the same at every door. */
+/* decide.h -- deciding, the same for every protocol: a request by the rules, a key by a limit that
+ * comes with the ask. */
 #ifndef WEIR_SERVE_DECIDE_H
 #define WEIR_SERVE_DECIDE_H
 
-#include "server/serve/verbs/verbs.h"
+#include "server/serve/serve.h"
 
-/* Places of arguments in the rows. */
-enum { WEIR__CHECK_COST, WEIR__CHECK_WAIT, WEIR__CHECK_ID };
-enum {
-    WEIR__ENTER_GUARD,
-    WEIR__ENTER_COST,
-    WEIR__ENTER_PRIORITY,
-    WEIR__ENTER_CLASS,
-    WEIR__ENTER_USER,
-    WEIR__ENTER_WAIT,
-    WEIR__ENTER_BOUND,
+#define WEIR__CHECK_ATTRS 64
+#define WEIR__ASK_ID_MAX  128       /* bytes of an ask id */
+#define WEIR__ASK_MANY    64        /* are decided at a time */
+#define WEIR__TOP_TAKES   "(takes)" /* the rule's name where the limit came with the ask, ... */
+#define WEIR__TOP_DENY    "(deny)"  /* ... and where the deny list refuses */
+
+struct weir__check {
+    const struct weir_attr *attrs;
+    size_t n;
+    int64_t cost; /* 1 unless named */
+    weir_time wait_max;
+    struct weir__text id; /* of the ask; len 0: none */
 };
 
-void weir__decide_take(struct weir__verb_call *call);
-void weir__decide_peek(struct weir__verb_call *call);
-void weir__decide_give(struct weir__verb_call *call);
-void weir__decide_reserve(struct weir__verb_call *call);
-void weir__decide_settle(struct weir__verb_call *call);
-void weir__decide_forget(struct weir__verb_call *call);
-void weir__decide_exit(struct weir__verb_call *call);
-void weir__decide_renew(struct weir__verb_call *call);
-void weir__decide_clock(struct weir__verb_call *call);
+/* Decides, counts, reports bans.  NULL, or what is wrong with the ask (then nothing was
+ * decided). */
+const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
+                            struct weir_ruling *ruling);
+/* The same for several without an id, prefetched. */
+void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings);
 
-/* As weir__ask_enter, for the connection that the call came from.  Unless it is 200 or 202, the
- * call has failed. */
-int weir__decide_enter(struct weir__verb_call *call, struct weir__conn *conn,
-                       const struct weir__later *later, struct weir__entered *out);
+/* Notes a refusal: for the list of the most refused, and the ban that it caused.  `key`: as
+ * weir_check_key tells it. */
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *ruling,
+                            const char *key, weir_time now);
+
+enum weir__ask_verb { WEIR__TAKE, WEIR__PEEK, WEIR__GIVE, WEIR__RESERVE };
+
+struct weir__adhoc_ask {
+    enum weir__ask_verb verb;
+    struct weir__text key, limit, name; /* name: keys are shared under it, and another limit changes
+                                           it; len 0: keys are the limit's own */
+    int64_t cost;
+    weir_time wait_max, lifetime;
+};
+
+struct weir__adhoc_answer {
+    struct weir_decision decision;
+    char reservation[36]; /* of a reserve that was granted */
+};
+
+/* WEIR_OK, or what is wrong with it. */
+int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
+                    struct weir__adhoc_answer *answer, struct weir_error *error);
+/* True if it was there and not settled yet. */
+bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost);
+/* Resets a key: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
+int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
+                     struct weir__text name, bool *found, struct weir_error *error);
+
+/* Times as replies have them: rounded up to ms; -1: never, or it does not apply. */
+int64_t weir__ask_ms(weir_time t);
+int64_t weir__ask_retry_ms(const struct weir_decision *d); /* -1: allowed, or never */
 
 #endif

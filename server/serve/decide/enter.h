@@ -7,7 +7,7 @@
 #define WEIR_SERVE_ENTER_H
 
 #include "engine/engine.h"
-#include "server/serve/decide/ask.h"
+#include "server/serve/decide/decide.h"
 #include "server/serve/decide/guard-lookup.h"
 
 struct weir__enter {

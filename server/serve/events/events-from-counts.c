@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "guard/guard.h"
-#include "server/serve/decide/ask.h"
+#include "server/serve/decide/decide.h"
 #include "server/base/digest.h"
 #include "server/serve/decide/guard-lookup.h"
 #include "server/serve/serve.h"

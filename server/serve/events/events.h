@@ -1,7 +1,7 @@
 /* events.h -- events, rare enough for people: never one per request.
  *
- * The last WEIR__EVENTS_KEPT are kept in a ring; a listener keeps the number of the last one it
- * was told, and asks for those behind it. Listeners: the log and the webhook (sinks.c), connections
+ * The last WEIR__EVENTS_KEPT are kept in a ring; a listener keeps the number of the last one it was
+ * told, and asks for those behind it. Listeners: the log and the webhook (event-log.c), connections
  * that have subscribed.  Anybody may emit, from any thread; nobody waits.
  */
 #ifndef WEIR_SERVE_EVENTS_H

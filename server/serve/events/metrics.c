@@ -22,7 +22,7 @@
 
 #include "guard/guard.h"
 #include "server/serve/serve.h"
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 #include "server/serve/events/top-keys.h"
 #include "table/bans.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/serve/decide/decide.h"
+#include "server/serve/decide/decide-verbs.h"
 
 #define GROUP 64 /* checks that are decided together */
 

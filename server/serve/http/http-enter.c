@@ -1,7 +1,7 @@
 /* http-enter.c -- enter: answered at once, or after it has waited for its turn. */
 #include "server/serve/http/http.h"
 
-#include "server/serve/decide/decide.h"
+#include "server/serve/decide/decide-verbs.h"
 
 /* It has waited: the connection is held until this is sent. */
 static void answer_later(struct weir__conn *conn, const struct weir__entered *entered,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/serve/decide/decide.h"
+#include "server/serve/decide/decide-verbs.h"
 #include "server/serve/resp/resp.h"
 
 #define BOUND_MAX 256 /* of one connection */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/serve/decide/ask.h"
+#include "server/serve/decide/decide.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
 #include "table/carried.h"

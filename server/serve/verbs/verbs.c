@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "server/serve/admin/admin.h"
-#include "server/serve/decide/decide.h"
+#include "server/serve/decide/decide-verbs.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/http/http.h"
@@ -47,7 +47,7 @@
                         .text = "of the entries: ip, account, header.x-app")
 #define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
 
-/* Take, peek, give, reserve: decide.c knows their places. */
+/* Take, peek, give, reserve: decide-verbs.c knows their places. */
 #define TAKE_ARGS \
     SCALAR("key", .needed = true, .min = 1, .text = "the key that is counted"), \
     TEXT("limit", .needed = true, .text = "as rules have them", \

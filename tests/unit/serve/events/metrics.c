@@ -7,14 +7,14 @@
 #include <ctype.h>
 
 #include "server/serve/decide/guard-lookup.h"
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 
 #define RULE_AND_NAME(name) "  - { name: " name ", key: \"{ip}\", limit: 2/1s }\n"
 
 static struct weir__live_info live;
 static struct weir__sinks_counts sinks;
 
-/* In place of rules-in-force.c and sinks.c. */
+/* In place of rules-in-force.c and event-log.c. */
 void weir__live_info(struct weir__live *unused, struct weir__live_info *out)
 {
     *out = live;

@@ -1,4 +1,4 @@
-/* sinks.c -- the log of events: whole lines, whatever becomes of the file; what could not be
+/* event-log.c -- the log of events: whole lines, whatever becomes of the file; what could not be
  * written is counted, and nobody waits for it. */
 #include "unit/test.h"
 
@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 
 static struct weir__events *events;
 static struct weir__sinks *sinks;

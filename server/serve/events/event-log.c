@@ -1,11 +1,11 @@
-/* sinks.c -- where events go by themselves: a file of JSON lines, and a webhook (webhook.c).
+/* event-log.c -- where events go by themselves: a file of JSON lines, and a webhook (webhook.c).
  *
  * A line is one write, on the main thread, which serves nobody: a disk that is slow delays signals
  * and nothing else.  A full pipe would delay them for ever, so it is asked first whether it takes a
  * line; if not, the line waits, and the ring behind it. A line that cannot be written (the disk is
  * full) is lost, counted, and said once.
  */
-#include "server/serve/events/sinks.h"
+#include "server/serve/events/event-log.h"
 
 #include <errno.h>
 #include <fcntl.h>

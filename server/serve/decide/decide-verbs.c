@@ -1,0 +1,152 @@
+/* decide-verbs.c -- the deciding verbs: from the values of a call to an ask, the same at every
+ * door. */
+#include "server/serve/decide/decide-verbs.h"
+
+enum { KEY, LIMIT, COST, WAIT, NAME, UNIT, LIFETIME }; /* of take, peek, give, reserve */
+
+static int status_of(int code)
+{
+    return code == WEIR_NO_MEMORY ? 503
+           : code == WEIR_EXISTS  ? 409
+           : code == WEIR_INVALID ? 422
+                                  : 500;
+}
+
+static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
+{
+    const struct weir__given *v = call->values;
+    const struct weir__adhoc_ask ask = { .verb = verb,
+                                         .key = v[KEY].text,
+                                         .limit = v[LIMIT].text,
+                                         .name = v[NAME].text,
+                                         .cost = v[COST].number,
+                                         .wait_max = v[WAIT].number,
+                                         .lifetime =
+                                             verb == WEIR__RESERVE ? v[LIFETIME].number : 0 };
+    struct weir_error error;
+
+    call->taken.answer.reservation[0] = '\0';
+    int code = weir__ask_adhoc(call->loop, &ask, &call->taken.answer, &error);
+    if (code != WEIR_OK) {
+        weir__call_fail(call, status_of(code), "%s", error.text);
+        return;
+    }
+    call->taken.policy = ask.name.len ? ask.name : ask.limit;
+    call->taken.unit = call->ns ? 1 : WEIR_MILLISECOND;
+    call->answer = verb == WEIR__GIVE ? WEIR__ANSWER_OK : WEIR__ANSWER_TAKEN;
+}
+
+void weir__decide_take(struct weir__verb_call *call)
+{
+    ask(call, WEIR__TAKE);
+}
+
+void weir__decide_peek(struct weir__verb_call *call)
+{
+    ask(call, WEIR__PEEK);
+}
+
+void weir__decide_give(struct weir__verb_call *call)
+{
+    ask(call, WEIR__GIVE);
+}
+
+void weir__decide_reserve(struct weir__verb_call *call)
+{
+    ask(call, WEIR__RESERVE);
+}
+
+static void answer(struct weir__verb_call *call, enum weir__answer_kind kind, int64_t number)
+{
+    call->answer = kind;
+    call->number = number;
+}
+
+void weir__decide_settle(struct weir__verb_call *call)
+{
+    const struct weir__given *v = call->values; /* reservation, cost */
+
+    answer(call, WEIR__ANSWER_BOOL, weir__ask_settle(call->loop, v[0].text, v[1].number));
+}
+
+void weir__decide_forget(struct weir__verb_call *call)
+{
+    const struct weir__given *v = call->values; /* key, limit, name */
+    struct weir_error error = { 0 };
+    bool found = false;
+    int code = weir__ask_forget(call->loop, v[0].text, v[1].text, v[2].text, &found, &error);
+
+    if (code != WEIR_OK)
+        weir__call_fail(call, status_of(code), "%s", error.text);
+    else
+        answer(call, WEIR__ANSWER_BOOL, found);
+}
+
+/* --------------------------------------------------------------- guards ---- */
+
+int weir__decide_enter(struct weir__verb_call *call, struct weir__conn *conn,
+                       const struct weir__later *later, struct weir__entered *out)
+{
+    const struct weir__given *v = call->values;
+    const struct weir__enter enter = { .attrs = call->attrs,
+                                       .n = call->n_attrs,
+                                       .guard = v[WEIR__ENTER_GUARD].text,
+                                       .user = v[WEIR__ENTER_USER].text,
+                                       .user_class = v[WEIR__ENTER_CLASS].text,
+                                       .cost = v[WEIR__ENTER_COST].number,
+                                       .priority = v[WEIR__ENTER_PRIORITY].number,
+                                       .wait_max = v[WEIR__ENTER_WAIT].number };
+    struct weir_error error = { 0 };
+    int status = weir__ask_enter(conn, &enter, later, out, &error);
+
+    if (status != 200 && status != 202)
+        weir__call_fail(call, status, "%s", error.text);
+    return status;
+}
+
+static bool read_permits(struct weir__verb_call *call)
+{
+    struct weir_error error = { 0 };
+    int status = weir__ask_permits(call->loop, call->values[0].text, &call->permits, &error);
+
+    return status == 200 || weir__call_fail(call, status, "%s", error.text);
+}
+
+void weir__decide_exit(struct weir__verb_call *call)
+{
+    const struct weir__given *v = call->values; /* permit, outcome, took */
+
+    if (!read_permits(call))
+        return;
+    struct weir__permits permits = call->permits;
+    answer(call, WEIR__ANSWER_BOOL,
+           weir__ask_exit(call->loop, &permits, (enum weir_outcome)v[1].number, v[2].number));
+}
+
+void weir__decide_renew(struct weir__verb_call *call)
+{
+    if (!read_permits(call))
+        return;
+    call->renewed.permits = call->permits;
+    call->renewed.lease = weir__ask_renew(call->loop, &call->renewed.permits);
+    call->answer = WEIR__ANSWER_RENEWED;
+}
+
+/* ------------------------------------------------------------ the clock ---- */
+
+/* For tests, which set the time. */
+void weir__decide_clock(struct weir__verb_call *call)
+{
+    if (!weir__call_given(call, 0)) {
+        answer(call, WEIR__ANSWER_NUMBER, call->now);
+        return;
+    }
+    if (!call->server->test_clock) {
+        weir__call_fail(call, 400,
+                        "the clock can only be set if the server was started with --test-clock");
+        return;
+    }
+    weir__server_set_clock(call->server, call->values[0].number);
+    call->loop->now_is_old = true;
+    answer(call, call->http ? WEIR__ANSWER_NUMBER : WEIR__ANSWER_OK, call->values[0].number);
+}

@@ -102,7 +102,6 @@ static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
     int64_t i = (int64_t)weir__own(w)->place;
     struct weir_waiter *last = q->heap[q->timed--];
 
-    weir__own(w)->place = 0;
     if (last == w)
         return;
     if (i > 1 && q->heap[i / 2]->deadline > last->deadline)

@@ -215,6 +215,13 @@ TEST_WITH(test_a_thread_that_rests_is_used_before_one_is_started, NULL, close_po
         wait_resting();
         assert_int_equal(info().threads, 1);
     }
+    gate_open = false;
+    occupy(8);
+    occupy(9);
+    open_gate();
+    wait_resting();
+    assert_int_equal(submit(10).remaining, 3); /* one works, the other rests */
+    wait_over(10);
 }
 
 TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
@@ -273,6 +280,27 @@ TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
          i++) /* and it grows again at once, though those told to end may not have done so */
         occupy(i);
     assert_fields(info(), (threads, 5), (working, 5));
+}
+
+TEST_WITH(test_by_default_ten_threads_stay_and_the_others_rest_for_a_minute, NULL, close_pool)
+{
+    open_pool((struct weir_pool_options){ .clock = &virtual_clock });
+    for (int i = 0; i < 12; i++)
+        occupy(i);
+    open_gate();
+    wait_resting();
+    set_now(NOW + 60 * S - 1);
+    assert_int_equal(info().threads, 12);
+    set_now(NOW + 60 * S);
+    assert_int_equal(info().threads, 10);
+}
+
+TEST_WITH(test_by_default_a_hundred_may_wait, NULL, close_pool)
+{
+    open_pool((struct weir_pool_options){ .max_threads = 1, .clock = &virtual_clock });
+    occupy(0);
+    struct weir_decision d = submit(1);
+    assert_fields(d, (limit, 100), (remaining, 99));
 }
 
 TEST_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)

@@ -122,6 +122,8 @@ TEST_WITH(test_priorities_and_classes_beyond_the_ends_count_as_the_ends, NULL, c
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED });
     put_class(0, 255, NOW);
     put_class(1, 7, NOW);
+    put_class(2, 6, NOW);
+    assert_int_equal(next_at(NOW), 2); /* the first of its class; the other two share one */
     assert_int_equal(next_at(NOW), 0);
     assert_int_equal(next_at(NOW), 1);
 }
@@ -418,8 +420,8 @@ TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
         assert_int_equal(put_for(i, 0, now).wait, i * 10 * MS);
     assert_int_equal(weir_queue_estimate(queue, 0, 0, now), 50 * MS);
     struct weir_decision d = put_for(5, now + 50 * MS - 1, now);
-    assert_fields(d, (reason, WEIR_LATE), (retry, 1));
-    assert_true(put_for(5, now + 50 * MS, now).allowed);
+    assert_fields(d, (reason, WEIR_LATE), (retry, 1), (reset, 50 * MS));
+    assert_int_equal(put_for(5, now + 50 * MS, now).reset, 60 * MS);
 }
 
 TEST_WITH(test_time_in_which_nobody_waited_is_no_pace, NULL, close_queue)

@@ -104,11 +104,16 @@ static struct weir_decision acquire(weir_time wait_max, struct weir_permit *perm
     return d;
 }
 
+static struct weir_guard_info info(void)
+{
+    struct weir_guard_info out;
+    weir_guard_get(guard, now, &out);
+    return out;
+}
+
 static int64_t in_flight(void)
 {
-    struct weir_guard_info info;
-    weir_guard_get(guard, now, &info);
-    return info.in_flight;
+    return info().in_flight;
 }
 
 /* --------------------------------------------------------------- semaphores ---- */
@@ -351,6 +356,18 @@ TEST_WITH(test_who_is_too_late_is_told_so_by_a_poll, set_up_visitors, close_guar
     assert_int_equal(visitors[1].reason, WEIR_GRANTED);
 }
 
+/* 0 means no deadline. */
+TEST_WITH(test_a_deadline_may_be_at_0, set_up_visitors, close_guard)
+{
+    open_semaphore(1);
+    now = -10 * MS;
+    hold(1);
+    visit(0, 10 * MS);
+    now = 2;
+    assert_int_equal(weir_enter_poll(guard, queue, now), 0);
+    assert_int_equal(visitors[0].reason, WEIR_LATE);
+}
+
 TEST_WITH(test_who_cannot_wait_is_refused, set_up_visitors, close_guard)
 {
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 2 });
@@ -364,6 +381,7 @@ TEST_WITH(test_who_cannot_wait_is_refused, set_up_visitors, close_guard)
     visit(1, S);
     visit(2, S);
     assert_int_equal(visit(3, S).reason, WEIR_FULL);
+    assert_int_equal(info().refused_full, 1);
     assert_true(weir_queue_cancel(queue, &visitors[2].waiter));
     assert_int_equal(visitors[2].waiter.reason, WEIR_CANCELLED);
     assert_int_equal(visitors[2].told, 0);
@@ -450,7 +468,6 @@ static void *enter_for_ever(void *argument)
 static pthread_t start_thread_that_waits(void)
 {
     pthread_t thread;
-    open_semaphore(1);
     now = weir_table_now(table);
     hold(1);
     thread_entered = false;
@@ -462,6 +479,7 @@ static pthread_t start_thread_that_waits(void)
 
 TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, set_up_visitors, close_guard)
 {
+    open_semaphore(1);
     pthread_t thread = start_thread_that_waits();
     assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, weir_table_now(table)));
     assert_int_equal(weir_queue_length(queue), 0);
@@ -470,13 +488,17 @@ TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, set_up_visitors, cl
     assert_true(weir_exit(guard, &thread_permit, WEIR_SUCCEEDED, weir_table_now(table)));
 }
 
-/* As if by another process: nobody is told. */
+/* As if by another process: nobody is told.  The thread that polled has gone: another polls. */
 TEST_WITH(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free, set_up_visitors, close_guard)
 {
-    pthread_t thread = start_thread_that_waits();
-    exit_first();
-    pthread_join(thread, NULL);
-    assert_true(thread_entered);
+    open_semaphore(1);
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread = start_thread_that_waits();
+        exit_first();
+        pthread_join(thread, NULL);
+        assert_true(thread_entered);
+        assert_true(weir_exit(guard, &thread_permit, WEIR_SUCCEEDED, weir_table_now(table)));
+    }
 }
 
 TEST_WITH(test_G2_by_the_host_s_clock_a_wait_ends, set_up_visitors, close_guard)

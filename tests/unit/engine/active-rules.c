@@ -419,6 +419,27 @@ TEST(test_R6_room_is_shared_by_all_rules)
     assert_int_equal(rule_left(weir, "r19", "ip=::1", NOW), 118);
 }
 
+static uint64_t large_groups(const char *yaml)
+{
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .keys = 1 << 20, .slab = 8 << 20 });
+    OWN(weir) *weir = engine_on(table);
+    use(weir, yaml, NOW);
+    return weir->active->limiters[0]->record->large_groups;
+}
+
+/* Small states take nothing from the room of large ones. */
+TEST(test_R6_room_is_shared_by_large_states_alone)
+{
+    static const char log[] = RULES("- { name: log, key: \"{ip}\", limit: sliding-log 20/60 }\n"),
+                      both[] =
+                          RULES("- { name: log, key: \"{ip}\", limit: sliding-log 20/60 }\n"
+                                "- { name: a, key: \"{ip}\", limit: [5/1, 50/60, 500/3600] }\n");
+
+    assert_true(large_groups(log) > 0);
+    assert_int_equal(large_groups(log), large_groups(both));
+}
+
 /* Narrow slots cannot hold every limit: the rule is named, and those before it are as they were. */
 TEST(test_R6_a_limit_that_the_table_cannot_hold)
 {

@@ -79,6 +79,13 @@ TEST(test_R4_a_peek_never_counts)
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
     assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason,
                      WEIR_BANNED); /* but tells the ban */
+    struct weir_ask later = { .cost = 1, .wait_max = 3600 * S, .now = NOW };
+    for (int i = 0; i < 4; i++) /* two of them promises: even nothing is refused now */
+        assert_true(check_attrs(weir, request_of("ip=::2").attrs, 1, &later).decision.allowed);
+    for (int i = 0; i < 20; i++) {
+        struct weir_ruling r = check_cost(weir, "ip=::2", 0, NOW);
+        assert_fields(r, (decision.allowed, false), (banned_until, 0));
+    }
     weir_destroy(weir);
 }
 
@@ -180,6 +187,11 @@ TEST(test_R4_after_a_lift_the_count_begins_anew)
             NOW + S); /* two refusals, and then the ban that has gone is lifted */
     weir_ban_lift(weir, "login", "::3", NOW + S);
     assert_int_equal(check(weir, "ip=::3", NOW + S).banned_until, 0);
+    pass_of(weir, 4, "ip=::4", NOW);
+    use(weir, RULES("- { name: other, limit: 9/60 }\n"), NOW); /* without the rule, too */
+    weir_ban_lift(weir, "login", "::4", NOW);
+    use(weir, BANNING(""), NOW);
+    assert_int_equal(check(weir, "ip=::4", NOW).banned_until, 0);
     weir_destroy(weir);
 }
 

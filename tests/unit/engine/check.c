@@ -402,6 +402,23 @@ TEST(test_R2_more_than_64_limits_apply)
     assert_int_equal(rule_left(weir, "d", "", NOW), 8);
 }
 
+/* Bans count though their rule is left out. */
+TEST(test_R2_bans_of_more_rules_than_fit)
+{
+    OWN(weir) *weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n");
+    assert_int_equal(weir_ban_set(weir, "r69", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_refused_by(r, "r69");
+    assert_fields(r, (decision.reason, WEIR_BANNED), (banned_until, NOW + S));
+    assert_true(passes(weir, "ip=::2", NOW));
+    weir_destroy(weir);
+    weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60, mode: shadow }\n");
+    assert_int_equal(weir_ban_set(weir, "r69", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    r = check(weir, "ip=::1", NOW);
+    assert_fields(r, (decision.allowed, true), (cut, true));
+    assert_string_equal(r.shadow, "r69");
+}
+
 /* The first that does not fit ends it: a smaller one behind it is left out too. */
 TEST(test_R2_those_first_in_the_file)
 {

@@ -65,6 +65,19 @@ TEST(test_the_state_of_a_key)
     assert_string_equal(explained(weir, "new", "ip=192.0.2.7", NOW).key, "192.0.2.0/24");
 }
 
+/* Another engine on the table may have changed the limit. */
+TEST(test_the_limit_of_the_table_if_it_differs)
+{
+    OWN(weir_table) *table = private_table(false, 64);
+    OWN(weir) *weir = engine_on(table), *other = engine_on(table);
+    use(weir, RULES("- { name: a, limit: 5/60 }\n"), NOW);
+    assert_int_equal(explained(weir, "a", "", NOW).limits[0].present.count, 0);
+    use(other, RULES("- { name: a, limit: 7/60 }\n"), NOW);
+    struct weir__explained e = explained(weir, "a", "", NOW);
+    assert_fields(e.limits[0], (limit->count, 5), (present.count, 7), (decision.remaining, 7));
+    assert_int_equal(explained(other, "a", "", NOW).limits[0].present.count, 0);
+}
+
 static void count_rules(void *context, const struct weir__explained *e)
 {
     size_t *n = context;

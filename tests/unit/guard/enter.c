@@ -22,6 +22,29 @@ TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
 }
 
 /* Though a permit is free; but what is said before that is said, and in shadow it is in. */
+TEST(test_G1_a_cost_of_0_is_1)
+{
+    A_GUARD(g, .max = 3);
+    struct weir_permit p;
+    struct weir_decision d;
+    assert_true(weir_enter(g, &(struct weir_ask){ .now = NOW }, &p, &d));
+    assert_int_equal(info_of(g, NOW).in_flight, 1);
+}
+
+TEST(test_G7_each_class_has_its_cut_and_those_beyond_count_as_the_last)
+{
+    A_GUARD(g, .max = 3, .shed = true, .classes = { { "free", 1 }, { "paid", 1 } });
+    assert_int_equal(why_not(g, NOW), WEIR_GRANTED);
+    g->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32; /* all */
+    for (uint8_t user_class = 0; user_class < 4; user_class++) {
+        struct weir_permit p;
+        struct weir_decision d;
+        struct weir_ask ask = { .cost = 1, .user_class = user_class, .now = NOW };
+        weir_enter(g, &ask, &p, &d);
+        assert_int_equal(d.reason, user_class == 0 ? WEIR_SHED : WEIR_GRANTED);
+    }
+}
+
 TEST(test_L11_who_is_behind_others_gets_no_permit)
 {
     A_GUARD(g, .max = 3);
@@ -208,6 +231,7 @@ TEST(test_G5_degradation_switches_off_step_by_step)
     }
     weir_degradation_set(table, WEIR_DEGRADATION_AUTO, NOW);
     assert_int_equal(weir_degradation_get(table, &by_hand), 0);
+    assert_false(by_hand);
 }
 
 TEST(test_G5_an_open_breaker_raises_degradation_and_a_closed_one_lowers_it)

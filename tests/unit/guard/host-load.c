@@ -453,6 +453,10 @@ TEST_WITH(test_G6_many_processors, begin, end)
     assert_true(r.processors == 300);
     assert_int_equal(r.run_queue, 2000);
     weir__system_destroy(system);
+    put("proc/self/status", "Cpus_allowed_list:\t0,64\n");
+    system = open_system();
+    assert_true(read_at_time(system, NOW).processors == 2);
+    weir__system_destroy(system);
     free(text);
 }
 

@@ -149,7 +149,7 @@ TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
     struct weir_permit p;
     weir_time now = NOW;
     assert_true(enter_at(g, now, &p));
-    for (int off = -1; off <= 3; off += 4) {
+    for (int off = -1; off <= 3; off += 2) {
         table->header->holders_lost++;
         g->record->in_flight += off;
         for (int i = 0; i < 12; i++)
@@ -241,6 +241,21 @@ TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
     assert_int_equal(why_not(g, NOW + 6 * S), WEIR_GRANTED);
 }
 
+/* Its number is in use again: by a process that began at another time. */
+TEST(test_G1_a_process_is_not_taken_for_another_of_its_number)
+{
+    const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
+    const char *path = new_path();
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_permit p;
+    OWN(weir_table) *other = attach(path);
+    assert_true(enter_at(guard_of(other, "g", &o), NOW, &p));
+    assert_int_equal(why_not(g, NOW + S), WEIR_BUSY);
+    table->holders[weir__holder_me(other)].start++;
+    assert_int_equal(why_not(g, NOW + 5 * S), WEIR_GRANTED);
+}
+
 TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
@@ -250,6 +265,8 @@ TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
     struct weir_permit p;
     assert_true(enter_at(guard_of(table, "g", &o), NOW, &p));
     weir_table_destroy(table);
+    for (int i = 0; i < WEIR__HOLDERS; i++)
+        assert_int_equal(stays->holders[i].pid, 0);
     table = attach(path);
     struct weir_guard *g = guard_of(table, "g", &o);
     assert_int_equal(why_not(g, NOW + S), WEIR_GRANTED);

@@ -253,6 +253,22 @@ TEST(test_G5_degradation_as_it_grows_and_lasts)
     assert_int_equal(degradation, 0);
 }
 
+/* It rises at 25 and 50 %, and falls below 15 and 35 %. */
+TEST(test_G5_degradation_does_not_flicker)
+{
+    static const struct {
+        double shed;
+        int present, next;
+    } rows[] = { { 0.5, 2, 3 },  { 0.49, 2, 2 }, { 0.35, 3, 3 }, { 0.34, 3, 2 },
+                 { 0.25, 1, 2 }, { 0.24, 1, 1 }, { 0.15, 2, 2 }, { 0.14, 2, 1 } };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir__pressure p = {
+            .over = true, .over_since = NOW, .shed = rows[i].shed, .degradation = rows[i].present
+        };
+        assert_int_equal(weir__degradation_for(&p, NOW + 10 * S), rows[i].next);
+    }
+}
+
 TEST(test_G5_old_degradation_is_none)
 {
     struct weir__pressure_plan plan = cpu_plan(50);

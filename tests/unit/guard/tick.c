@@ -30,6 +30,41 @@ TEST(test_L12_what_came_back_is_seen_by_quantiles_and_mean)
     assert_fields(info, (p50, 0), (mean, 0), (succeeded, 2000));
 }
 
+TEST(test_while_nothing_succeeds_the_mean_is_of_failures_and_lasts_ten_seconds)
+{
+    A_GUARD(g, .max = 10);
+    weir_time now = run(g, NOW, 100, 10 * MS, 30 * MS, WEIR_FAILED);
+    assert_int_equal(info_of(g, now + S).mean, 30 * MS);
+    assert_int_equal(info_of(g, now + 9 * S).mean, 30 * MS);
+    assert_int_equal(info_of(g, now + 12 * S).mean, 0);
+}
+
+/* Whether a tick is done while this one is said to be at it. */
+static bool ticks_beside(struct weir_guard *g, uint64_t ticker, weir_time now)
+{
+    g->record->ticker = ticker;
+    g->record->learnt.looked = 0;
+    g->record->tick_at = 0;
+    info_of(g, now);
+    return g->record->learnt.looked != 0;
+}
+
+TEST(test_one_ticks_at_a_time)
+{
+    A_GUARD(g, .max = 10);
+    OWN(weir_table) *shared =
+        table_with(&(struct weir_table_options){ .path = new_path(), .keys = 16 });
+    struct weir_guard *there = guard_of(shared, "g", NULL);
+    uint64_t now = ((uint64_t)(NOW >> 30) + 1) << 10, me = weir__holder_me(shared);
+    assert_true(ticks_beside(g, 0, NOW));
+    assert_false(ticks_beside(g, now, NOW));
+    assert_false(ticks_beside(g, now, NOW + 3600 * S)); /* a thread of this process: it will end */
+    assert_true(ticks_beside(there, 0, NOW));
+    assert_false(ticks_beside(there, now | me, NOW + 60 * S));
+    assert_true(ticks_beside(there, now | me, NOW + 70 * S)); /* too late to be true */
+    assert_true(ticks_beside(there, now | (me + 1), NOW));    /* such a process is not there */
+}
+
 TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
 {
     OWN(weir_table) *table = private_table(false, 16);
@@ -51,6 +86,9 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_ok(weir_guard_change(g, &o, &error));
     now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
     assert_in_range(info_of(g, now).limit, 60, 80);
+    char text[64];
+    weir_guard_tell(g, text, sizeof(text));
+    assert_string_equal(text, "base 1ms");
 }
 
 /* Does 50 at a time, 50 ms each. */
@@ -189,3 +227,5 @@ TEST(test_L12_an_adaptive_rate_sheds_the_least_important)
     assert_int_equal(info.refused_busy, 0);
     assert_true(in[1] >= 900 && in[0] + in[1] >= 1800);
 }
+
+GROUP(make_folder, remove_folder)

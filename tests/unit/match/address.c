@@ -403,6 +403,7 @@ TEST(test_R1_bad_networks)
         { "10.0.0/8", 1, "all four numbers" },
         { "10/8", 1, "'10' is not an IP address" },
         { "010.0.0.0/8", 1, "no leading zeros" },
+        { "10.0.0.09/32", 1, "no leading zeros" },
         { "192.0.2.7:80", 1, "no port" },
         { "[::1]:80", 1, "no port" },
         { "fe80::1%eth0", 1, "no scope" },

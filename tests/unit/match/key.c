@@ -145,6 +145,7 @@ TEST(test_R1_what_is_no_address_is_text)
 TEST(test_R1_text_is_never_taken_for_an_address)
 {
     assert_different("{ip}", "ip=abc", "ip=3.97.98.99");
+    assert_different("{ip}", "ip=abcdefghijklmno", "ip=f61:6263:6465:6667:6869:6a6b:6c6d:6e6f");
     assert_different("{ip|none}", "", "ip=110.111.110.101");
     assert_different("{ip/32}:{account}", "ip=none account=a", "ip=110.111.110.101 account=a");
     assert_different("{ip/24}", "ip=192.0.2.0/24", "ip=192.0.2.7");

@@ -12,6 +12,7 @@
 #                     disk (bench/run.sh measures parts of it too)
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo; a test must notice each
+#                     (ROOM=guard: in another folder of lib; LIMIT=100: a sample)
 #   make pictures     draw docs/picture-*.svg with the real code
 #   make reference    write docs/serve-reference.md, the option tables of docs/rules.md and the
 #                     tests of docs/capabilities.md
@@ -68,7 +69,7 @@ fuzz:
 
 mutants:
 	@scripts/packages.sh build test
-	@scripts/mutants.py
+	@scripts/mutants.py $(ROOM) $(if $(LIMIT),--limit $(LIMIT))
 
 pictures: all
 	@scripts/pictures.py $(BUILD)

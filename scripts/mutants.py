@@ -1,77 +1,66 @@
 #!/usr/bin/env python3
-"""mutants.py -- changes one token of an algorithm at a time, and sees that a test notices.
+"""mutants.py -- changes one token of lib at a time, and sees that a test notices.
 
-    mutants.py [--files NAME...] [--lines FIRST LAST] [--limit N] [--seed N] [--rounds N]
+    mutants.py [ROOM...] [--files NAME...] [--lines FIRST LAST] [--limit N] [--seed N]
                [--jobs N] [--quick] [--report FILE] [--again FILE] [--list]
 
-A copy of the tree is taken first, so that nobody's edits disturb a run.  Each mutant is compiled;
-one that comes out as the machine code of the original, or of another mutant, needs no test.  The
-rest meet the tests: the laws (tests/property/laws.c), the vectors (tests/vectors/*.vec) at the step
-door, and the unit tests of the room (tests/unit/algo).
+A room is a folder of lib: algo (the default), table, guard, queue, match, rulefile, engine.  ROOMS
+names its tests.  They are built once, in a copy of the tree (build/mutants), so that nobody's edits
+disturb a run; a mutant costs the compilation of its file and a link.  A mutant with the machine
+code of the original, or of another mutant, needs no test.  The rest meet the tests one by one, the
+unit test of the changed file first, then the fastest first, until one notices.
 
 docs/mutants.md lists the survivors that are understood, with the reason for each.  Others get a
-second look: other seeds, more rounds, the unit tests of tables and limiters, and ASan and UBSan
-watching, as `make test` has them.  The run ends well if none is left.
+second look: slower tests, other seeds, and ASan and UBSan watching, as `make test` has them.  The
+run ends well if none is left.
 """
 import argparse
+import collections
 import concurrent.futures
 import glob
 import hashlib
+import json
 import os
 import random
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ["algo.h", "debt.h", "window.h", "algo.c", "debt.c", "fixed-window.c", "sliding-window.c",
-         "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
-         "gcra.c", "smooth.c", "warm-up.c", "calendar.c"]
+PLACE = os.path.join(ROOT, "build/mutants")
 KNOWN = "docs/mutants.md"
-ROOMS = ("base", "algo", "table", "guard", "queue")  # what the tests link
-READERS = ["tests/vectors/runner/%s.c" % name
-           for name in ("vectors", "replay", "door", "breaker", "controller")]
-FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-mcx16", "-w"]
-FAST = ["-O1"]
-WATCHED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+MEMORY_MB = 4096
 
-# Replays the files it is given at the step door: `weir vectors` without the rest of the command.
-REPLAY_MAIN = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include "vectors/runner/replay.h"
-
-static void mismatch(void *context, int line, const char *text)
-{
-    printf("%s:%d: %s\n", (const char *)context, line, text);
+# The tests of a room beside its unit tests, and those of the second look.  A pattern stands for the
+# files that match it in tests/.
+Room = collections.namedtuple("Room", "tests later")
+STEP = "vectors/weir-vectors --door step vectors/*.vec"
+RULES = ["property-rules 1 40", "property-enter 1 100", "unit-engine", "memory rules/good/*.yaml"]
+RULES_LATER = ["property-rules 1000001 200", "property-enter 1000001 300"]
+ROOMS = {
+    "algo": Room([STEP, "laws 1 150"], ["laws 1000001 300", "unit-table"]),
+    "table": Room(["vectors/weir-vectors --door table vectors/*.vec", "laws 1 50",
+                   "property-rules 1 20"],
+                  ["exact 2", "vectors/weir-vectors --door shm vectors/*.vec", "kill 1 200"]),
+    "guard": Room(["vectors/weir-vectors vectors/guards/*.vec", "property-breaker 1 2000",
+                   "property-enter 1 100"],
+                  ["thread-guard 1", "thread-breaker 1", "crash-guard 1 100", "unit-queue",
+                   "unit-engine", "sim-shedding", "sim-adaptive"]),
+    "queue": Room(["property-queue 1 100"], ["property-queue 1000001 100", "thread-wait 1",
+                                             "thread-pool 1"]),
+    "match": Room(RULES, ["unit-rulefile"] + RULES_LATER),
+    "rulefile": Room(["unit-engine", "unit-match", "memory rules/good/*.yaml"],
+                     ["property-rules 1 40"]),
+    "engine": Room(["property-rules 1 40", "property-enter 1 100", "memory rules/good/*.yaml"],
+                   ["thread-rules 1"] + RULES_LATER),
 }
-
-int main(int argc, char **argv)
-{
-    static char text[1 << 22];
-    int failed = 0;
-    for (int i = 1; i < argc; i++) {
-        struct weir__vectors v;
-        struct weir_error error;
-        int line = 0;
-        FILE *file = fopen(argv[i], "rb");
-        size_t len = file ? fread(text, 1, sizeof text, file) : 0;
-        if (!file || weir__vectors_parse(&v, text, len, &line, &error) != WEIR_OK) {
-            printf("%s:%d: cannot be read: %s\n", argv[i], line, file ? error.text : "no file");
-            return 1;
-        }
-        for (size_t c = 0; c < v.case_count; c++)
-            failed += !weir__vectors_replay(weir__door_find("step"), &v, &v.cases[c], mismatch,
-                                            argv[i]);
-        weir__vectors_clear(&v);
-        fclose(file);
-    }
-    return failed > 0;
-}
-"""
+FAST = ["-Doptimization=1", "-Ddebug=false"]
+WATCHED = FAST + ["-Db_sanitize=address,undefined"]
 
 # ------------------------------------------------------------------ tokens ----
 
@@ -125,12 +114,13 @@ def tokenize(source):
 # ----------------------------------------------------------------- mutants ----
 
 class Mutant:
-    def __init__(self, name, source, start, end, new, change):
-        self.name, self.source, self.start, self.end, self.change = name, source, start, end, change
+    def __init__(self, name, function, source, start, end, new, change):
+        self.name, self.function, self.change = name, function, change
+        self.source, self.start, self.end = source, start, end
         # lines stay where they were
         self.new = new + "\n" * (source.count("\n", start, end) - new.count("\n"))
         self.line = source.count("\n", 0, start) + 1
-        self.verdict, self.detail, self.killers, self.reason, self.seconds = None, "", [], None, 0
+        self.verdict, self.killer, self.reason = None, "", None
 
     def text(self):
         return self.source[:self.start] + self.new + self.source[self.end:]
@@ -147,7 +137,7 @@ class Mutant:
                 if not self.change.startswith("dropped") else "nothing")
 
     def key(self):
-        return self.name, self.change, self.excerpt()
+        return self.name + " " + self.function, self.change, self.excerpt()
 
 
 def is_operand(t):
@@ -250,24 +240,26 @@ def statement(tokens, i):
     return end if tokens[end].text == ";" else None
 
 
-def depth_of_code(tokens):
-    """For each token whether it lies in the body of a function."""
-    inside = [False] * len(tokens)
+def functions(tokens):
+    """For each token the name of the function whose body it lies in, or None."""
+    inside = [None] * len(tokens)
     for i, t in enumerate(tokens):
         if t.text == "{" and not inside[i] and tokens[i - 1].text == ")":
-            inside[i + 1:t.mate] = [True] * (t.mate - i - 1)
+            name = tokens[tokens[i - 1].mate - 1].text
+            inside[i + 1:t.mate] = [name] * (t.mate - i - 1)
     return inside
 
 
 def find_mutants(name, source):
     tokens, found = tokenize(source), []
-    inside = depth_of_code(tokens)
+    inside = functions(tokens)
 
     def text_of(first, end):
         return source[tokens[first].start:tokens[end - 1].end]
 
     def add(first, end, new, change):
-        found.append(Mutant(name, source, tokens[first].start, tokens[end - 1].end, new, change))
+        found.append(Mutant(name, inside[first], source, tokens[first].start, tokens[end - 1].end,
+                            new, change))
 
     for i, t in enumerate(tokens):
         if t.silent or not inside[i]:
@@ -290,181 +282,156 @@ def find_mutants(name, source):
 
 # ---------------------------------------------------------------- building ----
 
-def run(command, seconds, memory_mb=None):
+def run(command, seconds, directory=None, bounds=""):
     """Exit code (negative: a signal; None: too long) and what was said."""
-    if memory_mb:
-        command = (["sh", "-c", 'ulimit -c 0; ulimit -v %d; exec "$@"' % (memory_mb * 1024),
-                    "sh"] + command)
+    if bounds:
+        command = ["sh", "-c", "ulimit -c 0; %s exec \"$@\"" % bounds, "sh"] + command
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=seconds, errors="replace")
+                              timeout=seconds, errors="replace", cwd=directory)
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired:
         return None, ""
 
 
+def must(command, directory=None):
+    code, said = run(command, 3600, directory)
+    if code != 0:
+        sys.exit("mutants: %s fails without any mutant: mend it first\n%s"
+                 % (" ".join(command), said[-3000:]))
+    return said
+
+
+class Test:
+    """A program with its arguments."""
+
+    def __init__(self, words, tree):
+        self.name, words = words, words.split()
+        self.program = "tests/" + words[0]
+        self.arguments = []
+        for word in words[1:]:
+            found = sorted(glob.glob(os.path.join(tree, "tests", word))) if "*" in word else []
+            self.arguments += found or [word]
+        self.seconds = 0
+
+
 class Workshop:
-    """A copy of the tree, its objects, and the programs that test them."""
+    """A built copy of the tree, and how to build parts of it with a mutant."""
 
-    def __init__(self, place, flags, jobs, with_tables):
-        self.tree, self.flags = os.path.join(place, "tree"), flags
-        self.jobs, self.with_tables = jobs, with_tables
-        self.objects = tempfile.mkdtemp(prefix="objects-", dir=place)
-        self.programs = {}  # name: its own sources
+    def __init__(self, name, settings, tests):
+        self.tree, self.build = os.path.join(PLACE, "tree"), os.path.join(PLACE, name)
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            must(["meson", "setup", self.build, self.tree, "-Dwerror=false"] + settings)
+        programs = sorted({t.program for t in tests})
+        must(["ninja", "-C", self.build] + programs)
+        self.links = {p: self.link_command(p) for p in programs}
+        self.sources = self.read_sources()
 
-    def path(self, *parts):
-        return os.path.join(self.tree, *parts)
+    def link_command(self, program):
+        commands = must(["ninja", "-t", "commands", "-s", program], self.build)
+        return shlex.split(commands.strip().split("\n")[-1])
 
-    def compile(self, source, out, overlay=None):
-        includes = ["-I" + d
-                    for d in ([overlay] if overlay else []) + [self.path("include"),
-                                                               self.path("lib"),
-                                                               self.path("tests")]]
-        return run(["gcc", "-c"] + FLAGS + self.flags + includes + [source, "-o", out], 120)
+    def read_sources(self):
+        """{object: (source, command, files it includes)}"""
+        commands = json.loads(must(["ninja", "-t", "compdb"], self.build))
+        commands = {c["output"]: c for c in commands if c["file"].endswith(".c")}
+        sources, output = {}, None
+        for line in must(["ninja", "-t", "deps"], self.build).split("\n"):
+            if not line.startswith(" "):
+                output = line.split(":")[0]
+                if output in commands:
+                    c = commands[output]
+                    sources[output] = (c["file"], shlex.split(c["command"]), set())
+            elif output in sources:
+                sources[output][2].add(os.path.relpath(os.path.join(self.build, line.strip()),
+                                                       self.tree))
+        return sources
 
-    def object_of(self, source):
-        return os.path.join(self.objects, source.replace("/", "_") + ".o")
+    def users(self, path):
+        """The objects made of a file, in the library and in the room's tests."""
+        linked = {word for command in self.links.values() for word in command}
+        return [o for o, (_, _, includes) in self.sources.items()
+                if path in includes and (o.startswith("libweir.") or o in linked)]
 
-    def unit_tests(self):
-        """Those of the files that are changed; with tables, of all that decides."""
-        if (run(["sh", "-c",
-                 "echo 'int main(void) { return 0; }' | gcc -x c - -lcmocka -o "
-                 + os.path.join(self.objects, "probe")], 30)[0] != 0):
-            return []
-        rooms = ("algo", "table") if self.with_tables else ("algo",)
-        return [os.path.relpath(p, self.tree)[:-2] for room in rooms
-                for p in sorted(glob.glob(self.path("tests", "unit", room, "*.c")))]
-
-    def build(self):
-        self.library = sorted(os.path.relpath(p, self.tree) for room in ROOMS
-                              for p in glob.glob(self.path("lib", room, "*.c")))
-        self.programs = {"vectors": ["replay-main.c"] + READERS, "laws": ["tests/property/laws.c"]}
-        for u in self.unit_tests():
-            self.programs["unit-" + u.split("/", 2)[2].replace("/", "-")] = [u + ".c",
-                                                                             "tests/unit/test.c"]
-        sources = self.library + [s for own in self.programs.values() for s in own]
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            results = pool.map(lambda s: self.compile(self.path(s), self.object_of(s)), sources)
-            for source, (code, said) in zip(sources, results):
-                if code != 0:
-                    sys.exit("mutants: %s does not compile as it is:\n%s" % (source, said))
-        self.users = {name: [s for s in sources if self.uses(s, name)] for name in FILES}
-
-    def includes(self, source, header):
-        directories = ["-I" + self.path(d) for d in ("include", "lib", "tests")]
-        return header in run(["gcc", "-MM"] + directories + [self.path(source)], 60)[1]
-
-    def uses(self, source, name):
-        """Whether a change of `name` reaches a test through `source`; through a table only if
-        tables are tested."""
-        if name.endswith(".c"):
-            return source == "lib/algo/" + name
-        tested = self.with_tables or not source.startswith("lib/table/")
-        return tested and self.includes(source, "lib/algo/" + name)
-
-    def make_objects(self, mutant, place):
-        """Compiles what the mutant touches; {source: object}, or None if it does not compile."""
-        os.makedirs(os.path.join(place, "algo"), exist_ok=True)
-        changed = os.path.join(place, "algo", mutant.name)
+    def compile(self, path, text, place):
+        """{object: its replacement} with `text` in the place of a file; None if it fails."""
+        changed = os.path.join(place, os.path.relpath(path, "lib"))
+        os.makedirs(os.path.dirname(changed), exist_ok=True)
         with open(changed, "w") as f:
-            f.write(mutant.text())
+            f.write(text)
         made = {}
-        for source in self.users[mutant.name]:
-            made[source] = os.path.join(place, source.replace("/", "_") + ".o")
-            code, mutant.detail = self.compile(changed if mutant.name.endswith(".c")
-                                               else self.path(source), made[source], overlay=place)
+        for output in self.users(path):
+            source, command, _ = self.sources[output]
+            made[output] = os.path.join(place, output.replace("/", "_"))
+            swap = {output: made[output], source: changed if path.endswith(".c") else source}
+            words = [swap.get(w, w) for w in command if w != "ccache"]
+            words[1:1] = ["-I" + place, "-ffile-prefix-map=%s=." % place, "-w"]
+            code, _ = run(words, 300, self.build)
             if code != 0:
                 return None
-        if mutant.name.endswith(".h"):
-            made["itself"] = self.compile_header(mutant.name, place)
         return made
 
-    def compile_header(self, name, place):
-        """What a header's inline functions are by themselves, so that one which only a table uses
-        is not taken for unchanged."""
-        out = os.path.join(place, "itself.o")
-        with open(os.path.join(place, "itself.c"), "w") as f:
-            f.write('#include "base/base.h"\n#define static\n#define inline\n#include "algo/%s"\n'
-                    % name)
-        self.compile(os.path.join(place, "itself.c"), out, overlay=place)
-        return out
-
-    def original_objects(self, name):
-        made = {s: self.object_of(s) for s in self.users[name]}
-        if name.endswith(".h"):
-            made["itself"] = self.compile_header(name, self.objects)
-        return made
-
-    def link(self, program, made, out):
-        objects = [made.get(s, self.object_of(s)) for s in self.programs[program] + self.library]
-        libraries = ["-lcmocka"] if program.startswith("unit-") else []
-        code, said = run(["gcc"] + self.flags + objects + ["-o", out, "-pthread"] + libraries, 120)
-        if code != 0:
-            sys.exit("mutants: cannot link %s:\n%s" % (program, said))
+    def link(self, program, made, place):
+        """The program with the replacements: those of the library come before it, which then has
+        nothing left to give."""
+        command, out = self.links[program], os.path.join(place, os.path.basename(program))
+        swap = dict(made, **{program: out})
+        extra = [made[o] for o in made if o.startswith("libweir.")]
+        must(command[:1] + extra + [swap.get(w, w) for w in command[1:]], self.build)
         return out
 
 
 def digest(made):
     h = hashlib.sha256()
-    for source in sorted(made):
-        with open(made[source], "rb") as f:
+    for output in sorted(made):
+        with open(made[output], "rb") as f:
             h.update(f.read())
     return h.digest()
 
 
 # ----------------------------------------------------------------- judging ----
 
+def tests_of(room, tree, later):
+    units = sorted(glob.glob(os.path.join(tree, "tests/unit", room, "*.c")))
+    words = ["unit-%s %s" % (room, os.path.basename(u)) for u in units] + ROOMS[room].tests
+    return [Test(w, tree) for w in words + (ROOMS[room].later if later else [])]
+
+
 class Trial:
-    """One way to put mutants to the test."""
+    """One way to put mutants of a room to the test."""
 
-    def __init__(self, shop, seed, rounds, seconds, memory_mb, to_the_end):
-        self.shop, self.seed, self.rounds = shop, seed, rounds
-        self.seconds, self.memory_mb = seconds, memory_mb
-        # all programs, to see which notice; else one that does is enough
-        self.to_the_end = to_the_end
-        self.vectors = sorted(glob.glob(shop.path("tests", "vectors", "*.vec")))
+    def __init__(self, room, name, settings, later=False):
+        self.tests = tests_of(room, os.path.join(PLACE, "tree"), later)
+        self.shop = Workshop(name, settings, self.tests)
+        for t in self.tests:
+            started = time.time()
+            must([os.path.join(self.shop.build, t.program)] + t.arguments)
+            t.seconds = time.time() - started
+        self.memory = "" if settings is WATCHED else "ulimit -v %d;" % (MEMORY_MB * 1024)
 
-    def arguments(self, program):
-        return {"laws": [str(self.seed), str(self.rounds)],
-                "vectors": self.vectors}.get(program, [])
-
-    def test(self, made, place):
-        """(program, exit code, what it said) for each that does not end well."""
-        failed = []
-        for program in self.shop.programs:
-            binary = self.shop.link(program, made, os.path.join(place, program))
-            code, said = run([binary] + self.arguments(program), self.seconds, self.memory_mb)
-            os.unlink(binary)
-            if code != 0:
-                failed.append((program, code, said))
-            if code is None or (code != 0 and not self.to_the_end):
-                break
-        return failed
+    def order(self, mutant):
+        own = os.path.basename(mutant.name).split(".")[0] + ".c"
+        return sorted(self.tests, key=lambda t: (own not in t.arguments, t.seconds))
 
     def judge(self, mutant, made, place):
-        failed = self.test(made, place)
-        mutant.killers = [program for program, _, _ in failed]
-        if not failed:
-            mutant.verdict = "survived"
-        elif any(code is not None and code < 0 or code and code > 128 for _, code, _ in failed):
-            mutant.verdict = "crash"
-        elif all(code is None for _, code, _ in failed):
-            mutant.verdict = "hang"
-        else:
-            kinds = {"unit" if p.startswith("unit-") else p for p, code,
-                     _ in failed if code is not None}
-            mutant.verdict = "both" if {"laws", "vectors"} <= kinds else sorted(kinds)[0]
-        if failed:
-            mutant.detail = failed[0][2].strip()
+        programs = {}
+        mutant.verdict = "survived"
+        for t in self.order(mutant):
+            if t.program not in programs:
+                programs[t.program] = self.shop.link(t.program, made, place)
+            bounds = self.memory + "ulimit -t %d;" % (3 + 4 * t.seconds)
+            code, _ = run([programs[t.program]] + t.arguments, 15 + 15 * t.seconds, bounds=bounds)
+            if code != 0:
+                hangs = code in (None, -signal.SIGXCPU, -signal.SIGKILL)
+                mutant.verdict, mutant.killer = "hang" if hangs else "noticed", t.name
+                break
 
 
 def copy_tree(to):
-    for part in ("include", "lib", "tests/property", "tests/vectors", "tests/unit"):
-        if os.path.isdir(os.path.join(ROOT, part)):
-            shutil.copytree(os.path.join(ROOT, part), os.path.join(to, part))
-    shutil.copy(os.path.join(ROOT, "tests/random.h"), os.path.join(to, "tests"))
-    with open(os.path.join(to, "replay-main.c"), "w") as f:
-        f.write(REPLAY_MAIN)
+    """Times are kept, so that an earlier build serves again."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(ROOT, to, symlinks=True, ignore=lambda directory, names: [
+        n for n in names if directory == ROOT and (n.startswith("build") or n == ".git")])
 
 
 class Progress:
@@ -488,143 +455,110 @@ def for_each(mutants, jobs, what, work):
             progress.tick()
 
 
-def set_aside_twins(mutants, shop, objects):
+def set_aside_twins(mutants, digests):
     """Those whose machine code is that of the original, or of an earlier mutant."""
-    seen = {(name, digest(shop.original_objects(name))): None for name in {m.name for m in mutants}}
+    seen = {(m.name, digests[m.name]): None for m in mutants}
     for m in mutants:
-        if m not in objects:
+        if m not in digests:
             m.verdict = "compile"
             continue
-        earlier = seen.setdefault((m.name, digest(objects[m])), m)
+        earlier = seen.setdefault((m.name, digests[m]), m)
         if earlier is not m:
             m.verdict = "twin" if earlier else "same"
 
 
-def baseline(shop, trial):
-    failed = trial.test({}, shop.objects)
-    return "\n".join("%s: exit code %s\n%s" % (p, code, said[-1500:]) for p, code, said in failed)
-
-
-def run_all(mutants, options, place):
-    shop = Workshop(place, FAST, options.jobs, with_tables=False)
-    shop.build()
-    trial = Trial(shop, options.seed, options.rounds, 3, 1024, to_the_end=True)
-    wrong = baseline(shop, trial)
-    if wrong:
-        sys.exit("mutants: a test fails without any mutant: mend it first\n" + wrong)
-    objects = {}
+def judge_room(room, mutants, options):
+    trial = Trial(room, "fast", FAST)
+    place = tempfile.mkdtemp(prefix="mutants-", dir=PLACE)
+    digests, made = {}, {}
 
     def compile_one(m):
-        made = shop.make_objects(m, tempfile.mkdtemp(dir=place))
-        if made:
-            objects[m] = made
+        where = os.path.join(place, str(id(m)))
+        made[m] = trial.shop.compile("lib/" + m.name, m.text(), where)
+        if made[m]:
+            digests[m] = digest(made[m])
 
     def judge_one(m):
-        where = os.path.dirname(next(iter(objects[m].values())))
-        started = time.time()
-        trial.judge(m, objects[m], where)
-        m.seconds = time.time() - started
+        where = os.path.join(place, str(id(m)))
+        trial.judge(m, made[m], where)
         shutil.rmtree(where, ignore_errors=True)
 
-    for_each(mutants, options.jobs, "compiled", compile_one)
-    set_aside_twins(mutants, shop, objects)
-    for_each([m for m in mutants if not m.verdict], options.jobs, "tested", judge_one)
+    for m in {m.name: m for m in mutants}.values():
+        where = os.path.join(place, m.name.replace("/", "-"))
+        digests[m.name] = digest(trial.shop.compile("lib/" + m.name, m.source, where))
+    for_each(mutants, options.jobs, room + ": compiled", compile_one)
+    set_aside_twins(mutants, digests)
+    for_each([m for m in mutants if not m.verdict], options.jobs, room + ": tested", judge_one)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def look_again(room, riddles, options):
+    trial = Trial(room, "watched", WATCHED, later=True)
+
+    def judge_one(m):
+        with tempfile.TemporaryDirectory(prefix="mutants-", dir=PLACE) as where:
+            trial.judge(m, trial.shop.compile("lib/" + m.name, m.text(), where), where)
+
+    for_each(riddles, options.jobs, room + ": looked at again", judge_one)
+
+
+def run_all(mutants, options):
     reasons = known_reasons(os.path.join(ROOT, KNOWN))
-    for m in mutants:
-        m.reason = reasons.get(m.key())
-    riddles = [m for m in mutants if m.verdict == "survived" and m.reason is None]
-    if riddles and not options.quick:
-        look_again(riddles, options, place)
-    return sorted(os.path.basename(v) for v in trial.vectors), sorted(p
-                                                                      for p in shop.programs
-                                                                      if p.startswith("unit-"))
-
-
-def look_again(riddles, options, place):
-    shop = Workshop(place, WATCHED, options.jobs, with_tables=True)
-    shop.build()
-    trial = Trial(shop, options.seed + 1000000, options.rounds * 2, 60, None, to_the_end=False)
-    wrong = baseline(shop, trial)
-    if wrong:
-        sys.exit("mutants: a test fails under sanitizers without any mutant: mend it first\n"
-                 + wrong)
-
-    def judge_one(m):
-        where = tempfile.mkdtemp(dir=place)
-        trial.judge(m, shop.make_objects(m, where), where)
-        if m.verdict != "survived":
-            m.verdict = "second"
-        shutil.rmtree(where, ignore_errors=True)
-
-    for_each(riddles, options.jobs, "looked at again", judge_one)
+    for room in options.rooms:
+        own = [m for m in mutants if m.name.startswith(room + "/")]
+        judge_room(room, own, options)
+        for m in own:
+            m.reason = reasons.get(m.key())
+        riddles = [m for m in own if m.verdict == "survived" and m.reason is None]
+        if riddles and not options.quick:
+            look_again(room, riddles, options)
 
 
 # --------------------------------------------------------------- reporting ----
-
-COLUMNS = [("compile", "does not compile"), ("both", "laws and vectors"), ("laws", "laws only"),
-           ("vectors", "vectors only"), ("unit", "unit test only"),
-           ("crash", "crash"), ("hang", "hang"), ("second", "second look"),
-           ("survived", "survived")]
-
 
 def cell(text):
     return text.replace("|", "\\|")
 
 
-def code_cell(text):
-    return "`%s`" % cell(text)
-
-
 def known_reasons(path):
-    """The table of survivors in docs/mutants.md, or in a report, by what was changed."""
+    """The survivors in docs/mutants.md, or in a report, by the change."""
     reasons = {}
     try:
         with open(path) as f:
             for line in f:
                 cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line)[1:-1]]
-                if (len(cells) == 4 and re.match(r"[\w-]+\.[ch](:\d+)?$", cells[0])
+                if (len(cells) == 4 and re.match(r"\w+/[\w-]+\.[ch] \w+$", cells[0])
                     and not cells[3].startswith("open")):
-                    reasons[cells[0].split(":")[0], cells[1], cells[2].strip("`")] = cells[3]
+                    reasons[cells[0], cells[1], cells[2].strip("`")] = cells[3]
     except FileNotFoundError:
         pass
     return reasons
 
 
 def figures(mutants):
-    rows = [["file", "mutants"] + [title for _, title in COLUMNS] + ["score"]]
-    names = sorted({m.name for m in mutants}, key=FILES.index)
-    for name in names + ["all"]:
-        real = [m for m in mutants if name in (m.name, "all") and m.verdict not in ("same", "twin")]
-        counts = [sum(m.verdict == v for m in real) for v, _ in COLUMNS]
-        survived = sum(m.verdict == "survived" for m in real)
-        score = "%.1f %%" % (100.0 * (len(real) - survived) / len(real)) if real else "-"
-        rows.append([name, str(len(real))] + [str(c) if c else "" for c in counts] + [score])
+    names = sorted({m.name for m in mutants})
+    rooms = sorted({n.split("/")[0] for n in names}, key=list(ROOMS).index)
+    rows = [["", "mutants", "noticed", "hang", "survived", "explained", "score"]]
+    for name in names + rooms:
+        real = [m for m in mutants if (m.name + "/").startswith(name + "/")
+                and m.verdict not in ("same", "twin", "compile")]
+        hang = sum(m.verdict == "hang" for m in real)
+        survived = [m for m in real if m.verdict == "survived"]
+        score = 100.0 * (len(real) - len(survived)) / max(1, len(real))
+        rows.append([name, str(len(real)), str(len(real) - len(survived) - hang), str(hang),
+                     str(len(survived)), str(sum(m.reason is not None for m in survived)),
+                     "%.1f %%" % score])
     return rows
 
 
-def summary(mutants):
-    real = [m for m in mutants if m.verdict not in ("same", "twin")]
-    survived = [m for m in real if m.verdict == "survived"]
-    explained = sum(m.reason is not None for m in survived)
-    return "%d changes; %d give the same machine code and %d repeat another; of the %d left %d are noticed (%.1f %%) and %d survive, %d of them explained" % (
-        len(mutants), sum(m.verdict == "same" for m in mutants),
-        sum(m.verdict == "twin" for m in mutants), len(real), len(real) - len(survived),
-        100.0 * (len(real) - len(survived)) / max(1, len(real)), len(survived), explained)
-
-
-def markdown(mutants, vectors, units, seconds):
-    lines = [summary(mutants) + ".", "",
-             "Vectors: %s.  Unit tests: %s.  %d s." % (", ".join(vectors) or "none",
-                                                       ", ".join(units) or "none", seconds), ""]
+def markdown(mutants):
     rows = figures(mutants)
-    lines += ["| " + " | ".join(rows[0]) + " |", "|---|" + "--:|" * (len(rows[0]) - 1)]
+    lines = ["| " + " | ".join(rows[0]) + " |", "|---|" + "--:|" * (len(rows[0]) - 1)]
     lines += ["| " + " | ".join(r) + " |" for r in rows[1:]]
     lines += ["", "| where | change | it reads then | why it survives |", "|---|---|---|---|"]
-    for m in mutants:
-        if m.verdict == "survived":
-            lines.append("| %s:%d | %s | %s | %s |" % (m.name, m.line, cell(m.change),
-                                                       code_cell(m.excerpt()),
-                                                       cell(m.reason or "?")))
+    lines += ["| %s %s | %s | `%s` | %s |" % (m.name, m.function, cell(m.change), cell(m.excerpt()),
+                                              cell(m.reason or "?"))
+              for m in mutants if m.verdict == "survived"]
     return "\n".join(lines) + "\n"
 
 
@@ -639,31 +573,36 @@ def print_figures(mutants):
 # -------------------------------------------------------------------- main ----
 
 def parse_options():
-    p = argparse.ArgumentParser(description="Changes one token of an algorithm at a time, and sees that a test notices.")
-    p.add_argument("--files", nargs="+", default=FILES, choices=FILES, metavar="NAME",
-                   help="of lib/algo: " + " ".join(FILES))
+    p = argparse.ArgumentParser(description="Changes one token of lib at a time, and sees that a "
+                                            "test notices.")
+    p.add_argument("rooms", nargs="*", metavar="ROOM", help="%s; default: algo" % " ".join(ROOMS))
+    p.add_argument("--files", nargs="+", metavar="NAME", help="only these files of the rooms")
     p.add_argument("--lines", nargs=2, type=int, metavar=("FIRST", "LAST"),
                    help="only mutants of these lines of the files")
-    p.add_argument("--limit", type=int, metavar="N", help="only N mutants, chosen by --seed")
-    p.add_argument("--seed", type=int, default=1, metavar="N",
-                   help="of the choice and of the laws (default 1)")
-    p.add_argument("--rounds", type=int, default=150, metavar="N",
-                   help="of the laws (default 150; twice as many in the second look)")
+    p.add_argument("--limit", type=int, metavar="N",
+                   help="only N mutants of each room, chosen by --seed")
+    p.add_argument("--seed", type=int, default=1, metavar="N", help="of the choice (default 1)")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2, metavar="N")
     p.add_argument("--quick", action="store_true", help="no second look at the survivors")
     p.add_argument("--report", metavar="FILE",
                    help="write the figures and the survivors there, as markdown")
     p.add_argument("--again", metavar="FILE", help="only the survivors listed in an earlier report")
     p.add_argument("--list", action="store_true",
-                   help="list the mutants, with what became of each, not the survivors only")
-    return p.parse_args()
+                   help="list all mutants, not only the survivors, each with its fate")
+    options = p.parse_args()
+    options.rooms = options.rooms or ["algo"]
+    for room in options.rooms:
+        if room not in ROOMS:
+            p.error("there is no room %s" % room)
+    return options
 
 
-def choose_mutants(options, tree):
-    mutants = []
-    for name in options.files:
-        with open(os.path.join(tree, "lib", "algo", name)) as f:
-            mutants += find_mutants(name, f.read())
+def choose_mutants(room, options):
+    tree, mutants = os.path.join(PLACE, "tree"), []
+    for path in sorted(glob.glob(os.path.join(tree, "lib", room, "*.[ch]"))):
+        if not options.files or os.path.basename(path) in options.files:
+            with open(path) as f:
+                mutants += find_mutants(os.path.relpath(path, tree + "/lib"), f.read())
     if options.lines:
         first, last = options.lines
         mutants = [m for m in mutants if first <= m.line <= last]
@@ -678,22 +617,19 @@ def choose_mutants(options, tree):
 
 def main():
     options, started = parse_options(), time.time()
-    place = tempfile.mkdtemp(prefix="weir-mutants-")
-    try:
-        copy_tree(os.path.join(place, "tree"))
-        mutants = choose_mutants(options, os.path.join(place, "tree"))
-        vectors, units = run_all(mutants, options, place)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    os.nice(10)
+    copy_tree(os.path.join(PLACE, "tree"))
+    mutants = [m for room in options.rooms for m in choose_mutants(room, options)]
+    run_all(mutants, options)
     for m in mutants:
         if options.list or (m.verdict == "survived" and m.reason is None):
-            print("%s:%d: %s: %s    %s%s" % (m.name, m.line, m.verdict, m.change, m.excerpt(),
-                                             "    " + ",".join(m.killers) if m.killers else ""))
+            print("%s:%d: %s: %s    %s    %s" % (m.name, m.line, m.verdict, m.change, m.excerpt(),
+                                                 m.killer))
     print_figures(mutants)
-    print("%s; %d s" % (summary(mutants), time.time() - started))
+    print("%d s" % (time.time() - started))
     if options.report:
         with open(options.report, "w") as f:
-            f.write(markdown(mutants, vectors, units, time.time() - started))
+            f.write(markdown(mutants))
     new = sum(m.verdict == "survived" and m.reason is None for m in mutants)
     if new:
         print("%d survive without a reason in %s: a test is missing, or a reason" % (new, KNOWN))

@@ -16,9 +16,7 @@
 
 #include "base/hex.h"
 #include "base/utf8.h"
-
-#define TEXT_OF(number)  #number
-#define DIGITS_OF(macro) TEXT_OF(macro)
+#include "wire/text.h"
 
 enum { PATH_OVER = WEIR__JSON_PATH + 1 }; /* the length of a path that did not fit */
 
@@ -403,7 +401,7 @@ static bool open_container(struct walk *w, bool *more)
     bool object = *w->at == '{';
 
     if (w->depth == WEIR__JSON_DEPTH)
-        return wrong(w, w->at, "no more than " DIGITS_OF(WEIR__JSON_DEPTH) " levels");
+        return wrong(w, w->at, "no more than " WEIR__DIGITS(WEIR__JSON_DEPTH) " levels");
     w->levels[w->depth++] = (struct level){ w->path_len, 0, object };
     w->at++;
     skip_space(w);

@@ -11,6 +11,10 @@ struct weir__text {
     size_t len;
 };
 
+/* A macro that is a number, as a literal text. */
+#define WEIR__DIGITS(macro)       WEIR__DIGITS_TEXT(macro)
+#define WEIR__DIGITS_TEXT(number) #number
+
 #define WEIR__NUMBER_MAX 20 /* bytes that a number takes at most */
 
 /* Writes at `to`, which must have the room, and returns the end. */

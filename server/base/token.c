@@ -11,11 +11,9 @@
 
 #include "base/base.h"
 #include "server/base/file.h"
+#include "wire/text.h"
 
 #define FILE_MAX 65536
-
-#define TEXT_OF(number)  #number
-#define DIGITS_OF(macro) TEXT_OF(macro)
 
 const char *weir__token_wrong(const char *text)
 {
@@ -25,7 +23,7 @@ const char *weir__token_wrong(const char *text)
                    "and no space";
     }
     if (strlen(text) > WEIR__TOKEN_MAX)
-        return "is longer than " DIGITS_OF(WEIR__TOKEN_MAX) " bytes";
+        return "is longer than " WEIR__DIGITS(WEIR__TOKEN_MAX) " bytes";
     return strcmp(text, "(set)") == 0
                ? "is how --print-settings hides a secret; write the secret itself"
                : NULL;

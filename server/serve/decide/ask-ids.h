@@ -9,6 +9,8 @@
 
 #include "server/serve/decide/decide.h"
 
+#define WEIR__ASK_ID_MAX 128 /* bytes of an ask id */
+
 struct weir__ask_ids;
 
 struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime); /* NULL: no memory */

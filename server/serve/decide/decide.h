@@ -5,11 +5,9 @@
 
 #include "server/serve/serve.h"
 
-#define WEIR__CHECK_ATTRS 64
-#define WEIR__ASK_ID_MAX  128       /* bytes of an ask id */
-#define WEIR__ASK_MANY    64        /* are decided at a time */
-#define WEIR__TOP_TAKES   "(takes)" /* the rule's name where the limit came with the ask, ... */
-#define WEIR__TOP_DENY    "(deny)"  /* ... and where the deny list refuses */
+#define WEIR__ASK_MANY  64        /* are decided at a time */
+#define WEIR__TOP_TAKES "(takes)" /* the rule's name where the limit came with the ask, ... */
+#define WEIR__TOP_DENY  "(deny)"  /* ... and where the deny list refuses */
 
 struct weir__check {
     const struct weir_attr *attrs;

@@ -107,9 +107,9 @@ static struct weir__text element(struct batch *b)
 
 static bool make_room(struct batch *b)
 {
-    if (b->room - b->n_attrs >= WEIR__CHECK_ATTRS)
+    if (b->room - b->n_attrs >= WEIR__CALL_ATTRS)
         return true;
-    size_t room = b->room ? b->room * 2 : (size_t)16 * WEIR__CHECK_ATTRS;
+    size_t room = b->room ? b->room * 2 : (size_t)16 * WEIR__CALL_ATTRS;
     struct weir_attr *attrs = realloc(b->attrs, room * sizeof(*attrs));
     if (attrs == NULL) {
         snprintf(b->problem, sizeof(b->problem), "out of memory");

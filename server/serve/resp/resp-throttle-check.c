@@ -314,7 +314,9 @@ static const char *check_names(const struct weir__resp_call *call, size_t first)
     if ((call->n - first) % 2 != 0)
         return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] "
                "[name value ...]";
-    return (call->n - first) / 2 > WEIR__CHECK_ATTRS ? "at most 64 attributes" : NULL;
+    return (call->n - first) / 2 > WEIR__CALL_ATTRS
+               ? "at most " WEIR__DIGITS(WEIR__CALL_ATTRS) " attributes"
+               : NULL;
 }
 
 /* The words in front of the attributes.  NULL, or what is wrong. */
@@ -376,7 +378,7 @@ static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
 /* An ask with an id is looked up first, and so goes alone. */
 static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
 {
-    struct weir_attr attrs[WEIR__CHECK_ATTRS];
+    struct weir_attr attrs[WEIR__CALL_ATTRS];
     struct weir__check check = {
         .attrs = attrs, .cost = o->cost, .wait_max = o->wait_ms * WEIR_MILLISECOND, .id = o->id
     };

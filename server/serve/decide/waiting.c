@@ -1,6 +1,7 @@
 /* waiting.c -- asks that wait in a guard's queue while the loop goes on. */
 #include "server/serve/decide/waiting.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct weir__wait {
     struct weir_waiter waiter;
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
+    int fd;                  /* its socket: open as long as it waits */
     struct weir_guard *guard;
     struct line *line;
     struct weir__lines *lines;
@@ -146,6 +148,14 @@ struct turns {
     bool joins; /* it has just been refused: it need not try again */
 };
 
+/* The client has closed the connection, or its side of it, whether its loop has noticed or not. */
+static bool has_hung_up(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+    return poll(&p, 1, 0) > 0;
+}
+
 /* With the queue locked.  If now another guard is busy it does not hold up those behind it: it
  * leaves. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
@@ -157,6 +167,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 
     if (t->joins)
         return WEIR_BUSY;
+    if (has_hung_up(w->fd))
+        return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter, t->now, true, &w->entered, &error) != 200)
         return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
@@ -168,18 +180,23 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     return r->decision.reason == WEIR_BUSY ? WEIR_CANCELLED : (enum weir_reason)r->decision.reason;
 }
 
+static void refuse(struct weir__wait *w, enum weir_reason reason)
+{
+    struct weir_ruling *r = &w->entered.ruling;
+
+    r->guard = w->guard->name;
+    r->decision.allowed = false;
+    r->decision.reason = (uint8_t)reason;
+}
+
 /* In any thread that offers turns. */
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct weir__wait *w = wait_of(waiter);
     struct weir__waiting *waiting = w->loop->waiting;
-    struct weir_ruling *r = &w->entered.ruling;
 
-    if (!w->decided) {
-        r->guard = w->guard->name;
-        r->decision.allowed = false;
-        r->decision.reason = (uint8_t)reason;
-    }
+    if (!w->decided)
+        refuse(w, reason);
     count(w, -1);
     pthread_mutex_lock(&waiting->mutex);
     w->next = waiting->done;
@@ -277,6 +294,11 @@ static void finish(struct weir__wait *w)
         return;
     }
     conn->wait = NULL;
+    if (w->entered.permits.n && (conn->heard_all || has_hung_up(w->fd))) {
+        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
+        w->entered.permits.n = 0;
+        refuse(w, WEIR_CANCELLED);
+    }
     weir__enter_count(w->loop, &w->entered);
     w->later.answer(conn, &w->entered, w->later.context);
     free_wait(w);
@@ -460,9 +482,11 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     struct weir_ruled_guard view;
     struct weir_queue_options queue;
     weir_time wait_max;
+    uv_os_fd_t fd;
 
     struct weir__lines *lines = loop->server->lines;
-    if (lines == NULL || !weir_ruled_guard_find(weir, out->ruling.guard, &view) ||
+    if (lines == NULL || conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 ||
+        !weir_ruled_guard_find(weir, out->ruling.guard, &view) ||
         !weir_ruled_queue_get(weir, out->ruling.guard, &queue, &wait_max) ||
         __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
@@ -473,6 +497,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
         return false;
     w->guard = view.guard;
     w->line = line;
+    w->fd = fd;
     w->entered = *out;
     waiting->n++;
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
@@ -503,4 +528,12 @@ void weir__wait_abandon(struct weir__conn *conn)
     loop->waiting->n--;
     free_wait(w);
     stop_if_nobody(loop);
+}
+
+void weir__wait_cancel(struct weir__conn *conn)
+{
+    struct weir__wait *w = conn->wait;
+
+    if (weir_queue_cancel(w->line->queue, &w->waiter))
+        on_turn(&w->waiter, WEIR_CANCELLED); /* otherwise it is on its way already */
 }

@@ -4,6 +4,9 @@
  *                 another if the rules change it
  *     a wait      one connection's: it is held, so its other requests are answered in their order
  *
+ * A client that has hung up gets no turn: its socket is looked at before each offer, and once more
+ * before the answer; a permit that it got in between goes back.
+ *
  * Turns are offered by the call that gives a permit back, on its thread, and by every loop that has
  * somebody waiting, each 5 ms: permits come free in other processes and by time too.  Whose turn
  * has come is passed to its own loop, which answers.
@@ -23,6 +26,9 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *enter,
                 const struct weir__later *later, struct weir__entered *out);
 /* The connection is gone: nobody is to be answered. */
 void weir__wait_abandon(struct weir__conn *conn);
+/* The client has closed its side: it leaves the line without a permit, and is told so in case it
+ * still listens. */
+void weir__wait_cancel(struct weir__conn *conn);
 
 /* A permit of the guard may have come free; any thread. */
 void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now);

@@ -16,6 +16,7 @@
 #include "server/serve/decide/waiting.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
+#define KEPT_HIGH    (64 * 1024)   /* likewise more input, behind an ask that waits */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
 #define FRESH_MS     1000          /* a new client will speak soon */
 
@@ -290,10 +291,17 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
+/* While its ask waits for a permit a connection is read only to see whether the client is still
+ * there; the rest is kept. */
+static bool is_watched(const struct weir__conn *conn)
+{
+    return conn->wait && conn->in.len < KEPT_HIGH;
+}
+
 /* Reads go on while input is dealt with at once. */
 static void set_reading(struct weir__conn *conn)
 {
-    bool wanted = conn->lingering || (may_feed(conn) && !conn->heard_all);
+    bool wanted = conn->lingering || ((may_feed(conn) || is_watched(conn)) && !conn->heard_all);
 
     if (conn->closed || wanted == conn->reading)
         return;
@@ -331,6 +339,8 @@ static void serve_rest(struct weir__conn *conn)
         feed_kept(conn);
     if (conn->closed)
         return;
+    if (conn->heard_all && conn->wait)
+        weir__wait_cancel(conn);
     if (conn->heard_all && may_feed(conn)) /* the rest will never be whole */
         conn->ending = true;
     close_if_ended(conn);
@@ -366,6 +376,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 void weir__conn_resume(struct weir__conn *conn)
 {
     conn->held = false;
+    if (conn->since_ms) /* of input that was kept meanwhile: its time begins now */
+        conn->since_ms = uv_now(&conn->loop->uv);
     if (!conn->closed)
         serve_rest(conn);
 }

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""serve-doors.py WEIR [TEST...] -- clients that leave, hoard or guess, at the doors of `weir
+serve`: none of them may take from the others."""
+import json
+import socket
+
+from serving import Server, run_tests, until
+
+GUARD = """version: 1
+guards:
+  - name: shop
+    match: { uri: /shop }
+    concurrency: { max: 5, queue: 20, wait: 60s }
+    lease: 60s
+"""
+
+
+def guard(server, name="shop"):
+    with server.resp() as client:
+        return client.json("WEIR.GUARDS", name)["guards"][0]
+
+
+def post(path, body):
+    data = json.dumps(body)
+    return ("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+            % (path, len(data), data)).encode()
+
+
+def connect(server, door):
+    return socket.create_connection(("127.0.0.1", server.ports[door]), timeout=60)
+
+
+# ------------------------------------------------- waiters that have gone
+
+
+def leave(client, how):
+    if how == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    if how == "half":
+        client.shutdown(socket.SHUT_WR)
+    else:
+        client.close()
+
+
+def waiters(server, n, more=b""):
+    """Over HTTP and RESP, half of them each."""
+    before = guard(server)["waiting"]
+    asks = {"http": post("/v1/enter", {"guard": "shop", "wait_ms": 59000}),
+            "resp": b"WEIR.ENTER GUARD shop WAIT 59000\r\n"}
+    clients = []
+    for i in range(n):
+        door = "http" if i % 2 else "resp"
+        clients.append(connect(server, door))
+        clients[-1].sendall(asks[door] + more)
+    until("they wait", lambda: guard(server)["waiting"] == before + n)
+    return clients
+
+
+def test_L11_a_waiter_that_has_gone_gets_no_permit(weir):
+    """Ten callers hang up while they wait: they leave the queue at once, and when permits become
+    free others get them."""
+    for how in ("close", "reset", "half"):
+        with Server(weir, rules=GUARD) as server, server.resp() as holder:
+            permits = [holder("WEIR.ENTER", "GUARD", "shop")[11] for _ in range(5)]
+            gone = waiters(server, 10)
+            for client in gone:
+                leave(client, how)
+            until("nobody waits: " + how, lambda: guard(server)["waiting"] == 0)
+            stays = waiters(server, 2)
+            for permit in permits[:2]:
+                assert holder("WEIR.EXIT", permit, "ok") == 1
+            for client in stays:
+                assert b"60000" in client.recv(4096)  # the lease
+            assert guard(server)["in_flight"] == 5
+            for client in stays + (gone if how == "half" else []):
+                client.close()
+
+
+def test_L11_a_client_that_can_ask_no_more_is_told(weir):
+    """One that has closed only its own side is answered: cancelled, and what it sent behind."""
+    with Server(weir, rules=GUARD) as server, server.resp() as holder:
+        for _ in range(5):
+            assert holder("WEIR.ENTER", "GUARD", "shop")[0] == 1
+        over_resp, = waiters(server, 1, more=b"PING\r\n")
+        over_resp.shutdown(socket.SHUT_WR)
+        said = read_all(over_resp)
+        assert b"cancelled" in said and said.endswith(b"+PONG\r\n"), said
+        assert guard(server)["in_flight"] == 5
+
+
+def read_all(client):
+    said = b""
+    while True:
+        data = client.recv(65536)
+        if not data:
+            return said
+        said += data
+
+
+def test_L11_a_permit_given_while_the_waiter_hangs_up_comes_back(weir):
+    """Exits right behind hang-ups, over and over: nothing stays in flight."""
+    with Server(weir, rules=GUARD) as server, server.resp() as holder:
+        for _ in range(20):
+            permits = [holder("WEIR.ENTER", "GUARD", "shop")[11] for _ in range(5)]
+            gone = waiters(server, 5)
+            for client in gone:
+                client.close()
+            for permit in permits:
+                holder.send("WEIR.EXIT", permit, "ok")
+            for _ in permits:
+                assert holder.read() == 1
+            until("all is free", lambda: guard(server)["in_flight"] == 0)
+            assert guard(server)["waiting"] == 0
+
+
+if __name__ == "__main__":
+    run_tests(globals())

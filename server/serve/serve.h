@@ -39,6 +39,7 @@ struct weir__guards;
 struct weir__lines;
 struct weir__waiting;
 struct weir__wait;
+struct weir__bound;
 struct weir__top;
 struct weir__watch;
 struct weir__cidr_set;
@@ -163,6 +164,7 @@ struct weir__conn {
     uint64_t moved_ms;                /* ... and the uv time when that last changed */
     struct weir__job *job;            /* work for it on another thread, or NULL */
     struct weir__wait *wait;          /* its ask is in a guard's queue, or NULL */
+    struct weir__bound *bound;        /* bound.c: permits that end with it; NULL: none */
     uint64_t came_ms;                 /* uv time (ms) when it was accepted */
     uint64_t last_ms;                 /* uv time (ms) when it last said something */
     uint64_t since_ms;                /* uv time when the request under way began; 0: none */

@@ -113,5 +113,39 @@ def test_L11_a_permit_given_while_the_waiter_hangs_up_comes_back(weir):
             assert guard(server)["waiting"] == 0
 
 
+def test_L1_http_permits_end_with_their_connection(weir):
+    """`bound` over HTTP, as BOUND over RESP: also of an ask that has waited, and renewed."""
+    with Server(weir, rules=GUARD) as server:
+        bound, free = server.http(), server.http()
+        enter = {"guard": "shop", "bound": True}
+        permits = [bound("POST", "/v1/enter", enter).json()["permit"] for _ in range(3)]
+        assert free("POST", "/v1/enter", {"guard": "shop", "bound": False}).json()["permit"]
+        renewed = bound("POST", "/v1/renew", {"permit": permits[0]}).json()["permit"]
+        given = bound("POST", "/v1/exit", {"permit": permits[1], "outcome": "ok"})
+        assert given.json() == {"exited": True} and guard(server)["in_flight"] == 3
+        bound.close()
+        free.close()
+        until("two come back", lambda: guard(server)["in_flight"] == 1)
+        last = server.http()("POST", "/v1/exit", {"permit": renewed, "outcome": "ok"})
+        assert last.json() == {"exited": False}
+        for wrong in (1, "true", [True]):
+            answer = server.http()("POST", "/v1/enter", {"guard": "shop", "bound": wrong})
+            assert answer.status == 400 and "bound" in answer.json()["detail"], answer.body
+        answer = server.http()("POST", "/v1/enter", enter, headers={"Connection": "close"})
+        assert answer.status == 400 and "stays open" in answer.json()["detail"], answer.body
+
+
+def test_L1_http_a_bound_permit_that_was_waited_for(weir):
+    with Server(weir, rules=GUARD) as server, server.resp() as holder:
+        permits = [holder("WEIR.ENTER", "GUARD", "shop")[11] for _ in range(5)]
+        client = connect(server, "http")
+        client.sendall(post("/v1/enter", {"guard": "shop", "wait_ms": 59000, "bound": True}))
+        until("it waits", lambda: guard(server)["waiting"] == 1)
+        assert holder("WEIR.EXIT", permits[0], "ok") == 1
+        assert b"lease_ms" in client.recv(4096) and guard(server)["in_flight"] == 5
+        client.close()
+        until("it comes back", lambda: guard(server)["in_flight"] == 4)
+
+
 if __name__ == "__main__":
     run_tests(globals())

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/serve/decide/bound.h"
 #include "server/serve/decide/decide-verbs.h"
 
 #define METRICS "text/plain; version=0.0.4; charset=utf-8"
@@ -174,6 +175,15 @@ static void run_away(struct weir__http_call *call)
     free_task(task);
 }
 
+/* A permit was given back or renewed: if it is bound to this connection, that is noted. */
+static void note_permits(struct weir__conn *conn, const struct weir__verb_call *c)
+{
+    if (c->verb->run == weir__decide_exit && c->number)
+        weir__bound_drop(conn, &c->permits);
+    else if (c->verb->run == weir__decide_renew)
+        weir__bound_renew(conn, &c->permits, &c->renewed.permits, c->renewed.lease);
+}
+
 void weir__http_verb(struct weir__http_call *call)
 {
     struct weir__verb_call c;
@@ -185,6 +195,8 @@ void weir__http_verb(struct weir__http_call *call)
     weir__call_begin(&c, call->verb, call->conn->loop, true);
     if (weir__call_json(&c, call->body) && weir__call_whole(&c))
         c.verb->run(&c);
+    if (call->conn->bound && c.status == 200)
+        note_permits(call->conn, &c);
     weir__http_answer_call(&call->manner, &c);
     weir__call_end(&c);
 }

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "server/serve/net/tls.h"
+#include "server/serve/decide/bound.h"
 #include "server/serve/decide/waiting.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
@@ -32,6 +33,7 @@ static void on_closed(uv_handle_t *handle)
 
     if (conn->protocol->close)
         conn->protocol->close(conn);
+    weir__bound_release(conn);
     weir__tls_destroy(conn->tls);
     weir__buffer_free(&conn->in);
     weir__buffer_free(&conn->pending);

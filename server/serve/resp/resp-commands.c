@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "server/serve/decide/bound.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
 
@@ -144,6 +145,7 @@ void weir__resp_reset(struct weir__resp_call *call)
     struct weir__conn *conn = call->conn;
     if (weir__resp.close)
         weir__resp.close(conn);
+    weir__bound_release(conn);
     conn->subscribed = false;
     conn->resp = 2;
     conn->role = conn->first_role;

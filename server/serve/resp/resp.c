@@ -102,7 +102,6 @@ static void close_session(struct weir__conn *conn)
         return;
     for (size_t i = 0; i < s->n_channels; i++)
         free(s->channels[i].text);
-    weir__resp_unbind(conn, s);
     weir__buffer_free(&s->queue);
     free(s);
     conn->session = NULL;

@@ -27,7 +27,6 @@ struct weir__resp_session {
     bool multi, multi_failed;
     size_t queued;
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
-    struct weir__bound *bound; /* resp-enter.c: permits that end with the connection; NULL: none */
 };
 struct weir__resp_session *
 weir__resp_session(struct weir__conn *conn); /* NULL: no memory, and the connection ends */
@@ -55,8 +54,6 @@ void weir__resp_del(struct weir__resp_call *call);
 void weir__resp_enter(struct weir__resp_call *call);
 void weir__resp_exit(struct weir__resp_call *call);
 void weir__resp_renew(struct weir__resp_call *call);
-/* Gives back the permits that are bound to the connection. */
-void weir__resp_unbind(struct weir__conn *conn, struct weir__resp_session *session);
 
 /* resp-pubsub.c */
 void weir__resp_subscribe(struct weir__resp_call *call);

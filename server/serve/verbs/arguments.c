@@ -116,6 +116,7 @@ static void describe(const struct weir__arg *arg, char *out, size_t size)
         return;
     case WEIR__ARG_CHOICE:
     case WEIR__ARG_UNIT:
+    case WEIR__ARG_SWITCH:
         for (size_t len; n < size; at += len + 1) {
             len = strcspn(at, "|");
             n += (size_t)snprintf(out + n, size - n, "%s%.*s",
@@ -458,7 +459,7 @@ static const struct weir__arg *find_member(struct weir__verb_call *call, struct 
         if (name.len == 0 || a->name[0] != name.bytes[0])
             continue;
         size_t len = strlen(a->name);
-        if (a->kind == WEIR__ARG_SWITCH || name.len < len || memcmp(a->name, name.bytes, len) != 0)
+        if (name.len < len || memcmp(a->name, name.bytes, len) != 0)
             continue;
         if (a->kind != WEIR__ARG_TIME && name.len == len)
             return a;
@@ -512,8 +513,6 @@ static bool unknown(struct weir__verb_call *call, struct weir__text name)
     for (const struct weir__arg *a = call->verb->args; a->name; a++) {
         if (a->kind == WEIR__ARG_ATTRIBUTES && call->verb->how != WEIR__VERB_AWAY)
             return stray(call, name);
-        if (a->kind == WEIR__ARG_SWITCH)
-            continue;
         texts[n] = weir__arg_member(a);
         names[n] = texts[n].text;
         n++;
@@ -527,13 +526,15 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
 {
     bool number = arg->kind == WEIR__ARG_COUNT || arg->kind == WEIR__ARG_TIME;
     bool text = arg->kind == WEIR__ARG_TEXT && call->verb->how != WEIR__VERB_AWAY;
+    bool is_bool = value->kind == WEIR__JSON_TRUE || value->kind == WEIR__JSON_FALSE;
     struct weir__text span = { value->text, value->len };
 
     if (value->kind == WEIR__JSON_NULL)
         return true;
     if (number && value->kind == WEIR__JSON_STRING && arg->choices == NULL)
         return wrong(call, arg, "a string");
-    if (is_inner(arg) || (text && value->kind != WEIR__JSON_STRING))
+    if (is_inner(arg) || (arg->kind == WEIR__ARG_SWITCH && !is_bool) ||
+        (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);
     return take(call, arg, span);
 }

@@ -219,6 +219,9 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bo
             weir__buffer_json(out, a->choices, strcspn(a->choices, "|"));
         }
         break;
+    case WEIR__ARG_SWITCH:
+        add_kind(out, "boolean", null);
+        break;
     case WEIR__ARG_SCALAR:
         weir__buffer_text(out, "\"type\":[\"string\",\"number\",\"boolean\"]");
         break;
@@ -258,8 +261,6 @@ static void add_body(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_open(out, "properties", '{');
     for (const struct weir__arg *a = v->args; a->name; a++) {
         char ns[40];
-        if (a->kind == WEIR__ARG_SWITCH)
-            continue;
         weir__buffer_open(out, weir__arg_member(a).text, '{');
         add_arg(out, a);
         weir__buffer_close(out, "}");

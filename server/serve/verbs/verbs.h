@@ -29,7 +29,7 @@ enum weir__arg_kind {
     WEIR__ARG_TIME,       /* in ms.  Its member is NAME_ms, or NAME_ns if the verb has a unit */
     WEIR__ARG_CHOICE,     /* one of `choices`; its number is the place there */
     WEIR__ARG_UNIT,       /* the choice ms|ns, of all times */
-    WEIR__ARG_SWITCH,     /* over RESP only: the word alone */
+    WEIR__ARG_SWITCH,     /* over RESP the word alone, over HTTP true or false */
     WEIR__ARG_BODY,       /* a text; over HTTP the body as it is */
     WEIR__ARG_ATTRIBUTES, /* over RESP: the rest, name value ... */
     WEIR__ARG_ENTRIES,    /* over RESP: the rest */

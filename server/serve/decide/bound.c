@@ -1,0 +1,92 @@
+/* bound.c -- permits that end with their connection. */
+#include "server/serve/decide/bound.h"
+
+#include <stdlib.h>
+
+#define BOUND_MAX 256 /* of one connection */
+
+struct weir__bound {
+    size_t n;
+    struct bound {
+        struct weir__permits permits;
+        weir_time until; /* then the lease is over anyway */
+    } each[BOUND_MAX];
+};
+
+static bool is_same(const struct weir__permits *a, const struct weir__permits *b)
+{
+    uint32_t i = 0;
+
+    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard &&
+           a->each[i].permit.seat == b->each[i].permit.seat &&
+           a->each[i].permit.word == b->each[i].permit.word)
+        i++;
+    return i == a->n && i == b->n;
+}
+
+static void drop(struct weir__bound *bound, struct bound *b)
+{
+    *b = bound->each[--bound->n];
+}
+
+static struct bound *find(struct weir__bound *bound, const struct weir__permits *permits)
+{
+    for (size_t i = 0; bound && i < bound->n; i++)
+        if (is_same(&bound->each[i].permits, permits))
+            return &bound->each[i];
+    return NULL;
+}
+
+/* Those that were given back elsewhere make room when their time is over. */
+const char *weir__bound_make_room(struct weir__conn *conn)
+{
+    struct weir__bound *bound = conn->bound;
+    weir_time now = weir__loop_now(conn->loop);
+
+    if (!bound)
+        bound = conn->bound = calloc(1, sizeof(*bound));
+    if (!bound)
+        return "no memory";
+    for (size_t i = bound->n; bound->n == BOUND_MAX && i-- > 0;)
+        if (bound->each[i].until <= now)
+            drop(bound, &bound->each[i]);
+    return bound->n < BOUND_MAX ? NULL
+                                : "a connection has room for 256 permits that are BOUND: exit "
+                                  "some, or use several connections";
+}
+
+void weir__bound_keep(struct weir__conn *conn, const struct weir__entered *entered)
+{
+    struct weir__bound *bound = conn->bound;
+
+    if (entered->permits.n)
+        bound->each[bound->n++] =
+            (struct bound){ entered->permits, weir__loop_now(conn->loop) + entered->lease };
+}
+
+void weir__bound_drop(struct weir__conn *conn, const struct weir__permits *permits)
+{
+    struct bound *b = find(conn->bound, permits);
+
+    if (b)
+        drop(conn->bound, b);
+}
+
+void weir__bound_renew(struct weir__conn *conn, const struct weir__permits *old,
+                       const struct weir__permits *renewed, weir_time lease)
+{
+    struct bound *b = find(conn->bound, old);
+
+    if (b && renewed->n)
+        *b = (struct bound){ *renewed, weir__loop_now(conn->loop) + lease };
+}
+
+void weir__bound_release(struct weir__conn *conn)
+{
+    struct weir__bound *bound = conn->bound;
+
+    for (size_t i = 0; bound && i < bound->n; i++)
+        weir__ask_exit(conn->loop, &bound->each[i].permits, WEIR_IGNORED, -1);
+    free(bound);
+    conn->bound = NULL;
+}

@@ -274,7 +274,8 @@ TEST(test_S6_rows_are_sound)
             strcmp(row->answer, "Settings") != 0)
             assert_non_null(schema_of(row->answer));
         for (const struct weir__arg *a = row->args; a->name; a++) {
-            bool chosen = a->kind == WEIR__ARG_CHOICE || a->kind == WEIR__ARG_UNIT;
+            bool chosen = a->kind == WEIR__ARG_CHOICE || a->kind == WEIR__ARG_UNIT ||
+                          a->kind == WEIR__ARG_SWITCH;
             assert_true(chosen == (a->choices != NULL) || a->kind == WEIR__ARG_COUNT);
             assert_true(a->word || a->kind == WEIR__ARG_ATTRIBUTES || !words);
             if (a->word == NULL && a->needed) /* those that may be missing are last */

@@ -15,7 +15,10 @@ static const struct weir__verb verb = {
               { .name = "wait", .word = "WAIT", .kind = WEIR__ARG_TIME },
               { .name = "took", .word = "TOOK", .kind = WEIR__ARG_TIME, .min = 1, .max = 9 },
               { .name = "unit", .word = "NS", .kind = WEIR__ARG_UNIT, .choices = "ms|ns" },
-              { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH },
+              { .name = "bound",
+                .word = "BOUND",
+                .kind = WEIR__ARG_SWITCH,
+                .choices = "false|true" },
               { .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES } },
 };
 
@@ -170,7 +173,7 @@ TEST(test_what_is_wrong)
     check_wrong("{\"text\":null}", "'text' is missing");
     check_wrong("{\"txet\":\"a\"}", "unknown member 'txet'; did you mean 'text'?");
     check_wrong("{\"nonsense\":{\"deep\":1}}", "unknown member 'nonsense'; known are text, any, "
-                                               "count, wait_ms, took_ms, unit, attributes");
+                                               "count, wait_ms, took_ms, unit, bound, attributes");
     check_wrong("{\"text\":{\"a\":1}}", "'text' must be a string, not '{...}'");
     check_wrong("{\"text\":\"a\",\"text\":\"b\"}", "'text' is there twice");
     check_wrong("{\"count\":\"1\"}",

@@ -23,6 +23,7 @@
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/net/listen.h"
+#include "server/serve/settings/guesses.h"
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
@@ -132,10 +133,11 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->watch = server->events ? weir__watch_create(server->events) : NULL;
     server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime);
     server->reservations = weir__reservations_create();
+    server->guesses = server->events ? weir__guesses_create(server->events, s->auth_guesses) : NULL;
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
     if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations ||
-                            !server->guards || !server->lines))
+                            !server->guesses || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
         code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, error);
@@ -206,6 +208,7 @@ static void free_parts(struct life *life)
     weir__live_destroy(server->live);
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
+    weir__guesses_destroy(server->guesses);
     weir__lines_destroy(server->lines);
     weir__guards_destroy(server->guards);
     weir__ask_ids_destroy(server->ask_ids);
@@ -534,6 +537,17 @@ static void raise_files(const struct weir__settings *settings)
                        (unsigned long long)limit.rlim_cur, settings->connections_max);
 }
 
+/* Anybody on the way can read the tokens of such clients. */
+static void warn_of_plain_tokens(const struct life *life)
+{
+    for (size_t i = 0; i < life->listen.n_addresses && !life->server.tls; i++)
+        if (!life->listen.addresses[i].loopback)
+            weir__complain("serve",
+                           "warning: tokens travel unencrypted to %s: set tls-certificate and "
+                           "tls-key, or listen on the loopback behind a proxy with TLS",
+                           life->listen.addresses[i].text);
+}
+
 int weir__serve(struct weir__settings *settings, char **argv)
 {
     static struct life life; /* large, and there is one */
@@ -554,6 +568,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     }
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
                       &(struct weir__event_facts){ .text = weir_version() });
+    warn_of_plain_tokens(&life);
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     weir__successor_relieve();

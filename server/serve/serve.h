@@ -35,6 +35,7 @@ struct weir__listen;
 struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
+struct weir__guesses;
 struct weir__guards;
 struct weir__lines;
 struct weir__waiting;
@@ -70,6 +71,7 @@ struct weir__server {
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
     struct weir__reservations *reservations;
+    struct weir__guesses *guesses; /* NULL: wrong tokens are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir__top *top;
@@ -171,6 +173,8 @@ struct weir__conn {
     uint64_t heard;                   /* the number of the last event it was told */
     uint64_t id;                      /* of its own, since the server started */
     enum weir__role role, first_role; /* now; before AUTH */
+    enum weir__role known;            /* the highest of a token that it has shown */
+    int guesses;                      /* tokens that were wrong */
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */
     bool subscribed; /* to events */
@@ -207,6 +211,10 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
 /* auth.c -- which role a secret gives; compared in constant time. */
 enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret,
                                 size_t len);
+/* A client has shown a token that gives `role`; NONE: a wrong one, which is counted, and after a few
+ * the connection ends.  0, or the token counts for nothing: there were too many wrong ones from its
+ * address, and it may try again after this time. */
+weir_time weir__auth_judge(struct weir__conn *conn, enum weir__role role);
 /* An address that other hosts can reach needs a token, and one that cannot be guessed. */
 int weir__auth_suffices(const struct weir__settings *settings, const char *address,
                         struct weir_error *error);

@@ -147,5 +147,106 @@ def test_L1_http_a_bound_permit_that_was_waited_for(weir):
         until("it comes back", lambda: guard(server)["in_flight"] == 4)
 
 
+# ---------------------------------------------------------- wrong tokens
+
+TOKENS = {"WEIR_ADMIN_TOKEN": "admin-secret-0123456789",
+          "WEIR_CHECK_TOKEN": "check-secret-0123456789"}
+
+
+def from_address(server, door, address):
+    return socket.create_connection(("127.0.0.1", server.ports[door]), timeout=60,
+                                    source_address=(address, 0))
+
+
+def get(token):
+    return ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
+            % token).encode()
+
+
+def events(server, kind):
+    with server.resp() as admin:
+        assert admin("AUTH", TOKENS["WEIR_ADMIN_TOKEN"]) == "OK"
+        return [e for e in admin.json("WEIR.EVENTS") if e["event"] == kind]
+
+
+def test_S1_a_connection_has_three_guesses(weir):
+    with Server(weir, env=TOKENS) as server:
+        with from_address(server, "resp", "127.0.0.2") as client:
+            client.sendall(b"AUTH guess\r\n" * 1000)
+            said = read_all(client)
+            assert said.count(b"-WRONGPASS") == 3, said[:500]
+        with from_address(server, "http", "127.0.0.3") as client:
+            client.sendall(get("guess") * 1000)
+            said = read_all(client)
+            assert said.count(b"HTTP/1.1 401") == 3 and b"Connection: close" in said, said[:500]
+
+
+def test_S1_an_address_has_ten_guesses_in_a_minute(weir):
+    """Then its tokens are refused unseen, at both doors, right ones too; other addresses, and those
+    that have shown the right one before, go on.  It is told with the address, never with the
+    token."""
+    right = TOKENS["WEIR_CHECK_TOKEN"]
+    with Server(weir, env=TOKENS) as server:
+        known = from_address(server, "resp", "127.0.0.4")
+        known.sendall(b"AUTH %s\r\n" % right.encode())
+        assert known.recv(100) == b"+OK\r\n"
+        judged = refused = 0
+        for i in range(40):
+            with from_address(server, ("resp", "http")[i % 2], "127.0.0.2") as client:
+                client.sendall(get("hunter2") if i % 2 else b"AUTH hunter2\r\n")
+                said = client.recv(4096)
+                judged += b"not known" in said
+                refused += b"too many wrong tokens" in said
+        assert (judged, refused) == (10, 30)
+        with from_address(server, "resp", "127.0.0.2") as client:
+            client.sendall(b"AUTH %s\r\n" % right.encode())
+            assert read_all(client).startswith(b"-WRONGPASS too many")
+        with from_address(server, "http", "127.0.0.2") as client:
+            client.sendall(get(right))
+            said = read_all(client)
+            assert said.startswith(b"HTTP/1.1 429") and b"Retry-After: 6\r\n" in said, said
+        with from_address(server, "http", "127.0.0.3") as client:
+            client.sendall(get(right))
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        for i in range(12):  # a neighbour with an old token
+            with from_address(server, "resp", "127.0.0.4") as client:
+                client.sendall(b"AUTH old\r\n")
+                client.recv(4096)
+        for door, data, good in (("resp", b"AUTH %s\r\n" % right.encode(), b"+OK"),
+                                 ("http", get(right), b"HTTP/1.1 200")):
+            with from_address(server, door, "127.0.0.4") as client:
+                client.sendall(data)
+                assert client.recv(4096).startswith(good)
+        with from_address(server, "resp", "127.0.0.4") as client:  # but not with another role
+            client.sendall(b"AUTH %s\r\n" % TOKENS["WEIR_ADMIN_TOKEN"].encode())
+            assert client.recv(4096).startswith(b"-WRONGPASS too many")
+        known.close()
+        told = events(server, "auth-failed")
+        assert [(e["address"], "until" in e) for e in told] == [
+            ("127.0.0.2", False), ("127.0.0.2", True), ("127.0.0.4", False),
+            ("127.0.0.4", True)], told
+        assert sum(e["count"] for e in told) == 20, told
+        with from_address(server, "http", "127.0.0.3") as client:
+            client.sendall(get(right))
+            assert b"weir_auth_failures_total 20\n" in read_some(client, b"process_max_fds")
+        said = server.complaints()
+        assert "127.0.0.2 showed a wrong token" in said and "hunter2" not in said, said
+
+
+def read_some(client, until_there):
+    said = b""
+    while until_there not in said:
+        said += client.recv(65536)
+    return said
+
+
+def test_S1_tokens_in_plain_text_are_warned_of(weir):
+    with Server(weir, env=TOKENS, resp="0.0.0.0:0", http="127.0.0.1:0") as server:
+        said = server.complaints()
+        assert said.count("tokens travel unencrypted to 0.0.0.0:") == 1, said
+    with Server(weir, env=TOKENS) as server:
+        assert "unencrypted" not in server.complaints()
+
+
 if __name__ == "__main__":
     run_tests(globals())

@@ -126,7 +126,7 @@ def test_S1_roles_over_resp(weir):
 
 
 def test_S1_ways_to_show_a_token_over_resp(weir):
-    with Server(weir, env=BOTH) as server:
+    with Server(weir, "--auth-guesses", "0", env=BOTH) as server:
         def outcome(*words):
             with server.resp() as client:
                 client(*words)
@@ -171,7 +171,7 @@ def test_S1_an_admin_token_alone_leaves_asking_open(weir):
 
 
 def test_S2_roles_over_http(weir):
-    with Server(weir, env=BOTH, rules=RULES) as server:
+    with Server(weir, "--auth-guesses", "0", env=BOTH, rules=RULES) as server:
         routes = ask(server, "GET", "/v1").json()["routes"]
         assert len(routes) > 30
         for route in routes:

@@ -20,6 +20,7 @@ static const char *const counter_names[] = {
     [WEIR__COUNT_TIMED_OUT] = "timed_out",
     [WEIR__COUNT_NOT_READING] = "not_reading",
     [WEIR__COUNT_AUTH_FAILED] = "auth_failed",
+    [WEIR__COUNT_AUTH_TURNED_AWAY] = "auth_turned_away",
     [WEIR__COUNT_CHECK_ALLOWED] = "check_allowed",
     [WEIR__COUNT_CHECK_REFUSED] = "check_refused",
     [WEIR__COUNT_TAKE_ALLOWED] = "take_allowed",

@@ -35,6 +35,9 @@ static const struct {
                                                      "ones stay in force" },
     [WEIR__EVENT_LIST] = { "list", "entries of a list were added or removed by hand" },
     [WEIR__EVENT_RESET] = { "reset", "a key's counts were reset by hand" },
+    [WEIR__EVENT_AUTH_FAILED] = { "auth-failed", "`address` showed `count` wrong tokens; with "
+                                                 "`until`, tokens from there are refused until "
+                                                 "then" },
     [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for "
                                                "others before their time, or soon will" },
     [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },
@@ -157,6 +160,7 @@ static void add_facts(struct weir__buffer *b, size_t start, const struct weir__e
     add_text(b, start, "rule", f->rule);
     add_text(b, start, "guard", f->guard);
     add_text(b, start, "key", f->key);
+    add_text(b, start, "address", f->address);
     if (f->until != 0)
         weir__buffer_member_moment(b, "until", f->until);
     add_text(b, start, "mode", f->mode);

@@ -25,6 +25,7 @@ enum weir__event_kind {
     WEIR__EVENT_RELOAD_FAILED,
     WEIR__EVENT_LIST,
     WEIR__EVENT_RESET,
+    WEIR__EVENT_AUTH_FAILED,
     WEIR__EVENT_TABLE_FULL, /* nearly: keys will soon make room for others before their time, or do
                                so already */
     WEIR__EVENT_TABLE_ROOM, /* no more */
@@ -47,7 +48,8 @@ const char *weir__event_name(enum weir__event_kind kind); /* "limiting", "limiti
 
 /* The members of an event; NULL or 0 is left out. */
 struct weir__event_facts {
-    const char *rule, *guard, *key, *mode, *state, *list, *attribute, *source, *hash, *text;
+    const char *rule, *guard, *key, *address, *mode, *state, *list, *attribute, *source, *hash,
+        *text;
     weir_time until;
     int64_t refused, count;
 };

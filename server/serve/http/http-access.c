@@ -110,6 +110,16 @@ static bool has_tokens(const struct weir__settings *settings)
     return settings->check_token[0] || settings->admin_token[0];
 }
 
+static void turn_away(struct weir__http_call *call, weir_time wait)
+{
+    char header[48];
+
+    snprintf(header, sizeof(header), "Retry-After: %lld\r\n",
+             (long long)weir__http_retry_seconds(wait));
+    call->manner.close = true;
+    weir__http_problem(&call->manner, 429, header, "too many wrong tokens from this address");
+}
+
 static void not_known(struct weir__http_call *call, const char *detail)
 {
     weir__http_problem(&call->manner, 401,
@@ -126,14 +136,17 @@ bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool
     const char *why = NULL;
 
     call->own_token = shown != WEIR__ROLE_NONE;
-    call->conn->proven |= call->own_token;
     call->role = shown > call->conn->role ? shown : call->conn->role;
-    if (asker.authorization.len && !call->own_token && has_tokens(settings) &&
-        (!foreign || call->role < needed)) {
-        weir__counter_add(&call->conn->loop->counters, WEIR__COUNT_AUTH_FAILED, 1);
+    bool wrong = asker.authorization.len && !call->own_token && has_tokens(settings) &&
+                 (!foreign || call->role < needed);
+    weir_time wait = wrong || call->own_token ? weir__auth_judge(call->conn, shown) : 0;
+    call->manner.close |= call->conn->ending;
+    if (wait > 0)
+        turn_away(call, wait);
+    else if (wrong)
         not_known(call, "this token is not known");
+    if (wait > 0 || wrong)
         return false;
-    }
     if (shown < needed && call->conn->peer[0] && !foreign)
         why = why_foreign(&asker);
     if (call->role >= needed && why == NULL)
@@ -150,11 +163,16 @@ bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool
     return false;
 }
 
-void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_request *request)
+/* A wrong one is counted when it is answered, unless its body is too long for that. */
+void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_request *request,
+                               size_t body_max)
 {
     struct weir__text shown =
         weir__http_header(request->headers, request->n_headers, "authorization");
 
-    if (!conn->proven && shown.len)
-        conn->proven = role_of(conn->loop->server->settings, shown) != WEIR__ROLE_NONE;
+    if (conn->proven || shown.len == 0)
+        return;
+    enum weir__role role = role_of(conn->loop->server->settings, shown);
+    if (role != WEIR__ROLE_NONE || request->content_length > (int64_t)body_max)
+        weir__auth_judge(conn, role);
 }

@@ -166,13 +166,11 @@ static const char *code_of(int status)
         int status;
         const char *code;
     } codes[] = {
-        { 400, "bad-request" },        { 401, "unauthorized" },
-        { 403, "forbidden" },          { 404, "not-found" },
-        { 405, "method-not-allowed" }, { 409, "conflict" },
-        { 413, "too-large" },          { 414, "too-large" },
-        { 417, "expectation" },        { 422, "unprocessable" },
-        { 431, "too-large" },          { 501, "not-implemented" },
-        { 503, "not-ready" },          { 505, "version" },
+        { 400, "bad-request" },     { 401, "unauthorized" },       { 403, "forbidden" },
+        { 404, "not-found" },       { 405, "method-not-allowed" }, { 409, "conflict" },
+        { 413, "too-large" },       { 414, "too-large" },          { 417, "expectation" },
+        { 422, "unprocessable" },   { 429, "wrong-tokens" },       { 431, "too-large" },
+        { 501, "not-implemented" }, { 503, "not-ready" },          { 505, "version" },
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
@@ -286,7 +284,7 @@ static const struct refusal by_guards[] = {
     { REDUCED, "Switched off", "weir-degraded", "switched off by the degradation", 503 },
     { REDUCED, "Queue full", "weir-full", "its queue is full", 503 },
     { REDUCED, "Waited too long", "weir-late", "the turn did not come in time", 503 },
-    { REDUCED, "Cancelled", "weir-cancelled", "the server ends", 503 },
+    { REDUCED, "Cancelled", "weir-cancelled", "the server ends, or the client has hung up", 503 },
 };
 
 _Static_assert(sizeof(by_guards) / sizeof(by_guards[0]) == WEIR_CANCELLED - WEIR_OPEN + 1,

@@ -314,7 +314,7 @@ static size_t feed_head(struct weir__conn *conn, char *bytes, size_t len,
         return give_up(conn, status, what, len);
     if (head == 0)
         return wait_for_more(conn, len, 0, len);
-    weir__http_look_for_token(conn, request);
+    weir__http_look_for_token(conn, request, most_of(conn));
     if (request->chunked)
         return begin_chunks(conn, request, (size_t)head, len);
     return with_length(conn, request, bytes, (size_t)head, len);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "server/base/words.h"
 #include "server/serve/decide/bound.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
@@ -43,14 +44,16 @@ void weir__resp_echo(struct weir__resp_call *call)
 static bool authenticate(struct weir__conn *conn, struct weir__text secret)
 {
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
-    if (role == WEIR__ROLE_NONE) {
-        weir__counter_add(&conn->loop->counters, WEIR__COUNT_AUTH_FAILED, 1);
+    weir_time wait = weir__auth_judge(conn, role);
+    if (wait > 0)
+        weir__reply_error(
+            conn, "WRONGPASS too many wrong tokens from this address: try again in %" PRId64 " s",
+            weir__in_unit(wait, WEIR_SECOND));
+    else if (role == WEIR__ROLE_NONE)
         weir__reply_error(conn, "WRONGPASS this token is not known");
-        return false;
-    }
-    conn->role = role;
-    conn->proven = true;
-    return true;
+    else
+        conn->role = role;
+    return wait == 0 && role != WEIR__ROLE_NONE;
 }
 
 static bool has_secrets(const struct weir__settings *s)

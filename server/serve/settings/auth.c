@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "server/serve/serve.h"
 #include "server/base/token.h"
+#include "server/serve/settings/guesses.h"
 
 #define TOKEN_LEAST 16 /* bytes, where other hosts can try */
 
@@ -36,6 +37,28 @@ enum weir__role weir__auth_role(const struct weir__settings *settings, const cha
          check = same(settings->check_token, secret, len);
 
     return admin ? WEIR__ROLE_ADMIN : check ? WEIR__ROLE_CHECK : WEIR__ROLE_NONE;
+}
+
+weir_time weir__auth_judge(struct weir__conn *conn, enum weir__role role)
+{
+    struct weir__counters *counters = &conn->loop->counters;
+
+    if (role != WEIR__ROLE_NONE && conn->known >= role)
+        return 0;
+    weir_time wait = weir__guesses_judge(conn->loop->server->guesses, conn->peer, role,
+                                         weir__loop_now(conn->loop));
+    if (wait > 0) {
+        weir__counter_add(counters, WEIR__COUNT_AUTH_TURNED_AWAY, 1);
+        weir__conn_end_early(conn);
+    } else if (role == WEIR__ROLE_NONE) {
+        weir__counter_add(counters, WEIR__COUNT_AUTH_FAILED, 1);
+        if (++conn->guesses >= WEIR__GUESSES_OF_A_CONNECTION)
+            weir__conn_end_early(conn);
+    } else {
+        conn->known = role;
+        conn->proven = true;
+    }
+    return wait;
 }
 
 static int fail_short(const char *name, const char *token, const char *address,

@@ -36,7 +36,7 @@
     }
 
 /* The row behind a secret is its file. */
-#define SETTINGS 34
+#define SETTINGS 35
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
         "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
@@ -66,6 +66,8 @@ const struct weir__option weir__settings_rows[] = {
         "grants the right to ask; once set, asking needs a token"),
     ROW(NULL, TEXT, "check-token-file", check_token_file, "", 0, 0, "FILE",
         "file with the token in its first line"),
+    ROW(NULL, COUNT, "auth-guesses", auth_guesses, "10", 0, 1000000, "N",
+        "wrong tokens per minute from one address, then its tokens are refused; 0: never"),
     ROW(NULL, NETWORKS, "trusted-proxies", trusted_proxies, "127.0.0.0/8,::1", 0, 0, "NETWORKS",
         "trust X-Forwarded-For and the like from these"),
     ROW(NULL, TEXT, "tls-certificate", tls_certificate, "", 0, 0, "FILE",

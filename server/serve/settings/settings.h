@@ -34,6 +34,7 @@ struct weir__settings {
     const char *check_token, *admin_token; /* secrets; "": none */
     const char *check_token_file, *admin_token_file,
         *webhook_token_file;     /* files with a secret in the first line; read already */
+    int64_t auth_guesses;        /* wrong tokens per minute and address; 0: any number */
     const char *trusted_proxies; /* CIDR, separated by commas: believed about forwarded requests */
     int64_t connections_max;
     int64_t request_max; /* bytes of one request */

@@ -375,6 +375,7 @@ static const struct response {
     { "409", "Somebody else was quicker.", "", "Problem" },
     { "413", "The request is larger than request-max.", "", "Problem" },
     { "422", "It can be read, but not used; problems says why.", "", "Problem" },
+    { "429", "Too many wrong tokens from this address.", "Retry-After", "Problem" },
     { "500", "The server could not do it.", "", "Problem" },
     { "503", "Not now.", "", "Problem" },
     { "Allowed", "Allowed.", RULED, "Ruling" },
@@ -449,6 +450,8 @@ static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
         add_status(out, "401", "401", 3);
     if (v->role != WEIR__ROLE_NONE && strstr(all, "403") == NULL)
         add_status(out, "403", "403", 3);
+    if (v->role != WEIR__ROLE_NONE && strstr(all, "429") == NULL)
+        add_status(out, "429", "429", 3);
     weir__buffer_close(out, "}");
 }
 

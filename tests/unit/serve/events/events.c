@@ -108,9 +108,9 @@ TEST_WITH(test_an_event_keeps_within_its_bounds, make_events, free_events)
         for (size_t len = 0; len < sizeof(fact); len += len < 400 ? 7 : 997) {
             memset(fact, fills[i], sizeof(fact));
             fact[len] = '\0';
-            struct weir__event_facts facts = { fact,          fact,      fact,     fact, fact,
-                                               fact,          fact,      fact,     fact, fact,
-                                               INT64_MAX - 1, INT64_MIN, INT64_MIN };
+            struct weir__event_facts facts = { fact, fact,          fact,      fact,     fact,
+                                               fact, fact,          fact,      fact,     fact,
+                                               fact, INT64_MAX - 1, INT64_MIN, INT64_MIN };
             weir__events_emit(events, WEIR__EVENT_RELOAD_FAILED, DAY, &facts);
             next(&after, &lost);
         }

@@ -211,9 +211,9 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
 /* auth.c -- which role a secret gives; compared in constant time. */
 enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret,
                                 size_t len);
-/* A client has shown a token that gives `role`; NONE: a wrong one, which is counted, and after a few
- * the connection ends.  0, or the token counts for nothing: there were too many wrong ones from its
- * address, and it may try again after this time. */
+/* A client has shown a token that gives `role`; NONE: a wrong one, which is counted, and after a
+ * few the connection ends.  0, or the token counts for nothing: there were too many wrong ones from
+ * its address, and it may try again after this time. */
 weir_time weir__auth_judge(struct weir__conn *conn, enum weir__role role);
 /* An address that other hosts can reach needs a token, and one that cannot be guessed. */
 int weir__auth_suffices(const struct weir__settings *settings, const char *address,

@@ -55,7 +55,7 @@ ROOMS = {
                                              "thread-pool 1"]),
     "match": Room(RULES, ["unit-rulefile"] + RULES_LATER),
     "rulefile": Room(["unit-engine", "unit-match", "memory rules/good/*.yaml"],
-                     ["property-rules 1 40"]),
+                     ["property-rules 1 40", "unit-server_sim"]),
     "engine": Room(["property-rules 1 40", "property-enter 1 100", "memory rules/good/*.yaml"],
                    ["thread-rules 1"] + RULES_LATER),
 }

@@ -207,6 +207,7 @@ TEST(test_G5_fallback)
     assert_string_equal(d->guards[0].fallback.type, "text/plain");
     weir__draft_destroy(d);
     weir__draft_destroy(read_guard("fallback: { status: 204 }"));
+    weir__draft_destroy(read_guard("fallback: { body: x, type: text/x; charset=~ }"));
 }
 
 /* Looked for beside the rules, read at once, and not too long. */

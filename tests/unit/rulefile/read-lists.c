@@ -45,7 +45,33 @@ TEST(test_R3_lists_from_files)
     d = read_named(text, name);
     assert_string_equal(d->lists[0].entries[1], "192.0.2.1");
     weir__draft_destroy(d);
+    d = read_named(text, "rules.yaml"); /* of rules in no folder */
+    assert_int_equal(d->lists[0].n, 3);
+    weir__draft_destroy(d);
     assert_problem(text, 2, 36, "may not name files");
+}
+
+/* Of untrusted rules: only below their folder. */
+TEST(test_R3_lists_from_files_near_the_rules)
+{
+    char name[400], text[256], path[400];
+    struct weir_rules_options near = { .name = name, .files = true, .near = true };
+    struct weir__draft *d = NULL;
+    struct weir_error error = { 0 };
+    snprintf(path, sizeof(path), "%s/lists", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/lists/friends", folder);
+    write_at(path, 0, "Ann Lee # and why\nBob\n", 22);
+    snprintf(name, sizeof(name), "%s/rules.yaml", folder);
+    snprintf(text, sizeof(text),
+             "version: 1\nlists: { allow: { account: { file: lists/friends } } }\n");
+    assert_ok(weir__draft_read(&d, text, strlen(text), &near, &error));
+    assert_int_equal(d->lists[0].n, 2);
+    assert_string_equal(d->lists[0].entries[0], "Ann Lee");
+    weir__draft_destroy(d);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
 }
 
 TEST(test_R3_files_that_are_no_lists)

@@ -266,6 +266,12 @@ TEST(test_R6_anchors_and_merges)
                   (rules[3].cost, 7), (rules[3].n_limits, 2));
 }
 
+/* Refused inside single quotes only: libfyaml reads them wrong there. */
+TEST(test_R6_quotes_behind_quotes)
+{
+    weir__draft_destroy(read_good("version: 1\nmode: 'shadow' # \nzone: \"UTC\" # \n"));
+}
+
 TEST(test_R6_json_is_yaml)
 {
     OWN(weir__draft) *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"

@@ -4,6 +4,7 @@
 
 #include "match/draft.h"
 #include "table/layout.h"
+#include "wire/json.h"
 
 static const char *schema(void)
 {
@@ -20,6 +21,23 @@ static void assert_has(const char *word)
     snprintf(quoted, sizeof(quoted), "\"%s\"", word);
     if (strstr(schema(), quoted) == NULL)
         fail_msg("the schema has no %s", quoted);
+}
+
+static bool look_at(void *context, const struct weir__json_value *value)
+{
+    ++*(int *)context;
+    return true;
+}
+
+TEST(test_R6_schema_is_json)
+{
+    static char scratch[65536];
+    const char *what = NULL;
+    int values = 0;
+    long wrong = weir__json_walk(schema(), strlen(schema()), scratch, look_at, &values, &what);
+    if (wrong >= 0)
+        fail_msg("no %s at %ld: %.40s", what, wrong, schema() + wrong);
+    assert_true(values > 100);
 }
 
 TEST(test_R6_schema_has_every_algorithm)

@@ -34,7 +34,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLACE = os.path.join(ROOT, "build/mutants")
 KNOWN = "docs/mutants.md"
-MEMORY_MB = 4096
+MEMORY_MB = 8192  # of address space; a test sets its own bound of as much
 
 # The tests of a room beside its unit tests, and those of the second look.  A pattern stands for the
 # files that match it in tests/.
@@ -294,8 +294,8 @@ def run(command, seconds, directory=None, bounds=""):
         return None, ""
 
 
-def must(command, directory=None):
-    code, said = run(command, 3600, directory)
+def must(command, directory=None, bounds=""):
+    code, said = run(command, 3600, directory, bounds)
     if code != 0:
         sys.exit("mutants: %s fails without any mutant: mend it first\n%s"
                  % (" ".join(command), said[-3000:]))
@@ -403,11 +403,11 @@ class Trial:
     def __init__(self, room, name, settings, later=False):
         self.tests = tests_of(room, os.path.join(PLACE, "tree"), later)
         self.shop = Workshop(name, settings, self.tests)
+        self.memory = "" if settings is WATCHED else "ulimit -v %d;" % (MEMORY_MB * 1024)
         for t in self.tests:
             started = time.time()
-            must([os.path.join(self.shop.build, t.program)] + t.arguments)
+            must([os.path.join(self.shop.build, t.program)] + t.arguments, bounds=self.memory)
             t.seconds = time.time() - started
-        self.memory = "" if settings is WATCHED else "ulimit -v %d;" % (MEMORY_MB * 1024)
 
     def order(self, mutant):
         own = os.path.basename(mutant.name).split(".")[0] + ".c"

@@ -91,6 +91,16 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_string_equal(text, "base 1ms");
 }
 
+TEST(test_L12_a_guard_lowers_its_limit_while_work_is_lost)
+{
+    A_GUARD(g, .max = 500, .adaptive = { .controller = "weir", .initial = 40, .max = 100 });
+    weir_time now = run(g, NOW, 1000, 10 * MS, 50 * MS, WEIR_DROPPED);
+    int64_t low = info_of(g, now).limit;
+    assert_true(low < 40);
+    now = run(g, now, 1000, 10 * MS, 50 * MS, WEIR_SUCCEEDED);
+    assert_true(info_of(g, now).limit > low);
+}
+
 /* Does 50 at a time, 50 ms each. */
 struct backend {
     struct weir_guard *guard;

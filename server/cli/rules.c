@@ -9,6 +9,7 @@
 #include "server/base/file.h"
 #include "server/cli/ask-server.h"
 #include "server/describe/rules-diff.h"
+#include "server/describe/rules-file.h"
 #include "base/base.h"
 #include "match/address.h"
 #include "match/draft.h"
@@ -37,46 +38,23 @@ static const char *name_of(const char *path)
 
 /* A file and its mistakes. */
 struct reading {
-    const char *name;
-    struct weir__buffer *json; /* NULL: in words */
-    long problems;
+    struct weir__problems said;
     struct weir__draft *draft; /* NULL: wrong */
     char *text;
     size_t len;
 };
 
-static void print_problem(void *context, const struct weir_problem *p)
-{
-    struct reading *r = context;
-    char line[1024];
-
-    r->problems++;
-    if (!r->json) {
-        weir_problem_print(line, sizeof(line), r->name, p);
-        puts(line);
-        return;
-    }
-    weir__buffer_open(r->json, NULL, '{');
-    weir__buffer_member_number(r->json, "line", p->line);
-    weir__buffer_member_number(r->json, "column", p->column);
-    weir__buffer_member(r->json, "text", p->text);
-    weir__buffer_member(r->json, "source", p->source);
-    weir__buffer_member_number(r->json, "caret", p->caret);
-    weir__buffer_close(r->json, "}");
-}
-
 /* Mistakes found by the reader have a place; those found when the set is compiled have none. */
 static void check_text(struct reading *r)
 {
     struct weir_rules_options options = {
-        .name = r->name, .files = true, .problem = print_problem, .context = r
+        .name = r->said.name, .files = true, .problem = weir__problem_say, .context = &r->said
     };
     struct weir_error error = { 0 };
     struct weir_rules *rules = NULL;
     struct weir_problem whole = { .caret = -1 };
 
-    if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK &&
-        r->problems > 0)
+    if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK && r->said.n > 0)
         return;
     options.problem = NULL;
     if (r->draft && weir_rules_parse(&rules, r->text, r->len, &options, &error) == WEIR_OK) {
@@ -86,7 +64,7 @@ static void check_text(struct reading *r)
     weir__draft_destroy(r->draft);
     r->draft = NULL;
     snprintf(whole.text, sizeof(whole.text), "%s", error.text);
-    print_problem(r, &whole);
+    weir__problem_say(&r->said, &whole);
 }
 
 static void end_reading(struct reading *r)
@@ -121,7 +99,7 @@ static void print_counts(const struct reading *r)
 {
     struct counts c = count(r->draft);
 
-    printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules,
+    printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->said.name, c.rules,
            plural(c.rules, "rule", "rules"), c.limits, plural(c.limits, "limit", "limits"),
            c.guards, plural(c.guards, "guard", "guards"), c.entries,
            plural(c.entries, "entry", "entries"));
@@ -131,10 +109,10 @@ static void add_counts(const struct reading *r)
 {
     struct counts c = count(r->draft);
 
-    weir__buffer_member_number(r->json, "rules", (int64_t)c.rules);
-    weir__buffer_member_number(r->json, "limits", (int64_t)c.limits);
-    weir__buffer_member_number(r->json, "guards", (int64_t)c.guards);
-    weir__buffer_member_number(r->json, "entries", (int64_t)c.entries);
+    weir__buffer_member_number(r->said.json, "rules", (int64_t)c.rules);
+    weir__buffer_member_number(r->said.json, "limits", (int64_t)c.limits);
+    weir__buffer_member_number(r->said.json, "guards", (int64_t)c.guards);
+    weir__buffer_member_number(r->said.json, "entries", (int64_t)c.entries);
 }
 
 /* ---------------------------------------------------------------- doubts ---- */
@@ -155,9 +133,9 @@ static void doubt(const struct reading *r, struct weir__mark mark, const char *t
     vsnprintf(line, sizeof(line), text, args);
     va_end(args);
     if (mark.line > 0)
-        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->name, mark.line, mark.column, line);
+        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->said.name, mark.line, mark.column, line);
     else
-        fprintf(stderr, "%s: warning: %s\n", r->name, line);
+        fprintf(stderr, "%s: warning: %s\n", r->said.name, line);
 }
 
 /* Any name is possible: only one that is a slip away from a known one is doubted. */
@@ -221,17 +199,17 @@ static void print_doubts(const struct reading *r)
 
 static int check_file(const struct weir__command *self, const char *path, struct weir__buffer *json)
 {
-    struct reading r = { .name = name_of(path), .json = json };
+    struct reading r = { .said = { name_of(path), stdout, json, 0 } };
     const char *why = NULL;
 
     r.text = weir__file_read(path, BYTES_READ_MAX, &r.len);
     if (r.text == NULL) {
         why = strerror(errno);
-        weir__complain(self->name, "%s: %s", r.name, why);
+        weir__complain(self->name, "%s: %s", r.said.name, why);
     }
     if (json) {
         weir__buffer_open(json, NULL, '{');
-        weir__buffer_member(json, "file", r.name);
+        weir__buffer_member(json, "file", r.said.name);
         weir__buffer_open(json, "problems", '[');
     }
     if (r.text)
@@ -337,31 +315,20 @@ static int show_difference(const struct weir__command *self, const struct readin
     return n ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }
 
-/* Mistakes go to stderr: stdout has the difference. */
-static void complain_problem(void *context, const struct weir_problem *p)
-{
-    struct reading *r = context;
-    char line[1024];
-
-    weir_problem_print(line, sizeof(line), r->name, p);
-    fprintf(stderr, "%s\n", line);
-    r->problems++;
-}
-
 static bool read_side(const struct weir__command *self, struct reading *r, const char *path)
 {
     struct weir_rules_options options = {
-        .name = name_of(path), .files = true, .problem = complain_problem, .context = r
+        .name = name_of(path), .files = true, .problem = weir__problem_say, .context = &r->said
     };
     struct weir_error error = { 0 };
 
-    *r = (struct reading){ .name = name_of(path) };
+    *r = (struct reading){ .said.name = name_of(path) }; /* stdout has the difference */
     r->text = weir__file_read(path, BYTES_READ_MAX, &r->len);
     if (r->text == NULL)
-        weir__complain(self->name, "%s: %s", r->name, strerror(errno));
+        weir__complain(self->name, "%s: %s", r->said.name, strerror(errno));
     else if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK &&
-             r->problems == 0)
-        weir__complain(self->name, "%s: %s", r->name, error.text);
+             r->said.n == 0)
+        weir__complain(self->name, "%s: %s", r->said.name, error.text);
     return r->draft != NULL;
 }
 
@@ -453,9 +420,9 @@ const struct weir__command weir__cmd_rules_get = {
 static void print_problems(const struct weir__document *d, struct reading *reading)
 {
     struct weir__report *report = malloc(sizeof(*report));
-    struct weir_rules_options tell = { .name = reading->name,
-                                       .problem = print_problem,
-                                       .context = reading };
+    struct weir_rules_options tell = { .name = reading->said.name,
+                                       .problem = weir__problem_say,
+                                       .context = &reading->said };
     const char *text;
 
     if (!report || weir__report_open(report, reading->text, reading->len, NULL) != WEIR_OK) {
@@ -498,12 +465,12 @@ static int tell_outcome(struct weir__remote *r, struct reading *reading)
 
 static int ask_set(const struct weir__call *call, struct weir__remote *r)
 {
-    struct reading reading = { .name = name_of(call->words[0]) };
+    struct reading reading = { .said = { name_of(call->words[0]), stdout, NULL, 0 } };
     int code = WEIR__EXIT_WRONG;
 
     reading.text = weir__file_read(call->words[0], BYTES_READ_MAX, &reading.len);
     if (!reading.text)
-        return weir__complain(call->self->name, "%s: %s", reading.name, strerror(errno));
+        return weir__complain(call->self->name, "%s: %s", reading.said.name, strerror(errno));
     weir__remote_text(r, reading.text, reading.len);
     if (weir__remote_call(r, "PUT /v1/rules"))
         code = tell_outcome(r, &reading);

@@ -56,9 +56,9 @@ static void name_plan(struct weir__sim_plan *plan, const char *path)
 static bool parse(const struct weir__command *self, const char *path, const char *text, size_t len,
                   struct weir__sim_plan *out)
 {
-    struct weir__file_problems problems = { path, 0 };
+    struct weir__problems problems = { .name = path };
     struct weir_rules_options options = { .name = path,
-                                          .problem = weir__file_problem_say,
+                                          .problem = weir__problem_say,
                                           .context = &problems };
     struct weir_error error = { 0 };
 
@@ -66,7 +66,7 @@ static bool parse(const struct weir__command *self, const char *path, const char
         name_plan(out, path);
         return true;
     }
-    if (problems.said == 0)
+    if (problems.n == 0)
         weir__complain(self->name, "%s: %s", path, error.text);
     return false;
 }

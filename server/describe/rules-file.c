@@ -1,30 +1,45 @@
 /* rules-file.c -- rule files for the commands. */
 #include "server/describe/rules-file.h"
 
-#include <stdio.h>
-
 #include "server/base/complain.h"
 
-void weir__file_problem_say(void *context, const struct weir_problem *problem)
+void weir__problem_json(struct weir__buffer *out, const struct weir_problem *p, bool source)
 {
-    struct weir__file_problems *problems = context;
+    weir__buffer_open(out, NULL, '{');
+    weir__buffer_member_number(out, "line", p->line);
+    weir__buffer_member_number(out, "column", p->column);
+    weir__buffer_member(out, "text", p->text);
+    if (source) {
+        weir__buffer_member(out, "source", p->source);
+        weir__buffer_member_number(out, "caret", p->caret);
+    }
+    weir__buffer_close(out, "}");
+}
+
+void weir__problem_say(void *context, const struct weir_problem *problem)
+{
+    struct weir__problems *problems = context;
     char text[1024];
 
-    weir_problem_print(text, sizeof(text), problems->path, problem);
-    fprintf(stderr, "%s\n", text);
-    problems->said++;
+    problems->n++;
+    if (problems->json) {
+        weir__problem_json(problems->json, problem, true);
+        return;
+    }
+    weir_problem_print(text, sizeof(text), problems->name, problem);
+    fprintf(problems->out ? problems->out : stderr, "%s\n", text);
 }
 
 struct weir_rules *weir__rules_file_read(const char *command, const char *path)
 {
-    struct weir__file_problems problems = { path, 0 };
-    struct weir_rules_options options = { .problem = weir__file_problem_say, .context = &problems };
+    struct weir__problems problems = { .name = path };
+    struct weir_rules_options options = { .problem = weir__problem_say, .context = &problems };
     struct weir_rules *rules;
     struct weir_error error;
 
     if (weir_rules_read(&rules, path, &options, &error) == WEIR_OK)
         return rules;
-    if (problems.said == 0)
+    if (problems.n == 0)
         weir__complain(command, "%s", error.text);
     return NULL;
 }

@@ -48,8 +48,8 @@ struct life {
     struct weir__listen listen;
     struct weir__sinks *sinks;
     weir_time test_clock;
-    char **argv;  /* for a successor */
-    int problems; /* with the rules, said already */
+    char **argv;                    /* for a successor */
+    struct weir__problems problems; /* with the rules, said already */
     uv_loop_t uv;
     uv_timer_t ticker, deadline;
     uv_async_t ended; /* all loops have */
@@ -93,17 +93,6 @@ static int make_tls(struct life *life, struct weir_error *error)
                                : WEIR_OK;
 }
 
-/* All that is wrong with the rules; start says the first once more, if there is no such place. */
-static void say_problem(void *context, const char *name, const struct weir_problem *problem)
-{
-    struct life *life = context;
-    char text[1024];
-
-    weir_problem_print(text, sizeof(text), name, problem);
-    fprintf(stderr, "%s\n", text);
-    life->problems++;
-}
-
 static int make_live(struct life *life, struct weir_error *error)
 {
     struct weir__live_options options = { .engine = life->server.engine,
@@ -111,8 +100,7 @@ static int make_live(struct life *life, struct weir_error *error)
                                           .rules = life->settings.rules,
                                           .beside =
                                               life->settings.memory ? NULL : life->settings.table,
-                                          .problem = say_problem,
-                                          .context = life };
+                                          .problems = &life->problems };
 
     return weir__live_create(&life->server.live, &options, life->server.started, error);
 }
@@ -562,7 +550,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     int code = start(&life, &error);
     if (code != WEIR_OK) {
         weir__complain("serve", "%s",
-                       life.problems ? "the rules are wrong: nothing is served" : error.text);
+                       life.problems.n ? "the rules are wrong: nothing is served" : error.text);
         weir__listen_close(&life.listen, true);
         return 2; /* the process ends here: all else that was made goes with it */
     }

@@ -50,32 +50,27 @@ static void answer_info(struct weir__verb_call *call)
 
 /* ---------------------------------------------------------------- others ---- */
 
-/* Of no line: the text is right, or there is none. */
-static void add_problem(struct weir__buffer *out, const char *text)
-{
-    weir__buffer_open(out, NULL, '[');
-    weir__buffer_open(out, NULL, '{');
-    weir__buffer_member_number(out, "line", 0);
-    weir__buffer_member_number(out, "column", 0);
-    weir__buffer_member(out, "text", text);
-    weir__buffer_close(out, "}]");
-}
-
 /* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
  * not their fault. */
 static void refuse(struct weir__verb_call *call, int code, const struct weir_error *error,
                    const struct weir__buffer *problems)
 {
+    struct weir_problem whole = { .caret = -1 };
+
+    memcpy(whole.text, error->text, sizeof(whole.text));
     weir__call_fail_code(call, code, error);
     if (call->status != 400)
         return;
     call->status = 422;
     weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_name(&call->out, "problems");
-    if (problems->len > strlen("[]"))
+    if (problems->len > strlen("[]")) {
         weir__buffer_add(&call->out, problems->bytes, problems->len);
-    else
-        add_problem(&call->out, error->text);
+    } else { /* no line is wrong */
+        weir__buffer_open(&call->out, NULL, '[');
+        weir__problem_json(&call->out, &whole, false);
+        weir__buffer_close(&call->out, "]");
+    }
     weir__buffer_close(&call->out, "}");
 }
 

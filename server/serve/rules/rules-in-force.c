@@ -43,10 +43,9 @@ struct attempt {
 enum origin { READ, SENT };
 
 struct said {
-    const char *name;
-    struct weir__buffer *json;                 /* NULL: nobody wants it */
-    const struct weir__live_options *listener; /* NULL: none */
-    struct attempt *attempt;                   /* whose files they are; NULL: nobody asks */
+    struct weir__buffer *json;       /* NULL: nobody wants it */
+    struct weir__problems *problems; /* NULL: none */
+    struct attempt *attempt;         /* whose files they are; NULL: nobody asks */
     size_t n;
 };
 
@@ -54,15 +53,10 @@ static void say(void *context, const struct weir_problem *p)
 {
     struct said *said = context;
 
-    if (said->json != NULL) {
-        weir__buffer_open(said->json, NULL, '{');
-        weir__buffer_member_number(said->json, "line", p->line);
-        weir__buffer_member_number(said->json, "column", p->column);
-        weir__buffer_member(said->json, "text", p->text);
-        weir__buffer_close(said->json, "}");
-    }
-    if (said->listener != NULL && said->listener->problem != NULL)
-        said->listener->problem(said->listener->context, said->name, p);
+    if (said->json != NULL)
+        weir__problem_json(said->json, p, false);
+    if (said->problems != NULL)
+        weir__problem_say(said->problems, p);
     said->n++;
 }
 
@@ -84,13 +78,15 @@ static int parse(const struct weir__live *live, const char *text, size_t len, en
 {
     struct weir_error first = { 0 };
 
-    said->name = live->path ? live->path : "rules";
-    struct weir_rules_options options = { .name = said->name,
+    const char *name = live->path ? live->path : "rules";
+    struct weir_rules_options options = { .name = name,
                                           .files = live->path != NULL,
                                           .near = origin == SENT,
                                           .problem = say,
                                           .file = note_file,
                                           .context = said };
+    if (said->problems != NULL)
+        said->problems->name = name;
     if (said->json != NULL)
         weir__buffer_open(said->json, NULL, '[');
     int code = weir_rules_parse(out, text, len, &options, &first);
@@ -492,7 +488,7 @@ static int start(struct weir__live *live, const struct weir__live_options *optio
                  struct weir_error *error)
 {
     struct attempt a = { 0 };
-    struct said said = { .listener = options };
+    struct said said = { .problems = options->problems };
     bool given = options->rules != NULL && *options->rules != '\0';
     bool missing = live->path == NULL || (access(live->path, F_OK) != 0 && errno == ENOENT);
     int code = attempt_file(live, &a, error);

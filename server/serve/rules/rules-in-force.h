@@ -20,6 +20,7 @@
 #define WEIR_SERVE_RULES_IN_FORCE_H
 
 #include "server/base/buffer.h"
+#include "server/describe/rules-file.h"
 #include "server/serve/events/events.h"
 #include "weir.h"
 
@@ -27,13 +28,10 @@ struct weir__live;
 
 struct weir__live_options {
     struct weir *engine;
-    struct weir__events *events; /* reloads and edits are told; NULL: to nobody */
-    const char *rules;           /* file; "" or NULL: none */
-    const char *beside;          /* the table file; NULL: nothing is kept */
-    /* Gets every problem with the rules at the start: print it with
-     * weir_problem_print and this name.  May be NULL. */
-    void (*problem)(void *context, const char *name, const struct weir_problem *problem);
-    void *context;
+    struct weir__events *events;     /* reloads and edits are told; NULL: to nobody */
+    const char *rules;               /* file; "" or NULL: none */
+    const char *beside;              /* the table file; NULL: nothing is kept */
+    struct weir__problems *problems; /* says those with the rules at the start; may be NULL */
 };
 
 struct weir__live_info {

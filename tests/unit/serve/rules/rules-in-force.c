@@ -34,13 +34,6 @@ struct host {
     char told[4096]; /* problems at the start */
 };
 
-static void note(void *context, const char *name, const struct weir_problem *problem)
-{
-    struct host *h = context;
-    size_t len = strlen(h->told);
-    weir_problem_print(h->told + len, sizeof(h->told) - len, name, problem);
-}
-
 static int try_start(struct host *h, const char *rules, const char *beside,
                      struct weir_error *error)
 {
@@ -48,13 +41,15 @@ static int try_start(struct host *h, const char *rules, const char *beside,
     assert_ok(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, NULL));
     h->events = weir__events_create();
     assert_non_null(h->events);
+    FILE *told = fmemopen(h->told, sizeof(h->told), "w");
     struct weir__live_options options = { .engine = h->engine,
                                           .events = h->events,
                                           .rules = rules,
                                           .beside = beside,
-                                          .problem = note,
-                                          .context = h };
-    return weir__live_create(&h->live, &options, NOW, error);
+                                          .problems = &(struct weir__problems){ .out = told } };
+    int code = weir__live_create(&h->live, &options, NOW, error);
+    fclose(told);
+    return code;
 }
 
 static void start(struct host *h, const char *rules, const char *beside)

@@ -516,7 +516,7 @@ struct weir_guard_info {
     int32_t pressure_percent;           /* the host's overload takes this much from 100 */
     struct weir_guard_event events[32]; /* the latest first; number 0: no more */
 };
-/* First does the work due at `now`, as enter and exit do: takes back expired leases, for example. */
+/* First does the work due at `now`, as enter and exit do, such as taking back expired leases. */
 WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 /* What the controller has learnt, in one line for people; "": nothing. */
 WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);

@@ -32,6 +32,7 @@ void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *r
     struct weir__server *server = loop->server;
     const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
     size_t len = strlen(key);
+
     if (len)
         weir__top_add(server->top, loop->index, rule, key, len, 1);
     if (r->decision.reason != WEIR_BANNED &&
@@ -58,6 +59,7 @@ static bool decide(struct weir__loop *loop, const struct weir__check *check,
     bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
     weir_time began = timed ? weir__clock_monotonic() : 0;
     bool allowed = weir_check_key(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
+
     if (timed)
         weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
     count_checks(loop, 1, allowed);
@@ -71,6 +73,7 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
 {
     struct weir__ask_ids *ids = loop->server->ask_ids;
     size_t hold;
+
     if (check->id.len == 0) {
         decide(loop, check, ruling);
         return NULL;
@@ -97,6 +100,7 @@ void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *re
                           struct weir_ruling *rulings)
 {
     char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
+
     while (n > 0) {
         size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
         bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
@@ -150,6 +154,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
     struct weir_limiter *limiter;
     int code = weir__adhoc_find(server->adhoc, a->limit.bytes, a->limit.len, a->name.bytes,
                                 a->name.len, ask.now, &limiter, error);
+
     if (code != WEIR_OK)
         return code;
     if (a->verb == WEIR__RESERVE) {
@@ -175,6 +180,7 @@ int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir
     struct weir_key k = { key.bytes, key.len };
     weir_time now = weir__loop_now(loop);
     struct weir_limiter *limiter;
+
     if (limit.len == 0 && name.len == 0) {
         *found = weir__carried_forget(loop->server->table, k, now);
         return WEIR_OK;

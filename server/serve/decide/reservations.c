@@ -170,6 +170,7 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
                                struct weir_error *error)
 {
     struct id number;
+
     lifetime = lifetime < LIFETIME_MAX ? lifetime : LIFETIME_MAX;
 
     if (ask->key.len > WEIR__RESERVATION_KEY_MAX)

@@ -31,6 +31,7 @@ void weir__http_root(struct weir__http_call *call)
         "  GET  /v1            everything there is\n"
         "  GET  /openapi.json  the same for programs\n"
         "  GET  /metrics       for Prometheus\n";
+
     body_of(call, "text/plain; charset=utf-8", text, sizeof(text) - 1);
 }
 

@@ -23,6 +23,7 @@
 void weir__resp_ping(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
+
     if (conn->subscribed && conn->resp == 2) {
         weir__reply_header(conn, '*', 2);
         weir__reply_text(conn, "pong");
@@ -45,6 +46,7 @@ static bool authenticate(struct weir__conn *conn, struct weir__text secret)
 {
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
     weir_time wait = weir__auth_judge(conn, role);
+
     if (wait > 0)
         weir__reply_error(
             conn, "WRONGPASS too many wrong tokens from this address: try again in %" PRId64 " s",
@@ -76,6 +78,7 @@ void weir__resp_auth(struct weir__resp_call *call)
 static void set_name(struct weir__conn *conn, struct weir__text name)
 {
     struct weir__resp_session *s = weir__resp_session(conn);
+
     if (s)
         snprintf(s->name, sizeof(s->name), "%.*s", (int)(name.len > 63 ? 63 : name.len),
                  name.bytes);
@@ -108,6 +111,7 @@ void weir__resp_hello(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     int64_t version = conn->resp;
+
     if (call->n > 1 && (!weir__resp_int(call->args[1], &version) || version < 2 || version > 3)) {
         weir__reply_error(conn, "NOPROTO the version is 2 or 3");
         return;
@@ -146,6 +150,7 @@ void weir__resp_quit(struct weir__resp_call *call)
 void weir__resp_reset(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
+
     if (weir__resp.close)
         weir__resp.close(conn);
     weir__bound_release(conn);
@@ -158,6 +163,7 @@ void weir__resp_reset(struct weir__resp_call *call)
 void weir__resp_select(struct weir__resp_call *call)
 {
     int64_t n;
+
     if (weir__resp_int(call->args[1], &n) && n == 0)
         weir__reply_simple(call->conn, "OK");
     else
@@ -174,6 +180,7 @@ static void client_info(struct weir__conn *conn)
                  conn->role == WEIR__ROLE_ADMIN   ? "admin"
                  : conn->role == WEIR__ROLE_CHECK ? "check"
                                                   : "none");
+
     weir__reply_bulk(conn, text,
                      n < 0                      ? 0
                      : (size_t)n < sizeof(text) ? (size_t)n
@@ -185,6 +192,7 @@ void weir__resp_client(struct weir__resp_call *call)
     struct weir__conn *conn = call->conn;
     struct weir__text what = call->args[1];
     struct weir__resp_session *s;
+
     if (weir__resp_is(what, "SETNAME") && call->n == 3) {
         set_name(conn, call->args[2]);
         weir__reply_simple(conn, "OK");
@@ -216,6 +224,7 @@ void weir__resp_client(struct weir__resp_call *call)
 void weir__resp_config(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
+
     if (weir__resp_is(call->args[1], "GET") && call->n > 2) {
         weir__reply_map(conn, (int64_t)call->n - 2);
         for (size_t i = 2; i < call->n; i++) {
@@ -235,6 +244,7 @@ void weir__resp_info(struct weir__resp_call *call)
     struct weir__live_info live;
     struct weir_table_stats stats;
     weir_time now = weir__loop_now(call->conn->loop);
+
     weir__live_info(server->live, &live);
     weir_table_stats(server->table, -1, &stats);
     weir__buffer_format(&text,
@@ -277,6 +287,7 @@ void weir__resp_time(struct weir__resp_call *call)
 {
     char text[32];
     weir_time now = weir__loop_now(call->conn->loop);
+
     weir__reply_header(call->conn, '*', 2);
     snprintf(text, sizeof(text), "%" PRId64, now / WEIR_SECOND);
     weir__reply_text(call->conn, text);
@@ -287,6 +298,7 @@ void weir__resp_time(struct weir__resp_call *call)
 void weir__resp_dbsize(struct weir__resp_call *call)
 {
     struct weir_table_stats stats;
+
     weir_table_stats(call->conn->loop->server->table, -1, &stats);
     weir__reply_integer(call->conn, stats.keys + stats.large_keys);
 }

@@ -13,6 +13,7 @@ static bool is_multi_word(struct weir__text name)
 bool weir__resp_is_queueing(const struct weir__resp_call *call)
 {
     const struct weir__resp_session *s = call->conn->session;
+
     return s && s->multi && !is_multi_word(call->args[0]);
 }
 
@@ -49,6 +50,7 @@ void weir__resp_queue(struct weir__resp_call *call, bool good, const char *bytes
 void weir__resp_multi(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = weir__resp_session(call->conn);
+
     if (!s || s->multi) {
         weir__reply_error(call->conn,
                           "ERR this MULTI is inside another, which EXEC or DISCARD would end");
@@ -70,6 +72,7 @@ static void end_multi(struct weir__resp_session *s)
 void weir__resp_discard(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
+
     if (!s || !s->multi) {
         weir__reply_error(call->conn, "ERR there is nothing to DISCARD: there was no MULTI");
         return;
@@ -92,6 +95,7 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     struct weir__resp_call call = { .conn = conn, .args = args };
     size_t at = 0, begin = conn->loop->out.len;
     const char *what;
+
     weir__reply_header(conn, '*', (int64_t)n);
     while (at < queue->len && !is_too_much(conn, begin)) {
         ptrdiff_t used =
@@ -113,6 +117,7 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
 void weir__resp_exec(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
+
     if (!s || !s->multi) {
         weir__reply_error(call->conn, "ERR there is nothing to EXEC: there was no MULTI");
         return;

@@ -26,6 +26,7 @@ static size_t find(const struct weir__resp_session *s, struct weir__text name, b
 static void confirm(struct weir__conn *conn, const char *what, const char *name, size_t len)
 {
     const struct weir__resp_session *s = conn->session;
+
     weir__reply_push(conn, 3);
     weir__reply_text(conn, what);
     if (name)
@@ -60,6 +61,7 @@ void weir__resp_subscribe(struct weir__resp_call *call)
     struct weir__conn *conn = call->conn;
     struct weir__resp_session *s = weir__resp_session(conn);
     bool pattern = is_pattern_word(call);
+
     for (size_t i = 1; s && i < call->n; i++) {
         const char *wrong = add(conn, s, call->args[i], pattern);
         if (wrong)
@@ -82,6 +84,7 @@ static void drop_all(struct weir__conn *conn, struct weir__resp_session *s, bool
                      const char *what)
 {
     bool any = false;
+
     for (size_t i = s ? s->n_channels : 0; i-- > 0;) {
         if (s->channels[i].pattern != pattern)
             continue;
@@ -101,6 +104,7 @@ void weir__resp_unsubscribe(struct weir__resp_call *call)
     struct weir__resp_session *s = conn->session;
     bool pattern = is_pattern_word(call);
     const char *what = pattern ? "punsubscribe" : "unsubscribe";
+
     if (call->n == 1)
         drop_all(conn, s, pattern, what);
     for (size_t i = 1; i < call->n; i++) {
@@ -117,6 +121,7 @@ static void publish(struct weir__conn *conn, enum weir__event_kind kind,
 {
     const struct weir__resp_session *s = conn->session;
     char name[96];
+
     snprintf(name, sizeof(name), CHANNEL ".%s", weir__event_name(kind));
     for (size_t i = 0; i < s->n_channels; i++) {
         const struct weir__channel *c = &s->channels[i];
@@ -137,6 +142,7 @@ void weir__resp_wake(struct weir__conn *conn)
     struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t lost;
+
     while (conn->subscribed && conn->role == WEIR__ROLE_ADMIN && !conn->closed &&
            weir__events_next(conn->loop->server->events, &conn->heard, &kind, &json, &lost)) {
         if (!json.failed)

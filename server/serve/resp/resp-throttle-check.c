@@ -102,6 +102,7 @@ static void flush_throttles(struct weir__loop *loop, struct batch *b)
     size_t n = b->throttles, granted;
     bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
     weir_time began = timed ? weir__clock_monotonic() : 0;
+
     b->throttles = 0;
     granted = weir__carried_take_many(loop->server->table, b->items, n, b->decisions);
     if (timed)
@@ -130,6 +131,7 @@ static void cell_error(struct weir__resp_call *call, const char *what, struct we
 static bool read_number(struct weir__resp_call *call, size_t i, int64_t *out)
 {
     bool is = weir__resp_int(call->args[i], out);
+
     if (is && *out >= 0)
         return true;
     cell_error(call,
@@ -145,6 +147,7 @@ static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t coun
 {
     struct weir_error error;
     struct weir_limit limit = { .algorithm = "gcra", .count = count };
+
     if (count == 0 || period == 0)
         return "Zero rates are not supported";
     if (__builtin_add_overflow(burst, 1, &limit.burst))
@@ -163,6 +166,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
 {
     int64_t burst, count, period;
     struct weir_plan plan;
+
     if (!read_number(call, 2, &burst) || !read_number(call, 3, &count) ||
         !read_number(call, 4, &period))
         return NULL;
@@ -184,6 +188,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
 static struct weir__text raw_limit(const struct weir__resp_call *call)
 {
     const char *begin = call->args[2].bytes;
+
     return (struct weir__text){ begin, (size_t)(call->args[4].bytes + call->args[4].len - begin) };
 }
 
@@ -191,6 +196,7 @@ static const struct weir_plan *find_plan(struct weir__resp_call *call, struct ba
 {
     struct weir__text raw = raw_limit(call);
     struct plan *p = b->latest;
+
     if (p && p->raw_len == raw.len && memcmp(p->raw, raw.bytes, raw.len) == 0)
         return &p->plan;
     for (size_t i = 0; i < PLANS; i++) { /* lengths differ, mostly: this is cheaper than it looks */
@@ -209,6 +215,7 @@ void weir__resp_throttle(struct weir__resp_call *call)
     struct weir__loop *loop = call->conn->loop;
     struct batch *b = batch_of(loop);
     int64_t quantity = 1;
+
     if (!b) {
         weir__reply_error(call->conn, "ERR no memory");
         return;
@@ -270,6 +277,7 @@ static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
 static void flush_checks(struct weir__loop *loop, struct weir__conn *conn, struct batch *b)
 {
     size_t n = b->checks;
+
     b->checks = b->attrs = 0;
     weir__ask_check_many(loop, b->requests, n, b->rulings);
     for (size_t i = 0; i < n; i++)
@@ -279,6 +287,7 @@ static void flush_checks(struct weir__loop *loop, struct weir__conn *conn, struc
 void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn)
 {
     struct batch *b = loop->scratch;
+
     if (!b)
         return;
     if (b->throttles)
@@ -323,6 +332,7 @@ static const char *check_names(const struct weir__resp_call *call, size_t first)
 static const char *read_options(const struct weir__resp_call *call, struct options *o)
 {
     size_t i = 1;
+
     for (; i + 1 < call->n; i += 2) {
         size_t len = call->args[i].len;
         if (len == 4 && weir__resp_is(call->args[i], "COST")) {
@@ -368,6 +378,7 @@ static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
                                   const struct weir__text *pair)
 {
     const char *value = pair[1].len ? pair[1].bytes : ""; /* a length of 0 means up to the NUL */
+
     return (struct weir_attr){ .name = pair[0].bytes,
                                .value = value,
                                .name_len = pair[0].len,
@@ -401,6 +412,7 @@ void weir__resp_check(struct weir__resp_call *call)
     struct options o = { .cost = 1 };
     const char *wrong = b ? read_options(call, &o) : "no memory";
     size_t n = wrong ? 0 : (call->n - o.first) / 2;
+
     if (wrong || o.id.len || b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS)
         weir__resp_flush(loop, call->conn);
     if (wrong) {

@@ -24,6 +24,7 @@
 void weir__reply_simple(struct weir__conn *conn, const char *text)
 {
     size_t len = strlen(text);
+
     ROOM(conn, len + 3);
     WRITTEN(conn, weir__resp_put_simple(to, text, len));
 }
@@ -32,6 +33,7 @@ void weir__reply_error(struct weir__conn *conn, const char *format, ...)
 {
     char text[1024];
     va_list list;
+
     va_start(list, format);
     int n = vsnprintf(text, sizeof(text), format, list);
     va_end(list);
@@ -98,6 +100,7 @@ struct weir__resp_session *weir__resp_session(struct weir__conn *conn)
 static void close_session(struct weir__conn *conn)
 {
     struct weir__resp_session *s = conn->session;
+
     if (!s)
         return;
     for (size_t i = 0; i < s->n_channels; i++)
@@ -112,6 +115,7 @@ static void close_session(struct weir__conn *conn)
 static void say_unknown(struct weir__resp_call *call)
 {
     int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
+
     weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists all commands", shown,
                       call->args[0].bytes);
 }
@@ -177,6 +181,7 @@ void weir__resp_run(struct weir__resp_call *call)
 static bool is_http(const struct weir__resp_call *call)
 {
     size_t len = call->args[0].len;
+
     return (len == 4 && weir__resp_is(call->args[0], "POST")) ||
            (len == 5 && weir__resp_is(call->args[0], "Host:"));
 }
@@ -227,6 +232,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     struct weir__resp_call call = { .conn = conn, .args = args };
     size_t at = 0;
     int64_t commands = 0;
+
     while (at < len && !conn->ending && !conn->held && !weir__conn_is_full(conn)) {
         const char *what;
         const struct weir__resp_limits *limits = conn->role == WEIR__ROLE_NONE ? &strangers : &all;

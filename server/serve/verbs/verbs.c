@@ -42,7 +42,7 @@
 #define RULE       TEXT("rule", .needed = true, .text = "name of a rule")
 #define KEY        TEXT("key", .needed = true, .text = "as listings show it", \
                         .example = "\"192.0.2.0/24:ann\"")
-#define LIST       TEXT("list", .needed = true, .text = "allow, deny, or a list that the rules name")
+#define LIST       TEXT("list", .needed = true, .text = "allow, deny, or one that the rules name")
 #define ATTRIBUTE  TEXT("attribute", .needed = true, .example = "\"ip\"", \
                         .text = "of the entries: ip, account, header.x-app")
 #define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
@@ -270,7 +270,8 @@ const struct weir__verb weir__verbs[] = {
     { OPERATOR("WEIR.SETTINGS", "GET", "/v1/settings", "settings", "server", settings),
       .answer = "Settings", .summary = "The settings in force; secrets are not shown." },
     { ROUTE("GET", "/metrics", "metrics", "server"), .role = CHECK,
-      .how = WEIR__VERB_AWAY, .run = weir__admin_metrics, .answer = "text/plain", .summary = "Counters and gauges for Prometheus." },
+      .how = WEIR__VERB_AWAY, .run = weir__admin_metrics, .answer = "text/plain",
+      .summary = "Counters and gauges for Prometheus." },
     { ROUTE("GET", "/healthz", "healthz", "server"), .http = weir__http_healthz,
       .answer = "text/plain", .summary = "200 while the server runs." },
     { ROUTE("GET", "/readyz", "readyz", "server"), .http = weir__http_readyz,

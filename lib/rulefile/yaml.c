@@ -332,7 +332,9 @@ static void add_mistakes(struct weir__report *report, struct fy_diag *diag)
         if (e->type == FYET_ERROR)
             add_mistake(report, e);
     }
-    if (report->n == before)
+    if (report->n == before && report->len && report->text[0] == '%')
+        weir__report_add(report, 0, "this reader knows YAML 1.1 and 1.2; leave out the %% line");
+    else if (report->n == before)
         weir__report_add(report, WEIR__NOWHERE, "not YAML, and the reader does not say why");
 }
 

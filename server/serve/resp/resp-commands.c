@@ -67,7 +67,7 @@ static bool has_secrets(const struct weir__settings *s)
 void weir__resp_auth(struct weir__resp_call *call)
 {
     if (call->n > 3)
-        weir__reply_error(call->conn, "ERR wrong number of arguments; usage: AUTH [user] token");
+        weir__resp_say_usage(call);
     else if (!has_secrets(call->conn->loop->server->settings))
         weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: every "
                                       "client may do everything");

@@ -129,8 +129,9 @@ bool weir__resp_say_usage(const struct weir__resp_call *call)
 {
     char usage[256];
 
-    weir__reply_error(call->conn, "ERR wrong number of arguments; usage: %s %s",
-                      call->verb->command, weir__verb_usage(call->verb, usage, sizeof(usage)));
+    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; usage: %s %s",
+                      weir__verb_small(call->verb).text, call->verb->command,
+                      weir__verb_usage(call->verb, usage, sizeof(usage)));
     return false;
 }
 

@@ -183,6 +183,18 @@ static const struct weir__option *find_row(const char *name)
     return NULL;
 }
 
+/* How much of an unknown name may be shown: admin-token:SECRET is a name, too. */
+static size_t shown_length(const struct weir__node *key)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct weir__option *row = &weir__settings_rows[i];
+        size_t len = strlen(row->name);
+        if (row->kind == WEIR__OPTION_SECRET && strncmp(key->text, row->name, len) == 0)
+            return len;
+    }
+    return strcspn(key->text, ": =");
+}
+
 /* A name and its value in the file. */
 static void find_pair(struct reading *r, struct weir__report *report, const struct weir__node *key,
                       const struct weir__node *value)
@@ -193,9 +205,15 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
     for (size_t i = 0; i < SETTINGS; i++)
         names[i] = weir__settings_rows[i].name;
     if (row == NULL) {
-        weir__report_add(report, key->at, "there is no setting %s; %s",
-                         weir__quote(key->text, key->n).text,
-                         weir__hint(key->text, key->n, names, SETTINGS).text);
+        size_t shown = shown_length(key);
+        if (shown < key->n && shown > 0)
+            weir__report_add(report, key->at,
+                             "a name and a value are NAME: VALUE, with a space; found %s...",
+                             weir__quote(key->text, shown).text);
+        else
+            weir__report_add(report, key->at, "there is no setting %s; %s",
+                             weir__quote(key->text, shown).text,
+                             weir__hint(key->text, shown, names, SETTINGS).text);
     } else if (row == &weir__settings_rows[CONFIG]) {
         weir__report_add(report, key->at, "config names this file; it cannot be set in it");
     } else if (value->kind != WEIR__NODE_TEXT && value->kind != WEIR__NODE_NOTHING) {

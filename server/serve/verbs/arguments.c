@@ -246,6 +246,17 @@ static bool convert(struct weir__verb_call *call, const struct weir__arg *arg,
     return true;
 }
 
+/* Redis' clients know its words for a wrong number of arguments. */
+RARE static bool missing(struct weir__verb_call *call, const struct weir__arg *arg)
+{
+    const char *what = arg->kind == WEIR__ARG_ENTRIES ? "are missing" : "is missing";
+
+    if (call->http)
+        return bad(call, arg, what);
+    return weir__call_fail(call, 400, "wrong number of arguments for '%s' command: %s %s",
+                           weir__verb_small(call->verb).text, label(call, arg).text, what);
+}
+
 bool weir__call_whole(struct weir__verb_call *call)
 {
     struct weir__given *v = call->values;
@@ -253,7 +264,7 @@ bool weir__call_whole(struct weir__verb_call *call)
     for (const struct weir__arg *a = call->verb->args; a->name; a++, v++) {
         bool given = v->text.bytes || (a->kind == WEIR__ARG_ENTRIES && call->n_entries);
         if (a->needed && !given && (call->http || !a->resp_optional))
-            return bad(call, a, a->kind == WEIR__ARG_ENTRIES ? "are missing" : "is missing");
+            return missing(call, a);
         if (v->text.bytes == NULL)
             v->number = a->otherwise;
         if (a->kind == WEIR__ARG_TIME && v->number >= 0 && !convert(call, a, v))
@@ -291,7 +302,8 @@ static bool is_there(const struct weir__verb_call *call, const char *name, size_
     return false;
 }
 
-/* An empty value is a missing one.  No rule can look at a name that is longer than a rule's. */
+/* An empty value is a missing one.  No rule can look at a name that is longer than a rule's.
+ * Explain names both as unused. */
 static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
                           struct weir__text value)
 {
@@ -302,8 +314,10 @@ static bool add_attribute(struct weir__verb_call *call, struct weir__text name,
     if (memchr(name.bytes, 0, name.len))
         return weir__call_fail(call, 400, "the attribute %s has a NUL byte in its name",
                                WEIR__SHOWN(name));
-    if (value.len == 0 || name.len >= WEIR__ATTRIBUTE_SIZE)
+    if ((value.len == 0 || name.len >= WEIR__ATTRIBUTE_SIZE) && !call->verb->every_attribute)
         return true;
+    if (value.len == 0)
+        value.bytes = ""; /* which ends in a NUL */
     if (call->http) {
         if (name.len > (size_t)(call->names_end - call->names))
             return weir__call_fail(call, 400, "the names of the attributes are too long");

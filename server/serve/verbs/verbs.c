@@ -4,6 +4,7 @@
  */
 #include "server/serve/verbs/verbs.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -144,7 +145,7 @@ const struct weir__verb weir__verbs[] = {
                 COST("permits, and units of limits"),
                 COUNT("priority", .word = "PRIORITY", .min = WEIR_PRIORITY_MIN,
                       .max = WEIR_PRIORITY_MAX, .text = "the highest goes first, and is shed last"),
-                TEXT("class", .word = "CLASS", .min = 1,
+                TEXT("class", .word = "CLASS",
                      .text = "one of the guard's classes; needs a guard. Rules take it from an "
                              "attribute"),
                 SCALAR("user", .word = "USER",
@@ -249,7 +250,7 @@ const struct weir__verb weir__verbs[] = {
     { OPERATOR("WEIR.EXPLAIN", "POST", "/v1/explain", "explain", "keys", explain),
       .answer = "Explanation", .statuses = "400",
       .summary = "What every rule says to a request, and why. Nothing is taken.",
-      .args = { ATTRIBUTES } },
+      .every_attribute = true, .args = { ATTRIBUTES } },
     { OPERATOR("WEIR.TOP", "GET", "/v1/top", "top", "keys", top), .answer = "Top",
       .statuses = "400",
       .summary = "The keys that were refused most in the last ten to twenty minutes.",
@@ -418,6 +419,15 @@ char *weir__verb_usage(const struct weir__verb *verb, char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", text);
     }
     return out;
+}
+
+struct weir__arg_name weir__verb_small(const struct weir__verb *verb)
+{
+    struct weir__arg_name name = { 0 };
+
+    for (size_t i = 0; i + 1 < sizeof(name.text) && verb->command[i]; i++)
+        name.text[i] = (char)tolower((unsigned char)verb->command[i]);
+    return name;
 }
 
 int weir__verb_arity(const struct weir__verb *verb)

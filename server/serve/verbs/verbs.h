@@ -93,6 +93,7 @@ struct weir__verb {
     enum weir__verb_how how;
     bool foreign;         /* over HTTP the headers are those of another request */
     bool testing;         /* only with --test-clock */
+    bool every_attribute; /* also those that no rule can look at */
     const char *answer;   /* a schema; "[Name]", "object", "text": as fields have them */
     const char *statuses; /* beside 200: "400 404 429=Refused"; 401 and 403 come with the role */
     /* The function that does it; or a door's own, where that door does it in another way. */
@@ -121,6 +122,8 @@ struct weir__arg_name {
     char text[32];
 };
 struct weir__arg_name weir__arg_member(const struct weir__arg *arg);
+/* The command as Redis names it in errors: "weir.take". */
+struct weir__arg_name weir__verb_small(const struct weir__verb *verb);
 
 void weir__openapi_print(struct weir__buffer *out);
 

@@ -775,6 +775,8 @@ TEST_WITH(test_S6_reset, start, stop)
     bad("WEIR.RESET per-ip ip", 400, "has no value");
 }
 
+#define LONG_NAME "a-name-of-more-than-63-bytes-a-name-of-more-than-63-bytes-a-name-of-m"
+
 TEST_WITH(test_S6_explain, start, stop)
 {
     char line[1024] = "WEIR.EXPLAIN";
@@ -785,6 +787,8 @@ TEST_WITH(test_S6_explain, start, stop)
             "unmatched", "rules.1.attribute", "uri", "ruling.allowed", "false", "ruling.rule",
             "per-ip", "unused.0", "url");
     answers_not("unused.1");
+    good("WEIR.EXPLAIN tenant _ " LONG_NAME " x"); /* neither can count for anything */
+    answers("unused.0", "tenant", "unused.1", LONG_NAME);
     good("WEIR.EXPLAIN ip 10.1.1.1");
     answers("ruling.list", "allow", "rules.0.asked", "false");
     good("WEIR.EXPLAIN"); /* a request of which nothing is known */

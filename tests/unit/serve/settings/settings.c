@@ -236,12 +236,17 @@ TEST_WITH(test_bad_files, fresh, NULL)
         { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
         { "rules: a\tb\n", ":1:8: rules has a control character in it" },
         { "kyes: 1\nheys: 1\n", ":1:1: there is no setting 'kyes'" },
+        { "%YAML 9.9\n---\nkeys: 1\n", ":1:1: this reader knows YAML 1.1 and 1.2" },
         { "kyes: 1\nheys: 1\n", ":2:1: there is no setting 'heys'" },
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         refuse(line_of("--config %s", file_with(cases[i].text)), cases[i].why);
     refuse(line_of("--config %s", file_with("admin-token: *secret\n")), ":1:14: there is no such");
+    assert_null(strstr(said, "secret"));
+    refuse(line_of("--config %s", file_with("admin-token:secret: x\n")), "'admin-token'...");
+    assert_null(strstr(said, "secret"));
+    refuse(line_of("--config %s", file_with("admin_token:secret: x\n")), "'admin_token'...");
     assert_null(strstr(said, "secret"));
     const char *path = new_path();
     write_at(path, 0, "keys: 100\0x", 11);

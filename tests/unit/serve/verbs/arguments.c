@@ -139,7 +139,7 @@ TEST(test_words)
     assert_string_equal(c.values[TEXT].text.bytes, "a");
     assert_string_equal(c.attrs[0].value, "::1");
     weir__call_end(&c);
-    check_wrong_words("", "text is missing");
+    check_wrong_words("", "wrong number of arguments for 'test.verb' command: text is missing");
     check_wrong_words("a COUNT -1", "COUNT must be a whole number from 0");
     check_wrong_words("a COUNT 1 COUNT 2", "COUNT is there twice");
     check_wrong_words("a COUNT 1 ip", "'ip' has no value");

@@ -22,14 +22,31 @@ char *weir__file_read(const char *path, size_t most, size_t *len)
     return text;
 }
 
-FILE *weir__file_open(const char *path)
+bool weir__output_open(struct weir__output *out, const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    int how = O_WRONLY | O_CREAT | O_CLOEXEC, fd = open(path, how | O_EXCL, 0666);
 
-    if (fd >= 0 && file == NULL)
+    out->made = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(path, how, 0666);
+    out->path = path;
+    out->file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && out->file == NULL)
         close(fd);
-    return file;
+    return out->file != NULL;
+}
+
+bool weir__output_close(struct weir__output *out, bool mistake)
+{
+    if (out->file == NULL)
+        return true;
+    bool nothing = ftell(out->file) <= 0, good = !ferror(out->file);
+
+    good = fclose(out->file) == 0 && good;
+    out->file = NULL;
+    if (mistake && nothing && out->made)
+        unlink(out->path);
+    return good;
 }
 
 bool weir__file_empty(FILE *file)

@@ -10,9 +10,16 @@
  * than `most` bytes. */
 char *weir__file_read(const char *path, size_t most, size_t *len);
 
-/* Opens a file to write: early, so that a wrong name fails before the work.  Its old text stays
+/* A file to write, opened early, so that a wrong name fails before the work.  Its old text stays
  * until weir__file_empty, so that a mistake does not cost the last report. */
-FILE *weir__file_open(const char *path);
+struct weir__output {
+    const char *path;
+    FILE *file; /* NULL: none is wanted */
+    bool made;  /* there was no such file */
+};
+bool weir__output_open(struct weir__output *out, const char *path); /* false: errno */
 bool weir__file_empty(FILE *file);
+/* False: it could not be written.  A new file in which a mistake left nothing goes away again. */
+bool weir__output_close(struct weir__output *out, bool mistake);
 
 #endif

@@ -22,7 +22,7 @@ struct options {
 };
 
 static const struct weir__option rows[] = {
-    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default: ask a server"),
+    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
     WEIR__SWITCH("add", 0, add, "ban KEY (servers only)"),
     WEIR__TEXT("for", 0, length, "TIME", "with --add: how long"),
     WEIR__SWITCH("lift", 0, lift, "end the ban of KEY, and forget its earlier bans"),

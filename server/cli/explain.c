@@ -31,7 +31,7 @@ struct options {
 };
 
 static const struct weir__option rows[] = {
-    WEIR__TEXT("rules", 'r', rules, "FILE", "a rule file; default: ask a server"),
+    WEIR__TEXT("rules", 'r', rules, "FILE", "a rule file; default a running server"),
     WEIR__TEXT("table", 't', table, "FILE", "with --rules: the states; without it keys are fresh"),
     WEIR__COUNT("cost", 'c', cost, 0, "with --rules: the cost of the request; default 1"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --rules: as of this time: " WEIR__MOMENT),

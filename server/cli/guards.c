@@ -16,7 +16,7 @@ struct options {
 };
 
 static const struct weir__option rows[] = {
-    WEIR__TEXT("table", 't', table, "FILE", "read an existing table file; default: ask a server"),
+    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --table: as of this time: " WEIR__MOMENT),
     WEIR__TEXT("force", 'f', force, "STATE", "force NAME's breaker: open, closed or none"),
     { 0 },
@@ -75,9 +75,9 @@ static long long refused_for(const struct weir__document *d, const char *at, siz
 
 static void print_head(void)
 {
-    printf("%-20s %-7s %11s %7s %-22s %8s %8s %10s %10s %10s %10s %5s\n", "GUARD", "MODE",
+    printf("%-20s %-7s %11s %7s %-22s %8s %8s %10s %10s %10s %10s %6s\n", "GUARD", "MODE",
            "IN/LIMIT", "WAITING", "BREAKER", "P50", "P99", "GOOD", "BAD", "REFUSED", "SHADOW",
-           "LETS");
+           "ADMITS");
 }
 
 static void print_guard(const struct weir__document *d, const char *at)
@@ -98,7 +98,7 @@ static void print_guard(const struct weir__document *d, const char *at)
     weir__print_padded(weir__document_text(d, "%smode", at), 7);
     printf(" %11s %7lld ", busy, number(d, at, "waiting"));
     weir__print_padded(breaker_of(d, at).text, 22);
-    printf(" %8s %8s %10lld %10lld %10lld %10lld %4lld%%%s\n", time_of(d, at, "p50_us").text,
+    printf(" %8s %8s %10lld %10lld %10lld %10lld %5lld%%%s\n", time_of(d, at, "p50_us").text,
            time_of(d, at, "p99_us").text, number(d, at, "outcomes.ok"), bad, refused,
            number(d, at, "shadow_refused"), number(d, at, "admitted_percent"),
            ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
@@ -290,7 +290,7 @@ const struct weir__command weir__cmd_guards = {
         "  GOOD      work that succeeded\n"
         "  BAD       work that failed, timed out or was dropped\n"
         "  SHADOW    let in, but refused if the mode were enforce\n"
-        "  LETS      share of asks let in while it sheds load\n"
+        "  ADMITS    share of asks let in while it sheds load\n"
         "\n"
         "  weir guards database --force open\n"
         "\n"

@@ -37,7 +37,7 @@ static const struct weir__option rows[] = {
     WEIR__SWITCH("json", 0, json, "print everything as JSON"),
     WEIR__TEXT("differ", 0, differ, "FILE",
                "with --compare: write each request decided differently, as JSON lines"),
-    WEIR__TEXT("format", 0, format, "NAME", "of the log: auto (default), combined or json"),
+    WEIR__TEXT("format", 0, format, "NAME", "of the log: auto, combined or json; default auto"),
     WEIR__TEXT("map", 0, map, "MAP", "attribute=field,...: fields of the log: account=user.id"),
     WEIR__TEXT("client", 0, client, "NAME", "the attribute that tells clients apart; default ip"),
     WEIR__VALUE("wait-max", 0, WAIT, wait_max, "TIME",
@@ -221,34 +221,30 @@ static int replay(struct run *run)
 /* ------------------------------------------------------------------- writing ---- */
 
 /* Opened before the reading: a wrong name should not cost its time. */
-static bool open_output(const struct weir__command *self, const char *path, FILE **out)
+static bool open_output(const struct weir__command *self, const char *path,
+                        struct weir__output *out)
 {
-    if (path == NULL)
+    if (path == NULL || weir__output_open(out, path))
         return true;
-    *out = weir__file_open(path);
-    if (*out == NULL)
-        weir__complain(self->name, "%s: %s", path, strerror(errno));
-    return *out != NULL;
+    weir__complain(self->name, "%s: %s", path, strerror(errno));
+    return false;
 }
 
 /* Names the file that was written, except one that a mistake left as it was. */
-static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
+static bool close_output(const struct weir__command *self, struct weir__output *out, bool done)
 {
-    struct stat st = { 0 };
+    long len = out->file ? ftell(out->file) : -1;
     char size[32];
 
-    if (out == NULL)
-        return true;
-    bool something = ftell(out) > 0;
-    bool failed = fflush(out) != 0 || ferror(out) || fstat(fileno(out), &st) != 0;
-    failed |= fclose(out) != 0;
-    if (failed) {
-        weir__complain(self->name, "%s could not be written", path);
-    } else if (done || something) {
-        weir__words_bytes(size, sizeof(size), st.st_size);
-        fprintf(stderr, "wrote %s, %s\n", path, size);
+    if (!weir__output_close(out, !done)) {
+        weir__complain(self->name, "%s could not be written", out->path);
+        return false;
     }
-    return !failed;
+    if (len > 0 || (done && len == 0)) {
+        weir__words_bytes(size, sizeof(size), len);
+        fprintf(stderr, "wrote %s, %s\n", out->path, size);
+    }
+    return true;
 }
 
 static size_t find_width(void)
@@ -262,7 +258,7 @@ static size_t find_width(void)
 }
 
 struct outputs {
-    FILE *html, *svg, *differ;
+    struct weir__output html, svg, differ;
 };
 
 static void write_reports(const struct run *run, const struct outputs *out)
@@ -274,10 +270,10 @@ static void write_reports(const struct run *run, const struct outputs *out)
                                    .width = find_width(),
                                    .colours = weir__wants_colours() };
 
-    if (out->html && weir__file_empty(out->html))
-        weir__report_html(out->html, &report);
-    if (out->svg && weir__file_empty(out->svg))
-        weir__report_svg(out->svg, &report);
+    if (out->html.file && weir__file_empty(out->html.file))
+        weir__report_html(out->html.file, &report);
+    if (out->svg.file && weir__file_empty(out->svg.file))
+        weir__report_svg(out->svg.file, &report);
     if (run->options->json)
         weir__report_json(stdout, &report);
     else
@@ -311,7 +307,7 @@ static int run_all(struct run *run, struct weir__replay_options *options, const 
     if (weir__replay_create(&run->replay, options, &error) != WEIR_OK)
         return weir__complain(run->self->name, "%s", error.text);
     watch_for_stop();
-    if (out->differ && !weir__file_empty(out->differ))
+    if (out->differ.file && !weir__file_empty(out->differ.file))
         weir__complain(run->self->name, "%s cannot be emptied", run->options->differ);
     int code = replay(run);
     if (code == WEIR_OK || run->replay->requests > 0) {
@@ -337,15 +333,13 @@ static int run(const struct weir__call *call)
         open_output(self, o->html, &out.html) && open_output(self, o->svg, &out.svg) &&
         open_output(self, o->differ, &out.differ)) {
         struct run run = { .self = self, .options = o, .logs = call->words, .n_logs = call->n };
-        options.differ = out.differ;
+        options.differ = out.differ.file;
         code = run_all(&run, &options, &out);
     }
-    bool done = code == WEIR__EXIT_OK, written = true;
-
     fflush(stdout); /* on a terminal, the report comes first */
-    written &= close_output(self, o->html, out.html, done);
-    written &= close_output(self, o->svg, out.svg, done);
-    written &= close_output(self, o->differ, out.differ, done);
+    bool done = code == WEIR__EXIT_OK, written = close_output(self, &out.html, done);
+    written &= close_output(self, &out.svg, done);
+    written &= close_output(self, &out.differ, done);
     return written ? code : WEIR__EXIT_WRONG;
 }
 

@@ -190,7 +190,7 @@ struct job {
     struct controllers controllers;
     struct weir__sim_outcome *outcomes[CONTROLLERS_MAX];
     size_t n; /* of the plan at hand */
-    FILE *svg;
+    struct weir__output svg;
     bool first; /* nothing was printed yet */
 };
 
@@ -258,8 +258,8 @@ static void print(struct job *job)
         if (job->options->groups || outcomes[0]->plan->n_groups > 1)
             weir__sim_groups(stdout, outcomes, n);
     }
-    if (job->svg && weir__file_empty(job->svg))
-        weir__sim_svg(job->svg, outcomes, n);
+    if (job->svg.file && weir__file_empty(job->svg.file))
+        weir__sim_svg(job->svg.file, outcomes, n);
     job->first = false;
 }
 
@@ -297,12 +297,12 @@ static int run(struct job *job, int n, char **paths)
         job->outcomes[i] = calloc(1, sizeof(*job->outcomes[i]));
         good = good && job->outcomes[i];
     }
-    if (good && svg && (job->svg = weir__file_open(svg)) == NULL) {
+    if (good && svg && !weir__output_open(&job->svg, svg)) {
         weir__complain(job->self->name, "%s cannot be written: %s", svg, strerror(errno));
         good = false;
     }
     good = good && run_paths(job, n, paths);
-    if (job->svg && fclose(job->svg) != 0) {
+    if (!weir__output_close(&job->svg, !good)) {
         weir__complain(job->self->name, "%s could not be written: %s", svg, strerror(errno));
         good = false;
     }

@@ -382,6 +382,8 @@ complains "format" --rules bucket.yaml --format cobol seconds.log
 complains "no/page.html" --rules bucket.yaml --html no/page.html seconds.log
 complains "did you mean --compare" --rules bucket.yaml --compar window.yaml seconds.log
 
+complains "wrong.yaml:3:" --rules wrong.yaml --html new.html seconds.log
+is "a mistake leaves no new file" "$(ls new.html 2>&1 | grep -c '^new')" 0
 echo old >page.html
 complains "wrong.yaml:3:" --rules wrong.yaml --html page.html seconds.log
 complains "no line was understood" --rules bucket.yaml --format combined --html page.html nothing.log

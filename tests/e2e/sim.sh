@@ -80,5 +80,7 @@ printf 'lenght: 3s\n' >wrong.yaml
 says 2 "did you mean 'length'" wrong.yaml
 says 2 "did you mean 'length'" wrong.yaml --svg drawing.svg
 check "a mistake leaves the last drawing" cmp first drawing.svg
+says 2 "did you mean 'length'" wrong.yaml --svg new.svg
+check "and no new one" test ! -e new.svg
 
 finish

@@ -52,7 +52,7 @@ const struct weir__option weir__settings_rows[] = {
         "rule file; without one, every check is allowed until rules are set"),
     ROW(NULL, SWITCH, "watch", watch, "true", 0, 0, NULL, "reload the rule file when it changes"),
     ROW(NULL, TEXT, "table", table, "", 0, 0, "FILE",
-        "keep the state of all keys here; default: weir.table in $STATE_DIRECTORY, "
+        "keep the state of all keys here; default weir.table in $STATE_DIRECTORY, "
         "$XDG_STATE_HOME/weir or ~/.local/state/weir"),
     ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL, "keep the state in memory only"),
     ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N", "size of a new table, in keys"),

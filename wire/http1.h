@@ -53,8 +53,7 @@ struct weir__http_response {
 ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out,
                               const char **what);
 
-/* The value of a header, its name in any case; the first of several.  NULL
- * bytes: there is none. */
+/* The value of a header, its name in any case; the first of several.  NULL bytes: there is none. */
 struct weir__text weir__http_header(const struct weir__http_header *headers, size_t n,
                                     const char *name);
 

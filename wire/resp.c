@@ -5,9 +5,9 @@
  * does not know (longer, cut, beyond a limit, wrong) is read again by read_array, which goes byte
  * by byte and knows everything.
  *
- * More bytes never change an earlier answer: a mistake stays one, and a whole
- * command stays whole. A limit is enforced where it is announced, not where it is reached.  Numbers
- * are read as Redis writes them: no needless zeros.
+ * More bytes never change an earlier answer: a mistake stays one, and a whole command stays whole.
+ * A limit is enforced where it is announced, not where it is reached.  Numbers are read as Redis
+ * writes them: no needless zeros.
  */
 #include "wire/resp.h"
 

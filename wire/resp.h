@@ -1,5 +1,4 @@
-/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, replies to
- * bytes.
+/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, replies to bytes.
  *
  * Nothing here allocates or copies: arguments point into the caller's bytes.
  */

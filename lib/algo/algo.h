@@ -4,8 +4,8 @@
  * negative: a table keeps the top bit for itself.  The functions must do something sane with any
  * bytes at all, because a state may come from a damaged file.
  */
-#ifndef WEIR_ALGO_H
-#define WEIR_ALGO_H
+#ifndef WEIR_ALGO_ALGO_H
+#define WEIR_ALGO_ALGO_H
 
 #include "base/base.h"
 

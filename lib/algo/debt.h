@@ -30,9 +30,9 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* The debt at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on
- * to now; or back, if the clock has stepped back, and then the debt stays.  A damaged
- * state may hold anything: whatever it is comes out within bounds. */
+/* The debt at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on to
+ * now; or back, if the clock has stepped back, and then the debt stays.  A damaged state may hold
+ * anything: whatever it is comes out within bounds. */
 static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed,
                                     weir_time now, int64_t floor)
 {

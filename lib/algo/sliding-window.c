@@ -2,9 +2,9 @@
  *
  * A ring of counters, one for each part of the period.  By default the bucket that has partly left
  * the period counts in full, so no interval of one period, wherever it begins, admits more than the
- * limit; the loss is at most one bucket's width of time before capacity returns.  With
- * edge=loose that bucket is forgotten at once: Sentinel's LeapArray, which holds the limit only
- * over period * (1 - 1/buckets) and admits up to twice the limit in a period.
+ * limit; the loss is at most one bucket's width of time before capacity returns.  With edge=loose
+ * that bucket is forgotten at once: Sentinel's LeapArray, which holds the limit only over period *
+ * (1 - 1/buckets) and admits up to twice the limit in a period.
  *
  *     0  int64   seen     the latest moment this key has seen
  *     8  int64   head     index of the newest bucket: its time / width; ahead of `seen` if asks

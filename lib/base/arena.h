@@ -1,6 +1,6 @@
 /* arena.h -- memory that is given out in small pieces and goes back all at once. */
-#ifndef WEIR_RULES_ARENA_H
-#define WEIR_RULES_ARENA_H
+#ifndef WEIR_BASE_ARENA_H
+#define WEIR_BASE_ARENA_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* base.h -- for every room: errors, the clock, the keyed hash, the likeness of words. */
-#ifndef WEIR_BASE_H
-#define WEIR_BASE_H
+#ifndef WEIR_BASE_BASE_H
+#define WEIR_BASE_BASE_H
 
 #include "weir.h"
 

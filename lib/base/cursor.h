@@ -1,8 +1,8 @@
 /* cursor.h -- reading one line of text, for people's errors: limits, times, vector files.
  *
- * Each reader skips spaces and tabs, takes its part and leaves the cursor behind it; when it
- * fails it has said why in the cursor's error, with a column that counts from the start of the
- * whole line.
+ * Each reader skips spaces and tabs, takes its part and leaves the cursor behind it; when it fails
+ * it has said why in the cursor's error, with a column that counts from the start of the whole
+ * line.
  */
 #ifndef WEIR_BASE_CURSOR_H
 #define WEIR_BASE_CURSOR_H

@@ -82,9 +82,9 @@ static inline void weir__hash_tail(const unsigned char *p, size_t len, uint64_t 
 /* Steps that spread: 2^64 divided by the golden ratio. */
 #define WEIR__GOLDEN 0x9e3779b97f4a7c15u
 
-/* Moves every bit by every other (the finish of splitmix64: Steele, Lea, Flood 2014).  Of n
- * WEIR__GOLDEN, n from 1 on, it is a sequence of random numbers.  Not keyed: the
- * number tells the result. */
+/* Each bit of z changes every bit of the result (splitmix64's finish: Steele, Lea, Flood 2014).
+ * The results for WEIR__GOLDEN times 1, 2, 3 ... are a sequence of random numbers.  Not keyed: z
+ * gives the result away. */
 static inline uint64_t weir__mix64(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -92,8 +92,8 @@ static inline uint64_t weir__mix64(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* A number of `bits` bits that tends to differ between threads, because their stacks lie far
- * apart: where to look for a place first, so that threads do not meet.  Nothing depends on it. */
+/* A number of `bits` bits that tends to differ between threads, because their stacks lie far apart:
+ * where to look for a place first, so that threads do not meet.  Nothing depends on it. */
 static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned bits)
 {
     uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;

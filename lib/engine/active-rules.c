@@ -202,8 +202,8 @@ static uint64_t large_bytes(const struct weir_limit *limit)
 
 #define LARGE_KEYS_LEAST 1024
 
-/* Room for the keys of each limiter with large states: as many as the table has, or fewer, so
- * that half of the slab is left for changes. */
+/* Room for the keys of each limiter with large states: as many as the table has, or fewer, so that
+ * half of the slab is left for changes. */
 static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
 {
     uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;

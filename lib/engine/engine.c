@@ -140,8 +140,8 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
     weir__active_destroy(old);
 }
 
-/* The degradation that rules push comes with them and goes with them.  One that was set
- * by hand since stays until they say another. */
+/* The degradation that rules push comes with them and goes with them.  One that was set by hand
+ * since stays until they say another. */
 static void push_degradation(struct weir *weir, const struct weir_rules *rules, weir_time now)
 {
     if (weir->aside == NULL && (weir->active == NULL || weir->active->rules->draft->degradation !=

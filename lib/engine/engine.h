@@ -11,8 +11,8 @@
  * A thread finds a free stripe near where its stack's address points it, so that each thread nearly
  * always has one of its own: no waiting, and no cache line that two threads write.
  */
-#ifndef WEIR_ENGINE_H
-#define WEIR_ENGINE_H
+#ifndef WEIR_ENGINE_ENGINE_H
+#define WEIR_ENGINE_ENGINE_H
 
 #include <pthread.h>
 

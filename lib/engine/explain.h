@@ -1,7 +1,7 @@
 /* explain.h -- for `weir explain` and `weir replay`: the answer of every rule and guard to a
  * request, and why.  Nothing is taken. */
-#ifndef WEIR_EXPLAIN_H
-#define WEIR_EXPLAIN_H
+#ifndef WEIR_ENGINE_EXPLAIN_H
+#define WEIR_ENGINE_EXPLAIN_H
 
 #include "match/rules.h"
 

@@ -2,8 +2,8 @@
  *
  *     0 free    1 less than half is left    2 less than an eighth    3 refusing
  */
-#ifndef WEIR_LEVEL_H
-#define WEIR_LEVEL_H
+#ifndef WEIR_ENGINE_LEVEL_H
+#define WEIR_ENGINE_LEVEL_H
 
 #include "weir.h"
 

@@ -30,9 +30,9 @@
  *   - a phase is at least 100 ms, twice as long as the work, and leaves out earlier admissions
  *
  * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is
- * lost, not below a fifth; beliefs stay, so that the limit is back three phases after an
- * outage; but if losses come with results, or come back with the limit, guesses above are
- * disbelieved.  Losses never raise it.
+ * lost, not below a fifth; beliefs stay, so that the limit is back three phases after an outage;
+ * but if losses come with results, or come back with the limit, guesses above are disbelieved.
+ * Losses never raise it.
  * Target: never more than X * target at work (the mean is then below it), and as long as too many
  * are over it (1 % unless percentile says otherwise) the headroom shrinks, down to 40 %.  Neither
  * goes below the workers' need by belief: work that takes too long by itself is no reason.

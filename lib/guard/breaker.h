@@ -94,8 +94,8 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 /* The probe is still at work: it is not lost. */
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
 
-/* The outcome.  `bad`: an error; `took`: its time.  Work that began before the breaker opened
- * does not count as a probe.  The probes have decided when the rest of them could not change it. */
+/* The outcome.  `bad`: an error; `took`: its time.  Work that began before the breaker opened does
+ * not count as a probe.  The probes have decided when the rest of them could not change it. */
 struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan,
                                              struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now);

@@ -73,8 +73,8 @@ int weir__controller_index(
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
                               const struct weir__sample *sample);
 void weir__controller_forget(void *state); /* fresh again; a reader meanwhile sees nothing */
-/* Its row's `tell`, of a state that another thread may be stepping; "": nothing to say, or not
- * just now. */
+/* Its row's `tell`, of a state that another thread may be stepping; "": nothing to say, or not just
+ * now. */
 void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
                            size_t size);
 

@@ -1,7 +1,7 @@
 /* enter.c -- enter and exit.
  *
- * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last
- * the gate: one compare-and-swap of the number in flight, so the bound is exact.  Then the permit's
+ * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last the
+ * gate: one compare-and-swap of the number in flight, so the bound is exact.  Then the permit's
  * word goes into a seat.  A refusal gives back a probe that the breaker has let through, so "no"
  * changes nothing.
  *

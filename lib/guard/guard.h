@@ -28,8 +28,8 @@
  * A free seat has only the last: so a permit that was given back is not mistaken for the next one
  * in its seat.
  */
-#ifndef WEIR_GUARD_H
-#define WEIR_GUARD_H
+#ifndef WEIR_GUARD_GUARD_H
+#define WEIR_GUARD_GUARD_H
 
 #include "guard/breaker.h"
 #include "guard/controller.h"

@@ -2,9 +2,8 @@
  *
  * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 of them on, a number's
  * highest bit says which doubling it is in, the four bits below that which sixteenth of the
- * doubling; the two together are the bin.  A bin from a to b stands for its middle, which
- * is at most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever
- * it is.
+ * doubling; the two together are the bin.  A bin from a to b stands for its middle, which is at
+ * most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever it is.
  *
  * Why not a digest (t-digest, KLL): better in the same memory for samples of any kind, but two of
  * them merge only roughly and every one is another program's state machine.  Bins add up exactly,
@@ -36,8 +35,8 @@ weir_time weir__bin_middle(unsigned bin)
 
 /* -------------------------------------------------------------- quantiles ---- */
 
-/* Of `total` samples in order, the one that this permille are no greater than (nearest rank,
- * from 1). */
+/* Of `total` samples in order, the one that this permille are no greater than (nearest rank, from
+ * 1). */
 static uint64_t rank_of(uint64_t total, int permille)
 {
     uint64_t part = permille < 0 ? 0 : permille > 1000 ? 1000 : (uint64_t)permille;

@@ -1,8 +1,8 @@
 /* histogram.h -- how long things took, without keeping every sample.
  *
  * A histogram whose bins grow with the time they stand for: 16 to each doubling, so a quantile is
- * at most 1/32 (3.2 %) off.  From 1 us (shorter counts as that) to over an hour (longer
- * counts as that).  The recent ones are the histograms of the last parts of a sliding window.
+ * at most 1/32 (3.2 %) off.  From 1 us (shorter counts as that) to over an hour (longer counts as
+ * that).  The recent ones are the histograms of the last parts of a sliding window.
  */
 #ifndef WEIR_GUARD_HISTOGRAM_H
 #define WEIR_GUARD_HISTOGRAM_H
@@ -25,8 +25,8 @@ struct weir__recent {
 unsigned weir__bin_of(weir_time took);    /* 0 to WEIR__BINS - 1 */
 weir_time weir__bin_middle(unsigned bin); /* the time that stands for it */
 
-/* Adds a histogram of results just before `now`; `window` is the length of all parts together.
- * A quantile is of the last nine parts and the one that is being filled: of 0.9 to 1 of the
+/* Adds a histogram of results just before `now`; `window` is the length of all parts together.  A
+ * quantile is of the last nine parts and the one that is being filled: of 0.9 to 1 of the
  * window. */
 void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h,
                       weir_time window, weir_time now);

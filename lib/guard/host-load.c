@@ -130,8 +130,8 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
     return true;
 }
 
-/* user nice system idle iowait irq softirq steal; guests are in user already.  Time stolen by
- * the hypervisor cannot be used: it is busy. */
+/* user nice system idle iowait irq softirq steal; guests are in user already.  Time stolen by the
+ * hypervisor cannot be used: it is busy. */
 static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
 {
     uint64_t sum = 0, idle = 0;

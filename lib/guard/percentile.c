@@ -1,8 +1,8 @@
 /* percentile.c -- keeps a percentile of the time below a target: halve, slow start, settle.
  *
  * The percentile is that of the last `window` (10 s), or of the part of it since the limit was
- * changed: earlier samples say nothing about the limit in force.  Dropped and timed out work
- * is slower than anything.
+ * changed: earlier samples say nothing about the limit in force.  Dropped and timed out work is
+ * slower than anything.
  *
  *     above the target     it has broken: note where, and take a half off; the next time a quarter,
  *                          then an eighth, ... at least 1/32
@@ -15,8 +15,8 @@
  *
  * So if every way up ends at the same place the swings become smaller and, because it waits 1, 2,
  * 4, ... 16 looks before it goes up again, rarer: it settles.  It goes up only while the limit is
- * in use, so it does not drift away from the need, and down from the actual use: a limit of
- * 1000 with 10 at work becomes 5, not 500.
+ * in use, so it does not drift away from the need, and down from the actual use: a limit of 1000
+ * with 10 at work becomes 5, not 500.
  *
  * All of that is the same for a concurrency limit and for a rate, which is only counted otherwise.
  *

@@ -1,9 +1,9 @@
 /* pressure.c -- the share of asks to keep out so that the host is just not overloaded.
  *
  * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and
- * load are taken to be proportional: if a share x was let in and the load was e times
- * the threshold, x / e would have been right.  It goes there by and by, because the load is seen
- * late, and the slower the later a signal is (pressure is the mean of 10 s):
+ * load are taken to be proportional: if a share x was let in and the load was e times the
+ * threshold, x / e would have been right.  It goes there by and by, because the load is seen late,
+ * and the slower the later a signal is (pressure is the mean of 10 s):
  *
  *     at 1 or above        grows towards it.  Begins only after two looks in a row, which one burst
  *                          does not make

@@ -1,13 +1,13 @@
 /* shed.c -- under overload: which asks are let in.
  *
- * The capacity per second follows from Little's law: the permits there are, divided by how
- * long one is held, which is the mean of permits out divided by the mean of permits given back.  It
- * is right from the first tick of an overload on, when a backend has become slower or faster, and
- * while permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which
- * makes up for the rest: work that comes at random leaves permits idle although as much comes as
- * can be done, and needs to come more often; but each time that one is let in and finds no permit,
- * it was chance that refused, not its level.  So gain grows while permits are idle, until too many
- * are refused by chance, and shrinks while permits are full.  With n permits chance refuses about
+ * The capacity per second follows from Little's law: the permits there are, divided by how long one
+ * is held, which is the mean of permits out divided by the mean of permits given back.  It is right
+ * from the first tick of an overload on, when a backend has become slower or faster, and while
+ * permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which makes
+ * up for the rest: work that comes at random leaves permits idle although as much comes as can be
+ * done, and needs to come more often; but each time that one is let in and finds no permit, it was
+ * chance that refused, not its level.  So gain grows while permits are idle, until too many are
+ * refused by chance, and shrinks while permits are full.  With n permits chance refuses about
  * 1/sqrt(n) when as much comes as can be done (Erlang's loss formula), and that is the measure of
  * "too many".
  *
@@ -58,8 +58,8 @@ static uint64_t secret_of(uint64_t salt, unsigned i)
     return weir__mix64(salt + (i + 1) * WEIR__GOLDEN);
 }
 
-/* Without the salt nobody can choose a name that is let in.  Short names, the most, are
- * one pair of the hash: see hash.h. */
+/* Without the salt nobody can choose a name that is let in.  Short names, the most, are one pair of
+ * the hash: see hash.h. */
 static uint64_t hash_user(struct weir_key user, uint64_t salt)
 {
     uint64_t secrets[WEIR__HASH_SECRETS], a, b;

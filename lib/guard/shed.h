@@ -1,10 +1,10 @@
 /* shed.h -- under overload: which asks are let in.
  *
  * Every ask has a level: its priority, and below that one of 64 cohorts that its user is hashed
- * into (anew every hour, so that the same users do not always suffer).  Each class of users
- * counts the asks of each level.  A tick finds how many can be let in, gives every class its share
- * by weight (others get the rest of it), and sets the level from which on the class is let
- * in.  At that very level a part is let in, evenly, so shedding is gradual.
+ * into (anew every hour, so that the same users do not always suffer).  Each class of users counts
+ * the asks of each level.  A tick finds how many can be let in, gives every class its share by
+ * weight (others get the rest of it), and sets the level from which on the class is let in.  At
+ * that very level a part is let in, evenly, so shedding is gradual.
  */
 #ifndef WEIR_GUARD_SHED_H
 #define WEIR_GUARD_SHED_H

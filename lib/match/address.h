@@ -1,6 +1,6 @@
 /* address.h -- IP addresses, networks, and sets of a hundred thousand of them. */
-#ifndef WEIR_RULES_ADDRESS_H
-#define WEIR_RULES_ADDRESS_H
+#ifndef WEIR_MATCH_ADDRESS_H
+#define WEIR_MATCH_ADDRESS_H
 
 #include <string.h>
 
@@ -40,9 +40,8 @@ int weir__address_print(
     const struct weir__address *address); /* RFC 5952; as snprintf; no address: "" */
 
 /* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and
- * the error guesses the meaning. A network of mapped IPv4 addresses, such as
- * ::ffff:10.0.0.0/104, is the IPv4 network; all others of IPv6 hold no IPv4 address, not even
- * ::/0. */
+ * the error guesses the meaning. A network of mapped IPv4 addresses, such as ::ffff:10.0.0.0/104,
+ * is the IPv4 network; all others of IPv6 hold no IPv4 address, not even ::/0. */
 int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out,
                      struct weir_error *error);
 

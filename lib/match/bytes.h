@@ -6,8 +6,8 @@
  *
  * Nothing outside the text is read.  Behind the end are zeros.
  */
-#ifndef WEIR_RULES_BYTES_H
-#define WEIR_RULES_BYTES_H
+#ifndef WEIR_MATCH_BYTES_H
+#define WEIR_MATCH_BYTES_H
 
 #include <string.h>
 

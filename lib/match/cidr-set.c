@@ -72,8 +72,8 @@ static inline span find_span(const struct index *index, weir__u128 x)
 }
 
 /* LEAF points are compared, however few the span has, because no processor can predict how many.
- * Those behind it are above x; the padding behind the last one may be equal to x, but then no
- * point is above it, and the minimum is right. */
+ * Those behind it are above x; the padding behind the last one may be equal to x, but then no point
+ * is above it, and the minimum is right. */
 static bool is_in_four(const struct index *index, uint32_t x)
 {
     span s = find_span(index, (weir__u128)x << 96);

@@ -3,8 +3,8 @@
  * read.c makes it from YAML, naming every mistake with its place; compile.c compiles it; `weir
  * rules diff` compares two.  All strings end in NUL and belong to the draft.
  */
-#ifndef WEIR_RULES_DRAFT_H
-#define WEIR_RULES_DRAFT_H
+#ifndef WEIR_MATCH_DRAFT_H
+#define WEIR_MATCH_DRAFT_H
 
 #include "base/arena.h"
 #include "weir-queue.h"

@@ -46,11 +46,10 @@ static void pass_stars(struct matcher *m)
 
 /* A narrow star behind the wide one has come to a slash, or there is none.
  *
- * In the first case no other beginning up to the next slash can do better.  The pattern
- * before its first slash (or before that star, if it has none) must end at that slash, or lie
- * before it; if it did for an earlier beginning, the rest was compared to the same text. So the
- * next try begins behind the slash, and each part of the text meets each part of the pattern
- * once. */
+ * In the first case no other beginning up to the next slash can do better.  The pattern before its
+ * first slash (or before that star, if it has none) must end at that slash, or lie before it; if it
+ * did for an earlier beginning, the rest was compared to the same text. So the next try begins
+ * behind the slash, and each part of the text meets each part of the pattern once. */
 static bool return_to_wide(struct matcher *m)
 {
     if (m->wide == NONE)

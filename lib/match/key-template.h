@@ -1,7 +1,7 @@
 /* key-template.h -- how a rule makes a key of a request's attributes:
  * "{ip/24}:{account|anonymous}". */
-#ifndef WEIR_RULES_KEY_TEMPLATE_H
-#define WEIR_RULES_KEY_TEMPLATE_H
+#ifndef WEIR_MATCH_KEY_TEMPLATE_H
+#define WEIR_MATCH_KEY_TEMPLATE_H
 
 #include "base/base.h"
 

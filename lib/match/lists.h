@@ -1,7 +1,7 @@
 /* lists.h -- the lists of a rule set at work: per list and attribute a set, made once, asked on
  * every request. */
-#ifndef WEIR_RULES_LISTS_H
-#define WEIR_RULES_LISTS_H
+#ifndef WEIR_MATCH_LISTS_H
+#define WEIR_MATCH_LISTS_H
 
 #include "match/address.h"
 #include "match/draft.h"

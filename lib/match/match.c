@@ -74,8 +74,8 @@ struct weir__match {
 /* ----------------------------------------------------------- entries ---- */
 
 /* Quick and no more: hits are compared, and only rules put anything in, so that clients gain
- * nothing by collisions.  A value is hashed once for all nodes; a node moves
- * the hash by an amount of its own. */
+ * nothing by collisions.  A value is hashed once for all nodes; a node moves the hash by an amount
+ * of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
     const unsigned char *p = bytes;

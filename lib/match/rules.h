@@ -9,8 +9,8 @@
  *
  * Never changes once made, so any number of threads may read it.
  */
-#ifndef WEIR_RULES_H
-#define WEIR_RULES_H
+#ifndef WEIR_MATCH_RULES_H
+#define WEIR_MATCH_RULES_H
 
 #include "base/hash.h"
 #include "match/lists.h"

@@ -1,6 +1,6 @@
 /* trie.h -- which of many prefixes does a value begin with? */
-#ifndef WEIR_RULES_TRIE_H
-#define WEIR_RULES_TRIE_H
+#ifndef WEIR_MATCH_TRIE_H
+#define WEIR_MATCH_TRIE_H
 
 #include "base/base.h"
 

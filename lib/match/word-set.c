@@ -8,8 +8,8 @@
  * in a line, and a stranger's tag is equal once in four billion.  One that is costs a second line,
  * for the bytes: the hash alone is never believed.
  *
- * The hash is keyed with secrets of this set, so that clients, which choose values (their
- * user agent), cannot choose ones that pile up.
+ * The hash is keyed with secrets of this set, so that clients, which choose values (their user
+ * agent), cannot choose ones that pile up.
  */
 #include "match/words.h"
 

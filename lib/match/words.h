@@ -1,7 +1,7 @@
 /* words.h -- values: sets of a hundred thousand of them, patterns with stars, and paths as servers
  * see them. */
-#ifndef WEIR_RULES_WORDS_H
-#define WEIR_RULES_WORDS_H
+#ifndef WEIR_MATCH_WORDS_H
+#define WEIR_MATCH_WORDS_H
 
 #include "base/base.h"
 

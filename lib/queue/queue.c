@@ -15,18 +15,18 @@
  *
  * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
  * stands only makes everybody wait.  If the first in line had waited for longer than the target at
- * every turn of a whole interval, waiters of twice the target are dropped when they come to
- * the front; that ends when a waiter comes to the front within the target, or the queue is empty.
- * Deviations: no control law that drops ever more often, which is for senders that slow down one
- * by one; the band between once and twice the target, as folly's for services, keeps it from going
- * on and off; the last one is never dropped, because then the turn would be nobody's.
+ * every turn of a whole interval, waiters of twice the target are dropped when they come to the
+ * front; that ends when a waiter comes to the front within the target, or the queue is empty.
+ * Deviations: no control law that drops ever more often, which is for senders that slow down one by
+ * one; the band between once and twice the target, as folly's for services, keeps it from going on
+ * and off; the last one is never dropped, because then the turn would be nobody's.
  *
- * Deadlines lie in a heap, so late waiters are found without looking at the others.  That
- * makes put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
+ * Deadlines lie in a heap, so late waiters are found without looking at the others.  That makes
+ * put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
  *
- * The pace is the mean time from turn to turn while any wait; a wait is estimated as the pace
- * times the number of waiters before it.  Time without waiters is not counted.  The first in line
- * is never refused by an estimate, so a wrong pace is found out.
+ * The pace is the mean time from turn to turn while any wait; a wait is estimated as the pace times
+ * the number of waiters before it.  Time without waiters is not counted.  The first in line is
+ * never refused by an estimate, so a wrong pace is found out.
  *
  * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and
  * nothing else happens.

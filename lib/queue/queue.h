@@ -1,6 +1,6 @@
 /* queue.h -- a queue as its room sees it: turns that are offered, and may be declined. */
-#ifndef WEIR_GUARD_QUEUE_H
-#define WEIR_GUARD_QUEUE_H
+#ifndef WEIR_QUEUE_QUEUE_H
+#define WEIR_QUEUE_QUEUE_H
 
 #include <pthread.h>
 

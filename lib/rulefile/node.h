@@ -1,10 +1,10 @@
 /* node.h -- a YAML text as a tree of values with their places.
  *
- * Nothing here knows rules.  An alias is the node that it names, so a node may have
- * several parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.
+ * Nothing here knows rules.  An alias is the node that it names, so a node may have several
+ * parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.
  */
-#ifndef WEIR_RULES_NODE_H
-#define WEIR_RULES_NODE_H
+#ifndef WEIR_RULEFILE_NODE_H
+#define WEIR_RULEFILE_NODE_H
 
 #include "base/arena.h"
 #include "rulefile/problem.h"

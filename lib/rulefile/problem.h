@@ -4,8 +4,8 @@
  * Places are offsets into the text while reading; they become lines and columns when a problem is
  * noted.
  */
-#ifndef WEIR_RULES_PROBLEM_H
-#define WEIR_RULES_PROBLEM_H
+#ifndef WEIR_RULEFILE_PROBLEM_H
+#define WEIR_RULEFILE_PROBLEM_H
 
 #include "base/base.h"
 #include "base/utf8.h"

@@ -2,8 +2,8 @@
  *
  *     match: { uri: "/user/?", method: [POST, PUT], ip: 10.0.0.0/8, account: { list: vips } }
  *
- * A value with stars is a pattern; classify() says which kind.  For a star itself, or to be
- * plain, write { exact: ... }, { prefix: ... } or { glob: ... }.
+ * A value with stars is a pattern; classify() says which kind.  For a star itself, or to be plain,
+ * write { exact: ... }, { prefix: ... } or { glob: ... }.
  */
 #include "rulefile/read.h"
 

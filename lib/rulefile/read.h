@@ -1,6 +1,6 @@
 /* read.h -- shared by the readers of a rule file's parts. */
-#ifndef WEIR_RULES_READ_H
-#define WEIR_RULES_READ_H
+#ifndef WEIR_RULEFILE_READ_H
+#define WEIR_RULEFILE_READ_H
 
 #include "guard/options.h"
 #include "match/draft.h"
@@ -102,8 +102,8 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
 /* read-guard.c -- all guards, after the rules. */
 void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
 
-/* read-guard-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which
- * may not be more. */
+/* read-guard-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which may not
+ * be more. */
 void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
                             struct weir__guard_draft *g);
 void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,

@@ -32,11 +32,10 @@ struct weir__log;
 
 /* `format`: "auto" (by the first line that is not empty), "combined" or "json".  `map`:
  * "attribute=field.path,...", or NULL; other attributes are found under the usual names (see
- * log-json.c).  The fields of combined logs are their attributes
- * (account=user); any other is a mistake, which with "auto" only the first line shows.
- * Combined lines give ip, user, method, uri, protocol, status, bytes, header.referer,
- * header.user-agent and host (if the line begins with it); a "-" is not given,
- * nor a malformed request's three.
+ * log-json.c).  The fields of combined logs are their attributes (account=user); any other is a
+ * mistake, which with "auto" only the first line shows.  Combined lines give ip, user, method, uri,
+ * protocol, status, bytes, header.referer, header.user-agent and host (if the line begins with it);
+ * a "-" is not given, nor a malformed request's three.
  * JSON lines give the same, the mapped attributes, and every other field under its path while there
  * is room. */
 int weir__log_open(struct weir__log **out, const char *path, const char *format, const char *map,

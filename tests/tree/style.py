@@ -6,7 +6,7 @@
     length     no source of more than 700 lines; weir.h, which is the manual, 750
     sizeof     with parentheses
     blank      a blank line between a function's declarations and its statements
-    comments   no line of one to three words that the next line's first word would still fit on
+    comments   no line that the next line's first word would fit on with room to spare
 
 Prints each violation as file:line: what, and ends with "N passed, M failed".  --fix formats, and
 adds the blank lines.
@@ -22,6 +22,7 @@ COLUMNS = 100
 LINES_MAX = 700
 MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
 SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
+SPARE = 12  # columns that the end of a comment's line may be short of a word
 FORMATTER = 14  # other versions of clang-format disagree about details
 LONG_TEXT = re.compile(r"https?://|(?<!\")\"(?:\\.|[^\"\\]){50,}|'(?:\\.|[^'\\]){50,}")
 
@@ -95,16 +96,16 @@ def check_blank(path, lines):
 
 
 def check_comments(path, lines):
-    """A short line between a long one and one whose first word would have fitted."""
+    """A line within a paragraph that has ample room for the next line's first word."""
     violations = []
-    for i in range(1, len(lines) - 1):
-        before, line, after = (COMMENT.fullmatch(lines[k]) for k in (i - 1, i, i + 1))
-        if not before or not line or not after or "  " in after.group(2).rstrip("*/ "):
+    for i in range(len(lines) - 1):
+        line, after = (COMMENT.fullmatch(lines[k]) for k in (i, i + 1))
+        if not line or not after or not after.group(1).strip() in ("*", "#", "//"):
             continue
-        words, next_word = line.group(2).split(), after.group(2).split()[0]
-        if (len(words) <= 3 and len(before.group(0)) > 70 and next_word[0].isalnum()
-                and line.group(2)[-1] not in ".:;" and "*/" not in line.group(2)
-                and len(lines[i]) + 1 + len(next_word) <= COLUMNS):
+        text, next_word = line.group(2), after.group(2).split()[0]
+        if (next_word[0].isalnum() and text[-1] not in ".:;" and "*/" not in text
+                and not re.search(r"\S {3,}\S|[^.:;?!)] {2,}\S", text + " " + after.group(2))
+                and len(lines[i]) + 1 + len(next_word) <= COLUMNS - SPARE):
             violations.append((path, i + 1, "a comment broken by rewrapping"))
     return violations
 
@@ -146,8 +147,8 @@ def main():
             report.check(check_sizeof(path, lines))
         if is_c(path) and path.startswith(SHORT):
             report.check(check_length(path, lines))
-            if not path.startswith(BLANK_LATER):
-                report.check(check_blank(path, lines))
+        if is_c(path) and not path.startswith(BLANK_LATER):
+            report.check(check_blank(path, lines))
     report.check(check_format(root, [f for f in files if is_c(f)]))
     print("%d passed, %d failed" % (report.passed, report.failed))
     return report.failed > 0

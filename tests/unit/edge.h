@@ -16,6 +16,7 @@
 static inline char *at_edge(const char *bytes, size_t len)
 {
     static char *room;
+
     if (room == NULL) {
         room =
             mmap(NULL, 2 * EDGE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -27,6 +27,7 @@ static inline struct weir_limit limit_of(const char *text)
 {
     struct weir_limit limit;
     struct weir_error error;
+
     if (weir_limit_parse(&limit, text, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     return limit;
@@ -36,6 +37,7 @@ static inline struct weir_table *table_with(const struct weir_table_options *opt
 {
     struct weir_table *table = NULL;
     struct weir_error error = { 0 };
+
     if (weir_table_create(&table, options, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_non_null(table);
@@ -52,6 +54,7 @@ static inline struct weir_table *attach(const char *path)
 {
     struct weir_table *table = NULL;
     struct weir_error error = { 0 };
+
     if (weir_table_attach(&table, path, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_non_null(table);
@@ -64,6 +67,7 @@ static inline struct weir_limiter *limiter_of(struct weir_table *table, const ch
     struct weir_limiter *limiter = NULL;
     struct weir_limit limit = limit_of(text);
     struct weir_error error = { 0 };
+
     if (weir_limiter_create(&limiter, table, name, &limit, 0, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     assert_non_null(limiter);
@@ -74,6 +78,7 @@ static inline void change(struct weir_limiter *limiter, const char *text, weir_t
 {
     struct weir_limit limit = limit_of(text);
     struct weir_error error = { 0 };
+
     if (weir_limiter_change(limiter, &limit, now, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
 }
@@ -81,6 +86,7 @@ static inline void change(struct weir_limiter *limiter, const char *text, weir_t
 static inline struct weir_table_stats stats_of(const struct weir_table *table, weir_time now)
 {
     struct weir_table_stats stats;
+
     weir_table_stats(table, now, &stats);
     return stats;
 }
@@ -89,6 +95,7 @@ static inline struct weir_table_stats stats_of(const struct weir_table *table, w
 static inline int64_t keys_of(const struct weir_table *table)
 {
     struct weir_table_stats stats = stats_of(table, -1);
+
     return stats.keys + stats.large_keys;
 }
 
@@ -109,6 +116,7 @@ static inline struct weir_decision take(struct weir_limiter *limiter, const char
 {
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     bool allowed = weir_take(limiter, &ask, &d);
     assert_int_equal(allowed, d.allowed);
@@ -120,6 +128,7 @@ static inline struct weir_decision peek(struct weir_limiter *limiter, const char
 {
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     bool allowed = weir_peek(limiter, &ask, &d);
     assert_int_equal(allowed, d.allowed);
@@ -129,6 +138,7 @@ static inline struct weir_decision peek(struct weir_limiter *limiter, const char
 static inline void give(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
 {
     struct weir_ask ask = ask_of(key, cost, now);
+
     weir_give(limiter, &ask);
 }
 
@@ -166,6 +176,7 @@ static char folder[256];
 static inline int make_folder(void **state)
 {
     const char *base = getenv("TMPDIR");
+
     snprintf(folder, sizeof(folder), "%s/weir-unit-XXXXXX", base && *base ? base : "/tmp");
     return mkdtemp(folder) == NULL;
 }
@@ -173,6 +184,7 @@ static inline int make_folder(void **state)
 static inline int remove_folder(void **state)
 {
     DIR *dir = opendir(folder);
+
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
         if (unlinkat(dirfd(dir), entry->d_name, 0) != 0)
             (void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
@@ -187,6 +199,7 @@ static inline const char *new_path(void)
     static char paths[4][320];
     static unsigned count;
     char *path = paths[count % 4];
+
     snprintf(path, sizeof(paths[0]), "%s/%u", folder, count++);
     return path;
 }
@@ -194,12 +207,14 @@ static inline const char *new_path(void)
 static inline bool is_there(const char *path)
 {
     struct stat st;
+
     return lstat(path, &st) == 0;
 }
 
 static inline void write_at(const char *path, size_t at, const void *bytes, size_t size)
 {
     int fd = open(path, O_RDWR | O_CREAT, 0600);
+
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, bytes, size, (off_t)at), size);
     close(fd);
@@ -208,6 +223,7 @@ static inline void write_at(const char *path, size_t at, const void *bytes, size
 static inline void read_at(const char *path, size_t at, void *bytes, size_t size)
 {
     int fd = open(path, O_RDONLY);
+
     assert_true(fd >= 0);
     assert_int_equal(pread(fd, bytes, size, (off_t)at), size);
     close(fd);

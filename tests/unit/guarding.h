@@ -12,6 +12,7 @@ static inline struct weir_guard *guard_of(struct weir_table *table, const char *
 {
     struct weir_guard *guard = NULL;
     struct weir_error error = { 0 };
+
     if (weir_guard_create(&guard, table, name, options, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_non_null(guard);
@@ -26,6 +27,7 @@ static inline struct weir_guard *guard_of(struct weir_table *table, const char *
 static inline bool enter_at(struct weir_guard *guard, weir_time now, struct weir_permit *permit)
 {
     struct weir_decision d;
+
     return weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = now }, permit, &d);
 }
 
@@ -34,6 +36,7 @@ static inline enum weir_reason why_not(struct weir_guard *guard, weir_time now)
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     if (weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = now }, &permit, &d))
         weir_exit(guard, &permit, WEIR_IGNORED, now);
     return d.reason;
@@ -42,6 +45,7 @@ static inline enum weir_reason why_not(struct weir_guard *guard, weir_time now)
 static inline struct weir_guard_info info_of(struct weir_guard *guard, weir_time now)
 {
     struct weir_guard_info info;
+
     weir_guard_get(guard, now, &info);
     return info;
 }
@@ -51,6 +55,7 @@ static inline bool work(struct weir_guard *guard, weir_time now, weir_time took,
                         enum weir_outcome outcome)
 {
     struct weir_permit permit;
+
     if (!enter_at(guard, now, &permit))
         return false;
     assert_true(weir_exit(guard, &permit, outcome, now + took));

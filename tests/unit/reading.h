@@ -14,6 +14,7 @@ struct told {
 static inline void note(void *context, const struct weir_problem *problem)
 {
     struct told *told = context;
+
     assert_true(told->n < COUNT_OF(told->problems));
     told->problems[told->n++] = *problem;
 }
@@ -23,6 +24,7 @@ static inline struct weir__draft *read_named(const char *text, const char *name)
     struct weir_rules_options options = { .name = name, .files = name != NULL };
     struct weir__draft *draft = NULL;
     struct weir_error error = { 0 };
+
     if (weir__draft_read(&draft, text, strlen(text), &options, &error) != WEIR_OK)
         fail_msg("%s\n%s", text, error.text);
     assert_non_null(draft);
@@ -42,6 +44,7 @@ static inline struct told read_bad_bytes(const char *text, size_t len, const cha
         .name = name, .files = name != NULL, .problem = note, .context = &told
     };
     struct weir__draft *untouched = (struct weir__draft *)&told, *draft = untouched;
+
     assert_int_equal(weir__draft_read(&draft, text, len, &options, error), WEIR_INVALID);
     assert_ptr_equal(draft, untouched);
     assert_true(told.n > 0);
@@ -51,6 +54,7 @@ static inline struct told read_bad_bytes(const char *text, size_t len, const cha
 static inline struct told read_bad(const char *text)
 {
     struct weir_error error = { 0 };
+
     return read_bad_bytes(text, strlen(text), NULL, &error);
 }
 
@@ -59,6 +63,7 @@ static inline void assert_problem(const char *text, int line, int column, const 
 {
     struct told told = read_bad(text);
     const struct weir_problem *p = &told.problems[0];
+
     if (told.n != 1 || p->line != line || p->column != column || strstr(p->text, part) == NULL)
         fail_msg("%s\n%zu problems, the first %d:%d: %s", text, told.n, p->line, p->column,
                  p->text);
@@ -68,6 +73,7 @@ static inline void assert_problem(const char *text, int line, int column, const 
 static inline const char *rule_with(const char *members)
 {
     static char text[4096];
+
     snprintf(text, sizeof(text),
              "version: 1\nlists: { vips: { account: [a] } }\nrules:\n  - name: r\n    limit: 1/s\n "
              "   %s\n",

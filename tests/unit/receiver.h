@@ -45,6 +45,7 @@ struct parcel {
 static inline void on_visitor_closed(uv_handle_t *handle)
 {
     struct visitor *v = handle->data;
+
     weir__tls_destroy(v->tls);
     weir__buffer_free(&v->in);
     free(v);
@@ -59,6 +60,7 @@ static inline void leave(struct visitor *v)
 static inline void on_parcel(uv_write_t *uv, int code)
 {
     struct parcel *p = uv->data;
+
     (void)code;
     weir__buffer_free(&p->bytes);
     free(p);
@@ -67,6 +69,7 @@ static inline void on_parcel(uv_write_t *uv, int code)
 static inline void hand_over(struct visitor *v, struct weir__buffer *bytes)
 {
     struct parcel *p = calloc(1, sizeof(*p));
+
     if (bytes->len == 0) {
         weir__buffer_free(bytes);
         free(p);
@@ -134,6 +137,7 @@ static inline void on_visitor_read(uv_stream_t *stream, ssize_t n, const uv_buf_
 static inline void on_visitor_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct visitor *v = handle->data;
+
     (void)suggested;
     *buf = uv_buf_init(v->bytes, sizeof(v->bytes));
 }
@@ -141,6 +145,7 @@ static inline void on_visitor_room(uv_handle_t *handle, size_t suggested, uv_buf
 static inline void on_visitor(uv_stream_t *stream, int code)
 {
     struct visitor *v = calloc(1, sizeof(*v));
+
     assert_int_equal(code, 0);
     uv_tcp_init(&loop, &v->tcp);
     v->tcp.data = v;

@@ -23,6 +23,7 @@ static inline struct weir__controller_plan plan_of(const struct weir_adaptive_op
 {
     struct weir__controller_plan plan;
     struct weir_error error = { 0 };
+
     if (weir__controller_plan_make(&plan, options, permits, &error) != WEIR_OK)
         fail_msg("%s: %s", options->controller, error.text);
     return plan;
@@ -31,6 +32,7 @@ static inline struct weir__controller_plan plan_of(const struct weir_adaptive_op
 static inline struct subject subject_of(const struct weir_adaptive_options *options)
 {
     struct subject s = { .plan = plan_of(options, 100000), .now = NOW };
+
     s.limit = s.plan.initial;
     return s;
 }

@@ -32,13 +32,12 @@ int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_option
 /* There are events.  From any thread, until weir__sinks_stop is called. */
 void weir__sinks_wake(struct weir__sinks *sinks);
 
-/* Opens the file anew, for log rotation; from the loop's thread.  If that fails it is
- * said on stderr, and the old one stays. */
+/* Opens the file anew, for log rotation; from the loop's thread.  If that fails it is said on
+ * stderr, and the old one stays. */
 void weir__sinks_reopen(struct weir__sinks *sinks);
 
-/* Delivers the rest: the webhook has `drain` for that.  `done` is called from the
- * loop when all is closed; it may come later only if the webhook's host is being looked up and
- * nobody answers. */
+/* Delivers the rest: the webhook has `drain` for that.  `done` is called from the loop when all is
+ * closed; it may come later only if the webhook's host is being looked up and nobody answers. */
 void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context),
                       void *context);
 void weir__sinks_destroy(struct weir__sinks *sinks); /* after `done` */

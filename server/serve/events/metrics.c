@@ -1,12 +1,12 @@
 /* metrics.c -- the server's counters in Prometheus's text format (0.0.4).
  *
  * A scrape gathers everything in one struct of numbers; a table names each of them.  A new metric
- * is a member and a row.  Metrics with a label for each rule, and
- * histograms, have functions of their own.
+ * is a member and a row.  Metrics with a label for each rule, and histograms, have functions of
+ * their own.
  *
  * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample,
- * and by nothing that a client can choose. So limited keys are no labels: their number and
- * their share of the refusals are metrics, WEIR.TOP names them.
+ * and by nothing that a client can choose. So limited keys are no labels: their number and their
+ * share of the refusals are metrics, WEIR.TOP names them.
  */
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/events/metrics.h"

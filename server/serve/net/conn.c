@@ -79,8 +79,8 @@ void weir__conn_end_early(struct weir__conn *conn)
 }
 
 /* A socket that is closed with input unread resets the connection, and the client never sees why.
- * So only our side is closed, and further input is thrown away until the client has closed its
- * own, or patience is at its end. */
+ * So only our side is closed, and further input is thrown away until the client has closed its own,
+ * or patience is at its end. */
 static void linger(struct weir__conn *conn)
 {
     uv_os_fd_t fd;
@@ -204,8 +204,8 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
     send_bytes(conn, bytes, len);
 }
 
-/* Sends the answers in the loop's buffer.  Whatever becomes of it, the next
- * connection finds the buffer empty and sound. */
+/* Sends the answers in the loop's buffer.  Whatever becomes of it, the next connection finds the
+ * buffer empty and sound. */
 static void flush(struct weir__conn *conn,
                   void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
 {

@@ -1,11 +1,11 @@
 /* rules-in-force.h -- the rules in force, and how others take their place: on SIGHUP, when the file
  * changes, by API.
  *
- * A wrong text changes nothing. Rules set by API are written to the rule file (or, if
- * the server was given none, beside the table file, as TABLE.rules) when it comes into force:
- * whenever the server dies, the file is the old text or the new one, never half of either. Lists
- * changed by API are kept beside the table file, as TABLE.lists, and made again with every change
- * of the rules; with neither file they last as long as the server.
+ * A wrong text changes nothing. Rules set by API are written to the rule file (or, if the server
+ * was given none, beside the table file, as TABLE.rules) when it comes into force: whenever the
+ * server dies, the file is the old text or the new one, never half of either. Lists changed by API
+ * are kept beside the table file, as TABLE.lists, and made again with every change of the rules;
+ * with neither file they last as long as the server.
  *
  * Two servers may share a table: whenever one makes way for its successor they do.  So an edit is
  * made to the present TABLE.lists, with a lock on TABLE.lists.lock, and the other server's edits

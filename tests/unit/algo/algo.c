@@ -17,6 +17,7 @@ static void expect_refusal(const struct weir_limit *limit, const char *words)
         (struct weir_plan *)(void *)limit; /* any pointer that must come back as it was */
     struct weir_error error = { .column = 77 };
     int code = weir_plan_create(&plan, limit, &error);
+
     if (code != WEIR_INVALID)
         fail_msg("refusing for \"%s\" gave %d", words, code);
     assert_ptr_equal(plan, limit);
@@ -30,6 +31,7 @@ TEST(test_unknown_algorithms_are_refused_by_name)
 {
     static const char *const names[] = { "",      "gcr",          "gcraa",        "GCRA",
                                          " gcra", "token bucket", "fixed-window " };
+
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char words[64] = "unknown algorithm '";
         strcat(strcat(words, names[i]), "'");
@@ -145,6 +147,7 @@ TEST(test_more_than_exact_arithmetic_reaches_is_refused)
 {
     static const char *const names[] = { "token-bucket", "gcra", "smooth", "leaky-bucket" };
     int64_t most = (int64_t)1 << 60;
+
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct weir_plan *plan = NULL;
         struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most },
@@ -228,6 +231,7 @@ TEST(test_the_text_of_an_error_says_what_would_fit)
     struct weir_error error;
     struct weir_plan *plan = NULL;
     struct weir_limit limit = { .count = 1, .period = 3600 * S, .burst = INT64_MAX };
+
     assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
     const char *number = strrchr(error.text, ' ');
     assert_non_null(number);
@@ -260,6 +264,7 @@ TEST(test_every_algorithm_has_a_row)
 static void check_division(uint64_t n, uint64_t by)
 {
     struct weir__divisor d = weir__divisor_make(by);
+
     if (weir__divide(n, &d) != n / by || weir__divide_up(n, &d) != n / by + (n % by != 0))
         fail_msg("%llu / %llu", (unsigned long long)n, (unsigned long long)by);
 }
@@ -286,6 +291,7 @@ TEST(test_division_is_exact)
                                       UINT64_MAX - 1,
                                       UINT64_MAX };
     uint64_t seed = 3;
+
     for (size_t i = 0; i < COUNT_OF(edges); i++)
         for (size_t j = 0; j < COUNT_OF(edges); j++)
             for (uint64_t off = 0; off < 5; off++) {
@@ -327,6 +333,7 @@ static struct weir_plan *plan_of(const char *text)
 {
     struct weir_limit limit;
     struct weir_plan *plan = NULL;
+
     assert_ok(weir_limit_parse(&limit, text, NULL));
     assert_ok(weir_plan_create(&plan, &limit, NULL));
     return plan;
@@ -337,6 +344,7 @@ static void make_states(const struct weir_plan *plan, void **one, void **two)
 {
     struct weir_ask ask = { .cost = 2, .now = 100 * S };
     struct weir_decision d;
+
     *one = calloc(1, weir_plan_state_size(plan));
     *two = calloc(1, weir_plan_state_size(plan));
     assert_true(weir_step(plan, *one, &ask, &d));
@@ -348,6 +356,7 @@ TEST(test_a_negative_cost_is_refused_for_ever_and_changes_nothing)
     static const int64_t costs[] = { -1, -1000, INT64_MIN + 1, INT64_MIN };
     static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S,
                                        INT64_MAX }; /* a step back must not be followed either */
+
     for (size_t i = 0; i < COUNT_OF(limits) * COUNT_OF(costs) * COUNT_OF(times); i++) {
         OWN(weir_plan) *plan = plan_of(limits[i % COUNT_OF(limits)]);
         struct weir_ask ask = { .cost = costs[i / COUNT_OF(limits) % COUNT_OF(costs)],
@@ -388,6 +397,7 @@ static void expect_alike(const char *text, const struct weir_ask *odd, const str
 TEST(test_a_time_before_zero_counts_as_zero)
 {
     static const weir_time times[] = { -1, -S, -100 * S, INT64_MIN + 1, INT64_MIN };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(times); j++)
             for (int64_t cost = 0; cost < 7; cost += 3)
@@ -398,6 +408,7 @@ TEST(test_a_time_before_zero_counts_as_zero)
 TEST(test_a_wait_below_zero_counts_as_none)
 {
     static const weir_time waits[] = { -1, -S, INT64_MIN };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(waits); j++)
             for (int64_t cost = 0; cost < 7; cost++)

@@ -11,6 +11,7 @@ static struct weir_plan *plan_of(const char *text)
     struct weir_limit limit = limit_of(text);
     struct weir_plan *plan = NULL;
     struct weir_error error = { 0 };
+
     if (weir_plan_create(&plan, &limit, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     return plan;
@@ -63,6 +64,7 @@ TEST(test_UTC_has_one_name_in_a_plan)
                      *c = plan_of("5/day zone=Etc/UTC");
     struct weir_limit unnamed = { .count = 5, .calendar = WEIR_DAY };
     struct weir_plan *d = NULL;
+
     memset(unnamed.zone + 1, 'x',
            sizeof(unnamed.zone) - 1); /* what follows the NUL byte is nobody's */
     assert_ok(weir_plan_create(&d, &unnamed, NULL));
@@ -87,6 +89,7 @@ TEST(test_a_zone_without_end_is_refused)
 {
     struct weir_limit limit = { .algorithm = "calendar", .count = 5, .calendar = WEIR_DAY };
     struct weir_plan *plan = NULL;
+
     memset(limit.zone, 'A', sizeof(limit.zone));
     assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_INVALID);
 }
@@ -99,6 +102,7 @@ TEST(test_damaged_states)
                                           "7/week zone=Europe/Berlin", "3/month",
                                           "2305843009213693952/day" };
     uint64_t seed = 11;
+
     for (int i = 0; i < 60000; i++) {
         struct weir_plan *plan = plan_of(limits[i % (int)COUNT_OF(limits)]),
                          *other = plan_of(limits[(i + 1) % (int)COUNT_OF(limits)]);
@@ -142,6 +146,7 @@ TEST(test_processes_share_a_quota)
     struct weir_limiter *a = limiter_of(one, "quota", "100/month zone=Europe/Berlin"),
                         *b = limiter_of(two, "quota", "100/month zone=Europe/Berlin");
     struct weir_limiter_info info;
+
     assert_int_equal(take(a, "k", 30, MARCH).remaining, 70);
     assert_int_equal(take(b, "k", 30, MARCH).remaining, 40);
     assert_true(weir_limiter_next(two, &(int64_t){ 0 }, &info));

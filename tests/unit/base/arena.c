@@ -11,6 +11,7 @@ TEST(test_pieces_are_apart_and_zero)
     uint64_t seed = 1;
     unsigned char *pieces[500];
     size_t sizes[500];
+
     for (size_t i = 0; i < COUNT_OF(pieces); i++) {
         sizes[i] = (size_t)(random64(&seed) % (i % 50 == 0 ? 200000 : 300));
         pieces[i] = weir__arena_take(&arena, sizes[i], 1);
@@ -33,6 +34,7 @@ TEST(test_pieces_are_apart_and_zero)
 TEST(test_too_much_fails_and_says_so)
 {
     struct weir__arena arena = { 0 };
+
     assert_null(weir__arena_take(&arena, SIZE_MAX / 2, 16));
     assert_true(arena.failed);
     assert_non_null(weir__arena_take(&arena, 1, 16));
@@ -43,6 +45,7 @@ TEST(test_too_much_fails_and_says_so)
 TEST(test_copies_end_in_nul)
 {
     struct weir__arena arena = { 0 };
+
     assert_string_equal(weir__arena_copy(&arena, "abcdef", 3), "abc");
     assert_string_equal(weir__arena_copy(&arena, NULL, 0), "");
     weir__arena_clear(&arena);

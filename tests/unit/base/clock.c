@@ -45,6 +45,7 @@ TEST(test_offset_never_goes_back)
 TEST(test_a_new_table_has_the_real_time)
 {
     weir_time before = weir__clock_real();
+
     OWN(weir_table) *table = private_table(false, 1);
     weir_time now = weir_table_now(table);
     assert_true(now >= before - 2 * S &&
@@ -58,6 +59,7 @@ TEST(test_time_never_goes_back_within_a_run)
                       *two = attach(path);
     struct weir_clock clock = weir_table_clock(two);
     weir_time latest = 0;
+
     for (int i = 0; i < 10000; i++) { /* whoever is asked */
         weir_time now = i % 3 == 0   ? weir_table_now(one)
                         : i % 3 == 1 ? weir_table_now(two)
@@ -89,6 +91,7 @@ static void reboot(const char *path, weir_time latest)
 {
     unsigned char id[WEIR__BOOT_ID_SIZE];
     int64_t offset = -9 * YEAR;
+
     read_at(path, FIELD(boot_id), id, sizeof(id));
     id[5] ^= 0x40;
     write_at(path, FIELD(boot_id), id, sizeof(id));
@@ -101,6 +104,7 @@ TEST(test_time_goes_on_after_a_reboot_and_states_count)
 {
     const char *path = new_path();
     weir_time before = make_used(path);
+
     reboot(path, -1);
     OWN(weir_table) *table = attach(path);
     weir_time now = weir_table_now(table);
@@ -115,6 +119,7 @@ TEST(test_a_reboot_is_dealt_with_once)
     const char *path = new_path();
     unsigned char id[WEIR__BOOT_ID_SIZE], mine[WEIR__BOOT_ID_SIZE];
     int64_t first, second;
+
     make_used(path);
     reboot(path, -1);
     weir_table_destroy(attach(path));
@@ -131,6 +136,7 @@ TEST(test_time_goes_on_when_the_real_clock_is_behind)
 {
     const char *path = new_path();
     weir_time latest = make_used(path) + YEAR;
+
     reboot(path, latest); /* the table has seen next year; the clock says this one */
     OWN(weir_table) *table = attach(path);
     weir_time now = weir_table_now(table);
@@ -145,6 +151,7 @@ TEST(test_time_goes_on_when_the_real_clock_is_behind)
 TEST(test_time_jumps_ahead_with_the_real_clock)
 {
     const char *path = new_path();
+
     make_used(path);
     weir_time real = weir__clock_real();
     reboot(path, real - 300 * DAY); /* switched off for most of a year */
@@ -157,6 +164,7 @@ TEST(test_without_a_reboot_the_offset_stays)
 {
     const char *path = new_path();
     int64_t offset, after;
+
     make_used(path);
     read_at(path, FIELD(clock_offset), &offset, sizeof(offset));
     offset += 7 * DAY; /* as if the real clock had been set back since */
@@ -171,6 +179,7 @@ TEST(test_without_a_reboot_the_offset_stays)
 TEST(test_time_is_not_moved_under_those_attached)
 {
     const char *path = new_path();
+
     make_used(path);
     OWN(weir_table) *one = attach(path);
     weir_time before = weir_table_now(one);
@@ -186,6 +195,7 @@ TEST(test_any_clock_in_the_file_gives_a_time)
 {
     static const int64_t odd[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
     const char *path = new_path();
+
     make_used(path);
     for (size_t i = 0; i < COUNT_OF(odd) * COUNT_OF(odd) * 2; i++) {
         int64_t offset = odd[i % COUNT_OF(odd)], latest = odd[i / COUNT_OF(odd) % COUNT_OF(odd)];
@@ -208,6 +218,7 @@ TEST(test_boot_id_is_what_the_host_says)
     char text[64] = "", printed[2 * WEIR__BOOT_ID_SIZE + 1] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     size_t digits = 0;
+
     memset(id, 0xff, sizeof(id));
     weir__clock_boot_id(id);
     weir__clock_boot_id(again);

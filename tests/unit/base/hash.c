@@ -24,6 +24,7 @@ static void make_secrets(uint64_t secrets[WEIR__HASH_SECRETS], uint64_t seed)
 static struct weir__hash hash_with(uint64_t seed, uint64_t salt, const void *bytes, size_t len)
 {
     uint64_t secrets[WEIR__HASH_SECRETS];
+
     make_secrets(secrets, seed);
     return weir__hash_key(secrets, salt, (struct weir_key){ bytes, len });
 }
@@ -47,12 +48,14 @@ static void assert_apart(struct weir__hash a, struct weir__hash b)
 static int by_number(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
     return x < y ? -1 : x > y;
 }
 
 static size_t count_doubles(uint64_t *numbers, size_t n)
 {
     size_t doubles = 0;
+
     qsort(numbers, n, sizeof(*numbers), by_number);
     for (size_t i = 1; i < n; i++)
         doubles += numbers[i] == numbers[i - 1];
@@ -65,6 +68,7 @@ TEST(test_same_key_same_hash_wherever_it_lies)
 {
     unsigned char key[LENGTH_MAX], room[LENGTH_MAX + 32];
     uint64_t seed = 2;
+
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)random64(&seed);
     for (size_t len = 0; len <= LENGTH_MAX; len++) {
@@ -83,6 +87,7 @@ TEST(test_reads_no_byte_outside_the_key)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
                   *middle = room + page;
+
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     memset(middle, 'x', page);
@@ -101,6 +106,7 @@ TEST(test_length_counts)
 {
     static const unsigned char zeros[LENGTH_MAX + 1];
     uint64_t tags[LENGTH_MAX + 1], places[LENGTH_MAX + 1];
+
     assert_apart(hash("a", 1), hash("a\0", 2));
     assert_apart(hash("a", 1), hash("aa", 2));
     assert_apart(hash("aa", 2), hash("aaa", 3));
@@ -120,6 +126,7 @@ TEST(test_every_byte_moves_tag_and_place)
     uint64_t *tags = malloc(most * sizeof(*tags)), *places = malloc(most * sizeof(*places)),
              secrets[WEIR__HASH_SECRETS];
     unsigned char key[LENGTH_MAX];
+
     make_secrets(secrets, 1);
     memset(key, 'k', sizeof(key));
     for (size_t len = 0; len <= LENGTH_MAX; len++)
@@ -143,6 +150,7 @@ TEST(test_every_byte_moves_tag_and_place)
 TEST(test_order_of_words_counts)
 {
     unsigned char key[160], swapped[160];
+
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)(i * 31 + 7);
     for (size_t a = 0; a < sizeof(key); a += 8)
@@ -161,6 +169,7 @@ TEST(test_order_of_words_counts)
 static int64_t unevenness(const uint32_t *counts, size_t cells, int64_t n)
 {
     int64_t even = n / (int64_t)cells, sum = 0;
+
     for (size_t i = 0; i < cells; i++)
         sum += ((int64_t)counts[i] - even) * ((int64_t)counts[i] - even);
     return sum * 100 / even / (int64_t)cells;
@@ -179,6 +188,7 @@ static size_t sequential_integer(char *out, uint64_t i)
 static size_t sequential_small_integer(char *out, uint64_t i)
 {
     uint32_t n = (uint32_t)i;
+
     memcpy(out, &n, sizeof(n));
     return sizeof(n);
 }
@@ -234,6 +244,7 @@ static const struct {
 static void expect_even(const char *family, const char *what, const uint32_t *counts, size_t cells)
 {
     int64_t got = unevenness(counts, cells, KEYS);
+
     if (got > UNEVENNESS_MAX)
         fail_msg("%s: %s are uneven: %d, at most %d", family, what, (int)got, UNEVENNESS_MAX);
 }
@@ -244,6 +255,7 @@ static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
     uint32_t *high = calloc(4096, sizeof(*high)), *low = calloc(256, sizeof(*low));
     uint32_t *both = calloc(4096, sizeof(*both)), *cross = calloc(4096, sizeof(*cross));
     char key[256];
+
     make_secrets(secrets, 1);
     for (uint64_t i = 0; i < KEYS; i++) {
         struct weir__hash h = weir__hash_key(secrets, 5, (struct weir_key){ key, write(key, i) });
@@ -276,6 +288,7 @@ TEST(test_million_keys_have_a_million_tags_and_even_places)
 TEST(test_every_bit_moves_half)
 {
     uint64_t seed = 9, secrets[WEIR__HASH_SECRETS];
+
     make_secrets(secrets, 1);
     for (size_t len = 1; len <= 40; len += 3)
         for (size_t bit = 0; bit < 8 * len; bit++) {
@@ -327,6 +340,7 @@ TEST(test_every_secret_counts)
     unsigned char
         key[112 + 16]; /* the longest that is not chained: every pair of secrets has a part */
     uint64_t secrets[WEIR__HASH_SECRETS];
+
     memset(key, 'q', sizeof(key));
     make_secrets(secrets, 1);
     struct weir__hash whole = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof(key) });
@@ -344,6 +358,7 @@ TEST(test_random_fill_fills_just_what_it_is_given)
 {
     unsigned char a[1000], b[1000];
     unsigned seen = 0;
+
     memset(a, 0, sizeof(a));
     memset(b, 0, sizeof(b));
     assert_int_equal(weir__random_fill(a, 0), 0);

@@ -31,6 +31,7 @@ TEST(test_edits)
 TEST(test_the_longest_words)
 {
     char a[WEIR__EDITS_MAX], b[WEIR__EDITS_MAX];
+
     memset(a, 'a', sizeof(a));
     memset(b, 'b', sizeof(b));
     assert_int_equal(weir__edits(a, sizeof(a), b, sizeof(b)), WEIR__EDITS_MAX);
@@ -43,6 +44,7 @@ TEST(test_nearest_words)
     static const char *const names[] = {
         "name", "limit", "match", "mode", "sliding-window", "not"
     };
+
     static const struct {
         const char *word, *nearest;
     } cases[] = {
@@ -73,6 +75,7 @@ TEST(test_hints)
 {
     static const char *const names[] = { "allow", "deny" };
     const char *many[100];
+
     assert_string_equal(weir__hint("alow", 4, names, 2).text, "did you mean 'allow'?");
     assert_string_equal(weir__hint("zzzzz", 5, names, 2).text, "known are allow, deny");
     assert_string_equal(weir__hint("zzzzz", 5, names, 1).text, "only 'allow' is known");

@@ -37,6 +37,7 @@ struct changes {
 static void put_head(struct file *f, char version, const struct changes *c)
 {
     static const unsigned char zeros[15];
+
     put(f, "TZif", 4);
     put(f, &version, 1);
     put(f, zeros, sizeof(zeros));
@@ -71,6 +72,7 @@ static struct file *make_file(char version, const struct changes *c, const char 
 {
     struct file *f = calloc(1, sizeof(*f));
     const struct changes none = { .types = 1 };
+
     assert_non_null(f);
     put_head(f, version, version ? &none : c);
     put_block(f, 4, version ? &none : c);
@@ -123,6 +125,7 @@ TEST(test_version_1)
                                .change = { { -100, 1 }, { 100, 2 }, { 200, 1 } },
                                .types = 3,
                                .offsets = { 600, 3600, 7200 } };
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of(0, &c, NULL);
     assert_fields(*z, (changes, 3), (offset, 600));
     expect_change(z, -100, 600, 3600);
@@ -140,6 +143,7 @@ TEST(test_what_changes_nothing_is_left_out)
         .types = 3,
         .offsets = { 600, 3600, 600 }
     };
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\n\n");
     assert_fields(*z, (changes, 2), (offset, 3600));
     expect_change(z, 0, 3600, 600);
@@ -152,6 +156,7 @@ TEST(test_the_last_line_goes_on)
     const struct changes c = {
         .n = 1, .change = { { 1000000000, 1 } }, .types = 2, .offsets = { 0, 7200 }
     }; /* 2001-09-09 */
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\nCET-1CEST,M3.5.0,M10.5.0/3\n");
     expect_change(z, 1000000000, 0, 7200);
     expect_change(z, 1004230800, 7200, 3600); /* 2001-10-28 */
@@ -164,6 +169,7 @@ TEST(test_the_last_line_goes_on)
 TEST(test_a_line_without_changes_before_it)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\nEST5EDT,M3.2.0,M11.1.0\n");
     assert_int_equal(z->offset, -18000);
     expect_change(z, 1772953200, -18000, -14400); /* 2026-03-08 07:00 UTC */
@@ -176,6 +182,7 @@ TEST(test_a_line_without_changes_before_it)
 TEST(test_rules_of_all_kinds)
 {
     const struct changes c = { .types = 1 };
+
     static const struct {
         const char *line;
         int64_t at;
@@ -207,6 +214,7 @@ TEST(test_rules_of_all_kinds)
 TEST(test_summer_for_ever)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of('3', &c, "\nEST5EDT,0/0,J365/25\n");
     assert_int_equal(z->change[0].offset, -14400);
     assert_true(z->change[0].at < 0);
@@ -219,6 +227,7 @@ TEST(test_a_day_that_is_left_out)
                                .change = { { 864000, 1 }, { 1728000, 2 } },
                                .types = 3,
                                .offsets = { -43200, 43200, 86400 } };
+
     FINALLY(memory_drop) struct weir__zone *z = zone_of('2', &c, "\n\n");
     assert_int_equal(z->skips, 0); /* from noon to noon of the next day: both have a half */
     free(z);
@@ -244,6 +253,7 @@ static void expect_refusal(const struct file *f, size_t size, const char *words)
 {
     struct weir__zone *untouched = (struct weir__zone *)(void *)f, *zone = untouched;
     struct weir_error error = { 0 };
+
     if (parse_bytes(&zone, f->bytes, size, &error) != WEIR_INVALID)
         fail_msg("not refused for \"%s\"", words);
     assert_ptr_equal(zone, untouched);
@@ -258,6 +268,7 @@ TEST(test_what_is_cut_short_is_refused)
         .n = 2, .change = { { 100, 1 }, { 200, 0 } }, .types = 2, .offsets = { 0, 3600 }
     };
     static const char versions[] = { 0, '2', '3' };
+
     for (size_t v = 0; v < COUNT_OF(versions); v++) {
         FINALLY(memory_drop)
         struct file *f = make_file(versions[v], &c, versions[v] ? "\nAAA0\n" : NULL);
@@ -348,6 +359,7 @@ TEST(test_bad_last_lines_are_refused)
         "<>0",
     };
     const struct changes c = { .types = 1 };
+
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         char line[80] = "\n";
         FINALLY(memory_drop)

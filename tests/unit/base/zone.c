@@ -12,6 +12,7 @@ static const struct weir__zone *find(const char *name)
 {
     const struct weir__zone *zone = NULL;
     struct weir_error error = { 0 };
+
     if (weir__zone_find(&zone, name, &error) != WEIR_OK)
         fail_msg("%s: %s", name, error.text);
     return zone;
@@ -22,6 +23,7 @@ static void expect_none(const char *name, const char *words)
     const struct weir__zone *untouched = (const struct weir__zone *)(const void *)name,
                             *zone = untouched;
     struct weir_error error = { .column = 77 };
+
     assert_true(weir__zone_find(&zone, name, &error) != WEIR_OK);
     assert_ptr_equal(zone, untouched);
     assert_contains(error.text, words);
@@ -36,6 +38,7 @@ TEST(test_months)
 {
     static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     int64_t day = -25567, month = -840; /* 1900-01-01 */
+
     for (int year = 1900; year < 2300; year++)
         for (int m = 0; m < 12; m++, month++) {
             bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -62,6 +65,7 @@ TEST(test_floor_division)
 TEST(test_days_of_utc)
 {
     const struct weir__zone *z = find("");
+
     for (int64_t day = -3; day < 4; day++) {
         assert_int_equal(weir__zone_day_start(z, day), day * 86400);
         assert_int_equal(weir__zone_day_at(z, day * 86400), day);
@@ -113,6 +117,7 @@ TEST(test_days_are_a_partition)
         "Antarctica/Troll", "Asia/Beirut",      "Pacific/Kwajalein"
     };
     uint64_t seed = 7;
+
     for (int i = 0; i < 20000; i++) {
         const struct weir__zone *z = find(names[i % (int)COUNT_OF(names)]);
         int64_t time = (int64_t)(random64(&seed) % 9223372036), day = weir__zone_day_at(z, time),
@@ -141,6 +146,7 @@ TEST(test_utc_needs_no_database)
 TEST(test_a_zone_is_read_once)
 {
     const struct weir__zone *berlin = find("Europe/Berlin");
+
     setenv("TZDIR", "/nonexistent", 1);
     assert_ptr_equal(find("Europe/Berlin"), berlin);
     assert_string_equal(berlin->name, "Europe/Berlin");
@@ -162,6 +168,7 @@ TEST(test_names_that_are_none)
                                          "a\nb",
                                          "Europe\\Berlin",
                                          "A23456789012345678901234567890123456789x" };
+
     for (size_t i = 0; i < COUNT_OF(names); i++)
         expect_none(names[i], "a time zone has a name as in Europe/Berlin: up to 39 letters");
 }
@@ -188,6 +195,7 @@ static const unsigned char plain[] = "TZif\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 static void in_folder(const char *name, const void *bytes, size_t size)
 {
     char path[320];
+
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     write_at(path, 0, bytes, size);
 }
@@ -195,6 +203,7 @@ static void in_folder(const char *name, const void *bytes, size_t size)
 TEST(test_TZDIR_is_asked)
 {
     char path[320];
+
     setenv("TZDIR", folder, 1);
     in_folder("Plain", plain, sizeof(plain));
     in_folder("Cut", plain, sizeof(plain) - 1);
@@ -212,6 +221,7 @@ TEST(test_TZDIR_is_asked)
 TEST(test_a_file_that_is_too_large)
 {
     static char large[70000] = "TZif";
+
     setenv("TZDIR", folder, 1);
     in_folder("Large", large, sizeof(large));
     expect_none("Large", "is larger than any");
@@ -223,6 +233,7 @@ static void *find_many(void *out)
     static const char *const names[] = { "Europe/Paris", "Europe/Rome", "Asia/Tokyo",
                                          "Asia/Seoul" };
     const struct weir__zone **found = out;
+
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (weir__zone_find(&found[i], names[i], NULL) != WEIR_OK)
             found[i] = NULL;
@@ -233,6 +244,7 @@ TEST(test_threads_find_the_same)
 {
     const struct weir__zone *found[4][4];
     pthread_t threads[4];
+
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, find_many, found[i]), 0);
     for (size_t i = 0; i < 4; i++)

@@ -26,6 +26,7 @@ TEST(test_R6_unchanged_limits_keep_their_states)
                                           "300/day",
                                           "leaky-bucket 300/60",
                                           "300/h burst 200" };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200], more[400];
         snprintf(yaml, sizeof(yaml), WITH("limit: %s"), limits[i]);
@@ -85,6 +86,7 @@ TEST(test_R6_another_key_or_algorithm_begins_fresh)
                                           "key: \"{ip}\", limit: 300/month",
                                           "key: \"{ip}\", limit: leaky-bucket 300/60 queue 5",
                                           "key: \"{ip|none}\", limit: gcra 300/60" };
+
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: a, %s }\n"), others[i]);
@@ -168,6 +170,7 @@ TEST(test_R6_modes_and_bans_stay)
                                           "key: \"{ip}\", limit: gcra 2/60",
                                           "key: \"{ip|none}\", limit: 2/60",
                                           "key: \"{ip/24}\", limit: [sliding-log 2/60, 9/s]" };
+
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml),
@@ -209,6 +212,7 @@ TEST(test_R6_in_two_processes)
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 }), attach(path)
     };
     struct weir *engines[2] = { engine_on(tables[0]), engine_on(tables[1]) };
+
     use(engines[0], ONE("gcra 300/60"), NOW);
     use(engines[1], ONE("gcra 300/60"), NOW);
     assert_true(check_cost(engines[0], "ip=::1", 250, NOW).decision.allowed);
@@ -226,6 +230,7 @@ TEST(test_R6_in_two_processes)
 TEST(test_R6_states_survive_a_restart)
 {
     const char *path = new_path();
+
     for (int run = 0; run < 3; run++) {
         OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
@@ -268,6 +273,7 @@ TEST(test_R6_a_bad_file_is_refused_whole)
     static const char bad[] =
         RULES("- { name: a, key: \"{ip}\", limit: 1/60 }\n- { name: b, limit: oops }\n");
     struct weir_rules *rules = NULL;
+
     OWN(weir) *weir = engine_of(ONE("gcra 300/60"));
     assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
     assert_int_equal(weir_rules_parse(&rules, bad, sizeof(bad) - 1, NULL, NULL), WEIR_INVALID);
@@ -278,6 +284,7 @@ TEST(test_R6_a_bad_file_is_refused_whole)
 TEST(test_R6_a_table_with_too_few_limiters)
 {
     struct weir_limiter_info info;
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
     OWN(weir) *weir = engine_on(table);
     use(weir,
@@ -332,6 +339,7 @@ TEST(test_R6_changes_before_one_that_fails_are_undone)
               "gcra 300/1s burst 100 }\n" /* less than is used */
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
     };
+
     for (size_t i = 0; i < COUNT_OF(after); i++) {
         OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
@@ -359,6 +367,7 @@ TEST(test_R6_a_failure_spills_nothing)
         RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: "
               "sliding-log 20/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n");
+
     OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 4 << 20 });
     OWN(weir) *weir = engine_on(table);
@@ -376,6 +385,7 @@ TEST(test_R6_two_changes_that_do_not_fit_together)
         RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
               "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
+
     OWN(weir_table) *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
     OWN(weir) *weir = engine_on(table);
@@ -408,6 +418,7 @@ TEST(test_R6_room_is_shared_by_all_rules)
 {
     char yaml[4000];
     size_t len = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
+
     for (int i = 0; i < 20; i++)
         len += (size_t)snprintf(yaml + len, sizeof(yaml) - len,
                                 "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i,

@@ -9,6 +9,7 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
                 weir_time until)
 {
     struct weir_error error = { 0 };
+
     if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -21,6 +22,7 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
 TEST(test_R4_the_nth_refusal_bans)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     assert_int_equal(pass_of(weir, 2, "ip=::1", NOW), 2);
     for (int i = 1; i <= 3; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -51,6 +53,7 @@ TEST(test_R4_the_nth_refusal_bans)
 TEST(test_R4_retry_of_the_refusal_that_bans)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     pass_of(weir, 4, "ip=::1", NOW);
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
@@ -61,6 +64,7 @@ TEST(test_R4_retry_of_the_refusal_that_bans)
 TEST(test_R4_refusals_far_apart_do_not_ban)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     pass_of(weir, 4, "ip=::1", NOW); /* two refusals */
     weir_time later = NOW + 120 * S;
     pass_of(weir, 4, "ip=::1", later);
@@ -72,6 +76,7 @@ TEST(test_R4_refusals_far_apart_do_not_ban)
 TEST(test_R4_a_peek_never_counts)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     pass_of(weir, 4, "ip=::1", NOW);
     for (int i = 0; i < 20; i++)
         assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).banned_until, 0);
@@ -93,6 +98,7 @@ TEST(test_R4_a_peek_never_counts)
 TEST(test_R4_a_mistake_never_counts)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     for (int i = 0; i < 9; i++)
         assert_int_equal(check_cost(weir, "ip=::1", -1, NOW).decision.reason, WEIR_BAD_ASK);
     assert_true(passes(weir, "ip=::1", NOW));
@@ -105,6 +111,7 @@ TEST(test_R4_others_refusals_do_not_count)
     struct weir *weir = engine_of(RULES(
         "- { name: first, limit: 1/60 }\n"
         "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
+
     for (int i = 0; i < 20; i++)
         assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
     weir_destroy(weir);
@@ -128,6 +135,7 @@ TEST(test_R4_escalation)
     static const weir_time lengths[] = { 600, 1800, 5400, 7200, 7200 };
     weir_time now = NOW;
     struct weir *weir = engine_of(BANNING(", escalate: 3, longest: 2h, forget: 1h"));
+
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         weir_time length = refuse_until_banned(weir, "ip=::1", now);
         assert_int_equal(length, lengths[i] * S);
@@ -146,6 +154,7 @@ struct bans {
 static struct bans bans_of(struct weir *weir, weir_time now)
 {
     struct bans bans = { .n = 0 };
+
     for (int64_t at = 0;
          bans.n < COUNT_OF(bans.ban) && weir_ban_next(weir, now, &at, &bans.ban[bans.n]);)
         bans.n++;
@@ -155,6 +164,7 @@ static struct bans bans_of(struct weir *weir, weir_time now)
 TEST(test_R4_listed_and_lifted)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     assert_int_equal(bans_of(weir, NOW).n, 0);
     pass_of(weir, 5, "ip=2001:DB8::0:1", NOW);
     struct bans bans = bans_of(weir, NOW + 1);
@@ -177,6 +187,7 @@ TEST(test_R4_listed_and_lifted)
 TEST(test_R4_after_a_lift_the_count_begins_anew)
 {
     struct weir *weir = engine_of(BANNING(""));
+
     pass_of(weir, 5, "ip=::1", NOW);
     assert_true(weir_ban_lift(weir, "login", "::1", NOW));
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
@@ -199,6 +210,7 @@ TEST(test_R4_by_hand)
 {
     struct weir_error error = { 0 };
     struct weir *weir = engine_of(BANNING("")); /* `other` has no ban of its own */
+
     ban(weir, "other", "192.0.2.7", NOW, NOW + 5 * S);
     struct weir_ruling r = check(weir, "ip=::ffff:192.0.2.7", NOW);
     assert_refused_by(r, "other");
@@ -264,6 +276,7 @@ TEST(test_R4_what_is_no_key_of_the_rule)
         { "{ip}", "unix:" },      { "{ip|nobody}", "nobody" },   { "{ip|nobody}", "anybody" },
         { "{ip}", "" },           { "{ip/24}", "10.0.0.0/024" }, { "{ip}", "10.0.0.256" }
     };
+
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
@@ -283,6 +296,7 @@ TEST(test_R4_a_ban_is_lifted_as_it_is_listed)
 {
     static const char *const templates[] = { "{ip}",      "{ip/24}",        "{ip/8}",
                                              "{account}", "{ip}:{account}", "<{ip}>" };
+
     for (size_t from = 0; from < COUNT_OF(templates); from++)
         for (size_t to = 0; to < COUNT_OF(templates); to++) {
             char yaml[200];
@@ -311,6 +325,7 @@ TEST(test_R4_long_keys)
     char value[3001], other[3001], request[3100];
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, "
                                         "ban: { refusals: 2/60s, for: 10m } }\n"));
+
     memset(value, 'k', 3000);
     value[3000] = '\0';
     memcpy(other, value, sizeof(other));
@@ -348,6 +363,7 @@ TEST(test_R4_hostile_keys)
     struct weir *weir = engine_of(RULES(
         "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"));
     struct weir_ask ask = { .cost = 1, .now = NOW };
+
     for (size_t f = 0; f < COUNT_OF(fill); f++)
         for (size_t i = strlen(fill[f]) > 1; i < COUNT_OF(lengths); i++) {
             for (size_t at = 0; at < lengths[i]; at++)
@@ -372,6 +388,7 @@ TEST(test_R4_hostile_keys)
 TEST(test_R4_a_ban_survives_a_restart)
 {
     const char *path = new_path();
+
     for (int run = 0; run < 2; run++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
@@ -397,6 +414,7 @@ TEST(test_R4_everybody_banned_at_once)
 {
     struct weir *weir =
         engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
+
     ban(weir, "all", "", NOW, NOW + S);
     assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
     assert_true(weir_ban_lift(weir, "all", "", NOW));
@@ -407,6 +425,7 @@ TEST(test_R4_everybody_banned_at_once)
 TEST(test_S6_reset_forgets_refusals_bans_and_strikes)
 {
     struct weir *weir = engine_of(BANNING(", escalate: 2"));
+
     refuse_until_banned(weir, "ip=::1", NOW);
     assert_int_equal(bans_of(weir, NOW).n, 1);
     assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
@@ -420,6 +439,7 @@ TEST(test_S6_reset_forgets_counted_refusals)
 {
     struct weir *weir = engine_of(RULES(
         "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
+
     assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1); /* and two refusals */
     assert_int_equal(reset(weir, "r", "account=ann", NOW), 1);
     assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1);

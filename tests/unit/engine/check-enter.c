@@ -17,6 +17,7 @@ static struct visit enter_as(struct weir *weir, const char *request, const struc
 {
     struct request r = request_of(request);
     struct visit v;
+
     memset(&v, 0xa5, sizeof(v));
     bool allowed = weir_check_enter(weir, r.attrs, r.n, ask, &v.entry, &v.ruling);
     assert_int_equal(allowed, v.ruling.decision.allowed);
@@ -39,6 +40,7 @@ static void leave(struct weir *weir, struct visit *v, enum weir_outcome outcome,
 static struct weir_ruled_guard guard_of(struct weir *weir, const char *name)
 {
     struct weir_ruled_guard view;
+
     if (!weir_ruled_guard_find(weir, name, &view))
         fail_msg("there is no guard %s", name);
     return view;
@@ -47,6 +49,7 @@ static struct weir_ruled_guard guard_of(struct weir *weir, const char *name)
 static struct weir_guard_info guard_info(struct weir *weir, const char *name, weir_time now)
 {
     struct weir_guard_info info;
+
     weir_guard_get(guard_of(weir, name).guard, now, &info);
     return info;
 }
@@ -241,6 +244,7 @@ TEST(test_G1_the_first_in_the_file_is_named)
 TEST(test_G1_more_guards_than_can_be_entered)
 {
     char yaml[2000] = GUARDS("");
+
     for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
         snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
                  "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
@@ -306,6 +310,7 @@ TEST(test_G5_rules_push_degradation_and_take_it_back)
 {
     static const char with[] = "version: 1\ndegradation: 2\nguards: [ { name: g, degrade: 2 } ]\n";
     static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
+
     OWN(weir) *weir = engine_of(with);
     assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
     assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
@@ -386,6 +391,7 @@ static struct weir__admission seen(struct weir *weir, const char *request,
     struct weir_entry entry = { 0 };
     struct weir__admission admission = { .ask = ask, .entry = &entry, .leased = true };
     struct weir_ruling ruling;
+
     assert_false(weir__check_admitted(weir, r.attrs, r.n, &admission, &ruling, NULL));
     return admission;
 }
@@ -426,6 +432,7 @@ TEST(test_S6_explain_names_the_guards)
 {
     static struct weir__explained_guard g;
     struct request r = request_of("plan=gold account=ann");
+
     OWN(weir) *weir = engine_of(picks);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
@@ -466,6 +473,7 @@ TEST(test_R6_a_changed_guard_keeps_its_permits)
 TEST(test_R6_edited_lists_leave_guards)
 {
     static const char *const add[] = { "10.0.0.0/8" };
+
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
                                 "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     entered(weir, "ip=::1", NOW, 1);
@@ -519,6 +527,7 @@ TEST(test_G5_fallbacks)
 {
     struct weir_fallback f = { .status = 7 };
     char body[8] = "=======";
+
     OWN(weir) *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
                                        "\"[1]\", type: application/json } }\n"
                                        "- { name: b, degrade: 1 }\n"));
@@ -542,6 +551,7 @@ TEST(test_G5_fallbacks)
 TEST(test_G5_fallbacks_of_old_rules_are_freed)
 {
     static char yaml[40000];
+
     OWN(weir) *weir = engine_on(NULL);
     size_t before = 0;
     for (int i = 0; i < 200; i++) {
@@ -565,12 +575,14 @@ static bool try_again(struct weir *weir, const char *request, bool favoured,
                                          .leased = true,
                                          .favoured = favoured,
                                          .waits = true };
+
     return weir__check_admitted(weir, r.attrs, r.n, &admission, ruling, NULL);
 }
 
 TEST(test_G7_who_has_waited_is_not_shed)
 {
     struct weir_ruling r;
+
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
@@ -586,6 +598,7 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
 {
     struct weir_totals before, after;
     struct weir_ruling r;
+
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
                          "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
@@ -632,6 +645,7 @@ TEST(test_L11_the_queue_that_is_written)
     struct weir_ruled_guard v;
     struct weir_queue_options queue;
     weir_time wait_max;
+
     OWN(weir) *weir = engine_on(NULL);
     assert_false(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
     use(weir,

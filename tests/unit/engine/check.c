@@ -105,6 +105,7 @@ TEST(test_R1_no_spelling_of_a_path_escapes)
         "/%2e/login", "/login#top", "/a/%2e%2e/login", "http://host/login", "/login?next=/",
         "login",      "/..//login"
     };
+
     OWN(weir) *weir = engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         struct weir_attr uri = ATTR("uri", spellings[i]);
@@ -118,6 +119,7 @@ TEST(test_R1_no_spelling_of_a_path_escapes)
 TEST(test_R1_long_uris_headers_and_names)
 {
     static char uri[9000], value[300], name[100];
+
     OWN(weir) *weir =
         engine_of(RULES("- { name: path, match: { uri: \"/a/**\" }, limit: 100/60 }\n"
                         "- { name: key, key: \"{header.x-api-key}\", limit: 2/60 }\n"));
@@ -228,6 +230,7 @@ TEST(test_R1_attributes_by_number)
 TEST(test_R1_numbers_for_255_names)
 {
     char name[80];
+
     OWN(weir) *weir = engine_of(RULES("- { name: r, key: \"{n254}\", limit: 1/60 }\n"));
     memset(name, 'n', sizeof(name));
     name[64] = '\0';
@@ -251,6 +254,7 @@ TEST(test_R1_numbers_for_255_names)
 TEST(test_R2_one_refusal_consumes_nothing_anywhere)
 {
     static const char ann[] = "ip=192.0.2.1 account=ann";
+
     OWN(weir) *weir = engine_of(three);
     assert_int_equal(pass_of(weir, 3, ann, NOW), 3);
     for (int i = 0; i < 20; i++) {
@@ -311,6 +315,7 @@ TEST(test_R2_retry_is_exact)
                                           "[300/60, gcra 3/5]",
                                           "3/day",
                                           "3/month zone=Europe/Berlin" };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[300];
         snprintf(yaml, sizeof(yaml),
@@ -443,6 +448,7 @@ TEST(test_R2_those_first_in_the_file)
 TEST(test_R2_what_is_left_out_disturbs_nobody)
 {
     static const char *const modes[] = { "enforce", "shadow" };
+
     FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (int m = 0; m < 2; m++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
@@ -473,6 +479,7 @@ TEST(test_R2_64_limits_are_not_too_many)
                                           "limit: 5/60, mode: off",
                                           "match: { uri: /x }, limit: 5/60",
                                           "key: \"{account}\", limit: 5/60, mode: shadow" };
+
     FINALLY(memory_drop) char *yaml = malloc(BIG);
     for (size_t k = 0; k < COUNT_OF(others); k++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
@@ -584,6 +591,7 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
     static const char *const huge[] = { "ip=::1 bytes=1001", "ip=::1 bytes=9223372036854775807",
                                         "ip=::1 bytes=9223372036854775808",
                                         "ip=::1 bytes=99999999999999999999999999999999999999" };
+
     OWN(weir) *weir =
         engine_of(RULES("- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
     for (size_t i = 0; i < COUNT_OF(huge); i++)
@@ -607,6 +615,7 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
 TEST(test_a_negative_cost_is_a_bad_ask_always)
 {
     static const char *const costs[] = { "cost: 0", "cost: 1", "cost: 5", "cost: \"{bytes}\"" };
+
     for (size_t i = 0; i < COUNT_OF(costs); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"{ip}\", limit: 9/60, %s }\n"),
@@ -627,6 +636,7 @@ TEST(test_before_the_beginning_of_time)
     static const char *const limits[] = {
         "3/60", "gcra 3/60", "sliding-window 3/60", "sliding-log 3/60", "fixed-window 3/60", "3/day"
     };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200];
         snprintf(
@@ -652,6 +662,7 @@ TEST(test_before_the_beginning_of_time)
 TEST(test_who_can_wait_is_told_his_turn)
 {
     struct weir_attr ip = ATTR("ip", "::1");
+
     OWN(weir) *weir =
         engine_of(RULES("- { name: shaped, key: \"{ip}\", limit: leaky-bucket 10/s queue 5 }\n"
                         "- { name: meter, key: \"{ip}\", limit: 1000/s }\n"));
@@ -676,6 +687,7 @@ TEST(test_who_can_wait_is_told_his_turn)
 TEST(test_level)
 {
     static const int64_t sizes[] = { 1, 2, 3, 4, 7, 8, 16, 100 };
+
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %lld/60 }\n"), (long long)sizes[i]);
@@ -727,6 +739,7 @@ TEST(test_R7_a_month_in_a_time_zone)
 {
     static const char *const rules[] = { "limit: 10000/month zone=Europe/Berlin",
                                          "limit: 10000/month, zone: Europe/Berlin" };
+
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: quota, key: \"{account}\", %s }\n"),

@@ -15,6 +15,7 @@ static const char listed[] =
 TEST(test_R3_allow_and_deny)
 {
     struct weir *weir = engine_of(listed);
+
     for (int i = 0; i < 5; i++) {
         struct weir_ruling r = check(weir, "ip=10.1.1.1", NOW);
         assert_allowed_by(r, NULL);
@@ -46,6 +47,7 @@ TEST(test_R3_allow_and_deny)
 TEST(test_R3_lists_are_edited_at_run_time)
 {
     struct weir *weir = engine_of(listed);
+
     assert_true(passes(weir, "ip=203.0.113.1", NOW));
     assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
     assert_string_equal(check(weir, "ip=203.0.113.1", NOW).list, "deny");
@@ -65,6 +67,7 @@ TEST(test_R3_lists_are_edited_at_run_time)
 TEST(test_R3_an_attribute_that_no_rule_looks_at)
 {
     struct weir *weir = engine_of(listed);
+
     assert_int_equal(edit_list(weir, "deny", "country", "xx", NULL), WEIR_OK);
     assert_int_equal(edit_list(weir, "deny", "uri", "/secret", NULL), WEIR_OK);
     assert_int_equal(edit_list(weir, "deny", "peer.ip", "198.51.100.0/24", NULL), WEIR_OK);
@@ -81,6 +84,7 @@ TEST(test_R3_an_attribute_that_no_rule_looks_at)
 TEST(test_R3_a_bad_edit_changes_nothing)
 {
     struct weir *weir = engine_of(listed);
+
     assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/33", "10.6.6.0/24"), WEIR_INVALID);
     assert_int_equal(edit_list(weir, "deny", "", "x", NULL), WEIR_INVALID);
     assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
@@ -92,6 +96,7 @@ TEST(test_R3_a_bad_edit_changes_nothing)
 TEST(test_R3_an_edit_without_effect_is_a_mistake)
 {
     struct weir *weir = engine_of(listed);
+
     assert_int_equal(edit_list(weir, "dney", "ip", "203.0.113.1", NULL), WEIR_INVALID);
     assert_int_equal(edit_list(weir, "deny", "account", "mal*", NULL), WEIR_INVALID);
     assert_int_equal(edit_list(weir, "deny", "account", "", NULL), WEIR_INVALID);

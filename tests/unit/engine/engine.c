@@ -6,6 +6,7 @@
 static void set_mode(struct weir *weir, const char *rule, enum weir_mode mode)
 {
     struct weir_error error = { 0 };
+
     if (weir_mode_set(weir, rule, mode, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -14,6 +15,7 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
                 weir_time until)
 {
     struct weir_error error = { 0 };
+
     if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -24,6 +26,7 @@ TEST(test_an_engine_has_a_table)
 {
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
+
     assert_ok(weir_create(&weir, NULL, &error));
     assert_non_null(weir_table_of(weir));
     assert_true(stats_of(weir_table_of(weir), -1).slots >= 65536);
@@ -40,6 +43,7 @@ TEST(test_an_engine_has_a_table)
 TEST(test_more_keys_than_any_machine_has_room_for)
 {
     static const int64_t keys[] = { INT64_MAX, INT64_MAX / 1024, -1 };
+
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         struct weir *weir = (void *)0x5a;
         struct weir_error error = { 0 };
@@ -53,6 +57,7 @@ TEST(test_without_rules_there_is_nothing_to_change)
 {
     struct weir_error error = { 0 };
     struct weir_rule_info info;
+
     OWN(weir) *weir = engine_on(NULL);
     assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/8", NULL), WEIR_INVALID);
     assert_int_equal(weir_mode_set(weir, "r", WEIR_OFF, &error), WEIR_INVALID);
@@ -70,6 +75,7 @@ TEST(test_S6_what_is_in_force_can_be_listed)
     struct weir_list_info list;
     struct weir_modes modes;
     struct weir_error error;
+
     OWN(weir) *weir = engine_on(NULL);
     assert_false(weir_list_next(weir, &(int64_t){ 0 }, &list));
     assert_false(weir_attribute_next(weir, &(int64_t){ 0 }, name));
@@ -171,6 +177,7 @@ TEST(test_R5_off)
 TEST(test_R5_switched_by_hand)
 {
     struct weir_error error = { 0 };
+
     OWN(weir) *weir = engine_of(SWITCHED("", ""));
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 2);
     set_mode(weir, "tight", WEIR_SHADOW);
@@ -241,6 +248,7 @@ TEST(test_R5_at_once_in_every_engine_on_the_table)
     struct weir_table_options options = { .path = path, .keys = 100 };
     struct weir_table *tables[2] = { table_with(&options), attach(path) };
     struct weir *engines[2];
+
     for (int i = 0; i < 2; i++) {
         engines[i] = engine_on(tables[i]);
         use(engines[i], SWITCHED("", ""), NOW);
@@ -282,6 +290,7 @@ TEST(test_names_of_modes)
 static void assert_totals(struct weir *weir, struct weir_totals wanted)
 {
     struct weir_totals t;
+
     memset(&t, 0xa5, sizeof(t));
     weir_totals_get(weir, &t);
     assert_fields(t, (checked, wanted.allowed + wanted.refused), (allowed, wanted.allowed),
@@ -293,6 +302,7 @@ static void assert_totals(struct weir *weir, struct weir_totals wanted)
 TEST(test_S5_totals)
 {
     struct weir_totals t = { 0 };
+
     OWN(weir) *weir = engine_on(NULL);
     assert_totals(weir, t);
     assert_true(passes(weir, "ip=::1", NOW)); /* no rules yet */

@@ -25,6 +25,7 @@ static void assert_why(struct weir *weir, const char *rule, const char *request,
                        const char *attribute, const char *value)
 {
     struct weir__explained e = explained(weir, rule, request, NOW);
+
     assert_int_equal(e.why, why);
     if (attribute == NULL)
         return;
@@ -82,6 +83,7 @@ static void count_rules(void *context, const struct weir__explained *e)
 {
     size_t *n = context;
     static const char *const names[] = { "login", "api", "quota", "new", "old" };
+
     assert_string_equal(e->rule->name, names[*n]); /* in the order of the file */
     ++*n;
 }
@@ -90,6 +92,7 @@ static struct weir__explanation explain(struct weir *weir, const struct request 
                                         const struct weir_ask *ask, size_t *n)
 {
     struct weir__explanation out;
+
     memset(&out, 0xa5, sizeof(out));
     *n = 0;
     weir__engine_explain(weir, r->attrs, r->n, ask, &out, count_rules, n);
@@ -99,6 +102,7 @@ static struct weir__explanation explain(struct weir *weir, const struct request 
 TEST(test_every_rule_is_told_of)
 {
     size_t n;
+
     OWN(weir) *weir = engine_of(rules);
     struct request r = request_of("ip=10.6.6.6 account=root");
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -144,6 +148,7 @@ static void ask_both(struct weir *weir, const char *text, int64_t cost, weir_tim
     size_t n;
     struct weir__explanation first = explain(weir, &r, &ask, &n),
                              again = explain(weir, &r, &ask, &n);
+
     assert_same_ruling(&again.ruling, &first.ruling); /* nothing was taken */
     struct weir_ruling decided = check_attrs(weir, r.attrs, r.n, &ask);
     if (decided.banned_until == 0 ||
@@ -165,6 +170,7 @@ TEST(test_the_ruling_is_that_of_a_check)
         "",
     };
     uint64_t seed = 5;
+
     OWN(weir) *weir = engine_of(rules);
     weir_time now = NOW;
     for (int i = 0; i < 2000; i++) {
@@ -214,6 +220,7 @@ TEST(test_windows_and_retries_in_the_ruling)
 TEST(test_the_limits_that_apply)
 {
     struct weir__applying out[8];
+
     OWN(weir) *weir = engine_of(rules);
     struct request r = request_of("uri=/api/x account=bob ip=192.0.2.2 bytes=7");
     size_t n = weir__engine_applying(weir, r.attrs, r.n, out, COUNT_OF(out));
@@ -243,6 +250,7 @@ TEST(test_L1_a_look_ahead_leaves_permits)
     struct weir_ruling ruling;
     struct weir__explained_guard e = { 0 };
     struct weir_ask ask = { .cost = 1, .now = NOW };
+
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
     ask.now = NOW + 600 * WEIR_SECOND;

@@ -11,6 +11,7 @@ static const char two_rules[] =
 TEST(test_S6_reset_of_every_rule_that_applies)
 {
     struct weir *weir = engine_of(two_rules);
+
     pass_of(weir, 3, "ip=::1 uri=/login", NOW);
     pass_of(weir, 3, "ip=::2 uri=/login", NOW);
     assert_false(passes(weir, "ip=::1", NOW));
@@ -25,6 +26,7 @@ TEST(test_S6_reset_of_every_rule_that_applies)
 TEST(test_S6_reset_of_one_rule)
 {
     struct weir *weir = engine_of(two_rules);
+
     pass_of(weir, 3, "ip=::1 uri=/login account=ann", NOW);
     assert_int_equal(reset(weir, "login", "ip=::1 uri=/login account=ann", NOW), 1);
     assert_int_equal(rule_left(weir, "login", "ip=::1 uri=/login", NOW), 3);
@@ -38,6 +40,7 @@ TEST(test_S6_reset_of_one_rule)
 TEST(test_S6_reset_where_there_is_no_such_rule)
 {
     struct weir *weir = engine_on(NULL);
+
     assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 0); /* no rules at all */
     assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
     use(weir, two_rules, NOW);
@@ -52,6 +55,7 @@ TEST(test_S6_reset_whatever_the_mode_and_the_lists)
     struct weir *weir = engine_of("version: 1\nlists: { deny: { ip: [\"::1\"] } }\nrules:\n"
                                   "- { name: off, key: \"{ip}\", limit: 1/60 }\n"
                                   "- { name: shadow, key: \"{ip}\", limit: 1/60 }\n");
+
     assert_int_equal(edit_list(weir, "deny", "ip", NULL, "::1"), WEIR_OK);
     assert_true(passes(weir, "ip=::1", NOW));
     assert_int_equal(edit_list(weir, "deny", "ip", "::1", NULL), WEIR_OK);
@@ -70,6 +74,7 @@ TEST(test_S6_reset_of_hundreds_of_rules)
 {
     char *yaml = malloc(1 << 16);
     size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
+
     for (int i = 0; i < 300; i++)
         len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
     struct weir *weir = engine_of(yaml);

@@ -28,6 +28,7 @@ static struct weir__sample sample_of(struct plant *p, weir_time span)
     double in = (double)p->s.limit < p->asks ? (double)p->s.limit : p->asks,
            extra = in > p->workers ? in - p->workers : 0;
     double took = (double)p->work * (1 + p->contention * extra) * (extra > 0 ? in / p->workers : 1);
+
     took = p->silent ? 5e8 : took;
     double results = in / took * (double)span + p->rest;
     int64_t n = (int64_t)results;
@@ -78,6 +79,7 @@ TEST(test_L12_finds_how_many_are_needed)
 TEST(test_L12_slower_work_moves_nothing)
 {
     struct plant p = plant_of(16, 20 * MS, 0);
+
     run(&p, 60 * S);
     p.work = 100 * MS;
     run(&p, 60 * S);
@@ -92,6 +94,7 @@ TEST(test_L12_slower_work_moves_nothing)
 TEST(test_L12_follows_workers_up_and_down)
 {
     struct plant p = plant_of(4, 20 * MS, 0);
+
     run(&p, 60 * S);
     p.workers = 16;
     run(&p, 10 * S);
@@ -106,6 +109,7 @@ TEST(test_L12_follows_workers_up_and_down)
 TEST(test_L12_does_not_drift_under_load)
 {
     struct plant p = plant_of(10, 10 * MS, 0);
+
     p.contention = 0.01;
     run(&p, 30 * S);
     run(&p, 3600 * S);
@@ -116,6 +120,7 @@ TEST(test_L12_does_not_drift_under_load)
 TEST(test_L12_light_load_raises_nothing)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
+
     p.asks = 3;
     run(&p, 600 * S);
     assert_true(p.highest <= 23); /* the first, and a breath */
@@ -127,6 +132,7 @@ TEST(test_L12_light_load_raises_nothing)
 TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
+
     run(&p, 60 * S);
     int64_t before = p.s.limit;
     p.silent = true;
@@ -143,6 +149,7 @@ TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
 TEST(test_L12_drops_lower_it)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
+
     run(&p, 60 * S);
     int64_t before = p.s.limit;
     for (int i = 0; i < 20; i++) {
@@ -157,6 +164,7 @@ TEST(test_L12_drops_lower_it)
 TEST(test_L12_the_target_is_a_cap)
 {
     struct plant p = plant_of(4, 20 * MS, 24 * MS), q = plant_of(4, 100 * MS, 50 * MS);
+
     run(&p, 60 * S);
     run(&p, 10 * S);
     assert_true(p.highest <= 7);
@@ -167,6 +175,7 @@ TEST(test_L12_the_target_is_a_cap)
 TEST(test_L12_stays_between_its_bounds)
 {
     struct plant p = plant_of(100, 20 * MS, 0);
+
     p.s = subject_of(&(struct weir_adaptive_options){
         .controller = "weir", .initial = 10, .min = 6, .max = 30 });
     run(&p, 60 * S);
@@ -181,6 +190,7 @@ TEST(test_L12_survives_nonsense)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
     char text[64] = "";
+
     for (int byte = 0; byte < 256; byte += 5) {
         memset(p.s.state, byte, sizeof(p.s.state));
         p.s.plan.row->tell(p.s.state, text, sizeof(text)); /* may say anything, but ends */

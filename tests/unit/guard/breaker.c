@@ -36,6 +36,7 @@ static struct world fresh(struct weir_breaker_options o)
 static int ask(struct world *w, weir_time now)
 {
     uint32_t probe;
+
     if (!weir__breaker_ask(&w->plan, &w->b, now, &probe, &w->retry, &w->move))
         return 0;
     return probe == 0 ? -1 : (int)probe;
@@ -45,6 +46,7 @@ static bool tell(struct world *w, int probe, bool bad, weir_time now)
 {
     struct weir__breaker_move m =
         weir__breaker_tell(&w->plan, &w->b, probe < 0 ? 0 : (uint32_t)probe, bad, 0, now);
+
     return m.from != m.to;
 }
 
@@ -57,6 +59,7 @@ static void tell_often(struct world *w, int n, bool bad, weir_time now)
 static struct weir__breaker_view look(const struct world *w, weir_time now)
 {
     struct weir__breaker_view v;
+
     weir__breaker_look(&w->plan, &w->b, now, &v);
     return v;
 }
@@ -70,6 +73,7 @@ static struct world opened(int probes)
                                                           .open_max = WEIR_SECOND,
                                                           .jitter_percent = -1,
                                                           .probes = probes });
+
     tell(&w, 0, true, NOW);
     return w;
 }

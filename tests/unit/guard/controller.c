@@ -25,6 +25,7 @@ TEST(test_L12_the_list)
 TEST(test_L12_no_controller_is_no_plan)
 {
     struct weir__controller_plan plan = plan_of(&(struct weir_adaptive_options){ 0 }, 1024);
+
     assert_null(plan.row);
 }
 
@@ -51,6 +52,7 @@ TEST(test_L12_defaults_are_as_published)
 TEST(test_L12_a_window_is_looked_back_over_or_looked_at)
 {
     struct weir__controller_plan plan;
+
     plan =
         plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S }, 1024);
     assert_fields(plan, (window, 10 * S), (sample_span, S), (percentile, 99));
@@ -181,6 +183,7 @@ TEST(test_L12_what_is_no_number_begins_anew)
                                    .sample_span = S },
                          .now = NOW };
     int64_t count;
+
     answer = 7;
     feed(&s, (struct weir__sample){ 0 });
     feed(&s, (struct weir__sample){ 0 });
@@ -222,6 +225,7 @@ TEST(test_L12_what_another_controller_left_is_no_state)
     struct subject vegas = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
     struct subject gradient =
         subject_of(&(struct weir_adaptive_options){ .controller = "gradient2" });
+
     for (int i = 0; i < 20; i++)
         feed_calls(&vegas, 20 * MS, 10, vegas.limit);
     assert_true(vegas.limit > 100);
@@ -236,6 +240,7 @@ TEST(test_L12_every_controller_stands_any_sample)
         0, 1, 2, 10, 1000, 1000000, INT32_MAX, (int64_t)1 << 53, 3600 * S
     };
     uint64_t seed = 11;
+
     for (const char *const *name = weir_controllers(); *name; name++) {
         struct subject s =
             subject_of(&(struct weir_adaptive_options){ .controller = *name, .target = 100 * MS });
@@ -270,6 +275,7 @@ TEST(test_L12_of_a_state_that_is_not_whole_nothing_is_told)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
     char text[80] = "x";
+
     weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, ""); /* fresh */
     feed(&s, (struct weir__sample){

@@ -13,6 +13,7 @@ static struct subject subject_from(int64_t initial, int64_t min, int64_t max)
 TEST(test_L12_grows_by_what_may_wait)
 {
     struct subject s = subject_from(0, 0, 0);
+
     for (int i = 1; i <= 300; i++) {
         int64_t expected = (200 + 8 * (int64_t)i) / 10; /* 0.2 * 4 a sample */
         assert_in_range(feed_calls(&s, 10 * MS, 10, s.limit), expected < 200 ? expected - 1 : 200,
@@ -24,6 +25,7 @@ TEST(test_L12_grows_by_what_may_wait)
 TEST(test_L12_half_must_be_in_use)
 {
     struct subject s = subject_from(0, 0, 0);
+
     for (int i = 0; i < 50; i++)
         assert_int_equal(feed_calls(&s, 10 * MS, 10, 9), 20);
     feed_calls(&s, 10 * MS, 10, 10);
@@ -34,6 +36,7 @@ TEST(test_L12_half_must_be_in_use)
 TEST(test_L12_shrinks_by_the_gradient)
 {
     struct subject s = subject_from(100, 1, 200);
+
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 10);
     assert_int_equal(s.limit, 100);
@@ -48,6 +51,7 @@ TEST(test_L12_the_long_run)
 {
     struct subject s = subject_from(100, 1, 200);
     char text[64];
+
     for (int i = 1; i <= 10; i++) {
         feed_calls(&s, i * 10 * MS, 10, 0);
         s.plan.row->tell(s.state, text, sizeof(text));
@@ -63,6 +67,7 @@ TEST(test_L12_the_long_run)
 TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_from(0, 0, 0);
+
     assert_int_equal(feed_lost(&s, 10, 10, 20), 20);
     assert_int_equal(feed(&s, (struct weir__sample){ .in_flight_max = 20 }), 20);
 }
@@ -72,6 +77,7 @@ TEST(test_L12_nothing_seen_changes_nothing)
 TEST(test_L12_known_constant_time_outs_climb)
 {
     struct subject s = subject_from(0, 0, 0);
+
     for (int i = 0; i < 40; i++)
         feed(&s, (struct weir__sample){
                      .succeeded = 10, .dropped = 10, .mean = S, .in_flight_max = s.limit });
@@ -83,6 +89,7 @@ TEST(test_L12_known_rests_where_the_gradient_says)
 {
     struct subject s = subject_from(100, 1, 200);
     double longer = 10e6;
+
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 0);
     for (int i = 0; i < 300;

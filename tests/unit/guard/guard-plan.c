@@ -7,6 +7,7 @@ static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
 {
     struct weir__guard_plan plan;
     struct weir_error error = { 0 };
+
     if (weir__guard_plan_make(&plan, o, 1, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return plan;
@@ -15,6 +16,7 @@ static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
 TEST(test_defaults_are_filled_in)
 {
     struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ 0 });
+
     assert_fields(p, (max, 1024), (lease, 60 * S), (mode, WEIR_ENFORCE), (shed.classes, 1));
     assert_false(p.levels || p.shed.on || p.pressure.on || p.breaker.on);
     assert_null(p.controller.row);
@@ -35,6 +37,7 @@ TEST(test_G7_classes_shed_and_so_does_the_host)
 {
     struct weir__guard_plan p =
         plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
+
     assert_true(p.levels && p.shed.on);
     assert_fields(p, (shed.classes, 2), (shed.weights[0], 3));
     p = plan_of(&(struct weir_guard_options){ .system = { .cpu_percent = 80 } });
@@ -48,6 +51,7 @@ TEST(test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out)
 {
     uint64_t seed = 7;
     int good = 0;
+
     for (int i = 0; i < 20000; i++) {
         struct weir__guard_terms terms = { 0 };
         struct weir_guard_options o;

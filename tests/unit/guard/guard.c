@@ -35,6 +35,7 @@ static const struct weir_guard_options full = {
 static void assert_same(const struct weir_guard_options *a, const struct weir_guard_options *b)
 {
     struct weir__guard_terms x, y;
+
     weir__guard_terms_write(&x, a);
     weir__guard_terms_write(&y, b);
     assert_memory_equal(&x, &y, sizeof(x));
@@ -131,6 +132,7 @@ TEST(test_a_table_has_as_many_guards_as_it_was_made_for)
     struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 16, .guards = 2 });
     struct weir_guard *g = NULL;
     struct weir_error error;
+
     guard_of(table, "a", NULL);
     guard_of(table, "b", NULL);
     assert_int_equal(weir_guard_create(&g, table, "c", NULL, &error), WEIR_NO_MEMORY);
@@ -171,6 +173,7 @@ TEST(test_another_process_sees_a_change_and_the_same_permits)
     struct weir_guard *b = guard_of(two, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, q;
     struct weir_error error;
+
     assert_true(enter_at(a, NOW, &p));
     assert_true(enter_at(b, NOW, &q));
     assert_int_equal(why_not(a, NOW), WEIR_BUSY);
@@ -189,6 +192,7 @@ TEST(test_another_process_sees_a_change_and_the_same_permits)
 TEST(test_damaged_options_are_not_used)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     g->record->terms.values[0] = 1 << 30;

@@ -11,6 +11,7 @@
 static void assert_close(weir_time got, weir_time truth)
 {
     weir_time off = got > truth ? got - truth : truth - got;
+
     if (off * 32 > truth)
         fail_msg("%lld stands for %lld: more than 1/32 off", (long long)got, (long long)truth);
 }
@@ -19,6 +20,7 @@ static void assert_close(weir_time got, weir_time truth)
 static weir_time first_of(unsigned bin)
 {
     weir_time low = 0, high = 2 * LONGEST;
+
     while (low < high) {
         weir_time middle = low + (high - low) / 2;
         if (weir__bin_of(middle) < bin)
@@ -59,6 +61,7 @@ TEST(test_L12_random_times_are_within_the_error)
 {
     uint64_t seed = 1;
     unsigned before = 0;
+
     for (int i = 0; i < 1000000; i++) {
         weir_time took =
             (weir_time)(random64(&seed) >> (21 + random64(&seed) % 33)); /* of every length alike */
@@ -76,6 +79,7 @@ TEST(test_L12_random_times_are_within_the_error)
 static int compare(const void *a, const void *b)
 {
     weir_time x = *(const weir_time *)a, y = *(const weir_time *)b;
+
     return x < y ? -1 : x > y;
 }
 
@@ -93,6 +97,7 @@ static weir_time quantile(const struct weir__histogram *h, int permille)
 static weir_time exact(const weir_time *sorted, size_t n, int permille)
 {
     size_t rank = (n * (size_t)permille + 999) / 1000;
+
     return sorted[rank ? rank - 1 : 0];
 }
 
@@ -102,6 +107,7 @@ TEST(test_L12_quantiles_against_sorted_samples)
     static weir_time times[5000];
     static struct weir__histogram h;
     uint64_t seed = 2;
+
     for (int round = 0; round < 200; round++) {
         size_t n = 1 + random64(&seed) % COUNT_OF(times);
         unsigned spread = (unsigned)(random64(&seed) % 24);
@@ -121,6 +127,7 @@ TEST(test_L12_quantiles_against_sorted_samples)
 TEST(test_L12_quantile_of_nothing_and_of_one)
 {
     struct weir__histogram h = { 0 };
+
     assert_int_equal(quantile(&h, 500), -1);
     h.counts[77] = 1;
     for (int permille = -1; permille <= 1001; permille++)
@@ -130,6 +137,7 @@ TEST(test_L12_quantile_of_nothing_and_of_one)
 TEST(test_L12_full_counts_do_not_overflow)
 {
     static struct weir__histogram h;
+
     memset(&h, 0xff, sizeof(h));
     assert_int_equal(quantile(&h, 1000), weir__bin_middle(WEIR__BINS - 1));
     assert_int_equal(quantile(&h, 0), weir__bin_middle(0));
@@ -152,6 +160,7 @@ static int forget(void **state)
 static void add(weir_time took, uint32_t n, weir_time window, weir_time now)
 {
     struct weir__histogram h = { 0 };
+
     h.counts[weir__bin_of(took)] = n;
     weir__recent_add(&recent, &h, window, now);
 }
@@ -235,6 +244,7 @@ TEST_WITH(test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew, 
 TEST_WITH(test_L12_any_bytes_and_times_are_harmless, forget, NULL)
 {
     static const weir_time times[] = { INT64_MIN, -1, 0, 1, 10, NOW, INT64_MAX };
+
     for (size_t w = 0; w < COUNT_OF(times); w++)
         for (size_t t = 0; t < COUNT_OF(times); t++)
             for (size_t l = 0; l < COUNT_OF(times); l++) {

@@ -29,6 +29,7 @@ static void make_way(char *path)
 static void put(const char *name, const char *text)
 {
     char path[1024];
+
     snprintf(path, sizeof(path), "%s/%s", root, name);
     make_way(path);
     FILE *f = fopen(path, "w");
@@ -40,6 +41,7 @@ static void put(const char *name, const char *text)
 static int remove_tree(const char *path)
 {
     DIR *dir = opendir(path);
+
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         char inner[2048];
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -68,6 +70,7 @@ static struct weir__system *open_system(void)
 {
     struct weir__system *system = NULL;
     struct weir_error error = { 0 };
+
     assert_ok(weir__system_create(&system, root, &error));
     return system;
 }
@@ -75,6 +78,7 @@ static struct weir__system *open_system(void)
 static struct weir__reading read_at_time(struct weir__system *system, weir_time now)
 {
     struct weir__reading reading;
+
     weir__system_read(system, now, &reading);
     return reading;
 }
@@ -83,6 +87,7 @@ static struct weir__reading read_at_time(struct weir__system *system, weir_time 
 static void put_stat(int busy0, int idle0, int busy1, int idle1, int running)
 {
     char text[512];
+
     snprintf(text, sizeof(text),
              "cpu  %d 0 0 %d 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0 0 0 0\ncpu1 %d 0 0 %d 0 0 0 0 0 0\n"
              "intr 5 1 2\nctxt 1\nbtime 1\nprocesses 9\nprocs_running %d\nprocs_blocked 0\n",
@@ -93,6 +98,7 @@ static void put_stat(int busy0, int idle0, int busy1, int idle1, int running)
 static void put_usage(const char *group, int64_t us)
 {
     char name[256], text[128];
+
     snprintf(name, sizeof(name), "sys/fs/cgroup%s/cpu.stat", group);
     snprintf(text, sizeof(text), "usage_usec %" PRId64 "\nuser_usec 1\nsystem_usec 2\n", us);
     put(name, text);
@@ -101,6 +107,7 @@ static void put_usage(const char *group, int64_t us)
 static void put_max(const char *group, const char *text)
 {
     char name[256];
+
     snprintf(name, sizeof(name), "sys/fs/cgroup%s/cpu.max", group);
     put(name, text);
 }
@@ -161,6 +168,7 @@ TEST_WITH(test_G6_processors_that_are_not_there, begin, end)
 TEST_WITH(test_G6_cpu_is_smoothed_a_bit, begin, end)
 {
     int busy = 0, idle = 0;
+
     put_stat(0, 1, 0, 1, 1);
     OWN(weir__system) *system = open_system();
     read_at_time(system, NOW);
@@ -287,6 +295,7 @@ TEST_WITH(test_G6_a_path_that_is_not_to_be_seen, begin, end)
 {
     static const char *const told[] = { "0::/system.slice/docker-123.scope\n", "0::/../box\n",
                                         "0::/\n", "9:cpu:/x\n0::/x/y/\n" };
+
     put_stat(0, 100, 0, 100, 1);
     put_max("", "50000 100000\n");
     put_usage("", 0);
@@ -333,6 +342,7 @@ TEST_WITH(test_G6_pressure_of_its_own_cgroup, begin, end)
 TEST_WITH(test_G6_nothing_there_is_not_known, begin, end)
 {
     struct weir__system *system = open_system();
+
     for (int i = 0; i < 3; i++) {
         struct weir__reading r = read_at_time(system, NOW + i * S);
         assert_all_unknown(&r);
@@ -360,6 +370,7 @@ TEST_WITH(test_G6_nonsense_is_not_known, begin, end)
                                          "sys/fs/cgroup/cpu.max",
                                          "sys/fs/cgroup/cpu.stat",
                                          "sys/fs/cgroup/cpu.pressure" };
+
     for (size_t t = 0; t < COUNT_OF(texts); t++) {
         for (size_t f = 0; f < COUNT_OF(files); f++)
             put(files[f], texts[t]);
@@ -413,6 +424,7 @@ TEST_WITH(test_G6_texts, begin, end)
     int32_t permille;
     char path[16];
     struct weir__cpus cpus;
+
     assert_true(weir__parse_cpu_max("250000 100000\n", &processors) && processors == 2.5);
     assert_true(weir__parse_cpu_max("max 100000\n", &processors) && processors == 0);
     assert_false(weir__parse_cpu_max("0 100000\n", &processors));
@@ -441,6 +453,7 @@ TEST_WITH(test_G6_texts, begin, end)
 TEST_WITH(test_G6_many_processors, begin, end)
 {
     char *text = malloc(1 << 20), *s = text;
+
     assert_non_null(text);
     s += sprintf(s, "cpu  1 1 1 1 0 0 0 0 0 0\n");
     for (int i = 0; i < 300; i++)

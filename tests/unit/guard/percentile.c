@@ -31,6 +31,7 @@ static int64_t look_at(struct subject *s, struct plant *p)
         at_work > p->servers ? (weir_time)((double)p->service * at_work / p->servers) : p->service;
     int64_t n = (int64_t)(at_work * (double)s->plan.sample_span / (double)took),
             old = (int64_t)at_work < n ? (int64_t)at_work : n;
+
     spread(s, p->before ? p->before : took, old);
     spread(s, took, n - old);
     p->before = took;
@@ -47,6 +48,7 @@ static int64_t look_at(struct subject *s, struct plant *p)
 static double best_of(const struct plant *p, weir_time target, int percentile)
 {
     double slowest = 0.7 + 0.6 * percentile / 100;
+
     return p->servers * (double)target / (double)p->service / slowest;
 }
 
@@ -58,6 +60,7 @@ static struct range watch(struct subject *s, struct plant *p, int looks,
                           int64_t (*look)(struct subject *s, struct plant *p))
 {
     struct range r = { INT64_MAX, 0 };
+
     for (int i = 0; i < looks; i++) {
         int64_t limit = look(s, p);
         r.least = limit < r.least ? limit : r.least;
@@ -88,6 +91,7 @@ TEST(test_L12_doubles_halves_and_starts_slowly)
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 1000 };
     int64_t last = s.limit;
     size_t n = 0;
+
     for (int i = 0; i < 60; i++) {
         int64_t limit = look_at(&s, &p);
         if (limit != last) {
@@ -103,6 +107,7 @@ TEST(test_L12_doubles_halves_and_starts_slowly)
 TEST(test_L12_settles_just_below_what_is_best)
 {
     static const double servers[] = { 3, 7.3, 20, 31, 100, 1000 };
+
     for (size_t i = 0; i < COUNT_OF(servers); i++)
         for (int percentile = 90; percentile <= 99; percentile += 9) {
             struct subject s = subject_with(percentile);
@@ -118,6 +123,7 @@ TEST(test_L12_recovers_when_the_backend_gets_faster_and_follows_when_slower)
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 100000 };
     static const double servers[] = { 20, 80, 5, 6, 300, 250, 2, 20 };
+
     for (size_t i = 0; i < COUNT_OF(servers); i++) {
         p.servers = servers[i];
         double best = best_of(&p, s.plan.target, 99);
@@ -132,6 +138,7 @@ static int64_t look_at_cliff(struct subject *s, struct plant *p)
 {
     weir_time took = (double)s->limit > p->servers ? WEIR_SECOND : 20 * MS;
     int64_t n = s->limit * s->plan.sample_span / took;
+
     spread(s, took, n);
     return feed(
         s,
@@ -145,6 +152,7 @@ TEST(test_L12_each_cut_is_half_the_last_one)
     struct subject s = subject_with(99);
     struct plant p = { .servers = 1270 };
     size_t n = 0;
+
     for (int64_t last = s.limit, i = 0; i < 600; i++, last = s.limit)
         if (look_at_cliff(&s, &p) < last && n < COUNT_OF(parts)) {
             assert_int_equal(last, 1280); /* every way up ends where it broke first */
@@ -158,6 +166,7 @@ TEST(test_L12_on_a_cliff_the_swings_become_small_and_rare)
     struct subject s = subject_with(99);
     struct plant p = { .servers = 1270 };
     int above = 0;
+
     watch(&s, &p, 200, look_at_cliff);
     for (int i = 0; i < 1000; i++) {
         above += s.limit > 1270;
@@ -179,6 +188,7 @@ static int64_t look_at_rate(struct subject *s, struct plant *p)
            rate = (double)(s->limit < p->demand ? s->limit : p->demand);
     double span = (double)s->plan.sample_span / 1e9,
            load = rate < capacity * 0.99 ? rate / capacity : 0.99;
+
     backlog += (rate - capacity) * span;
     double room = capacity * 5, dropped = backlog > room ? backlog - room : 0;
     backlog = backlog < 0 ? 0 : backlog - dropped;
@@ -205,6 +215,7 @@ TEST(test_L12_rate_settles_recovers_and_follows)
         .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 10000000 };
     static const double servers[] = { 20, 100, 4, 20 };
+
     backlog = 0;
     for (size_t i = 0; i < COUNT_OF(servers); i++) {
         p.servers = servers[i];
@@ -219,6 +230,7 @@ TEST(test_L12_rate_rises_only_while_it_is_used)
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 200 };
+
     backlog = 0;
     assert_within(watch(&s, &p, 500, look_at_rate), 20, 320);
 }
@@ -228,6 +240,7 @@ TEST(test_L12_rate_rises_only_while_it_is_used)
 TEST(test_L12_constant_time_outs_do_not_climb)
 {
     struct subject s = subject_with(99);
+
     for (int i = 0; i < 200; i++)
         feed_lost(&s, 0, 20, s.limit);
     assert_int_equal(s.limit, 1);
@@ -239,6 +252,7 @@ TEST(test_L12_constant_time_outs_do_not_climb)
 TEST(test_L12_a_time_that_is_constantly_bad_does_not_climb)
 {
     struct subject s = subject_with(99);
+
     for (int i = 0; i < 100; i++)
         assert_true(feed_calls(&s, WEIR_SECOND, 20, s.limit) <= 20);
     assert_int_equal(s.limit, 1);
@@ -266,6 +280,7 @@ TEST(test_L12_drops_count_as_slow)
 TEST(test_L12_work_that_never_ends_is_slow)
 {
     struct subject s = subject_with(99);
+
     for (int i = 0; i < 60; i++)
         feed(&s, (struct weir__sample){ .in_flight = 20, .in_flight_max = 20 });
     assert_int_equal(s.limit, 1);
@@ -275,6 +290,7 @@ TEST(test_L12_does_not_drift_when_unused)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 12 };
+
     assert_within(watch(&s, &p, 1000, look_at), 20, 20);
     p.demand = 30;
     assert_within(watch(&s, &p, 1000, look_at), 20, 80);
@@ -285,6 +301,7 @@ TEST(test_L12_cuts_from_what_is_in_use)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .initial = 10000 });
+
     for (int i = 0; s.limit == 10000 && i < 10; i++)
         feed_calls(&s, WEIR_SECOND, 200, 40);
     assert_int_equal(s.limit, 20);
@@ -295,6 +312,7 @@ TEST(test_L12_does_not_follow_a_base_that_slowly_rises)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 100000 };
+
     watch(&s, &p, 100, look_at);
     for (int i = 0; i < 300; i++) {
         p.service += p.service / 300;
@@ -321,6 +339,7 @@ TEST(test_L12_the_percentile_is_the_one_asked_for)
 TEST(test_L12_waits_until_it_has_seen_enough)
 {
     struct subject s = subject_with(99);
+
     for (int i = 1; i < 10; i++)
         assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20),
                          20); /* 171 are too few for one in a hundred ... */
@@ -331,6 +350,7 @@ TEST(test_L12_waits_until_it_has_seen_enough)
 TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_with(99);
+
     for (int i = 0; i < 100; i++)
         assert_int_equal(feed(&s, (struct weir__sample){ 0 }), 20);
 }
@@ -341,6 +361,7 @@ TEST(test_L12_noise_does_not_shake_it)
     struct subject s = subject_with(90);
     uint64_t seed = 5;
     double sum = 0;
+
     for (int i = 0; i < 1000; i++) {
         double mean = s.limit > 20 ? (double)s.limit : 20; /* in ms: 20 servers, 20 ms */
         int64_t n = (int64_t)(1000 / mean * (double)s.limit);
@@ -366,6 +387,7 @@ TEST(test_L12_stays_within_its_bounds)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .initial = 10, .min = 4, .max = 30 });
+
     for (int i = 0; i < 50; i++)
         assert_in_range(feed_calls(&s, 10 * MS, 1000, s.limit), 4, 30);
     assert_int_equal(s.limit, 30);
@@ -381,6 +403,7 @@ TEST(test_L12_says_what_it_does)
 {
     struct subject s = subject_with(99);
     char text[64];
+
     s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "fresh, at 0s");
     for (int i = 0; i < 3; i++)

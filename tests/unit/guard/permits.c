@@ -9,6 +9,7 @@
 TEST(test_a_permit_word_says_what_was_put_in)
 {
     uint64_t seed = 1;
+
     for (int i = 0; i < 10000; i++) {
         uint32_t weight = 1 + (uint32_t)(random64(&seed) % 16384),
                  holder = (uint32_t)(random64(&seed) % 1024);
@@ -79,6 +80,7 @@ static void die_with_permits(const char *path, const struct weir_guard_options *
                              bool leased)
 {
     pid_t pid = fork();
+
     if (pid == 0) {
         struct weir_table *table = attach(path);
         struct weir_guard *g = guard_of(table, "g", o);
@@ -99,6 +101,7 @@ TEST(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep)
 {
     const struct weir_guard_options o = { .max = 5, .lease = 600 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit mine;
@@ -115,6 +118,7 @@ TEST(test_G1_permits_that_are_leased_outlive_the_process)
 {
     const struct weir_guard_options o = { .max = 5, .lease = 20 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     die_with_permits(path, &o, 5, true);
@@ -199,6 +203,7 @@ TEST(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_op
 static void *hold_on(void *context)
 {
     char byte;
+
     _exit(read(*(int *)context, &byte, 1) < 0); /* until the other end is closed */
 }
 
@@ -207,6 +212,7 @@ TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     int pipes[2], told[2];
@@ -263,6 +269,7 @@ TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
     struct weir_table *stays = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }),
                       *table = attach(path);
     struct weir_permit p;
+
     assert_true(enter_at(guard_of(table, "g", &o), NOW, &p));
     weir_table_destroy(table);
     for (int i = 0; i < WEIR__HOLDERS; i++)
@@ -293,6 +300,7 @@ TEST(test_G1_a_zombie_holds_nothing)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     pid_t pid = fork();

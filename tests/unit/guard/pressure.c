@@ -26,6 +26,7 @@ static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressu
 {
     struct weir__reading reading = unknown;
     int32_t shed = 0;
+
     reading.cpu = cpu;
     for (int i = 0; i < count; i++)
         shed = weir__pressure_step(plan, p, &reading, 0, *now += LOOK);
@@ -39,6 +40,7 @@ TEST(test_G6_begins_after_two_looks_in_a_row)
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
+
     for (int i = 0; i < 20; i++) { /* every other look is a burst */
         assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
         assert_int_equal(looks(&plan, &p, 799, 1, &now), 0);
@@ -54,6 +56,7 @@ TEST(test_G6_at_the_threshold_is_overloaded)
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
+
     assert_int_equal(looks(&plan, &p, 799, 50, &now), 0);
     assert_true(looks(&plan, &p, 800, 2, &now) > 0);
 }
@@ -63,6 +66,7 @@ TEST(test_G6_grows_with_the_excess)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     int32_t before = 0;
+
     for (int32_t cpu = 550; cpu <= 1000; cpu += 150) {
         struct weir__pressure p = { 0 };
         weir_time now = NOW;
@@ -83,6 +87,7 @@ TEST(test_G6_shrinks_slowly_and_ends)
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
     int32_t shed = looks(&plan, &p, 1000, 60, &now), steps = 0;
+
     assert_true(shed > 500);
     assert_int_equal(looks(&plan, &p, 780, 100, &now), shed); /* between: stays */
     while (shed > 0) {
@@ -101,6 +106,7 @@ TEST(test_G6_looks_at_most_four_times_a_second)
     struct weir__pressure p = { 0 };
     struct weir__reading reading = unknown;
     weir_time now = NOW;
+
     reading.cpu = 1000;
     looks(&plan, &p, 1000, 5, &now);
     struct weir__pressure before = p;
@@ -119,6 +125,7 @@ static int32_t after_five_seconds(const struct weir_system_options *options,
     struct weir__pressure_plan plan = { .on = true, .options = *options };
     struct weir__pressure p = { 0 };
     int32_t shed = 0;
+
     for (int i = 0; i < 20; i++)
         shed = weir__pressure_step(&plan, &p, reading, mean, NOW + i * LOOK);
     return shed;
@@ -129,6 +136,7 @@ TEST(test_G6_every_signal)
     struct weir__reading high = {
         .cpu = 900, .psi_cpu = 300, .psi_memory = 200, .run_queue = 6000, .processors = 2
     };
+
     assert_true(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 90 }, &high, 0) >
                 0);
     assert_true(
@@ -159,6 +167,7 @@ TEST(test_G6_the_greatest_signal_counts)
                                        .memory_percent = 50,
                                        .run_queue = 4,
                                        .mean_time = S };
+
     assert_int_equal(
         after_five_seconds(&all, &one, S / 10),
         after_five_seconds(&(struct weir_system_options){ .cpu_percent = 80 }, &one, 0));
@@ -172,6 +181,7 @@ TEST(test_G6_what_is_not_known_does_not_count)
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
+
     assert_int_equal(after_five_seconds(&all, &unknown, 0), 0);
     assert_true(looks(&plan, &p, 1000, 20, &now) > 0);
     assert_int_equal(looks(&plan, &p, -1, 100, &now), 0); /* nothing says so any more */
@@ -182,6 +192,7 @@ TEST(test_G6_off_is_nothing)
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 }, zeros = { 0 };
     weir_time now = NOW;
+
     looks(&plan, &p, 1000, 20, &now);
     plan.on = false;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
@@ -197,6 +208,7 @@ TEST(test_G6_the_clock_may_step)
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
     int32_t shed = looks(&plan, &p, 1000, 12, &now);
+
     now -= 500 * S;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), shed);
     assert_true(weir__pressure_degradation(&p, now) <= 3);
@@ -212,6 +224,7 @@ TEST(test_G6_survives_any_state)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     uint64_t seed = 3;
+
     for (int i = 0; i < 1000; i++) {
         struct weir__pressure p;
         weir_time now = NOW;
@@ -232,6 +245,7 @@ TEST(test_G5_degradation_as_it_grows_and_lasts)
     struct weir__pressure p = { 0 };
     weir_time now = NOW, began;
     int degradation = 0;
+
     assert_int_equal(weir__pressure_degradation(&p, now), 0);
     looks(&plan, &p, 1000, 2, &now);
     began = now;
@@ -274,6 +288,7 @@ TEST(test_G5_old_degradation_is_none)
     struct weir__pressure_plan plan = cpu_plan(50);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
+
     looks(&plan, &p, 1000, 100, &now);
     assert_int_equal(weir__pressure_degradation(&p, now + 10 * S), 3);
     assert_int_equal(weir__pressure_degradation(&p, now + 10 * S + 1), 0);
@@ -297,6 +312,7 @@ static double cpu_now(struct host *h, double shed)
 {
     double random = (double)(random64(&h->seed) >> 11) / 9007199254740992.0 * 2 - 1;
     double cpu = weir__least(h->other + h->demand * (1 - shed), 100) + h->noise * random;
+
     h->seen += 0.39 * (weir__least(weir__most(cpu, 0), 100) - h->seen);
     return cpu;
 }
@@ -306,6 +322,7 @@ static struct result run(const struct weir__pressure_plan *plan, struct weir__pr
 {
     struct result r = { .cpu_min = 1000, .shed_min = 1 };
     int count = 0;
+
     for (weir_time end = *now + seconds * S; *now < end; count++) {
         double cpu = cpu_now(h, p->shed);
         looks(plan, p, (int32_t)(h->seen * 10 + 0.5), 1, now);
@@ -322,6 +339,7 @@ static struct result run(const struct weir__pressure_plan *plan, struct weir__pr
 TEST(test_G6_settles_at_the_threshold)
 {
     static const double demands[] = { 90, 120, 200, 400, 1000 };
+
     for (size_t i = 0; i < COUNT_OF(demands); i++)
         for (int noise = 0; noise <= 3; noise++) {
             struct weir__pressure_plan plan = cpu_plan(80);
@@ -345,6 +363,7 @@ TEST(test_G6_settles_beside_other_load)
     struct weir__pressure p = { 0 };
     struct host h = { .demand = 100, .other = 50, .noise = 2, .seed = 5 };
     weir_time now = NOW;
+
     run(&plan, &p, &h, &now, 40);
     struct result r = run(&plan, &p, &h, &now, 60);
     assert_true(fabs(r.cpu_mean - 80) <= 5 && r.shed_max - r.shed_min < 0.1);
@@ -356,6 +375,7 @@ TEST(test_G6_ends_when_demand_ends)
     struct weir__pressure p = { 0 };
     struct host h = { .demand = 200, .noise = 2, .seed = 5 };
     weir_time now = NOW;
+
     run(&plan, &p, &h, &now, 30);
     assert_true(p.shed > 0.4);
     h.demand = 60;
@@ -371,6 +391,7 @@ TEST(test_G6_settles_by_a_slow_signal)
     struct weir__pressure p = { 0 };
     struct weir__reading reading = unknown;
     double seen = 0, low = 1, high = 0;
+
     for (int i = 0; i < 1600; i++) {
         double psi = weir__least(1, 0.8 * (1 - p.shed)) * 1000;
         if (i % 8 == 0)

@@ -52,6 +52,7 @@ struct plant {
 static int64_t draw(struct plant *p, double *due, double mean)
 {
     int64_t count = 0;
+
     if (!p->at_random) {
         *due += mean;
         count = (int64_t)*due;
@@ -110,6 +111,7 @@ static void tick(struct plant *p)
                                         .in_flight = p->in_flight,
                                         .limit = p->limit,
                                         .pressure = p->pressure };
+
     p->admitted = weir__shed_tick(&p->plan, &p->shed, &sample);
     p->total_entered += p->entered;
     p->total_busy += p->busy;
@@ -155,6 +157,7 @@ static void run(struct plant *p, weir_time span)
 static struct plant *new_plant(int64_t limit)
 {
     struct plant *p = calloc(1, sizeof(*p));
+
     assert_non_null(p);
     p->plan = (struct weir__shed_plan){ .on = true, .classes = 1, .weights = { 1 } };
     p->limit = limit;
@@ -194,6 +197,7 @@ TEST(test_G7_levels_go_by_priority_first)
 TEST(test_G7_cohorts_are_even_and_depend_on_the_salt)
 {
     int counts[WEIR__COHORTS] = { 0 }, same = 0;
+
     for (uint32_t user = 0; user < 64000; user++) {
         char name[64];
         int length = snprintf(name, sizeof(name),
@@ -215,6 +219,7 @@ TEST(test_G7_users_are_hashed_anew_at_moments_of_their_own)
 {
     weir_time minute = 60 * S;
     int moved[61] = { 0 }, changes = 0;
+
     for (uint32_t user = 0; user < 6000; user++) {
         int mine = 0;
         for (int m = 1; m <= 60; m++) {
@@ -336,6 +341,7 @@ TEST(test_G7_a_span_of_nothing_changes_nothing)
 static struct plant *flooded(int64_t limit)
 {
     struct plant *p = new_plant(limit);
+
     set_flow(p, 0, 7, 0, 500);
     set_flow(p, 1, 0, 0, 2500);
     set_flow(p, 2, -8, 0, 7000);
@@ -512,6 +518,7 @@ TEST(test_G7_too_much_of_the_most_important)
 static struct plant *three_classes(double a, double b, double c)
 {
     struct plant *p = new_plant(100);
+
     p->at_random = true;
     p->plan = (struct weir__shed_plan){ .on = true, .classes = 3, .weights = { 3, 2, 1 } };
     set_flow(p, 0, 0, 0, a);
@@ -525,6 +532,7 @@ static struct plant *three_classes(double a, double b, double c)
 static void assert_shares(const struct plant *p, double a, double b, double c)
 {
     double wanted[] = { a, b, c };
+
     for (int i = 0; i < 3; i++) {
         double got = (double)p->flows[i].entered / (double)p->total_entered;
         if (fabs(got - wanted[i]) > 0.05 * wanted[i] + 0.005)

@@ -114,6 +114,7 @@ struct backend {
 static int free_place(struct backend *b, weir_time now)
 {
     int place = -1;
+
     for (int i = 0; i < 50; i++) {
         if (b->places[i].until != 0 && b->places[i].until <= now) {
             weir_exit(b->guard, &b->places[i].permit, WEIR_SUCCEEDED, b->places[i].until);
@@ -132,6 +133,7 @@ static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_tim
     };
     struct weir_permit permit;
     struct weir_decision d;
+
     if (!weir_enter(b->guard, &ask, &permit, &d))
         return false;
     assert_true(place >= 0);

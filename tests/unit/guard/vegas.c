@@ -13,6 +13,7 @@ static struct subject subject_from(int64_t initial, int64_t max)
 TEST(test_L12_the_first_time_is_the_base)
 {
     struct subject s = subject_from(10, 20);
+
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 10), 10);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 11), 16); /* nobody waits: 6 more */
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 16), 20); /* 22, but for the bound */
@@ -34,6 +35,7 @@ TEST(test_L12_by_how_many_wait)
 TEST(test_L12_steps_grow_with_the_digits)
 {
     struct subject s = subject_from(10000, 20000);
+
     assert_int_equal(feed_calls(&s, 10 * S, 1, 5000), 10000);
     assert_int_equal(feed_calls(&s, 10 * S, 1, 6000), 10024);
     struct subject t = subject_from(100, 20000);
@@ -45,6 +47,7 @@ TEST(test_L12_steps_grow_with_the_digits)
 TEST(test_L12_a_drop_lowers_it_used_or_not)
 {
     struct subject s = subject_from(100, 200);
+
     feed_calls(&s, 10 * MS, 1, 100);
     assert_int_equal(feed_lost(&s, 1, 0, 0), 98);
     assert_int_equal(feed_lost(&s, 0, 1, 98), 97);
@@ -57,6 +60,7 @@ TEST(test_L12_a_drop_lowers_it_used_or_not)
 TEST(test_L12_half_must_be_in_use)
 {
     struct subject s = subject_from(10, 20);
+
     feed_calls(&s, 10 * MS, 1, 10);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 4), 10);
     assert_int_equal(feed_calls(&s, 50 * MS, 1, 4), 10);
@@ -66,6 +70,7 @@ TEST(test_L12_half_must_be_in_use)
 TEST(test_L12_never_below_one)
 {
     struct subject s = subject_from(3, 20);
+
     feed_calls(&s, 10 * MS, 1, 3);
     for (int i = 0; i < 10; i++)
         feed_lost(&s, 1, 0, 3);
@@ -76,6 +81,7 @@ TEST(test_L12_the_base_is_measured_anew_now_and_then)
 {
     struct subject s = subject_from(10, 10);
     int until = 0, probes = 0;
+
     feed_calls(&s, 10 * MS, 1, 10);
     for (int i = 1; i <= 3000; i++) {
         char text[64];
@@ -95,6 +101,7 @@ TEST(test_L12_the_base_is_measured_anew_now_and_then)
 TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_from(10, 20);
+
     feed_calls(&s, 10 * MS, 1, 10);
     assert_int_equal(feed(&s, (struct weir__sample){ .in_flight_max = 10 }), 10);
 }
@@ -104,6 +111,7 @@ TEST(test_L12_known_the_limit_drifts_up_under_load)
 {
     struct subject s = subject_from(20, 1000);
     int64_t settled = 0;
+
     for (int i = 0; i < 20000;
          i++) { /* a backend of 10: it takes as many times longer as there are more */
         feed_calls(&s, s.limit > 10 ? s.limit * MS : 10 * MS, 1, s.limit);

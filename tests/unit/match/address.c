@@ -17,6 +17,7 @@ static const char *print(const struct weir__address *address)
 {
     static char text[64];
     int len = weir__address_print(text, sizeof(text), address);
+
     assert_int_equal(len, strlen(text));
     return text;
 }
@@ -173,6 +174,7 @@ TEST(test_R1_every_number_in_every_place)
 {
     static const int others[] = { 0, 7, 42, 255 };
     char text[32];
+
     for (int value = 0; value < 1000; value++)
         for (int place = 0; place < 4; place++)
             for (size_t other = 0; other < COUNT_OF(others); other++) {
@@ -193,6 +195,7 @@ static bool parse_by_system(const char *text, struct weir__address *out)
     uint8_t six[16];
     char inner[64];
     size_t len = strlen(text);
+
     memset(out, 0, sizeof(*out));
     out->bits = 32;
     if (inet_pton(AF_INET, text, out->bytes) == 1)
@@ -215,6 +218,7 @@ static void assert_as_system(const char *text)
 {
     struct weir__address got, wanted;
     bool is = parse_by_system(text, &wanted);
+
     memset(&got, 0, sizeof(got));
     if (parse(text, &got) != is || (is && memcmp(&got, &wanted, sizeof(got)) != 0))
         fail_msg("'%s': %s, but inet_pton says %s", text, is ? "not, or another" : "an address",
@@ -224,6 +228,7 @@ static void assert_as_system(const char *text)
 static void random_text(char *out, uint64_t *seed)
 {
     size_t i = random64(seed) % 3 ? random64(seed) % COUNT_OF(good) : COUNT_OF(good), len;
+
     strcpy(out, i < COUNT_OF(good) ? good[i].text : "");
     len = strlen(out);
     for (uint64_t edits = random64(seed) % (i < COUNT_OF(good) ? 4 : 24); edits > 0 && len < 46;
@@ -245,6 +250,7 @@ TEST(test_R1_same_as_inet_pton)
 {
     uint64_t seed = 1;
     char text[64];
+
     for (size_t i = 0; i < COUNT_OF(good); i++)
         assert_as_system(good[i].text);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
@@ -261,6 +267,7 @@ TEST(test_R1_same_as_inet_pton_in_ipv6)
 {
     uint64_t seed = 2;
     char text[128];
+
     for (int i = 0; i < 200000; i++) {
         size_t at = 0, groups = 1 + random64(&seed) % 9, gap = random64(&seed) % 10;
         for (size_t g = 0; g < groups; g++) {
@@ -285,6 +292,7 @@ TEST(test_R1_reads_no_byte_outside_the_text)
     char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
          *middle = room + page;
     struct weir__address a, b;
+
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -306,6 +314,7 @@ TEST(test_R1_print_and_parse_again)
 {
     uint64_t seed = 3;
     char theirs[64];
+
     for (int i = 0; i < 100000; i++) {
         struct weir__address a = { .bits = i % 2 ? 32 : 128 }, b;
         for (int byte = 0; byte < a.bits / 8; byte++) /* many zeros */
@@ -323,6 +332,7 @@ TEST(test_print_into_little_room)
 {
     struct weir__address a, none = { 0 };
     char text[8] = "xxxxxxx";
+
     assert_true(parse("2001:db8::7", &a));
     assert_int_equal(weir__address_print(text, 5, &a), 11);
     assert_string_equal(text, "2001");
@@ -334,6 +344,7 @@ TEST(test_print_into_little_room)
 TEST(test_R1_mask)
 {
     uint64_t seed = 4;
+
     for (int i = 0; i < 20000; i++) {
         struct weir__address a = { .bits = i % 2 ? 32 : 128 }, wanted;
         unsigned prefix = (unsigned)(random64(&seed) % (a.bits + 5u));
@@ -430,6 +441,7 @@ TEST(test_bad_networks_of_any_length)
 {
     char text[1000];
     struct weir__cidr cidr;
+
     memset(text, '7', sizeof(text));
     assert_fails(weir__cidr_parse(text, sizeof(text), &cidr, &error), WEIR_INVALID,
                  "777...' is not an IP address: write it as 192.0.2.7 or 2001:db8::7");

@@ -6,6 +6,7 @@
 static struct weir__attributes attributes_of(const char *const *names, size_t n)
 {
     struct weir__attributes known = { .uri = -1 };
+
     for (size_t i = 0; i < n; i++)
         assert_int_equal(weir__attribute_add(&known, names[i], NULL), (int)i);
     return known;
@@ -15,6 +16,7 @@ static struct weir__facts gather(const struct weir__attributes *known,
                                  const struct weir_attr *attrs, size_t n)
 {
     struct weir__facts facts;
+
     memset(&facts, 0xa5, sizeof(facts));
     weir__facts_gather(known, NULL, attrs, n, &facts);
     return facts;
@@ -33,6 +35,7 @@ TEST(test_names_have_numbers)
     static const char *const names[] = { "ip", "uri", "account",         "x.ip",
                                          "a",  "b",   "header.x-api-key" };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
+
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         assert_int_equal(weir__attribute_find(&known, names[i], strlen(names[i])), (int)i);
         assert_int_equal(weir__attribute_add(&known, names[i], NULL), (int)i); /* once */
@@ -50,6 +53,7 @@ TEST(test_64_attributes_are_the_most)
 {
     struct weir__attributes known = { .uri = -1 };
     char name[80];
+
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX; i++) {
         snprintf(name, sizeof(name), "attribute-number-%d", i);
         assert_int_equal(weir__attribute_add(&known, name, NULL), i);
@@ -68,6 +72,7 @@ TEST(test_a_name_has_1_to_63_bytes)
     struct weir__attributes known = { .uri = -1 };
     struct weir_error error = { 0 };
     char name[65];
+
     memset(name, 'n', 64);
     name[64] = '\0';
     assert_int_equal(weir__attribute_add(&known, name, &error), WEIR_INVALID);
@@ -90,6 +95,7 @@ TEST(test_R1_missing_empty_and_given_twice)
     };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+
     assert_value(&facts.values[0], "ann"); /* the first counts */
     assert_fields(facts, (values[1].len, 0), (values[2].len, 0), (values[2].address.bits, 0));
     facts = gather(&known, NULL, 0);
@@ -106,6 +112,7 @@ TEST(test_lengths_may_be_given)
     };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+
     assert_value(&facts.values[0], "ann");
     assert_value(&facts.values[1], "192.0.2.7");
     assert_fields(facts, (values[1].address.bits, 32), (values[1].address.bytes[3], 7));
@@ -118,6 +125,7 @@ TEST(test_R1_addresses_become_numbers)
     struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:80") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+
     assert_fields(facts, (values[0].address.bits, 128), (values[1].address.bits, 32));
     facts = gather(&known, garbage, COUNT_OF(garbage));
     assert_fields(facts, (values[0].address.bits, 0), (values[1].address.bits, 0));
@@ -135,6 +143,7 @@ TEST(test_R1_headers_have_no_case)
                                   ATTR("header.", "k"), ATTR("header", "k") };
     struct weir__attributes known = attributes_of(names, 1);
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+
     assert_value(&facts.values[0], "k"); /* the first counts, however it is written */
     facts = gather(&known, &cut, 1);
     assert_value(&facts.values[0], "k");
@@ -152,6 +161,7 @@ TEST(test_R1_a_path_is_what_a_server_sees)
                                              "/a/../login?x", "/./login#f", "http://host/login",
                                              "login" };
     struct weir__attributes known = attributes_of(names, 1);
+
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         struct weir_attr attr = ATTR("uri", spellings[i]);
         struct weir__facts facts;
@@ -166,6 +176,7 @@ TEST(test_a_long_path_is_cut)
     static char uri[5000];
     struct weir__attributes known = attributes_of(names, 1);
     struct weir_attr attr = { .name = "uri", .value = uri, .value_len = sizeof(uri) };
+
     memset(uri, 'a', sizeof(uri));
     uri[0] = '/';
     struct weir__facts facts;
@@ -187,6 +198,7 @@ TEST(test_R1_no_length_of_a_path_escapes_a_rule)
     static const char *const names[] = { "uri" };
     static char uri[9000];
     struct weir__attributes known = attributes_of(names, 1);
+
     for (int way = 0; way < 5; way++) {
         static const char *const ways[] = { "/.", "/", "/x/..", "/%2e", "/x" };
         size_t at = 0;
@@ -208,6 +220,7 @@ TEST(test_R1_no_length_of_a_path_escapes_a_rule)
 static bool holds(const char *match, const char *request)
 {
     char yaml[1000];
+
     snprintf(
         yaml, sizeof(yaml),
         RULES("- { name: r, match: { %s }, limit: 1/s }\n") "lists: { office: { ip: [10.0.0.0/8], "

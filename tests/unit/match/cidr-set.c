@@ -11,6 +11,7 @@ static struct weir__cidr cidr_of(const char *text)
 {
     struct weir__cidr cidr;
     struct weir_error error;
+
     if (weir__cidr_parse(text, strlen(text), &cidr, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     return cidr;
@@ -20,6 +21,7 @@ static struct weir__cidr_set *set_of(const struct weir__cidr *networks, size_t n
 {
     struct weir__cidr_set *set = NULL;
     struct weir_error error;
+
     if (weir__cidr_set_create(&set, networks, n, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return set;
@@ -28,6 +30,7 @@ static struct weir__cidr_set *set_of(const struct weir__cidr *networks, size_t n
 static bool has(const struct weir__cidr_set *set, const char *text)
 {
     struct weir__cidr cidr = cidr_of(text);
+
     return weir__cidr_set_has(set, &cidr.address);
 }
 
@@ -50,6 +53,7 @@ TEST(test_R3_empty_set)
 {
     struct weir__cidr_set *set = set_of(NULL, 0);
     struct weir__address none = { 0 };
+
     assert_false(has(set, "0.0.0.0"));
     assert_false(has(set, "::"));
     assert_false(weir__cidr_set_has(set, &none));
@@ -62,6 +66,7 @@ TEST(test_R3_everything)
     struct weir__cidr four = cidr_of("0.0.0.0/0"), six = cidr_of("::/0");
     struct weir__cidr_set *fours = set_of(&four, 1), *sixes = set_of(&six, 1);
     struct weir__address none = { 0 };
+
     assert_true(has(fours, "0.0.0.0") && has(fours, "127.0.0.1") && has(fours, "255.255.255.255") &&
                 has(fours, "::ffff:1.2.3.4"));
     assert_true(has(sixes, "::") && has(sixes, "2001:db8::") &&
@@ -89,6 +94,7 @@ TEST(test_R3_nested_double_and_touching)
         cidr_of("::1"),
         cidr_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     };
+
     OWN(weir__cidr_set) *set = set_of(networks, COUNT_OF(networks));
     assert_true(has(set, "10.0.0.0") && has(set, "10.255.255.255") && has(set, "11.0.0.0") &&
                 has(set, "11.255.255.255"));
@@ -125,6 +131,7 @@ static const struct landscape landscapes[] = {
 static void random_address(const struct landscape *l, struct weir__address *out, uint64_t *seed)
 {
     uint64_t cluster = l->clusters ? random64(seed) % l->clusters : 0, fill = random64(seed);
+
     memset(out, 0, sizeof(*out));
     out->bits = (uint8_t)l->bits;
     for (unsigned bit = 0; bit < l->bits; bit++) {
@@ -140,6 +147,7 @@ static void random_address(const struct landscape *l, struct weir__address *out,
 static void random_network(const struct landscape *l, struct weir__cidr *out, uint64_t *seed)
 {
     unsigned longest = random64(seed) % 2 ? l->bits : l->shared + l->used;
+
     random_address(l, &out->address, seed);
     out->prefix = (uint8_t)(longest <= l->shortest
                                 ? longest
@@ -203,6 +211,7 @@ TEST(test_R3_many_networks_as_a_loop)
 TEST(test_R3_networks_that_crowd_to_one_side)
 {
     struct weir__cidr networks[127];
+
     for (unsigned side = 0; side < 2; side++) {
         for (unsigned i = 0; i < COUNT_OF(networks); i++) {
             struct weir__address a = { .bits = 128 };
@@ -252,6 +261,7 @@ TEST(test_too_many_networks_are_refused)
 {
     struct weir__cidr_set *set = NULL;
     struct weir__cidr one = cidr_of("::1");
+
     assert_fails(weir__cidr_set_create(&set, &one, SIZE_MAX, &error), WEIR_INVALID, "at most");
     assert_null(set);
 }

@@ -16,6 +16,7 @@ TEST(test_what_a_rule_becomes)
     static const uint8_t kinds[] = { WEIR__KEY_NONE, WEIR__KEY_VALUE, WEIR__KEY_ADDRESS,
                                      WEIR__KEY_MADE, WEIR__KEY_MADE,  WEIR__KEY_MADE };
     static const uint32_t firsts[] = { 0, 1, 3, 4, 5, 6 };
+
     assert_fields(*set, (n_rules, COUNT_OF(kinds)), (n_limits, 7));
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         assert_fields(set->rules[i], (key_kind, kinds[i]), (first_limit, firsts[i]));
@@ -67,6 +68,7 @@ TEST(test_R6_a_text_with_one_mistake_is_no_rule_set)
 static void count_problem(void *context, const struct weir_problem *problem)
 {
     int *count = context;
+
     assert_true(problem->line > 0 && problem->column > 0);
     assert_true(problem->text[0] != '\0');
     ++*count;
@@ -82,6 +84,7 @@ TEST(test_R6_every_mistake_is_told)
     struct weir_rules_options options = { .name = "my.yaml",
                                           .problem = count_problem,
                                           .context = &count };
+
     assert_int_equal(weir_rules_parse(&set, yaml, sizeof(yaml) - 1, &options, &error),
                      WEIR_INVALID);
     assert_true(count >= 3);
@@ -91,6 +94,7 @@ TEST(test_R6_every_mistake_is_told)
 TEST(test_the_most_attributes)
 {
     char yaml[4000];
+
     for (int n = 64; n <= 65; n++) {
         OWN(weir_rules) *set = NULL;
         size_t len = (size_t)snprintf(yaml, sizeof(yaml),
@@ -114,6 +118,7 @@ TEST(test_R6_rules_from_a_file)
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     char path[320], list[320];
+
     snprintf(path, sizeof(path), "%s/rules.yaml", folder);
     snprintf(list, sizeof(list), "%s/office.txt", folder);
     write_at(path, 0, yaml, sizeof(yaml) - 1);
@@ -136,6 +141,7 @@ TEST(test_R6_files_that_cannot_be_read)
 {
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
+
     assert_int_equal(weir_rules_read(&set, new_path(), NULL, &error), WEIR_SYSTEM);
     assert_contains(error.text, folder);
     assert_int_equal(weir_rules_read(&set, folder, NULL, &error), WEIR_SYSTEM); /* a directory */

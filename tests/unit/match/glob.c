@@ -70,6 +70,7 @@ TEST(test_R1_bytes_are_bytes)
 static void random_word(char *out, const char *letters, size_t longest, uint64_t *seed)
 {
     size_t n = random64(seed) % (longest + 1), kinds = strlen(letters);
+
     for (size_t i = 0; i < n; i++)
         out[i] = letters[random64(seed) % kinds];
     out[n] = '\0';
@@ -79,6 +80,7 @@ TEST(test_R1_as_the_plain_matcher)
 {
     static const char *const patterns[] = { "ab*", "a*/", "a*?/", "ab**/", "a***/?b" };
     static const char *const texts[] = { "ab", "a/", "ab/", "aab/" };
+
     for (uint64_t seed = 1; seed <= 400000; seed++) {
         uint64_t s = seed;
         char pattern[16], text[16];
@@ -95,6 +97,7 @@ TEST(test_R1_as_the_plain_matcher)
 TEST(test_R1_every_short_pattern)
 {
     static const char letters[] = "a/*?", bytes[] = "a/b";
+
     for (unsigned p = 0; p < 4096; p++)
         for (unsigned t = 0; t < 729; t++) {
             char pattern[7] = "", text[7] = "";
@@ -112,6 +115,7 @@ static char *repeat(const char *part, size_t times, const char *end)
 {
     size_t len = strlen(part);
     char *out = malloc(len * times + strlen(end) + 1);
+
     for (size_t i = 0; i < times; i++)
         memcpy(out + i * len, part, len);
     strcpy(out + len * times, end);

@@ -9,6 +9,7 @@ static struct weir__template template_of(const char *text)
 {
     struct weir__template t;
     struct weir_error error = { 0 };
+
     if (weir__template_parse(&t, text, &error) != WEIR_OK)
         fail_msg("%s: %d: %s", text, error.column, error.text);
     return t;
@@ -29,6 +30,7 @@ TEST(test_nothing_and_plain_text_have_no_attributes)
 {
     static const char *const texts[] = { "", "everybody", "a}}b", "{{ip}}" };
     static const char *const literals[] = { "", "everybody", "a}b", "{ip}" };
+
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         FINALLY(weir__template_free) struct weir__template t = template_of(texts[i]);
         assert_int_equal(t.n, 0);
@@ -120,6 +122,7 @@ TEST(test_eight_attributes_and_names_of_63_bytes_are_the_most)
     char text[80];
     struct weir_error error = { 0 };
     struct weir__template t = template_of("{a},{b},{c},{d},{e},{f},{g},{h}");
+
     weir__template_free(&t);
     memset(text, 'x', sizeof(text));
     text[0] = '{';

@@ -19,6 +19,7 @@ static struct made key_with(const struct weir_rules *set, const struct weir_attr
     struct made made = { .len = 0 };
     struct weir__facts facts;
     struct weir_key key;
+
     weir__facts_gather(&set->attributes, set->lists, attrs, n, &facts);
     made.is = weir__rule_key(secrets, &set->rules[0], &facts, room, &key);
     if (made.is) {
@@ -36,6 +37,7 @@ static struct made key_with(const struct weir_rules *set, const struct weir_attr
 static struct weir_rules *set_of(const char *template)
 {
     char yaml[400];
+
     snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 1/s }\n"), template);
     return rules_of(yaml);
 }
@@ -56,6 +58,7 @@ static bool same_key(const struct made *a, const struct made *b)
 static void assert_same(const char *template, const char *one, const char *other)
 {
     struct made a = key_by(template, one), b = key_by(template, other);
+
     assert_true(a.is && b.is);
     if (!same_key(&a, &b) || strcmp(a.text, b.text) != 0)
         fail_msg("%s: %s and %s have keys %s and %s", template, one, other, a.text, b.text);
@@ -64,6 +67,7 @@ static void assert_same(const char *template, const char *one, const char *other
 static void assert_different(const char *template, const char *one, const char *other)
 {
     struct made a = key_by(template, one), b = key_by(template, other);
+
     assert_true(a.is && b.is);
     if (same_key(&a, &b))
         fail_msg("%s: %s and %s have the same key", template, one, other);
@@ -74,6 +78,7 @@ static void assert_different(const char *template, const char *one, const char *
 static void assert_text(const char *template, const char *request, const char *text)
 {
     struct made made = key_by(template, request);
+
     assert_true(made.is);
     assert_string_equal(made.text, text);
 }
@@ -200,6 +205,7 @@ TEST(test_a_text_is_as_good_as_a_key)
                                          ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
     static const char *const addresses[] = { "",  "::1",  "1::",  "::", "::1:2",       "10.0.0.1",
                                              "?", "::1:", "2::2", "1",  "10.0.0.0/24", "none" };
+
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         static struct made made[8192];
         OWN(weir_rules) *set = set_of(templates[t]);
@@ -239,6 +245,7 @@ TEST(test_long_values_are_whole_in_the_key)
     static const char *const templates[] = { "{header.x-api-key}", "{header.x-api-key}:{account}",
                                              "{account}:{header.x-api-key|none}" };
     char value[301], other[301];
+
     memset(value, 'k', 300);
     value[300] = '\0';
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
@@ -261,6 +268,7 @@ TEST(test_eight_long_values)
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char values[8][301];
+
     OWN(weir_rules) *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     for (int round = 0; round < 4; round++) {
         static const size_t lengths[] = { 300, 33, 32, 7 };
@@ -287,6 +295,7 @@ TEST(test_eight_long_values)
 static void assert_shortened(const char *text)
 {
     size_t len = strlen(text);
+
     assert_true(len < WEIR_KEY_TEXT && len > 35);
     assert_memory_equal(text + len - 35, "...", 3);
     assert_int_equal(strspn(text + len - 32, "0123456789abcdef"), 32);
@@ -295,12 +304,14 @@ static void assert_shortened(const char *text)
 static struct made key_of_bytes(const struct weir_rules *set, const char *bytes, size_t len)
 {
     struct weir_attr attr = { .name = "account", .value = bytes, .value_len = len };
+
     return key_with(set, &attr, 1);
 }
 
 TEST(test_a_long_text_ends_in_its_hash)
 {
     char value[2000];
+
     OWN(weir_rules) *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     struct made most = key_of_bytes(set, value, WEIR_KEY_TEXT - 3),
@@ -322,6 +333,7 @@ TEST(test_a_long_text_ends_in_its_hash)
 TEST(test_what_is_written_out_is_shortened_alike)
 {
     char value[3000], written[3010], text[WEIR_KEY_TEXT];
+
     OWN(weir_rules) *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     for (size_t len = 100; len < 3000; len += 9) {
@@ -341,6 +353,7 @@ TEST(test_a_text_is_cut_between_characters)
     static const char *const characters[] = { "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                               "\x80",     "\xbf",         "\xff" };
     char value[600];
+
     OWN(weir_rules) *set = set_of("{account}");
     for (size_t c = 0; c < COUNT_OF(characters); c++) {
         size_t width = strlen(characters[c]);
@@ -359,6 +372,7 @@ TEST(test_very_long_values_have_texts_of_their_own)
 {
     static const size_t lengths[] = { 257, 300, 4096, 20000 };
     static char value[20000];
+
     OWN(weir_rules) *set = set_of("<{account}>");
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         memset(value, 'v', lengths[i]);
@@ -382,6 +396,7 @@ TEST(test_eight_values_of_bytes_that_are_escaped)
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char value[600];
     struct weir_attr attrs[8];
+
     OWN(weir_rules) *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     memset(value, ':', sizeof(value));
     for (size_t len = 250; len < sizeof(value); len++) {

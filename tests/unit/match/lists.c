@@ -19,6 +19,7 @@ static const struct weir__list_draft drafts[] = {
 static struct weir__lists *make(void)
 {
     struct weir__lists *lists = NULL;
+
     assert_ok(weir__lists_create(&lists, drafts, COUNT_OF(drafts), NULL));
     return lists;
 }
@@ -28,6 +29,7 @@ static bool has(const struct weir__lists *lists, const char *list, const char *a
 {
     struct weir__address address = { .bits = 0 };
     int at = weir__lists_find(lists, list, attribute);
+
     assert_true(at >= 0);
     weir__address_parse(value, strlen(value), &address);
     return weir__list_has(&lists->lists[at], value, strlen(value), &address);
@@ -42,6 +44,7 @@ static int edit(struct weir__lists **lists, const char *list, const char *attrib
         &edited, *lists,
         &(struct weir_list_edit){ list, attribute, &add, add != NULL, &remove, remove != NULL },
         &error);
+
     if (code == WEIR_OK) {
         weir__lists_destroy(*lists);
         *lists = edited;
@@ -55,6 +58,7 @@ static int edit(struct weir__lists **lists, const char *list, const char *attrib
 TEST(test_R3_networks_and_exact_values)
 {
     struct weir__lists *lists = make();
+
     assert_int_equal(lists->n, 3);
     assert_int_equal(weir__lists_find(lists, "vips", "account"), 2);
     assert_int_equal(weir__lists_find(lists, "vips", "ip"), -1);
@@ -116,6 +120,7 @@ TEST(test_a_bad_entry_changes_nothing)
 {
     static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8", "ten", "",
                                        "1.2.3",       "2001:db8::g" };
+
     OWN(weir__lists) *lists = make();
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_int_equal(edit(&lists, "deny", "ip", bad[i], "10.0.0.0/8"), WEIR_INVALID);

@@ -11,6 +11,7 @@ static size_t find(const struct weir_rules *set, const char *request,
 {
     struct request r = request_of(request);
     struct weir__facts facts;
+
     weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
     return weir__match_find(set, set->match, &facts, 0, found);
 }
@@ -21,6 +22,7 @@ static void assert_found(const struct weir_rules *set, const char *request, cons
     uint32_t found[WEIR__FOUND_MAX];
     char names[1000] = "";
     size_t n = find(set, request, found), len = 0;
+
     for (size_t i = 0; i < n; i++)
         len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? " " : "",
                                 set->rules[found[i]].draft->name);
@@ -153,6 +155,7 @@ static const char *const values[4][8] = {
 static size_t random_conditions(uint64_t *seed, char *out, size_t size, uint64_t one_in)
 {
     size_t len = 0;
+
     for (size_t a = 0; a < 4; a++) {
         if (random64(seed) % one_in != 0)
             continue;
@@ -169,6 +172,7 @@ static struct weir_rules *random_set(uint64_t *seed, size_t n)
     size_t len = (size_t)snprintf(
         yaml, YAML_SIZE,
         "version: 1\nlists: { office: { ip: [10.1.0.0/16], org: [zeta] } }\nrules:\n");
+
     for (size_t i = 0; i < n; i++) {
         match[0] = except[0] = '\0';
         random_conditions(seed, match, sizeof(match), 2);
@@ -186,6 +190,7 @@ static struct weir_rules *random_set(uint64_t *seed, size_t n)
 static size_t try_all(const struct weir_rules *set, const struct weir__facts *facts, uint32_t *out)
 {
     size_t n = 0;
+
     for (uint32_t i = 0; i < set->n_rules; i++) {
         const struct weir__rule *rule = &set->rules[i];
         bool applies = true;
@@ -202,6 +207,7 @@ TEST(test_R1_the_same_as_trying_each)
 {
     static const size_t sizes[] = { 1, 2, 3, 4, 5, 8, 20, 60, 150, 400 };
     uint64_t seed = 11;
+
     for (size_t s = 0; s < COUNT_OF(sizes) * 3; s++) {
         OWN(weir_rules) *set = random_set(&seed, sizes[s % COUNT_OF(sizes)]);
         for (unsigned v = 0; v < 8 * 8 * 8 * 8; v += 1 + (unsigned)(random64(&seed) % 7)) {
@@ -253,6 +259,7 @@ TEST(test_R1_many_patterns_and_many_conditions)
     char *yaml = malloc(YAML_SIZE), request[2000] = "";
     uint32_t found[WEIR__FOUND_MAX];
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
+
     for (int rule = 0; rule < 5; rule++) {
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
                                 "- name: r%d\n  limit: 1/s\n  match: { code: [", rule);

@@ -14,12 +14,14 @@ static int compare(const void *a, const void *b)
     const struct weir__prefix *x = a, *y = b;
     size_t len = x->len < y->len ? x->len : y->len;
     int order = memcmp(x->text, y->text, len);
+
     return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
 static struct weir__trie *trie_of(struct weir__prefix *prefixes, size_t n)
 {
     struct weir__trie *trie = NULL;
+
     if (n > 0)
         qsort(prefixes, n, sizeof(*prefixes), compare);
     assert_ok(weir__trie_create(&trie, prefixes, n, NULL));
@@ -41,6 +43,7 @@ static struct walk begin(const struct weir__trie *trie, const char *text, size_t
 static uint32_t next(struct walk *w)
 {
     uint32_t found[WEIR__TRIE_FOUND];
+
     return weir__trie_find(w->trie, w->text, w->len, w->told, found) == 0 ? WEIR__TRIE_NONE
                                                                           : (w->told++, found[0]);
 }
@@ -49,6 +52,7 @@ TEST(test_without_prefixes_nothing_is_found)
 {
     struct weir__trie *trie = trie_of(NULL, 0);
     struct walk walk = begin(trie, "abc", 3);
+
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE); /* and again */
     weir__trie_destroy(trie);
@@ -59,6 +63,7 @@ TEST(test_prefixes_come_shortest_first)
 {
     struct weir__prefix prefixes[] = { { "/", 1, 1 },     { "/api/", 5, 2 }, { "/api/v1/", 8, 3 },
                                        { "/apix", 5, 4 }, { "", 0, 5 },      { "x\0y", 3, 6 } };
+
     OWN(weir__trie) *trie = trie_of(prefixes, COUNT_OF(prefixes));
     struct walk walk = begin(trie, "/api/v1/users", 13);
     static const uint32_t wanted[] = { 5, 1, 2, 3, WEIR__TRIE_NONE, WEIR__TRIE_NONE };
@@ -82,6 +87,7 @@ static size_t random_text(uint64_t *seed, char out[10])
 {
     static const char letters[] = { 'a', 'b', (char)0xff };
     size_t len = random64(seed) % 10;
+
     for (size_t i = 0; i < len; i++)
         out[i] = letters[random64(seed) % COUNT_OF(letters)];
     return len;
@@ -90,6 +96,7 @@ static size_t random_text(uint64_t *seed, char out[10])
 static size_t random_prefixes(uint64_t *seed, struct weir__prefix *prefixes, char (*texts)[10])
 {
     size_t n = 0;
+
     for (size_t i = 0; i < PREFIXES; i++)
         prefixes[i] = (struct weir__prefix){ texts[i], random_text(seed, texts[i]), 0 };
     qsort(prefixes, PREFIXES, sizeof(*prefixes), compare);
@@ -104,6 +111,7 @@ static size_t random_prefixes(uint64_t *seed, struct weir__prefix *prefixes, cha
 TEST(test_the_same_as_trying_each)
 {
     uint64_t seed = 7;
+
     for (int round = 0; round < 20; round++) {
         static char texts[PREFIXES][10];
         struct weir__prefix prefixes[PREFIXES];
@@ -126,6 +134,7 @@ TEST(test_a_long_chain)
 {
     static char text[4000];
     static struct weir__prefix prefixes[4000];
+
     memset(text, 'z', sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         prefixes[i] = (struct weir__prefix){ text, i, i };

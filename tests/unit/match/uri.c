@@ -11,6 +11,7 @@ static const char *plain(const char *uri)
 {
     static char out[256];
     size_t len = weir__uri_plain(uri, strlen(uri), out, strlen(uri) + 1);
+
     out[len] = '\0';
     return out;
 }
@@ -107,6 +108,7 @@ TEST(test_R1_known_paths)
 TEST(test_R1_zero_bytes)
 {
     char out[16];
+
     assert_int_equal(weir__uri_plain("/a%00b", 6, out, 6 + 1), 4);
     assert_memory_equal(out, "/a\0b", 4);
     assert_int_equal(weir__uri_plain("/a\0/../b", 8, out, 8 + 1), 2);
@@ -122,6 +124,7 @@ static size_t plain_by_segments(const char *uri, size_t len, char *out)
     char decoded[256], *segments[256], *rest = decoded, *last = "";
     size_t n = 0, depth = 0, at = 0, used = 0;
     const char *host = memmem(uri, len, "://", 3);
+
     if (len == 1 && uri[0] == '*')
         return (size_t)sprintf(out, "*");
     if (host != NULL && strspn(uri, "abcdefglno-.") == (size_t)(host - uri) && host > uri &&
@@ -157,6 +160,7 @@ static void random_uri(char *out, size_t longest, uint64_t *seed)
                                          "*",   "abc/defg", "//",  "/..", "/../", "/./", "://",
                                          "%25", "long",     "a.b", "-",   "!'",   ":",   ";x" };
     size_t n = random64(seed) % (longest + 1), used = 0;
+
     if (random64(seed) % 8)
         used += (size_t)sprintf(out, "/");
     out[used] = '\0';
@@ -168,6 +172,7 @@ static void random_uri(char *out, size_t longest, uint64_t *seed)
 TEST(test_R1_as_by_segments)
 {
     uint64_t seed = 1;
+
     for (int i = 0; i < 300000; i++) {
         char uri[256], wanted[300], got[260];
         random_uri(uri, i % 3 ? 8 : 24, &seed);
@@ -188,6 +193,7 @@ TEST(test_R1_is_plain_sees_every_place)
 {
     static const char *const marks[] = { "%61", "?", "#", "//", "/./", "/../" };
     char uri[80];
+
     for (size_t len = 1; len < 70; len++) {
         memset(uri, 'a', sizeof(uri));
         uri[0] = '/';
@@ -216,6 +222,7 @@ TEST(test_R1_reads_no_byte_outside_the_uri)
     char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
          *middle = room + page, out[256];
     uint64_t seed = 2;
+
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     for (int i = 0; i < 20000; i++) {
@@ -236,6 +243,7 @@ TEST(test_R1_a_long_path_is_resolved_whole)
 {
     static const char *const pieces[] = { "/", "a", "bb", ".", "..", "%2e", "ccc", "/./", "/../" };
     uint64_t seed = 1;
+
     for (int round = 0; round < 20000; round++) {
         char uri[128] = "/", whole[160], part[160];
         for (int n = 0; n < 12; n++) {

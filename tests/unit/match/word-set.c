@@ -11,6 +11,7 @@ static struct weir__word_set *set_of(const char *const *words, size_t n)
 {
     struct weir__word_set *set = NULL;
     struct weir_error error;
+
     if (weir__word_set_create(&set, words, n, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return set;
@@ -24,6 +25,7 @@ static bool has(const struct weir__word_set *set, const char *word)
 TEST(test_R3_empty_set)
 {
     struct weir__word_set *set = set_of(NULL, 0);
+
     assert_false(has(set, ""));
     assert_false(has(set, "a"));
     weir__word_set_destroy(set);
@@ -35,6 +37,7 @@ TEST(test_R3_words_and_nothing_like_them)
     static const char *const words[] = {
         "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x"
     };
+
     OWN(weir__word_set) *set = set_of(words, COUNT_OF(words));
     for (size_t i = 0; i < COUNT_OF(words); i++)
         assert_true(has(set, words[i]));
@@ -49,6 +52,7 @@ TEST(test_R3_words_and_nothing_like_them)
 TEST(test_R3_nothing_is_a_word_too)
 {
     static const char *const words[] = { "" };
+
     OWN(weir__word_set) *set = set_of(words, 1);
     assert_true(has(set, ""));
     assert_true(weir__word_set_has(set, NULL, 0));
@@ -59,6 +63,7 @@ TEST(test_the_words_are_copied)
 {
     char word[] = "mine";
     const char *words[] = { word };
+
     OWN(weir__word_set) *set = set_of(words, 1);
     strcpy(word, "gone");
     words[0] = NULL;
@@ -115,6 +120,7 @@ TEST(test_too_many_words_are_refused)
 {
     static const char *const words[] = { "a" };
     struct weir__word_set *set = NULL;
+
     assert_fails(weir__word_set_create(&set, words, SIZE_MAX, &error), WEIR_INVALID, "at most");
     assert_null(set);
 }

@@ -48,6 +48,7 @@ static void set_now(weir_time now)
 static void run(struct weir_task *task)
 {
     struct job *job = (struct job *)task;
+
     pthread_mutex_lock(&lock);
     job->begun++;
     job->order = ++begun;
@@ -64,6 +65,7 @@ static void run(struct weir_task *task)
 static void refused(struct weir_task *task, enum weir_reason reason)
 {
     struct job *job = (struct job *)task;
+
     pthread_mutex_lock(&lock);
     job->refused++;
     job->reason = reason;
@@ -99,6 +101,7 @@ static void open_gate(void)
 static struct weir_pool_info info(void)
 {
     struct weir_pool_info out;
+
     weir_pool_get(pool, &out);
     return out;
 }
@@ -113,6 +116,7 @@ static void wait_resting(void)
 static void open_pool(struct weir_pool_options options)
 {
     struct weir_error error = { 0 };
+
     memset(jobs, 0, sizeof(jobs));
     for (int i = 0; i < JOBS; i++)
         jobs[i].task = (struct weir_task){ .run = run, .refused = refused };
@@ -134,6 +138,7 @@ static int close_pool(void **state)
 static struct weir_decision submit(int i)
 {
     struct weir_decision d;
+
     memset(&d, 0, sizeof(d));
     bool taken = weir_pool_submit(pool, &jobs[i].task, &d);
     assert_int_equal(taken, d.allowed);
@@ -228,6 +233,7 @@ TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
 {
     static const int priorities[] = { 0, -3, 7, 0, 7 }, order[] = { 4, 6, 2, 5, 3 };
     struct weir_pool_options options = small(1, 8);
+
     options.queue.order = WEIR_PRIORITY;
     open_pool(options);
     occupy(0);
@@ -245,6 +251,7 @@ TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
 TEST_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
 {
     struct weir_pool_options options = small(1, 1);
+
     options.name = "a-name-that-is-too-long";
     open_pool(options);
     occupy(0);
@@ -261,6 +268,7 @@ TEST_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
 TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
 {
     struct weir_pool_options options = small(5, 2);
+
     options.min_threads = 2;
     options.idle = 10 * S;
     open_pool(options);
@@ -306,6 +314,7 @@ TEST_WITH(test_by_default_a_hundred_may_wait, NULL, close_pool)
 TEST_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)
 {
     struct weir_pool_options options = small(2, 2);
+
     options.idle = S;
     open_pool(options);
     occupy(0);
@@ -438,6 +447,7 @@ TEST_WITH(test_G3_destroy_refuses_what_waits, NULL, close_pool)
 {
     int last = 3;
     pthread_t opener;
+
     open_pool(small(2, 8));
     occupy(0);
     occupy(1);
@@ -466,6 +476,7 @@ static void run_and_submit(struct weir_task *task)
 static void *open_gate_when_ending(void *argument)
 {
     struct weir_decision d;
+
     jobs[8].task.waiter.deadline = NOW - 1; /* never taken: it only asks whether the pool ends */
     do
         weir_pool_submit(pool, &jobs[8].task, &d);
@@ -477,6 +488,7 @@ static void *open_gate_when_ending(void *argument)
 TEST_WITH(test_G3_destroy_drains_and_takes_nothing_new, NULL, close_pool)
 {
     pthread_t opener;
+
     open_pool(small(2, 8));
     jobs[0].task.run = run_and_submit;
     for (int i = 0; i < 2; i++)
@@ -507,6 +519,7 @@ TEST_WITH(test_an_unused_pool_can_be_destroyed, NULL, close_pool)
 static void set_stack(size_t size)
 {
     pthread_attr_t attr;
+
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, size);
     assert_int_equal(pthread_setattr_default_np(&attr), 0);
@@ -517,6 +530,7 @@ TEST_WITH(test_when_no_thread_can_be_started, NULL, close_pool)
 {
     size_t usual;
     pthread_attr_t attr;
+
     pthread_getattr_default_np(&attr);
     pthread_attr_getstacksize(&attr, &usual);
     pthread_attr_destroy(&attr);

@@ -18,6 +18,7 @@ static struct weir_waiter *gone;
 static void open_queue(struct weir_queue_options options)
 {
     struct weir_error error = { 0 };
+
     memset(waiters, 0, sizeof(waiters));
     queue = NULL;
     if (weir_queue_create(&queue, &options, &error) != WEIR_OK)
@@ -34,6 +35,7 @@ static int close_queue(void **state)
 static struct weir_decision put_for(int i, weir_time deadline, weir_time now)
 {
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     waiters[i].deadline = deadline;
     bool waits = weir_queue_put(queue, &waiters[i], now, &d);
@@ -63,6 +65,7 @@ static void put_priority(int i, int priority, weir_time now)
 static int next_at(weir_time now)
 {
     struct weir_waiter *w = weir_queue_next(queue, now, &gone);
+
     return w == NULL ? NOBODY : (int)(w - waiters);
 }
 
@@ -70,6 +73,7 @@ static int next_at(weir_time now)
 static const char *names(const struct weir_waiter *w)
 {
     static char text[4 * CROWD + 1];
+
     text[0] = '\0';
     for (; w != NULL; w = w->next) {
         assert_int_equal(w->reason, WEIR_LATE);
@@ -100,6 +104,7 @@ TEST_WITH(test_L11_fifo_is_first_in_first_out, NULL, close_queue)
 TEST_WITH(test_L11_the_highest_priority_goes_first_and_equals_in_their_order, NULL, close_queue)
 {
     static const int priorities[] = { 0, -8, 7, 0, 7, -1 }, order[] = { 2, 4, 0, 3, 5, 1 };
+
     open_queue((struct weir_queue_options){ .order = WEIR_PRIORITY });
     for (int i = 0; i < 6; i++)
         put_priority(i, priorities[i], NOW);
@@ -143,6 +148,7 @@ static void serve_and_put_back(int turns, int counts[3])
 TEST_WITH(test_L11_weights_3_2_1_are_served_3_2_1_in_every_round, NULL, close_queue)
 {
     int counts[3];
+
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 3, 2, 1 } });
     for (int i = 0; i < 12; i++)
         put_class(i, i % 3, NOW);
@@ -157,6 +163,7 @@ TEST_WITH(test_L11_weights_3_2_1_are_served_3_2_1_in_every_round, NULL, close_qu
 TEST_WITH(test_L11_nobody_starves_beside_a_weight_of_1000, NULL, close_queue)
 {
     int counts[3];
+
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1000, 1, 1 } });
     for (int i = 0; i < 6; i++)
         put_class(i, i % 3, NOW);
@@ -171,6 +178,7 @@ TEST_WITH(test_L11_nobody_starves_beside_a_weight_of_1000, NULL, close_queue)
 TEST_WITH(test_weighted_a_class_that_was_empty_has_saved_nothing_up, NULL, close_queue)
 {
     int counts[3];
+
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1, 1 } });
     put_class(0, 0, NOW);
     put_class(1, 0, NOW);
@@ -257,6 +265,7 @@ TEST_WITH(test_L11_those_too_late_leave_though_nobody_asks_who_is_next, NULL, cl
 TEST_WITH(test_deadlines_of_many_in_any_order, NULL, close_queue)
 {
     uint64_t seed = 1;
+
     open_queue((struct weir_queue_options){ .max = CROWD, .order = WEIR_PRIORITY });
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < CROWD; i++) {
@@ -410,6 +419,7 @@ static void learn_pace(weir_time now)
 TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
+
     open_queue((struct weir_queue_options){ 0 });
     for (int i = 0; i < 20; i++) /* nothing is known yet, so nobody is refused by it */
         assert_true(put_for(i, NOW + 1, NOW).allowed);
@@ -436,6 +446,7 @@ TEST_WITH(test_time_in_which_nobody_waited_is_no_pace, NULL, close_queue)
 TEST_WITH(test_a_slow_pace_locks_nobody_out_of_an_empty_queue, NULL, close_queue)
 {
     weir_time now = NOW;
+
     open_queue((struct weir_queue_options){ 0 });
     for (int i = 0; i < 20; i++, now += 3600 * S) {
         put(0, now);
@@ -453,6 +464,7 @@ TEST_WITH(test_a_slow_pace_locks_nobody_out_of_an_empty_queue, NULL, close_queue
 TEST_WITH(test_estimates_respect_priorities, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
+
     open_queue((struct weir_queue_options){ .order = WEIR_PRIORITY });
     learn_pace(NOW);
     put_priority(0, 0, now);
@@ -467,6 +479,7 @@ TEST_WITH(test_estimates_respect_priorities, NULL, close_queue)
 TEST_WITH(test_estimates_respect_weights, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
+
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 3, 2, 1 } });
     learn_pace(NOW);
     for (int i = 0; i < 30; i++)

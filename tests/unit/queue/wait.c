@@ -53,6 +53,7 @@ static const struct weir_clock jumping = { .now = read_now, .sleep = jump };
 static void open_guard(struct weir_guard_options options, struct weir_queue_options queue_options)
 {
     struct weir_error error = { 0 };
+
     now = NOW;
     sleeps = 0;
     plan.act = NULL;
@@ -98,6 +99,7 @@ static struct weir_decision acquire(weir_time wait_max, struct weir_permit *perm
     struct weir_ask ask = { .cost = 1, .wait_max = wait_max };
     struct weir_decision d;
     bool entered = weir_enter_wait(guard, queue, &ask, &jumping, permit, &d);
+
     assert_int_equal(entered, d.allowed);
     assert_int_equal(entered, permit->word != 0);
     assert_int_equal(weir_queue_length(queue), 0);
@@ -121,6 +123,7 @@ static int64_t in_flight(void)
 TEST_WITH(test_G2_fail_fast, set_up_visitors, close_guard)
 {
     struct weir_permit permits[3], none;
+
     open_semaphore(3);
     for (int i = 0; i < 3; i++)
         assert_true(acquire(0, &permits[i]).allowed);
@@ -135,6 +138,7 @@ TEST_WITH(test_G2_fail_fast, set_up_visitors, close_guard)
 TEST_WITH(test_G2_with_a_timeout_it_waits_so_long_and_no_longer, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(2);
     hold(2);
     struct weir_decision d = acquire(123 * MS + 4, &permit);
@@ -148,6 +152,7 @@ TEST_WITH(test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms, set_up_
           close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(2);
     hold(2);
     plan.at = NOW + 52 * MS;
@@ -161,6 +166,7 @@ TEST_WITH(test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms, set_up_
 TEST_WITH(test_G2_a_permit_that_comes_free_at_the_deadline_is_had, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(1);
     hold(1);
     plan.at = NOW + 33 * MS;
@@ -179,6 +185,7 @@ static void renew_first(void)
 TEST_WITH(test_G2_blocking_waits_as_long_as_it_takes, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(1);
     hold(1);
     renew_first();
@@ -189,6 +196,7 @@ TEST_WITH(test_G2_blocking_waits_as_long_as_it_takes, set_up_visitors, close_gua
 TEST_WITH(test_the_permit_of_a_lease_that_is_over_goes_to_who_waits, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_guard((struct weir_guard_options){ .max = 1, .lease = 2 * S },
                (struct weir_queue_options){ 0 });
     hold(1);
@@ -201,6 +209,7 @@ TEST_WITH(test_the_permit_of_a_lease_that_is_over_goes_to_who_waits, set_up_visi
 TEST_WITH(test_an_open_breaker_is_not_waited_for, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(1);
     weir_guard_force(guard, WEIR_FORCE_OPEN, now);
     assert_int_equal(acquire(WEIR_FOREVER, &permit).reason, WEIR_OPEN);
@@ -215,6 +224,7 @@ static void open_breaker(void)
 TEST_WITH(test_who_waits_is_sent_away_when_the_breaker_opens, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
+
     open_semaphore(1);
     hold(1);
     plan.at = NOW + 50 * MS;
@@ -227,6 +237,7 @@ TEST_WITH(test_what_can_never_be_had_is_not_waited_for, set_up_visitors, close_g
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     open_semaphore(2);
     assert_false(weir_enter_wait(guard, queue,
                                  &(struct weir_ask){ .cost = 3, .wait_max = WEIR_FOREVER },
@@ -255,6 +266,7 @@ static int turns;
 static void note_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct visitor *v = (struct visitor *)waiter;
+
     v->told++;
     v->order = ++turns;
     v->reason = reason;
@@ -268,6 +280,7 @@ static struct weir_decision visit_as(int i, struct weir_ask ask)
     struct weir_decision d;
     struct visitor *v = &visitors[i];
     bool leaves = v->leaves_at_once;
+
     *v = (struct visitor){ .waiter = { .turn = note_turn }, .leaves_at_once = leaves };
     ask.now = now;
     bool taken = weir_enter_later(guard, queue, &ask, &v->waiter, &v->permit, &d);
@@ -310,6 +323,7 @@ TEST_WITH(test_nobody_overtakes, set_up_visitors, close_guard)
     struct weir_permit permit;
     struct weir_decision d;
     struct weir_ask ask = { .cost = 1, .now = now };
+
     open_semaphore(1);
     hold(1);
     visit(0, S);
@@ -395,6 +409,7 @@ TEST_WITH(test_a_thread_finds_room_where_others_are_too_late, set_up_visitors, c
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 1 });
     hold(1);
     visit(0, 10 * MS);
@@ -459,6 +474,7 @@ static struct weir_permit thread_permit;
 static void *enter_for_ever(void *argument)
 {
     struct weir_decision d;
+
     thread_entered =
         weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = WEIR_FOREVER },
                         NULL, &thread_permit, &d);
@@ -481,6 +497,7 @@ TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, set_up_visitors, cl
 {
     open_semaphore(1);
     pthread_t thread = start_thread_that_waits();
+
     assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, weir_table_now(table)));
     assert_int_equal(weir_queue_length(queue), 0);
     pthread_join(thread, NULL);
@@ -505,6 +522,7 @@ TEST_WITH(test_G2_by_the_host_s_clock_a_wait_ends, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     open_semaphore(1);
     now = weir_table_now(table);
     hold(1);
@@ -546,6 +564,7 @@ static bool call(enum weir_outcome outcome, bool fallback_on_error)
                            .context = &called,
                            .fallback_on_error = fallback_on_error };
     struct weir_decision d;
+
     memset(&called, 0, sizeof(called));
     called.outcome = outcome;
     return weir_call(guard, &(struct weir_ask){ .cost = 1 }, &jumping, &c, &d);
@@ -554,6 +573,7 @@ static bool call(enum weir_outcome outcome, bool fallback_on_error)
 TEST_WITH(test_call_runs_the_work_under_the_guard, set_up_visitors, close_guard)
 {
     struct weir_guard_info info;
+
     open_semaphore(1);
     assert_true(call(WEIR_SUCCEEDED, true));
     assert_fields(called, (worked, 1), (in_flight, 1), (fell_back, 0));
@@ -564,6 +584,7 @@ TEST_WITH(test_call_runs_the_work_under_the_guard, set_up_visitors, close_guard)
 TEST_WITH(test_call_falls_back_when_refused, set_up_visitors, close_guard)
 {
     struct weir_decision d;
+
     open_semaphore(1);
     hold(1);
     assert_false(call(WEIR_SUCCEEDED, false));
@@ -598,6 +619,7 @@ TEST_WITH(test_call_by_the_table_s_clock, set_up_visitors, close_guard)
 {
     struct weir_call c = { .work = work, .context = &called };
     struct weir_decision d;
+
     open_semaphore(1);
     memset(&called, 0, sizeof(called));
     assert_true(weir_call(guard, &(struct weir_ask){ .cost = 1 }, NULL, &c, &d));
@@ -608,6 +630,7 @@ TEST_WITH(test_call_by_the_table_s_clock, set_up_visitors, close_guard)
 TEST_WITH(test_G4_in_shadow_nobody_waits, set_up_visitors, close_guard)
 {
     struct weir_permit p;
+
     open_guard((struct weir_guard_options){ .max = 1, .mode = WEIR_SHADOW },
                (struct weir_queue_options){ 0 });
     hold(1);

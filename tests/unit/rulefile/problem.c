@@ -15,6 +15,7 @@ static void open_text(const char *text)
 static const char *print_at(const char *text, size_t at)
 {
     static char out[1024];
+
     open_text(text);
     weir__report_add(&report, at, "wrong");
     int len = weir_problem_print(out, sizeof(out), "f", &report.problems[0]);
@@ -29,6 +30,7 @@ TEST(test_R6_marks)
 {
     static const char text[] = "ab\n\xc3\xa4"
                                "b\r\nc\rd\n";
+
     static const struct {
         size_t at;
         int line, column;
@@ -48,6 +50,7 @@ TEST(test_R6_marks_in_any_order)
 {
     char text[4096];
     unsigned seed = 7;
+
     for (size_t i = 0; i + 1 < sizeof(text); i++)
         text[i] = (seed = seed * 1103515245 + 12345) >> 16 & 31 ? 'x' : '\n';
     text[sizeof(text) - 1] = '\0';
@@ -109,6 +112,7 @@ TEST(test_R6_nothing_that_a_terminal_obeys)
 TEST(test_R6_what_is_around_the_place)
 {
     char text[2000];
+
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     text[1000] = '!';
@@ -132,6 +136,7 @@ TEST(test_R6_problem_of_the_whole_text)
 {
     char out[64];
     struct weir_problem p = { .text = "wrong", .caret = -1 };
+
     assert_int_equal(weir_problem_print(out, sizeof(out), "f", &p), 8);
     assert_string_equal(out, "f: wrong");
     assert_int_equal(weir_problem_print(out, 4, NULL, &p), 12);
@@ -148,6 +153,7 @@ TEST(test_R6_problem_of_the_whole_text)
 static void gather(void *context, const struct weir_problem *p)
 {
     char *all = context;
+
     snprintf(all + strlen(all), 256 - strlen(all), "%d:%d %s|", p->line, p->column, p->text);
 }
 
@@ -156,6 +162,7 @@ TEST(test_R6_told_in_order_and_once)
     char all[256] = "";
     struct weir_error error = { 0 };
     struct weir_rules_options options = { .name = "f", .problem = gather, .context = all };
+
     open_text("ab\ncd\n");
     assert_ok(weir__report_tell(&report, &options, &error));
     weir__report_add(&report, 4, "third");

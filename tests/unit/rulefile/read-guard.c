@@ -10,6 +10,7 @@ OWNS(weir__draft)
 static const char *guard_with(const char *members)
 {
     static char text[4096];
+
     snprintf(text, sizeof(text),
              "version: 1\nlists: { vips: { account: [a] } }\nguards:\n  - name: g\n    degrade: "
              "1\n    %s\n",
@@ -87,6 +88,7 @@ TEST(test_L12_adaptive)
 {
     struct weir__draft *d =
         read_guard("adaptive: { controller: weir, target: 500ms, initial: 8, min: 2, max: 50 }");
+
     assert_string_equal(d->guards[0].options.adaptive.controller, "weir");
     assert_fields(d->guards[0].options.adaptive, (target, 500 * WEIR_MILLISECOND), (percentile, 0),
                   (initial, 8), (min, 2), (max, 50));
@@ -173,6 +175,7 @@ TEST(test_G7_numbers_and_words_of_requests)
 {
     static const struct weir__priority_word words[] = { { (char *)"high", 5 },
                                                         { (char *)"3", -3 } };
+
     static const struct {
         const char *text;
         bool good;
@@ -198,6 +201,7 @@ TEST(test_G5_fallback)
     struct weir__draft *d =
         read_guard("fallback: { body: \"{\\\"items\\\":[]}\", type: application/json }");
     const struct weir__fallback_draft *f = &d->guards[0].fallback;
+
     assert_int_equal(f->status, 503);
     assert_string_equal(f->body, "{\"items\":[]}");
     assert_int_equal(f->len, 12);
@@ -215,6 +219,7 @@ TEST(test_G5_fallback_from_a_file)
 {
     static char large[WEIR_FALLBACK_MAX + 1], text[400], rules[400];
     const char *path = new_path(), *name = strrchr(path, '/') + 1;
+
     write_at(path, 0, "a\0b", 3);
     snprintf(text, sizeof(text),
              "version: 1\nguards: [{ name: g, degrade: 1, fallback: { body_file: %s } }]\n", name);
@@ -240,6 +245,7 @@ TEST(test_G5_fallback_from_a_file)
 TEST(test_G1_too_many_guards)
 {
     size_t room = 200000, len = 0;
+
     FINALLY(memory_drop) char *text = malloc(room);
     len += (size_t)snprintf(text, room, "version: 1\nguards:\n");
     for (int i = 0; i < 4097; i++)

@@ -30,6 +30,7 @@ TEST(test_R3_lists_from_files)
     static const char entries[] =
         "# a comment\n10.0.0.0/8\r\n\n  192.0.2.1\t# and why\n2001:db8::/32";
     const char *path = new_path();
+
     write_at(path, 0, entries, strlen(entries));
     snprintf(name, sizeof(name), "%s/rules.yaml", folder);
     snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",
@@ -80,6 +81,7 @@ TEST(test_R3_files_that_are_no_lists)
     const char *path = new_path();
     struct weir_error error = { 0 };
     static const char entries[] = "10.0.0.0/8\nnonsense\n";
+
     snprintf(name, sizeof(name), "%s/rules.yaml", folder);
     write_at(path, 0, entries, strlen(entries));
     snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",

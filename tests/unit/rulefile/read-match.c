@@ -11,6 +11,7 @@ static void assert_pattern(const char *attribute, const char *yaml, enum weir__p
                            const char *text)
 {
     char members[512];
+
     snprintf(members, sizeof(members), "match: { %s: %s }", attribute, yaml);
     OWN(weir__draft) *d = read_rule(members);
     const struct weir__pattern *p = &d->rules[0].match[0].patterns[0];
@@ -86,6 +87,7 @@ TEST(test_R1_key_without_attribute_refused)
 {
     static const char *const meant[] = { "ip", "$ip", "{{ip}}", "<ip>", ":ip" };
     char text[64];
+
     for (size_t i = 0; i < COUNT_OF(meant); i++) {
         snprintf(text, sizeof(text), "key: \"%s\"", meant[i]);
         assert_rule_problem(text, 7,

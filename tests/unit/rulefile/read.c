@@ -13,6 +13,7 @@ TEST(test_R6_good_file_read_whole)
         "version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
         "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: "
         "[x] } }\n");
+
     assert_fields(*d, (mode, WEIR_SHADOW), (n_rules, 2));
     assert_string_equal(d->rules[0].name, "a");
     assert_string_equal(d->rules[0].about, "for people");
@@ -37,6 +38,7 @@ TEST(test_R6_bad_file_refused_whole)
         "version: 1\nrules:\n  - { name: good, limit: 1/s }\n  - { name: bad, limit: 1/q }\n";
     struct weir_error error = { 0 };
     struct told told = read_bad_bytes(text, strlen(text), "some/rules.yaml", &error);
+
     assert_int_equal(told.n, 1);
     assert_contains(error.text, "some/rules.yaml:4:27: limit: unknown unit 'q'");
     assert_int_equal(error.column, 27);
@@ -56,6 +58,7 @@ TEST(test_R6_several_problems_at_once)
                                 "  - { name: c, limit: 1/s, match: { uri: x, ip: y } }\nlists: { "
                                 "deny: [] }\nzone: Nowhere\n");
     static const int lines[] = { 1, 2, 4, 5, 5, 5, 6, 6, 7, 8 };
+
     assert_int_equal(told.n, COUNT_OF(lines));
     for (size_t i = 0; i < told.n; i++)
         assert_int_equal(told.problems[i].line, lines[i]);
@@ -64,6 +67,7 @@ TEST(test_R6_several_problems_at_once)
 TEST(test_R6_hundred_problems_and_the_rest_counted)
 {
     char text[8192] = "version: 1\nrules:\n";
+
     for (int i = 0; i < 150; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - { name: r%d, limit: 1/q }\n", i);
@@ -80,6 +84,7 @@ TEST(test_R6_columns_count_characters)
     struct told told =
         read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, "
                  "limit: 1/s }]\n");
+
     assert_fields(told, (n, 1), (problems[0].column, 25));
     assert_int_equal(told.problems[0].caret, 30); /* in bytes */
 }
@@ -90,6 +95,7 @@ TEST(test_R6_empty_files)
 {
     static const char *const texts[] = { "", "\n\n", "# only this\n", "\xEF\xBB\xBF",
                                          "---\n...\n" };
+
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct told told = read_bad(texts[i]);
         assert_int_equal(told.n, 1);
@@ -101,6 +107,7 @@ TEST(test_R6_bytes_that_are_no_text)
 {
     struct weir_error error = { 0 };
     struct told told = read_bad_bytes("version: 1\nzone: a\0b\n", 21, NULL, &error);
+
     assert_int_equal(told.problems[0].column, 8);
     assert_contains(told.problems[0].text, "control character");
     assert_string_equal(read_bad("zone: a\x1b[0m\n").problems[0].source, "zone: a?[0m");
@@ -111,6 +118,7 @@ TEST(test_R6_bytes_that_are_no_text)
 TEST(test_R6_aliases_that_explode)
 {
     char text[4096] = "version: 1\nrules:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+
     for (int i = 1; i < 20; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
@@ -122,6 +130,7 @@ TEST(test_R6_aliases_that_explode)
 TEST(test_R6_merges_that_explode)
 {
     size_t size = 1 << 20, used;
+
     FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nlists: { a: &a {");
@@ -137,6 +146,7 @@ TEST(test_R6_merges_that_explode)
 TEST(test_R6_depth)
 {
     char text[512] = "version: 1\nrules: ";
+
     memset(text + strlen(text), '[', 200);
     assert_contains(read_bad(text).problems[0].text, "too many lists and mappings in each other");
 }
@@ -144,6 +154,7 @@ TEST(test_R6_depth)
 TEST(test_R6_most_rules)
 {
     size_t size = 4 << 20, used;
+
     FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nrules:\n");
@@ -161,6 +172,7 @@ TEST(test_R1_most_attributes)
 {
     char text[4096] = "version: 1\nrules:\n  - name: a\n    limit: 1/s\n    key: \"{k1}:{k2}\"\n   "
                       " cost: \"{c}\"\n    match: { ";
+
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX - 3; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "a%d: x, ", i);
     char *end = text + strlen(text);
@@ -184,6 +196,7 @@ TEST(test_R7_short_syntax)
 {
     static const char *const spellings[] = { "300/60", "100/5s",          "10r/s",
                                              "6r/m",   "1000/h burst 50", "gcra 5/1m burst 3" };
+
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         char text[256], got[128], wanted[128];
         snprintf(text, sizeof(text), "version: 1\nrules: [{ name: a, limit: %s }]\n", spellings[i]);
@@ -198,6 +211,7 @@ TEST(test_R7_several_limits)
 {
     struct weir__draft *d = read_good("version: 1\nrules:\n  - name: a\n    algorithm: gcra\n    "
                                       "limit: [300/60, sliding-log 100/5]\n");
+
     assert_int_equal(d->rules[0].n_limits, 2);
     assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
     assert_string_equal(d->rules[0].limits[1].algorithm, "sliding-log");
@@ -212,6 +226,7 @@ TEST(test_R7_calendar_windows_take_the_zone)
     static const char in_rule[] =
         "version: 1\nzone: Nowhere/Else\nrules: [{ name: a, limit: 10/month, zone: UTC }]\n";
     struct weir_limit limit = first_limit(in_file);
+
     assert_int_equal(limit.calendar, WEIR_MONTH);
     assert_string_equal(limit.zone, "UTC");
     assert_true(limit.algorithm == NULL ||
@@ -235,6 +250,7 @@ TEST(test_R4_ban)
 {
     const weir_time minute = 60 * S, hour = 60 * minute, day = 24 * hour;
     struct weir__ban_draft b = ban_of("ban: { refusals: 50/60s, for: 10m }");
+
     assert_fields(b, (set, true), (refusals.count, 50));
     assert_string_equal(b.refusals.algorithm, "sliding-window");
     assert_fields(b, (length, 10 * minute), (factor, 1), (longest, 10 * minute),
@@ -284,6 +300,7 @@ TEST(test_R6_json_is_yaml)
 TEST(test_R6_one_long_line)
 {
     size_t size = 4 << 20, used;
+
     FINALLY(memory_drop) char *text = malloc(size);
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "{ version: 1, rules: [");

@@ -10,6 +10,7 @@ static const char *schema(void)
 {
     static char text[65536];
     int len = weir_rules_schema(text, sizeof(text));
+
     assert_int_equal(len, strlen(text));
     assert_int_equal(weir_rules_schema(NULL, 0), len);
     return text;
@@ -18,6 +19,7 @@ static const char *schema(void)
 static void assert_has(const char *word)
 {
     char quoted[128];
+
     snprintf(quoted, sizeof(quoted), "\"%s\"", word);
     if (strstr(schema(), quoted) == NULL)
         fail_msg("the schema has no %s", quoted);
@@ -61,6 +63,7 @@ TEST(test_L12_schema_has_every_controller)
 TEST(test_R6_schema_has_the_readers_bounds)
 {
     char bound[64];
+
     snprintf(bound, sizeof(bound), "\"maxItems\":%d", WEIR__RULES_MAX);
     assert_non_null(strstr(schema(), bound));
     snprintf(bound, sizeof(bound), "\"maxItems\":%d", WEIR__GUARDS_MAX);

@@ -19,6 +19,7 @@ static struct weir_item item_of(struct weir_limiter *limiter, const char *key, i
 static struct weir_decision take_all(const struct weir_item *items, size_t n)
 {
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     bool allowed = weir_take_all(items, n, &d);
     assert_int_equal(allowed, d.allowed);
@@ -43,6 +44,7 @@ struct picture {
 static struct picture look_at(const struct weir_table *table)
 {
     struct picture p = { table, NULL, table->bytes - WEIR__LIMITERS_AT };
+
     p.bytes = malloc(p.size);
     assert_non_null(p.bytes);
     memcpy(p.bytes, (unsigned char *)table->header + WEIR__LIMITERS_AT, p.size);
@@ -53,6 +55,7 @@ static void assert_unchanged(struct picture *p)
 {
     const unsigned char *now = (unsigned char *)p->table->header + WEIR__LIMITERS_AT;
     size_t at = 0;
+
     while (at < p->size && now[at] == p->bytes[at])
         at++;
     free(p->bytes);
@@ -299,6 +302,7 @@ TEST(test_the_retry_of_one_key_several_times_is_exact)
 TEST(test_no_items_are_granted)
 {
     struct weir_decision d = take_all(NULL, 0);
+
     assert_fields(d, (allowed, true), (reason, WEIR_GRANTED));
     assert_int_equal(d.wait + d.retry + d.reset, 0);
 }
@@ -324,6 +328,7 @@ TEST(test_as_many_items_as_there_may_be)
 {
     static const char *const limits[] = { "gcra 10/10s", "sliding-log 10/10s",
                                           "token-bucket 10/10s" };
+
     for (int narrow = 0; narrow < 2; narrow++) {
         OWN(weir_table) *table = make_table(narrow);
         struct weir_limiter *l[3];

@@ -49,6 +49,7 @@ static bool lift(struct weir_table *table, const char *key, weir_time now)
 static int64_t list(struct weir_table *table, weir_time now, struct weir_ban *last)
 {
     int64_t n = 0;
+
     for (size_t i = 0; i < table->ban_places; i++)
         n += weir__ban_get(table, i, now, last);
     return n;
@@ -57,6 +58,7 @@ static int64_t list(struct weir_table *table, weir_time now, struct weir_ban *la
 static struct weir_ban only(struct weir_table *table, weir_time now)
 {
     struct weir_ban ban;
+
     memset(&ban, 0xa5, sizeof(ban));
     assert_int_equal(list(table, now, &ban), 1);
     return ban;
@@ -96,6 +98,7 @@ TEST(test_R4_a_key_that_is_out_stays_as_it_is)
 TEST(test_R4_bans_escalate_to_the_longest_and_are_forgotten)
 {
     static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
+
     OWN(weir_table) *table = table_for(0);
     weir_time now = NOW;
     for (size_t i = 0; i < COUNT_OF(minutes); i++) {
@@ -120,6 +123,7 @@ TEST(test_lengths_never_overflow)
         { -S, 2, HOUR, S },
         { 0, 2, -1, 0 },
     };
+
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         OWN(weir_table) *table = table_for(1);
         weir_time now = NOW;
@@ -137,6 +141,7 @@ TEST(test_lengths_never_overflow)
 TEST(test_any_strikes_in_the_file_give_a_length)
 {
     static const int32_t odd[] = { INT32_MIN, -1, 0, 1, 63, 64, INT32_MAX - 1, INT32_MAX };
+
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         OWN(weir_table) *table = table_for(1);
         strike(table, "k", &harsher, NOW);
@@ -225,6 +230,7 @@ TEST(test_R4_bans_are_listed_as_people_write_them)
 TEST(test_R4_long_keys_are_told_apart_and_end_in_dots)
 {
     char key[400];
+
     for (size_t len = 150; len < 170; len++) {
         OWN(weir_table) *table = table_for(0);
         memset(key, 'k', sizeof(key));
@@ -254,6 +260,7 @@ TEST(test_what_a_terminal_would_obey_is_not_shown)
 {
     static const char key[] = "a\033[31mb\nc\x7f\xc2\x9b"
                               "d\xc3\xbc";
+
     OWN(weir_table) *table = table_for(0);
     char long_rule[100];
     memset(long_rule, 'r', sizeof(long_rule) - 1);
@@ -272,6 +279,7 @@ TEST(test_what_a_terminal_would_obey_is_not_shown)
 static void put_number(struct weir_table *table, int i, weir_time now, weir_time end)
 {
     char key[16];
+
     snprintf(key, sizeof(key), "%d", i);
     put(table, key, now, end);
 }
@@ -279,6 +287,7 @@ static void put_number(struct weir_table *table, int i, weir_time now, weir_time
 static bool is_out(struct weir_table *table, int i, weir_time now)
 {
     char key[16];
+
     snprintf(key, sizeof(key), "%d", i);
     return until(table, key, now) != 0;
 }
@@ -363,6 +372,7 @@ TEST(test_R4_bans_are_shared_and_outlive_their_processes)
     struct weir_table *one = table_with(
                           &(struct weir_table_options){ .path = path, .keys = 100, .bans = 100 }),
                       *two = attach(path);
+
     assert_int_equal(tag_of(one, "login", "k"), tag_of(two, "login", "k"));
     strike(one, "k", &harsher, NOW);
     assert_int_equal(until(two, "k", NOW), NOW + MINUTE);
@@ -392,6 +402,7 @@ TEST(test_R4_bans_are_shared_and_outlive_their_processes)
 TEST(test_the_first_to_attach_puts_the_header_right)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     int64_t nothing = 0;
     strike(table, "k", &plain, NOW);
@@ -430,6 +441,7 @@ struct race {
 static void *look(void *context)
 {
     struct race *race = context;
+
     while (!__atomic_load_n(&race->stop, __ATOMIC_RELAXED)) {
         struct weir_ban ban;
         if (until(race->table, "always", NOW) != WEIR_FOREVER ||
@@ -448,6 +460,7 @@ TEST(test_readers_are_right_while_others_write)
     struct race race = { .table = table_for(1) };
     pthread_t thread;
     void *wrong;
+
     put(race.table, "always", NOW, WEIR_FOREVER);
     assert_int_equal(pthread_create(&thread, NULL, look, &race), 0);
     for (int i = 0; i < 20000; i++) {
@@ -464,6 +477,7 @@ TEST(test_readers_are_right_while_others_write)
 TEST(test_R4_writers_killed_anywhere_leave_nothing_wrong)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(
         &(struct weir_table_options){ .path = path, .keys = 100, .slab = 4096, .bans = 1 });
     put(table, "always", NOW, WEIR_FOREVER);
@@ -499,6 +513,7 @@ TEST(test_R4_writers_killed_anywhere_leave_nothing_wrong)
 TEST(test_any_bytes_are_survived)
 {
     uint64_t seed = 11;
+
     for (int round = 0; round < 200; round++) {
         OWN(weir_table) *table = table_for(1);
         unsigned char *bytes = (unsigned char *)table->ban_marks, *end = table->slots;

@@ -13,6 +13,7 @@ static struct weir_plan plan_of(const char *text)
     struct weir_limit limit = limit_of(text);
     struct weir_plan plan;
     struct weir_error error;
+
     if (weir__plan_make(&plan, &limit, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     return plan;
@@ -23,6 +24,7 @@ static struct weir_decision loose_take(struct weir_table *table, const struct we
 {
     struct weir__carried_item item = { plan, ask_of(key, cost, now) };
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     size_t granted = weir__carried_take_many(table, &item, 1, &d);
     assert_int_equal(granted, d.allowed);
@@ -34,6 +36,7 @@ static struct weir_decision loose_peek(struct weir_table *table, const struct we
 {
     struct weir__carried_item item = { plan, ask_of(key, cost, now) };
     struct weir_decision d;
+
     memset(&d, 0xa5, sizeof(d));
     bool allowed = weir__carried_peek(table, &item, &d);
     assert_int_equal(allowed, d.allowed);
@@ -44,6 +47,7 @@ static void loose_give(struct weir_table *table, const struct weir_plan *plan, c
                        int64_t cost, weir_time now)
 {
     struct weir__carried_item item = { plan, ask_of(key, cost, now) };
+
     weir__carried_give(table, &item);
 }
 
@@ -51,6 +55,7 @@ static void loose_give(struct weir_table *table, const struct weir_plan *plan, c
 static struct weir__wide *only_slot(struct weir_table *table)
 {
     struct weir__wide *slots = (void *)table->slots, *found = NULL;
+
     for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
         if (slots[i].tag != 0) {
             assert_null(found);
@@ -106,6 +111,7 @@ static void invent_limit(uint64_t *seed, char *text, size_t size)
     static const int64_t periods[] = {
         1, 7, 1000, 1000000, 1000000000, 60000000000, 86400000000000
     };
+
     snprintf(text, size, "%s %d/%lldns burst %d", algorithms[random64(seed) % 3],
              1 + (int)(random64(seed) % 2000),
              (long long)periods[random64(seed) % COUNT_OF(periods)],
@@ -117,6 +123,7 @@ static struct weir_ask invent_ask(uint64_t *seed, const struct weir_plan *plan, 
 {
     weir_time unit = plan->limit.period / plan->limit.count + 1;
     uint64_t way = random64(seed) % 100;
+
     *now += way < 50   ? 0
             : way < 90 ? (weir_time)(random64(seed) % (uint64_t)(3 * unit))
             : way < 95 ? unit * plan->most
@@ -233,6 +240,7 @@ TEST(test_under_another_limit_the_time_owed_stays)
                                           "token-bucket 999983/1s burst 50000000",
                                           "gcra 2/7ns burst 9999999999",
                                           "leaky-bucket 11/1m burst 30" };
+
     for (size_t from = 0; from < COUNT_OF(limits); from++)
         for (size_t to = 0; to < COUNT_OF(limits); to++) {
             OWN(weir_table) *table = private_table(false, 100);
@@ -312,6 +320,7 @@ TEST(test_the_clock_may_step_back)
     struct weir_plan a = plan_of("gcra 1/1s burst 5"), b = plan_of("gcra 3/1s burst 15"),
                      fine = plan_of("gcra 1000000007/1s burst 5");
     const struct weir_plan *plans[] = { &a, &b, &fine };
+
     for (size_t i = 0; i < COUNT_OF(plans); i++) {
         OWN(weir_table) *table = private_table(false, 100);
         weir_time back = NOW - 500 * S;
@@ -388,6 +397,7 @@ TEST(test_a_limiters_key_of_the_same_name_is_another)
 static const char *number(int i)
 {
     static char text[16];
+
     snprintf(text, sizeof(text), "key %d", i);
     return text;
 }
@@ -396,6 +406,7 @@ TEST(test_idle_ones_make_room_and_live_ones_stay)
 {
     static const char *const limits[] = { "gcra 1/1000s", "gcra 7/7000s", "gcra 3/3001s burst 3" };
     static const weir_time spans[] = { 1000 * S, 7000 * S, 3001 * S };
+
     for (size_t l = 0; l < COUNT_OF(limits); l++) {
         OWN(weir_table) *table = private_table(false, 1);
         struct weir_plan plan = plan_of(limits[l]);
@@ -422,6 +433,7 @@ TEST(test_damaged_slots_come_out_sane)
 {
     struct weir_plan plan = plan_of("gcra 3/1s burst 5"), other = plan_of("gcra 7/1s burst 5");
     uint64_t seed = 1;
+
     for (int i = 0; i < 2000; i++) {
         OWN(weir_table) *table = table_with(
             &(struct weir_table_options){ .keys = 1, .limiters = 1, .bans = 1, .slab = 4096 });
@@ -445,6 +457,7 @@ TEST(test_damaged_slots_come_out_sane)
 TEST(test_it_is_there_when_the_file_is_opened_again)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_true(loose_take(table, &plan, "k", 3, NOW).allowed);
@@ -469,6 +482,7 @@ static void *ask_many(void *argument)
     struct job *job = argument;
     struct weir__carried_item items[16];
     struct weir_decision decisions[16];
+
     for (size_t i = 0; i < COUNT_OF(items); i++)
         items[i] = (struct weir__carried_item){ job->plan, ask_of("k", 1, NOW) };
     for (int i = 0; i < job->asks; i += 16)
@@ -480,6 +494,7 @@ static void *ask_many(void *argument)
 static void run(struct job *jobs)
 {
     pthread_t threads[THREADS];
+
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_many, &jobs[i]), 0);
     for (int i = 0; i < THREADS; i++)

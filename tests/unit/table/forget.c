@@ -20,6 +20,7 @@ static size_t spend(struct weir_limiter *limiter, const char *key, weir_time now
 {
     size_t n = 0;
     struct weir_ask ask = ask_of(key, 1, now);
+
     while (n < 20 && weir_take(limiter, &ask, &d[n]))
         n++;
     return n;

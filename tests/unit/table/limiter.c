@@ -14,6 +14,7 @@ static void expect_create_fails(struct weir_table *table, const char *name, cons
     struct weir_error error = { 0 };
     int64_t limiters = stats_of(table, -1).limiters;
     int got = weir_limiter_create(&limiter, table, name, &limit, keys, &error);
+
     if (got != code)
         fail_msg("%s as \"%s\" gave %d: %s", text, name, got, error.text);
     assert_ptr_equal(limiter, untouched);
@@ -28,6 +29,7 @@ static void expect_change_fails(struct weir_limiter *limiter, const char *text, 
     struct weir_limit limit = limit_of(text);
     struct weir_error error = { 0 };
     int got = weir_limiter_change(limiter, &limit, NOW, &error);
+
     if (got != code)
         fail_msg("changing to %s gave %d: %s", text, got, error.text);
     assert_contains(error.text, words);
@@ -45,6 +47,7 @@ static struct pair make_pair(bool narrow, int64_t slab)
     const char *path = new_path();
     struct weir_table *one = table_with(
         &(struct weir_table_options){ .path = path, .keys = 1000, .slab = slab, .narrow = narrow });
+
     return (struct pair){ path, one, attach(path) };
 }
 
@@ -60,6 +63,7 @@ TEST(test_same_name_and_limit_joins)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter *a = limiter_of(p.one, "api", "gcra 300/1m");
+
     assert_ptr_equal(limiter_of(p.one, "api", "gcra 300/60s burst 300"),
                      a); /* the same limit in other words */
     struct weir_limiter *b = limiter_of(p.two, "api", "gcra 300/1m");
@@ -86,6 +90,7 @@ TEST(test_same_name_with_another_limit_is_refused_and_told)
     static const char *const others[] = { "gcra 300/1m burst 5", "gcra 301/1m", "gcra 300/2m",
                                           "token-bucket 300/1m", "sliding-log 300/1m" };
     struct pair p = make_pair(false, 0);
+
     limiter_of(p.one, "api", "gcra 300/1m");
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         expect_create_fails(p.one, "api", others[i], 0, WEIR_EXISTS, "'api'");
@@ -98,6 +103,7 @@ TEST(test_same_name_with_another_limit_is_refused_and_told)
 TEST(test_a_limiter_outlives_its_processes)
 {
     struct pair p = make_pair(false, 0);
+
     limiter_of(p.one, "api", "gcra 300/1m");
     assert_true(take(limiter_of(p.two, "log", "sliding-log 7/1m"), "k", 4, NOW).allowed);
     leave(&p);
@@ -157,6 +163,7 @@ TEST(test_a_table_has_room_for_256_limiters)
     struct pair p = make_pair(false, 0);
     struct weir_limiter_info info;
     char name[16];
+
     for (int i = 0; i < 256; i++) {
         snprintf(name, sizeof(name), "l%d", i);
         assert_true(take(limiter_of(p.one, name, "gcra 10/1h"), "k", i % 10, NOW).allowed);
@@ -245,6 +252,7 @@ TEST(test_limiters_are_listed)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter_info info = { .changes = 99 };
+
     assert_false(weir_limiter_next(p.one, &(int64_t){ 0 }, &info));
     assert_int_equal(info.changes, 99);
     struct weir_limiter *a = limiter_of(p.one, "a", "gcra 300/60 burst 5");
@@ -333,6 +341,7 @@ TEST(test_a_change_keeps_the_time_owed_in_narrow_slots)
     struct pair p = make_pair(true, 0);
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s"),
                         *b = limiter_of(p.two, "l", "gcra 10/10s");
+
     assert_int_equal(take(a, "k", 4, NOW).reset, 4 * S);
     change(a, "gcra 20/10s", NOW);
     assert_fields(peek(b, "k", 0, NOW), (limit, 20), (reset, 4 * S));
@@ -357,6 +366,7 @@ TEST(test_several_changes_in_a_row_keep_what_was_used)
                                   2 * WEIR__PAST,
                                   2 * WEIR__PAST + 1,
                                   3 * WEIR__PAST };
+
     for (size_t i = 0; i < COUNT_OF(algorithms); i++)
         for (size_t r = 0; r < COUNT_OF(rounds);
              r++) { /* from some point on, more than the record remembers */
@@ -424,6 +434,7 @@ TEST(test_a_changed_limit_is_the_one_to_join_with)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s");
+
     change(a, "gcra 20/10s", NOW);
     expect_create_fails(p.two, "l", "gcra 10/10s", 0, WEIR_EXISTS, "gcra 20/10s");
     assert_ptr_equal(limiter_of(p.one, "l", "gcra 20/10s"), a);
@@ -461,6 +472,7 @@ TEST(test_R5_a_mode_is_seen_by_all_at_once_and_stays)
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s"),
                         *b = limiter_of(p.two, "l", "gcra 10/10s");
     struct weir_limiter *other = limiter_of(p.two, "other", "gcra 10/10s");
+
     assert_int_equal(weir__limiter_mode(a), WEIR_AS_WRITTEN);
     assert_int_equal(weir__table_mode(p.one), WEIR_AS_WRITTEN);
     weir__limiter_set_mode(a, WEIR_SHADOW);
@@ -501,6 +513,7 @@ TEST(test_narrow_refuses_limits_that_do_not_fit)
                                        "leaky-bucket 10/1s queue 3" };
     static const char *const good[] = { "5/1s", "gcra 300/60s", "leaky-bucket 10/1s burst 3",
                                         "sliding-log 3/1s", "sliding-window 7/1s" };
+
     OWN(weir_table) *table = private_table(true, 100);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         expect_create_fails(table, "l", bad[i], 0, WEIR_INVALID, "narrow");
@@ -528,6 +541,7 @@ TEST(test_a_larger_state_moves_with_all_keys)
     struct weir_limiter *a = limiter_of(p.one, "l", "sliding-log 5/100s"),
                         *b = limiter_of(p.two, "l", "sliding-log 5/100s");
     char key[16];
+
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof(key), "%d", i);
         assert_true(take(i % 2 ? a : b, key, 1 + i % 5, NOW + i).allowed);
@@ -553,6 +567,7 @@ TEST(test_a_full_slab_is_an_error_and_the_old_limit_stays)
     struct pair p = make_pair(false, 64 << 10);
     struct weir_limit limit = limit_of("sliding-log 10/100s");
     struct weir_limiter *a = NULL;
+
     assert_ok(weir_limiter_create(&a, p.one, "l", &limit, 100, NULL));
     struct weir_limiter *b = limiter_of(p.two, "l", "sliding-log 10/100s");
     assert_true(take(a, "k", 4, NOW).allowed);
@@ -602,6 +617,7 @@ TEST(test_a_full_slab_says_how_many_keys_would_fit)
 TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 999999937/1s burst 10");
     assert_true(take(limiter, "k", 10, NOW).allowed);

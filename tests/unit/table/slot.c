@@ -11,6 +11,7 @@ static const char *key_at(int i)
 {
     static char keys[8][16];
     char *key = keys[i % 8];
+
     snprintf(key, sizeof(keys[0]), "key %d", i);
     return key;
 }
@@ -26,6 +27,7 @@ struct full {
 static struct full fill(bool narrow, const char *limit, weir_time (*now_of)(int i))
 {
     struct full f = { .table = private_table(narrow, 1) };
+
     f.limiter = limiter_of(f.table, "l", limit);
     while (stats_of(f.table, -1).keys < stats_of(f.table, -1).slots) {
         assert_true(f.keys < KEYS_MAX); /* a slot nobody can reach */
@@ -39,12 +41,14 @@ static struct full fill(bool narrow, const char *limit, weir_time (*now_of)(int 
 static bool is_known(const struct full *f, int key, weir_time now)
 {
     struct weir_decision d = peek(f->limiter, key_at(key), 0, now);
+
     return d.remaining < d.limit;
 }
 
 static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX])
 {
     int n = 0;
+
     for (int i = 0; i < f->keys; i++) {
         known[i] = is_known(f, i, now);
         n += known[i];
@@ -63,6 +67,7 @@ TEST(test_asks_with_nothing_to_remember_take_no_slot)
                                           "sliding-window 5/10s",
                                           "fixed-window 5/10s",
                                           "leaky-bucket 5/10s queue 3" };
+
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0);
              i++) { /* the last two do not fit narrow slots */
@@ -131,6 +136,7 @@ static weir_time at_once(int i)
 TEST(test_idle_keys_go_first_and_for_nothing)
 {
     static bool known[KEYS_MAX], then[KEYS_MAX];
+
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 2/1000s", at_once);
         int before = count_known(&f, NOW, known);
@@ -177,6 +183,7 @@ static weir_time one_by_one(int i)
 TEST(test_then_the_idlest_goes_and_is_counted)
 {
     static bool known[KEYS_MAX], then[KEYS_MAX];
+
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 1/1w",
                              one_by_one); /* the lower its number, the sooner a key is fresh */

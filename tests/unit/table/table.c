@@ -25,6 +25,7 @@ static void expect_create_fails(const struct weir_table_options *options, int co
     struct weir_table *table = untouched;
     struct weir_error error = { .column = 77 };
     int got = weir_table_create(&table, options, &error);
+
     if (got != code)
         fail_msg("creating for \"%s\" gave %d: %s", words, got, error.text);
     assert_ptr_equal(table, untouched);
@@ -39,6 +40,7 @@ static void expect_attach_fails(const char *path, int code, const char *words)
     struct weir_table *table = untouched;
     struct weir_error error = { .column = 77 };
     int got = weir_table_attach(&table, path, &error);
+
     if (got != code)
         fail_msg("attaching for \"%s\" gave %d: %s", words, got, error.text);
     assert_ptr_equal(table, untouched);
@@ -52,6 +54,7 @@ static void expect_attach_fails(const char *path, int code, const char *words)
 TEST(test_sizes_out_of_bounds_are_refused_and_leave_no_file)
 {
     static const int64_t bad[] = { -1, -65536, INT64_MIN, ((int64_t)1 << 40) + 1, INT64_MAX };
+
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         for (int narrow = 0; narrow < 2; narrow++) {
             const char *path = new_path();
@@ -75,6 +78,7 @@ TEST(test_limiters_and_bans_out_of_bounds_are_refused)
     static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX },
                          bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
     const char *path = new_path();
+
     for (size_t i = 0; i < COUNT_OF(bad_limiters); i++) {
         expect_create_fails(
             &(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID,
@@ -95,6 +99,7 @@ TEST(test_limiters_that_are_not_there_take_no_disk)
     struct weir_table_options o = {
         .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1
     };
+
     OWN(weir_table) *table = table_with(&o);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -112,6 +117,7 @@ TEST(test_defaults)
 {
     struct weir_table *table = table_with(NULL);
     struct weir_table_stats s = stats_of(table, -1);
+
     assert_true(s.slots >= 65536);
     assert_true(s.bytes >= s.slots * 32 + (16 << 20));
     assert_false(s.narrow);
@@ -137,6 +143,7 @@ TEST(test_no_room_for_the_file_is_an_error_and_leaves_none)
 {
     struct rlimit old, small;
     const char *path = new_path();
+
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){ 1 << 20, old.rlim_max };
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -178,6 +185,7 @@ TEST(test_no_room_in_memory_is_an_error)
 TEST(test_paths_that_cannot_be_are_refused)
 {
     char path[400];
+
     snprintf(path, sizeof(path), "%s/missing/table", folder);
     expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM,
                         strerror(ENOENT));
@@ -198,6 +206,7 @@ TEST(test_a_file_that_may_not_be_read_is_refused)
 {
     const char *path = new_path();
     bool root = geteuid() == 0;
+
     weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 1 }));
     assert_int_equal(chmod(path, 0), 0);
     assert_int_equal(chmod(folder, 0755), 0);
@@ -219,6 +228,7 @@ TEST(test_a_new_file_has_the_mode_asked_for)
         { 0, 0600 }, { 0640, 0640 }, { 0666, 0666 }, { 0400, 0400 }
     };
     mode_t mask = umask(0);
+
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         const char *path = new_path();
         struct stat st;
@@ -235,6 +245,7 @@ TEST(test_a_new_file_has_the_mode_asked_for)
 static const char *make_file(int64_t keys)
 {
     const char *path = new_path();
+
     weir_table_destroy(
         table_with(&(struct weir_table_options){ .path = path, .keys = keys, .slab = 4096 }));
     return path;
@@ -244,6 +255,7 @@ TEST(test_what_is_no_table_is_refused_each_for_its_reason)
 {
     static const char text[] = "# a text file, as an editor leaves it\n";
     char page[1 << 12];
+
     expect_attach_fails(new_path(), WEIR_SYSTEM, strerror(ENOENT));
 
     const char *empty = new_path();
@@ -329,6 +341,7 @@ TEST(test_a_cut_or_grown_file_is_refused)
 static void write_header(const char *path, struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
+
     for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
         sum = (sum ^ ((unsigned char *)h)[i]) * 0x100000001b3u;
     h->check = sum;
@@ -436,6 +449,7 @@ TEST(test_sizes_that_lie_are_refused)
 TEST(test_create_on_an_existing_table_attaches_and_keeps_its_sizes)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){
         .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
     struct weir_table_stats first = stats_of(table, -1);
@@ -452,6 +466,7 @@ TEST(test_create_finishes_what_a_dead_maker_left)
 {
     const char *path = new_path();
     char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
+
     write_at(path, 0, making, sizeof(making));
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
@@ -463,6 +478,7 @@ TEST(test_create_finishes_what_a_dead_maker_left)
 TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
 {
     const char *path = new_path();
+
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *one = table_with(&(struct weir_table_options){
                               .path = path, .keys = 100, .narrow = narrow }),
@@ -491,6 +507,7 @@ TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
 TEST(test_private_tables_share_nothing)
 {
     struct weir_table *one = private_table(false, 100), *two = private_table(false, 100);
+
     assert_true(take(limiter_of(one, "l", "gcra 10/1h"), "k", 10, NOW).allowed);
     assert_int_equal(left(limiter_of(two, "l", "gcra 10/1h"), "k", NOW), 10);
     weir_table_destroy(one);
@@ -586,6 +603,7 @@ TEST(test_half_as_many_again_still_decides_and_counts_evictions)
 TEST(test_a_symbolic_link_is_not_followed)
 {
     const char *target = make_file(100), *path = new_path();
+
     assert_int_equal(symlink(target, path), 0);
     expect_attach_fails(path, WEIR_SYSTEM, "symbolic link");
     expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM, "symbolic link");

@@ -32,6 +32,7 @@ static const char *const limits[] = {
 static struct weir_limiter *nth_limiter(struct weir_table *table, size_t i)
 {
     char name[] = "limit a";
+
     name[sizeof(name) - 2] = (char)('a' + i);
     return limiter_of(table, name, limits[i]);
 }
@@ -64,6 +65,7 @@ TEST(test_peek_says_what_take_would_and_changes_nothing)
 {
     static const char *const keys[] = { "a", "b", "c" };
     uint64_t seed = 1;
+
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
             OWN(weir_table) *table = table_with(&(struct weir_table_options){
@@ -150,6 +152,7 @@ static struct reserved reserve_four(bool narrow, const char *limit)
     struct reserved r = { .table = small_slab_table(narrow) };
     struct weir_ask ask = ask_of("k", 4, NOW);
     struct weir_decision d;
+
     r.limiter = limiter_of(r.table, "l", limit);
     bool granted = weir_reserve(r.limiter, &ask, 5 * S, &r.reservation, &d);
     assert_true(granted && d.allowed);
@@ -257,6 +260,7 @@ TEST(test_settling_beyond_the_limit_makes_the_key_owe)
 TEST(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent)
 {
     struct reserved r = reserve_four(true, "gcra 10/10s");
+
     assert_true(weir_settle(&r.reservation, 1000000, NOW));
     struct weir_decision d = take(r.limiter, "k", 1, NOW);
     assert_fields(d, (allowed, false), (remaining, 0));
@@ -288,6 +292,7 @@ struct fake {
 static weir_time fake_now(void *context)
 {
     struct fake *f = context;
+
     f->looks++;
     return f->now;
 }
@@ -295,6 +300,7 @@ static weir_time fake_now(void *context)
 static void fake_sleep(void *context, weir_time span)
 {
     struct fake *f = context;
+
     f->sleeps++;
     f->slept += span;
     f->now += span;
@@ -359,6 +365,7 @@ TEST(test_take_many_is_as_one_by_one)
     uint64_t seed = 7;
     weir_time now = NOW;
     int64_t granted = 0, refused = 0;
+
     for (int t = 0; t < 4; t++)
         tables[t] = small_slab_table(t % 2);
     for (size_t way = 0; way < 2; way++)
@@ -459,6 +466,7 @@ TEST(test_a_narrow_key_waits_at_most_a_minute)
 TEST(test_a_time_before_zero_counts_as_zero)
 {
     static const weir_time times[] = { 0, -1, -5 * S, -1000 * S, INT64_MIN + 1, INT64_MIN };
+
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(times); i++) {
             OWN(weir_table) *table = small_slab_table(narrow);
@@ -539,6 +547,7 @@ TEST(test_settling_late_mints_nothing)
 {
     static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s",
                                         "sliding-window 10/1s", "sliding-log 10/1s" };
+
     for (size_t i = 0; i < COUNT_OF(five); i++) {
         OWN(weir_table) *table = private_table(false, 100);
         struct weir_limiter *limiter = limiter_of(table, "l", five[i]);

@@ -32,6 +32,7 @@ TEST(reads_every_kind_of_line)
               "case two\n"
               "limit sliding-log 1/1s\n"
               "at 1s take -1 -> no");
+
     assert_fields(v, (case_count, 2), (line_count, 5), (cases[0].count, 4), (cases[1].first, 4),
                   (cases[1].line, 9));
     assert_memory_equal(v.cases[1].name, "two", 3);
@@ -60,6 +61,7 @@ TEST(granted_means_at_once_unless_a_wait_is_named)
 {
     struct weir__vectors v =
         parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
+
     assert_fields(v.lines[0].fields[WEIR__VECTOR_WAIT], (named, true), (value, 0));
     assert_false(v.lines[1].fields[WEIR__VECTOR_WAIT].named);
     weir__vectors_clear(&v);
@@ -72,6 +74,7 @@ TEST(a_change_keeps_what_it_does_not_name)
                                    "change 4/2s burst 2\nat 0s change 5/1s\n"
                                    "case fresh\nlimit sliding-window 10/1s buckets=5 "
                                    "edge=loose\nat 0s change 20/1s edge=strict\n");
+
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
     assert_fields(v, (lines[0].limit.count, 4), (lines[0].limit.period, 2 * WEIR_SECOND),
                   (lines[1].limit.burst, 7), (lines[2].limit.burst, 2), (lines[3].limit.burst, 2),
@@ -83,6 +86,7 @@ TEST(many_cases_are_only_a_matter_of_memory)
 {
     static const char one[] = "case x\nlimit gcra 1/1s\nat 0s take 1 -> ok\n";
     size_t n = 3000;
+
     FINALLY(memory_drop) char *text = malloc(n * (sizeof(one) - 1) + 1);
 
     assert_non_null(text);
@@ -280,6 +284,7 @@ TEST(test_L12_every_door_says_the_same)
         "at 0s take 4000 -> ok remaining 0\n"
         "at 0s take 1 -> no retry 1s\n",
     };
+
     for (const struct weir__door *const *d = weir__doors(); *d; d++)
         for (size_t i = 0; i < COUNT_OF(texts); i++)
             assert_string_equal(replay((*d)->name, texts[i]), "");

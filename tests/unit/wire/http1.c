@@ -35,6 +35,7 @@ static void check_good_with(const char *text, size_t rest)
     size_t len = strlen(text), whole = len - rest;
     int status;
     const char *what;
+
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = read_request(text, cut, &status, &what);
         if (took != (cut < whole ? 0 : (ptrdiff_t)whole))
@@ -53,6 +54,7 @@ static void check_bad_bytes(const char *text, size_t len, int wanted, const char
 {
     int status;
     const char *what;
+
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = read_request(text, cut, &status, &what);
         if (took != (cut < len ? 0 : -1) ||
@@ -70,6 +72,7 @@ static void check_bad(const char *text, int wanted, const char *why)
 static void check_bad_header(const char *header, int wanted, const char *why)
 {
     char text[512];
+
     sprintf(text, "POST / HTTP/1.1\r\nHost: a\r\n%s", header);
     check_bad(text, wanted, why);
 }
@@ -105,6 +108,7 @@ TEST(test_S2_requests_one_behind_the_other)
     int status;
     const char *what;
     ptrdiff_t took = read_request(text, len, &status, &what);
+
     assert_int_equal(took, 28);
     assert_int_equal(read_request(text + took, len - (size_t)took, &status, &what), 30);
     assert_true(is(request.path, "/b"));
@@ -219,6 +223,7 @@ TEST(test_S2_lengths_that_two_readers_could_read_in_two_ways)
                                            "99999999999999999999",
                                            "1.0" };
     char header[128];
+
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         sprintf(header, "Content-Length: %s\r\n", lengths[i]);
         check_bad_header(header, 400, "Content-Length");
@@ -246,6 +251,7 @@ TEST(test_S2_encodings)
         "xchunked", "chunked;q=1", "identity",      "\"chunked\""
     };
     char header[128];
+
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         sprintf(header, "Transfer-Encoding: %s\r\n", others[i]);
         check_bad_header(header, 501, "chunked");
@@ -319,6 +325,7 @@ static int status_of(size_t len, ptrdiff_t wanted)
     int status;
     const char *what;
     ptrdiff_t took = read_request(large, len, &status, &what);
+
     assert_int_equal(took, wanted);
     return status;
 }
@@ -332,6 +339,7 @@ TEST(test_S2_a_method_has_32_bytes_at_most)
 TEST(test_S2_a_target_has_8_KiB_at_most)
 {
     size_t len = repeat(repeat(0, "GET /", 1), "a", 8192);
+
     assert_int_equal(status_of(len - 1, 0), 0);
     assert_int_equal(status_of(len, -1), 414);
     len = repeat(len - 1, " HTTP/1.1\r\nHost: a\r\n\r\n", 1);
@@ -342,6 +350,7 @@ TEST(test_S2_a_target_has_8_KiB_at_most)
 TEST(test_S2_a_head_has_32_KiB_at_most)
 {
     size_t len = repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\nb: ", 1), "c", 32 * 1024);
+
     assert_int_equal(status_of(32 * 1024 - 1, 0), 0);
     assert_int_equal(status_of(32 * 1024, -1), 431);
     assert_int_equal(status_of(len, -1), 431);
@@ -357,6 +366,7 @@ TEST(test_S2_a_request_has_100_headers_at_most)
 {
     size_t len =
         repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\n", 1), "b: c\r\n", WEIR__HTTP_HEADERS - 1);
+
     assert_int_equal(status_of(len, 0), 0);
     size_t whole = repeat(len, "\r\n", 1);
     assert_int_equal(status_of(whole, (ptrdiff_t)whole), 0);
@@ -381,6 +391,7 @@ static void check_response(const char *text, bool good)
 {
     size_t len = strlen(text);
     const char *what;
+
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = read_response(text, cut, &what);
         if (took != (cut < len ? 0 : good ? (ptrdiff_t)len : -1))
@@ -417,6 +428,7 @@ TEST(test_responses_that_are_wrong)
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
     };
+
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_response(wrong[i], false);
     size_t len = repeat(repeat(0, "HTTP/1.1 200 ", 1), "a", 2000);
@@ -431,6 +443,7 @@ static ptrdiff_t read_chunked(const char *text, size_t len, size_t piece, char *
 {
     struct weir__http_chunks chunks = { 0 };
     size_t at = 0;
+
     while (at < len && !chunks.ended) {
         size_t n = len - at < piece ? len - at : piece, data_len = 99999;
         const char *what = NULL;
@@ -456,6 +469,7 @@ static void check_chunked(const char *text, size_t rest, const char *wanted)
     char data[256];
     bool ended;
     size_t len = strlen(text);
+
     for (size_t piece = 1; piece <= len; piece++) {
         assert_int_equal(read_chunked(text, len, piece, data, &ended), len - rest);
         assert_true(ended);
@@ -473,6 +487,7 @@ static void check_not_chunked(const char *text)
     char data[65536];
     bool ended;
     size_t len = strlen(text);
+
     for (size_t piece = 1; piece <= len; piece++)
         assert_int_equal(read_chunked(text, len, piece, data, &ended), -1);
     if (read_chunked(text, len - 1, len, data, &ended) != (ptrdiff_t)len - 1 || ended)
@@ -517,6 +532,7 @@ TEST(test_chunks_that_are_wrong)
         "0\r\na: \x01",
         "0\r\n:",
     };
+
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_not_chunked(wrong[i]);
 }
@@ -526,6 +542,7 @@ TEST(test_chunk_lines_and_trailers_are_bounded)
     char data[16];
     bool ended;
     size_t len = repeat(repeat(0, "1;", 1), "a", 253);
+
     repeat(len, "\r\n", 1);
     assert_int_equal(read_chunked(large, len + 2, 1000, data, &ended), len + 2);
     repeat(len, "aa", 1);
@@ -545,6 +562,7 @@ static void check_query(const char *text, const char *wanted, bool wanted_bad)
     char scratch[256], print[256] = "", *to = scratch, *end = print;
     struct weir__text query = { at_edge(text, strlen(text)), strlen(text) }, name, value;
     bool bad = true;
+
     while (weir__http_query_next(&query, &to, &name, &value, &bad))
         end += sprintf(end, "%.*s=%.*s;", (int)name.len, name.bytes, (int)value.len, value.bytes);
     assert_string_equal(print, wanted);
@@ -557,6 +575,7 @@ TEST(test_queries)
     struct weir__text none = { NULL, 0 };
     char *scratch = NULL;
     bool bad = true;
+
     check_query("", "", false);
     check_query("&&", "", false);
     check_query("a=b&c=d", "a=b;c=d;", false);

@@ -72,6 +72,7 @@ TEST(test_scalars)
         { "1E-7", "=n:1E-7;" },
         { "123456789012345678901234567890", "=n:123456789012345678901234567890;" },
     };
+
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }
@@ -92,6 +93,7 @@ TEST(test_paths)
         { "[0,1,2,3,4,5,6,7,8,9,10]",
           "0=n:0;1=n:1;2=n:2;3=n:3;4=n:4;5=n:5;6=n:6;7=n:7;8=n:8;9=n:9;10=n:10;" },
     };
+
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }
@@ -107,6 +109,7 @@ TEST(test_escapes)
         { "\"long enough before \\\\ and long enough behind it\"",
           "=s:long enough before \\ and long enough behind it;" },
     };
+
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }

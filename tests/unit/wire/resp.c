@@ -20,6 +20,7 @@ static ptrdiff_t command(const char *bytes, size_t len, const struct weir__resp_
     struct weir__text args[ARGS];
     size_t n = 99;
     char *at = print;
+
     *what = NULL;
     ptrdiff_t took = weir__resp_command(at_edge(bytes, len), len, limits, args, &n, what);
     for (size_t i = 0; took > 0 && i < n; i++)
@@ -37,6 +38,7 @@ static void check_good(const char *text, size_t rest, const char *args)
     char print[256];
     const char *what;
     size_t len = strlen(text), whole = len - rest;
+
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = command(text, cut, &wide, print, &what);
         if (took != (cut < whole ? 0 : (ptrdiff_t)whole))
@@ -51,6 +53,7 @@ static void check_bad_within(const struct weir__resp_limits *limits, const char 
 {
     char print[256];
     const char *what;
+
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = command(text, cut, limits, print, &what);
         if (took != (cut <= good ? 0 : -1) || (took < 0 && strstr(what, why) == NULL))
@@ -110,6 +113,7 @@ TEST(test_S1_inline_commands_that_are_wrong)
         { "a b'c'\n", "escapes" },
         { "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "more arguments" },
     };
+
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_bad(wrong[i][0], strlen(wrong[i][0]) - 1, wrong[i][1]);
     check_bad("\x16\x03\x01", 0, "TLS");
@@ -147,6 +151,7 @@ TEST(test_S1_limits_hold_before_the_bytes_come)
     static const struct weir__resp_limits tight = { .args = 3, .bytes = 40 };
     char print[256];
     const char *what;
+
     check_bad("*1000000000", 3, "more arguments");
     check_bad("*17", 2, "more arguments");
     check_bad("*1\r\n$1000000000", 10, "longer");
@@ -168,6 +173,7 @@ TEST(test_S1_limits_are_reached_exactly)
     size_t len = strlen(text);
     char print[256];
     const char *what;
+
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len }, print, &what), len);
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len - 1 }, print, &what),
                      -1);
@@ -185,6 +191,7 @@ TEST(test_S1_a_line_has_64_KiB_at_most)
     struct weir__text args[ARGS];
     size_t n;
     const char *what;
+
     memset(line, 'a', sizeof(line));
     assert_int_equal(
         weir__resp_command(at_edge(line, 64 * 1024 - 1), 64 * 1024 - 1, &wider, args, &n, &what),
@@ -282,6 +289,7 @@ static void check_written(const char *from, const char *end, const char *wanted)
 TEST(test_S1_replies_as_they_are_written)
 {
     char to[128];
+
     check_written(to, weir__resp_put_integer(to, 0), ":0\r\n");
     check_written(to, weir__resp_put_integer(to, 9), ":9\r\n");
     check_written(to, weir__resp_put_integer(to, 10), ":10\r\n");
@@ -303,6 +311,7 @@ TEST(test_S1_replies_as_they_are_written)
 TEST(test_every_power_of_ten_comes_back)
 {
     char to[WEIR__RESP_NUMBER_MAX];
+
     for (int64_t power = 1; power <= INT64_MAX / 10; power *= 10)
         for (int64_t n = power - 1; n <= power + 1; n++)
             for (int sign = -1; sign <= 1; sign += 2) {

@@ -41,6 +41,7 @@ static char rules_path[300];
 static void write_rules(const char *text)
 {
     FILE *file = fopen(rules_path, "w");
+
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
@@ -49,6 +50,7 @@ static void write_rules(const char *text)
 static int start(void **state)
 {
     struct weir_error error = { 0 };
+
     snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
     write_rules(rules_text);
     settings.rules = rules_path;
@@ -92,6 +94,7 @@ static void assert_json(const char *text, size_t len)
 {
     const char *what;
     long at = weir__json_walk(text, len, NULL, go_on, NULL, &what);
+
     if (at >= 0)
         fail_msg("%.*s: at %ld: %s was expected", (int)len, text, at, what);
 }
@@ -108,6 +111,7 @@ static void assert_message(void)
 static int run_spans(const struct weir__verb *row, const struct weir__text *words, size_t n)
 {
     struct weir__text own[WORDS_MAX] = { { 0 } };
+
     weir__buffer_free(&answered);
     weir__call_begin(&last, row, NULL, false);
     last.server = &server;
@@ -138,6 +142,7 @@ static int run(const char *line)
     struct weir__text words[WORDS_MAX];
     size_t n = 0, command = strcspn(line, " ");
     const struct weir__verb *row = weir__verb_by_command(line, command);
+
     assert_non_null(row);
     for (const char *at = line + command; *at;) {
         at++;
@@ -180,6 +185,7 @@ struct search {
 static bool look(void *context, const struct weir__json_value *v)
 {
     struct search *s = context;
+
     if (v->path_len != strlen(s->path) || memcmp(v->path, s->path, v->path_len) != 0)
         return true;
     snprintf(s->found, sizeof(s->found), "%.*s", (int)v->len, v->text);
@@ -192,6 +198,7 @@ static const char *value_in(const char *json, size_t len, const char *path)
     static struct search s;
     static char scratch[WEIR__EVENTS_KEPT * WEIR__EVENT_MAX];
     const char *what;
+
     s = (struct search){ .path = path };
     assert_true(len <= sizeof(scratch));
     weir__json_walk(json, len, scratch, look, &s, &what);
@@ -223,6 +230,7 @@ static const char *event_of(enum weir__event_kind wanted, const char *path)
     struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t after = 0, lost;
+
     newest[0] = '\0';
     for (; weir__events_next(server.events, &after, &kind, &json, &lost); json.len = 0)
         if (kind == wanted)
@@ -234,6 +242,7 @@ static const char *event_of(enum weir__event_kind wanted, const char *path)
 static void told(enum weir__event_kind kind, const char *path, const char *wanted)
 {
     const char *got = event_of(kind, path);
+
     if (got == NULL || strcmp(got, wanted) != 0)
         fail_msg("event %s has %s: %s and not %s", weir__event_name(kind), path,
                  got ? got : "nothing", wanted);
@@ -244,6 +253,7 @@ static void told(enum weir__event_kind kind, const char *path, const char *wante
 static const struct weir__schema *schema_of(const char *name)
 {
     const struct weir__schema *s = weir__schemas;
+
     while (s->name && strcmp(s->name, name) != 0)
         s++;
     return s->name ? s : NULL;
@@ -258,6 +268,7 @@ static const struct weir__verb *by_path(const char *method, const char *path, bo
 TEST(test_S6_rows_are_sound)
 {
     bool known;
+
     for (const struct weir__verb *row = weir__verbs; row->summary; row++) {
         bool words = false, optional = false;
         assert_true(row->summary[0] && (row->command || row->path));
@@ -301,6 +312,7 @@ TEST(test_S6_schemas_are_sound)
 TEST(test_S6_rows_are_found)
 {
     bool known;
+
     assert_string_equal(weir__verb_by_command("weir.bans", 9)->command, "WEIR.BANS");
     assert_null(weir__verb_by_command("WEIR.BANSX", 10));
     assert_null(weir__verb_by_command("WEIR.BAN\0", 9));
@@ -333,6 +345,7 @@ TEST_WITH(test_S6_rows_take_anything, start, stop)
                                       { "off", 3 },
                                       { long_text, sizeof(long_text) } };
     uint64_t seed = 4;
+
     memset(long_text, 'x', sizeof(long_text));
     for (const struct weir__verb *row = weir__verbs; row->summary; row++) {
         for (int i = 0; row->command && row->how == WEIR__VERB_AWAY && i < 300; i++) {
@@ -367,6 +380,7 @@ TEST_WITH(test_S6_what_is_missing_is_said, start, stop)
 TEST_WITH(test_S6_status, start, stop)
 {
     char number[24];
+
     server.connections = 3;
     weir__counter_add(&loops[0].counters, WEIR__COUNT_CHECK_ALLOWED, 40);
     weir__counter_add(&loops[1].counters, WEIR__COUNT_CHECK_ALLOWED, 2);
@@ -415,6 +429,7 @@ TEST_WITH(test_S6_events, start, stop)
 {
     char line[64];
     uint64_t before = weir__events_latest(server.events);
+
     good("WEIR.MODE shadow per-ip");
     good("WEIR.MODE off");
     snprintf(line, sizeof(line), "WEIR.EVENTS %llu", (unsigned long long)before);
@@ -450,6 +465,7 @@ TEST_WITH(test_S6_rules_are_shown, start, stop)
 TEST_WITH(test_S6_rules_set, start, stop)
 {
     char hash[32];
+
     good("WEIR.RULES");
     snprintf(hash, sizeof(hash), "%s", value_in(answered.bytes, answered.len, "hash"));
     assert_int_equal(run_text("WEIR.RULES.SET", one_rule, strlen(one_rule)), 200);
@@ -467,6 +483,7 @@ TEST_WITH(test_S6_rules_refused, start, stop)
 {
     static const char wrong[] =
         "version: 1\nrules:\n- { name: one, limt: 7/60 }\n- { name: two, limit: 7/0 }\n";
+
     for (int check = 0; check < 2; check++) {
         const char *command = check ? "WEIR.RULES.CHECK" : "WEIR.RULES.SET";
         assert_int_equal(run_text(command, wrong, strlen(wrong)), 422);
@@ -558,6 +575,7 @@ TEST_WITH(test_R4_ban_of_a_network, start, stop)
 TEST_WITH(test_R4_ban_of_a_long_key, start, stop)
 {
     char line[600] = "WEIR.BAN login ";
+
     memset(line + strlen(line), 'a', 400);
     strcat(line, " 1h");
     good(line);
@@ -570,6 +588,7 @@ TEST_WITH(test_R4_wrong_bans, start, stop)
 {
     const struct weir__verb *ban = weir__verb_by_command("WEIR.BAN", 8);
     struct weir__text words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
+
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
     bad("WEIR.BAN quite-another 192.0.2.7 10m", 404,
         "WEIR.MODES (weir mode, GET /v1/modes) lists them");
@@ -632,6 +651,7 @@ TEST_WITH(test_R3_wrong_list_changes, start, stop)
     struct weir__text words[] = {
         { "deny", 4 }, { "ip", 2 }, { "192.0.2.1", 9 }, { "192.0.2.1\0", 10 }
     };
+
     bad("WEIR.LIST.ADD offic account ann", 404, "did you mean 'office'?");
     bad("WEIR.LIST.ADD office ip 192.0.2.1", 400, "no list 'office' of ip");
     bad("WEIR.LIST.ADD deny ip 192.0.2.300", 400, "192.0.2.300");
@@ -652,6 +672,7 @@ static struct weir_guard *make_guard(const char *name, const struct weir_guard_o
 {
     struct weir_guard *guard = NULL;
     struct weir_error error = { 0 };
+
     if (weir_guard_create(&guard, server.table, name, options, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return guard;
@@ -661,6 +682,7 @@ TEST_WITH(test_G1_guards_are_listed, start, stop)
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     good("WEIR.GUARDS");
     answers("degradation", "0");
     assert_null(value_in(answered.bytes, answered.len, "guards.0.guard"));
@@ -689,6 +711,7 @@ TEST_WITH(test_G4_a_guard_is_forced, start, stop)
     struct weir_decision d;
     struct weir_guard *db = make_guard(
         "db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
+
     good("WEIR.GUARD.FORCE db open");
     answers("force", "open");
     assert_false(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
@@ -780,6 +803,7 @@ TEST_WITH(test_S6_reset, start, stop)
 TEST_WITH(test_S6_explain, start, stop)
 {
     char line[1024] = "WEIR.EXPLAIN";
+
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.EXPLAIN ip 192.0.2.7 uri /other url /x account _");
     answers("rules.0.rule", "per-ip", "rules.0.why", "applies", "rules.0.key", "192.0.2.7",

@@ -12,6 +12,7 @@ OWNS(weir__adhoc)
 static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max)
 {
     struct weir__adhoc *adhoc = NULL;
+
     assert_ok(weir__adhoc_create(&adhoc, table, limits_max, NULL));
     assert_non_null(adhoc);
     return adhoc;
@@ -25,6 +26,7 @@ static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, 
     char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
          *n = memcpy(malloc(name_len + !name_len), name, name_len);
     int code = weir__adhoc_find(adhoc, l, limit_len, n, name_len, now, out, error);
+
     free(l);
     free(n);
     return code;
@@ -35,6 +37,7 @@ static struct weir_limiter *found(struct weir__adhoc *adhoc, const char *limit, 
 {
     struct weir_limiter *limiter = NULL;
     struct weir_error error = { 0 };
+
     if (find(adhoc, limit, name, now, &limiter, &error) != WEIR_OK)
         fail_msg("%s (%s): %s", limit, name, error.text);
     assert_non_null(limiter);
@@ -46,6 +49,7 @@ static void refused(struct weir__adhoc *adhoc, const char *limit, const char *na
 {
     struct weir_limiter *untouched = (void *)adhoc, *limiter = untouched;
     struct weir_error error = { 0 };
+
     assert_int_not_equal(find(adhoc, limit, name, NOW, &limiter, &error), WEIR_OK);
     assert_ptr_equal(limiter, untouched);
     assert_contains(error.text, part);
@@ -58,6 +62,7 @@ TEST(test_limits_that_are_the_same_share_their_keys)
     static const char *const same[] = { "300/60",           "300/60s",
                                         "300/1m",           "token-bucket 300/1m",
                                         "300/60 burst 300", " 300/60" };
+
     OWN(weir_table) *table = private_table(false, 100);
     OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *first = found(adhoc, same[0], "", NOW);
@@ -83,6 +88,7 @@ TEST(test_every_algorithm_will_do)
                                           "smooth 5/10",
                                           "warm-up 5/10",
                                           "5/day zone=Europe/Berlin" };
+
     OWN(weir_table) *table = private_table(false, 1000);
     OWN(weir__adhoc) *adhoc = adhoc_on(table, 100);
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
@@ -95,6 +101,7 @@ TEST(test_every_algorithm_will_do)
 TEST(test_what_is_wrong_is_told)
 {
     char long_text[400], long_name[80];
+
     OWN(weir_table) *table = private_table(false, 100);
     OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
     struct weir_limiter *limiter = NULL;
@@ -249,6 +256,7 @@ TEST(test_names_are_nobody_elses)
 TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
 {
     const char *path = new_path();
+
     for (int run = 0; run < 3; run++) {
         OWN(weir_table) *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
@@ -272,6 +280,7 @@ TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
 static void *look_for_all(void *argument)
 {
     struct weir__adhoc *adhoc = argument;
+
     for (int i = 0; i < 2000; i++) {
         char text[32];
         struct weir_limiter *limiter = NULL;

@@ -12,6 +12,7 @@ OWNS(weir__ask_ids)
 static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
 {
     struct weir__ask_ids *ids = weir__ask_ids_create(room, lifetime);
+
     assert_non_null(ids);
     return ids;
 }
@@ -22,6 +23,7 @@ static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerpri
 {
     struct weir_ruling ruling = { .rule = "r" };
     size_t hold;
+
     switch (weir__ask_ids_begin(ids, id, strlen(id), fingerprint, now, &ruling, &hold)) {
     case WEIR__ASK_ID_NEW:
         ruling.decision.remaining = remaining;
@@ -97,6 +99,7 @@ TEST(test_those_whose_time_is_over_make_room_for_nothing)
 TEST(test_odd_numbers_do_no_harm)
 {
     struct weir__ask_ids *ids = ids_of(-5, WEIR_FOREVER);
+
     assert_int_equal(ask(ids, "a", 1, -7, 1), 1);
     assert_int_equal(ask(ids, "a", 1, INT64_MAX - 1, 2), 1);
     weir__ask_ids_destroy(ids);
@@ -133,6 +136,7 @@ static void *ask_all(void *argument)
 TEST(test_S1_copies_of_one_ask_at_the_same_time_are_charged_once)
 {
     pthread_t threads[THREADS];
+
     shared = ids_of(100 * IDS, S);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_all, NULL), 0);

@@ -17,6 +17,7 @@ static struct bench open_bench(const char *limit)
 {
     struct bench b = { .table = private_table(false, 1000),
                        .reservations = weir__reservations_create() };
+
     b.limiter = limiter_of(b.table, "l", limit);
     assert_non_null(b.reservations);
     return b;
@@ -39,6 +40,7 @@ static struct reserved reserve(struct bench *b, const char *key, int64_t cost, w
     struct reserved r;
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_error error;
+
     memset(&r, 0xa5, sizeof(r));
     if (weir__reservations_reserve(b->reservations, b->limiter, &ask, lifetime, r.id, &r.decision,
                                    &error) != WEIR_OK)
@@ -82,6 +84,7 @@ TEST(test_an_id_nobody_has_is_nobodys)
                                          "zz000000000000000000000000000000",
                                          "000000000000000000000000000000000",
                                          "g" };
+
     FINALLY(close_bench) struct bench b = open_bench("gcra 5/5s");
     struct reserved r = reserve(&b, "k", 5, 60 * S, NOW), again;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
@@ -206,6 +209,7 @@ TEST(test_any_order_of_settling)
 static void *reserve_and_settle(void *argument)
 {
     struct bench *b = argument;
+
     for (int i = 0; i < 2000; i++) {
         char id[36];
         struct weir_decision d;

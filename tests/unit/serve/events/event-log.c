@@ -43,6 +43,7 @@ static int try_to_begin(const char *log, const char *webhook, struct weir_error 
 static void begin(const char *log, const char *webhook)
 {
     struct weir_error error = { 0 };
+
     if (try_to_begin(log, webhook, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -50,6 +51,7 @@ static void begin(const char *log, const char *webhook)
 static struct weir__sinks_counts counts(void)
 {
     struct weir__sinks_counts c;
+
     weir__sinks_counts(sinks, &c);
     return c;
 }
@@ -87,6 +89,7 @@ static const char *contents(const char *path)
 {
     static char text[500000];
     FILE *f = fopen(path, "r");
+
     assert_non_null(f);
     text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
     fclose(f);
@@ -96,6 +99,7 @@ static const char *contents(const char *path)
 static int lines_in(const char *text)
 {
     int n = 0;
+
     for (; *text; text++)
         n += *text == '\n';
     return n;
@@ -105,6 +109,7 @@ TEST_WITH(test_S4_events_are_lines_of_a_file, make_all, free_all)
 {
     const char *path = new_path();
     struct stat st;
+
     begin(path, "");
     emit(2);
     run_until(counts().log_written == 2);
@@ -119,6 +124,7 @@ TEST_WITH(test_S4_events_are_lines_of_a_file, make_all, free_all)
 TEST_WITH(test_S4_a_file_is_gone_on_with, make_all, free_all)
 {
     const char *path = new_path();
+
     write_at(path, 0, "before\n", 7);
     begin(path, "");
     emit(1);
@@ -131,6 +137,7 @@ TEST_WITH(test_S4_a_file_is_gone_on_with, make_all, free_all)
 TEST_WITH(test_S4_a_file_that_was_moved_is_made_anew, make_all, free_all)
 {
     const char *path = new_path(), *moved = new_path();
+
     begin(path, "");
     emit(1);
     run_until(counts().log_written == 1);
@@ -148,6 +155,7 @@ TEST_WITH(test_S4_a_file_that_was_moved_is_made_anew, make_all, free_all)
 TEST_WITH(test_a_file_that_cannot_be_opened_again_stays, make_all, free_all)
 {
     char path[400], directory[360];
+
     snprintf(directory, sizeof(directory), "%s", new_path());
     snprintf(path, sizeof(path), "%s/log", directory);
     assert_int_equal(mkdir(directory, 0700), 0);
@@ -162,6 +170,7 @@ TEST_WITH(test_a_file_that_cannot_be_opened_again_stays, make_all, free_all)
 TEST_WITH(test_a_file_that_cannot_be_opened_is_an_error, make_all, free_all)
 {
     char path[400];
+
     snprintf(path, sizeof(path), "%s/missing/log", new_path());
     assert_fails(try_to_begin(path, "", &error), WEIR_SYSTEM, "missing/log");
     assert_fails(try_to_begin(new_path(), "nonsense", &error), WEIR_INVALID, "http://");
@@ -183,6 +192,7 @@ TEST_WITH(test_a_torn_line_spoils_no_other, make_all, free_all)
 {
     const char *path = new_path();
     struct rlimit limit = { 100, RLIM_INFINITY }, before;
+
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     begin(path, "");
@@ -201,6 +211,7 @@ TEST_WITH(test_a_torn_line_spoils_no_other, make_all, free_all)
 static void empty(int fd)
 {
     char bytes[4096];
+
     while (read(fd, bytes, sizeof(bytes)) > 0)
         ;
 }
@@ -210,6 +221,7 @@ TEST_WITH(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all, free_all)
 {
     const char *path = new_path();
     char bytes[65536];
+
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     begin(path, "");
@@ -238,6 +250,7 @@ TEST_WITH(test_a_pipe_without_a_reader_is_no_wait, make_all, free_all)
 {
     const char *path = new_path();
     struct weir_error error;
+
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(try_to_begin(path, "", &error), WEIR_SYSTEM);
 }
@@ -245,6 +258,7 @@ TEST_WITH(test_a_pipe_without_a_reader_is_no_wait, make_all, free_all)
 TEST_WITH(test_a_reader_that_has_gone_loses_lines, make_all, free_all)
 {
     const char *path = new_path();
+
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     begin(path, "");
@@ -257,6 +271,7 @@ TEST_WITH(test_S4_a_log_and_a_webhook, make_all, free_all)
 {
     static const char *const answers[] = { OK_ANSWER };
     const char *path = new_path();
+
     receive(answers, 1);
     begin(path, receiver.url);
     emit(3);

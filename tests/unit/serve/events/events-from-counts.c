@@ -35,6 +35,7 @@ static void end(void)
 static const char *told(void)
 {
     static char text[65536];
+
     FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t lost;
@@ -207,6 +208,7 @@ TEST(test_R4_a_ban_that_is_over_is_told_once)
 TEST(test_R4_bans_of_before_the_start_end_too)
 {
     struct weir_error error;
+
     begin(ONE_RULE);
     assert_ok(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error));
     assert_string_equal(tick(NOW + S), "");
@@ -218,6 +220,7 @@ TEST(test_R4_bans_of_before_the_start_end_too)
 TEST(test_bans_remembered_are_bounded)
 {
     char key[32];
+
     begin(ONE_RULE);
     for (int i = 0; i < WEIR__WATCH_BANS + 100; i++) {
         snprintf(key, sizeof(key), "key-%d", i);
@@ -244,6 +247,7 @@ TEST(test_a_ban_for_ever_does_not_end)
 static void crowd(struct weir_limiter *limiter, int64_t first, int64_t last, weir_time now)
 {
     char key[32];
+
     for (int64_t i = first; i < last; i++) {
         snprintf(key, sizeof(key), "%lld", (long long)i);
         take(limiter, key, 1, now);
@@ -303,6 +307,7 @@ static struct weir_guard *guard_on(const char *name)
 {
     struct weir_guard *guard = NULL;
     struct weir_guard_options options = { .max = 4, .lease = 10 * S, .degrade = 1 };
+
     options.breaker = (struct weir_breaker_options){
         .errors = 2, .min_calls = 2, .open_for = 5 * S, .jitter_percent = -1, .probes = 1
     };
@@ -314,6 +319,7 @@ static void work(struct weir_guard *guard, enum weir_outcome outcome, weir_time 
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     assert_true(weir_enter(guard, &(struct weir_ask){ .now = now }, &permit, &d));
     assert_true(weir_exit(guard, &permit, outcome, now));
 }
@@ -343,6 +349,7 @@ TEST(test_G4_no_change_is_lost_up_to_32_a_second)
 {
     const char *at;
     int n = 0;
+
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *guards[] = { guard_on("a"), guard_on("b") };
@@ -363,6 +370,7 @@ TEST(test_G4_changes_that_are_lost_are_counted)
     static const char lost[] = "\"lost\",\"guard\":\"db\",\"count\":18}";
     const char *at;
     int n = 0;
+
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *db = guard_on("db");
@@ -410,6 +418,7 @@ TEST(test_G1_permits_that_nobody_gave_back)
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *db = guard_on("db");

@@ -77,6 +77,7 @@ TEST(test_S4_every_kind_has_a_name_of_its_own)
 TEST_WITH(test_S4_an_event_says_what_is_known_and_no_more, make_events, free_events)
 {
     uint64_t after = 0, lost = 7;
+
     weir__events_emit(
         events, WEIR__EVENT_BAN, DAY + 123 * WEIR_MILLISECOND,
         &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7", .until = DAY + 60 * S });
@@ -104,6 +105,7 @@ TEST_WITH(test_an_event_keeps_within_its_bounds, make_events, free_events)
     static const char fills[] = { 'a', '"', '\\', '\x01', '\xff', '\x7f' };
     char fact[5000];
     uint64_t after = 0, lost;
+
     for (size_t i = 0; i < COUNT_OF(fills); i++) {
         for (size_t len = 0; len < sizeof(fact); len += len < 400 ? 7 : 997) {
             memset(fact, fills[i], sizeof(fact));
@@ -121,6 +123,7 @@ TEST_WITH(test_rule_and_key_are_kept_whole, make_events, free_events)
 {
     char rule[64], key[160], fact[2000], wanted[300];
     uint64_t after = 0, lost;
+
     memset(rule, 'r', 63);
     memset(key, 'k', 159);
     memset(fact, 't', 1999);
@@ -138,6 +141,7 @@ TEST_WITH(test_S4_who_is_late_is_told_how_much_it_missed, make_events, free_even
 {
     uint64_t after = 0, lost;
     char wanted[32];
+
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++)
         emit("x");
     next(&after, &lost);
@@ -160,6 +164,7 @@ TEST_WITH(test_S4_who_is_late_is_told_how_much_it_missed, make_events, free_even
 TEST_WITH(test_a_number_of_an_earlier_run_begins_anew, make_events, free_events)
 {
     uint64_t after = 5000, lost;
+
     assert_false(is_there_one(after));
     emit("x");
     next(&after, &lost);
@@ -180,6 +185,7 @@ TEST_WITH(test_whoever_wants_is_woken, make_events, free_events)
 {
     int calls = 0;
     int64_t counts[WEIR__EVENT_KINDS];
+
     weir__events_on_emit(events, count_call, &calls);
     emit("a");
     emit("b");
@@ -203,6 +209,7 @@ TEST_WITH(test_threads_emit_and_nothing_is_unaccounted_for, make_events, free_ev
 {
     pthread_t threads[THREADS];
     uint64_t after = 0, lost, heard = 0, all_lost = 0;
+
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, emit_many, NULL), 0);
     while (after < THREADS * EACH) {

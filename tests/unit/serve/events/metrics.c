@@ -224,6 +224,7 @@ static void work(struct weir_guard *guard, weir_time now)
 {
     struct weir_permit permit;
     struct weir_decision d;
+
     assert_true(weir_enter(guard, &(struct weir_ask){ .now = now }, &permit, &d));
     assert_true(weir_exit(guard, &permit, WEIR_SUCCEEDED, now + WEIR_MILLISECOND));
 }
@@ -231,6 +232,7 @@ static void work(struct weir_guard *guard, weir_time now)
 TEST_WITH(test_S5_every_family_has_samples_of_its_own, make_server, free_server)
 {
     struct weir_guard *guard;
+
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
     assert_ok(weir_guard_create(&guard, server.table, "search", NULL, NULL));
     for (int i = 0; i < 30; i++)
@@ -250,6 +252,7 @@ TEST_WITH(test_S5_guards, make_server, free_server)
     struct weir_permit permit, late;
     struct weir_decision d;
     struct weir_ask ask = { .now = NOW };
+
     assert_ok(weir_guard_create(&guard, server.table, "search",
                                 &(struct weir_guard_options){ .max = 2 }, NULL));
     assert_true(weir_enter(guard, &ask, &permit, &d) && weir_enter(guard, &ask, &late, &d));
@@ -274,6 +277,7 @@ TEST_WITH(test_S5_guards, make_server, free_server)
 TEST_WITH(test_S5_guards_behind_a_damaged_one, make_server, free_server)
 {
     struct weir_guard *guard;
+
     server.guards = weir__guards_create(server.table);
     assert_non_null(server.guards);
     assert_ok(weir_guard_create(&guard, server.table, "a", NULL, NULL));
@@ -295,6 +299,7 @@ TEST_WITH(test_S5_guards_behind_a_damaged_one, make_server, free_server)
 TEST_WITH(test_a_server_that_has_nothing_yet, make_server, free_server)
 {
     struct weir__top *top = server.top;
+
     server.live = NULL;
     server.sinks = NULL;
     server.top = NULL;
@@ -393,6 +398,7 @@ TEST_WITH(test_S5_decision_times_are_a_histogram, make_server, free_server)
 {
     double last = 0;
     int buckets = 0;
+
     weir__counters_time(&loops[0].counters, 1, 250);
     weir__counters_time(&loops[0].counters, 1, 251);
     weir__counters_time(&loops[1].counters, 10, 10000); /* 1 us each */
@@ -420,6 +426,7 @@ TEST_WITH(test_S5_decision_times_are_a_histogram, make_server, free_server)
 TEST_WITH(test_S5_rules_bans_events_sinks_and_top, make_server, free_server)
 {
     struct weir_error error;
+
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
     assert_ok(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error));
     assert_ok(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error));

@@ -14,6 +14,7 @@ static struct weir__top *make_top(size_t loops, int64_t keys)
 {
     struct weir__top *top = NULL;
     struct weir_error error;
+
     if (weir__top_create(&top, loops, keys, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return top;
@@ -120,6 +121,7 @@ TEST(test_only_a_sensible_number_of_keys)
 {
     struct weir__top *top = NULL;
     struct weir_error error;
+
     assert_int_equal(weir__top_create(&top, 1, 0, &error), WEIR_INVALID);
     assert_contains(error.text, "1 to 1000000");
     assert_int_equal(weir__top_create(&top, 1, INT64_MAX, &error), WEIR_INVALID);

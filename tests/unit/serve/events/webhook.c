@@ -54,6 +54,7 @@ static void on_ended(void *context)
 static struct weir__webhook_counts counts(void)
 {
     struct weir__webhook_counts c;
+
     weir__webhook_counts(webhook, &c);
     return c;
 }
@@ -109,6 +110,7 @@ static const char *ids_of(size_t post)
 TEST(test_pauses_double_up_to_a_minute)
 {
     static const uint64_t wanted[] = { 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
+
     for (unsigned i = 0; i < COUNT_OF(wanted); i++) {
         assert_int_equal(weir__webhook_pause_ms(1000, i + 1, 0), wanted[i]);
         for (uint64_t chance = 1; chance < 100000; chance += 977) {
@@ -213,6 +215,7 @@ TEST_WITH(test_an_answer_without_end_is_none, make_all, free_all)
 {
     static char endless[80000];
     static const char *const answers[] = { endless, OK_ANSWER };
+
     memset(endless, 'x', sizeof(endless) - 1);
     memcpy(endless, "HTTP/1.1 200 OK\r\nX: ", 20);
     begin(answers, 2);
@@ -225,6 +228,7 @@ TEST_WITH(test_an_answer_without_end_is_none, make_all, free_all)
 TEST_WITH(test_a_silent_one_is_left_after_the_timeout, make_all, free_all)
 {
     static const char *const answers[] = { SILENCE, "HTTP/1.1 200 ", OK_ANSWER };
+
     receive(answers, COUNT_OF(answers));
     begin_with(receiver.url, 1, 20);
     emit(1);
@@ -237,6 +241,7 @@ TEST_WITH(test_every_address_of_a_name_is_tried, make_all, free_all)
 {
     static const char *const answers[] = { OK_ANSWER };
     char url[64];
+
     receive(answers, 1);
     snprintf(url, sizeof(url), "http://localhost%s", strrchr(receiver.url, ':'));
     begin_with(url, 1, 20000);
@@ -250,6 +255,7 @@ TEST_WITH(test_every_address_of_a_name_is_tried, make_all, free_all)
 TEST_WITH(test_S4_one_last_try_at_the_end, make_all, free_all)
 {
     static const char *const answers[] = { "HTTP/1.1 500 Oh\r\n\r\n", OK_ANSWER };
+
     receive(answers, 2);
     begin_with(receiver.url, 100000000, 20000); /* it would pause for a day */
     emit(1);
@@ -291,6 +297,7 @@ TEST_WITH(test_bad_settings_are_refused_at_the_start, make_all, free_all)
 {
     struct weir_error error;
     struct weir__webhook_options options = { &loop, events, "gopher://h", "", now_is, NULL, 0, 0 };
+
     assert_int_equal(weir__webhook_create(&webhook, &options, &error), WEIR_INVALID);
     options.url = "http://h/";
     options.token = "a\r\nb";

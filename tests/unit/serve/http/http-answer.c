@@ -177,6 +177,7 @@ TEST_WITH(test_S2_retry_after, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
+
     static const struct {
         weir_time retry;
         const char *after, *rest;

@@ -229,6 +229,7 @@ TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
 {
     struct world *w = *state;
     size_t len = 0;
+
     FINALLY(memory_drop) char *text = malloc(200000);
 
     w->settings.request_max = 1 << 20;
@@ -258,6 +259,7 @@ TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
 TEST_WITH(test_S2_batch_that_is_wrong, begin, end)
 {
     struct world *w = *state;
+
     static const struct {
         const char *body, *problem;
     } rows[] = {
@@ -349,6 +351,7 @@ TEST_WITH(test_L13_reserve_settle, begin, end)
 TEST_WITH(test_S2_take_that_is_wrong, begin, end)
 {
     struct world *w = *state;
+
     static const struct {
         const char *path, *body;
         int status;

@@ -352,6 +352,7 @@ TEST_WITH(test_S6_admin, begin, end)
 TEST_WITH(test_S2_roles, begin, end)
 {
     struct world *w = *state;
+
     static const struct {
         const char *line, *headers;
         int status;
@@ -397,6 +398,7 @@ TEST_WITH(test_S2_roles, begin, end)
 TEST_WITH(test_S2_web_pages_may_not_ask, begin, end)
 {
     struct world *w = *state;
+
     static const struct {
         const char *headers;
         int status;

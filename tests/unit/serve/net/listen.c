@@ -20,6 +20,7 @@ static const struct weir__settings closed = {
 static struct weir__settings resp_at(const char *text)
 {
     struct weir__settings s = closed;
+
     s.resp = text;
     return s;
 }
@@ -28,6 +29,7 @@ static struct weir__listen opened(const struct weir__settings *s, size_t loops)
 {
     struct weir__listen listen = { 0 };
     struct weir_error error = { 0 };
+
     if (weir__listen_open(&listen, s, loops, &error) != WEIR_OK)
         fail_msg("%s, %s: %s", s->resp, s->http, error.text);
     return listen;
@@ -49,6 +51,7 @@ static void refuse(const struct weir__settings *s, const char *why)
 static int count_fds(void)
 {
     int n = 0;
+
     for (int fd = 0; fd < 256; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
     return n;
@@ -59,6 +62,7 @@ static void expect_answer(const struct weir__listen *listen, const struct sockad
                           socklen_t len)
 {
     int client = socket(address->sa_family, SOCK_STREAM, 0), got = 0;
+
     assert_int_equal(connect(client, address, len), 0);
     for (size_t i = 0; i < listen->n_sockets; i++) {
         int fd = accept(listen->sockets[i].fd, NULL, NULL);
@@ -78,6 +82,7 @@ TEST(test_reads_addresses)
         "",         "127.0.0.1:7379", "[::1]:0",           "localhost:1",   "*:65535",
         "./x.sock", "/run/x",         "1.2.3.4:1, /a,b:2", "[fe80::1%lo]:7"
     };
+
     static const struct {
         const char *text, *why;
         int column;
@@ -244,6 +249,7 @@ TEST(test_nowhere)
 static struct sockaddr_un un_of(const char *path)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
+
     memcpy(un.sun_path, path, strlen(path));
     return un;
 }
@@ -434,6 +440,7 @@ static int fails(const char *address)
     struct weir__settings s = resp_at(address);
     struct weir__listen listen;
     struct weir_error error = { 0 };
+
     s.http = "./no-such-folder/x.sock";
     return weir__listen_open(&listen, &s, 2, &error) == WEIR_OK;
 }
@@ -463,6 +470,7 @@ static int refused_with(const char *why)
     struct weir__settings s = resp_at("127.0.0.1:0");
     struct weir__listen listen;
     struct weir_error error = { 0 };
+
     return weir__listen_open(&listen, &s, 2, &error) == WEIR_OK || !strstr(error.text, why);
 }
 
@@ -491,6 +499,7 @@ static int not_ours(const char *address)
     struct weir__settings s = resp_at("127.0.0.1:0");
     struct weir__listen listen;
     struct weir_error error = { 0 };
+
     return weir__listen_open(&listen, &s, 2, &error) != WEIR_OK ||
            strcmp(listen.addresses[0].text, address) == 0 || listen.addresses[0].inherited;
 }

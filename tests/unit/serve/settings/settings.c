@@ -53,6 +53,7 @@ static int read_line(struct weir__settings *s, const char *line)
 static struct weir__settings good(const char *line)
 {
     struct weir__settings s = { 0 };
+
     if (read_line(&s, line) != WEIR__GO_ON)
         fail_msg("%s: %s", line, said);
     return s;
@@ -73,6 +74,7 @@ static void refuse(const char *line, const char *why)
 static const char *file_with(const char *text)
 {
     const char *path = new_path();
+
     write_at(path, 0, text, strlen(text));
     return path;
 }
@@ -82,6 +84,7 @@ static const char *line_of(const char *format, ...)
 {
     static char line[1024];
     va_list args;
+
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);

@@ -11,6 +11,7 @@ OWNS(weir__cidr_set)
 static bool has(const struct weir__cidr_set *set, const char *text)
 {
     struct weir__address address;
+
     assert_true(weir__address_parse(text, strlen(text), &address));
     return weir__cidr_set_has(set, &address);
 }

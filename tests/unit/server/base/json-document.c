@@ -60,6 +60,7 @@ TEST(test_times)
 TEST(test_no_json)
 {
     static const char *const wrong[] = { "", "{", "{\"a\":}", "[1,]", "<html>", "{\"a\":\"\\x\"}" };
+
     FINALLY(weir__document_free) struct weir__document d = { 0 };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -12,6 +12,7 @@ static void assert_text(const char *path, const char *wanted)
 {
     char got[256] = "";
     FILE *file = fopen(path, "r");
+
     assert_non_null(file);
     size_t len = fread(got, 1, sizeof(got) - 1, file);
     fclose(file);
@@ -22,6 +23,7 @@ static void assert_text(const char *path, const char *wanted)
 static void replace(const char *path, const char *text)
 {
     struct weir_error error = { 0 };
+
     if (weir__store_replace(path, text, strlen(text), &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -30,6 +32,7 @@ static size_t files_in(const char *path)
 {
     size_t n = 0;
     DIR *dir = opendir(path);
+
     assert_non_null(dir);
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
         n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
@@ -40,6 +43,7 @@ static size_t files_in(const char *path)
 static unsigned mode_of(const char *path)
 {
     struct stat st;
+
     assert_int_equal(stat(path, &st), 0);
     return st.st_mode & 07777;
 }
@@ -47,6 +51,7 @@ static unsigned mode_of(const char *path)
 TEST(test_a_new_file)
 {
     const char *path = new_path();
+
     replace(path, "one");
     assert_text(path, "one");
     assert_int_equal(mode_of(path), 0600);
@@ -58,6 +63,7 @@ TEST(test_permissions_stay)
 {
     const char *path = new_path();
     static const unsigned modes[] = { 0644, 0640, 0400, 0664 };
+
     replace(path, "old");
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
@@ -71,6 +77,7 @@ TEST(test_a_link_stays_one)
 {
     const char *path = new_path(), *name = new_path();
     struct stat st;
+
     replace(path, "old");
     assert_int_equal(symlink(path, name), 0);
     replace(name, "new");
@@ -83,6 +90,7 @@ TEST(test_nothing_happens_before_commit)
 {
     const char *path = new_path();
     struct weir__store store;
+
     replace(path, "old");
     size_t before = files_in(folder);
     assert_ok(weir__store_begin(&store, path, "new", 3, NULL));
@@ -103,6 +111,7 @@ TEST(test_errors_name_the_file_and_leave_nothing)
     struct weir_error error = { 0 };
     struct weir__store store = { .folder = 77 };
     size_t before = files_in(folder);
+
     snprintf(path, sizeof(path), "%s/nowhere/rules", folder);
     assert_int_equal(weir__store_begin(&store, path, "x", 1, &error), WEIR_SYSTEM);
     assert_int_equal(store.folder, 77);
@@ -117,6 +126,7 @@ TEST(test_commit_can_fail)
 {
     char inner[400], path[512];
     struct weir__store store;
+
     snprintf(inner, sizeof(inner), "%s/inner", folder);
     snprintf(path, sizeof(path), "%s/rules", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
@@ -129,6 +139,7 @@ TEST(test_commit_can_fail)
 static void touch(const char *name)
 {
     char path[512];
+
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     write_at(path, 0, "x", 1);
 }
@@ -143,6 +154,7 @@ TEST(test_leftovers_are_removed_and_nothing_else)
         "r.yaml.weir-0123456789abcdef",  ".q.yaml.weir-0123456789abcdef",
         ".r.yaml.weir-0123456789abcdeg", ".r.yaml"
     };
+
     for (size_t i = 0; i < COUNT_OF(left); i++)
         touch(left[i]);
     for (size_t i = 0; i < COUNT_OF(stays); i++)
@@ -160,6 +172,7 @@ TEST(test_leftovers_are_removed_and_nothing_else)
 TEST(test_a_name_without_a_folder)
 {
     int here = open(".", O_RDONLY | O_DIRECTORY);
+
     assert_true(here >= 0);
     assert_int_equal(chdir(folder), 0);
     replace("bare", "one");
@@ -177,6 +190,7 @@ TEST(test_lock)
     const char *path = new_path();
     char name[400];
     struct stat st;
+
     snprintf(name, sizeof(name), "%s.lock", path);
     assert_int_equal(weir__store_lock(path, false, true), -1); /* nobody ever had one */
     assert_int_equal(errno, ENOENT);

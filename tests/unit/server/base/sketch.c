@@ -15,6 +15,7 @@ static struct weir__sketch_secrets secrets;
 static int fill_secrets(void **state)
 {
     uint64_t seed = 7;
+
     for (size_t i = 0; i < COUNT_OF(secrets.words); i++)
         secrets.words[i] = random64(&seed);
     return 0;
@@ -29,12 +30,14 @@ static void add_number(struct weir__hitters *h, int64_t n)
 {
     char text[32];
     int len = snprintf(text, sizeof(text), "%lld", (long long)n);
+
     weir__hitters_add(h, hash_of(n), text, (size_t)len, 1);
 }
 
 TEST(test_secrets_depend_on_the_text)
 {
     struct weir__sketch_secrets a = { 0 }, b = { 0 };
+
     weir__sketch_secrets_make(&a, "a line", 6);
     weir__sketch_secrets_make(&b, "a line", 6);
     assert_memory_equal(&a, &b, sizeof(a));
@@ -170,6 +173,7 @@ TEST(test_hitters_whose_hashes_share_a_place)
 TEST(test_long_texts_are_cut_between_characters)
 {
     char out[9];
+
     weir__text_cut(out, sizeof(out), "12345678", 8);
     assert_string_equal(out, "12345678");
     weir__text_cut(out, sizeof(out), "123456789", 9);

@@ -28,6 +28,7 @@ TEST(test_what_a_token_is_made_of)
 static const char *file_with(const char *bytes, size_t len)
 {
     const char *path = new_path();
+
     write_at(path, 0, bytes, len);
     return path;
 }
@@ -35,6 +36,7 @@ static const char *file_with(const char *bytes, size_t len)
 static void expect(const char *text, const char *wanted)
 {
     struct weir_error error = { 0 };
+
     FINALLY(memory_drop) char *token = NULL;
 
     if (weir__token_read(&token, file_with(text, strlen(text)), &error) != WEIR_OK)

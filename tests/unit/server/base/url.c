@@ -10,6 +10,7 @@ static void check_url(const char *text, bool tls, const char *host, const char *
 {
     struct weir__url url;
     struct weir_error error = { 0 };
+
     if (weir__url_parse(&url, text, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     assert_int_equal(url.tls, tls);
@@ -23,6 +24,7 @@ static void check_bad_url(const char *text, const char *why)
 {
     struct weir__url url = { .path = "untouched" };
     struct weir_error error = { 0 };
+
     if (weir__url_parse(&url, text, &error) != WEIR_INVALID)
         fail_msg("%s was taken", text);
     assert_contains(error.text, why);
@@ -32,6 +34,7 @@ static void check_bad_url(const char *text, const char *why)
 TEST(test_urls)
 {
     char path[1100] = "http://h/", host[300] = "http://";
+
     check_url("http://example.com", false, "example.com", "80", "example.com", "/");
     check_url("https://example.com/", true, "example.com", "443", "example.com", "/");
     check_url("HTTP://192.0.2.1:8080/a/b?c=d", false, "192.0.2.1", "8080", "192.0.2.1:8080",

@@ -12,6 +12,7 @@
 static const char *file_with(const void *bytes, size_t size)
 {
     const char *path = new_path();
+
     write_at(path, 0, bytes, size);
     return path;
 }
@@ -121,6 +122,7 @@ TEST(test_lines_across_blocks)
 static char *long_line(char *out, size_t len)
 {
     size_t n = (size_t)sprintf(out, GOOD " \"-\" \"");
+
     memset(out + n, 'a', len - n);
     out[len - 1] = '"';
     return out + len;
@@ -153,6 +155,7 @@ TEST(test_first_bad_says_why)
 {
     int64_t entries;
     int code;
+
     FINALLY(memory_drop) char *text = malloc(WEIR__LOG_LINE + 100);
 
     long_line(text, WEIR__LOG_LINE + 50);

@@ -13,6 +13,7 @@ static struct weir__sketch_secrets secrets;
 static int fill_secrets(void **state)
 {
     uint64_t seed = 7;
+
     for (size_t i = 0; i < COUNT_OF(secrets.words); i++)
         secrets.words[i] = random64(&seed);
     return 0;
@@ -23,6 +24,7 @@ static struct weir__propose *propose_for(int64_t share, size_t bytes)
     struct weir__propose_options options = { .share = share, .bytes = bytes, .secrets = &secrets };
     struct weir__propose *p = NULL;
     struct weir_error error;
+
     assert_ok(weir__propose_create(&p, &options, &error));
     return p;
 }
@@ -47,6 +49,7 @@ static void add_stairs(struct weir__propose *p, const struct weir_limit *limit, 
 static struct weir__proposal only_proposal(const struct weir__propose *p)
 {
     struct weir__proposal out;
+
     assert_int_equal(weir__propose_limits(p), 1);
     weir__propose_get(p, 0, &out);
     return out;
@@ -71,6 +74,7 @@ TEST(test_windows_are_exact)
     static const char *const limits[] = { "fixed-window 10/1s", "sliding-window 10/1s",
                                           "sliding-log 10/1s", "fixed-window 1/1s",
                                           "fixed-window 4000/1s" };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir__proposal p = propose_stairs(limits[i], 100000);
         assert_fields(p, (limit.count, 90), (below, 89), (keys, 100), (keys_proposed, 10),
@@ -82,6 +86,7 @@ TEST(test_windows_are_exact)
 TEST(test_bursts_keep_their_proportion)
 {
     struct weir__proposal p = propose_stairs("token-bucket 10/1s", 100000);
+
     assert_fields(p.limit, (count, 90), (burst, 0));
     p = propose_stairs("token-bucket 10/1s burst 5", 100000);
     assert_int_equal(p.limit.burst, 90);
@@ -161,6 +166,7 @@ struct traffic {
 static void make_traffic(struct traffic t[ASKS], uint64_t seed)
 {
     weir_time now = NOW;
+
     for (int i = 0; i < ASKS; i++) {
         uint64_t r = random64(&seed);
         now += (weir_time)(r % 16 == 0 ? r >> 8 & 0x3FFFFFFF : r >> 8 & 0xFFFFFF);
@@ -174,6 +180,7 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count,
                             const struct traffic *t)
 {
     struct weir_limit limit = weir__propose_scale(written, count);
+
     OWN(weir_plan) *plan = NULL;
     bool refused[KEYS] = { false };
     int64_t n = 0;
@@ -206,6 +213,7 @@ TEST(test_same_as_trying_all_counts)
                                           "warm-up 10/1s warmup=3s cold=5",
                                           "calendar 10/day" };
     static struct traffic t[ASKS];
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_limit limit = limit_of(limits[i]);
         OWN(weir__propose) *p = propose_for(200000, 0);
@@ -232,6 +240,7 @@ TEST(test_same_as_trying_all_counts)
 TEST(test_few_keys_stand_for_many)
 {
     static const char *const limits[] = { "fixed-window 10/1s", "token-bucket 10/1s" };
+
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         OWN(weir__propose) *p = propose_for(100000, (size_t)4 << 20);
         struct weir_limit limit = limit_of(limits[i]);

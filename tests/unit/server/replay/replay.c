@@ -14,6 +14,7 @@ static struct weir_rules *rules_of(const char *text)
 {
     struct weir_rules *rules = NULL;
     struct weir_error error;
+
     if (weir_rules_parse(&rules, text, strlen(text), NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return rules;
@@ -24,6 +25,7 @@ static struct weir__replay *replay_with(struct weir__replay_options options, con
 {
     struct weir__replay *replay = NULL;
     struct weir_error error;
+
     options.rules[0] = rules_of(here);
     options.rules[1] = there ? rules_of(there) : NULL;
     options.names[0] = "here.yaml";
@@ -49,6 +51,7 @@ static void request(struct weir__replay *replay, const char *ip, const char *uri
         .n = 3,
         .line = 1,
     };
+
     weir__replay_entry(replay, &entry);
 }
 
@@ -64,6 +67,7 @@ static const struct weir__replay_rule *rule_of(const struct weir__side *side, co
 static int64_t total(const int64_t at[WEIR__REPLAY_BUCKETS])
 {
     int64_t sum = 0;
+
     for (size_t i = 0; i < WEIR__REPLAY_BUCKETS; i++)
         sum += at[i];
     return sum;

@@ -15,6 +15,7 @@ static const char *safe(enum weir__safe kind, const char *text, size_t len)
     static unsigned count;
     char *out = outs[count++ % 4];
     FILE *file = fmemopen(out, sizeof(outs[0]), "w");
+
     assert_non_null(file);
     weir__safe_put(file, kind, text, len);
     fputc('\0', file);
@@ -62,6 +63,7 @@ TEST(test_bytes_that_are_no_characters)
                                          "\xE2\x82",
                                          "\xF0\x9F\x98",
                                          "\xFF" };
+
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         const char *terminal = safe(WEIR__SAFE_TERMINAL, wrong[i], strlen(wrong[i]));
         assert_int_equal(strspn(terminal, "?"), strlen(wrong[i]));
@@ -73,6 +75,7 @@ TEST(test_bytes_that_are_no_characters)
 TEST(test_counts_in_words)
 {
     char w[WEIR__WORDS];
+
     assert_string_equal(weir__words_count(w, 0), "0");
     assert_string_equal(weir__words_count(w, 999), "999");
     assert_string_equal(weir__words_count(w, 1000), "1,000");
@@ -88,6 +91,7 @@ TEST(test_counts_in_words)
 TEST(test_shares_in_words)
 {
     char w[WEIR__WORDS];
+
     assert_string_equal(weir__words_share(w, 0, 0), "0 %");
     assert_string_equal(weir__words_share(w, 0, 5), "0 %");
     assert_string_equal(weir__words_share(w, 1, 1000000), "<0.01 %");
@@ -100,6 +104,7 @@ TEST(test_shares_in_words)
 TEST(test_times_in_words)
 {
     char w[WEIR__WORDS];
+
     assert_string_equal(weir__words_time(w, 0, false), "1970-01-01 00:00:00");
     assert_string_equal(weir__words_time(w, 1700000000 * S + 123456789, true),
                         "2023-11-14 22:13:20.123");
@@ -119,6 +124,7 @@ TEST(test_proposals_in_words)
 {
     struct weir__proposal p = { .steps = 3, .limit = { .count = 420 }, .below = 419 };
     char w[WEIR__WORDS];
+
     assert_string_equal(weir__words_proposal(w, &p), "420");
     p.below = 400;
     assert_string_equal(weir__words_proposal(w, &p), "401 to 420");
@@ -132,6 +138,7 @@ TEST(test_progress_line)
 {
     struct weir__progress p = { 0 };
     char line[512];
+
     weir__progress_print(line, sizeof(line), 2 * S, "a.log", 1000000, 250, 1000);
     assert_contains(line, "a.log  ██████░");
     assert_contains(line, " 25 %  1000000 lines, 500000 a second, 6s left");

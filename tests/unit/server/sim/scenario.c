@@ -92,6 +92,7 @@ TEST(test_what_is_possible)
 TEST(test_what_fails_early_leaves_time)
 {
     static struct weir__sim_bucket buckets[8];
+
     read_plan("length: 11s\nwarmup: 0s\nclients: [{ rate: 10x, timeout: 1s }]\n"
               "backend: { workers: 1, work: 20ms, changes: [{ from: 0s, to: 11s, errors: 50%, "
               "after: 2ms }] }\n");

@@ -153,10 +153,10 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     uint32_t user_class = ask->user_class < p->plan->shed.classes
                               ? ask->user_class
                               : (uint32_t)p->plan->shed.classes - 1;
-    uint32_t level = weir__shed_level(ask->key, ask->priority, p->now, p->record->salt);
+    uint32_t rank = weir__shed_rank(ask->key, ask->priority, p->now, p->record->salt);
 
-    *spare = weir__shed_spare(&p->record->shed, user_class, level);
-    return !weir__shed_pass(&p->record->shed, user_class, level);
+    *spare = weir__shed_spare(&p->record->shed, user_class, rank);
+    return !weir__shed_pass(&p->record->shed, user_class, rank);
 }
 
 /* It was let in, but there was no room. */
@@ -179,7 +179,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     }
     if (!pass_breaker(p))
         return WEIR_OPEN;
-    if (p->plan->levels && !how->favoured && is_shed(p, ask, &spare)) {
+    if (p->plan->sheds && !how->favoured && is_shed(p, ask, &spare)) {
         p->retry = WEIR_SECOND;
         return WEIR_SHED;
     }
@@ -232,7 +232,7 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
         weir__count(&p->record->extra, p->cost - 1);
     if (__builtin_expect(weir__seat_put(p->guard, p->plan, word, permit), 1))
         return;
-    weir__admission_lower(
+    weir__in_flight_lower(
         p->record, (uint32_t)p->cost); /* in shadow, more than there are seats: not counted */
     give_probe(p);
     permit->word = 0;
@@ -344,7 +344,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
     if (__builtin_expect(
             !good || !weir__swap(&guard->seats[permit->seat], word, weir__permit_freed(word)), 0))
         return false;
-    weir__admission_lower(guard->record, weir__permit_weight(word));
+    weir__in_flight_lower(guard->record, weir__permit_weight(word));
     return true;
 }
 

@@ -135,7 +135,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     p.pressure.options = o->system;
     p.pressure.on = weir__rows_any(&groups[WEIR__SYSTEM], &o->system);
     p.shed.on = o->shed || p.shed.classes > 1;
-    p.levels = p.shed.on || p.pressure.on;
+    p.sheds = p.shed.on || p.pressure.on;
     p.tick = weir__guard_tick_span(&p.controller);
 
     struct weir__guard_terms terms;

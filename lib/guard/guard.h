@@ -152,7 +152,7 @@ struct weir__guard_plan {
     int64_t degrade;
     int32_t raises;
     enum weir_mode mode;
-    bool levels; /* requests may be shed */
+    bool sheds; /* requests may be shed */
     struct weir__breaker_plan breaker;
     struct weir__controller_plan controller;
     struct weir__shed_plan shed;
@@ -265,7 +265,7 @@ static inline weir_time weir__guard_time(weir_time now)
 }
 
 /* Permits are back. */
-static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t permits)
+static inline void weir__in_flight_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
         weir__count(&r->extra, 1 - (int64_t)permits);

@@ -268,7 +268,7 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
 
     if (!weir__swap(seat, word, weir__permit_freed(word)))
         return 0;
-    weir__admission_lower(r, weir__permit_weight(word));
+    weir__in_flight_lower(r, weir__permit_weight(word));
     if (weir__permit_probe(word) != 0)
         weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
     return 1;

@@ -6,13 +6,13 @@
  * permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which makes
  * up for the rest: work that comes at random leaves permits idle although as much comes as can be
  * done, and needs to come more often; but each time that one is let in and finds no permit, it was
- * chance that refused, not its level.  So gain grows while permits are idle, until too many are
+ * chance that refused, not its rank.  So gain grows while permits are idle, until too many are
  * refused by chance, and shrinks while permits are full.  With n permits chance refuses about
  * 1/sqrt(n) when as much comes as can be done (Erlang's loss formula), and that is the measure of
  * "too many".
  *
  * From the room follow the cuts: classes are filled up like basins by weight (max-min fair), and in
- * each class levels are let in from the highest down until its part is used.
+ * each class ranks are let in from the highest down until its part is used.
  *
  *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same
  *                atomics that arrivals use, so one array is enough; 16 for each arrival, so
@@ -21,9 +21,9 @@
  *                further from the last tick than chance explains, so that the beginning and the end
  *                of a flood are seen at once
  *
- * The idea of levels of priority times hashed users, and of setting the cut by a histogram, is
+ * The idea of ranks of priority times hashed users, and of setting the cut by a histogram, is
  * DAGOR's (Zhou et al., Overload Control for Scaling WeChat Microservices, 2018).  It differs: the
- * cut divides a level, so however much comes on one level it is shed gradually; room follows from
+ * cut divides a rank, so however much comes on one rank it is shed gradually; room follows from
  * permits and not from +1 % and -5 %; classes have shares; users are hashed anew each at a moment
  * of its own in the hour, so that there is no moment at which everybody's luck changes; and permits
  * are spared for the more important (weir__shed_spare).
@@ -49,7 +49,7 @@
 #define BLIND    0.005 /* refused by chance: fewer do not matter */
 #define ROOM_MIN 10.0  /* per second: enough to see that things are better */
 #define ROOM_MAX 1e12
-#define NOBODY   ((uint64_t)WEIR__LEVELS << 32)
+#define NOBODY   ((uint64_t)WEIR__RANKS << 32)
 
 /* ------------------------------------------------------------ asks ---- */
 
@@ -74,19 +74,19 @@ static uint64_t hash_user(struct weir_key user, uint64_t salt)
     return weir__hash_key(secrets, salt, user).tag;
 }
 
-uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now, uint64_t salt)
+uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now, uint64_t salt)
 {
     uint64_t hash = weir__mix64(hash_user(user, salt));
     uint64_t hour = ((uint64_t)now + hash % (uint64_t)HOUR) / (uint64_t)HOUR;
     uint32_t cohort = (uint32_t)(weir__mix64(hash + hour * WEIR__GOLDEN) % WEIR__COHORTS);
-    int rank = priority < WEIR_PRIORITY_MIN   ? 0
+    int step = priority < WEIR_PRIORITY_MIN   ? 0
                : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1
                                               : priority - WEIR_PRIORITY_MIN;
 
-    return (uint32_t)rank * WEIR__COHORTS + cohort;
+    return (uint32_t)step * WEIR__COHORTS + cohort;
 }
 
-static uint32_t level_of(uint64_t cut)
+static uint32_t rank_of(uint64_t cut)
 {
     return (uint32_t)(cut >> 32) & 0xffff;
 }
@@ -96,26 +96,26 @@ static uint32_t in_range(uint32_t number, uint32_t count)
     return number < count ? number : count - 1;
 }
 
-bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t level)
+bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t rank)
 {
     user_class = in_range(user_class, WEIR_CLASSES);
-    level = in_range(level, WEIR__LEVELS);
-    weir__count(&shed->arrivals[user_class][level], ONE);
+    rank = in_range(rank, WEIR__RANKS);
+    weir__count(&shed->arrivals[user_class][rank], ONE);
     uint64_t cut = weir__get(&shed->cuts[user_class]);
-    if (cut == 0 || level > level_of(cut))
+    if (cut == 0 || rank > rank_of(cut))
         return true;
-    if (level < level_of(cut))
+    if (rank < rank_of(cut))
         return false;
     uint32_t part = (uint32_t)cut;
     return (uint32_t)(__atomic_fetch_add(&shed->turns[user_class], part, __ATOMIC_RELAXED) + part) <
            part;
 }
 
-int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
+int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t rank)
 {
-    uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
+    uint32_t priority = in_range(rank, WEIR__RANKS) / WEIR__COHORTS;
 
-    return weir__get(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank]);
+    return weir__get(&shed->spares[in_range(user_class, WEIR_CLASSES)][priority]);
 }
 
 /* ----------------------------------------------------------- means ---- */
@@ -151,7 +151,7 @@ static double sum(const uint32_t *arrivals)
 {
     uint64_t all = 0;
 
-    for (int i = 0; i < WEIR__LEVELS; i++)
+    for (int i = 0; i < WEIR__RANKS; i++)
         all += weir__get(&arrivals[i]);
     return (double)all;
 }
@@ -161,7 +161,7 @@ static double fade(uint32_t *arrivals, double share)
 {
     uint64_t kept = 0;
 
-    for (int i = 0; i < WEIR__LEVELS; i++) {
+    for (int i = 0; i < WEIR__RANKS; i++) {
         uint32_t count = weir__get(&arrivals[i]);
         if (count == 0)
             continue;
@@ -297,7 +297,7 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
 {
     double all = sum(arrivals), in = 0;
 
-    for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
+    for (int i = WEIR__RANKS - 1; i >= 0; i--) {
         double count = weir__get(&arrivals[i]), left = share * all - in;
         if (count > left) {
             uint64_t cut = (uint64_t)i << 32 |
@@ -330,11 +330,11 @@ static int64_t spare_of(double q, int64_t most)
     return spare;
 }
 
-static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_t most)
+static int64_t set_spare(struct weir__shed *s, int c, int priority, double q, int64_t most)
 {
     int64_t spare = spare_of(q, most);
 
-    weir__set(&s->spares[c][rank], (uint16_t)spare);
+    weir__set(&s->spares[c][priority], (uint16_t)spare);
     return spare;
 }
 
@@ -346,14 +346,14 @@ static void set_spares(struct weir__shed *s, int c, double offered, double uncut
     uint64_t cut = weir__get(&s->cuts[c]);
     double all = sum(s->arrivals[c]), above = 0;
 
-    for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
-        bool low = cut != 0 && rank <= (int)(level_of(cut) / WEIR__COHORTS);
+    for (int priority = WEIR__PRIORITIES - 1; priority >= 0; priority--) {
+        bool low = cut != 0 && priority <= (int)(rank_of(cut) / WEIR__COHORTS);
         double before = (all > 0 ? offered * above / all : 0) + (low ? uncut : 0);
-        int64_t spare = set_spare(s, c, rank, cut == 0 || can <= 0 ? 0 : before / can,
+        int64_t spare = set_spare(s, c, priority, cut == 0 || can <= 0 ? 0 : before / can,
                                   low ? limit / 4 : limit / 8);
         s->spare = spare > s->spare ? spare : s->spare;
         for (int i = 0; i < WEIR__COHORTS; i++)
-            above += weir__get(&s->arrivals[c][rank * WEIR__COHORTS + i]);
+            above += weir__get(&s->arrivals[c][priority * WEIR__COHORTS + i]);
     }
 }
 

@@ -1,10 +1,10 @@
 /* shed.h -- under overload: which asks are let in.
  *
- * Every ask has a level: its priority, and below that one of 64 cohorts that its user is hashed
+ * Every ask has a rank: its priority, and below that one of 64 cohorts that its user is hashed
  * into (anew every hour, so that the same users do not always suffer).  Each class of users counts
- * the asks of each level.  A tick finds how many can be let in, gives every class its share by
- * weight (others get the rest of it), and sets the level from which on the class is let in.  At
- * that very level a part is let in, evenly, so shedding is gradual.
+ * the asks of each rank.  A tick finds how many can be let in, gives every class its share by
+ * weight (others get the rest of it), and sets the rank from which on the class is let in.  At
+ * that very rank a part is let in, evenly, so shedding is gradual.
  */
 #ifndef WEIR_GUARD_SHED_H
 #define WEIR_GUARD_SHED_H
@@ -13,7 +13,7 @@
 
 #define WEIR__PRIORITIES (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1)
 #define WEIR__COHORTS    64
-#define WEIR__LEVELS     (WEIR__PRIORITIES * WEIR__COHORTS)
+#define WEIR__RANKS      (WEIR__PRIORITIES * WEIR__COHORTS)
 
 struct weir__shed_plan {
     bool on; /* shed by itself when permits run out; pressure from outside is always obeyed */
@@ -23,7 +23,7 @@ struct weir__shed_plan {
 
 /* Shared by threads and processes; all zeros: nobody is shed. */
 struct weir__shed {
-    uint64_t cuts[WEIR_CLASSES]; /* level << 32 | part of 2^32 that is let in at that level; 0:
+    uint64_t cuts[WEIR_CLASSES]; /* rank << 32 | part of 2^32 that is let in at that rank; 0:
                                     everybody is let in */
     uint16_t spares[WEIR_CLASSES][WEIR__PRIORITIES]; /* permits that they leave: weir__shed_spare */
     uint32_t turns[WEIR_CLASSES]; /* parts of those at the cut, summed: each time it runs over one
@@ -41,7 +41,7 @@ struct weir__shed {
     int32_t out;                  /* permille that were kept out from the last tick on */
     uint32_t warm;                /* ticks, up to 2: there are means */
     uint32_t arrivals[WEIR_CLASSES]
-                     [WEIR__LEVELS]; /* those of the last second or so, 16 for one: atomic */
+                     [WEIR__RANKS]; /* those of the last second or so, 16 for one: atomic */
 };
 
 /* The time since the last tick. */
@@ -53,14 +53,14 @@ struct weir__shed_sample {
     int32_t pressure;         /* permille of asks to keep out because of the host */
 };
 
-uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now,
-                          uint64_t salt); /* 0 to WEIR__LEVELS - 1, the highest first */
+uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now,
+                         uint64_t salt); /* 0 to WEIR__RANKS - 1, the highest first */
 /* Counts the ask; false: it is shed.  user_class: less than plan->classes. */
-bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t level);
-/* Permits that an ask of this level must leave to more important ones; 0 unless shedding.  However
+bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t rank);
+/* Permits that an ask of this rank must leave to more important ones; 0 unless shedding.  However
  * well the cut is chosen, random traffic takes all permits now and then; without spares the most
  * important would be refused as often as the others. */
-int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level);
+int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t rank);
 /* Sets the cuts; returns the permille of asks that are let in.  shed->room > 0: it is shedding for
  * want of permits; that swings less than the returned value. */
 int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed,

@@ -311,7 +311,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
         look(r, plan, now);
     if (plan->pressure.on || r->learnt.pressure.over || r->pressure != 0)
         press(guard, plan, now);
-    if (plan->levels || r->shedding)
+    if (plan->sheds || r->shedding)
         shed(guard, plan, returned, now);
     close_unwanted(r, plan, now);
     weir__degradation_raise(guard, plan, now);

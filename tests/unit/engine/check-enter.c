@@ -286,7 +286,7 @@ TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
     OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
                                 "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
     entered(weir, "ip=::1", NOW, 1);
-    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
+    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
     refused(weir, "ip=::1", NOW, "g", WEIR_SHED);
     entered(weir, "ip=10.0.0.1", NOW, 1);
 }
@@ -585,7 +585,7 @@ TEST(test_G7_who_has_waited_is_not_shed)
 
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
-    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
+    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
     assert_false(try_again(weir, "ip=::1", false, &r));
     assert_int_equal(r.decision.reason, WEIR_SHED);
     int64_t arrived = guard_info(weir, "g", NOW).refused_shed;

@@ -18,7 +18,7 @@ TEST(test_defaults_are_filled_in)
     struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ 0 });
 
     assert_fields(p, (max, 1024), (lease, 60 * S), (mode, WEIR_ENFORCE), (shed.classes, 1));
-    assert_false(p.levels || p.shed.on || p.pressure.on || p.breaker.on);
+    assert_false(p.sheds || p.shed.on || p.pressure.on || p.breaker.on);
     assert_null(p.controller.row);
 }
 
@@ -38,13 +38,13 @@ TEST(test_G7_classes_shed_and_so_does_the_host)
     struct weir__guard_plan p =
         plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
 
-    assert_true(p.levels && p.shed.on);
+    assert_true(p.sheds && p.shed.on);
     assert_fields(p, (shed.classes, 2), (shed.weights[0], 3));
     p = plan_of(&(struct weir_guard_options){ .system = { .cpu_percent = 80 } });
-    assert_true(p.levels && p.pressure.on);
+    assert_true(p.sheds && p.pressure.on);
     assert_false(p.shed.on);
     p = plan_of(&(struct weir_guard_options){ .shed = true });
-    assert_true(p.levels && p.shed.on);
+    assert_true(p.sheds && p.shed.on);
 }
 
 TEST(test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out)

@@ -1,4 +1,4 @@
-/* shed.c -- shedding: levels, the cut, shares, and how it does as a loop.
+/* shed.c -- shedding: ranks, the cut, shares, and how it does as a loop.
  *
  * The plant: asks come by class and priority at rates, evenly or at random; permits are held for a
  * mean time, so that so many per second can be done.  A tenth of a millisecond at a time.
@@ -67,13 +67,13 @@ static int64_t draw(struct plant *p, double *due, double mean)
     return count;
 }
 
-static uint32_t level_of_user(uint32_t user, int8_t priority, weir_time now)
+static uint32_t rank_of_user(uint32_t user, int8_t priority, weir_time now)
 {
-    return weir__shed_level((struct weir_key){ &user, sizeof(user) }, priority, now, SALT);
+    return weir__shed_rank((struct weir_key){ &user, sizeof(user) }, priority, now, SALT);
 }
 
 /* The cohorts in turn, neighbours far apart. */
-static uint32_t even_level(const struct flow *f)
+static uint32_t even_rank(const struct flow *f)
 {
     return (uint32_t)(f->priority + 8) * WEIR__COHORTS +
            (uint32_t)(f->offered * 39 % WEIR__COHORTS);
@@ -82,9 +82,9 @@ static uint32_t even_level(const struct flow *f)
 static void ask(struct plant *p, struct flow *f)
 {
     uint32_t user = (uint32_t)(random64(&p->seed) % USERS);
-    uint32_t level = p->at_random ? level_of_user(user, f->priority, p->now) : even_level(f);
-    bool passed = weir__shed_pass(&p->shed, f->user_class, level);
-    int64_t spare = p->spares ? weir__shed_spare(&p->shed, f->user_class, level) : 0;
+    uint32_t rank = p->at_random ? rank_of_user(user, f->priority, p->now) : even_rank(f);
+    bool passed = weir__shed_pass(&p->shed, f->user_class, rank);
+    int64_t spare = p->spares ? weir__shed_spare(&p->shed, f->user_class, rank) : 0;
 
     if (p->watch)
         p->flips += passed != p->users_in[user];
@@ -180,18 +180,18 @@ static double part(const struct flow *f)
     return (double)f->entered / (double)f->offered;
 }
 
-/* ------------------------------------------------------------- levels ---- */
+/* ------------------------------------------------------------- ranks ---- */
 
-TEST(test_G7_levels_go_by_priority_first)
+TEST(test_G7_ranks_go_by_priority_first)
 {
     for (int priority = -8; priority <= 7; priority++)
         for (uint32_t user = 0; user < 500; user++) {
-            uint32_t level = level_of_user(user, (int8_t)priority, NOW);
-            assert_int_equal(level / WEIR__COHORTS, priority + 8);
-            assert_int_equal(level_of_user(user, (int8_t)priority, NOW), level);
+            uint32_t rank = rank_of_user(user, (int8_t)priority, NOW);
+            assert_int_equal(rank / WEIR__COHORTS, priority + 8);
+            assert_int_equal(rank_of_user(user, (int8_t)priority, NOW), rank);
         }
-    assert_int_equal(level_of_user(1, -128, NOW) / WEIR__COHORTS, 0);
-    assert_int_equal(level_of_user(1, 127, NOW) / WEIR__COHORTS, WEIR__PRIORITIES - 1);
+    assert_int_equal(rank_of_user(1, -128, NOW) / WEIR__COHORTS, 0);
+    assert_int_equal(rank_of_user(1, 127, NOW) / WEIR__COHORTS, WEIR__PRIORITIES - 1);
 }
 
 TEST(test_G7_cohorts_are_even_and_depend_on_the_salt)
@@ -203,14 +203,14 @@ TEST(test_G7_cohorts_are_even_and_depend_on_the_salt)
         int length = snprintf(name, sizeof(name),
                               user % 2 ? "user-%u" : "a-user-whose-name-is-longer-%u", user);
         struct weir_key key = { name, (size_t)length };
-        uint32_t level = weir__shed_level(key, 0, NOW, SALT);
-        counts[level % WEIR__COHORTS]++;
-        same += weir__shed_level(key, 0, NOW, SALT + 1) == level;
+        uint32_t rank = weir__shed_rank(key, 0, NOW, SALT);
+        counts[rank % WEIR__COHORTS]++;
+        same += weir__shed_rank(key, 0, NOW, SALT + 1) == rank;
     }
     for (int i = 0; i < WEIR__COHORTS; i++)
         assert_in_range(counts[i], 850, 1150);
     assert_in_range(same, 850, 1150);
-    assert_in_range(weir__shed_level((struct weir_key){ NULL, 0 }, 0, NOW, SALT), 8 * 64,
+    assert_in_range(weir__shed_rank((struct weir_key){ NULL, 0 }, 0, NOW, SALT), 8 * 64,
                     9 * 64 - 1);
 }
 
@@ -223,8 +223,8 @@ TEST(test_G7_users_are_hashed_anew_at_moments_of_their_own)
     for (uint32_t user = 0; user < 6000; user++) {
         int mine = 0;
         for (int m = 1; m <= 60; m++) {
-            bool change = level_of_user(user, 0, NOW + m * minute) !=
-                          level_of_user(user, 0, NOW + (m - 1) * minute);
+            bool change = rank_of_user(user, 0, NOW + m * minute) !=
+                          rank_of_user(user, 0, NOW + (m - 1) * minute);
             moved[m] += change;
             mine += change;
         }
@@ -241,15 +241,15 @@ TEST(test_G7_users_are_hashed_anew_at_moments_of_their_own)
 TEST(test_G7_fresh_lets_everybody_in)
 {
     FINALLY(memory_drop) struct plant *p = new_plant(100);
-    for (uint32_t level = 0; level < WEIR__LEVELS; level++)
+    for (uint32_t rank = 0; rank < WEIR__RANKS; rank++)
         for (uint32_t c = 0; c < WEIR_CLASSES; c++) {
-            assert_true(weir__shed_pass(&p->shed, c, level));
-            assert_int_equal(weir__shed_spare(&p->shed, c, level), 0);
+            assert_true(weir__shed_pass(&p->shed, c, rank));
+            assert_int_equal(weir__shed_spare(&p->shed, c, rank), 0);
         }
     assert_true(weir__shed_pass(&p->shed, 1000, 100000)); /* out of range: as the last */
 }
 
-TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
+TEST(test_G7_a_part_of_the_rank_at_the_cut_evenly)
 {
     FINALLY(memory_drop) struct plant *p = new_plant(100);
     int passed = 0, run_of = 0;
@@ -266,9 +266,9 @@ TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
     assert_true(weir__shed_pass(&p->shed, 1, 0)); /* another class */
 }
 
-/* Pressure alone: of one level that all share just so many per mille stay out (the histogram's
+/* Pressure alone: of one rank that all share just so many per mille stay out (the histogram's
  * trap: one step sheds nearly all). */
-TEST(test_G7_pressure_is_gradual_on_one_level)
+TEST(test_G7_pressure_is_gradual_on_one_rank)
 {
     for (int32_t pressure = 0; pressure <= 1000; pressure += 50) {
         FINALLY(memory_drop) struct plant *p = new_plant(100);

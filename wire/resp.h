@@ -60,8 +60,8 @@ static inline char *weir__resp_put_integer(char *to, int64_t n)
 }
 
 char *weir__resp_put_bulk(char *to, const char *bytes, size_t len);
-char *weir__resp_put_simple(char *to, const char *text,
-                            size_t len); /* +text; line ends in it become spaces */
+/* +text; line ends in it become spaces. */
+char *weir__resp_put_simple(char *to, const char *text, size_t len);
 char *weir__resp_put_error(char *to, const char *text, size_t len); /* -text; likewise */
 char *weir__resp_put_null(char *to, int version);                   /* $-1, or _ */
 

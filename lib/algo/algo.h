@@ -18,8 +18,8 @@
  * the slowest instruction there is. */
 struct weir__divisor {
     uint64_t by;
-    uint64_t
-        reciprocal; /* floor(2^64 / by), so the product's upper half is the quotient or one less */
+    /* floor(2^64 / by), so the product's upper half is the quotient or one less. */
+    uint64_t reciprocal;
 };
 
 static inline struct weir__divisor weir__divisor_make(uint64_t by)
@@ -100,10 +100,11 @@ extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__s
 /* A coarser fraction, if its scale is above `scale_max`.  False: too coarse. */
 bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 
+/* In the caller's memory. */
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
-                    struct weir_error *error); /* in the caller's memory */
-struct weir_limit
-weir__plan_limit_named(const struct weir_plan *plan); /* for people: without defaults */
+                    struct weir_error *error);
+/* For people: without defaults. */
+struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 

@@ -31,8 +31,8 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 
     if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
         *(struct weir__debt *)state = s;
-    weir__i128 price = (weir__i128)ask->cost * plan->price,
-               over = s.owed + price - WEIR__OWED_MAX; /* beyond the largest debt */
+    /* over: beyond the largest debt. */
+    weir__i128 price = (weir__i128)ask->cost * plan->price, over = s.owed + price - WEIR__OWED_MAX;
     weir_time wait = weir__parts_time(plan, s.owed);
     bool granted = wait <= ask->wait_max && over <= 0;
     if (granted)

@@ -26,8 +26,8 @@ struct weir__window_state {
 
 struct weir__edges {
     weir_time (*longest)(const struct weir_plan *plan); /* of a window */
-    weir_time (*start)(const struct weir_plan *plan,
-                       weir_time end);                             /* of the window that ends so */
+    /* Start of the window that ends then. */
+    weir_time (*start)(const struct weir_plan *plan, weir_time end);
     weir_time (*end)(const struct weir_plan *plan, weir_time now); /* of the window of `now` */
     weir_time (*end_after)(const struct weir_plan *plan, weir_time end, int64_t windows);
     int64_t (*passed)(const struct weir_plan *plan, weir_time end, weir_time now); /* windows */

@@ -12,8 +12,8 @@ struct weir__arena {
 
 /* arena.c -- zeros, aligned for anything; NULL when there is no memory. */
 void *weir__arena_take(struct weir__arena *arena, size_t count, size_t size);
-char *weir__arena_copy(struct weir__arena *arena, const char *text,
-                       size_t len); /* with a NUL behind it */
+/* With a NUL behind it. */
+char *weir__arena_copy(struct weir__arena *arena, const char *text, size_t len);
 void weir__arena_clear(struct weir__arena *arena);
 
 #endif

@@ -13,8 +13,8 @@ int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, .
     __attribute__((format(printf, 3, 4)));
 int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-int weir__fail_errno(struct weir_error *error, const char *what,
-                     const char *path); /* WEIR_SYSTEM, with strerror */
+/* WEIR_SYSTEM, with strerror. */
+int weir__fail_errno(struct weir_error *error, const char *what, const char *path);
 
 /* clock.c -- the only file that reads a clock or waits for one. */
 weir_time weir__clock_monotonic(void); /* never steps; begins anew at boot */
@@ -23,8 +23,8 @@ void weir__clock_sleep(weir_time span);
 /* Sleeps while *word is `value`, for at most `span` (WEIR_FOREVER: no end); may wake for no reason.
  * The word is the process's own. */
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
-void weir__clock_wake_word(
-    uint32_t *word); /* wakes one sleeper; the word itself may be gone by now */
+/* Wakes one sleeper; the word itself may be gone by now. */
+void weir__clock_wake_word(uint32_t *word);
 
 #define WEIR__BOOT_ID_SIZE 16
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if

@@ -20,8 +20,8 @@ static weir_time read_clock(clockid_t id)
 
 weir_time weir__clock_monotonic(void)
 {
-    return read_clock(
-        CLOCK_BOOTTIME); /* goes on while the host is suspended, as a limit's period does */
+    /* Goes on while the host is suspended, as a limit's period does. */
+    return read_clock(CLOCK_BOOTTIME);
 }
 
 weir_time weir__clock_real(void)

@@ -244,8 +244,8 @@ static int read_file(const char *name, unsigned char *bytes, size_t *size, struc
 
     if (snprintf(path, sizeof(path), "%s/%s", directory(), name) >= (int)sizeof(path))
         return weir__fail(error, WEIR_INVALID, "TZDIR is too long");
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
-        code = WEIR_OK; /* it may be a pipe: do not wait for it */
+    /* It may be a pipe: do not wait for it. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = WEIR_OK;
     if (file < 0)
         return errno == ENOENT || errno == ENOTDIR ? fail_unknown(name, error)
                                                    : weir__fail_errno(error, "cannot open", path);

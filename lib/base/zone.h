@@ -52,8 +52,8 @@ int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t
                      struct weir_error *error);
 
 int64_t weir__zone_day_start(const struct weir__zone *zone, int64_t day);
-int64_t weir__zone_day_at(const struct weir__zone *zone,
-                          int64_t time); /* the day that began last; never a skipped one */
+/* The day that began last; never a skipped one. */
+int64_t weir__zone_day_at(const struct weir__zone *zone, int64_t time);
 
 /* Days numbered without those that were skipped, and back. */
 int64_t weir__zone_rank(const struct weir__zone *zone, int64_t day);

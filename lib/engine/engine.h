@@ -109,9 +109,9 @@ int weir__active_create(struct weir__active **out, struct weir *weir, struct wei
 int weir__active_edited(struct weir__active **out, const struct weir__active *from,
                         struct weir__lists *lists, struct weir_error *error);
 void weir__active_destroy(struct weir__active *active); /* and its rules, if it still has them */
-const char *weir__engine_name(struct weir *weir,
-                              const char *name); /* a copy that stays; NULL: no memory */
-void weir__engine_forget(struct weir *weir);     /* all copies that have stayed */
+/* A copy that stays; NULL: no memory. */
+const char *weir__engine_name(struct weir *weir, const char *name);
+void weir__engine_forget(struct weir *weir); /* all copies that have stayed */
 /* By its name, among the first `n`; NULL: none. */
 const struct weir__post *weir__post_find(const struct weir__active *active, size_t n,
                                          const char *name);
@@ -147,9 +147,8 @@ struct weir__admission {
     bool favoured;            /* never shed: it has waited, and passed shedding when it came */
     bool waits; /* if there is no permit it waits, where the guard has a queue: see struct
                    weir__enter_how */
-    bool (*occupied)(
-        void *context,
-        const struct weir_guard *guard); /* others wait there already; NULL: nobody does */
+    /* Others wait there already; NULL: nobody does. */
+    bool (*occupied)(void *context, const struct weir_guard *guard);
     void *context;
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */

@@ -46,8 +46,8 @@ struct weir__explanation {
 /* A guard's view of a request. */
 struct weir__explained_guard {
     const struct weir__guard_draft *guard;
-    struct weir__explained
-        as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
+    /* Why, mode, attribute, value, condition; its key is the user, "": unknown. */
+    struct weir__explained as_rule;
     int8_t priority;
     uint8_t user_class;
     bool refuses; /* it would, if nothing changes: not for being shed, which nobody knows before */

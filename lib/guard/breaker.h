@@ -25,9 +25,9 @@ struct weir__breaker_plan {
     int32_t calls;                               /* of a count window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
-    weir_time
-        patience;  /* half-open: this long after the last probe went out those that are still out
-                           count as lost; 0: never */
+    /* Half-open: this long after the last probe went out those that are still out count as lost; 0:
+     * never. */
+    weir_time patience;
     uint64_t seed; /* of the jitter */
 };
 
@@ -66,8 +66,8 @@ struct weir__breaker_move {
 };
 
 struct weir__breaker_view {
-    enum weir_breaker_state
-        state; /* as an ask at this moment would find it: open until it is tried */
+    /* As an ask at this moment would find it: open until it is tried. */
+    enum weir_breaker_state state;
     enum weir_force force;
     weir_time retry_at;
     int64_t calls, errors, slow; /* in the window; open: in the one that opened it; half-open: of

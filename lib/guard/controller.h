@@ -24,9 +24,8 @@ struct weir__controller_plan {
     int64_t initial, min, max;
     weir_time target, window; /* see struct weir_adaptive_options */
     weir_time sample_span;    /* a sample is at least this long ... */
-    int64_t
-        sample_count; /* ... and has at least this many results, or is a second long and ten times
-                             `look` */
+    /* ... and has at least this many results, or is a second long and ten times `look`. */
+    int64_t sample_count;
     int32_t percentile;
     bool rate;
 };
@@ -66,8 +65,8 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
                                const struct weir_adaptive_options *options, int64_t permits_max,
                                struct weir_error *error);
 const struct weir__controller *weir__controller_find(const char *name);
-int weir__controller_index(
-    const struct weir__controller *row); /* its place in the list; the same in every process */
+/* Its place in the list; the same in every process. */
+int weir__controller_index(const struct weir__controller *row);
 /* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process
  * died while writing it) begins anew. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,

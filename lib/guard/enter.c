@@ -232,8 +232,8 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
         weir__count(&p->record->extra, p->cost - 1);
     if (__builtin_expect(weir__seat_put(p->guard, p->plan, word, permit), 1))
         return;
-    weir__in_flight_lower(
-        p->record, (uint32_t)p->cost); /* in shadow, more than there are seats: not counted */
+    /* In shadow, more than there are seats: not counted. */
+    weir__in_flight_lower(p->record, (uint32_t)p->cost);
     give_probe(p);
     permit->word = 0;
 }

@@ -127,8 +127,8 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
         (code = make_classes(&p.shed, o, error)))
         return code;
     p.seat_mask = seats_for(p.max) - 1;
-    p.breaker.patience =
-        p.lease + WEIR_SECOND; /* by then a sweep has given back those that have a seat */
+    /* By then a sweep has given back those that have a seat. */
+    p.breaker.patience = p.lease + WEIR_SECOND;
     p.degrade = o->degrade;
     p.raises = o->raises;
     p.mode = o->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : o->mode;

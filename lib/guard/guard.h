@@ -58,9 +58,9 @@ struct weir__guard_terms {
 struct weir__window {
     _Alignas(WEIR__LINE) int64_t sum; /* ns, of those that succeeded */
     int64_t other_sum;                /* of the others */
-    int64_t
-        results[WEIR_IGNORED]; /* by outcome; those that succeeded are counted by `times` alone */
-    int64_t min;               /* ns + 1; 0: none */
+    /* By outcome; those that succeeded are counted by `times` alone. */
+    int64_t results[WEIR_IGNORED];
+    int64_t min; /* ns + 1; 0: none */
     _Alignas(WEIR__LINE) int64_t in_flight_max;
     int64_t busy; /* refused for want of permits, though not shed; never emptied */
     struct weir__histogram times;
@@ -245,8 +245,8 @@ static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afte
 {
     return word & 0xfff;
 }
-uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder,
-                           uint32_t probe);         /* without how often */
+/* Without how often. */
+uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
 uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
 /* Frees the places of dead processes, as often as permits are swept, in one process. */

@@ -36,20 +36,20 @@ struct weir__cpus {
     uint64_t bits[WEIR__CPUS / 64];
 };
 struct weir__proc_stat {
-    uint64_t busy,
-        total; /* ticks, of the processors that were asked for (of all, if it lists none of them) */
+    /* Ticks, of the processors that were asked for (of all, if it lists none of them). */
+    uint64_t busy, total;
     int64_t running; /* tasks; -1: not known */
     int64_t cpus;    /* how many of the wanted ones (or of all) there are */
     int64_t all_cpus;
 };
 bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out); /* /proc/self/status */
+/* /proc/stat. */
 bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
-                           struct weir__proc_stat *out); /* /proc/stat */
-bool weir__parse_cgroup(
-    const char *text, char *out,
-    size_t size); /* /proc/self/cgroup: the path in version 2, "" for the root */
-bool weir__parse_cpu_max(const char *text,
-                         double *processors);               /* cpu.max; 0: as many as there are */
+                           struct weir__proc_stat *out);
+/* /proc/self/cgroup: the path in version 2, "" for the root. */
+bool weir__parse_cgroup(const char *text, char *out, size_t size);
+/* cpu.max; 0: as many as there are. */
+bool weir__parse_cpu_max(const char *text, double *processors);
 bool weir__parse_cpu_usage(const char *text, uint64_t *us); /* cpu.stat */
 bool weir__parse_psi(const char *text, int32_t *permille);  /* cpu.pressure: some, 10 s */
 

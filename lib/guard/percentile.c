@@ -208,8 +208,8 @@ static double step(const struct weir__controller_plan *plan, void *state,
         s->limit = s->rise = (double)plan->initial;
         s->phase = RISING;
     }
-    s->limit = weir__between((double)plan->min, s->limit,
-                             (double)plan->max); /* the bounds may be others now */
+    /* The bounds may be others now. */
+    s->limit = weir__between((double)plan->min, s->limit, (double)plan->max);
     note_lost(plan, s, sample);
     enum verdict verdict = judge(plan, s, sample);
     if (verdict == BAD)

@@ -253,9 +253,9 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
         s->gain = adapt_gain(s->gain, &u, FULL, weir__least(seconds, 1));
     }
     double room = weir__between(ROOM_MIN, s->gain * u.can, ROOM_MAX);
+    /* Small changes go in slowly, so that few users are let in and shed in turn. */
     if (room > 0.8 * s->room && room < 1.2 * s->room)
-        blend(&s->room, room,
-              weir__share(seconds, STEADY)); /* the fewer users whose luck changes the better */
+        blend(&s->room, room, weir__share(seconds, STEADY));
     else
         s->room = room;
     s->calm = s->room < offered || overrun ? 0 : s->calm + seconds;

@@ -1,10 +1,10 @@
 /* shed.h -- under overload: which asks are let in.
  *
- * Every ask has a rank: its priority, and below that one of 64 cohorts that its user is hashed
- * into (anew every hour, so that the same users do not always suffer).  Each class of users counts
- * the asks of each rank.  A tick finds how many can be let in, gives every class its share by
- * weight (others get the rest of it), and sets the rank from which on the class is let in.  At
- * that very rank a part is let in, evenly, so shedding is gradual.
+ * Every ask has a rank: its priority, and below that one of 64 cohorts that its user is hashed into
+ * (anew every hour, so that the same users do not always suffer).  Each class of users counts the
+ * asks of each rank.  A tick finds how many can be let in, gives every class its share by weight
+ * (others get the rest of it), and sets the rank from which on the class is let in.  At that very
+ * rank a part is let in, evenly, so shedding is gradual.
  */
 #ifndef WEIR_GUARD_SHED_H
 #define WEIR_GUARD_SHED_H
@@ -53,8 +53,8 @@ struct weir__shed_sample {
     int32_t pressure;         /* permille of asks to keep out because of the host */
 };
 
-uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now,
-                         uint64_t salt); /* 0 to WEIR__RANKS - 1, the highest first */
+/* 0 to WEIR__RANKS - 1, the highest first. */
+uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now, uint64_t salt);
 /* Counts the ask; false: it is shed.  user_class: less than plan->classes. */
 bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t rank);
 /* Permits that an ask of this rank must leave to more important ones; 0 unless shedding.  However

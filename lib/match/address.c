@@ -168,8 +168,8 @@ static bool parse_six(const char *text, size_t len, weir__u128 *out)
     if (len < 2 || len > SIX_MAX)
         return false;
     read_hexes(&h, text, len);
-    uint64_t stops = ~h.digits,
-             colons = h.colons; /* a stop is behind each group, the last at `len` */
+    /* A stop is behind each group, the last at `len`. */
+    uint64_t stops = ~h.digits, colons = h.colons;
     if ((colons & 3) == 3) {
         s.gap = 0;
         begin = 2;

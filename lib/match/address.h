@@ -33,11 +33,10 @@ static inline weir__u128 weir__address_number(const struct weir__address *addres
 /* address.c -- IPv4 dotted, IPv6 as RFC 4291, also in brackets; an IPv4 address mapped into IPv6 is
  * the IPv4 address.  No port, no scope. On false *out is untouched. */
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out);
-void weir__address_mask(struct weir__address *address,
-                        unsigned prefix); /* only the first `prefix` bits stay */
-int weir__address_print(
-    char *out, size_t size,
-    const struct weir__address *address); /* RFC 5952; as snprintf; no address: "" */
+/* Only the first `prefix` bits stay. */
+void weir__address_mask(struct weir__address *address, unsigned prefix);
+/* RFC 5952; as snprintf; no address: "" */
+int weir__address_print(char *out, size_t size, const struct weir__address *address);
 
 /* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and
  * the error guesses the meaning. A network of mapped IPv4 addresses, such as ::ffff:10.0.0.0/104,
@@ -50,7 +49,7 @@ struct weir__cidr_set;
 int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n,
                           struct weir_error *error);
 void weir__cidr_set_destroy(struct weir__cidr_set *set);
-bool weir__cidr_set_has(const struct weir__cidr_set *set,
-                        const struct weir__address *address); /* false without an address */
+/* False without an address. */
+bool weir__cidr_set_has(const struct weir__cidr_set *set, const struct weir__address *address);
 
 #endif

@@ -96,8 +96,8 @@ struct weir__fallback_draft {
 };
 
 struct weir__guard_draft {
-    struct weir__rule_draft
-        rule; /* name, about, match, not, mode; its key is the user's template; it has no limits */
+    /* Name, about, match, not, mode; its key is the user's template; it has no limits. */
+    struct weir__rule_draft rule;
     struct weir_guard_options options; /* with the mode; the controller's name is the library's */
     int64_t queue;                     /* this many may wait; 0: none */
     weir_time wait;                    /* at most this long */

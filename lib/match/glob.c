@@ -21,8 +21,8 @@ struct matcher {
     const char *pattern, *text;
     size_t pattern_len, len;
     size_t p, t; /* being compared */
-    size_t wide,
-        wide_t; /* the pattern behind the last wide star, and the text that is tried for it */
+    /* The pattern behind the last wide star, and the text that is tried for it. */
+    size_t wide, wide_t;
     size_t narrow, narrow_t; /* the same of the last narrow one behind that; NONE: none */
     bool path;
 };

@@ -18,9 +18,9 @@ struct weir__template_part {
 };
 
 struct weir__template {
-    struct weir__template_part
-        parts[WEIR__TEMPLATE_PARTS + 1]; /* the last one is the literal text at the end */
-    size_t n;                            /* parts with an attribute */
+    /* The last one is the literal text at the end. */
+    struct weir__template_part parts[WEIR__TEMPLATE_PARTS + 1];
+    size_t n; /* parts with an attribute */
 };
 
 /*     {ip}              the attribute's value; if it is missing or empty the rule does not apply

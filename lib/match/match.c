@@ -223,8 +223,8 @@ static void search_networks(struct search *s, uint32_t at, const struct node *no
     for (uint64_t lengths = address->bits == 32 ? node->lengths4 : 0; lengths != 0;
          lengths &= lengths - 1) {
         unsigned prefix = (unsigned)__builtin_ctzll(lengths);
-        uint32_t four = __builtin_bswap32((uint32_t)(0xffffffff00000000u >> prefix)),
-                 whole; /* network order */
+        /* Both in network order. */
+        uint32_t four = __builtin_bswap32((uint32_t)(0xffffffff00000000u >> prefix)), whole;
         memcpy(&whole, address->bytes, sizeof(whole));
         whole &= four;
         memcpy(masked.bytes, &whole, sizeof(whole));

@@ -69,8 +69,8 @@ enum weir__key_kind {
 };
 
 struct weir__rule {
-    uint32_t
-        clauses_first; /* of the set's clauses: those that must hold, then those that must not */
+    /* Of the set's clauses: those that must hold, then those that must not. */
+    uint32_t clauses_first;
     uint16_t matches, excepts;
     uint32_t first_limit; /* the limits of all rules are numbered through */
     uint8_t n_limits;
@@ -124,10 +124,10 @@ struct weir_rules {
  * sees it, addresses as numbers.  Of an attribute given twice the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
                         const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
-int weir__attribute_find(const struct weir__attributes *known, const char *name,
-                         size_t len); /* its number, or -1 */
-int weir__attribute_add(struct weir__attributes *known, const char *name,
-                        struct weir_error *error); /* its number; WEIR_INVALID: too many */
+/* Its number, or -1. */
+int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len);
+/* Its number; WEIR_INVALID: too many. */
+int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error);
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts);
 
@@ -166,8 +166,8 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
  * key is always shortened alike. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
                            const struct weir__facts *facts, char out[WEIR_KEY_TEXT]);
-size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole,
-                              char out[WEIR_KEY_TEXT]); /* not in place */
+/* `out` must not be `whole`. */
+size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR_KEY_TEXT]);
 
 /* match.c -- an index of n rules from the first on. */
 int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first,

@@ -19,8 +19,8 @@ struct node {
 
 struct weir__trie {
     struct node *nodes;
-    unsigned char *
-        firsts; /* the first byte of each node's label, so that siblings are searched in one line */
+    /* The first byte of each node's label, so that siblings are searched in one line. */
+    unsigned char *firsts;
     uint32_t n;
 };
 

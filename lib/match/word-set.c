@@ -38,8 +38,8 @@ static bool is_word_at(const struct weir__word_set *set, uint32_t at, const char
     uint32_t length;
 
     memcpy(&length, set->bytes + at, sizeof(length));
-    return length == len && (len == 0 || memcmp(set->bytes + at + sizeof(length), word, len) ==
-                                             0); /* word may be NULL then */
+    /* `word` may be NULL if it is empty. */
+    return length == len && (len == 0 || memcmp(set->bytes + at + sizeof(length), word, len) == 0);
 }
 
 /* The slot where the word is, or the empty one where it would be. */

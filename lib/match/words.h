@@ -23,8 +23,7 @@ bool weir__glob_match(const char *pattern, size_t pattern_len, const char *text,
  * and /../ resolved; "*" stays.  Most are plain already: then nothing need be copied.  is_plain
  * says exactly whether weir__uri_plain would give the same bytes back. */
 bool weir__uri_is_plain(const char *uri, size_t len);
-size_t
-weir__uri_plain(const char *uri, size_t len, char *out,
-                size_t size); /* its first `size` bytes, at least 1: "/"; len + 1 are enough */
+/* Its first `size` bytes, at least 1: "/"; len + 1 are enough. */
+size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 
 #endif

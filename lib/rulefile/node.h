@@ -48,7 +48,7 @@ bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct we
 size_t weir__node_place(const struct weir__report *report, const struct weir__node *node,
                         int column);
 
-const char *
-weir__node_word(const struct weir__node *node); /* "text", "a list", "a mapping", "nothing" */
+/* "text", "a list", "a mapping", "nothing" */
+const char *weir__node_word(const struct weir__node *node);
 
 #endif

@@ -32,8 +32,8 @@ int weir__report_open(struct weir__report *report, const char *text, size_t len,
 void weir__report_close(struct weir__report *report);
 
 struct weir__mark weir__report_mark(struct weir__report *report, size_t at);
-size_t weir__report_place(const struct weir__report *report, int line,
-                          int column); /* the other way; a place outside is moved inside */
+/* The other way; a place outside is moved inside. */
+size_t weir__report_place(const struct weir__report *report, int line, int column);
 
 /* Notes a problem at the byte `at` of the text. */
 __attribute__((format(printf, 3, 4))) void weir__report_add(struct weir__report *report, size_t at,

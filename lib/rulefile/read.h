@@ -49,8 +49,8 @@ const char *weir__read_text(struct weir__reader *r, const struct weir__node *nod
 bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
                       int64_t min, int64_t max, int64_t *out);
 bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum weir_mode *out);
-const char *weir__read_zone(struct weir__reader *r,
-                            const struct weir__node *node); /* NULL: it is wrong */
+/* NULL: it is wrong. */
+const char *weir__read_zone(struct weir__reader *r, const struct weir__node *node);
 
 /* A name of a rule or list: 1 to 40 bytes of A-Z a-z 0-9 . _ -; a copy of the draft's. */
 char *weir__read_name(struct weir__reader *r, const struct weir__node *node, const char *what);
@@ -78,8 +78,8 @@ void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
                        const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule);
 bool weir__read_limit(struct weir__reader *r, const struct weir__node *node, const char *what,
                       const struct weir__limit_defaults *defaults, struct weir_limit *out);
-const char *weir__read_algorithm(struct weir__reader *r,
-                                 const struct weir__node *node); /* NULL: it is wrong */
+/* NULL: it is wrong. */
+const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node *node);
 
 /* read-ban.c */
 void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
@@ -139,9 +139,8 @@ int weir__read_word(struct weir__reader *r, const struct weir__member *m, const 
  * reported. */
 void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
 void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
-void weir__check_unused_lists(
-    struct weir__reader *r,
-    const struct weir__node *node); /* after the rules: "alow" is a slip for allow */
+/* After the rules: "alow" is a slip for allow. */
+void weir__check_unused_lists(struct weir__reader *r, const struct weir__node *node);
 
 /* list-file.c -- a list's entries from a file, one a line. */
 void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,

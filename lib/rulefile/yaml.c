@@ -241,9 +241,9 @@ static bool on_event(struct builder *b, struct fy_event *e)
 {
     const struct fy_mark *mark = fy_event_start_mark(e);
 
+    /* An alias begins at its star. */
     if (mark != NULL && e->type != FYET_MAPPING_END && e->type != FYET_SEQUENCE_END)
-        b->last_at =
-            mark->input_pos - (e->type == FYET_ALIAS && mark->input_pos > 0); /* at the star */
+        b->last_at = mark->input_pos - (e->type == FYET_ALIAS && mark->input_pos > 0);
     switch (e->type) {
     case FYET_DOCUMENT_START:
         return on_document(b);

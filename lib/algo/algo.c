@@ -13,8 +13,7 @@ static const struct weir__algo *const algorithms[] = {
     &weir__smooth,       &weir__warm_up,        &weir__calendar,
 };
 
-#define ALGORITHMS        (sizeof(algorithms) / sizeof(*algorithms))
-#define DEFAULT_ALGORITHM "token-bucket"
+#define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
 
 const char *const *weir_algorithms(void)
 {
@@ -129,11 +128,16 @@ static int64_t default_burst(const struct weir_limit *l)
     return l->queue != 0 ? 1 : l->count;
 }
 
+const char *weir__limit_algorithm(const struct weir_limit *limit)
+{
+    return limit->algorithm                      ? limit->algorithm
+           : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
+                                                 : weir__token_bucket.name;
+}
+
 int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struct weir_error *error)
 {
-    const char *name = limit->algorithm                      ? limit->algorithm
-                       : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
-                                                             : DEFAULT_ALGORITHM;
+    const char *name = weir__limit_algorithm(limit);
     int index = weir__algo_index(name), code;
 
     if (index < 0)
@@ -170,9 +174,9 @@ struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
     struct weir_limit l = plan->limit;
 
     l.burst = l.burst == default_burst(&l) ? 0 : l.burst;
-    l.buckets = l.buckets == 10 ? 0 : l.buckets;
+    l.buckets = l.buckets == WEIR__BUCKETS_DEFAULT ? 0 : l.buckets;
     l.warmup = l.warmup == l.period ? 0 : l.warmup;
-    l.cold = l.cold == 3 ? 0 : l.cold;
+    l.cold = l.cold == WEIR__COLD_DEFAULT ? 0 : l.cold;
     return l;
 }
 

@@ -74,6 +74,9 @@ struct weir_plan {
     const struct weir__zone *zone;            /* calendar: lives as long as the process */
 };
 
+#define WEIR__BUCKETS_DEFAULT 10 /* sliding-window */
+#define WEIR__COLD_DEFAULT    3  /* warm-up */
+
 struct weir__algo {
     const char *name;
     const char *summary;
@@ -103,6 +106,8 @@ bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 /* In the caller's memory. */
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
                     struct weir_error *error);
+/* The algorithm that the limit names or implies. */
+const char *weir__limit_algorithm(const struct weir_limit *limit);
 /* For people: without defaults. */
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);

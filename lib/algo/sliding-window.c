@@ -36,7 +36,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     struct weir_limit *l = &plan->limit;
 
-    l->buckets = l->buckets ? l->buckets : 10;
+    l->buckets = l->buckets ? l->buckets : WEIR__BUCKETS_DEFAULT;
     if (l->buckets < 1 || l->buckets > BUCKETS_MAX || l->buckets > l->period)
         return weir__fail(
             error, WEIR_INVALID,

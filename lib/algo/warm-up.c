@@ -59,7 +59,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     struct weir_limit *l = &plan->limit;
 
-    l->cold = l->cold ? l->cold : 3;
+    l->cold = l->cold ? l->cold : WEIR__COLD_DEFAULT;
     l->warmup = l->warmup ? l->warmup : l->period;
     if (l->warmup < 2 || l->warmup > WARMUP_MAX)
         return weir__fail(error, WEIR_INVALID, "warmup must be from 2ns to 13 days");

@@ -75,14 +75,6 @@ bool weir__cursor_is(const struct weir__cursor *cursor, size_t len, const char *
     return strlen(word) == len && memcmp(cursor->at, word, len) == 0;
 }
 
-bool weir__cursor_accept(struct weir__cursor *cursor, const char *word)
-{
-    if (weir__cursor_end(cursor) || !weir__cursor_is(cursor, weir__cursor_word(cursor), word))
-        return false;
-    cursor->at += strlen(word);
-    return true;
-}
-
 int weir__cursor_expect_end(struct weir__cursor *cursor, const char *what)
 {
     if (weir__is_word_end(*cursor->at))

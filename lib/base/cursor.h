@@ -51,8 +51,6 @@ bool weir__cursor_end(struct weir__cursor *cursor);
 size_t weir__cursor_word(const struct weir__cursor *cursor);
 /* Whether the next `len` bytes are the word; it is not taken. */
 bool weir__cursor_is(const struct weir__cursor *cursor, size_t len, const char *word);
-/* Takes `word` if it is the next whole word; else false, and nothing but spaces is skipped. */
-bool weir__cursor_accept(struct weir__cursor *cursor, const char *word);
 /* The word must end here. */
 int weir__cursor_expect_end(struct weir__cursor *cursor, const char *what);
 

@@ -95,11 +95,6 @@ static uint32_t digest(uint32_t h, const char *text)
     return h * 16777619u;
 }
 
-static const char *algorithm_of(const struct weir_limit *limit)
-{
-    return limit->algorithm ? limit->algorithm : "token-bucket";
-}
-
 /* Of a key's parts.  The text between attributes is for people: changing it changes no key. */
 static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 {
@@ -117,7 +112,7 @@ static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
                          size_t index, const struct weir_limit *l)
 {
-    uint32_t h = digest_key(digest(2166136261u, algorithm_of(l)), &rule->key);
+    uint32_t h = digest_key(digest(2166136261u, weir__limit_algorithm(l)), &rule->key);
 
     snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, rule->draft->name, sort, index, h);
 }

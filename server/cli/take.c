@@ -150,8 +150,7 @@ static bool read_limit(struct call *c)
     }
     if (c->o.algorithm && !read_algorithm(c))
         return false;
-    if (!c->limit.algorithm)
-        c->limit.algorithm = "token-bucket";
+    c->limit.algorithm = weir__limit_algorithm(&c->limit);
     if (weir_plan_create(&plan, &c->limit, &error) != WEIR_OK) {
         weir__complain_at(c->command, "--limit", c->o.limit, &error);
         return false;

@@ -120,7 +120,7 @@ static int read_option(struct weir__cursor *c, struct weir_breaker_options *o)
             return rows[i].time ? weir__vector_time(c, rows[i].name, rows[i].time)
                                 : rows[i].read(c, rows[i].name, rows[i].number);
     }
-    o->above = weir__cursor_accept(c, "above");
+    o->above = weir__vector_accept(c, "above");
     return o->above ? WEIR_OK
                     : weir__vector_fail(c,
                                         "'%.20s' is nothing of a breaker; it has errors=, slow=, "
@@ -156,7 +156,7 @@ static int read_state(struct weir__cursor *c, struct expected *e)
                                          [WEIR_BREAKER_HALF_OPEN] = "half-open" };
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (weir__cursor_accept(c, names[i])) {
+        if (weir__vector_accept(c, names[i])) {
             e->has_state = true;
             e->state = (enum weir_breaker_state)i;
             return WEIR_OK;
@@ -168,7 +168,7 @@ static int read_state(struct weir__cursor *c, struct expected *e)
 static int read_retry(struct weir__cursor *c, struct expected *e)
 {
     e->has_retry = true;
-    if (!weir__cursor_accept(c, "never"))
+    if (!weir__vector_accept(c, "never"))
         return weir__vector_time(c, "retry", &e->retry);
     e->retry = WEIR_NEVER;
     return WEIR_OK;
@@ -183,14 +183,14 @@ static int read_fields(struct weir__cursor *c, bool retry, bool counts, struct e
 
     while (code == WEIR_OK && !weir__cursor_end(c)) {
         unsigned i = 0;
-        while (counts && i < 3 && !weir__cursor_accept(c, count_names[i]))
+        while (counts && i < 3 && !weir__vector_accept(c, count_names[i]))
             i++;
         if (counts && i < 3) {
             e->has_counts[i] = true;
             code = weir__cursor_count(c, count_names[i], 0, &e->counts[i]);
-        } else if (!counts && weir__cursor_accept(c, "state")) {
+        } else if (!counts && weir__vector_accept(c, "state")) {
             code = read_state(c, e);
-        } else if (retry && weir__cursor_accept(c, "retry")) {
+        } else if (retry && weir__vector_accept(c, "retry")) {
             code = read_retry(c, e);
         } else {
             code = weir__vector_fail(c, "'%.20s' is nothing to expect here; it can be %s", c->at,
@@ -204,11 +204,11 @@ static int read_fields(struct weir__cursor *c, bool retry, bool counts, struct e
 
 static int read_answer(struct weir__cursor *c, bool retry, struct expected *e)
 {
-    if (!weir__cursor_accept(c, "->"))
+    if (!weir__vector_accept(c, "->"))
         return weir__vector_fail(c, "expected -> and what must come back: -> ok, or -> no");
     e->has_passed = true;
-    e->passed = weir__cursor_accept(c, "ok");
-    if (!e->passed && !weir__cursor_accept(c, "no"))
+    e->passed = weir__vector_accept(c, "ok");
+    if (!e->passed && !weir__vector_accept(c, "no"))
         return weir__vector_fail(c, "expected ok or no after ->");
     return read_fields(c, retry, false, e);
 }
@@ -222,12 +222,12 @@ static int read_outcome(struct weir__cursor *c, struct line *l)
                                          [WEIR_IGNORED] = "ignored" };
     unsigned i = 0;
 
-    while (i < sizeof(names) / sizeof(names[0]) && !weir__cursor_accept(c, names[i]))
+    while (i < sizeof(names) / sizeof(names[0]) && !weir__vector_accept(c, names[i]))
         i++;
     if (i == sizeof(names) / sizeof(names[0]))
         return weir__vector_fail(c, "expected an outcome: ok, error, timeout, dropped or ignored");
     l->outcome = (enum weir_outcome)i;
-    l->has_took = weir__cursor_accept(c, "took");
+    l->has_took = weir__vector_accept(c, "took");
     return l->has_took ? weir__vector_time(c, "took", &l->took) : WEIR_OK;
 }
 
@@ -244,7 +244,7 @@ static int read_end(struct weir__cursor *c, struct line *l)
         return weir__vector_fail(c, "asks are numbered 1 to %d", ASKS_MAX);
     if (code == WEIR_OK)
         code = read_outcome(c, l);
-    if (code != WEIR_OK || !weir__cursor_accept(c, "->"))
+    if (code != WEIR_OK || !weir__vector_accept(c, "->"))
         return code == WEIR_OK ? weir__vector_end(c) : code;
     return read_fields(c, false, false, &l->expected);
 }
@@ -265,7 +265,7 @@ static int read_call(struct weir__cursor *c, struct line *l)
 
 static int read_look(struct weir__cursor *c, struct line *l)
 {
-    if (!weir__cursor_accept(c, "->"))
+    if (!weir__vector_accept(c, "->"))
         return weir__vector_fail(c, "expected -> and the state");
     int code = read_state(c, &l->expected);
     return code == WEIR_OK ? read_fields(c, false, true, &l->expected) : code;
@@ -273,11 +273,11 @@ static int read_look(struct weir__cursor *c, struct line *l)
 
 static int read_force(struct weir__cursor *c, struct line *l)
 {
-    if (weir__cursor_accept(c, "open"))
+    if (weir__vector_accept(c, "open"))
         l->force = WEIR_FORCE_OPEN;
-    else if (weir__cursor_accept(c, "closed"))
+    else if (weir__vector_accept(c, "closed"))
         l->force = WEIR_FORCE_CLOSED;
-    else if (!weir__cursor_accept(c, "none"))
+    else if (!weir__vector_accept(c, "none"))
         return weir__vector_fail(c, "expected open, closed or none");
     return weir__vector_end(c);
 }
@@ -296,7 +296,7 @@ static int read_line(struct weir__cursor *c, const void *subject, void *out)
 
     (void)subject;
     for (unsigned i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (weir__cursor_accept(c, verbs[i].name)) {
+        if (weir__vector_accept(c, verbs[i].name)) {
             l->verb = (enum verb)i;
             return verbs[i].read(c, l);
         }

@@ -78,7 +78,7 @@ static int read_option(struct weir__cursor *c, struct weir_adaptive_options *o)
     }
     if (weir__vector_accept_key(c, "percentile"))
         return read_percentile(c, o);
-    o->rate = weir__cursor_accept(c, "rate");
+    o->rate = weir__vector_accept(c, "rate");
     return o->rate ? WEIR_OK
                    : weir__vector_fail(c,
                                        "'%.20s' is nothing of a controller; it has initial=, min=, "
@@ -126,26 +126,26 @@ static int read_rtt(struct weir__cursor *c, struct line *l)
 
 static int read_in_flight(struct weir__cursor *c, struct line *l)
 {
-    l->in_flight_is_limit = weir__cursor_accept(c, "limit");
+    l->in_flight_is_limit = weir__vector_accept(c, "limit");
     return l->in_flight_is_limit ? WEIR_OK
                                  : read_number(c, "in-flight", 0, NUMBER_MAX, &l->in_flight);
 }
 
 static int read_field(struct weir__cursor *c, struct line *l)
 {
-    if (weir__cursor_accept(c, "rtt"))
+    if (weir__vector_accept(c, "rtt"))
         return read_rtt(c, l);
-    if (weir__cursor_accept(c, "in-flight"))
+    if (weir__vector_accept(c, "in-flight"))
         return read_in_flight(c, l);
-    if (weir__cursor_accept(c, "dropped"))
+    if (weir__vector_accept(c, "dropped"))
         return read_number(c, "dropped", 0, NUMBER_MAX, &l->dropped);
-    if (weir__cursor_accept(c, "timeouts"))
+    if (weir__vector_accept(c, "timeouts"))
         return read_number(c, "timeouts", 0, NUMBER_MAX, &l->timeouts);
-    if (weir__cursor_accept(c, "refused"))
+    if (weir__vector_accept(c, "refused"))
         return read_number(c, "refused", 0, NUMBER_MAX, &l->refused);
-    if (weir__cursor_accept(c, "repeat"))
+    if (weir__vector_accept(c, "repeat"))
         return read_number(c, "repeat", 1, REPEAT_MAX, &l->repeat);
-    l->has_entered = weir__cursor_accept(c, "entered");
+    l->has_entered = weir__vector_accept(c, "entered");
     return l->has_entered
                ? read_number(c, "entered", 0, NUMBER_MAX, &l->entered)
                : weir__vector_fail(c,
@@ -160,16 +160,16 @@ static int read_line(struct weir__cursor *c, const void *subject, void *out)
     int code = WEIR_OK;
 
     (void)subject;
-    if (!weir__cursor_accept(c, "sample"))
+    if (!weir__vector_accept(c, "sample"))
         return weir__vector_fail(c, "expected sample");
     l->repeat = 1;
     while (code == WEIR_OK && !weir__cursor_end(c) && !l->has_limit) {
-        l->has_limit = weir__cursor_accept(c, "->");
+        l->has_limit = weir__vector_accept(c, "->");
         code = l->has_limit ? WEIR_OK : read_field(c, l);
     }
     if (code != WEIR_OK || !l->has_limit)
         return code;
-    if (!weir__cursor_accept(c, "limit"))
+    if (!weir__vector_accept(c, "limit"))
         return weir__vector_fail(c, "expected what the limit must be: -> limit N");
     code = read_number(c, "the limit", 0, NUMBER_MAX, &l->limit);
     return code == WEIR_OK ? weir__vector_end(c) : code;

@@ -41,6 +41,14 @@ int weir__vector_end(struct weir__cursor *cursor)
                          "unexpected '%.20s': the line should end here", cursor->at);
 }
 
+bool weir__vector_accept(struct weir__cursor *cursor, const char *word)
+{
+    if (weir__cursor_end(cursor) || !weir__cursor_is(cursor, weir__cursor_word(cursor), word))
+        return false;
+    cursor->at += strlen(word);
+    return true;
+}
+
 bool weir__vector_accept_key(struct weir__cursor *c, const char *name)
 {
     size_t len = strlen(name);
@@ -212,7 +220,7 @@ static int read_value(struct reader *r, const struct field *f, struct weir__expe
     e->named = true;
     if (!f->is_time)
         return read_number(r, f->name, &e->value);
-    if (f->may_be_never && weir__cursor_accept(&r->cursor, "never")) {
+    if (f->may_be_never && weir__vector_accept(&r->cursor, "never")) {
         e->value = WEIR_NEVER;
         return WEIR_OK;
     }
@@ -227,7 +235,7 @@ static int read_field(struct reader *r, struct weir__vector_line *l)
     const char *start = r->cursor.at;
     size_t i = 0;
 
-    while (i < WEIR__VECTOR_FIELDS && !weir__cursor_accept(&r->cursor, fields[i].name))
+    while (i < WEIR__VECTOR_FIELDS && !weir__vector_accept(&r->cursor, fields[i].name))
         i++;
     if (i == WEIR__VECTOR_FIELDS)
         return fail_here(r, "'%.20s' is no field; they are limit, remaining, wait, retry and reset",
@@ -243,10 +251,10 @@ static int read_expectations(struct reader *r, struct weir__vector_line *l)
 {
     int code = WEIR_OK;
 
-    if (!weir__cursor_accept(&r->cursor, "->"))
+    if (!weir__vector_accept(&r->cursor, "->"))
         return fail_here(r, "expected -> and what must come back: -> ok, or -> no");
-    l->allowed = weir__cursor_accept(&r->cursor, "ok");
-    if (!l->allowed && !weir__cursor_accept(&r->cursor, "no"))
+    l->allowed = weir__vector_accept(&r->cursor, "ok");
+    if (!l->allowed && !weir__vector_accept(&r->cursor, "no"))
         return fail_here(r, "expected ok or no after ->");
     while (code == WEIR_OK && !weir__cursor_end(&r->cursor))
         code = read_field(r, l);
@@ -260,8 +268,8 @@ static int read_ask(struct reader *r, struct weir__vector_line *l)
 {
     int code = read_number(r, "the cost", &l->cost);
 
-    if (code == WEIR_OK && weir__cursor_accept(&r->cursor, "wait-max")) {
-        if (weir__cursor_accept(&r->cursor, "forever"))
+    if (code == WEIR_OK && weir__vector_accept(&r->cursor, "wait-max")) {
+        if (weir__vector_accept(&r->cursor, "forever"))
             l->wait_max = WEIR_FOREVER;
         else
             code = read_time(r, "wait-max", &l->wait_max);
@@ -292,7 +300,7 @@ static const struct verb verbs[] = {
 static int read_verb(struct reader *r, struct weir__vector_line *l)
 {
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (weir__cursor_accept(&r->cursor, verbs[i].name)) {
+        if (weir__vector_accept(&r->cursor, verbs[i].name)) {
             l->verb = verbs[i].verb;
             return verbs[i].read(r, l);
         }
@@ -388,14 +396,14 @@ static int read_line(struct reader *r)
 {
     if (weir__cursor_end(&r->cursor) || *r->cursor.at == '#')
         return WEIR_OK;
-    if (weir__cursor_accept(&r->cursor, "at"))
+    if (weir__vector_accept(&r->cursor, "at"))
         return read_at(r);
-    if (weir__cursor_accept(&r->cursor, "case"))
+    if (weir__vector_accept(&r->cursor, "case"))
         return read_case(r);
-    if (weir__cursor_accept(&r->cursor, "limit"))
+    if (weir__vector_accept(&r->cursor, "limit"))
         return read_limit(r);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (weir__cursor_accept(&r->cursor, kinds[i]->name))
+        if (weir__vector_accept(&r->cursor, kinds[i]->name))
             return read_subject(r, kinds[i]);
     }
     return fail_here(

@@ -3,9 +3,11 @@
  *     # a comment
  *     case NAME
  *     limit ALGORITHM COUNT/PERIOD [burst N] [queue N] [option=value ...]
- *     at TIME take COST [wait-max TIME|forever] -> ok|no [limit N] [remaining N] [wait T] [retry
- *     T|never] [reset T] at TIME peek COST ...                        as take, but nothing is
- *     consumed at TIME give COST at TIME change COUNT/PERIOD [burst N] [option=value ...]
+ *     at TIME take COST [wait-max TIME|forever] -> ok|no [limit N] [remaining N] [wait T]
+ *                                                  [retry T|never] [reset T]
+ *     at TIME peek COST ...       as take, but nothing is consumed
+ *     at TIME give COST
+ *     at TIME change COUNT/PERIOD [burst N] [option=value ...]
  *
  * A case is one limit and one fresh key.  Times have a unit; ~T is checked to within 10 us.  Only
  * what a line names is checked, and that an `ok` that names no wait has none.  What a change does
@@ -18,8 +20,8 @@
  * Text in, structs out: nothing here opens a file or decides anything.  replay.h runs what was
  * read.
  */
-#ifndef WEIR_SERVER_VECTORS_H
-#define WEIR_SERVER_VECTORS_H
+#ifndef WEIR_TESTS_VECTORS_H
+#define WEIR_TESTS_VECTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,6 +108,8 @@ const char *weir__vector_field_name(enum weir__vector_field field);
  * time with its unit; and that the line ends here. */
 #define weir__vector_fail(cursor, ...) \
     weir__fail_at((cursor)->error, weir__cursor_column(cursor), __VA_ARGS__)
+/* Takes `word` if it is the next whole word; else false, and nothing but spaces is skipped. */
+bool weir__vector_accept(struct weir__cursor *cursor, const char *word);
 bool weir__vector_accept_key(struct weir__cursor *cursor, const char *name);
 int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__vector_end(struct weir__cursor *cursor);

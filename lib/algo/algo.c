@@ -1,4 +1,4 @@
-/* algo.c -- the list of the algorithms, and from a limit to a plan. */
+/* algo.c -- the list of the algorithms; making a plan from a limit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,7 @@ const char *weir_algorithm_summary(const char *name)
     return i < 0 ? NULL : algorithms[i]->summary;
 }
 
-/* Which members an algorithm does not look at: naming one there is a mistake that should be told,
- * not ignored. */
+/* Refuses members that the algorithm does not use: naming one is a mistake. */
 static int refuse_strangers(const struct weir__algo *algo, const struct weir_limit *l,
                             struct weir_error *error)
 {

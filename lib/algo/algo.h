@@ -1,8 +1,8 @@
 /* algo.h -- an algorithm: a row of five functions over a plan and a state.
  *
  * A state is plain bytes, and all zeros is a fresh one.  Its first eight bytes are a time, never
- * negative: a table keeps the top bit for itself.  The functions must do something sane with any
- * bytes at all, because a state may come from a damaged file.
+ * negative: a table keeps the top bit for itself.  The functions must cope with any bytes, because
+ * a state may come from a damaged file.
  */
 #ifndef WEIR_ALGO_ALGO_H
 #define WEIR_ALGO_ALGO_H
@@ -11,11 +11,11 @@
 
 #define WEIR__STATE_SMALL ((size_t)16)
 
-/* An ask up to this late is one that was overtaken; later than this, the clock has stepped back. */
+/* An ask that is late by no more than this was overtaken; by more, the clock has stepped back. */
 #define WEIR__LATE_MAX WEIR_SECOND
 
-/* Division by a number known when the plan is made: a multiplication and a correction instead of
- * the slowest instruction there is. */
+/* Division by a number known when the plan is made: a multiplication and a correction instead of a
+ * slow division. */
 struct weir__divisor {
     uint64_t by;
     /* floor(2^64 / by), so the product's upper half is the quotient or one less. */
@@ -56,12 +56,12 @@ struct weir__zone;
 struct weir_plan {
     const struct weir__algo *algo;
     struct weir_limit limit; /* as written, defaults filled in */
-    int64_t most;     /* the most units that can pass at one instant after a rest: decision.limit */
-    int64_t price;    /* parts a unit costs */
-    int64_t capacity; /* parts a key may owe: most * price */
+    int64_t most;            /* most units that can pass at once after a rest: decision.limit */
+    int64_t price;           /* parts a unit costs */
+    int64_t capacity;        /* parts a key may owe: most * price */
     struct weir__divisor by_price, by_scale;
     size_t state_size;
-    bool packs; /* a meter whose state can be kept in one word, see weir__pack */
+    bool packs; /* a meter whose state fits in one word: weir__pack */
 
     /* For one algorithm each.  A few more words do not matter: a plan is made once. */
     int64_t credit_free; /* leaky-bucket: the debt, in parts, above which an ask waits its turn */
@@ -121,12 +121,12 @@ const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; 
 int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
                          struct weir_error *error);
 
-/* Part of an ask or all of it makes no sense: algo.c sees to it that the answer does. */
+/* For an ask with negative members: the answer makes sense all the same. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                        bool take, struct weir_decision *d);
 
-/* A peek at a key whose clock has stepped back: the `used` units leave together, and units taken
- * then leave at `later`. */
+/* A peek at a key whose clock has stepped back: the `used` units leave together at `leave`, and
+ * units taken then leave at `later`. */
 bool weir__peek_stepped(const struct weir_plan *plan, const struct weir_ask *ask, int64_t used,
                         weir_time leave, weir_time later, struct weir_decision *d);
 

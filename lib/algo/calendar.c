@@ -2,8 +2,8 @@
  *
  * Windows begin where days of the zone begin (base/zone.h), weeks on Monday, months on the first;
  * so a day may have 23 or 25 hours, and a month 28 to 31 days.  While a window lasts the zone is
- * not looked at.  Windows are numbered, without days that a zone has left out: what is promised to
- * the n-th window from here is found without walking there.
+ * not looked up. Windows are numbered, leaving out days that the zone skips, so the n-th window
+ * from here is found without walking there.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #include "algo/window.h"
 #include "base/zone.h"
 
-#define WINDOWS_MAX ((int64_t)1 << 20) /* more than there are days until no weir_time is left */
+#define WINDOWS_MAX ((int64_t)1 << 20) /* more than the days that a weir_time can reach */
 
 static const struct kind {
     const char *name;
-    weir_time longest; /* as such windows go; what lies further back than two of them is not late */
-    const char *span;  /* for an error: about as long, whatever the calendar says */
+    weir_time longest; /* of such windows; an ask more than two of them back is not late */
+    const char *span;  /* about as long, for an error */
     const char *in_words;
 } kinds[] = {
     [WEIR_DAY] = { "day", 25 * 3600 * WEIR_SECOND, "1d", "24 hours" },
@@ -68,7 +68,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
         code = weir__zone_find(&plan->zone, zone, error);
     if (code != WEIR_OK)
         return code;
-    memset(zone, 0, sizeof(plan->limit.zone)); /* UTC has one name here, and no bytes follow it */
+    memset(zone, 0, sizeof(plan->limit.zone)); /* UTC has one spelling here */
     memcpy(zone, plan->zone->name, strlen(plan->zone->name));
     return WEIR_OK;
 }

@@ -1,4 +1,4 @@
-/* debt.c -- the parts of debt.h that are not on the way of every decision. */
+/* debt.c -- the parts of debt.h that few decisions need. */
 #include <inttypes.h>
 
 #include "algo/debt.h"

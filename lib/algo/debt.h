@@ -2,18 +2,17 @@
  * and smooth.
  *
  * Each unit taken adds plan->price parts of debt, each nanosecond pays off plan->scale parts
- * (algo.h explains parts).  The state is the debt and the moment it was reckoned at:
+ * (algo.h explains parts).  The state is the debt and its time:
  *
  *     0  int64  at      the latest moment this key has seen
  *     8  int64  owed    parts owed at that moment; below zero: saved up (smooth only)
  *
- * Why not one time, "paid off at", as GCRA is usually told?  Because an ask from a thread that was
- * overtaken would look like more debt, and after the clock is set back a key would be locked out
- * until it catches up.  A table with narrow slots does keep only that one time (weir__pack), and
- * pays this price.
+ * Why not one time, "paid off at", as in most descriptions of GCRA? Because an ask from a thread
+ * that was overtaken would look like more debt, and after the clock is set back a key would be
+ * locked out until it catches up.  A table with narrow slots does keep only that one time
+ * (weir__pack), and pays this price.
  *
- * No overflow: a plan's capacity is at most 2^60 parts (weir__debt_prepare sees to it), debt is cut
- * at 2^61.
+ * No overflow: weir__debt_prepare bounds a plan's capacity by 2^60 parts, and debt is cut at 2^61.
  */
 #ifndef WEIR_ALGO_DEBT_H
 #define WEIR_ALGO_DEBT_H
@@ -30,9 +29,8 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* The debt at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on to
- * now; or back, if the clock has stepped back, and then the debt stays.  A damaged state may hold
- * anything: whatever it is comes out within bounds. */
+/* The debt at `now`, at least `floor`.  *at, the time of the debt, moves on to now; or back, if the
+ * clock has stepped back, and then the debt stays.  A damaged state comes out within bounds. */
 static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed,
                                     weir_time now, int64_t floor)
 {
@@ -76,9 +74,9 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
 /* The meter: an ask passes once the debt it would leave is within the capacity.  gcra,
  * token-bucket, and leaky-bucket without a queue.
  *
- * weir__debt_meter is the whole of it; weir__debt_quick the part that nearly every ask needs, and
- * nothing else, since it is what a decision costs: an ask that passes at once, or is refused
- * because it does not and would not wait. */
+ * weir__debt_meter is all of it.  weir__debt_quick has only the cases that make the speed of a
+ * decision: an ask that passes at once, or is refused because it would have to wait and will
+ * not. */
 enum weir__quick { WEIR__QUICK_NO, WEIR__QUICK_YES, WEIR__NOT_QUICK };
 
 static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed,
@@ -138,7 +136,7 @@ static inline bool weir__debt_step(const struct weir_plan *plan, void *state,
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
 weir_time weir__debt_idle_at(const struct weir_plan *plan, const void *state);
 
-/* a * b / c, rounded up; b and c positive; cut to the int64 that debt may be. */
+/* a * b / c, rounded up; b and c positive; cut to the bounds of a debt. */
 static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 {
     weir__i128 product = (weir__i128)a * b;
@@ -150,8 +148,8 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 
 /* One word for a narrow slot: the moment the debt is paid off.  Only where a part is a nanosecond
  * (scale 1), and only for meters, which save nothing up.  Unpacking gives the debt at `now`; more
- * than could have been granted means that the clock has stepped back, and is cut to that of a spent
- * key. */
+ * than could have been granted means that the clock has stepped back, and becomes the debt of a
+ * spent key. */
 #define WEIR__PACKED_WAIT_MAX (60 * WEIR_SECOND)
 
 static inline uint64_t weir__pack(weir_time now, int64_t owed)

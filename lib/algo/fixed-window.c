@@ -1,8 +1,8 @@
-/* fixed-window.c -- a count per period, begun anew each period (window.h).
+/* fixed-window.c -- a count per period, from 0 again in each (window.h).
  *
  * Windows begin at multiples of the period on the clock's axis, or (align=first) with the first ask
- * after the last window ended.  Up to twice the limit across an edge is the price of its
- * simplicity: sliding-window and sliding-log do not have it.
+ * after the last window ended.  The price of its simplicity is up to twice the limit across an
+ * edge; sliding-window and sliding-log prevent that.
  */
 #include "algo/window.h"
 

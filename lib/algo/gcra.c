@@ -2,7 +2,7 @@
  *
  * Each key owes time.  A unit costs period/count of debt, debt drains one nanosecond per
  * nanosecond, and an ask is let in while the debt it would leave is no more than burst units'
- * worth.  Limit, remaining, retry and reset are what redis-cell's CL.THROTTLE answers.
+ * worth.  Limit, remaining, retry and reset are those of redis-cell's CL.THROTTLE.
  *
  *     state   struct weir__debt (debt.h)
  *     bound   burst + rate * T in any interval of length T

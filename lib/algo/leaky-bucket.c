@@ -1,14 +1,14 @@
 /* leaky-bucket.c -- a bucket that leaks at the rate: as a meter, and with a queue as a shaper.
  *
- * The meter pours the ask's units in, and refuses what would overflow: the same decisions as
- * gcra.c.  The shaper is a queue with constant outflow: an ask is told its turn, which comes when
- * everything granted before it has drained, and is refused if more than `queue` units would have to
- * wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each waits
- * for the one before.
+ * The meter pours the ask's units in, and refuses an ask that would overflow it: the same decisions
+ * as gcra.c.  The shaper is a queue with constant outflow: an ask is told its turn, which comes
+ * when everything granted before it has drained, and is refused if more than `queue` units would
+ * have to wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each
+ * waits for the one before.
  *
  *     state   struct weir__debt (debt.h): owed = the bucket's content
- *     bound   burst + rate * T, and as a shaper the one ask more that goes when the bucket is
- *             empty, in any interval of length T, counted at the turns
+ *     bound   burst + rate * T in any interval of length T, counted at the turns; as a
+ *             shaper plus the one ask that goes when the bucket is empty
  */
 #include <inttypes.h>
 

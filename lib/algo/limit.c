@@ -11,7 +11,7 @@
  * divides the time, the number always written ("10r/s" comes back as "10/1s"), the options in the
  * order of the table, defaults left out.  Parsing it gives the same struct.
  *
- * Whether a member fits the algorithm (buckets= on gcra) is the plan's to say.
+ * Whether a member fits the algorithm (buckets= on gcra) is checked when the plan is made.
  */
 #include "algo/limit.h"
 
@@ -27,8 +27,7 @@
 enum kind {
     COUNT64,
     COUNT32,
-    QUEUE, /* a count64 whose written 0 is WEIR_NO_QUEUE, because 0 in the struct means "not a
-              shaper" */
+    QUEUE, /* a count64 whose written 0 is WEIR_NO_QUEUE: in the struct 0 means "not a shaper" */
     TIME,
     CHOICE, /* a bool, by two words */
     ZONE,   /* the name of a time zone */
@@ -42,7 +41,7 @@ static const struct option {
     enum kind kind;
     size_t offset;
     int64_t min;
-    bool spaced;          /* "burst 5" as well as "burst=5", and printed so */
+    bool spaced;          /* "burst 5" as well as "burst=5"; printed as the first */
     const char *words[2]; /* CHOICE: for false and for true */
 } options[] = {
     { "burst", WEIR__NAMED_BURST, COUNT64, MEMBER(burst), 1, true, { 0 } },
@@ -119,7 +118,7 @@ static int read_period(struct weir__cursor *c, struct weir_limit *limit)
     return code == WEIR_OK ? weir__cursor_expect_end(c, "the period") : code;
 }
 
-/* COUNT[r]/PERIOD; leaves where the period stands. */
+/* COUNT[r]/PERIOD; stops where the period begins. */
 static int read_rate(struct weir__cursor *c, struct weir_limit *limit, const char **period)
 {
     if (!weir__is_digit(*c->at))
@@ -230,7 +229,7 @@ static int fail_option(struct weir__cursor *c, size_t length)
     return weir__cursor_unknown(c, length ? length : 1, "option", names, OPTIONS);
 }
 
-/* Takes the option's name and what stands between it and the value. */
+/* Takes the option's name and the "=" or space after it. */
 static int read_name(struct weir__cursor *c, const struct option **out, unsigned named)
 {
     const struct option *o = options, *end = options + OPTIONS;
@@ -291,7 +290,7 @@ __attribute__((format(printf, 2, 3))) static void append(struct printer *p, cons
     p->length += n > 0 ? (size_t)n : 0;
 }
 
-/* Never "never": a period is a span, however long. */
+/* A period is never printed as "never", however long it is. */
 static void append_time(struct printer *p, weir_time time)
 {
     char text[32];

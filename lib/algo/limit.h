@@ -17,10 +17,9 @@ enum weir__limit_named {
     WEIR__NAMED_ZONE = 1 << 8,
 };
 
-/* Reads a limit up to the end of the line over `*limit`: members that it does not name stay, so
- * begin with zeros for a new limit and with the old one for a change (a burst that was never named
- * is 0 there, and so follows the new count).  `named` may be NULL.  On an error both are
- * untouched. */
+/* Reads a limit up to the end of the line into `*limit`.  Members that the text does not name stay:
+ * begin with zeros for a new limit, with the old one for a change (a burst that was never named is
+ * 0 there, and so follows the new count).  `named` may be NULL.  On an error both are untouched. */
 int weir__limit_read(struct weir__cursor *cursor, struct weir_limit *limit, unsigned *named);
 
 #endif

@@ -10,10 +10,10 @@
  *    16  uint32  first    where in the ring the oldest stamp is
  *    20  uint32  used     how many stamps there are
  *    24  stamps  count * 1 .. 8 bytes, little-endian, in ascending order
- *     bound      count in any interval of one period; nothing is ever refused that this allows
+ *     bound      count in any interval of one period; nothing within that is ever refused
  *
- * A refusal writes nothing: expired stamps are found by halving, and only dropped when a new one is
- * written.
+ * A refusal writes nothing: expired stamps are found by binary search, and dropped only when a new
+ * one is written.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -138,9 +138,9 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
     close_state(r, s);
 }
 
-/* Somebody was promised a later turn.  Then what expires until that turn was dropped, so how much
- * counts before it is no longer known: as much as the limit, since there was no room.  Nobody
- * overtakes, and a promise given back frees its units at its turn, not before. */
+/* An ask was promised a later turn.  The stamps that expire before that turn have been dropped, so
+ * until then the limit counts as used up: there was no room.  Nobody overtakes, and a promise given
+ * back frees its units at its turn, not before. */
 static bool is_promised(const struct ring *r, weir_time now)
 {
     return r->newest > now;
@@ -178,7 +178,7 @@ static void describe(const struct weir_plan *plan, const struct state *s, const 
     d->reset = fresh > now ? fresh - now : 0;
 }
 
-/* The earliest moment from `from` on at which `cost` more fit. */
+/* The earliest moment, not before `from`, at which `cost` more units fit. */
 static weir_time find_turn(const struct weir_plan *plan, const struct state *s,
                            const struct ring *r, weir_time from, int64_t cost)
 {
@@ -261,7 +261,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     close_state(&r, s);
 }
 
-/* Every instant stays; if the new limit is smaller, the newest that fit. */
+/* Keeps every instant, or the newest that fit if the new limit is smaller. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

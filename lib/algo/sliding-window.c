@@ -141,9 +141,9 @@ static void add(uint32_t *count, int64_t units)
     *count = (uint32_t)sum;
 }
 
-/* Somebody was promised a later turn.  Then the ring has moved on to it, so how much counts before
- * it is no longer known: as much as the limit, since there was no room.  Nobody overtakes, and a
- * promise given back frees its units at its turn, not before. */
+/* An ask was promised a later turn.  The ring has moved on to that turn, so until then the limit
+ * counts as used up: there was no room.  Nobody overtakes, and a promise given back frees its units
+ * at its turn, not before. */
 static bool is_promised(const struct weir_plan *plan, const struct state *s, weir_time now)
 {
     return head_of(plan, s) * width(plan) > now;
@@ -176,7 +176,7 @@ static void step_back(const struct weir_plan *plan, struct state *s, weir_time n
     add(counter(plan, s, s->head), total);
 }
 
-/* The earliest moment from `from` on at which `cost` more units fit. */
+/* The earliest moment, not before `from`, at which `cost` more units fit. */
 static weir_time find_turn(const struct weir_plan *plan, const struct state *s, weir_time from,
                            int64_t cost)
 {
@@ -202,7 +202,7 @@ static void describe(const struct weir_plan *plan, const struct state *s, weir_t
     d->reset = fresh > now ? fresh - now : 0;
 }
 
-/* The moment an ask counts as of: a late one as of the latest seen. */
+/* The time of an ask; of a late one, the latest seen. */
 static weir_time moment(const struct state *s, weir_time now)
 {
     weir_time seen = s->seen & INT64_MAX;

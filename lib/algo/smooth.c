@@ -1,17 +1,16 @@
 /* smooth.c -- the pre-borrowing bucket: an ask waits for the debt of those before it, and leaves
  * its own cost to the next.
  *
- * So even a very large ask is let in at once by a key that owes nothing, and it is the following
- * ones that wait.  Time that passes unused is saved up, to at most burst units' worth, and pays for
- * later asks.
+ * So a key that owes nothing lets in even a very large ask at once, and the asks after it wait.
+ * Unused time is saved up, to at most burst units' worth, and pays for later asks.
  *
  *     state   struct weir__debt (debt.h): owed > 0 is debt, owed < 0 is saved up
  *     bound   counted at the moments of use, burst + rate * T plus the one ask that borrows, in any
  *             interval of length T
  *
- * Guava's RateLimiter ("SmoothBursty").  A state of zeros is one that owed nothing and had nothing
- * saved at time 0, as a RateLimiter created then; so on any clock that has run for a while a fresh
- * key has its burst saved up, as has one that was idle for long. Deviations: nothing is rounded to
+ * Guava's RateLimiter ("SmoothBursty").  A state of zeros owed nothing and had nothing saved at
+ * time 0, like a RateLimiter created then; so on any clock that has run for a while a fresh key has
+ * its burst saved up, like one that was idle for long.  Deviations: nothing is rounded to
  * microseconds; the burst is a member of the limit, not one second's worth.
  */
 #include "algo/debt.h"
@@ -60,7 +59,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
                                       : (int64_t)owed;
 }
 
-/* As Guava: savings stay the same share of the most; debt stays the same time. */
+/* As in Guava, savings stay the same share of their maximum, and debt the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

@@ -24,8 +24,8 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     return weir__debt_step(plan, state, ask, take, d);
 }
 
-/* The tokens in the bucket stay, as far as the new one holds them; each is worth the new price.  A
- * key that was never used has no bucket yet and will get a full new one. */
+/* Keeps the tokens that fit in the new bucket, each at the new price.  A key that was never used
+ * gets a full new bucket. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

@@ -2,8 +2,8 @@
  * the warm-up time.
  *
  * As smooth.c, an ask waits for the debt of those before it and leaves its own cost to the next.
- * But what idle time saves up here is not credit, it is cold: it makes units dearer.  Guava draws
- * it as a trapezoid; with saved-up units measured as the time they take at full rate:
+ * But idle time does not save up credit here; it saves up cold, which makes units dearer.  Guava
+ * draws it as a trapezoid; with saved-up units measured as the time they take at full rate:
  *
  *     price of a unit
  *     cold * p |               .
@@ -13,8 +13,8 @@
  *              +------+--------+--> cold saved up, as time
  *              0     flat    flat + slope
  *
- * Using it up costs the area under the curve, so going from cold to warm takes just the warm-up
- * time.  Idle time saves at the rate that goes from warm to cold in the warm-up time, too.
+ * Using it up costs the area under the curve, so going from cold to warm takes exactly the warm-up
+ * time.  Idle time cools a warm key down in the warm-up time, too.
  *
  *     0  int64   next   when the debt is paid (whole ns)
  *     8  uint64  used   (cold used up, in ns; 0 is entirely cold) * scale + (parts of a ns that
@@ -23,10 +23,10 @@
  *     bound      rate * T, plus the one ask that borrows, in any interval of length T; 1/cold of
  *                that from a cold start
  *
- * Guava's SmoothWarmingUp.  The area is taken as the difference of one integral function at two
- * points, each rounded once, so that the rounding cancels from ask to ask: nothing drifts.
- * Deviations: ns instead of separately truncated us.  Unlike Sentinel's, a key that stops exactly
- * at the corner of the curve cools down like any other.
+ * Guava's SmoothWarmingUp.  The area is the difference of one integral at two points, each rounded
+ * once; rounding cancels from ask to ask, and nothing drifts.  Deviations: ns instead of separately
+ * truncated us.  Unlike Sentinel's, a key that stops exactly at the corner of the curve cools down
+ * like any other.
  */
 #include <inttypes.h>
 
@@ -99,8 +99,8 @@ static void close_state(const struct weir_plan *plan, const struct heat *h, weir
               length << LENGTH_SHIFT;
 }
 
-/* The debt was not longer than this when it was last reckoned.  If it looks longer now by more than
- * an ask can be late, the clock has stepped back, and it goes on from here: nothing is given away,
+/* The state bounds the debt as it was last reckoned.  If it looks longer now by more than an ask
+ * can be late, the clock has stepped back, and the debt starts from here: nothing is given away,
  * and nobody waits for the clock to catch up. */
 static bool follow_clock(const struct state *s, struct heat *h, weir_time now)
 {
@@ -208,7 +208,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     close_state(plan, &h, now, state);
 }
 
-/* As Guava: savings stay the same share of the most; debt stays the same time. */
+/* As in Guava, savings stay the same share of their maximum, and debt the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {

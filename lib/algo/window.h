@@ -1,15 +1,15 @@
-/* window.h -- counting in windows: what fixed-window and calendar share.
+/* window.h -- counting in windows, for fixed-window and calendar.
  *
  *     0  int64  end    of the window that `used` is about
  *     8  int64  used   units taken in it; more than count: the rest is promised to the windows that
  *                      follow
  *     bound     count in a window, and so up to 2 * count in a short time that lies across an edge
  *
- * An ask that can wait is promised the first later window that holds it whole; nobody overtakes a
- * promise, and what it skipped of a window stays skipped even if it is given back.
+ * An ask that can wait is promised the first later window with room for all of it.  Nobody
+ * overtakes a promise, and room that it skipped stays unused even if it is given back.
  *
- * Where windows begin and end is the algorithm's: a row of edges, constant where these functions
- * are called, so that nothing is called through a pointer.
+ * The algorithm says where windows begin and end, in a row of functions.  The row is a constant
+ * where it is used, so nothing is called through a pointer.
  */
 #ifndef WEIR_ALGO_WINDOW_H
 #define WEIR_ALGO_WINDOW_H
@@ -51,8 +51,8 @@ static inline int64_t weir__windows_in(const struct weir_plan *plan, int64_t uni
     return (int64_t)weir__divide((uint64_t)units, &plan->by_count);
 }
 
-/* Where an ask goes: the first window, counted from the present one, that holds it whole; and what
- * is used up before it there. */
+/* The window of an ask: the first, counted from the present one, with room for all of it; and the
+ * units used up in it before. */
 static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t used, int64_t cost,
                                         int64_t *before)
 {
@@ -82,8 +82,8 @@ static WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges,
               : s->used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX
                                                 : s->used;
     s->end &= INT64_MAX;
-    if (now < s->end) { /* this window, or a late ask; before the window before it, the clock has
-                           stepped back */
+    /* This window, or a late ask; from before the last window, the clock has stepped back. */
+    if (now < s->end) {
         weir_time early = s->end - now - WEIR__LATE_MAX;
         if (early <= 0 || early - edges->longest(plan) <= edges->longest(plan))
             return false;
@@ -157,8 +157,8 @@ static WEIR__WINDOW void weir__window_give(const struct weir__edges *edges,
     s->used = used < 0 ? 0 : used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX : (int64_t)used;
 }
 
-/* The units used in this window stay used, in the window of the new plan, as far as it counts; so
- * do those promised to each of the next. */
+/* Units used in this window count in the new plan's window, up to its limit; so do those promised
+ * to each of the next. */
 static WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
                                              const struct weir_plan *old_plan,
                                              const struct weir_plan *new_plan,

@@ -1,8 +1,8 @@
-/* arena.c -- memory that is given out in small pieces and goes back all at once.
+/* arena.c -- memory that is handed out in small pieces and freed all at once.
  *
  * A rule file becomes a hundred thousand small things that live and die together.  An arena takes
- * memory in blocks, cuts pieces off the newest, and never frees one alone; so its users need no
- * path for undoing half of their work.
+ * memory in blocks and cuts pieces off the newest; it never frees a single piece, so its users need
+ * no code to undo half of their work.
  */
 #include "base/arena.h"
 

@@ -1,4 +1,4 @@
-/* base.h -- for every room: errors, the clock, the keyed hash, the likeness of words. */
+/* base.h -- for every room: errors, the clock, files, the nearest of several names. */
 #ifndef WEIR_BASE_BASE_H
 #define WEIR_BASE_BASE_H
 
@@ -7,8 +7,7 @@
 __extension__ typedef unsigned __int128 weir__u128;
 __extension__ typedef __int128 weir__i128;
 
-/* error.c -- fills *error (which may be NULL) and returns the code, so that a caller can `return
- * weir__fail(...)`. */
+/* error.c -- fills *error (which may be NULL) and returns the code: `return weir__fail(...)`. */
 int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
@@ -17,33 +16,33 @@ int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
 int weir__fail_errno(struct weir_error *error, const char *what, const char *path);
 
 /* clock.c -- the only file that reads a clock or waits for one. */
-weir_time weir__clock_monotonic(void); /* never steps; begins anew at boot */
+weir_time weir__clock_monotonic(void); /* never steps; starts at 0 at boot */
 weir_time weir__clock_real(void);      /* since 1970; may step */
 void weir__clock_sleep(weir_time span);
 /* Sleeps while *word is `value`, for at most `span` (WEIR_FOREVER: no end); may wake for no reason.
- * The word is the process's own. */
+ * No other process may use the word. */
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
 /* Wakes one sleeper; the word itself may be gone by now. */
 void weir__clock_wake_word(uint32_t *word);
 
 #define WEIR__BOOT_ID_SIZE 16
-void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if
-                                                                   the host does not tell */
+void weir__clock_boot_id(
+    unsigned char id[WEIR__BOOT_ID_SIZE]); /* different after each boot; zeros: unknown */
 
-/* file.c -- reads to the end; the caller frees it.  NULL with errno: EFBIG if there are more than
- * `most` bytes. */
+/* file.c -- reads to the end; free() it.  NULL: see errno, EFBIG if there are more than `most`
+ * bytes. */
 char *weir__file_read_all(int fd, size_t most, size_t *len);
 
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
 
-/* spell.c -- edits from word to name, a swap of neighbours being one ("gcar"); case is ignored.
- * Neither may be longer than this. */
+/* spell.c -- number of edits from word to name, ignoring case; swapping two neighbours ("gcar") is
+ * one.  Both are at most this long. */
 #define WEIR__EDITS_MAX 40
 unsigned weir__edits(const char *word, size_t n, const char *name, size_t m);
 
-/* The name that the word was most likely meant to be; NULL: it is like none.  There are `n` names,
- * or fewer if a NULL ends them: WEIR__TO_NULL counts up to that. */
+/* The name that was probably meant; NULL: none is near.  There are `n` names, or fewer if a NULL
+ * ends them; WEIR__TO_NULL: as many as there are before the NULL. */
 #define WEIR__TO_NULL SIZE_MAX
 const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n);
 
@@ -53,8 +52,8 @@ struct weir__hint {
 };
 struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n);
 
-/* Foreign text in quotes, fit for one line of a log: cut if it is long, and a byte that a terminal
- * might obey is written as \xNN. */
+/* Foreign text in quotes, safe in one line of a log: cut if it is long, bytes that a terminal might
+ * obey written as \xNN. */
 struct weir__quoted {
     char text[64];
 };

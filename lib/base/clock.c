@@ -1,4 +1,4 @@
-/* clock.c -- the only file that reads a clock.  Everything else gets the time as an argument. */
+/* clock.c -- the only file that reads a clock.  All other code gets the time as an argument. */
 #include <ctype.h>
 #include <errno.h>
 #include <linux/futex.h>

@@ -1,7 +1,7 @@
-/* cursor.c -- reading one line of text: words and numbers, and where they are wrong.
+/* cursor.c -- reads one line of text: words and numbers, and where they are wrong.
  *
- * Numbers are int64 with overflow checks.  Not by strtol: that skips signs and spaces, stops
- * silently and asks the locale.
+ * Numbers are int64 with overflow checks.  Not strtol: it skips signs and spaces, stops silently
+ * and depends on the locale.
  */
 #include "base/cursor.h"
 

@@ -1,8 +1,7 @@
-/* cursor.h -- reading one line of text, for people's errors: limits, times, vector files.
+/* cursor.h -- reads one line of text and says where it is wrong: limits, times, vector files.
  *
- * Each reader skips spaces and tabs, takes its part and leaves the cursor behind it; when it fails
- * it has said why in the cursor's error, with a column that counts from the start of the whole
- * line.
+ * Each reader skips spaces and tabs, takes its part and leaves the cursor behind it.  If it fails,
+ * the cursor's error says why, with a column of the whole line.
  */
 #ifndef WEIR_BASE_CURSOR_H
 #define WEIR_BASE_CURSOR_H
@@ -32,12 +31,12 @@ static inline bool weir__is_word_end(char c)
     return c == '\0' || c == ' ' || c == '\t';
 }
 
-/* The column of the next character, for an error of the caller's own. */
+/* The column of the next character, for a caller's own error. */
 int weir__cursor_column(const struct weir__cursor *cursor);
 /* Fails at the next character. */
 __attribute__((format(printf, 2, 3))) int weir__cursor_fail(struct weir__cursor *cursor,
                                                             const char *format, ...);
-/* An error of a function that knows the words but not their place. */
+/* Adds the column to an error of a function that does not know it. */
 int weir__cursor_place(struct weir__cursor *cursor, const char *at, int code);
 /* The next bytes in quotes, or "the end". */
 struct weir__quoted weir__cursor_quote(const struct weir__cursor *cursor, size_t len);
@@ -45,17 +44,17 @@ struct weir__quoted weir__cursor_quote(const struct weir__cursor *cursor, size_t
 int weir__cursor_unknown(struct weir__cursor *cursor, size_t len, const char *sort,
                          const char *const *names, size_t n);
 
-/* True when only spaces and tabs are left; skips them. */
+/* Skips spaces and tabs; true: nothing else is left. */
 bool weir__cursor_end(struct weir__cursor *cursor);
 /* Bytes of the next word. */
 size_t weir__cursor_word(const struct weir__cursor *cursor);
-/* Whether the next `len` bytes are the word; it is not taken. */
+/* Whether the next `len` bytes are the word; does not take it. */
 bool weir__cursor_is(const struct weir__cursor *cursor, size_t len, const char *word);
 /* The word must end here. */
 int weir__cursor_expect_end(struct weir__cursor *cursor, const char *what);
 
-/* Digits, at least one; the cursor stays on a number that is too large or too small.  `what` names
- * the thing in an error: "the cost". */
+/* One digit or more; the cursor stays on a number that is out of bounds.  `what` names the number
+ * in an error: "the cost". */
 int weir__cursor_digits(struct weir__cursor *cursor, const char *what, int64_t min, int64_t max,
                         int64_t *out);
 /* The same, and they must fill their word. */
@@ -63,8 +62,8 @@ int weir__cursor_number(struct weir__cursor *cursor, const char *what, int64_t m
                         int64_t *out);
 int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
 
-/* time.c -- a time, which must fill its word; one that must not be 0; and what one unit is, which
- * leaves *out if there is none. */
+/* time.c -- a time, which must fill its word; one that must not be 0; a unit, which may be missing
+ * and then leaves *out alone. */
 int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__cursor_unit(struct weir__cursor *cursor, weir_time *out);

@@ -1,4 +1,4 @@
-/* hash.c -- the parts of hash.h that are not on the way of every decision. */
+/* hash.c -- the parts of hash.h that few decisions need. */
 #include <errno.h>
 #include <sys/random.h>
 

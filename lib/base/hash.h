@@ -1,4 +1,4 @@
-/* hash.h -- a keyed hash of 128 bits: 64 to know a key by, 64 to find its line.
+/* hash.h -- a keyed hash of 128 bits: 64 identify a key, 64 choose its line.
  *
  * Clients choose keys (an API key, a URI, in IPv6 an address) and must not be able to choose two
  * that collide, so the hash is a universal family: for any two different keys of up to 128 bytes,
@@ -13,11 +13,11 @@
  * and two more to finish.  Keys of more than 128 bytes are chained in blocks of 112, each block
  * beginning with the sums of the one before.
  *
- * The length is mixed in, so a key and the same key with zero bytes behind it differ.  The salt (a
+ * The length is mixed in, so a key and the same key followed by zero bytes differ.  The salt (a
  * limiter's own) keeps one user's states under two limits apart.
  *
- * Why not SipHash: three times slower on short keys, and its greater strength (nobody can predict
- * an output even after seeing others) buys nothing here, because outputs are never shown.  Why not
+ * Why not SipHash: three times slower on short keys, and its greater strength (outputs cannot be
+ * predicted even from other outputs) buys nothing here, because outputs are never shown.  Why not
  * XXH3: fast too, but collisions for it can be computed.
  */
 #ifndef WEIR_BASE_HASH_H
@@ -93,7 +93,7 @@ static inline uint64_t weir__mix64(uint64_t z)
 }
 
 /* A number of `bits` bits that tends to differ between threads, because their stacks lie far apart:
- * where to look for a place first, so that threads do not meet.  Nothing depends on it. */
+ * where to look for a place first, so that threads do not meet.  Only speed depends on it. */
 static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned bits)
 {
     uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned
     return stack * WEIR__GOLDEN >> (64 - bits);
 }
 
-/* As memcmp == 0, without a call for short ones. */
+/* memcmp(x, y, len) == 0, without a call if they are short. */
 static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
 {
     uint64_t a, b, c, d;
@@ -113,8 +113,8 @@ static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
     return a == c && b == d;
 }
 
-/* 128 bits to 64: every bit of the sum moves half of the result.  The length tells a key from the
- * same key with zeros behind it. */
+/* 128 bits to 64: every bit of the sum changes about half of the result.  The length tells a key
+ * from the same key followed by zeros. */
 static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64_t salt)
 {
     weir__u128 m = (weir__u128)((uint64_t)sum ^ salt) * ((uint64_t)(sum >> 64) ^ length);

@@ -1,8 +1,8 @@
-/* hex.h -- digits. */
+/* hex.h -- hexadecimal digits. */
 #ifndef WEIR_BASE_HEX_H
 #define WEIR_BASE_HEX_H
 
-/* The value of a hexadecimal digit; -1: it is none. */
+/* The value of a hexadecimal digit; -1: it is not one. */
 static inline int weir__hex(char c)
 {
     int letter = (c | 0x20) - 'a';

@@ -1,4 +1,4 @@
-/* spell.c -- names that people misspell: "did you mean", and quoting them. */
+/* spell.c -- names that people misspell: "did you mean", quoting. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "base/utf8.h"
 
-/* Not <ctype.h>: that asks the locale. */
+/* Not <ctype.h>: it depends on the locale. */
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -42,7 +42,7 @@ unsigned weir__edits(const char *word, size_t n, const char *name, size_t m)
     return d[n][m];
 }
 
-/* The beginning of a name ("token") is as near as one slip. */
+/* The beginning of a name ("token") counts as one slip. */
 static unsigned distance(const char *word, size_t n, const char *name, size_t m)
 {
     if (n >= 2 && n < m && weir__edits(word, n, name, n) == 0)

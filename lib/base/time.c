@@ -27,12 +27,12 @@ static const struct unit {
 
 static const char *const names[UNITS] = { "w", "d", "h", "m", "s", "ms", "us", "ns" };
 
-/* Never accepted, only recognised: "5sec; did you mean 's'?" */
+/* Not accepted, but recognised: "5sec; did you mean 's'?" */
 static const char *const long_names[UNITS] = { "weeks",        "days",       "hours",
                                                "minutes",      "seconds",    "milliseconds",
                                                "microseconds", "nanoseconds" };
 
-/* Months and years have no one length. */
+/* Months and years have no fixed length. */
 static int fail_unit(struct weir__cursor *c, size_t length)
 {
     char first = (char)(*c->at | 0x20), second = (char)(c->at[1] | 0x20);
@@ -69,7 +69,7 @@ int weir__cursor_unit(struct weir__cursor *c, weir_time *out)
     return fail_unit(c, length);
 }
 
-/* .digits: leaves where they begin and how many there are, none if there is no point. */
+/* .digits: where they begin and how many there are; none without a point. */
 static int read_fraction(struct weir__cursor *c, const char **digits, size_t *count)
 {
     *count = 0;
@@ -86,8 +86,8 @@ static int read_fraction(struct weir__cursor *c, const char **digits, size_t *co
 }
 
 /* The fraction in nanoseconds.  From the last digit to the first: (rest + digit * unit) / 10 must
- * come out even at every step, or the whole does not; so 0.00000000005m is 3ns, and no number of
- * digits can overflow. */
+ * leave no remainder at any step, or the sum is no whole number; so 0.00000000005m is 3ns, and no
+ * number of digits can overflow. */
 static int scale_fraction(struct weir__cursor *c, const char *digits, size_t count, weir_time unit,
                           weir_time *out)
 {
@@ -140,7 +140,7 @@ int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *
     return read_time(cursor, what, out);
 }
 
-/* Nothing can happen "per 0 s", and in a struct 0 stands for the default. */
+/* "Per 0 s" makes no sense, and in a struct 0 means the default. */
 int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out)
 {
     const char *start = cursor->at;

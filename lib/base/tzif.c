@@ -7,9 +7,9 @@
  *     line     the rule from the last change on, as POSIX writes it: CET-1CEST,M3.5.0,M10.5.0/3
  *
  * The last line's changes are written out up to the year 2263, beyond which no weir_time reaches:
- * two a year, some nine kilobytes a zone. So there is one way to look a time up, and the rule is
- * read once.  Nothing in a file is believed: a zone that does not hold to the format, or is odder
- * than any place on earth, is refused.
+ * two a year, some nine kilobytes a zone. So there is one way to look up a time, and the rule is
+ * read once.  No file is trusted: a zone that breaks the format, or is odder than any place on
+ * earth, is refused.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static bool read_number(const char **at, int64_t min, int64_t max, int64_t *out)
     return n >= min;
 }
 
-/* CET or <+03>: of no interest but for its end. */
+/* CET or <+03>: skipped. */
 static bool skip_name(const char **at)
 {
     bool quoted = accept(at, '<');
@@ -321,8 +321,8 @@ static void compact(struct weir__zone *z)
     z->changes = kept;
 }
 
-/* Days that begin together with the next one: of those that begin with a change, all but the
- * last. */
+/* Days that begin together with the next one: all but the last of those that begin with one
+ * change. */
 static int find_skipped(const struct reader *r, struct weir__zone *z)
 {
     for (size_t i = 0; i < z->changes; i++) {
@@ -371,7 +371,7 @@ int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t
     struct head h = { 0 };
     int code = size > WEIR__ZONE_BYTES_MAX ? bad(&r, "is larger than any") : read_head(&r, &h);
 
-    if (code == WEIR_OK && h.version != 0) { /* the first block is for readers of another time */
+    if (code == WEIR_OK && h.version != 0) { /* the first block is for old readers */
         code = skip_block(&r, &h, 4);
         if (code == WEIR_OK)
             code = read_head(&r, &h);

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of the UTF-8 character at p, or 0 if there is none before `end`.  Overlong forms,
- * surrogates and everything beyond U+10FFFF are none (Unicode 15, table 3-7). */
+/* Length of the UTF-8 character at p, or 0 if there is no valid one before `end`.  Overlong forms,
+ * surrogates and everything beyond U+10FFFF are not valid (Unicode 15, table 3-7). */
 static inline size_t weir__utf8_length(const char *p, const char *end)
 {
     const unsigned char *c = (const unsigned char *)p;
@@ -28,8 +28,8 @@ static inline size_t weir__utf8_length(const char *p, const char *end)
     return n;
 }
 
-/* Whether a character of `len` bytes shows as itself: no control character, no mark that turns the
- * direction of writing or cannot be seen, nothing that XML forbids. */
+/* Whether a character of `len` bytes shows as itself: not a control character, not invisible, not a
+ * change of direction, not forbidden in XML. */
 static inline bool weir__utf8_is_harmless(const char *p, size_t len)
 {
     const unsigned char *c = (const unsigned char *)p;
@@ -50,7 +50,7 @@ static inline bool weir__utf8_is_control(const char *c)
     return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
 }
 
-/* Leaves nothing that a terminal would obey. */
+/* Replaces characters that a terminal would obey. */
 static inline void weir__text_clean(char *text)
 {
     for (char *c = text; *c != '\0'; c++) {

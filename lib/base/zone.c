@@ -1,8 +1,8 @@
-/* zone.c -- what day it is where, and the zones that were read.
+/* zone.c -- which day it is in a zone; the zones that were read.
  *
- * Zones that were read stay in a list for the life of the process.  It is the library's only
- * variable that is nobody's: plans are plain memory that is copied and freed without ceremony, and
- * a zone that one of them points to must not go.  There are a few hundred names.
+ * Zones that were read stay in a list for the life of the process.  It is the library's only global
+ * variable: plans are plain memory that is copied and freed, and a zone that one of them points to
+ * must not go.  There are a few hundred names.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ int64_t weir__month_of(int64_t day)
 
 /* ----------------------------------------------------------- looking up ---- */
 
-/* How many changes have happened by then. */
+/* Number of changes up to then. */
 static size_t changes_by(const struct weir__zone *z, int64_t time)
 {
     size_t low = 0, high = z->changes;
@@ -76,8 +76,8 @@ static int64_t offset_after(const struct weir__zone *z, size_t changes)
     return changes == 0 ? z->offset : z->change[changes - 1].offset;
 }
 
-/* Goes from stretch to stretch of equal offset, beginning where it cannot be that day yet, to the
- * first in which it becomes it. */
+/* Goes through the stretches of equal offset, from one in which the day cannot have begun, to the
+ * first in which it begins. */
 int64_t weir__zone_day_start(const struct weir__zone *z, int64_t day)
 {
     int64_t midnight = day * DAY;
@@ -127,7 +127,7 @@ static bool is_name_letter(char c)
            c == '+' || c == '-';
 }
 
-/* No dots: so no name leads out of the database, and none of its tables is taken for a zone. */
+/* No dots: no name leads out of the database, and none of its tables is taken for a zone. */
 static bool is_name(const char *name)
 {
     size_t length = strnlen(name, WEIR__ZONE_NAME_SIZE);
@@ -153,10 +153,10 @@ struct likeness {
     const char *word;
     unsigned edits; /* of the best so far */
     char best[WEIR__ZONE_NAME_SIZE];
-    int left; /* names still to be looked at, so that a strange directory cannot hold us up */
+    int left; /* names still to look at: a strange directory must not hold us up */
 };
 
-/* "Berlin" is as near to Europe/Berlin as one slip. */
+/* "Berlin" for Europe/Berlin counts as one slip. */
 static void compare_name(struct likeness *l, const char *name)
 {
     size_t n = strlen(l->word), m = strlen(name);
@@ -171,8 +171,8 @@ static void compare_name(struct likeness *l, const char *name)
     }
 }
 
-/* A name in a folder: false if it is none of a zone.  They begin with a capital (posix and right
- * have the same zones again). */
+/* The name of an entry; false: not of a zone.  Zones begin with a capital (posix and right repeat
+ * them all). */
 static bool join_name(char out[WEIR__ZONE_NAME_SIZE], const char *folder, const char *entry)
 {
     int length = snprintf(out, WEIR__ZONE_NAME_SIZE, "%s%s%s", folder, *folder ? "/" : "", entry);
@@ -281,7 +281,7 @@ static int load_zone(struct weir__zone **out, const char *name, struct weir_erro
 }
 
 static const struct weir__zone utc = { .name = "" };
-static struct weir__zone *zones; /* that were read; they stay */
+static struct weir__zone *zones; /* read so far; they stay */
 static pthread_mutex_t zones_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int find_or_load(const struct weir__zone **out, const char *name, struct weir_error *error)

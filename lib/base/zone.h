@@ -1,18 +1,17 @@
 /* zone.h -- time zones: when each day of a place begins.
  *
- * A zone is the list of the moments at which its distance from UTC changes, up to the end of what a
- * weir_time can say.  It never changes once it is made.  Times are seconds since 1970 in UTC, days
- * are numbered from 1970-01-01.
+ * A zone is the list of moments at which its offset from UTC changes, as far as a weir_time
+ * reaches.  It never changes.  Times are seconds since 1970 in UTC, days are numbered from
+ * 1970-01-01.
  *
- * Days follow each other without gaps and without overlap whatever the clocks of the place do:
+ * Days follow each other without gaps or overlaps, whatever the local clocks do:
  *
  *     a day begins at the first moment at which the clocks there show its date, or a later one, for
  *     the first time
  *
- * So a day with a change has 23 or 25 hours; one whose midnight is left out begins at the first
- * moment after the gap; where clocks go back over midnight the day that has begun goes on; and a
- * day that is left out whole (Apia's 2011-12-30) begins and ends in one moment, the next day's: it
- * is said to be skipped.
+ * So a day with a change has 23 or 25 hours; one without a midnight begins at the first moment
+ * after the gap; where clocks go back over midnight, the day that has begun goes on; and a day that
+ * is left out (Apia's 2011-12-30) begins and ends at the moment the next day begins: it is skipped.
  */
 #ifndef WEIR_BASE_ZONE_H
 #define WEIR_BASE_ZONE_H
@@ -21,13 +20,13 @@
 
 #define WEIR__ZONE_NAME_SIZE   40 /* with the NUL byte: weir_limit.zone */
 #define WEIR__ZONE_SKIPPED_MAX 8
-#define WEIR__ZONE_BYTES_MAX   65536 /* of a file; the largest there is has a few thousand */
+#define WEIR__ZONE_BYTES_MAX   65536 /* of a file; the largest known has a few thousand */
 #define WEIR__SECONDS_IN_A_DAY ((int64_t)86400)
 #define WEIR__ZONE_OFFSET_MAX \
     ((int64_t)93599) /* less than 26 hours either way, as RFC 8536 has it */
 
 struct weir__zone {
-    struct weir__zone *next; /* in the list of those that were read */
+    struct weir__zone *next; /* in the list of zones read */
     char name[WEIR__ZONE_NAME_SIZE];
     int64_t skipped[WEIR__ZONE_SKIPPED_MAX]; /* days, in order */
     size_t skips;
@@ -40,14 +39,13 @@ struct weir__zone {
 };
 
 /* The zone of this name, from the time zone database in $TZDIR or /usr/share/zoneinfo; "" and "UTC"
- * are there without one.  It is read once and stays for the life of the process: nobody has to free
- * it. */
+ * need no file.  It is read once and stays for the life of the process: nobody frees it. */
 int weir__zone_find(const struct weir__zone **out, const char *name, struct weir_error *error);
 
-/* Whether it is UTC by another name. */
+/* Whether this is a name for UTC. */
 bool weir__zone_is_utc(const char *name);
 
-/* From the bytes of a file (TZif, RFC 8536), whatever they are; to be freed with free(). */
+/* From the bytes of a file (TZif, RFC 8536), which may be anything; free() it. */
 int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size,
                      struct weir_error *error);
 

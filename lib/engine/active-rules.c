@@ -1,13 +1,12 @@
 /* active-rules.c -- a rule set and the limiters and guards that it needs.
  *
- * A limit is known by its rule's name and key and by its algorithm and number: a limiter of the
- * table with a name made of those.  Its number is that of a limiter with its period, if the table
- * has one, else its place in the rule.
- * So a reload finds the limits that are the same again, with their states; one whose numbers have
- * changed is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that
- * are gone stay in the table, and their keys are forgotten as they become idle.
+ * A limit is a limiter of the table, named after the rule, its key, the limit's algorithm and its
+ * number: that of a limiter with the same period, if the table has one, else its place in the rule.
+ * So a reload finds unchanged limits again, with their states; a limit whose numbers have changed
+ * is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that are gone
+ * stay in the table, and their keys are forgotten as they become idle.
  *
- * A guard is known by its name; one whose options have changed is changed.
+ * A guard is found by its name; one whose options have changed is changed.
  *
  * All that can fail is done first: limiters and guards are made before any is changed, and if a
  * change fails those before it are changed back.
@@ -24,7 +23,7 @@ static int no_memory(struct weir_error *error)
     return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
 }
 
-/* A limiter that is there with another limit. */
+/* A limiter that exists with another limit. */
 struct change {
     struct weir_limiter *limiter;
     const char *rule;
@@ -32,7 +31,7 @@ struct change {
     struct weir_limit from;
 };
 
-/* A guard that is there with other options. */
+/* A guard that exists with other options. */
 struct guard_change {
     struct weir_guard *guard;
     const struct weir__guard_draft *to;
@@ -44,7 +43,7 @@ struct maker {
     struct weir__active *active;
     struct weir_error *error;
     weir_time now;
-    uint64_t large_keys; /* room for how many keys, where the rule does not say */
+    uint64_t large_keys; /* room for this many keys, unless the rule says otherwise */
     struct change *changes;
     size_t n_changes;
     struct guard_change *guards;
@@ -95,7 +94,8 @@ static uint32_t digest(uint32_t h, const char *text)
     return h * 16777619u;
 }
 
-/* Of a key's parts.  The text between attributes is for people: changing it changes no key. */
+/* A digest of a key's parts.  The text between attributes is for people: changing it changes no
+ * key. */
 static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 {
     for (size_t i = 0; i < key->n; i++) {
@@ -197,8 +197,8 @@ static uint64_t large_bytes(const struct weir_limit *limit)
 
 #define LARGE_KEYS_LEAST 1024
 
-/* Room for the keys of each limiter with large states: as many as the table has, or fewer, so that
- * half of the slab is left for changes. */
+/* Room for the keys of each limiter with large states: as many as the table has, or fewer, to leave
+ * half of the slab for changes. */
 static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
 {
     uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
@@ -239,7 +239,7 @@ static int create_limiter(struct maker *m, struct weir_limiter **out, struct wei
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
 
-/* To explain, a missing one is made beside the table. */
+/* An engine that only explains makes a missing limiter beside the table. */
 static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name,
                        const struct weir__rule_draft *d, const struct weir_limit *limit)
 {
@@ -260,8 +260,8 @@ static int add_limiter(struct maker *m, struct weir_limiter **out, const char *n
     return code;
 }
 
-/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes:
- * in the record of a limiter that has no keys. */
+/* A mode set by hand is kept under the rule's name alone, in the record of a limiter without keys,
+ * so that it survives changes of the rule. */
 static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
 {
     static const struct weir_limit none = { .algorithm = "gcra",
@@ -313,8 +313,8 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     return code ? code : add_ban(m, post, rule);
 }
 
-/* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to
- * before any is made. */
+/* Changes of large states need room in the slab.  A change cannot be undone without loss, so the
+ * room is checked before any is made. */
 static int check_room(struct maker *m)
 {
     const struct weir__header *h = m->weir->table->header;
@@ -365,7 +365,7 @@ static int note_guard_change(struct maker *m, struct weir_guard *guard,
     return WEIR_OK;
 }
 
-/* To explain, a missing one is made beside the table, and an existing one is not changed. */
+/* An engine that only explains makes a missing guard beside the table, and changes none. */
 static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
 {
     struct weir_error why = { 0 };
@@ -392,7 +392,7 @@ static int add_fallback(struct maker *m, struct weir_fallback *out,
     return out->type ? WEIR_OK : no_memory(m->error);
 }
 
-/* A guard's mode by hand is kept as a rule's is. */
+/* A guard's mode set by hand is kept like a rule's. */
 static int make_station(struct maker *m, size_t i)
 {
     const struct weir_rules *rules = m->active->rules;
@@ -443,7 +443,7 @@ static int make_changes(struct maker *m)
 
 /* -------------------------------------------------------------- whole ---- */
 
-/* Which lists decide alone, and by which attributes. */
+/* The lists that decide alone, and their attributes. */
 static int find_lists(struct weir__active *f, struct weir_error *error)
 {
     f->denies = f->allows = 0;
@@ -484,7 +484,7 @@ static struct weir__active *make_room(struct weir_rules *rules)
     return NULL;
 }
 
-/* As of limiters: none is made unless there is room for all. */
+/* As with limiters, none is made unless there is room for all. */
 static int check_guard_places(const struct weir *weir, const struct weir_rules *rules,
                               struct weir_error *error)
 {
@@ -556,7 +556,7 @@ int weir__active_create(struct weir__active **out, struct weir *weir, struct wei
     if (code == WEIR_OK) {
         *out = active;
     } else if (active != NULL) {
-        active->rules = NULL; /* the caller's still */
+        active->rules = NULL; /* still the caller's */
         weir__active_destroy(active);
     }
     return code;

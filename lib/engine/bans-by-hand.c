@@ -10,8 +10,8 @@ static bool is_address_key(const struct weir__rule *rule)
            *rule->key.parts[1].before == '\0';
 }
 
-/* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is
- * 192.0.2.0/24 to a rule of {ip/24}. */
+/* The key that the rule makes of an address or network, however it was written: 192.0.2.7 is
+ * 192.0.2.0/24 to a rule with {ip/24}. */
 static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR_KEY_TEXT],
                        struct weir_error *error)
 {
@@ -34,7 +34,7 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
     return WEIR_OK;
 }
 
-/* The text that a key is known by, from the one typed. */
+/* The text of a key as the table knows it, from the one typed. */
 static int ban_key(const struct weir *weir, const char *rule, const char *key,
                    char text[WEIR_KEY_TEXT], struct weir_key *out, struct weir_error *error)
 {
@@ -44,7 +44,7 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key,
         return WEIR_INVALID;
     int code = WEIR_OK;
     const struct weir__rule *r = &weir->active->rules->rules[post - weir->active->posts];
-    bool listed = *key == '?'; /* as listings show a value that is no address */
+    bool listed = *key == '?'; /* how listings show a value that is no address */
     size_t len = 0;
     if (is_address_key(r) && !listed) {
         code = address_key(r, key, text, error);
@@ -114,8 +114,8 @@ static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_
     return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
 }
 
-/* Also as it is listed, letter by letter: the rule may have had another key when the ban was made,
- * or be gone. */
+/* The key may also be typed exactly as it is listed: the rule may have had another key when the ban
+ * was made, or be gone. */
 bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
 {
     char text[WEIR_KEY_TEXT];

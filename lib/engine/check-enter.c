@@ -1,12 +1,12 @@
-/* check-enter.c -- the guards of a request: weir_check, and work that begins.
+/* check-enter.c -- the guards of a request: weir_check for work that begins.
  *
- * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
- * asks the limits last: a limit's grant cannot be given back without a trace, a guard's can.  A
- * refusal anywhere undoes the entries, so that nothing has changed.
+ * check.c gathers the facts, decides lists and bans, enters the guards here, and asks the limits
+ * last: a guard's grant can be undone without a trace, a limit's cannot.  A refusal anywhere undoes
+ * the entries, so that nothing has changed.
  *
- * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
- * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
- * switched off by the degradation, or all permits are out.
+ * An allow list lets a request past limits and shedding.  It is still work in progress: it enters,
+ * with the highest priority, and a guard refuses it if the breaker is open, the degradation has
+ * switched the guard off, or all permits are out.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint6
 
 /* ------------------------------------------------------------------ admission ---- */
 
-/* Those that are off do not count. */
+/* Guards that are off do not count. */
 static void note(struct weir__admission *admission, const struct weir__active *f, uint32_t place,
                  const struct weir_ruling *ruling)
 {
@@ -67,7 +67,7 @@ void weir__admission_undo(struct weir__admission *admission)
     }
 }
 
-/* A guard that counts no permits has none to keep. */
+/* A guard without permits has none to keep. */
 static void keep(struct weir__admission *admission, struct weir_guard *guard,
                  const struct weir_permit *permit)
 {

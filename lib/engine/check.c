@@ -1,19 +1,19 @@
 /* check.c -- deciding a request by all rules that apply to it.
  *
- *     1. Its attributes become facts.  A deny list refuses and an allow list lets through, without
- *        a look at anything else.
+ *     1. Its attributes become facts.  A deny list refuses and an allow list lets through; then
+ *        nothing else matters.
  *     2. The rules that apply are found; each makes its key, which says where in the table its
- *        states are.  Those lines are asked for.
- *     3. A banned key is refused.  weir_check_enter passes the guards now (check-enter.c), and
- *        gives that back if the request is refused after all.
+ *        states are.  Those cache lines are prefetched.
+ *     3. A banned key is refused.  weir_check_enter enters the guards now (check-enter.c), and
+ *        leaves them if the request is refused after all.
  *     4. All limits of the rules that enforce are asked together, all or nothing.
- *     5. If they grant it, each rule in shadow is asked alone: it sees the traffic it would see,
- *        and takes nothing from the others.
+ *     5. If they grant it, each rule in shadow is asked alone: it sees the traffic it would see if
+ *        it enforced, and takes nothing from the others.
  *     6. A refusal counts towards the ban of the rule that refused.
  *
  * 1 and 2 prepare a request, and change nothing; the rest decides it.  Of many requests a few are
- * prepared before the first is decided, so that the memory fetches their lines side by side; they
- * are decided one after another, as if each had come alone.
+ * prepared before the first is decided, so that memory fetches their lines in parallel; they are
+ * decided one after another, as if each had come alone.
  *
  * No allocation, and no lock beyond those of weir__all_take.
  */
@@ -33,13 +33,13 @@ struct checker {
     bool peek;                 /* nothing is taken, counted or written */
 };
 
-/* A request on its way. */
+/* A request being decided. */
 struct inquiry {
     struct weir_ask ask; /* without the key; a time before 0 is 0 */
     struct weir_ruling *ruling;
-    char *told;               /* where the text of the key that was refused goes, or NULL */
-    struct weir__item *items; /* first those of rules that enforce, then those in shadow; a rule's
-                                 lie side by side.  `whose`: the rule; `which`: of its limits */
+    char *told; /* gets the text of the refused key; may be NULL */
+    struct weir__item *
+        items; /* first those of rules that enforce, then those in shadow; a rule's are adjacent.  `whose`: the rule; `which`: its limit */
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
     bool open;                           /* nothing has decided it yet */
     bool cut;                            /* there was no room for all items */
@@ -48,7 +48,7 @@ struct inquiry {
 
 #define ALWAYS                    \
     static inline __attribute__(( \
-        always_inline)) /* compiled for one request and for many, or for each mode */
+        always_inline)) /* compiled separately for one request, for many, for each mode */
 #define RARELY static __attribute__((noinline))
 
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active)
@@ -90,7 +90,7 @@ RARELY bool search_lists(const struct checker *c, struct inquiry *q)
         if (listed(c, q, f->deny[i].attribute, f->deny[i].list)) {
             q->ruling->list = "deny";
             if (q->ruling->mode == WEIR_SHADOW)
-                return false; /* it would have been refused; the rules, in shadow too, are asked */
+                return false; /* it would have been refused; the rules are asked all the same */
             q->ruling->decision =
                 (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
             q->ruling->level = 3;
@@ -113,7 +113,7 @@ ALWAYS bool decide_by_list(const struct checker *c, struct inquiry *q)
 
 /* --------------------------------------------------------------- costs ---- */
 
-/* A number as an attribute; anything else counts as 1. */
+/* An attribute as a number; anything else counts as 1. */
 static int64_t number(const struct weir__value *v)
 {
     int64_t n = 0;
@@ -133,7 +133,7 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
     int64_t cost = rule->cost;
 
     if (asked < 0)
-        return -1; /* a mistake stays one */
+        return -1; /* refused as an invalid cost */
     if (rule->cost_attribute >= 0 && facts->values[rule->cost_attribute].len != 0 &&
         __builtin_mul_overflow(cost, number(&facts->values[rule->cost_attribute]), &cost))
         cost = INT64_MAX;
@@ -142,14 +142,13 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 
 /* ---------------------------------------------------------------- bans ---- */
 
-/* Whether the text of the rule's key is the value itself: nothing around it, nothing in it that is
- * written otherwise. */
+/* Whether the text of the rule's key is exactly the value: nothing around it, no other spelling. */
 static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
                         const struct weir__value *v)
 {
     if (!post->bare || v->len == 0 || v->len >= WEIR_KEY_TEXT)
         return false;
-    if (rule->key_kind == WEIR__KEY_ADDRESS) /* four numbers with dots are always written alike */
+    if (rule->key_kind == WEIR__KEY_ADDRESS) /* IPv4 has one spelling */
         return v->address.bits == 32 && v->len <= sizeof("255.255.255.255") - 1 &&
                memchr(v->text, ':', v->len) == NULL;
     for (size_t i = 0; i < v->len; i++)
@@ -158,7 +157,7 @@ static bool is_own_text(const struct weir__post *post, const struct weir__rule *
     return true;
 }
 
-/* The text of the rule's key: the value itself if that is it, which saves printing it. */
+/* The text of the rule's key; if that is the value itself, it need not be printed. */
 static struct weir_key shown_key(const struct checker *c, const struct inquiry *q, uint32_t rule,
                                  char text[WEIR_KEY_TEXT])
 {
@@ -211,7 +210,8 @@ RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t r
         tell_key(q, shown_key(c, q, rule, text));
 }
 
-/* One refusal more.  The one that makes the number full bans the key, and the count begins anew. */
+/* Counts a refusal.  The one that reaches the threshold bans the key, and the count starts
+ * again. */
 static void count_refusal(const struct checker *c, struct inquiry *q, const struct weir__post *post,
                           struct weir_key key)
 {
@@ -230,7 +230,7 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
         q->ruling->decision.retry = until - q->ask.now;
 }
 
-/* A refusal by this rule is counted, told, and brings a ban nearer. */
+/* Counts and reports a refusal by this rule, and counts it towards a ban. */
 RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule)
 {
     const struct weir__post *post = &c->active->posts[rule];
@@ -250,16 +250,16 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
 
 /* ------------------------------------------------------------- applying ---- */
 
-/* One way through the rules that match: which of them are wanted, and what came of them. */
+/* One pass over the rules that match: those wanted, and the outcome. */
 struct pass {
     enum weir_mode wanted;
-    bool bans;    /* looked at too: see pass_bans */
-    bool full;    /* a rule did not fit: of those behind it only bans count */
+    bool bans;    /* look at them too: see pass_bans */
+    bool full;    /* a rule did not fit: of those after it only bans count */
     bool shadows; /* there are rules in shadow */
     size_t rules, items;
 };
 
-/* The rule's limits among the items. */
+/* Adds the rule's limits to the items. */
 ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i,
                       const struct weir__rule *rule, struct weir_key key)
 {
@@ -278,7 +278,7 @@ ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p
     p->rules++;
 }
 
-/* False: the request is refused, because the rule's key is banned. */
+/* False: refused, because the rule's key is banned. */
 ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i)
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
@@ -323,8 +323,8 @@ RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct wei
     q->n_rules = p.rules;
 }
 
-/* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the
- * request is refused, because a key is banned. */
+/* First the rules that enforce, then those in shadow, as far as there is room.  False: refused,
+ * because a key is banned. */
 ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
 {
     struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans };
@@ -344,16 +344,16 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
     return true;
 }
 
-/* Rules that were left out for want of room may have bans too, and a banned rule in shadow makes
- * room: all over again. */
+/* Rules left out for want of room may have bans too, and a banned rule in shadow makes room: so all
+ * over again. */
 RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q)
 {
     return apply_rules(c, q, true);
 }
 
-/* While any ban is in force, and when the request's turn has come: a ban may be of this very
- * moment.  A rule in shadow whose key is banned would have refused, and is not asked.  False: the
- * request is refused. */
+/* Only while any ban is in force; and not before the request's turn, because the one before it may
+ * have caused a ban.  A rule in shadow whose key is banned would have refused, and is not asked.
+ * False: refused. */
 RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 {
     size_t kept = 0;
@@ -382,7 +382,7 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 
 /* ------------------------------------------------------------- deciding ---- */
 
-/* The rule and its limit that have decided, as they were written. */
+/* Names the rule and the limit that decided, as written. */
 ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
 {
     uint32_t i = q->items[item].whose, index = q->items[item].which;
@@ -426,7 +426,7 @@ RARELY void decide_shadows(const struct checker *c, struct inquiry *q)
     }
 }
 
-/* By every rule that enforces. */
+/* Counts it for every rule that enforces. */
 ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
 {
     const struct weir__item *item = q->items, *end = item + q->n_enforced;
@@ -454,7 +454,7 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
     q->ruling->cut = q->cut;
     bool passed = pass_guards(c, q, admission);
     if (!passed || !decide_enforced(c, q)) {
-        q->ruling->shadow = NULL; /* what would have been does not matter */
+        q->ruling->shadow = NULL; /* the real refusal is the news */
         if (passed && admission != NULL)
             weir__admission_undo(admission);
         return;
@@ -464,14 +464,14 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
     count_allowed(c, q);
 }
 
-/* It will wait, or waits already: its outcome is not known yet. */
+/* It will wait, or waits already: its outcome is open. */
 static bool is_waiting(const struct weir_ruling *r, const struct weir__admission *admission)
 {
     return admission != NULL && admission->queued && r->guard != NULL &&
            r->decision.reason == WEIR_BUSY;
 }
 
-/* The request's part of the totals: one number, for most. */
+/* Adds the request to the totals: to one number, usually. */
 ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
                         const struct weir__admission *admission)
 {
@@ -596,10 +596,11 @@ bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n
 
 /* ---------------------------------------------------------------- many ---- */
 
-#define GROUP 8 /* requests under way: their lines, two or three each, fill the memory's queue */
-#define ROOM  (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the most */
+#define GROUP \
+    8 /* requests in progress: their lines, two or three each, fill the queue of memory reads */
+#define ROOM (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the maximum */
 
-/* Keys that are not in the line where their search begins: the lines behind those. */
+/* Prefetches the next lines for keys that are not in the line where their search begins. */
 static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
 {
     for (const struct inquiry *q = inquiries; q < inquiries + n; q++)
@@ -610,7 +611,7 @@ static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
         }
 }
 
-/* The first of the requests, as many as fit; returns how many those were. */
+/* Checks the first requests, as many as fit; returns their number. */
 static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT], size_t *allowed)
 {

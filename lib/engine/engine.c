@@ -10,7 +10,7 @@
 
 #define PRIVATE_LIMITERS 65536
 #define PRIVATE_SLAB_A_KEY \
-    16384 /* room for some forty sliding windows of all keys; only used parts take memory */
+    16384 /* room for about forty sliding windows of all keys; only used pages take memory */
 #define PRIVATE_KEYS   65536
 #define PRIVATE_GUARDS 1024
 
@@ -35,7 +35,7 @@ struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__act
     }
 }
 
-/* Until no thread can be reading the rules in force before. */
+/* Waits until no thread can be reading the old rules. */
 static void wait_for_checks(const struct weir *weir)
 {
     for (size_t i = 0; i < WEIR__STRIPES; i++) {
@@ -67,7 +67,7 @@ static int by_name(const void *a, const void *b)
                   ((const struct weir__post *)*(const void *const *)b)->name);
 }
 
-/* Rules of the same name keep their counts; without the memory to sort them, counts begin anew. */
+/* Rules of the same name keep their counts; without memory for sorting, counts start at 0. */
 static void carry_tallies(struct weir__active *to, const struct weir__active *from)
 {
     size_t n = from->rules->n_rules;
@@ -88,7 +88,7 @@ static void carry_tallies(struct weir__active *to, const struct weir__active *fr
     free(sorted);
 }
 
-/* The numbers that weir_attribute gave, as this active sees them. */
+/* The numbers given by weir_attribute, for these rules. */
 static void number_attributes(const struct weir *weir, struct weir__active *active)
 {
     for (size_t i = 1; i <= weir->n_attributes; i++) {
@@ -140,8 +140,8 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
     weir__active_destroy(old);
 }
 
-/* The degradation that rules push comes with them and goes with them.  One that was set by hand
- * since stays until they say another. */
+/* A degradation that rules push comes and goes with them.  One set by hand since then stays until
+ * rules push another. */
 static void push_degradation(struct weir *weir, const struct weir_rules *rules, weir_time now)
 {
     if (weir->aside == NULL && (weir->active == NULL || weir->active->rules->draft->degradation !=
@@ -247,7 +247,7 @@ void weir_totals_get(struct weir *weir, struct weir_totals *out)
 
 /* ------------------------------------------------------------ creation ---- */
 
-/* Where even address space is scarce, less room for sliding windows will do. */
+/* If address space is scarce, tries with less room for sliding windows. */
 static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 {
     struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS,

@@ -8,8 +8,8 @@
  *                    at rest or at a later turn; then no thread can be reading the old one
  *     weir->mutex    held for every change by hand: one at a time
  *
- * A thread finds a free stripe near where its stack's address points it, so that each thread nearly
- * always has one of its own: no waiting, and no cache line that two threads write.
+ * A thread looks for a free stripe from a place that its stack's address gives, so each thread
+ * nearly always has its own: no waiting, and no cache line that two threads write.
  */
 #ifndef WEIR_ENGINE_ENGINE_H
 #define WEIR_ENGINE_ENGINE_H
@@ -28,8 +28,8 @@ struct weir__tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
-/* A line of its own.  The totals are of requests, each counted as allowed or refused and, beside
- * that, as one of the others at most. */
+/* On a cache line of its own.  Each request counts as allowed or refused, and as at most one of the
+ * other totals. */
 struct weir__stripe {
     _Alignas(WEIR__LINE) uint64_t turn; /* odd: a check is going on */
     int64_t allowed, refused;
@@ -39,17 +39,17 @@ struct weir__stripe {
 _Static_assert(sizeof(struct weir__stripe) == WEIR__LINE,
                "the counts of a check lie beside its turn");
 
-/* A rule while deciding; of a guard only its name and its modes. */
+/* A rule at work; for a guard, only its name and modes. */
 struct weir__post {
     const char *name;               /* lives as long as the engine */
     struct weir_limiter **limiters; /* as many as the rule has limits */
     struct weir_limiter *refusals;  /* counts towards a ban, or NULL */
     uint64_t ban_salt;
     struct weir__ban_terms terms;
-    struct weir_limiter *lever; /* whose record keeps the mode by hand, ... */
+    struct weir_limiter *lever; /* its record keeps the mode set by hand, ... */
     const uint32_t *switched;   /* ... in this word */
     uint8_t mode;               /* as written */
-    bool bare; /* its key is a whole value of one attribute, and its text has nothing around that */
+    bool bare; /* its key is the whole value of one attribute, and so is its text */
 };
 
 /* A guard of the rules at work. */
@@ -72,25 +72,25 @@ struct weir__active {
     size_t denies, allows;
     uint8_t mode; /* of the whole set, as written */
     struct weir__tally
-        *tally; /* of every stripe, and one more for earlier sets: [WEIR__STRIPES + 1][rules] */
+        *tally; /* of each stripe, and one for earlier sets: [WEIR__STRIPES + 1][rules] */
 };
 
 struct weir {
     struct weir_table *table;
     bool own_table;
-    struct weir_table *aside;    /* of `weir explain`, which only looks: limiters that the table has
-                                  not are made here; none is changed */
+    /* For `weir explain`, which changes nothing: limiters that the table lacks are made here. */
+    struct weir_table *aside;
     struct weir__active *active; /* atomic; NULL: no rules yet */
     pthread_mutex_t mutex;
-    char **names; /* of rules, guards and types of fallbacks: each once, kept until the end */
+    char **names; /* of rules, guards and fallback types: each once, kept until the end */
     size_t n_names;
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 
-/* engine.c -- a stripe for the time of a check, and the rules in force, which stay until it is
- * released; NULL: none yet. */
+/* engine.c -- a stripe for one check, and the rules in force, which stay until it is released;
+ * NULL: none yet. */
 struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__active **active);
 static inline void weir__engine_release(struct weir__stripe *stripe)
 {
@@ -98,20 +98,20 @@ static inline void weir__engine_release(struct weir__stripe *stripe)
 
     weir__publish(turn, weir__get(turn) + 1);
 }
-/* Puts another active in its place and destroys the old one when nobody can be looking at it.  With
+/* Puts other rules in force, and destroys the old ones when no thread can be reading them.  With
  * the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__active *active);
 
-/* active-rules.c -- limiters for all limits of a rule set; changes those that are there with other
+/* active-rules.c -- limiters for all limits of a rule set; changes those that exist with other
  * limits. */
 int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
                         weir_time now, struct weir_error *error);
 int weir__active_edited(struct weir__active **out, const struct weir__active *from,
                         struct weir__lists *lists, struct weir_error *error);
-void weir__active_destroy(struct weir__active *active); /* and its rules, if it still has them */
+void weir__active_destroy(struct weir__active *active); /* and its rules, if it still owns them */
 /* A copy that stays; NULL: no memory. */
 const char *weir__engine_name(struct weir *weir, const char *name);
-void weir__engine_forget(struct weir *weir); /* all copies that have stayed */
+void weir__engine_forget(struct weir *weir); /* frees all those copies */
 /* By its name, among the first `n`; NULL: none. */
 const struct weir__post *weir__post_find(const struct weir__active *active, size_t n,
                                          const char *name);
@@ -119,7 +119,7 @@ const struct weir__post *weir__post_find(const struct weir__active *active, size
 const struct weir__post *weir__rule_post(const struct weir *weir, const char *rule,
                                          struct weir_error *error);
 
-/* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
+/* check.c -- the mode of the whole set, by hand or as written; and a rule's mode under it. */
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active);
 static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
 {
@@ -144,9 +144,8 @@ struct weir__admission {
     const struct weir_ask *ask;
     struct weir_entry *entry; /* the guards entered; none if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
-    bool favoured;            /* never shed: it has waited, and passed shedding when it came */
-    bool waits; /* if there is no permit it waits, where the guard has a queue: see struct
-                   weir__enter_how */
+    bool favoured;            /* never shed: it passed shedding when it came, and has waited */
+    bool waits; /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard);
     void *context;
@@ -154,15 +153,14 @@ struct weir__admission {
     bool listed; /* by an allow list: never shed, and of the highest priority */
     bool cut;
     size_t n;
-    uint32_t guards[WEIR_ENTRY_MAX]; /* that apply, by their numbers */
-    /* told: how the guard that was asked last, so the one that refused, saw the request */
+    uint32_t guards[WEIR_ENTRY_MAX]; /* numbers of those that apply */
+    /* told: the request as seen by the guard asked last, which is the one that refused */
     struct weir_guard *guard;
     int8_t priority;
     uint8_t user_class;
-    bool queued; /* it has a queue, and the request waits: that there was no permit was not counted
-                  */
+    bool queued; /* it has a queue, and the request waits: the missing permit was not counted */
 };
-/* Which guards apply. */
+/* Finds the guards that apply. */
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
                           struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);
 /* Enters them, all or nothing. */
@@ -176,11 +174,11 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
                           struct weir__admission *admission, struct weir_ruling *ruling,
                           char *told);
 
-/* As weir_check, but nothing is taken, counted or written. */
+/* Like weir_check, but takes, counts and writes nothing. */
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling);
 
-/* check-enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
+/* check-enter.c -- priority, class and user, from the facts or the ask as the guard wants them. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
                      const struct weir__facts *facts, const struct weir_ask *from,
                      unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);

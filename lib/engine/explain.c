@@ -1,7 +1,7 @@
 /* explain.c -- every rule's answer to a request, and why; nothing is taken.
  *
  * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not
- * through the index, so that this is also a second opinion on it.
+ * through the index, which makes this a second opinion on it.
  */
 #include <string.h>
 
@@ -139,7 +139,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 
 /* ---------------------------------------------------------------- guards ---- */
 
-/* Its answer to any request, from its state alone. */
+/* The guard's answer to any request, from its state alone. */
 static enum weir_reason reason_of(const struct weir__guard_draft *g,
                                   const struct weir_guard_info *info,
                                   const struct weir_table *table)
@@ -200,7 +200,7 @@ void weir__engine_explain_guards(
 
 /* -------------------------------------------------------------- applying ---- */
 
-/* The rule's limits; returns how many there are now. */
+/* Adds the rule's limits; returns the new number. */
 static size_t add_applying(const struct weir *weir, const struct weir__active *f, uint32_t i,
                            const struct weir__facts *facts, struct weir__applying *out,
                            size_t count, size_t max)

@@ -13,7 +13,7 @@ enum weir__why {
     WEIR__SWITCHED_OFF, /* its mode is off */
     WEIR__UNMATCHED,    /* `attribute` does not match `condition`, or is missing */
     WEIR__EXCEPTED,     /* `attribute` matches `condition`, under not: */
-    WEIR__NO_KEY,       /* `attribute`, which the key is made of, is missing */
+    WEIR__NO_KEY,       /* `attribute`, a part of the key, is missing */
 };
 
 struct weir__explained_limit {
@@ -50,7 +50,7 @@ struct weir__explained_guard {
     struct weir__explained as_rule;
     int8_t priority;
     uint8_t user_class;
-    bool refuses; /* it would, if nothing changes: not for being shed, which nobody knows before */
+    bool refuses;            /* it would, if nothing changes; shedding cannot be foreseen */
     enum weir_reason reason; /* why */
     struct weir_guard_info info;
 };
@@ -67,7 +67,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 struct weir__applying {
     size_t rule, index; /* which rule, which of its limits */
     const struct weir_limit *limit;
-    char text[WEIR_KEY_TEXT]; /* of the key: what stands for it outside the engine */
+    char text[WEIR_KEY_TEXT]; /* of the key: its name outside the engine */
     int64_t cost;
 };
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,

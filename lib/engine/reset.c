@@ -1,7 +1,7 @@
-/* reset.c -- the keys of a request made fresh, by hand. */
+/* reset.c -- makes the keys of a request fresh, by hand. */
 #include "engine/engine.h"
 
-/* Whether the rule has a key of these facts, which is fresh then. */
+/* Resets the rule's key for these facts; false: it has none. */
 static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
 {
     const struct weir__rule *rule = &weir->active->rules->rules[i];
@@ -21,7 +21,7 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
     return true;
 }
 
-/* Of every rule that matches, or of the one. */
+/* For every rule that matches, or for the one named. */
 static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
                           const struct weir_attr *attrs, size_t n, weir_time now)
 {

@@ -16,6 +16,7 @@ static inline struct weir_rules *rules_of(const char *yaml)
 {
     struct weir_rules *rules = NULL;
     struct weir_error error = { 0 };
+
     if (weir_rules_parse(&rules, yaml, strlen(yaml), NULL, &error) != WEIR_OK)
         fail_msg("%s\n%s", error.text, yaml);
     assert_non_null(rules);
@@ -26,6 +27,7 @@ static inline struct weir *engine_on(struct weir_table *table)
 {
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
+
     if (weir_create(&weir, &(struct weir_options){ .table = table, .keys = 1000 }, &error) !=
         WEIR_OK)
         fail_msg("%s", error.text);
@@ -36,6 +38,7 @@ static inline struct weir *engine_on(struct weir_table *table)
 static inline void use(struct weir *weir, const char *yaml, weir_time now)
 {
     struct weir_error error = { 0 };
+
     if (weir_use(weir, rules_of(yaml), now, &error) != WEIR_OK)
         fail_msg("%s\n%s", error.text, yaml);
 }
@@ -43,6 +46,7 @@ static inline void use(struct weir *weir, const char *yaml, weir_time now)
 static inline struct weir *engine_of(const char *yaml)
 {
     struct weir *weir = engine_on(NULL);
+
     use(weir, yaml, NOW);
     return weir;
 }
@@ -63,6 +67,7 @@ struct request {
 static inline struct request request_of(const char *text)
 {
     struct request r = { .n = 0 };
+
     while (*text != '\0') {
         size_t name = strcspn(text, "="), value = strcspn(text + name + 1, " ");
         assert_true(r.n < COUNT_OF(r.attrs));
@@ -80,6 +85,7 @@ static inline struct weir_ruling check_attrs(struct weir *weir, const struct wei
                                              size_t n, const struct weir_ask *ask)
 {
     struct weir_ruling ruling;
+
     memset(&ruling, 0xa5, sizeof(ruling));
     bool allowed = weir_check(weir, attrs, n, ask, &ruling);
     assert_int_equal(allowed, ruling.decision.allowed);
@@ -90,6 +96,7 @@ static inline struct weir_ruling check_cost(struct weir *weir, const char *reque
                                             weir_time now)
 {
     struct request r = request_of(request);
+
     return check_attrs(weir, r.attrs, r.n, &(struct weir_ask){ .cost = cost, .now = now });
 }
 
@@ -107,6 +114,7 @@ static inline bool passes(struct weir *weir, const char *request, weir_time now)
 static inline int pass_of(struct weir *weir, int n, const char *request, weir_time now)
 {
     int passed = 0;
+
     for (int i = 0; i < n; i++)
         passed += passes(weir, request, now);
     return passed;
@@ -145,6 +153,7 @@ struct look {
 static inline void look_at_rule(void *context, const struct weir__explained *e)
 {
     struct look *look = context;
+
     if (strcmp(e->rule->name, look->rule) == 0) {
         look->told = *e;
         look->found = true;
@@ -157,6 +166,7 @@ static inline struct weir__explained explained(struct weir *weir, const char *ru
     struct look look = { .rule = rule };
     struct request r = request_of(request);
     struct weir__explanation all;
+
     weir__engine_explain(weir, r.attrs, r.n, &(struct weir_ask){ .cost = 0, .now = now }, &all,
                          look_at_rule, &look);
     if (!look.found)
@@ -169,6 +179,7 @@ static inline int64_t rule_left(struct weir *weir, const char *rule, const char 
                                 weir_time now)
 {
     struct weir__explained e = explained(weir, rule, request, now);
+
     assert_int_equal(e.why, WEIR__APPLIES);
     return e.limits[0].decision.remaining;
 }
@@ -176,6 +187,7 @@ static inline int64_t rule_left(struct weir *weir, const char *rule, const char 
 static inline struct weir_rule_info info_of(struct weir *weir, const char *rule)
 {
     struct weir_rule_info info;
+
     for (int64_t at = 0; weir_rule_next(weir, &at, &info);)
         if (strcmp(info.name, rule) == 0)
             return info;
@@ -193,6 +205,7 @@ static inline int edit_list(struct weir *weir, const char *list, const char *att
         weir,
         &(struct weir_list_edit){ list, attribute, &add, add != NULL, &remove, remove != NULL },
         &error);
+
     assert_true(code == WEIR_OK || error.text[0] != '\0');
     return code;
 }
@@ -202,6 +215,7 @@ static inline int64_t reset(struct weir *weir, const char *rule, const char *req
     struct request r = request_of(request);
     struct weir_error error = { 0 };
     int64_t n = weir_reset(weir, rule, r.attrs, r.n, now, &error);
+
     assert_true(n >= 0 || error.text[0] != '\0');
     return n;
 }

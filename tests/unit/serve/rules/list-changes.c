@@ -25,6 +25,7 @@ static struct weir__lists *written_lists(void)
         { .name = vip, .attribute = account, .entries = names, .n = 1 }
     };
     struct weir__lists *lists = NULL;
+
     assert_ok(weir__lists_create(&lists, drafts, 2, NULL));
     return lists;
 }
@@ -35,6 +36,7 @@ static void edit(struct weir__overlay **o, const char *list, const char *attribu
     struct weir__overlay *next = NULL;
     struct weir__lists *written = written_lists();
     struct weir_error error = { 0 };
+
     if (weir__overlay_edit(&next, *o, written, EDIT(list, attribute, add, adds, remove, removes),
                            &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -47,6 +49,7 @@ static void edit(struct weir__overlay **o, const char *list, const char *attribu
 static void assert_overlay(const struct weir__overlay *o, const char *wanted)
 {
     char got[1024] = "";
+
     for (size_t i = 0; i < o->n; i++) {
         const struct weir__overlay_entry *e = &o->entries[i];
         size_t len = strlen(got);
@@ -88,6 +91,7 @@ TEST(test_removing_what_was_added_leaves_nothing)
 static void assert_refused(const char *attribute, const char *entry, const char *says)
 {
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
+
     OWN(weir__lists) *written = written_lists();
     struct weir_error error = { 0 };
     assert_int_equal(
@@ -101,6 +105,7 @@ static void assert_refused(const char *attribute, const char *entry, const char 
 TEST(test_wrong_entries)
 {
     char long_one[WEIR__OVERLAY_ENTRY_MAX + 2];
+
     memset(long_one, 'a', sizeof(long_one) - 1);
     long_one[sizeof(long_one) - 1] = '\0';
     assert_refused("account", long_one, "at most 1024 bytes");
@@ -113,6 +118,7 @@ TEST(test_bound)
 {
     size_t n = WEIR__OVERLAY_MAX;
     const char **entries = calloc(n + 1, sizeof(*entries));
+
     FINALLY(memory_drop) char *texts = calloc(n + 1, 8);
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
     struct weir_error error = { 0 };
@@ -142,6 +148,7 @@ TEST(test_bound)
 static struct weir__overlay *some(void)
 {
     struct weir__overlay *o = weir__overlay_create();
+
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "2001:db8::/32"), TEXTS("192.0.2.7"));
     edit(&o, "allow", "account", TEXTS(" ann  smith ", "100%", "a\nb\r\t\x7f", "\xc3\xa9", "%0a"),
          NONE);
@@ -153,6 +160,7 @@ TEST(test_print_and_parse)
     struct weir__overlay *o = some(), *again = NULL;
     struct weir__buffer text = { 0 }, twice = { 0 };
     struct weir_error error = { 0 };
+
     weir__overlay_print(o, &text);
     assert_false(text.failed);
     if (weir__overlay_parse(&again, text.bytes, text.len, "t.lists", &error) != WEIR_OK)
@@ -177,6 +185,7 @@ static void assert_damaged(const char *text, size_t len)
     struct weir_error error = { 0 };
     char *exact = malloc(len + 1) /* so that the sanitizers see a read beyond it */,
          *begin = exact + 1;
+
     memcpy(begin, text, len);
     assert_int_equal(weir__overlay_parse(&out, begin, len, "t.lists", &error), WEIR_CORRUPT);
     assert_null(out);
@@ -222,6 +231,7 @@ TEST(test_wrong_lines)
     struct weir_error error;
     char text[256], right[17];
     struct weir__overlay *out = NULL;
+
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         int len =
             snprintf(text, sizeof(text), "weir lists 1\nchecksum 0000000000000000\n%s", bodies[i]);
@@ -243,6 +253,7 @@ TEST(test_read)
 {
     const char *path = new_path();
     struct weir__overlay *out = NULL, *o = some();
+
     FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
     struct weir_error error = { 0 };
     assert_ok(weir__overlay_read(&out, path, &error)); /* nobody has changed anything yet */
@@ -275,6 +286,7 @@ TEST(test_stamp)
     static const struct timespec one[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } },
                                  two[2] = { { .tv_sec = 1000 }, { 1000, 1 } };
     const char *path = new_path();
+
     assert_int_equal(weir__overlay_stamp(path), 0);
     write_at(path, 0, "x", 1);
     put(path, one, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
@@ -305,6 +317,7 @@ static bool has(const struct weir__lists *lists, const char *list, const char *a
 {
     struct weir__address address = { .bits = 0 };
     int at = weir__lists_find(lists, list, attribute);
+
     weir__address_parse(value, strlen(value), &address);
     return at >= 0 && weir__list_has(&lists->lists[at], value, strlen(value), &address);
 }

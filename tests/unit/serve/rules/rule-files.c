@@ -12,6 +12,7 @@
 static const char *file_with(const char *text)
 {
     const char *path = new_path();
+
     write_at(path, 0, text, strlen(text));
     return path;
 }
@@ -75,6 +76,7 @@ static struct weir__rule_files found_in(const char *path, const char *text)
 {
     struct weir__rule_files files = { 0 };
     struct weir_rules *rules = NULL;
+
     (void)weir_rules_parse(&rules, text, strlen(text),
                            &(struct weir_rules_options){
                                .name = path, .files = true, .file = add_file, .context = &files },
@@ -156,6 +158,7 @@ static uint64_t contents_of(const struct set *s)
 static void set_time(const char *path, time_t when)
 {
     const struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
+
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 

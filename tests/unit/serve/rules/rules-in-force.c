@@ -55,6 +55,7 @@ static int try_start(struct host *h, const char *rules, const char *beside,
 static void start(struct host *h, const char *rules, const char *beside)
 {
     struct weir_error error = { 0 };
+
     h->heard = 0;
     if (try_start(h, rules, beside, &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -84,6 +85,7 @@ static void write_text(const char *path, const char *text)
     static time_t moment = 1000000000;
     struct timespec times[2] = { { .tv_sec = moment }, { .tv_sec = moment } };
     FILE *file = fopen(path, "w");
+
     moment++;
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
@@ -102,6 +104,7 @@ static void start_five(struct host *h)
 static void replace_text(const char *path, const char *text)
 {
     char other[400];
+
     snprintf(other, sizeof(other), "%s~", path);
     write_text(other, text);
     assert_int_equal(rename(other, path), 0);
@@ -111,6 +114,7 @@ static void assert_file(const char *path, const char *wanted)
 {
     char got[1024] = "";
     FILE *file = fopen(path, "r");
+
     assert_non_null(file);
     (void)fread(got, 1, sizeof(got) - 1, file);
     fclose(file);
@@ -120,6 +124,7 @@ static void assert_file(const char *path, const char *wanted)
 static struct weir__live_info info_of(struct host *h)
 {
     struct weir__live_info info;
+
     weir__live_info(h->live, &info);
     return info;
 }
@@ -129,6 +134,7 @@ static const char *heard(struct host *h, char json[WEIR__EVENT_MAX + 1])
 {
     static char names[256];
     enum weir__event_kind kind;
+
     FINALLY(weir__buffer_free) struct weir__buffer line = { 0 };
     uint64_t lost;
     for (names[0] = '\0'; weir__events_next(h->events, &h->heard, &kind, &line, &lost);
@@ -146,6 +152,7 @@ static struct weir_ruling check(struct host *h, const char *name, const char *va
     struct weir_attr attr = { .name = name, .value = value };
     struct weir_ask peek = { .cost = 0, .now = NOW };
     struct weir_ruling ruling;
+
     weir_check(h->engine, &attr, 1, &peek, &ruling);
     return ruling;
 }
@@ -173,6 +180,7 @@ static void assert_text(struct host *h, const char *wanted)
 static void set(struct host *h, const char *text)
 {
     struct weir_error error = { 0 };
+
     if (weir__live_set(h->live, text, strlen(text), NOW + S, NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
@@ -181,6 +189,7 @@ static void edit(struct host *h, const char *list, const char *attribute, const 
                  size_t adds, const char *const *remove, size_t removes)
 {
     struct weir_error error = { 0 };
+
     if (weir__live_list_edit(h->live, EDIT(list, attribute, add, adds, remove, removes), NOW, NULL,
                              &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -230,6 +239,7 @@ TEST(test_start_without_rules)
 static void assert_no_start(struct host *h, const char *rules, const char *beside, const char *says)
 {
     struct weir_error error = { 0 };
+
     assert_int_not_equal(try_start(h, rules, beside, &error), WEIR_OK);
     assert_null(h->live);
     assert_contains(error.text, says);
@@ -329,6 +339,7 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
 static bool look_twice(struct host *h)
 {
     bool first = weir__live_look(h->live, NOW + 2 * S);
+
     return weir__live_look(h->live, NOW + 3 * S) || first;
 }
 
@@ -512,6 +523,7 @@ static void assert_refused(struct host *h, const char *file)
 {
     char text[800];
     struct weir_error error = { 0 };
+
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
     assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error),
@@ -557,6 +569,7 @@ TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
 static void assert_unread(struct host *h, const char *below, const char *name)
 {
     char text[800];
+
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s/%s } }\n", below,
              name);
     assert_fails(weir__live_set(h->live, text, strlen(text), NOW, NULL, &error), WEIR_INVALID,
@@ -568,6 +581,7 @@ TEST(test_R6_lists_of_a_text_that_was_sent_follow_no_links)
 {
     struct host h;
     char inner[400], deep[440], list[480], link[480], out[440], text[800];
+
     name_files(&h);
     snprintf(inner, sizeof(inner), "%s.d", h.rules);
     snprintf(deep, sizeof(deep), "%s/deep", inner);
@@ -740,6 +754,7 @@ TEST(test_R3_two_servers_keep_each_others_edits)
 {
     struct host h[2];
     char json[WEIR__EVENT_MAX + 1];
+
     start_two(h, NULL);
     edit(&h[0], "deny", "ip", TEXTS("192.0.2.1"), NONE);
     assert_false(is_denied(&h[1], "192.0.2.1"));
@@ -772,6 +787,7 @@ static void *edit_many(void *context)
     struct host *h = context;
     char entry[32];
     const char *add = entry;
+
     for (int i = 0; i < 40; i++) {
         snprintf(entry, sizeof(entry), "%.20s-%d", h->told, i);
         edit(h, "deny", "account", &add, 1, NONE);
@@ -783,6 +799,7 @@ TEST(test_R3_two_servers_edit_at_once)
 {
     struct host h[2];
     pthread_t threads[2];
+
     start_two(h, "192.0.2.1");
     for (int i = 0; i < 2; i++) {
         snprintf(h[i].told, sizeof(h[i].told), "server%d", i);
@@ -804,6 +821,7 @@ TEST(test_lists_that_are_gone_stay_in_force)
 {
     struct host h[2];
     char kept[400];
+
     start_two(h, "192.0.2.1");
     snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     assert_int_equal(unlink(kept), 0);
@@ -820,6 +838,7 @@ TEST(test_damaged_lists_are_told_once_and_change_nothing)
 {
     struct host h[2];
     char kept[400], json[WEIR__EVENT_MAX + 1];
+
     start_two(h, "192.0.2.1");
     snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     write_text(kept, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.9\n");
@@ -886,6 +905,7 @@ struct visitor {
 static void *visit(void *context)
 {
     struct visitor *v = context;
+
     while (!__atomic_load_n(&v->stop, __ATOMIC_RELAXED)) {
         struct weir__live_info info;
         v->let_in += !is_denied(v->host, "192.0.2.7");

@@ -1,43 +1,42 @@
 /* breaker.c -- a circuit breaker: closed, open, half-open.
  *
- *     closed      every result is counted in a window; when the window is too bad it opens
+ *     closed      counts every result in a window; opens when the window is too bad
  *     open        nothing passes until `at`
  *     half-open   `probes` calls pass; when enough of them are back to decide, it closes, or opens
  *                 for twice as long
  *
- * All that decides is in one pair of words, changed in one 16-byte swap: the gate and `at`.
+ * The decision depends on one pair of words, changed in one 16-byte swap: the gate and `at`.
  *
  *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | - 2 |
  *             episode 20
  *
- * An episode begins with each opening (and when it is forced or let go).  Every count names its
+ * An episode begins with each opening (and when force begins or ends).  Every count names its
  * episode, so a window need not be emptied when the breaker closes again: counts of another episode
  * do not count.  A probe's number is its episode's, so a late result of an earlier try changes
  * nothing.  The jitter comes from the seed and the episode.
  *
  * A time window is 16 parts.  Those that count are the present one and the 15 before it: nothing
- * older than the window, and always the newest 15/16 of it.  A call told with a time before the
- * newest counts in the part of its time.  When the clock has stepped back by a window or more, the
- * parts that were in the future would stay for as long as that; so the breaker's own count of parts
- * goes on from where it was (skew). A part holds 2 million calls; beyond, all of its counts are
- * halved, which leaves the ratios.
+ * older than the window, and always the newest 15/16 of it.  A late call counts in the part of its
+ * own time.  When the clock has stepped back by a window or more, parts in the future would stay
+ * that long; so the breaker's own count of parts goes on from where it was (skew). A part holds 2
+ * million calls; beyond, all of its counts are halved, which leaves the ratios.
  *
  * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed
- * up when that can matter.
+ * when the sum can matter.
  *
  * When can it matter?  For an error or a slow call: always.  For a success only
- *     if it completes min_calls: a count window knows by its number; in a time window a call that
- *         found only calls wanting has left a mark for this part (watch) and looked again, so one
- *         of the two sees the other;
+ *     if it completes min_calls: a count window knows its number; in a time window a call that
+ *         found only min_calls missing has set a mark for this part (watch) and looked again, so
+ *         one of the two sees the other;
  *     or if others have left the time window: at the first call of a part.
- * Otherwise it lowers a ratio, which opens nothing.
+ * Otherwise it only lowers a ratio.
  *
- * A process may be killed at any instruction: then an outcome is missing, or one of a lap before
- * stays for one more, and nothing else.
+ * A process may be killed at any instruction: at worst an outcome is missing, or one from the last
+ * lap stays for another.
  *
- * Not the obvious alternatives: a counter that is zeroed periodically opens on the sum of two
- * windows, or forgets just before it would (Sentinel #3130); a probe that is only a counter taken
- * and never given leaves it half-open for ever (resilience4j #903).
+ * Not the obvious alternatives: a counter that is reset periodically opens on the sum of two
+ * windows, or is reset just before it would open (Sentinel #3130); probes that are counted out but
+ * never given back leave it half-open for ever (resilience4j #903).
  */
 #include "base/hash.h"
 #include "guard/breaker.h"
@@ -97,8 +96,8 @@ static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t 
     return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
 }
 
-/* Asked after something of another episode was seen where this one's result belongs, and before it
- * is swapped: so nothing new is ever overwritten by something old. */
+/* Checked after another episode was seen in the place of this one's result, and before the swap: an
+ * old result never overwrites a new one. */
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
     return episode_of(weir__acquire(&b->gate)) != episode;
@@ -110,7 +109,7 @@ struct counts {
     int64_t calls, errors, slow;
 };
 
-/* Above 100 % there is nothing, so that `at` is meant. */
+/* Nothing is above 100 %, so "above" means "at" there. */
 static bool ratio_reached(const struct weir__breaker_plan *plan, int64_t n, int64_t of,
                           int32_t percent)
 {
@@ -124,7 +123,7 @@ static bool count_reached(const struct weir__breaker_plan *plan, int64_t errors)
     return plan->errors != 0 && errors >= plan->errors + plan->above;
 }
 
-/* Whether these calls would open it, if they are enough. */
+/* Whether these calls would open it, if there are enough of them. */
 static bool is_bad(const struct weir__breaker_plan *plan, const struct counts *c)
 {
     return ratio_reached(plan, c->errors, c->calls, plan->error_percent) ||
@@ -146,7 +145,7 @@ static weir_time add_times(weir_time a, weir_time b)
     return __builtin_add_overflow(a, b, &sum) ? WEIR_NEVER : sum;
 }
 
-/* Doubled back_off times, no longer than open_max; and then up to jitter_percent more or less. */
+/* Doubled back_off times, up to open_max; then plus or minus up to jitter_percent. */
 static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_off,
                            uint64_t episode)
 {
@@ -172,7 +171,7 @@ static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t open
     return add_times(now, open_span(plan, opened >> BACK_OFF & 0x3F, episode_of(opened)));
 }
 
-/* No opening is that long: the clock has stepped back, and waiting for `at` may take for ever. */
+/* No opening lasts that long: the clock has stepped back, and `at` may never come. */
 static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
 {
     return wait > 4 * plan->open_max + WEIR_SECOND;
@@ -191,7 +190,7 @@ static uint64_t when_make(uint64_t part, uint64_t episode)
     return (part & PART_MASK) << 20 | episode;
 }
 
-/* How many parts from `a` to `b`; below 0: b is earlier. */
+/* Parts from `a` to `b`; below 0: b is earlier. */
 static int64_t parts_between(uint64_t a, uint64_t b)
 {
     return (int64_t)((b - a) << 20) >> 20;
@@ -226,8 +225,8 @@ static uint64_t halved(uint64_t counts)
            counts / SLOW_ONE / 2 * SLOW_ONE;
 }
 
-/* Adds to the part.  Counts of the same episode that are not older are added to; anything else
- * gives way, unless this tell itself is of an episode that is over. */
+/* Adds to counts of the same episode and part; replaces older ones, unless this call's own episode
+ * is over. */
 static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, uint64_t one)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
@@ -247,8 +246,7 @@ static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, u
     } while (!weir__swap_pair(&p->when, seen, next));
 }
 
-/* Returns the part to count in: that of `now`, unless the clock has stepped back by a window: then
- * the newest one. */
+/* The part to count in: that of `now`, or the newest if the clock has stepped back by a window. */
 static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                             weir_time now)
 {
@@ -263,7 +261,7 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
     }
 }
 
-/* Returns the newest part, this one among them. */
+/* Returns the newest part, this one included. */
 static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
 {
     uint64_t latest = __atomic_load_n(&b->latest, __ATOMIC_SEQ_CST);
@@ -275,8 +273,8 @@ static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
     return parts_between(latest, part) > 0 ? part : latest;
 }
 
-/* The mark is made first and the sum taken again: a success that comes between is in the sum, or
- * sees the mark. */
+/* The mark is set first, then the sum taken again: a success in between is in the sum, or sees the
+ * mark. */
 static bool time_reached(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                          uint64_t part, uint64_t episode)
 {
@@ -289,14 +287,13 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
     }
     if (c.calls < plan->min_calls)
         return false;
-    if (weir__get(&b->watch) == mark) /* full: from here on a success is only good */
+    if (weir__get(&b->watch) == mark) /* enough calls: from here on a success cannot open it */
         __atomic_compare_exchange_n(&b->watch, &mark, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return is_bad(plan, &c);
 }
 
-/* Counts, and says whether it must open.  `latest` is raised before the sum is taken: an error told
- * at the same time as of an older part is in the sum, or its teller finds the newer part and looks
- * at that. */
+/* Counts, and says whether it must open.  `latest` is raised before the sum is taken: a concurrent
+ * error in an older part is in the sum, or its thread sees the newer part and sums that. */
 static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                       uint64_t episode, bool bad, bool slow, weir_time now)
 {
@@ -307,8 +304,7 @@ static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breake
     return time_reached(plan, b, latest_raise(b, part), episode);
 }
 
-/* The usual success, another one of the newest part: then that is all there is to do.  False: it is
- * not counted. */
+/* The usual case, a success in the newest part: nothing else to do.  False: not counted. */
 static inline bool time_add(struct weir__breaker *b, uint64_t part, uint64_t when)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
@@ -332,8 +328,8 @@ static int64_t told_of(const struct weir__breaker *b, uint64_t episode)
     return told >> TOLD == episode ? (int64_t)(told & TOLD_MASK) : 0;
 }
 
-/* The number of this call, from 0; -1: it is of an episode that is over.  Once the ring is full
- * only the place in it matters, so the number stays below twice its size. */
+/* The number of this call, from 0; -1: its episode is over.  Once the ring is full only the place
+ * in it matters, so the number stays below twice its size. */
 static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                           uint64_t episode)
 {
@@ -404,7 +400,7 @@ static bool count_tell(const struct weir__breaker_plan *plan, struct weir__break
 
 /* --------------------------------------------------------------- telling ---- */
 
-/* Unless another thread has done it, or it is forced. */
+/* Opens it, unless another thread has, or it is forced. */
 static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan *plan,
                                                 struct weir__breaker *b, uint64_t gate,
                                                 weir_time now)
@@ -419,13 +415,13 @@ static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan 
     return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN };
 }
 
-/* The verdict of the probes that are back: the rest may be as good or as bad as can be. */
+/* The verdict of the probes that are back, if the rest cannot change it. */
 static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *plan, uint64_t gate)
 {
     int64_t back = byte_of(gate, BACK), bad = byte_of(gate, BAD), slow = byte_of(gate, SLOW);
     int64_t all = back > plan->probes ? back : plan->probes;
     struct counts best = { all, bad, slow }, worst = { all, bad + all - back, slow + all - back };
-    int64_t any_bad = plan->errors != 0; /* with a number of errors, one is too many */
+    int64_t any_bad = plan->errors != 0; /* if errors are counted, one is too many */
 
     if (is_bad(plan, &best) || any_bad * bad > 0)
         return WEIR_BREAKER_OPEN;
@@ -480,7 +476,7 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
-/* It was counted, and another call has left a mark. */
+/* It was counted, and another call has set the mark. */
 static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_plan *plan,
                                                      struct weir__breaker *b, uint64_t gate,
                                                      uint64_t part, weir_time now)
@@ -524,7 +520,8 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 
 /* ---------------------------------------------------------------- asking ---- */
 
-/* A guess at when probes come back: a part of the open time, or a call just not slow. */
+/* A guess at when probes come back: a part of the open time, or the time of a call that is barely
+ * not slow. */
 static weir_time probes_wait(const struct weir__breaker_plan *plan)
 {
     weir_time guess = plan->open_for / 16;
@@ -534,7 +531,7 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
 }
 
-/* No probe has come back for longer than one may be out: their holders were killed. */
+/* No probe has come back for longer than one may take: their holders were killed. */
 static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
 {
     weir_time since = (weir_time)seen[1];
@@ -542,8 +539,8 @@ static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[
     return plan->patience > 0 && (now > since ? now - since : since - now) > plan->patience;
 }
 
-/* The gate with one more probe out; 0: there is no room. Probes may have become fewer than are back
- * already: then they begin anew.  So they do if they are lost, in another episode: should one come
+/* The gate with one more probe out; 0: there is no room.  If `probes` was lowered below the number
+ * already back, they start again.  So they do, in another episode, if they are lost; if one comes
  * back after all, it does not count. */
 static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                            weir_time now)
@@ -560,7 +557,7 @@ static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t
            (uint64_t)1 << OUT;
 }
 
-/* The gate after an ask at `now`; 0: it is refused, and *retry says for how long. */
+/* The gate after an ask at `now`; 0: refused, and *retry says for how long. */
 static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                          weir_time now, weir_time *retry)
 {

@@ -1,6 +1,6 @@
 /* breaker.h -- a circuit breaker: closed, open, half-open.
  *
- * The plan is the options, checked; the state is shared by threads and processes, changed only by
+ * The plan is the checked options.  The state is shared by threads and processes, changes only by
  * atomic operations, and all zeros is a fresh one.  No lock, no clock, no allocation.
  */
 #ifndef WEIR_GUARD_BREAKER_H
@@ -13,7 +13,7 @@
 #define WEIR__BREAKER_PROBES    255               /* at most */
 #define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* by default */
 #define WEIR__PROBE_MAX \
-    63 /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */
+    63 /* numbers of a probe's episode; not the number of probes, which is WEIR__BREAKER_PROBES */
 
 /* All defaults are filled in; every number fits. */
 struct weir__breaker_plan {
@@ -25,37 +25,36 @@ struct weir__breaker_plan {
     int32_t calls;                               /* of a count window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
-    /* Half-open: this long after the last probe went out those that are still out count as lost; 0:
+    /* Half-open: this long after the last probe went out, those still out count as lost; 0:
      * never. */
     weir_time patience;
     uint64_t seed; /* of the jitter */
 };
 
-/* Calls of one part of the window: changed in one swap, so nothing is lost when it is used anew. */
+/* Calls of one part of the window: changed in one swap, so nothing is lost when it is reused. */
 struct weir__breaker_part {
-    _Alignas(16) uint64_t when; /* which part of time (44 bits), under which episode (20 bits) */
+    _Alignas(16) uint64_t when; /* number of the part (44 bits), episode (20 bits) */
     uint64_t counts;            /* calls, errors, slow: 21 bits each */
 };
 
-/* Sixteen outcomes of a count window in a word: an error's bit each, a slow one's bit each, and the
- * episode that they are of. */
+/* Sixteen outcomes of a count window in a word: for each an error bit and a slow bit, and their
+ * episode. */
 #define WEIR__BREAKER_WORDS (WEIR__BREAKER_CALLS_MAX / 16)
 
 #define WEIR__BREAKER_EVENTFUL \
-    ((uint64_t)0xF) /* bits of the gate: all zero while it is closed and not forced, and everybody \
-                       may pass */
+    ((uint64_t)0xF) /* bits of the gate: all zero while it is closed and not forced */
 
 struct weir__breaker {
     _Alignas(64) uint64_t gate; /* state, force, episode, back-off, probes out, back, bad and slow;
                                    swapped together with `at` */
     int64_t at; /* open: when it will be tried; half-open: when the last probe went out; else when
                    it got into this state */
-    uint64_t latest; /* time window: the newest part that there was a call in */
-    uint64_t skew; /* time window: parts to add to the clock's, which has stepped back by as many */
-    uint64_t watch; /* time window: ~when of the part in which a success can open it, because only
-                       calls are wanting */
-    uint64_t told;  /* count window: calls so far, while fewer than twice the window, under which
-                       episode */
+    uint64_t latest; /* time window: the newest part with a call */
+    uint64_t skew;   /* time window: parts to add, because the clock has stepped back by as many */
+    /* Time window: ~when of the part in which a success can open it, because only min_calls is
+     * missing. */
+    uint64_t watch;
+    uint64_t told; /* count window: calls so far, below twice the window, and their episode */
     _Alignas(64) struct weir__breaker_part parts[WEIR__BREAKER_PARTS];
     uint64_t ring[WEIR__BREAKER_WORDS];
 };
@@ -70,24 +69,24 @@ struct weir__breaker_view {
     enum weir_breaker_state state;
     enum weir_force force;
     weir_time retry_at;
-    int64_t calls, errors, slow; /* in the window; open: in the one that opened it; half-open: of
-                                    the probes that are back */
+    /* In the window; open: in the window that opened it; half-open: of the probes that are back. */
+    int64_t calls, errors, slow;
 };
 
 int weir__breaker_plan_make(struct weir__breaker_plan *out,
                             const struct weir_breaker_options *options, uint64_t seed,
                             struct weir_error *error);
-void weir__breaker_fill(struct weir_breaker_options *options); /* in the defaults */
+void weir__breaker_fill(struct weir_breaker_options *options); /* fills in the defaults */
 
 /* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number
- * must come back by tell or by give.  If not, *retry is how long until it is worth asking again
- * (forced open: WEIR_NEVER; probes are out: until they may be back, an estimate). */
+ * must come back by tell or by give.  If not, *retry says when to ask again (forced open:
+ * WEIR_NEVER; probes are out: an estimate of when they are back). */
 bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                        weir_time now, uint32_t *probe, weir_time *retry,
                        struct weir__breaker_move *move);
 
-/* The probe was not used, or its lease is over: another call may try.  A probe of an earlier try
- * changes nothing. */
+/* The probe was not used, or its lease is over: another call may try.  A probe of an earlier
+ * episode changes nothing. */
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                         uint32_t probe);
 
@@ -95,13 +94,14 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
 
 /* The outcome.  `bad`: an error; `took`: its time.  Work that began before the breaker opened does
- * not count as a probe.  The probes have decided when the rest of them could not change it. */
+ * not count as a probe.  The probes have decided as soon as the rest could not change the
+ * result. */
 struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan,
                                              struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now);
 
-/* By hand; each time its window begins anew.  Forced closed it counts, but does not open; unforced
- * it is closed. */
+/* By hand; each time its window starts empty.  Forced closed, it counts but does not open; no
+ * longer forced, it is closed. */
 void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_time now);
 
 void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b,

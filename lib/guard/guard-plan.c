@@ -1,5 +1,4 @@
-/* guard-plan.c -- a guard's options: checked, compiled to a plan, and as fixed-width numbers in the
- * table. */
+/* guard-plan.c -- a guard's options: checked, compiled to a plan, stored as fixed-width numbers. */
 #include <string.h>
 
 #include "guard/guard.h"
@@ -61,7 +60,7 @@ const char *weir__guard_difference(const struct weir_guard_options *a,
 
 /* -------------------------------------------------------------- checks ---- */
 
-/* Classes are the first ones with a weight; none behind a gap. */
+/* The classes are those with a weight, without a gap. */
 static int make_classes(struct weir__shed_plan *out, const struct weir_guard_options *o,
                         struct weir_error *error)
 {
@@ -84,8 +83,8 @@ static int make_classes(struct weir__shed_plan *out, const struct weir_guard_opt
     return WEIR_OK;
 }
 
-/* Defaults filled in: for listings, and so that a guard written with and without them is the
- * same. */
+/* Fills in defaults: for listings, and so that a guard is the same written with and without
+ * them. */
 static void fill_in(struct weir_guard_options *o, const struct weir__guard_plan *p)
 {
     struct weir_adaptive_options *a = &o->adaptive;
@@ -127,7 +126,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
         (code = make_classes(&p.shed, o, error)))
         return code;
     p.seat_mask = seats_for(p.max) - 1;
-    /* By then a sweep has given back those that have a seat. */
+    /* By then a sweep has given back probes that have a seat. */
     p.breaker.patience = p.lease + WEIR_SECOND;
     p.degrade = o->degrade;
     p.raises = o->raises;
@@ -141,7 +140,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     struct weir__guard_terms terms;
 
     weir__guard_terms_write(&terms, o);
-    weir__guard_terms_read(&terms, &p.options); /* its controller's name is ours then */
+    weir__guard_terms_read(&terms, &p.options); /* the controller's name is static then */
     fill_in(&p.options, &p);
     *out = p;
     return WEIR_OK;

@@ -1,8 +1,7 @@
 /* guard.c -- making a guard in a table, joining it, changing it.
  *
- * The terms are in the record; every process compiles them to a plan of its own, anew when their
- * version has changed.  Plans are kept until the table is left, because threads may be reading
- * them.
+ * The terms are in the record; each process compiles them to its own plan, again when their version
+ * has changed.  Plans are kept until the table is left, because threads may be reading them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +49,8 @@ static void end_guarding(struct weir_table *table)
     free_guarding(table, table->guarding);
 }
 
-/* Without such a page a child would go on with its parent's place: then its permits end with their
- * lease alone. */
+/* Without such a page a forked child would use its parent's place; then permits end only with their
+ * lease. */
 static uint64_t *make_me(void)
 {
     void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -92,7 +91,7 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table)
 
 /* --------------------------------------------------------------- plans ---- */
 
-/* The terms as they were at one moment; 0: they are being written, or nonsense. */
+/* A consistent copy of the terms; 0: they are being written, or damaged. */
 static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard_options *out)
 {
     struct weir__guard_terms terms;
@@ -101,7 +100,7 @@ static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard
     uint64_t *to = (uint64_t *)(void *)&terms;
 
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
-        to[i] = weir__acquire(&from[i]); /* so that the version is read again behind them */
+        to[i] = weir__acquire(&from[i]); /* before the version is read again */
     if (version % 2 != 0 || weir__get(&r->version) != version)
         return 0;
     weir__guard_terms_read(&terms, out);
@@ -146,7 +145,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
     return WEIR_OK;
 }
 
-/* Without memory, or while the terms are being written or make no sense, the old plan stays. */
+/* The old plan stays if there is no memory, or while the terms are being written or are damaged. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
     uint32_t version = weir__acquire(&guard->record->version);
@@ -228,7 +227,7 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
     return WEIR_OK;
 }
 
-/* It is there: with the same options, or with damaged ones, which are written anew. */
+/* It exists: with the same options, or with damaged ones, which are replaced. */
 static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
                        struct weir_error *error)
 {
@@ -249,7 +248,7 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
                                       r->name, other);
 }
 
-/* The guard of this place as this process has it; made when first met.  With the table's mutex. */
+/* This process's guard for that place; made on first use.  With the table's mutex. */
 static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
                 struct weir_error *error)
 {
@@ -329,7 +328,7 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
     return code;
 }
 
-/* Those that this process has met already are found without the desk. */
+/* Guards that this process has used before are found without the desk. */
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
     struct weir__guarding *g = id < weir__guards_in(table) ? weir__guarding_of(table) : NULL;

@@ -4,8 +4,8 @@
  *
  *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile,
  *                          and readers check it
- *     in_flight            anybody, by atomic operations: the gate.  It admits no more than the
- *                          limit; an ask for more than an adaptive limit is admitted alone
+ *     in_flight            anybody, by atomic operations.  It never exceeds the limit, but an ask
+ *                          for more than an adaptive limit is admitted alone
  *     a seat               taken by swapping a permit's word into a free one, and freed once: by
  *                          exit or by a sweep
  *     breaker, shed        anybody: see their headers
@@ -13,9 +13,9 @@
  *     learnt               the ticker: the thread that has swapped itself into `ticker`
  *     limit, mean, ...     the ticker stores, all load
  *
- * in_flight and the seats say the same thing twice: the gate is one number, exact and cheap to ask;
- * the seats name the holders, so that a lease can end.  A process killed between the two leaves a
- * difference; sweeps that find the same one for two seconds correct it.
+ * in_flight and the seats record the same permits: in_flight is one number, exact and cheap to
+ * check; the seats name the holders, so that a lease can end.  A process killed between the two
+ * leaves a difference; if sweeps find the same one for two seconds, they correct it.
  *
  * A permit's word:
  *
@@ -25,8 +25,8 @@
  *     17..12   the probe's episode, 0: no probe
  *     11..0    how often the seat was used
  *
- * A free seat has only the last: so a permit that was given back is not mistaken for the next one
- * in its seat.
+ * A free seat keeps only the last, so that a permit that was given back is not taken for the next
+ * one in its seat.
  */
 #ifndef WEIR_GUARD_GUARD_H
 #define WEIR_GUARD_GUARD_H
@@ -62,7 +62,7 @@ struct weir__window {
     int64_t results[WEIR_IGNORED];
     int64_t min; /* ns + 1; 0: none */
     _Alignas(WEIR__LINE) int64_t in_flight_max;
-    int64_t busy; /* refused for want of permits, though not shed; never emptied */
+    int64_t busy; /* refused for lack of permits, not shed; never reset */
     struct weir__histogram times;
 };
 
@@ -70,12 +70,12 @@ struct weir__window {
 struct weir__learnt {
     int64_t looked;                           /* when the window was last emptied; 0: never */
     int64_t resulted;                         /* when a look last had results */
-    int64_t shown;                            /* when the quantiles were last reckoned */
+    int64_t shown;                            /* when the quantiles were last computed */
     int64_t calls, busy, resultless;          /* then */
-    int64_t shed_at, shed_entered, shed_busy; /* of shedding: the last look, and the totals then */
-    int64_t drift, drift_times;               /* excess of in_flight, and for how many sweeps */
+    int64_t shed_at, shed_entered, shed_busy; /* shedding's last look, and the totals then */
+    int64_t drift, drift_times;               /* excess of in_flight; sweeps that found it */
     int64_t watching;                         /* sweeps to go */
-    uint64_t holders_lost;                    /* of the table, when it was last looked */
+    uint64_t holders_lost;                    /* of the table, at the last look */
     struct weir__pressure pressure;
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;
@@ -90,11 +90,11 @@ struct weir__guard_totals {
 struct weir__guard_record {
     _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
     uint32_t version; /* of the terms: odd while they are being written */
-    uint32_t seats;   /* as many as it ever had: the most permits come and go */
+    uint32_t seats;   /* never fewer than before, whatever the permits */
     uint64_t salt;    /* of users' cohorts and the breaker's jitter */
     struct weir__guard_terms terms;
 
-    _Alignas(WEIR__LINE) int64_t in_flight; /* the gate: permits */
+    _Alignas(WEIR__LINE) int64_t in_flight; /* permits out */
     int64_t extra;                          /* permits beyond one for each ask in flight */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
@@ -104,10 +104,10 @@ struct weir__guard_record {
     int32_t admitted;      /* permille of asks; 0: as 1000 */
     int32_t pressure;      /* permille */
     int32_t raising;       /* the degradation that it asks for ... */
-    int32_t shedding;      /* 1: a change has told so */
+    int32_t shedding;      /* 1: an event said so */
     int64_t raising_until; /* ... until then */
-    int64_t controller;    /* whose state `learnt` has: the terms' controller, and whether it is a
-                           rate */
+    /* Whose state is in `learnt`: the terms' controller, and whether it is a rate. */
+    int64_t controller;
 
     /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
     _Alignas(WEIR__LINE) uint64_t pace[2];
@@ -126,7 +126,7 @@ struct weir__guard_record {
 
 _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
                "a guard's seats are behind the rest of its record");
-/* As docs/shm.md draws it; another one is another format. */
+/* As in docs/shm.md; another layout is another format. */
 _Static_assert(offsetof(struct weir__guard_record, terms) == 80 &&
                    offsetof(struct weir__guard_record, in_flight) == 576 &&
                    offsetof(struct weir__guard_record, limit) == 640 &&
@@ -163,11 +163,11 @@ struct weir__guard_plan {
 
 struct weir_guard {
     struct weir_table *table;
-    char name[WEIR__NAME_SIZE]; /* the record's, with nothing in it that a terminal would obey */
+    char name[WEIR__NAME_SIZE]; /* the record's, safe to print */
     struct weir__guard_record *record;
     uint64_t *seats;
     struct weir__guard_plan *plan; /* atomic */
-    uint32_t bad_version;          /* of terms that make no sense: they are not tried again */
+    uint32_t bad_version;          /* of damaged terms: they are not tried again */
     uint32_t id;
 };
 
@@ -175,8 +175,7 @@ struct weir_guard {
 struct weir__guarding {
     struct weir_guard *
         *guards;  /* guards_max of them, NULL until first met; with the table's mutex */
-    uint64_t *me; /* a page that is zeros again after fork: place among the holders, or 0; private
-                     tables: NULL */
+    uint64_t *me; /* a page that fork clears: place among the holders, or 0; private tables: NULL */
     struct weir__system *system;
     int system_failed; /* atomic: there is none */
 };
@@ -187,7 +186,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
 void weir__guard_terms_write(struct weir__guard_terms *out,
                              const struct weir_guard_options *options);
 void weir__guard_terms_read(const struct weir__guard_terms *terms, struct weir_guard_options *out);
-/* The part of them that differs; NULL: none. */
+/* The first option that differs; NULL: none. */
 const char *weir__guard_difference(const struct weir_guard_options *a,
                                    const struct weir_guard_options *b);
 
@@ -204,7 +203,7 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
 struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no memory */
 
 uint32_t weir__guards_in(const struct weir_table *table);
-/* The guard in place `id`, from 0; NULL: there is none, or its record makes no sense. */
+/* The guard in place `id`, from 0; NULL: there is none, or its record is damaged. */
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id);
 static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table,
                                                                uint32_t i)
@@ -215,17 +214,17 @@ static inline struct weir__guard_record *weir__guard_record_at(const struct weir
 /* enter.c -- enter, in more detail. */
 struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
-    bool leased;         /* it belongs to no process: only time takes it back */
+    bool leased;         /* belongs to no process: only time takes it back */
     bool favoured;       /* never shed */
-    bool waits;  /* if there is no permit it waits: no refusal to count, and no reason to shed */
-    bool behind; /* others wait before it: there is no permit for it */
+    bool waits;  /* waits if there is no permit: not counted as refused, no reason to shed */
+    bool behind; /* others wait before it: no permit for it */
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
 /* A waiter was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
-/* As if it had never entered, but for the figures. */
+/* As if it had never entered, except in the figures. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 
 /* permits.c -- seats and holders. */
@@ -245,7 +244,7 @@ static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afte
 {
     return word & 0xfff;
 }
-/* Without how often. */
+/* With the seat's use count left at 0. */
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
 uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
@@ -258,13 +257,13 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 
-/* Points from 0 to 146 years, so that spans can be added to them. */
+/* Times from 0 to 146 years, so that spans can be added. */
 static inline weir_time weir__guard_time(weir_time now)
 {
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
 }
 
-/* Permits are back. */
+/* Permits have been given back. */
 static inline void weir__in_flight_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
@@ -286,15 +285,16 @@ static inline bool weir__guard_is_due(const struct weir_guard *guard,
 {
     int64_t left = weir__get(&guard->record->tick_at) - now;
 
-    /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds
-     * apart. */
+    /* Due; or much further off than it can be, because the clock has stepped.  Callers' clocks may
+     * be seconds apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
 
 /* degradation.c */
 void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
                              weir_time now);
-/* As weir_degradation_set, by rules: WEIR_DEGRADATION_AUTO takes back only what rules have set. */
+/* Like weir_degradation_set, but by rules: WEIR_DEGRADATION_AUTO takes back only a level that rules
+ * have set. */
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now);
 
 /* info.c */
@@ -303,7 +303,7 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
 int64_t weir__window_succeeded(const struct weir__window *w);
 /* Permits that came back without a result. */
 int64_t weir__guard_resultless(const struct weir__guard_record *r);
-/* As weir_guard_get, but nothing that is due is done. */
+/* Like weir_guard_get, without doing the work that is due. */
 void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 
 #endif

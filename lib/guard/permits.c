@@ -1,8 +1,8 @@
 /* permits.c -- seats, their holders, and the sweep that takes back expired permits.
  *
  * A holder is a process: its pid, its start time and its pid namespace, in a place of the table.
- * The kernel is asked at most every SWEEP whether it is alive.  About a holder in another
- * namespace nothing is known; its permits end with their lease.
+ * The kernel is asked at most once per SWEEP whether it is alive.  Nothing is known about a holder
+ * in another namespace; its permits end with their lease.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 #define SWEEP        (WEIR_SECOND / 4) /* between two sweeps */
 #define GRAIN        22                /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1)  /* ... modulo this */
-#define DRIFT_SWEEPS 8                 /* sweeps with the same difference: it is no passing one */
+#define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */
 
-/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not
- * there.  The third field is its state: a zombie holds nothing any more, unless only its first
- * thread is one, and others (the 20th field) go on. */
+/* The 22nd field of /proc/PID/stat; the name before it may contain spaces and brackets.  0: no such
+ * process.  The third field is the state: a zombie holds nothing, unless only its first thread is
+ * one and others (the 20th field) go on. */
 static uint64_t start_of(uint32_t pid, bool *gone)
 {
     char path[32], text[512];
@@ -56,7 +56,7 @@ static uint64_t own_space(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* kill tells of another user's process that it may not be touched: then it is there. */
+/* For another user's process kill fails with EPERM: it is alive. */
 static bool is_alive(const struct weir__holder *h, uint64_t space)
 {
     if (h->space != space || space == 0)
@@ -68,7 +68,7 @@ static bool is_alive(const struct weir__holder *h, uint64_t space)
     return !gone && (start == 0 || start == h->start);
 }
 
-/* False: the place is free, or just changes hands. */
+/* False: the place is free, or is changing hands. */
 static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
 {
     out->pid = weir__acquire(&h->pid);
@@ -96,7 +96,7 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
     }
 }
 
-/* The free place that was left longest ago: permits of its last holder are swept by now. */
+/* The free place that was left longest ago: its last holder's permits have been swept by now. */
 static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
 {
     for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
@@ -138,7 +138,7 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     return (uint32_t)place % WEIR__HOLDERS;
 }
 
-/* Somebody may have taken it for dead: then it has another one. */
+/* Another process may have taken this one for dead: then it gets another place. */
 uint32_t weir__holder_me(struct weir_table *table)
 {
     uint64_t *me = ((struct weir__guarding *)table->guarding)->me, place;
@@ -179,8 +179,8 @@ static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *per
                                        __ATOMIC_RELAXED);
 }
 
-/* A thread that enters and exits finds the same seat again; where many are out, at most half of all
- * are, and a random one will do. */
+/* A thread that enters and exits finds the same seat again.  At most half of all seats are taken,
+ * so a random one is soon free. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit)
 {
@@ -208,7 +208,7 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
              lease = (uint32_t)(plan->lease >> GRAIN) + 1;
 
     if (age > lease &&
-        age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
+        age < TIME_MASK - lease) /* up to a lease in the future: the clock has stepped back */
         return true;
     return holder != 0 && weir__get(&guard->table->holders[holder].pid) == 0;
 }
@@ -222,9 +222,8 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
     return held;
 }
 
-/* The difference between in_flight and the seats.  Asks that are just entering or leaving push it
- * up and down, so it is read several times and the reading nearest to 0 counts; 0 if it had both
- * signs. */
+/* The difference between in_flight and the seats.  Asks that are entering or leaving disturb it, so
+ * it is read several times, and the reading nearest to 0 counts; 0 if readings had both signs. */
 static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -237,9 +236,9 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
     return least > 0 ? least : most < 0 ? most : 0;
 }
 
-/* A process that is killed between the gate and its seat leaves them apart.  So it is looked at for
- * a while after a death, or if there is less than nothing in flight, and put right if it was so
- * every time. */
+/* A process killed between counting and taking its seat leaves a difference.  Sweeps look for one
+ * for a while after a death, or if in_flight is negative, and correct it if it was the same each
+ * time. */
 static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
     struct weir__learnt *l = &guard->record->learnt;

@@ -7,8 +7,8 @@
  *     degradation  if it is automatic
  *
  * One thread ticks at a time: the one in `ticker`.  If its process has died, or it has been there
- * for a minute, the next one takes its place.  Half-done work leaves a limit or a cut that is a
- * little off, never more: nothing here admits requests.
+ * for a minute, the next one takes its place.  Half-done work leaves at worst a limit or a cut that
+ * is slightly off: nothing here admits requests.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #define TICK         (WEIR_SECOND / 10)
 #define TICKER_LATE  60                /* of 2^30 ns */
 #define LOOK_LONGEST WEIR_SECOND       /* then even with few results */
-#define SHOW_EVERY   (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
+#define SHOW_EVERY   (WEIR_SECOND / 2) /* it sums thousands of counters */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
@@ -31,14 +31,13 @@ weir_time weir__guard_tick_span(const struct weir__controller_plan *controller)
 
 /* ------------------------------------------------------------- one ticks ---- */
 
-/* A ticker: its place among the holders, and when it began in 2^30 ns, plus 1 so that it is never
- * 0. */
+/* A ticker: its place among the holders, and its start in 2^30 ns, plus 1 so that it is never 0. */
 static uint64_t ticker_of(struct weir_guard *guard, weir_time now)
 {
     return ((uint64_t)(now >> 30) + 1) << 10 | weir__holder_me(guard->table);
 }
 
-/* In a private table its thread is there for sure. */
+/* In a private table its thread exists for certain. */
 static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
 {
     uint64_t began = (ticker >> 10) - 1, place = ticker % WEIR__HOLDERS, at = (uint64_t)(now >> 30);
@@ -73,7 +72,7 @@ static void end(struct weir__guard_record *r, uint64_t mine)
 
 /* ---------------------------------------------------------------- a look ---- */
 
-/* All results and permits that ever came back, for shedding. */
+/* All results and all permits ever given back, for shedding. */
 static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded)
 {
     int64_t n = succeeded + weir__guard_resultless(r);
@@ -121,7 +120,7 @@ static void add_totals(struct weir__guard_record *r, const struct weir__sample *
     weir__count(&t->results[WEIR_DROPPED], s->dropped);
 }
 
-/* Another controller than the one that has learnt begins anew. */
+/* A controller other than the last one starts fresh. */
 static void run_controller(struct weir__guard_record *r, const struct weir__guard_plan *plan,
                            struct weir__sample *s)
 {
@@ -149,8 +148,8 @@ static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_tim
     }
 }
 
-/* The time that work takes, or, if nothing succeeds, that it took to fail; not known if nothing has
- * come back for a while. */
+/* How long work takes or, if nothing succeeds, how long it took to fail; unknown if there was no
+ * result for a while. */
 static void show_times(struct weir__guard_record *r, const struct weir__sample *s, weir_time window)
 {
     struct weir__learnt *l = &r->learnt;
@@ -224,7 +223,7 @@ static struct weir__system *system_of(struct weir_table *table)
     return system;
 }
 
-/* Also once after the option is gone: then pressure ends. */
+/* Also once after the option is gone, to end the pressure. */
 static void press(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
@@ -276,7 +275,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     }
 }
 
-/* A breaker that is no longer in the options is closed, if it was not. */
+/* Closes a breaker that is no longer in the options. */
 static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan,
                            weir_time now)
 {
@@ -306,7 +305,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     for (int i = WEIR_FAILED; i < WEIR_IGNORED; i++)
         others += weir__get(&r->window.results[i]);
     if (r->learnt.looked == 0)
-        r->learnt.looked = now; /* the first tick: nothing to look at yet */
+        r->learnt.looked = now; /* the first tick: no results yet */
     else if (is_time_to_look(r, plan, succeeded + others, now))
         look(r, plan, now);
     if (plan->pressure.on || r->learnt.pressure.over || r->pressure != 0)

@@ -212,6 +212,7 @@ TEST(test_ordinary_numbers_fit_every_algorithm)
 TEST(test_an_odd_rate_fills_its_whole_burst_and_comes_back)
 {
     struct weir_limit limit = { .algorithm = "token-bucket", .count = 999999, .period = 86400 * S };
+
     OWN(weir_plan) *plan = NULL;
     uint64_t key[2] = { 0 };
     struct weir_decision d;

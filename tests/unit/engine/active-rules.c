@@ -115,6 +115,7 @@ TEST(test_R6_several_limits)
 static void assert_left(struct weir *weir, const char *limits, int64_t first, int64_t second)
 {
     char yaml[200];
+
     snprintf(yaml, sizeof(yaml), WITH("limit: %s"), limits);
     use(weir, yaml, NOW);
     struct weir__explained e = explained(weir, "a", "ip=::1", NOW);

@@ -3,13 +3,13 @@
  * One more when all went well and at least half of the limit was in use; a tenth less when
  * something was dropped or took longer than 5 s.
  *
- * As Netflix's AIMDLimit (concurrency-limits 0.5): initial and min 20, max 200, ratio 0.9, timeout
- * 5 s, whole numbers throughout, and windows as its WindowedLimit makes them (1 s, at least 10
- * results, their mean).
+ * Like Netflix's AIMDLimit (concurrency-limits 0.5): initial and min 20, max 200, ratio 0.9,
+ * timeout 5 s, integers throughout, and the windows of its WindowedLimit (1 s, at least 10 results,
+ * their mean).
  *
- * Deviations: a time-out counts as dropped even if it is not told so; rtts below 100 us are not
- * left out of a window; its min may not be 0. Known, and kept: it only sees drops, so a backend
- * that queues instead of refusing is filled up to max, or until 5 s.
+ * Deviations: a time-out always counts as dropped; rtts below 100 us stay in the window; min may
+ * not be 0.  Known, and kept: it sees only drops, so a backend that queues instead of refusing is
+ * filled up to max, or until 5 s.
  */
 #include "guard/controller.h"
 #include "guard/number.h"

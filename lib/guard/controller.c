@@ -1,4 +1,4 @@
-/* controller.c -- the list of the controllers, from options to a plan, and one step. */
+/* controller.c -- the list of the controllers; making a plan from options; one step. */
 #include "guard/controller.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ const char *weir_controller_summary(const char *name)
 
 /* ---------------------------------------------------------------- the plan ---- */
 
-/* A bound that is not named gives way to one that is. */
+/* A default bound gives way to one that is set. */
 static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o,
                       int64_t ceiling, struct weir_error *error)
 {
@@ -82,8 +82,8 @@ static int set_bounds(struct weir__controller_plan *plan, const struct weir_adap
     return WEIR_OK;
 }
 
-/* The percentile controller looks back over a window, ten times in it.  To the others it is the
- * length of a sample. */
+/* The percentile controller looks back over a window, ten times per window.  For the others the
+ * window is the length of a sample. */
 static void set_times(struct weir__controller_plan *plan, const struct weir_adaptive_options *o)
 {
     const struct weir__controller_plan *d = &plan->row->defaults;
@@ -136,7 +136,7 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
 _Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (WORDS - 1),
                "words, the last of which is the check");
 
-/* Depends on the controller too: another one's state is none of this one's. */
+/* Depends on the controller too: another's state is not valid here. */
 static uint64_t check_of(const uint64_t words[WORDS], int index)
 {
     uint64_t sum = 0x9e3779b97f4a7c15u * (uint64_t)(index + 1);
@@ -157,15 +157,16 @@ static bool is_zero(const uint64_t words[WORDS])
     return any == 0;
 }
 
-/* Word by word, because others look at a state while it is stepped: see weir__controller_tell. */
+/* Word by word, because other threads may read a state while it is stepped:
+ * weir__controller_tell. */
 static void load(uint64_t words[WORDS], const void *state)
 {
     for (size_t i = 0; i < WORDS; i++)
         words[i] = weir__get((const uint64_t *)state + i);
 }
 
-/* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose
- * check is wrong. */
+/* On a copy, so that a process killed here leaves the old state, the new one, or one with a wrong
+ * check. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
                               const struct weir__sample *sample)
 {

@@ -1,10 +1,10 @@
-/* controller.h -- controllers: from samples of finished work to the limit.
+/* controller.h -- controllers: samples of finished work in, a limit out.
  *
  * A controller is a pure step: (plan, state, sample) -> limit.  It reads no clock and takes no
  * lock; its state is at most WEIR__CONTROLLER_OWN bytes, and all zeros is a fresh one.  One file
  * each, ending in its row; controller.c has the list.
  *
- * Floating point is fine here: decisions use the whole number that comes out.
+ * Floating point is fine here: decisions use the integer that comes out.
  */
 #ifndef WEIR_GUARD_CONTROLLER_H
 #define WEIR_GUARD_CONTROLLER_H
@@ -35,14 +35,14 @@ struct weir__sample {
     weir_time now, span;        /* when it ended, and how long it was */
     int64_t succeeded, failed;  /* results */
     int64_t timed_out, dropped; /* results that say: too much */
-    int64_t entered, refused;   /* how many came in; how many did not for want of permits */
-    int64_t in_flight_max;      /* the most that were at work */
+    int64_t entered, refused;   /* asks let in; asks refused for lack of permits */
+    int64_t in_flight_max;      /* largest number at work */
     int64_t in_flight;          /* at its end */
     int64_t limit;              /* in force */
-    weir_time min, mean;        /* of how long the succeeded ones took; 0 if there are none */
+    weir_time min, mean;        /* time of those that succeeded; 0: none did */
     double area; /* in-flight times ns, over the stretch: area / span is the mean in-flight */
     const struct weir__histogram *times; /* of the succeeded ones */
-    const struct weir__recent *recent;   /* of the last plan->window, this sample among it */
+    const struct weir__recent *recent;   /* of the last plan->window, with this sample */
 };
 
 struct weir__controller {
@@ -50,7 +50,7 @@ struct weir__controller {
     struct weir__controller_plan defaults; /* for options that are 0 */
     /* Checks its own options; may be NULL. */
     int (*check)(const struct weir__controller_plan *plan, struct weir_error *error);
-    /* The limit from now on: any number; it is brought between min and max by the caller. */
+    /* The new limit, any number; the caller keeps it between min and max. */
     double (*step)(const struct weir__controller_plan *plan, void *state,
                    const struct weir__sample *sample);
     /* A few words for people: "rising, at 12ms", "base 12ms"; may be NULL. */
@@ -67,12 +67,12 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
 const struct weir__controller *weir__controller_find(const char *name);
 /* Its place in the list; the same in every process. */
 int weir__controller_index(const struct weir__controller *row);
-/* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process
- * died while writing it) begins anew. */
+/* One step: the limit within its bounds, an integer.  A damaged state (a process died while writing
+ * it) becomes a fresh one. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
                               const struct weir__sample *sample);
-void weir__controller_forget(void *state); /* fresh again; a reader meanwhile sees nothing */
-/* Its row's `tell`, of a state that another thread may be stepping; "": nothing to say, or not just
+void weir__controller_forget(void *state); /* makes it fresh; a concurrent reader sees nothing */
+/* Its row's `tell`, for a state that another thread may be stepping; "": nothing to say, or not
  * now. */
 void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
                            size_t size);

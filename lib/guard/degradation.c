@@ -2,7 +2,7 @@
  * for. */
 #include "guard/guard.h"
 
-#define RAISE_LASTS     (10 * WEIR_SECOND) /* then a guard that nobody enters asks for none */
+#define RAISE_LASTS     (10 * WEIR_SECOND) /* a guard that nobody enters asks for none after that */
 #define PUSHED_BY_RULES 16                 /* added to degradation_by_hand: rules have set it */
 
 int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now)

@@ -1,21 +1,21 @@
 /* enter.c -- enter and exit.
  *
- * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last the
- * gate: one compare-and-swap of the number in flight, so the bound is exact.  Then the permit's
- * word goes into a seat.  A refusal gives back a probe that the breaker has let through, so "no"
- * changes nothing.
+ * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last counts
+ * the ask in: one compare-and-swap of the number in flight, so the bound is exact.  Then the
+ * permit's word goes into a seat.  A refusal gives back a probe that the breaker has let through,
+ * so "no" changes nothing.
  *
- * Exit takes the word out of its seat (only one can: exit or a sweep), lowers the gate, and tells
- * the breaker and the window the outcome.
+ * Exit takes the word out of its seat (only one can: exit or a sweep), lowers the number in flight,
+ * and tells the breaker and the window the outcome.
  */
 #include "algo/debt.h"
 #include "guard/guard.h"
 
 #define RARELY        __attribute__((noinline, cold))
-#define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed up */
-#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while the time of the work is not known */
+#define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed */
+#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while it is not known how long work takes */
 
-/* An ask on its way in. */
+/* An ask that is entering. */
 struct passage {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
@@ -36,7 +36,7 @@ static inline int64_t limit_of(const struct passage *p)
     return found > 0 ? found : p->plan->controller.initial;
 }
 
-/* About when a permit comes free: they come at the pace of the work. */
+/* An estimate of when a permit is free, from the pace of the work. */
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
     weir_time mean = weir__get(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
@@ -46,8 +46,8 @@ static weir_time free_in(const struct passage *p, int64_t limit)
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
-/* An ask for more than an adaptive limit is admitted when nothing else is at work, or it never
- * would be. */
+/* An ask for more than an adaptive limit is admitted when nothing else is at work: otherwise it
+ * never would be. */
 static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
                              int64_t *in_flight)
 {
@@ -66,7 +66,7 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* An adaptive rate is a meter as in algo/debt.h, with a burst of a tenth of a second but at least
  * one ask.  A unit costs WEIR_SECOND parts and each nanosecond pays off `rate` parts, so it is
- * exact, and a debt stays the same when the rate changes. */
+ * exact, and a change of the rate does not change a debt. */
 static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
     struct weir_plan plan; /* only its scale matters here */
@@ -117,7 +117,7 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
                              weir_time now)
 {
     weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
-    weir__set(&r->tick_at, now); /* the degradation may have to follow */
+    weir__set(&r->tick_at, now); /* so that the degradation follows at once */
 }
 
 static inline bool pass_breaker(struct passage *p)
@@ -159,7 +159,7 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     return !weir__shed_pass(&p->record->shed, user_class, rank);
 }
 
-/* It was let in, but there was no room. */
+/* It passed shedding, but found no permit. */
 static void count_wanting(const struct passage *p, const struct weir__enter_how *how)
 {
     if (!how->waits)
@@ -221,7 +221,7 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
         weir__count(counter_of(&guard->record->totals, reason), 1);
 }
 
-/* A seat for an ask that has passed the gate. */
+/* A seat for an ask that was counted in. */
 static inline void fill_permit(const struct passage *p, bool leased, struct weir_permit *permit)
 {
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
@@ -232,7 +232,7 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
         weir__count(&p->record->extra, p->cost - 1);
     if (__builtin_expect(weir__seat_put(p->guard, p->plan, word, permit), 1))
         return;
-    /* In shadow, more than there are seats: not counted. */
+    /* More than there are seats, which happens in shadow: not counted. */
     weir__in_flight_lower(p->record, (uint32_t)p->cost);
     give_probe(p);
     permit->word = 0;
@@ -263,7 +263,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
     return false;
 }
 
-/* In shadow a refused ask comes in, and is counted. */
+/* In shadow a refused ask is let in, and counted. */
 static RARELY void let_through(struct passage *p, int64_t *in_flight)
 {
     give_probe(p);
@@ -327,7 +327,7 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
 
 /* ------------------------------------------------------------------ exit ---- */
 
-/* A permit may come from anywhere. */
+/* Callers may pass any bytes as a permit. */
 static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
 {
     return permit->seat < WEIR__GUARD_SEATS && permit->seat < weir__get(&guard->record->seats) &&
@@ -370,7 +370,7 @@ static inline void add_result(struct weir__window *w, enum weir_outcome outcome,
     note_least(w, took);
 }
 
-/* A call without an answer counts as one that took for ever. */
+/* A call that timed out counts as infinitely slow. */
 static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir__guard_record *r,
                                 uint32_t probe, enum weir_outcome outcome, weir_time took,
                                 weir_time now)
@@ -383,7 +383,7 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
         note_move(r, move, now);
 }
 
-/* Work that says nothing gives back its probe and its pace. */
+/* Work without a result gives back its probe and its pace. */
 static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
 {
     struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),
@@ -440,7 +440,7 @@ bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, wei
         return false;
     uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
-    renewed |= weir__permit_freed(word + 1); /* of a renewed one there are no copies */
+    renewed |= weir__permit_freed(word + 1); /* copies of a renewed permit are void */
     if (!weir__swap(&guard->seats[permit->seat], word, renewed))
         return false;
     permit->word = renewed;

@@ -1,5 +1,4 @@
-/* gradient2.c -- follows the gradient: how long it takes now against how long it takes on the long
- * run.
+/* gradient2.c -- follows the gradient: the recent time of work against its long-term average.
  *
  *     gradient = 1.5 * long / short, from 0.5 to 1
  *     limit    = 0.8 * limit + 0.2 * (limit * gradient + 4)
@@ -8,13 +7,13 @@
  * it is more than twice the short one (load has gone) it shrinks by 5 % a sample.  Nothing changes
  * while less than half of the limit is in use.
  *
- * As Netflix's Gradient2Limit (concurrency-limits 0.5): initial and min 20, max 200, and windows as
- * its WindowedLimit makes them (1 s, at least 10 results, their mean).
+ * Like Netflix's Gradient2Limit (concurrency-limits 0.5): initial and min 20, max 200, and the
+ * windows of its WindowedLimit (1 s, at least 10 results, their mean).
  *
  * Deviations: a sample with no rtt at all changes nothing.
- * Known, and kept: drops are ignored; a time that is constantly bad is a gradient of 1, so it
- * climbs for ever (concurrency-limits#137: 20 to 52 in 40 windows); below 1 it comes to rest at 4 /
- * (1 - gradient) whatever the backend could do.
+ * Known, and kept: drops are ignored; constantly bad times are a gradient of 1, so the limit climbs
+ * for ever (concurrency-limits#137: 20 to 52 in 40 windows); below 1 it settles at 4 / (1 -
+ * gradient), whatever the backend can do.
  */
 #include "guard/controller.h"
 

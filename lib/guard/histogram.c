@@ -1,13 +1,13 @@
-/* histogram.c -- how long things took, in 512 counts.
+/* histogram.c -- times of finished work, in 512 counts.
  *
- * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 of them on, a number's
- * highest bit says which doubling it is in, the four bits below that which sixteenth of the
- * doubling; the two together are the bin.  A bin from a to b stands for its middle, which is at
- * most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever it is.
+ * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 on, the highest bit of the
+ * number gives the doubling, the four bits below it the sixteenth of that doubling; together they
+ * are the bin.  A bin from a to b stands for its middle, which is at most (b - a) / 2 off, and b -
+ * a is at most a / 16: at most 1/32 of any time.
  *
- * Why not a digest (t-digest, KLL): better in the same memory for samples of any kind, but two of
- * them merge only roughly and every one is another program's state machine.  Bins add up exactly,
- * in any order, from any process, and the bound holds always.
+ * Why not a digest (t-digest, KLL): more exact in the same memory, but two of them merge only
+ * roughly, and each is a complicated state.  Bins add up exactly, in any order, from any process,
+ * and the bound always holds.
  */
 #include "guard/histogram.h"
 
@@ -35,8 +35,7 @@ weir_time weir__bin_middle(unsigned bin)
 
 /* -------------------------------------------------------------- quantiles ---- */
 
-/* Of `total` samples in order, the one that this permille are no greater than (nearest rank, from
- * 1). */
+/* The rank, from 1, of this quantile among `total` samples (nearest rank). */
 static uint64_t rank_of(uint64_t total, int permille)
 {
     uint64_t part = permille < 0 ? 0 : permille > 1000 ? 1000 : (uint64_t)permille;
@@ -92,14 +91,14 @@ int64_t weir__recent_part(weir_time window, weir_time at)
     return at > 0 ? (at - 1) / part_length(window) : 0;
 }
 
-/* Part `number` begins.  The old parts are emptied first and `latest` is set last: a process that
- * dies in between has lost old samples, not made up new ones. */
+/* Part `number` begins.  Old parts are emptied first and `latest` is set last: a process that dies
+ * in between loses old samples, and invents none. */
 static void turn(struct weir__recent *r, int64_t number)
 {
     bool other =
         r->latest < 0 ||
         r->latest >
-            number; /* the clock stepped back by a whole window, or the window is another one now */
+            number; /* the clock stepped back by a whole window, or the window has changed */
     int64_t gone =
         other || number - r->latest >= WEIR__RECENT_PARTS ? WEIR__RECENT_PARTS : number - r->latest;
 
@@ -110,7 +109,7 @@ static void turn(struct weir__recent *r, int64_t number)
     r->latest = number;
 }
 
-/* A clock that is a little late counts as of the latest part. */
+/* A time that is a little late counts in the latest part. */
 static bool is_late(const struct weir__recent *r, int64_t number)
 {
     return number <= r->latest && r->latest - number < WEIR__RECENT_PARTS;
@@ -130,7 +129,7 @@ void weir__recent_add(struct weir__recent *recent, const struct weir__histogram 
                                 : part->counts[bin] + h->counts[bin];
 }
 
-/* The parts that are within the window now and began at or after `since`. */
+/* The parts within the window that began at or after `since`. */
 static struct stretch stretch_of(const struct weir__recent *r, weir_time window, weir_time now,
                                  weir_time since)
 {
@@ -138,7 +137,7 @@ static struct stretch stretch_of(const struct weir__recent *r, weir_time window,
     struct stretch s = { .parts = r->parts, .last = r->latest };
 
     if (r->latest < 0 || (r->latest > number && !is_late(r, number)))
-        return (struct stretch){ .first = 0, .last = -1 }; /* all of it is of another time */
+        return (struct stretch){ .first = 0, .last = -1 }; /* nothing is recent */
     if (is_late(r, number))
         number = r->latest;
     s.first = number >= WEIR__RECENT_PARTS ? number - WEIR__RECENT_PARTS + 1 : 0;

@@ -1,8 +1,8 @@
-/* histogram.h -- how long things took, without keeping every sample.
+/* histogram.h -- times of finished work, without keeping every sample.
  *
  * A histogram whose bins grow with the time they stand for: 16 to each doubling, so a quantile is
- * at most 1/32 (3.2 %) off.  From 1 us (shorter counts as that) to over an hour (longer counts as
- * that).  The recent ones are the histograms of the last parts of a sliding window.
+ * at most 1/32 (3.2 %) off.  Times are from 1 us (shorter counts as that) to over an hour (longer
+ * counts as that).  struct weir__recent holds histograms of the last parts of a sliding window.
  */
 #ifndef WEIR_GUARD_HISTOGRAM_H
 #define WEIR_GUARD_HISTOGRAM_H
@@ -18,7 +18,7 @@ struct weir__histogram {
 
 /* Filled by one thread at a time. */
 struct weir__recent {
-    int64_t latest; /* number of the part that is being filled; parts are numbered by time */
+    int64_t latest; /* number of the part being filled; parts are numbered by time */
     struct weir__histogram parts[WEIR__RECENT_PARTS];
 };
 
@@ -26,14 +26,13 @@ unsigned weir__bin_of(weir_time took);    /* 0 to WEIR__BINS - 1 */
 weir_time weir__bin_middle(unsigned bin); /* the time that stands for it */
 
 /* Adds a histogram of results just before `now`; `window` is the length of all parts together.  A
- * quantile is of the last nine parts and the one that is being filled: of 0.9 to 1 of the
- * window. */
+ * quantile covers the last nine parts and the one being filled: 0.9 to 1 window. */
 void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h,
                       weir_time window, weir_time now);
 weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time window, weir_time now,
                                 int permille);
 
-/* The same of those parts only that began at or after `since`. */
+/* The same, from parts that began at or after `since` only. */
 weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_time window,
                                       weir_time now, weir_time since, int permille);
 int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time window, weir_time now,

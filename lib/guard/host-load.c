@@ -1,23 +1,23 @@
 /* host-load.c -- the host's load, read from the kernel.
  *
  * Only resources that this process may use count.  In a container that is less than the host has: a
- * quota (cpu.max of its cgroup, or of one above it), or some of the processors.  A host that is
- * half idle says nothing to a process whose quota is used up, and a busy one nothing to a process
- * that has its own processors.  So:
+ * quota (cpu.max of its cgroup, or of one above it), or some of the processors.  A half idle host
+ * means nothing to a process whose quota is used up, and a busy one means nothing to a process with
+ * its own processors.  So:
  *
- *     cpu          with a quota: the time that the cgroup has used, of what its quota gives; where
- *                  several above each other have one, the one nearest to its quota.  Without: the
- *                  busy ticks of the processors that the process may run on
- *     pressure     of the process' own cgroup; the host's if there is none
- *     run queue    the host's tasks, running or ready, per processor of the host: there is no
- *                  telling whose they are
+ *     cpu          with a quota: the time that the cgroup has used, as a share of its quota; of
+ *                  several nested quotas, the one most used up.  Without a quota: the busy ticks of
+ *                  the processors that the process may run on
+ *     pressure     of the process's own cgroup; the host's if there is none
+ *     run queue    the host's tasks, running or ready, per processor of the host: whose they are is
+ *                  not known
  *
  * Only version 2 of cgroups is read (also where both are mounted); with version 1 the host counts.
  * Inside a container /proc/self/cgroup may name a path of the host that is not visible there; then
  * the cgroup is the root of the mount.
  *
- * Files are opened once and read anew each time: a quota may change.  A value that is missing or
- * makes no sense is not known (-1); nothing fails.
+ * Files are opened once and read again each time: a quota may change.  A missing or nonsensical
+ * value is "not known" (-1); nothing fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ struct weir__system {
 
 /* ------------------------------------------------------------- texts ---- */
 
-/* A whole number at *p, which then points behind it. */
+/* Reads a number at *p and moves *p behind it. */
 static bool read_number(const char **p, uint64_t *out)
 {
     uint64_t n = 0;
@@ -81,7 +81,7 @@ static bool read_number(const char **p, uint64_t *out)
     return true;
 }
 
-/* Behind `word` at the beginning of a line; NULL: there is none. */
+/* The text after `word` at the beginning of a line; NULL: there is none. */
 static const char *find_line(const char *text, const char *word)
 {
     size_t len = strlen(word);
@@ -130,8 +130,8 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
     return true;
 }
 
-/* user nice system idle iowait irq softirq steal; guests are in user already.  Time stolen by the
- * hypervisor cannot be used: it is busy. */
+/* user nice system idle iowait irq softirq steal; guests are included in user.  Time stolen by the
+ * hypervisor counts as busy: it cannot be used. */
 static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
 {
     uint64_t sum = 0, idle = 0;
@@ -186,7 +186,7 @@ bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
     return true;
 }
 
-/* The line "0::/path".  A path that leads out of view ("/..") counts as the root. */
+/* The line "0::/path".  A path outside the mount ("/..") counts as the root. */
 bool weir__parse_cgroup(const char *text, char *out, size_t size)
 {
     const char *s = find_line(text, "0::/");
@@ -208,7 +208,7 @@ bool weir__parse_cgroup(const char *text, char *out, size_t size)
     return true;
 }
 
-/* "150000 100000": 1.5 processors; "max 100000": as many as there are. */
+/* "150000 100000": 1.5 processors; "max 100000": no quota. */
 bool weir__parse_cpu_max(const char *text, double *processors)
 {
     uint64_t quota, period;
@@ -266,7 +266,7 @@ static void close_file(int fd)
         close(fd);
 }
 
-/* The whole file as far as there is room, ended by a zero. */
+/* As much of the file as fits, ended by NUL. */
 static bool read_file(int fd, char *text, size_t size)
 {
     size_t len = 0;
@@ -285,12 +285,12 @@ static bool read_file(int fd, char *text, size_t size)
 
 /* ------------------------------------------------------------ cgroups ---- */
 
-/* Where version 2 is mounted, and the process' folder in it; false: nowhere. */
+/* Where version 2 is mounted, and the process's folder in it; false: nowhere. */
 static bool find_group(const char *root, const char *path, char *mount, size_t size, char *folder)
 {
     static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 
-    for (int deep = 1; deep >= 0; deep--) /* as told; else the root of the mount */
+    for (int deep = 1; deep >= 0; deep--) /* the path given; else the root of the mount */
         for (int i = 0; i < 2; i++) {
             snprintf(mount, size, "%s", mounts[i]);
             snprintf(folder, PATH_MAX, "%s%s", mounts[i], deep ? path : "");
@@ -327,8 +327,8 @@ static void open_groups(struct weir__system *s, const char *root, const char *pa
     }
 }
 
-/* The permille of its quota that a cgroup has used in this time; -1: not known, or it has no quota.
- * *out: the quota. */
+/* The permille of its quota that a cgroup has used in this time; -1: not known, or no quota.  *out:
+ * the quota. */
 static double use_of(struct group *g, double seconds, double *out)
 {
     char text[GROUP_TEXT];
@@ -413,8 +413,7 @@ static void look(struct weir__system *s, double seconds)
     weir__set(&s->milli_processors, (int64_t)(processors * 1000 + 0.5));
 }
 
-/* One looks.  If the clock has stepped back there is no saying how long it was: counted from
- * here. */
+/* One thread reads.  If the clock has stepped back the span is unknown: it starts here. */
 static void look_if_due(struct weir__system *s, weir_time now)
 {
     weir_time span = now - weir__get(&s->looked);
@@ -450,7 +449,7 @@ static void find_cpus(struct weir__system *s, const char *root)
     int fd = open_file(root, "/proc/self", "/status"), count = 0;
 
     if (!read_file(fd, s->text, sizeof(s->text)) || !weir__parse_cpus_allowed(s->text, &s->cpus))
-        memset(&s->cpus, 0xff, sizeof(s->cpus)); /* then /proc/stat says */
+        memset(&s->cpus, 0xff, sizeof(s->cpus)); /* all that /proc/stat lists */
     else
         for (int i = 0; i < WEIR__CPUS / 64; i++)
             count += __builtin_popcountll(s->cpus.bits[i]);

@@ -1,7 +1,7 @@
-/* host-load.h -- how loaded the host is, as far as this process is concerned, and how much must be
- * kept out because of it.
+/* host-load.h -- how loaded the host is for this process, and how much must be kept out because of
+ * it.
  *
- * Reading (host-load.c) is apart from judging (pressure.c), which is pure.
+ * host-load.c reads; pressure.c judges, and is pure.
  */
 #ifndef WEIR_GUARD_HOST_LOAD_H
 #define WEIR_GUARD_HOST_LOAD_H
@@ -9,52 +9,51 @@
 #include "base/base.h"
 
 struct weir__reading {
-    int32_t cpu;     /* permille of the usable time, lately: of the cgroup's quota, or of the
+    int32_t cpu; /* permille of the usable time, lately: of the cgroup's quota, or of the
                         processors it may run on; -1: not known */
-    int32_t psi_cpu; /* permille of the last 10 s in which a task waited for a processor; -1: not
-                        known */
+    /* Permille of the last 10 s in which some task waited for a processor; -1: not known. */
+    int32_t psi_cpu;
     int32_t psi_memory;
     int32_t run_queue; /* tasks running or ready, per 1000 processors; -1: not known */
-    double processors; /* usable ones: the quota, if there are more */
+    double processors; /* usable ones: no more than the quota */
 };
 
 struct weir__system;
 
-/* root: "" for the host itself; a folder that looks like one, for tests.  The cgroup is found by
- * root/proc/self/cgroup. */
+/* root: "" for the real host; for tests, a folder that looks like one.  root/proc/self/cgroup names
+ * the cgroup. */
 int weir__system_create(struct weir__system **out, const char *root, struct weir_error *error);
 void weir__system_destroy(struct weir__system *system);
-/* At most every 250 ms it looks anew, otherwise the last reading again.  Any thread; one looks, the
- * others get the last one. */
+/* Reads at most every 250 ms, and returns the last reading in between.  From any thread: one reads,
+ * the others get the last reading. */
 void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out);
 
-/* The kernel's texts, for the reader and for tests; each ends with a zero.  False: it does not
- * say. */
+/* The kernel's texts, each ended by NUL.  False: the value is not in the text. */
 #define WEIR__LOAD_LOOK (WEIR_SECOND / 4) /* between two looks at the load */
 #define WEIR__CPUS      4096
 struct weir__cpus {
     uint64_t bits[WEIR__CPUS / 64];
 };
 struct weir__proc_stat {
-    /* Ticks, of the processors that were asked for (of all, if it lists none of them). */
+    /* Ticks of the wanted processors (of all, if it lists none of them). */
     uint64_t busy, total;
     int64_t running; /* tasks; -1: not known */
-    int64_t cpus;    /* how many of the wanted ones (or of all) there are */
+    int64_t cpus;    /* number of the wanted ones (or of all) */
     int64_t all_cpus;
 };
 bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out); /* /proc/self/status */
-/* /proc/stat. */
+/* /proc/stat */
 bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
                            struct weir__proc_stat *out);
 /* /proc/self/cgroup: the path in version 2, "" for the root. */
 bool weir__parse_cgroup(const char *text, char *out, size_t size);
-/* cpu.max; 0: as many as there are. */
+/* cpu.max; 0: no quota. */
 bool weir__parse_cpu_max(const char *text, double *processors);
 bool weir__parse_cpu_usage(const char *text, uint64_t *us); /* cpu.stat */
 bool weir__parse_psi(const char *text, int32_t *permille);  /* cpu.pressure: some, 10 s */
 
-/* pressure.c -- how much must stay out, so that the host is just not overloaded; does not swing to
- * and fro.  All zeros: none. */
+/* pressure.c -- the share to keep out so that the host is just not overloaded, without swinging.
+ * All zeros: none. */
 struct weir__pressure {
     double shed;          /* 0 to 0.95 of all asks */
     weir_time looked;     /* last step; 0: none yet */
@@ -73,10 +72,10 @@ struct weir__pressure_plan {
 /* One step; returns permille.  mean: the guard's mean time; 0: not known. */
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
                             const struct weir__reading *reading, weir_time mean, weir_time now);
-/* degradation.c -- the degradation that a pressure asks for.  Each step begins at more than it ends
- * at, so that it does not flutter. */
+/* degradation.c -- the degradation that a pressure asks for.  Each level begins at a higher
+ * pressure than it ends at, so that it does not flutter. */
 int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now);
-/* The degradation it asks for: 0 none; 1 to 3 as the pressure is greater and has lasted. */
+/* The degradation it asks for: 0, or 1 to 3 with higher and longer pressure. */
 int weir__pressure_degradation(const struct weir__pressure *p, weir_time now);
 
 #endif

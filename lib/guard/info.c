@@ -5,14 +5,14 @@
 
 /* -------------------------------------------------------------- events ---- */
 
-/* A reader leaves out an event that is being written over: its number is 0 meanwhile. */
+/* Readers skip an event that is being overwritten: its number is 0 meanwhile. */
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now)
 {
     uint64_t number = __atomic_add_fetch(&r->events, 1, __ATOMIC_RELAXED);
     struct weir_guard_event *c = &r->kept[number % WEIR__GUARD_EVENTS];
 
-    weir__set(&c->number, 0); /* not to be read now */
+    weir__set(&c->number, 0); /* being overwritten */
     weir__publish(&c->at, now);
     weir__publish(&c->kind, (int32_t)kind);
     weir__publish(&c->from, from);
@@ -115,7 +115,7 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
 
     now = weir__guard_time(now);
     if (weir__guard_is_due(guard, plan, now))
-        weir__guard_tick(guard, plan, now); /* nobody may have come for a while */
+        weir__guard_tick(guard, plan, now); /* there may have been no caller for a while */
     weir__guard_peek(guard, now, out);
 }
 

@@ -1,6 +1,6 @@
-/* number.h -- the little arithmetic that controllers and shedding need.
+/* number.h -- arithmetic for controllers and shedding.
  *
- * Why not math.h: users of the library would have to link libm too, for a square root.
+ * Why not math.h: users of the library would have to link libm for a square root.
  */
 #ifndef WEIR_GUARD_NUMBER_H
 #define WEIR_GUARD_NUMBER_H
@@ -61,13 +61,13 @@ static inline double weir__root(double x)
     return root;
 }
 
-/* The share of a mean over `lasts` that goes in this time: between 0 and 1 for any times. */
+/* The share of a mean over `lasts` that is replaced in this time: from 0 to 1 for any times. */
 static inline double weir__share(double seconds, double lasts)
 {
     return seconds / (seconds + lasts);
 }
 
-/* A time to be read: three digits of it. */
+/* A time for people: three digits of it. */
 static inline int64_t weir__three_digits(int64_t time)
 {
     int64_t unit = 1;

@@ -169,7 +169,7 @@ static size_t count_of(const char *const *words)
     return n;
 }
 
-/* A damaged table may hold any value: it must come out as an option, right or wrong. */
+/* A damaged table may hold any value: it must become an option, valid or not. */
 void weir__row_set(const struct weir__row *row, void *options, int64_t value)
 {
     void *at = (char *)options + row->offset;

@@ -1,8 +1,8 @@
 /* options.h -- the options of a guard as rows.
  *
- * One row says all there is to say about an option.  Reader, bounds, defaults, the table's record,
- * JSON, `weir rules diff`, the schema and the docs go by it.  A new option is a member in weir.h, a
- * row at the end of its group in options.c, and its use.
+ * One row describes an option completely: reader, bounds, defaults, the table's record, JSON, `weir
+ * rules diff`, the schema and the docs use it.  A new option is a member in weir.h, a row at the
+ * end of its group in options.c, and its use.
  */
 #ifndef WEIR_GUARD_OPTIONS_H
 #define WEIR_GUARD_OPTIONS_H
@@ -14,17 +14,17 @@
 enum weir__row_type {
     WEIR__ROW_COUNT,
     WEIR__ROW_TIME,
-    WEIR__ROW_PERCENT, /* where min is 0, -1 stands for 0%, because 0 is: left out */
-    WEIR__ROW_WORD,    /* the place in `words` of the one that is written: a flag, an enum */
+    WEIR__ROW_PERCENT, /* where min is 0, -1 means 0%, because 0 means left out */
+    WEIR__ROW_WORD,    /* the place of the word in `words`: a flag, an enum */
     WEIR__ROW_NAME,    /* a pointer to one of `words`; its value is the place from 1 */
 };
 
 struct weir__row {
-    const char *name;   /* in rule files; NULL: it has no name of its own there */
-    const char *member; /* in C and JSON; NULL: it is not shown */
+    const char *name;   /* in rule files; NULL: it has no name there */
+    const char *member; /* in C and JSON; NULL: not shown */
     uint16_t offset, size;
     enum weir__row_type type;
-    int64_t min, max;  /* 0 is always fine: left out */
+    int64_t min, max;  /* 0 is always allowed: left out */
     int64_t otherwise; /* the default; 0: none, or it depends on others */
     const char *const *(*words)(void);
     const char *text; /* one line for the schema and the docs */
@@ -42,7 +42,7 @@ struct weir__rows {
     .member = #member_, .offset = offsetof(type_, member_), .size = sizeof(((type_ *)0)->member_)
 
 enum weir__group {
-    WEIR__CONCURRENCY, /* these two have no struct of their own */
+    WEIR__CONCURRENCY, /* these two are not in a struct */
     WEIR__GUARD,
     WEIR__BREAKER,
     WEIR__ADAPTIVE,
@@ -61,13 +61,13 @@ const char *const *weir__flag_words(void);
 int64_t weir__row_get(const struct weir__row *row, const void *options);
 void weir__row_set(const struct weir__row *row, void *options, int64_t value);
 
-/* As it is written in a rule file: 500ms, 50%, above. */
+/* As in a rule file: 500ms, 50%, above. */
 struct weir__row_text {
     char text[32];
 };
 struct weir__row_text weir__row_print(const struct weir__row *row, int64_t value);
 
-/* "from 10ms to 1h"; "at most 1h" if anything above 0 will do. */
+/* "from 10ms to 1h"; "at most 1h" if anything above 0 is allowed. */
 struct weir__row_bounds {
     char text[80];
 };
@@ -75,6 +75,6 @@ struct weir__row_bounds weir__row_bounds(const struct weir__row *row);
 
 bool weir__rows_any(const struct weir__rows *rows, const void *options); /* is one written? */
 int weir__rows_check(const struct weir__rows *rows, const void *options, struct weir_error *error);
-void weir__rows_fill(const struct weir__rows *rows, void *options); /* in the defaults */
+void weir__rows_fill(const struct weir__rows *rows, void *options); /* fills in the defaults */
 
 #endif

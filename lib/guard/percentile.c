@@ -1,8 +1,8 @@
 /* percentile.c -- keeps a percentile of the time below a target: halve, slow start, settle.
  *
- * The percentile is that of the last `window` (10 s), or of the part of it since the limit was
- * changed: earlier samples say nothing about the limit in force.  Dropped and timed out work is
- * slower than anything.
+ * The percentile is over the last `window` (10 s), or the part of it since the limit changed:
+ * earlier samples say nothing about the present limit.  Dropped and timed-out work counts as
+ * slowest.
  *
  *     above the target     it has broken: note where, and take a half off; the next time a quarter,
  *                          then an eighth, ... at least 1/32
@@ -13,20 +13,20 @@
  *                          doubling, until it breaks again
  *     in between           hold: from 7/8 of the target to the target is as close as it should get
  *
- * So if every way up ends at the same place the swings become smaller and, because it waits 1, 2,
- * 4, ... 16 looks before it goes up again, rarer: it settles.  It goes up only while the limit is
- * in use, so it does not drift away from the need, and down from the actual use: a limit of 1000
- * with 10 at work becomes 5, not 500.
+ * So if every rise ends at the same place, the swings become smaller and, because it waits 1, 2, 4,
+ * ... 16 looks before it rises again, rarer: it settles.  It rises only while the limit is in use,
+ * so it does not drift away from demand; and it cuts the actual use: a limit of 1000 with 10 at
+ * work becomes 5, not 500.
  *
- * All of that is the same for a concurrency limit and for a rate, which is only counted otherwise.
+ * All this is the same for a concurrency limit and for a rate.
  *
  *     state   the limit, where it broke, the next step up, the last cut (as a power of two), and
  *             how many were lost in each part of the window (the histogram has only those that
  *             succeeded)
  *
- * Comes from the SPEC's L12 (TCP Reno's slow start and threshold, with a cut that is damped).  Why
- * not a proportional step: how the time depends on the limit is not known, and is a cliff as often
- * as a slope; a search by halves ends close to either.
+ * TCP Reno's slow start and threshold, with a damped cut.  Why not a proportional step: how times
+ * depend on the limit is not known, and it is a cliff as often as a slope; bisection ends close to
+ * either.
  */
 #include "guard/controller.h"
 
@@ -45,7 +45,7 @@ struct state {
     uint32_t cut; /* the last one was 2^-cut; 0: none yet */
     uint32_t phase;
     uint32_t rose;     /* since the last cut */
-    uint32_t patience; /* looks to go until it may rise */
+    uint32_t patience; /* looks until it may rise */
     uint32_t sees;     /* there are samples of this limit */
     weir_time settled; /* samples that begin from then on are of this limit */
     weir_time since;   /* when the first of those began */
@@ -58,8 +58,8 @@ _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
 /* ------------------------------------------------------------------- lost ---- */
 
-/* Work that will not end counts as lost as well: nothing came or went for longer than the target,
- * and yet there is some. */
+/* Stuck work counts as lost too: something is at work, but nothing has come or gone for longer than
+ * the target. */
 static int64_t lost_in(const struct weir__controller_plan *plan, const struct weir__sample *sample)
 {
     int64_t ended = sample->succeeded + sample->failed + sample->timed_out + sample->dropped;
@@ -98,7 +98,7 @@ static int64_t count_lost(const struct weir__controller_plan *plan, const struct
 
 enum verdict { UNKNOWN, BAD, CLOSE, GOOD };
 
-/* The percentile of all that ended, the lost ones being the slowest. */
+/* The percentile of all that ended; lost work is slowest. */
 static weir_time look(const struct weir__controller_plan *plan, const struct state *s,
                       const struct weir__sample *sample, int64_t ended, int64_t lost)
 {
@@ -111,8 +111,8 @@ static weir_time look(const struct weir__controller_plan *plan, const struct sta
                                        (int)permille);
 }
 
-/* A percentile of a handful says little: twice as many as one of which is expected above it, or all
- * that come in a window. */
+/* A percentile of a few samples says little: it takes enough for two above it, or a whole
+ * window. */
 static bool is_enough(const struct weir__controller_plan *plan, const struct state *s,
                       const struct weir__sample *sample, int64_t n)
 {
@@ -152,7 +152,7 @@ static bool is_needed(const struct weir__controller_plan *plan, const struct sta
     return sample->refused > 0 || in_use(plan, sample) >= s->limit * 0.75;
 }
 
-/* Another limit: work in progress is still of the old one, for as long as work takes. */
+/* Sets another limit.  Work in progress still belongs to the old one, for as long as work takes. */
 static void move(const struct weir__controller_plan *plan, struct state *s,
                  const struct weir__sample *sample, double limit, enum phase phase)
 {
@@ -183,7 +183,7 @@ static void cut(const struct weir__controller_plan *plan, struct state *s,
     move(plan, s, sample, limit, CUT);
 }
 
-/* Up to where it broke, and from there on beyond: each step twice as much. */
+/* Up to where it broke, then beyond; each step is twice the last. */
 static void rise(const struct weir__controller_plan *plan, struct state *s,
                  const struct weir__sample *sample)
 {
@@ -208,7 +208,7 @@ static double step(const struct weir__controller_plan *plan, void *state,
         s->limit = s->rise = (double)plan->initial;
         s->phase = RISING;
     }
-    /* The bounds may be others now. */
+    /* The bounds may have changed. */
     s->limit = weir__between((double)plan->min, s->limit, (double)plan->max);
     note_lost(plan, s, sample);
     enum verdict verdict = judge(plan, s, sample);

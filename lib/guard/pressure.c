@@ -1,19 +1,19 @@
 /* pressure.c -- the share of asks to keep out so that the host is just not overloaded.
  *
- * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and
- * load are taken to be proportional: if a share x was let in and the load was e times the
- * threshold, x / e would have been right.  It goes there by and by, because the load is seen late,
- * and the slower the later a signal is (pressure is the mean of 10 s):
+ * Each signal with a threshold counts as a multiple of it, and the greatest decides.  Load is taken
+ * to be proportional to work: if a share x was let in and the load was e times the threshold, x / e
+ * would have been right.  The share moves there gradually, because the load is seen late; the later
+ * the signal, the more slowly (pressure is a mean of 10 s):
  *
- *     at 1 or above        grows towards it.  Begins only after two looks in a row, which one burst
- *                          does not make
- *     0.94 to 1            stays: so that noise does not move it
- *     below                shrinks towards it, never faster than a tenth per second; ends at 0, and
- *                          only that ends the overload
+ *     at 1 or above        grows towards it; begins only after two looks in a row, so not after a
+ *                          single burst
+ *     0.94 to 1            stays, so that noise does not move it
+ *     below                shrinks towards it, by at most a tenth per second; the overload is over
+ *                          only at 0
  *
- * Why not refuse while the load is above and let in while it is below: a refusal lowers the load at
- * once, so the next second lets everybody in, and so on, second by second (as Sentinel's CPU rule
- * did, #1206).
+ * Why not refuse while the load is above the threshold and let in while it is below: refusals lower
+ * the load at once, so the next second lets everybody in, and so on (as Sentinel's CPU rule did,
+ * #1206).
  */
 
 #include "guard/number.h"
@@ -31,7 +31,7 @@
 
 struct load {
     double times; /* the threshold */
-    bool slow;    /* it is a mean of the last 10 s that says so */
+    bool slow;    /* the signal is a mean of the last 10 s */
 };
 
 static void note(struct load *load, double value, double threshold, bool slow)
@@ -98,7 +98,7 @@ static void step(struct weir__pressure *p, const struct load *load, weir_time no
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
                             const struct weir__reading *reading, weir_time mean, weir_time now)
 {
-    if (!plan->on || !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also NaN: memory is shared */
+    if (!plan->on || !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also if NaN: memory is shared */
         *p = (struct weir__pressure){ 0 };
     }
     if (!plan->on)

@@ -1,32 +1,31 @@
-/* shed.c -- under overload: which asks are let in.
+/* shed.c -- which asks are let in under overload.
  *
  * The capacity per second follows from Little's law: the permits there are, divided by how long one
- * is held, which is the mean of permits out divided by the mean of permits given back.  It is right
- * from the first tick of an overload on, when a backend has become slower or faster, and while
- * permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which makes
- * up for the rest: work that comes at random leaves permits idle although as much comes as can be
- * done, and needs to come more often; but each time that one is let in and finds no permit, it was
- * chance that refused, not its rank.  So gain grows while permits are idle, until too many are
- * refused by chance, and shrinks while permits are full.  With n permits chance refuses about
- * 1/sqrt(n) when as much comes as can be done (Erlang's loss formula), and that is the measure of
- * "too many".
+ * is held, which is the mean of permits out divided by the mean of permits given back.  This is
+ * right from the first tick of an overload, when a backend has become slower or faster, and while
+ * permits are idle; so shedding ends as quickly as it begins.  Room is the capacity times `gain`,
+ * which corrects for chance: work that arrives at random leaves permits idle even when enough
+ * arrives, so more should be let in; but an ask that is let in and finds no permit was refused by
+ * chance, not by its rank.  So gain grows while permits are idle, until chance refuses too many,
+ * and shrinks while permits are full.  With n permits, chance refuses about 1/sqrt(n) of a load
+ * equal to the capacity (Erlang's loss formula); more than that is "too many".
  *
- * From the room follow the cuts: classes are filled up like basins by weight (max-min fair), and in
- * each class ranks are let in from the highest down until its part is used.
+ * The cuts follow from the room: classes share it by weight (max-min fair), and in each class ranks
+ * are let in from the highest down until its share is used.
  *
  *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same
- *                atomics that arrivals use, so one array is enough; 16 for each arrival, so
- *                that the fading of small counts is not lost in rounding
- *     offered    how many come; the histogram only tells how they are divided.  A mean, but never
- *                further from the last tick than chance explains, so that the beginning and the end
- *                of a flood are seen at once
+ *                atomics that arrivals use, so one array is enough; 16 for each arrival, so that
+ *                the fading of small counts is not lost in rounding
+ *     offered    arrivals per second; the histogram only says how they are divided.  A mean, but
+ *                never further from the last tick than chance explains, so that the start and the
+ *                end of a flood are seen at once
  *
  * The idea of ranks of priority times hashed users, and of setting the cut by a histogram, is
- * DAGOR's (Zhou et al., Overload Control for Scaling WeChat Microservices, 2018).  It differs: the
- * cut divides a rank, so however much comes on one rank it is shed gradually; room follows from
- * permits and not from +1 % and -5 %; classes have shares; users are hashed anew each at a moment
- * of its own in the hour, so that there is no moment at which everybody's luck changes; and permits
- * are spared for the more important (weir__shed_spare).
+ * DAGOR's (Zhou et al., Overload Control for Scaling WeChat Microservices, 2018).  Deviations: the
+ * cut divides a rank, so even traffic of a single rank is shed gradually; room follows from
+ * permits, not from steps of +1 % and -5 %; classes have shares; each user gets a new cohort at its
+ * own moment of the hour, so that everybody's luck does not change at once; and permits are kept
+ * for the more important (weir__shed_spare).
  */
 
 #include "base/atomic.h"
@@ -34,20 +33,19 @@
 #include "guard/number.h"
 #include "guard/shed.h"
 
-#define HOUR (3600 * WEIR_SECOND)
-#define ONE  16 /* in arrivals */
-#define FADE \
-    4000 /* asks in the histogram, about; at most STEADY and at least a tenth of a second of them */
-#define STEADY 2.0 /* seconds: means of rates that change no more than by chance */
+#define HOUR   (3600 * WEIR_SECOND)
+#define ONE    16   /* in arrivals */
+#define FADE   4000 /* asks in the histogram, about; those of a tenth of a second to STEADY */
+#define STEADY 2.0  /* seconds: means of rates that vary only by chance */
 #define MEAN \
     0.5 /* seconds: the means, at least; twice as long as work takes, so that its ups and downs \
            are in them */
 #define MEAN_MAX 5.0
-#define CALM     0.5   /* seconds without need until it ends */
-#define FILL     0.5   /* seconds in which idle permits are filled, at least */
+#define CALM     0.5   /* seconds without need until shedding ends */
+#define FILL     0.5   /* seconds, at least, to fill idle permits */
 #define FULL     0.98  /* of the permits: the aim */
-#define BLIND    0.005 /* refused by chance: fewer do not matter */
-#define ROOM_MIN 10.0  /* per second: enough to see that things are better */
+#define BLIND    0.005 /* share refused by chance: less does not matter */
+#define ROOM_MIN 10.0  /* per second: enough to notice a recovery */
 #define ROOM_MAX 1e12
 #define NOBODY   ((uint64_t)WEIR__RANKS << 32)
 
@@ -58,8 +56,8 @@ static uint64_t secret_of(uint64_t salt, unsigned i)
     return weir__mix64(salt + (i + 1) * WEIR__GOLDEN);
 }
 
-/* Without the salt nobody can choose a name that is let in.  Short names, the most, are one pair of
- * the hash: see hash.h. */
+/* Without the salt nobody can choose a name that is let in.  Most names are short, one pair of the
+ * hash: see hash.h. */
 static uint64_t hash_user(struct weir_key user, uint64_t salt)
 {
     uint64_t secrets[WEIR__HASH_SECRETS], a, b;
@@ -138,7 +136,7 @@ static void blend_work(struct weir__shed *s, const struct weir__shed_sample *sam
     double hold =
         weir__least(hold_of(s), done > 0 ? (double)sample->in_flight * seconds / done : ROOM_MAX);
     double share = s->warm >= 2 ? weir__share(seconds, weir__between(MEAN, 2 * hold, MEAN_MAX))
-                                : 1; /* before the second nothing is known */
+                                : 1; /* before the second tick nothing is known */
 
     blend(&s->entered, (double)sample->entered / seconds, share);
     blend(&s->busy, (double)sample->refused_busy / seconds, share);
@@ -156,7 +154,7 @@ static double sum(const uint32_t *arrivals)
     return (double)all;
 }
 
-/* Returns the sum afterwards, without asks that came meanwhile. */
+/* Returns the new sum, without asks that came meanwhile. */
 static double fade(uint32_t *arrivals, double share)
 {
     uint64_t kept = 0;
@@ -172,8 +170,8 @@ static double fade(uint32_t *arrivals, double share)
     return (double)kept;
 }
 
-/* How many come per second: the mean, unless that cannot be.  Then it is another traffic, and the
- * histogram of the old one must go. */
+/* Arrivals per second: the mean, unless chance cannot explain the difference.  Then traffic has
+ * changed, and the histogram of the old traffic must go. */
 static double blend_offered(struct weir__shed *s, int c, double seconds)
 {
     double kept = s->kept[c],
@@ -192,7 +190,7 @@ static double blend_offered(struct weir__shed *s, int c, double seconds)
 
 /* The state of the permits. */
 struct use {
-    double full;      /* of the permits at work */
+    double full;      /* share of permits at work */
     double blind;     /* share of those let in that found no permit */
     double blind_max; /* at most */
     double can;       /* per second */
@@ -203,8 +201,8 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
     double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
     struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
 
-    if (sample->limit <= 0) { /* a rate: if some were refused, those entered are all that can be
-                                 done; if none, more can be */
+    /* A rate: if asks were refused, those entered are the capacity; if none was, it is higher. */
+    if (sample->limit <= 0) {
         u.blind_max = 4 * BLIND;
         u.full = u.blind > BLIND ? 1 : 0.95;
         u.can = s->entered;
@@ -218,7 +216,7 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
     return u;
 }
 
-/* More was refused than chance does when less comes than can be done. */
+/* More were refused than chance explains below capacity. */
 static bool is_overrun(const struct use *u, int64_t limit)
 {
     double chance = limit > 0 ? weir__between(0.01, 0.7 / weir__root((double)limit), 0.5) : 0.01;
@@ -248,7 +246,7 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
         return;
     if (s->room <= 0) {
         s->gain = 1;
-        s->busy = 0; /* from now on it is another traffic */
+        s->busy = 0; /* traffic is different from now on */
     } else if (s->room < offered) {
         s->gain = adapt_gain(s->gain, &u, FULL, weir__least(seconds, 1));
     }
@@ -265,8 +263,8 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
 
 /* ------------------------------------------------------------ cuts ---- */
 
-/* Each class's part of the room: none more than it offers, and a class that gets less than that no
- * less by weight than any other. */
+/* Each class's part of the room: no more than it offers; and a class that gets less has, by weight,
+ * no less than any other. */
 static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
                  const struct weir__shed_plan *plan, double room)
 {
@@ -311,10 +309,10 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
 
 /* ---------------------------------------------------------- spares ---- */
 
-/* Permits left for the more important, who bring the part q of the work that can be done.  The last
- * s permits go to them alone, and they find all taken for a part q^s (1 - q) / (1 - q^(s+1)) of the
- * time: s makes this 3 in 100.  But no more than `most`, as idle permits are a loss; none if there
- * are hardly any of them. */
+/* Permits kept for more important asks, which use the part q of the capacity.  The last s permits
+ * are theirs alone, and they find all taken for q^s (1 - q) / (1 - q^(s+1)) of the time: s makes
+ * that 3 in 100.  But no more than `most`, because idle permits are a loss; none if there are
+ * hardly any such asks. */
 static int64_t spare_of(double q, int64_t most)
 {
     double left = 1;
@@ -338,8 +336,8 @@ static int64_t set_spare(struct weir__shed *s, int c, int priority, double q, in
     return spare;
 }
 
-/* A class that is cut leaves permits, at its cut and below, for the classes that are not; and each
- * of its priorities for those above. */
+/* A class that is cut leaves permits, at its cut and below, to classes that are not cut; and each
+ * of its priorities to those above. */
 static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can,
                        int64_t limit)
 {

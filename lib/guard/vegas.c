@@ -1,22 +1,22 @@
-/* vegas.c -- as TCP Vegas: how many wait is seen from how much longer it takes than when nobody
- * waits.
+/* vegas.c -- like TCP Vegas: estimates the queue from how much longer work takes than without one.
  *
  *     queue = ceil(limit * (1 - base / rtt))
  *
  * With log = the digits of the limit after the first, at least 1: a queue of at most log is nobody
  * (6 log more); less than 3 log is short (log more); more than 6 log is long (log less); something
  * dropped is too (log less).  Nothing changes while less than half of the limit is in use. The base
- * is the shortest rtt seen; every 15 to 30 times the limit of samples it is whatever comes next, or
- * it could never rise.
+ * is the shortest rtt seen; after every 15 to 30 times `limit` samples it is replaced by the next
+ * rtt, or it could never rise.
  *
- * As Netflix's VegasLimit (concurrency-limits 0.5): initial 20, max 1000, no smoothing, and windows
- * as its WindowedLimit makes them (1 s, at least 10 results, their mean).
+ * Like Netflix's VegasLimit (concurrency-limits 0.5): initial 20, max 1000, no smoothing, and the
+ * windows of its WindowedLimit (1 s, at least 10 results, their mean).
  *
  * Deviations: the jitter of the probe comes from a fixed sequence, so that a run can be repeated; a
  * sample with no rtt at all (everything was dropped) lowers the limit; a time-out counts as
  * dropped.
- * Known, and kept: the base that is taken under load is too long, and the limit drifts up
- * (concurrency-limits#165); what sets the base is not looked at otherwise, even if it was a drop.
+ * Known, and kept: a base taken under load is too long, and the limit drifts up
+ * (concurrency-limits#165); the sample that sets the base has no other effect, even if it was a
+ * drop.
  */
 #include "guard/controller.h"
 

@@ -1,17 +1,17 @@
 /* address.c -- IP addresses and networks from text and back.
  *
- *     IPv4      four decimal numbers of 0 to 255, no leading zeros         192.0.2.7
- *     IPv6      RFC 4291, 2.2: groups, one "::", the last 32 bits dotted   2001:db8::7,
- * [2001:db8::7] network   an address, or address/prefix                              10.0.0.0/8,
- * 2001:db8::/32
+ *     IPv4      four decimal numbers of 0 to 255, no leading zeros    192.0.2.7
+ *     IPv6      RFC 4291, 2.2: groups, one "::", the last 32 bits     2001:db8::7, [2001:db8::7]
+ *               may be dotted
+ *     network   an address, or address/prefix                         10.0.0.0/8, 2001:db8::/32
  *
- * Every request's address comes through here, so text is read sixteen bytes at a time (bytes.h): in
- * the place of each digit, what would be the number if it ended there; then where the dots and
- * colons are says which of them count.  So nothing is branched on that no processor can predict,
- * such as the lengths of numbers.
+ * Every request's address comes through here, so text is read sixteen bytes at a time (bytes.h).
+ * Each digit's place gets the number that would end there; the dots and colons then say which of
+ * these count.  So there is no branch that a processor cannot predict, such as on the length of a
+ * number.
  *
  * Strict, because two programs that read an address differently are a hole: "010.0.0.1" is 8.0.0.1
- * to one and 10.0.0.1 to another; here it is none.
+ * to one and 10.0.0.1 to another; here it is not an address.
  *
  * Why not inet_pton: it wants a NUL, and takes three to five times as long.
  */
@@ -84,9 +84,9 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
 
 /* A text of up to SIX_MAX bytes. */
 struct hex {
-    uint64_t digits, colons;       /* bit i is about byte i of the text */
-    uint8_t numbers[SIX_MAX + 19]; /* [i + 1]: byte i of the text and the one before as a number, if
-                                      both are digits; else 0 */
+    uint64_t digits, colons; /* bit i is about byte i of the text */
+    uint8_t numbers[SIX_MAX +
+                    19]; /* [i + 1]: bytes i - 1 and i as a number if both are digits; else 0 */
 };
 
 /* The sixteen bytes from `at` on. */
@@ -103,8 +103,8 @@ static inline void read_hex(struct hex *h, weir__bytes v, size_t at)
     memcpy(h->numbers + 1 + at, &numbers, sizeof(numbers));
 }
 
-/* From the end to the beginning, each time sixteen bytes that overlap by one or more: the first of
- * them knows nothing of the byte before, but the next write puts that right. */
+/* From the end to the beginning, sixteen bytes at a time, overlapping by one or more: the first of
+ * them lacks the byte before it, and the next write corrects that. */
 static inline void read_hexes(struct hex *h, const char *text, size_t len)
 {
     h->digits = h->colons = 0;
@@ -248,8 +248,7 @@ void weir__address_mask(struct weir__address *address, unsigned prefix)
                                 : weir__address_number(address) & ~(weir__u128)0 << (128 - prefix));
 }
 
-/* The longest run of two or more zero groups, the first of equals; its length is 0 if there is
- * none. */
+/* The longest run of two or more zero groups, or the first such; length 0: none. */
 static size_t find_zeros(const unsigned groups[8], size_t *begin)
 {
     size_t longest = 1;
@@ -296,7 +295,7 @@ int weir__address_print(char *out, size_t size, const struct weir__address *addr
 
 /* -------------------------------------------------------------- networks ---- */
 
-/* For errors: the beginning of a text, with nothing in it that disturbs a terminal. */
+/* For errors: the beginning of a text, safe to print. */
 struct quote {
     char text[QUOTE_MAX + 4];
 };
@@ -349,7 +348,7 @@ static int fail_address(struct weir_error *error, const char *text, size_t len)
                          quote(text, len).text, hint ? ", " : "", hint ? hint : "");
 }
 
-/* A prefix as written; above 999 if it is none. */
+/* A prefix as written; above 999: not a number. */
 static unsigned parse_prefix(const char *text, size_t len)
 {
     unsigned value = 0;

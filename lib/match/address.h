@@ -16,8 +16,7 @@ struct weir__cidr {
     uint8_t prefix;               /* 0 .. address.bits */
 };
 
-/* The bytes as one number, so that order of numbers is order of addresses; IPv4 is in the highest
- * 32 bits. */
+/* The bytes as one number, in the order of addresses; IPv4 is in the highest 32 bits. */
 static inline weir__u128 weir__address_number(const struct weir__address *address)
 {
     uint64_t half[2];
@@ -31,20 +30,20 @@ static inline weir__u128 weir__address_number(const struct weir__address *addres
 }
 
 /* address.c -- IPv4 dotted, IPv6 as RFC 4291, also in brackets; an IPv4 address mapped into IPv6 is
- * the IPv4 address.  No port, no scope. On false *out is untouched. */
+ * the IPv4 address.  No port, no scope. False: *out is untouched. */
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out);
-/* Only the first `prefix` bits stay. */
+/* Keeps only the first `prefix` bits. */
 void weir__address_mask(struct weir__address *address, unsigned prefix);
-/* RFC 5952; as snprintf; no address: "" */
+/* As RFC 5952, with the result of snprintf; no address: "" */
 int weir__address_print(char *out, size_t size, const struct weir__address *address);
 
-/* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and
- * the error guesses the meaning. A network of mapped IPv4 addresses, such as ::ffff:10.0.0.0/104,
- * is the IPv4 network; all others of IPv6 hold no IPv4 address, not even ::/0. */
+/* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits must be 0; the error suggests what
+ * was meant.  A network of mapped IPv4 addresses, such as ::ffff:10.0.0.0/104, is the IPv4 network;
+ * other IPv6 networks contain no IPv4 address, not even ::/0. */
 int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out,
                      struct weir_error *error);
 
-/* cidr-set.c -- is an address in any of these networks?  Never changes once made. */
+/* cidr-set.c -- is an address in any of these networks?  Immutable. */
 struct weir__cidr_set;
 int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n,
                           struct weir_error *error);

@@ -1,7 +1,7 @@
-/* attributes.c -- a request's attributes as a rule set looks at them.
+/* attributes.c -- the attributes of a request that a rule set uses.
  *
- * A request comes with any names; the set looks at a few.  Length and three bytes choose one of 256
- * places; names that fall on the same one lie behind each other.
+ * A request brings any names; the set uses a few.  Length and three bytes choose one of 256 places;
+ * names with the same place follow each other.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint8_t place_of(const char *name, size_t len)
                     : (uint8_t)(c[0] + 7u * c[len / 2] + 31u * c[len - 1] + 101u * (unsigned)len);
 }
 
-/* by_name has four times as many places as there can be attributes, so a search ends soon. */
+/* by_name has four times as many places as there are attributes, so a search is short. */
 static inline __attribute__((always_inline)) int find(const struct weir__attributes *known,
                                                       const char *name, size_t len)
 {
@@ -74,7 +74,7 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
         v->len = WEIR__URI_MAX;
 }
 
-/* Names of headers have no case; those in small letters do not come here. */
+/* Header names ignore case; those in lower case do not come here. */
 static __attribute__((noinline)) int find_header(const struct weir__attributes *known,
                                                  const char *name, size_t len)
 {
@@ -87,7 +87,7 @@ static __attribute__((noinline)) int find_header(const struct weir__attributes *
     return weir__attribute_find(known, small, len);
 }
 
-/* The number of the attribute, or -1 if nobody looks at it. */
+/* The number of the attribute, or -1 if the set does not use it. */
 static inline int number_of(const struct weir__attributes *known, const struct weir_attr *a)
 {
     if (a->id != 0)

@@ -1,10 +1,10 @@
 /* bytes.h -- text eight or sixteen bytes at a time.
  *
- * Eight are a number: the first byte of the text is the lowest, on any machine.  Sixteen are a
- * vector, compared all at once: the result of v == '.' has a byte of ones or zeros for each, and
- * weir__bytes_bits makes a bit of each, the first the lowest.
+ * Eight bytes are a number whose lowest byte is the first of the text, on any machine.  Sixteen are
+ * a vector, compared at once: v == '.' has a byte of ones or zeros for each, and weir__bytes_bits
+ * makes that one bit each, the first the lowest.
  *
- * Nothing outside the text is read.  Behind the end are zeros.
+ * Nothing outside the text is read; bytes after its end are zeros.
  */
 #ifndef WEIR_MATCH_BYTES_H
 #define WEIR_MATCH_BYTES_H
@@ -37,7 +37,7 @@ static inline uint64_t weir__bytes_eight(const char *p)
     return w;
 }
 
-/* The first eight, or as many as there are.  Loads that overlap put the same byte in the same
+/* The first eight, or as many as there are.  Overlapping loads put the same byte in the same
  * place. */
 static inline uint64_t weir__bytes_first(const char *p, size_t len)
 {
@@ -51,7 +51,7 @@ static inline uint64_t weir__bytes_first(const char *p, size_t len)
            (uint64_t)(unsigned char)p[len - 1] << 8 * (len - 1);
 }
 
-/* Those from the ninth to the sixteenth. */
+/* The ninth to the sixteenth. */
 static inline uint64_t weir__bytes_second(const char *p, size_t len)
 {
     if (len >= 16)
@@ -77,7 +77,7 @@ static inline weir__bytes weir__bytes_sixteen(const char *p)
     return v;
 }
 
-/* Each byte moved by one place or two towards the end, zeros before. */
+/* Each byte moved by one or two places towards the end, zeros before. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define WEIR__BYTES_PERMUTE(v, ...) __builtin_shufflevector((weir__bytes){ 0 }, v, __VA_ARGS__)
 #else

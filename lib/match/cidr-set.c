@@ -8,10 +8,10 @@
  *     node     more of them: the distance between its first point and its last is cut into slots of
  *              equal size, about half as many as there are points, and each slot has a span
  *
- * For networks spread evenly one node is all: a lookup reads a span, then a few points beside each
- * other.  Lists are not spread evenly (much of IPv6 in use is in 2001::/16 and 2a00::/12); a slot
- * with many points is a node in turn, and begins with its own first point, which skips the bits
- * that all its points have in common.
+ * If networks are spread evenly, one node is enough: a lookup reads a span, then a few adjacent
+ * points.  Real lists are not (much of IPv6 in use is in 2001::/16 and 2a00::/12); a slot with many
+ * points is another node that starts at its own first point, which skips the bits that all its
+ * points share.
  *
  * Numbers are addresses as numbers of 128 bits, IPv4 in the highest 32.  IPv4's points are kept as
  * 32 bits, so that they fit the cache.
@@ -53,8 +53,8 @@ struct weir__cidr_set {
 
 /* --------------------------------------------------------------- lookup ---- */
 
-/* The span where the points around x are; its points are all there is to count.  Beyond a node's
- * ends: an empty span. */
+/* The span with the points around x: only its points need counting.  Beyond a node's ends: an empty
+ * span. */
 static inline span find_span(const struct index *index, weir__u128 x)
 {
     span s = index->root;
@@ -71,9 +71,9 @@ static inline span find_span(const struct index *index, weir__u128 x)
     return s;
 }
 
-/* LEAF points are compared, however few the span has, because no processor can predict how many.
- * Those behind it are above x; the padding behind the last one may be equal to x, but then no point
- * is above it, and the minimum is right. */
+/* Always compares LEAF points, because a varying number would be mispredicted.  Points after the
+ * span are above x; the padding after the last one may equal x, but then no point is above x, and
+ * the minimum is right. */
 static bool is_in_four(const struct index *index, uint32_t x)
 {
     span s = find_span(index, (weir__u128)x << 96);
@@ -133,8 +133,8 @@ static size_t gather(struct range *out, const struct weir__cidr *networks, size_
     return count;
 }
 
-/* Merges sorted ranges that overlap or touch, and writes where each begins and where the first
- * number behind it is.  Nothing is behind the last number there is. */
+/* Merges sorted ranges that overlap or touch, and writes the first number of each and the first one
+ * after it, if there is one. */
 static uint32_t write_points(weir__u128 *out, const struct range *ranges, size_t n)
 {
     uint32_t count = 0;
@@ -160,7 +160,7 @@ struct builder {
     size_t n_spans, n_nodes, spans_room, nodes_room;
 };
 
-/* Room for `more` members of `size` bytes behind the n in *array. */
+/* Room for `more` members of `size` bytes after the n in *array. */
 static bool make_room(void **array, size_t *room, size_t n, size_t more, size_t size)
 {
     if (n + more <= *room)
@@ -183,7 +183,7 @@ static uint32_t bit_length(weir__u128 x)
                  : 0;
 }
 
-/* At least two slots hold points, the first and the last, so every slot has fewer than the node: it
+/* The first and the last slot hold points, so every slot has fewer than the node: the recursion
  * ends. */
 static struct node plan_node(const weir__u128 *points, uint32_t first, uint32_t end)
 {

@@ -1,5 +1,5 @@
-/* compile.c -- from a draft to a rule set: names become numbers, patterns become tests, templates
- * become parts of keys. */
+/* compile.c -- makes a rule set from a draft: names become numbers, patterns tests, templates parts
+ * of keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static int make_guards(struct weir_rules *set, struct weir_error *error)
     return code;
 }
 
-/* The attributes that lists ask for are looked at too. */
+/* The set uses the attributes of lists too. */
 static int find_lists(struct weir_rules *set, struct weir_error *error)
 {
     for (size_t i = 0; i < set->lists->n; i++) {
@@ -204,7 +204,7 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     return code;
 }
 
-/* A problem that shows only now is one of the whole text. */
+/* A problem found only now has no place in the text. */
 static int compile_told(struct weir_rules *set, const struct weir_rules_options *options,
                         struct weir_error *error)
 {

@@ -11,8 +11,8 @@
 
 #define WEIR__RULE_NAME_MAX  40    /* bytes; a limiter's name is made of it */
 #define WEIR__RULE_LIMITS    16    /* limits of one rule */
-#define WEIR__RULES_MAX      32768 /* each needs two limiters or more, and a table has 65536 */
-#define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may look at */
+#define WEIR__RULES_MAX      32768 /* each needs at least two limiters, and a table has 65536 */
+#define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may use */
 #define WEIR__PRIORITY_WORDS 16    /* of one guard */
 
 struct weir__mark {
@@ -76,7 +76,7 @@ struct weir__rule_draft {
     struct weir__mark mark;
 };
 
-/* A value that a guard takes from a request: "{plan|free}", or a fixed word. */
+/* A guard's value from a request: "{plan|free}", or a fixed word. */
 struct weir__pick_draft {
     char *attribute; /* NULL: none is asked */
     char *fallback;  /* for a missing value; or the word; NULL: none */
@@ -92,7 +92,7 @@ struct weir__fallback_draft {
     char *body;     /* ends in NUL, but may have others before */
     size_t len;
     char *type;
-    char *file; /* where the body is from, as written; NULL: it stands in the rules */
+    char *file; /* the body's file, as written; NULL: the body is in the rules */
 };
 
 struct weir__guard_draft {
@@ -135,15 +135,15 @@ void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* priority.c -- a priority as a number, or one of the words; false: neither.  A number beyond is
- * brought between them. */
+/* priority.c -- a priority: a number, brought within bounds, or one of the words; false:
+ * neither. */
 bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text,
                          size_t len, int8_t *out);
-/* Which of the options' classes has this name; -1: none. */
+/* The number of the class of this name; -1: none. */
 int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
 
-/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".
- * Whether they are paths, where * stops at a slash: uri. */
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  And
+ * whether they are paths, in which * stops at a slash: uri. */
 bool weir__attribute_is_address(const char *name);
 bool weir__attribute_is_path(const char *name);
 

@@ -5,9 +5,9 @@
  *     **   in a path: any run of bytes; elsewhere the same as *
  *
  * One pass with two places to return to: the last wide star (which may take a slash) and the last
- * narrow one behind it.  A star takes as little as it can, and one more byte each time the rest
- * fails.  Earlier stars are never asked again: the earliest place where the pattern up to a star
- * can end leaves that star every choice that a later one would.
+ * narrow one after it.  A star takes as little as it can, and one more byte each time the rest
+ * fails.  Earlier stars need no retry: if the pattern up to a star ends as early as possible, that
+ * star has every choice that it would have later.
  *
  * `return_to_wide` keeps this from being quadratic in the text.
  */
@@ -44,12 +44,12 @@ static void pass_stars(struct matcher *m)
     }
 }
 
-/* A narrow star behind the wide one has come to a slash, or there is none.
+/* Retries the wide star, because the narrow star after it has come to a slash, or there is none.
  *
- * In the first case no other beginning up to the next slash can do better.  The pattern before its
- * first slash (or before that star, if it has none) must end at that slash, or lie before it; if it
- * did for an earlier beginning, the rest was compared to the same text. So the next try begins
- * behind the slash, and each part of the text meets each part of the pattern once. */
+ * In the first case no other start before the next slash can do better: the pattern up to its first
+ * slash (or up to that star, if it has none) must end at that slash, or before it; if it did for an
+ * earlier start, the rest was compared with the same text.  So the next try starts after the slash,
+ * and each part of the text meets each part of the pattern once. */
 static bool return_to_wide(struct matcher *m)
 {
     if (m->wide == NONE)

@@ -1,8 +1,8 @@
 /* key-template.c -- how a rule makes a key of a request's attributes.
  *
  * A template is pieces of literal text with attributes between them.  The literals are for people:
- * a key is told from another by its attributes' values, each with its length, so "a:b" + "c" and
- * "a" + "b:c" are two keys whatever stands between.
+ * keys differ by their attributes' values, each with its length, so "a:b" + "c" and "a" + "b:c" are
+ * two keys whatever the text between.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,8 @@
 struct weir__template_part {
     char *before;    /* literal text, "" if none */
     char *attribute; /* NULL: the end, only `before` counts */
-    char *fallback;  /* {account|anonymous}: what stands for a missing value; NULL: without the
-                        attribute the rule does not apply */
+    /* {account|anonymous}: replaces a missing value; NULL: the rule needs the attribute. */
+    char *fallback;
     uint8_t prefix4, prefix6; /* {ip/24/56}: bits that count; WEIR__NO_PREFIX: all */
 };
 
@@ -35,7 +35,7 @@ void weir__template_free(struct weir__template *t);
 /* An attribute's name: letters, digits and . _ - , up to 63. */
 size_t weir__attribute_length(const char *text);
 
-/* A copy in which a header's name is in small letters: they have no case.  NULL: no memory. */
+/* A copy; header names, which ignore case, in lower case.  NULL: no memory. */
 char *weir__attribute_small(const char *name);
 
 #endif

@@ -1,13 +1,14 @@
 /* key.c -- the key of a request under a rule, for the table and for people.
  *
- * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One
- * made of several is each one's kind, length and bytes behind each other; if that is too long, its
- * hash.  An address counts as its number, however it was written, and what should be an address and
- * is none is never taken for one.
+ * For the table, a key of one attribute is that attribute's bytes, not copied.  A key of several is
+ * the kind, length and bytes of each in turn; if that is too long, its hash.  An address counts as
+ * its number, however it was written; a value that should be an address but is not is never taken
+ * for one.
  *
  * For people it is the template filled in.  So that no two keys have the same text, a byte of a
- * value that could be taken for the text between two attributes is written as %XX, what is no
- * address begins with a question mark, and a text that is too long ends in its hash.
+ * value that could be taken for the text between two attributes is written as %XX, a value that
+ * should be an address but is not begins with a question mark, and a text that is too long ends in
+ * its hash.
  */
 #include <stdio.h>
 #include <string.h>
@@ -84,8 +85,8 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
 
 /* ---------------------------------------------------------- for people ---- */
 
-/* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the
- * hash of those before. */
+/* Keeps the beginning of a text and hashes all of it, in blocks, each with the hash of those
+ * before. */
 struct printer {
     char *out; /* of WEIR_KEY_TEXT */
     size_t len;
@@ -157,8 +158,7 @@ static void put_escape(struct printer *p, unsigned char c)
     put(p, digits[c & 15]);
 }
 
-/* Bytes of UTF-8 that are still to come behind this one.  Control characters of its second block
- * count as none. */
+/* UTF-8 bytes that follow this one.  0 for C1 control characters. */
 static int bytes_behind(const unsigned char *c, size_t left)
 {
     if (c[0] == 0xc2)
@@ -166,7 +166,7 @@ static int bytes_behind(const unsigned char *c, size_t left)
     return c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : 0;
 }
 
-/* Letters of any language stay; bytes that a terminal obeys or nobody can type are escaped. */
+/* Letters of any language stay; bytes that a terminal would obey or nobody can type are escaped. */
 static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
                         size_t len)
 {
@@ -183,7 +183,7 @@ static void put_escaped(struct printer *p, const struct weir__rule *rule, const 
     }
 }
 
-/* Of a template with two addresses both are escaped: the colons of one could be taken for what is
+/* In a template with two addresses both are escaped: their colons could be taken for the text
  * between them. */
 static void put_address(struct printer *p, const struct weir__rule *rule,
                         const struct weir__key_part *part, struct weir__address a)

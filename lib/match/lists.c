@@ -1,7 +1,7 @@
 /* lists.c -- the lists of a rule set at work.
  *
- * A list is kept as its entries, sorted, and the set made of them.  An edit makes a new set of
- * lists beside the old one, so readers of the old one are not disturbed.
+ * A list is its sorted entries and the set made of them.  An edit makes new lists beside the old
+ * ones, so readers of those are not disturbed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int make_networks(struct weir__list *l, struct weir_error *error)
     return code;
 }
 
-/* Networks as they are printed, so that one is the same however it was written. */
+/* Networks in their canonical spelling, so that each is found however it was written. */
 static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
                       struct weir_error *error)
 {
@@ -223,7 +223,7 @@ static int copy_edited(struct weir__lists *to, const struct weir__lists *from, c
     return code;
 }
 
-/* allow, deny, or one that the rules have: another would never be looked at. */
+/* allow, deny, or one that the rules name: no other would have an effect. */
 static int check_list(const struct weir__lists *from, const char *list, const char *attribute,
                       struct weir_error *error)
 {

@@ -1,4 +1,4 @@
-/* lists.h -- the lists of a rule set at work: per list and attribute a set, made once, asked on
+/* lists.h -- the lists of a rule set at work: a set per list and attribute, made once, consulted on
  * every request. */
 #ifndef WEIR_MATCH_LISTS_H
 #define WEIR_MATCH_LISTS_H
@@ -26,18 +26,18 @@ int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *
                        struct weir_error *error);
 void weir__lists_destroy(struct weir__lists *lists);
 
-/* An edited copy; a list that was not there is made, at the end. */
+/* An edited copy; a new list is added at the end. */
 int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from,
                      const struct weir_list_edit *edit, struct weir_error *error);
 
-/* Whether this can stand on a list of anything but addresses. */
+/* Whether this can be an entry of a list, other than of addresses. */
 int weir__list_check_value(const char *attribute, const char *text, size_t len,
                            struct weir_error *error);
 
 /* Its place, or -1. */
 int weir__lists_find(const struct weir__lists *lists, const char *list, const char *attribute);
 
-/* `address` is the value's, with bits 0 if it is none. */
+/* `address` is the value as an address; bits 0: it is not one. */
 static inline bool weir__list_has(const struct weir__list *l, const char *value, size_t len,
                                   const struct weir__address *address)
 {

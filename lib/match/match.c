@@ -1,10 +1,10 @@
-/* match.c -- finding the rules that apply, however many there are that do not.
+/* match.c -- finds the rules that apply, however many do not.
  *
  * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that
  * value (one hash lookup), those that want a prefix below that prefix (a walk down a trie), those
  * that want a network below it (one hash lookup for each prefix length in use), and all others,
- * which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.
- * Each part is split again by another attribute.
+ * which do not use this attribute or want a glob, a list or mere presence, below `rest`.  Each part
+ * is split again by another attribute.
  * A few rules that are left are a leaf: their conditions are tested one by one, without those that
  * the way down has proved already.
  *
@@ -25,14 +25,14 @@
 #include "match/trie.h"
 
 #define NONE       UINT32_MAX
-#define LEAF_RULES 3  /* this many are tried rather than split */
-#define TOKENS_MAX 64 /* a condition of more patterns than this is tested, not split by */
+#define LEAF_RULES 3  /* no more than these are tested one by one */
+#define TOKENS_MAX 64 /* a condition with more patterns is tested, not split by */
 #define WORK_LEAST 4096
 #define WORK_SHARE \
     8 /* a pattern hangs its rule below it this often, all nodes together; from then on there are \
          leaves only */
 
-/* A rule at a leaf, and which of its conditions are still to be tested. */
+/* A rule at a leaf, and its conditions that are still to be tested. */
 struct leaf {
     uint32_t rule;
     uint32_t clauses_first; /* the rule's */
@@ -73,9 +73,8 @@ struct weir__match {
 
 /* ----------------------------------------------------------- entries ---- */
 
-/* Quick and no more: hits are compared, and only rules put anything in, so that clients gain
- * nothing by collisions.  A value is hashed once for all nodes; a node moves the hash by an amount
- * of its own. */
+/* Quick, not keyed: hits are compared, and only rules are stored, so clients gain nothing by
+ * collisions.  A value is hashed once for all nodes; each node adds a number of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
     const unsigned char *p = bytes;
@@ -106,7 +105,7 @@ static inline uint64_t entry_of(uint32_t node, uint64_t hash)
     return hash + (node + 1) * 0x9e3779b97f4a7c15u;
 }
 
-/* A byte that tells most values apart before anything else is touched; 0 is an empty place. */
+/* A byte that tells most values apart before anything else is read; 0: an empty place. */
 static inline uint8_t mark_of(uint64_t hash)
 {
     return (uint8_t)(hash >> 56 | 1);
@@ -147,8 +146,8 @@ struct search {
     size_t n;
 };
 
-/* Kept sorted and each once: a rule may hang in several places.  Too many: those first in the file
- * stay. */
+/* Keeps them sorted, each once: a rule may hang in several places.  If there are too many, the
+ * first in the file stay. */
 static void insert_found(struct search *s, uint32_t rule)
 {
     size_t i = s->n;
@@ -214,7 +213,7 @@ static void search_network(struct search *s, uint32_t at, const struct weir__add
         search_node(s, child);
 }
 
-/* The lengths in use are one to four, mostly. */
+/* Usually one to four lengths are in use. */
 static void search_networks(struct search *s, uint32_t at, const struct node *node,
                             const struct weir__address *address)
 {
@@ -364,7 +363,7 @@ static bool can_split(const struct weir_rules *set, const struct weir__clause *c
     return c->n > 0 && c->n <= TOKENS_MAX;
 }
 
-/* The clause of this rule that asks for the attribute and can be split by, or -1. */
+/* The rule's clause on this attribute, if it can be split by; or -1. */
 static int clause_on(const struct weir_rules *set, const struct leaf *leaf, int attribute)
 {
     const struct weir__rule *rule = &set->rules[leaf->rule];
@@ -393,7 +392,8 @@ static int compare_tokens(const void *a, const void *b)
     return by_bytes ? by_bytes : x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* How many different tokens these rules have for the attribute: what splitting by it would gain. */
+/* The number of different tokens that these rules have for the attribute: the gain of splitting by
+ * it. */
 static size_t count_tokens(const struct weir_rules *set, const struct leaf *rules, size_t n,
                            int attribute, struct token *room)
 {
@@ -489,7 +489,7 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
         m, (struct entry){ entry_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
 }
 
-/* A child of the rules that share a token. */
+/* A child for the rules that share a token. */
 static int make_child(struct maker *m, uint32_t at, const struct token *tokens, size_t n,
                       uint32_t *child)
 {
@@ -527,8 +527,8 @@ static int make_children(struct maker *m, uint32_t at, struct token *tokens, siz
     return code;
 }
 
-/* The rules' tokens for the attribute; those rules that have none are moved to the front of `rules`
- * and counted. */
+/* The rules' tokens for the attribute; rules without any are moved to the front of `rules` and
+ * counted. */
 static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, size_t n,
                             int attribute, struct token *tokens, size_t *rest)
 {

@@ -1,12 +1,12 @@
-/* priority.c -- a request's priority and class for a guard, as attributes say them.
+/* priority.c -- a request's priority and class for a guard, from its attributes.
  *
- * On the way of every request that enters: words are compared, and nothing is asked for memory.
+ * Runs for every request that enters: it compares words and allocates nothing.
  */
 #include <string.h>
 
 #include "match/rules.h"
 
-/* A sign and digits; however many there are, what counts is whether it is beyond. */
+/* A sign and any number of digits; brought within bounds. */
 static bool read_number(const char *text, size_t len, int8_t *out)
 {
     size_t sign = len > 1 && text[0] == '-';
@@ -46,7 +46,7 @@ int weir__class_find(const struct weir_guard_options *options, const char *name,
     return -1;
 }
 
-/* The attribute's value, or what stands for it; len 0: neither. */
+/* The attribute's value or its fallback; len 0: neither. */
 static struct weir_key pick(const struct weir__pick *p, const struct weir__facts *facts)
 {
     const struct weir__value *v = p->attribute >= 0 ? &facts->values[p->attribute] : NULL;

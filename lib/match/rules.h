@@ -1,13 +1,13 @@
-/* rules.h -- a rule set, compiled, in which a request's attributes are looked up.
+/* rules.h -- a compiled rule set.
  *
- *     attributes   the names that the set looks at have numbers; a request becomes `facts`: a value
- *                  for each number
+ *     attributes   the names that the set uses have numbers; a request becomes `facts`: a value for
+ *                  each number
  *     tests        every pattern, compiled
- *     rules        which tests must hold, how the key is made, the limits; behind them the guards,
- *                  which are found in the same way
+ *     rules        which tests must hold, how the key is made, the limits; then the guards, found
+ *                  in the same way
  *     match        the index that finds the rules that may apply, however many there are
  *
- * Never changes once made, so any number of threads may read it.
+ * It never changes, so any number of threads may read it.
  */
 #ifndef WEIR_MATCH_RULES_H
 #define WEIR_MATCH_RULES_H
@@ -16,7 +16,7 @@
 #include "match/lists.h"
 #include "match/key-template.h"
 
-#define WEIR__URI_MAX        2048 /* bytes of a path that rules look at; the rest is cut off */
+#define WEIR__URI_MAX        2048 /* bytes of a path that count; the rest is cut off */
 #define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
 #define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
 #define WEIR__FOUND_MAX      256  /* rules that are found at a time */
@@ -43,8 +43,8 @@ struct weir__test {
     int list; /* its place in the lists */
 };
 
-/* One attribute's tests: one of them must hold.  Nearly always there is one, and it is exact: then
- * it is here. */
+/* One attribute's tests: one of them must hold.  A single exact test, the usual case, is kept
+ * here. */
 struct weir__clause {
     uint16_t attribute;
     bool path;
@@ -72,7 +72,7 @@ struct weir__rule {
     /* Of the set's clauses: those that must hold, then those that must not. */
     uint32_t clauses_first;
     uint16_t matches, excepts;
-    uint32_t first_limit; /* the limits of all rules are numbered through */
+    uint32_t first_limit; /* numbered across all rules */
     uint8_t n_limits;
     uint8_t key_kind;       /* enum weir__key_kind */
     int16_t cost_attribute; /* or -1 */
@@ -82,13 +82,13 @@ struct weir__rule {
     struct weir__template key;
 };
 
-/* A value that a guard takes from a request. */
+/* A guard's value from a request. */
 struct weir__pick {
     int attribute;    /* or -1 */
-    const char *text; /* what stands for a missing value; NULL: nothing */
+    const char *text; /* replaces a missing value; NULL: nothing does */
 };
 
-/* The i-th guard's is set->rules[set->n_rules + i]: whom it is for, and its user as a key. */
+/* Its rule is set->rules[set->n_rules + i]: the requests it is for, and the user as a key. */
 struct weir__guard_rule {
     const struct weir__guard_draft *draft;
     struct weir__pick priority, user_class;
@@ -96,7 +96,7 @@ struct weir__guard_rule {
 
 struct weir__match;
 
-/* The names that are looked at, by their numbers. */
+/* The names in use, by number. */
 struct weir__attributes {
     size_t n;
     int uri;              /* the one that is a path; -1: none */
@@ -116,12 +116,12 @@ struct weir_rules {
     struct weir__rule *rules;     /* n_rules of limits, then n_guards of guards */
     struct weir__guard_rule *guards;
     size_t n_rules, n_guards, n_limits, n_tests;
-    struct weir__match *match, *guard_match; /* two, so that a check without guards does not
-                                                meet them; NULL: there are none */
+    struct weir__match *match,
+        *guard_match; /* two, so that a check without guards skips them; NULL: none */
 };
 
-/* attributes.c -- the attributes that the set looks at, as it looks at them: the path as a server
- * sees it, addresses as numbers.  Of an attribute given twice the first counts. */
+/* attributes.c -- the attributes that the set uses: the path as a server sees it, addresses as
+ * numbers.  If an attribute is given twice the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
                         const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
 /* Its number, or -1. */
@@ -131,16 +131,16 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts);
 
-/* priority.c -- as the guard takes them from the facts, or as asked.  A word that means nothing
- * counts as none; without a known class the last one is taken. */
+/* priority.c -- from the facts, as the guard says, or from the ask.  An unknown word counts as
+ * none; without a known class the last class is used. */
 int8_t weir__pick_priority(const struct weir__guard_rule *guard, const struct weir__facts *facts,
                            int8_t asked);
 uint8_t weir__pick_class(const struct weir__guard_rule *guard, const struct weir__facts *facts,
                          uint8_t asked);
 
-/* key.c -- the rule's key of these facts.  False if an attribute that it is made of is missing:
- * then the rule does not apply.  `made` is where it is put if it has to be put somewhere; `secrets`
- * the table's. */
+/* key.c -- the rule's key for these facts.  False: an attribute of the key is missing, and the rule
+ * does not apply.  `made` is memory for a key that must be put together; `secrets` are the
+ * table's. */
 bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
                          const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
                          struct weir_key *key);
@@ -162,8 +162,8 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
     return weir__rule_key_make(secrets, rule, facts, made, key);
 }
 
-/* The same for people; returns the length.  No two keys have the same text, and a long text of one
- * key is always shortened alike. */
+/* The same for people; returns the length.  No two keys have the same text; a long text is always
+ * shortened in the same way. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
                            const struct weir__facts *facts, char out[WEIR_KEY_TEXT]);
 /* `out` must not be `whole`. */
@@ -175,8 +175,8 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
 void weir__match_destroy(struct weir__match *match);
 
 /* The rules of an index (set->match or set->guard_match; NULL: none) that match, in the order of
- * the file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there may be more:
- * weir__matches_more asks again. */
+ * the file, from the rule `from` on; returns their number.  If that is WEIR__FOUND_MAX there may be
+ * more: weir__matches_more asks again. */
 size_t weir__match_find(const struct weir_rules *set, const struct weir__match *match,
                         struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
 

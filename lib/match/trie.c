@@ -24,8 +24,8 @@ struct weir__trie {
     uint32_t n;
 };
 
-/* Bytes that all of these have in common behind the first `from`.  Sorted: so the first and the
- * last have. */
+/* Bytes that all of these share after the first `from`.  They are sorted, so the first and the last
+ * decide. */
 static size_t common(const struct weir__prefix *p, size_t n, size_t from)
 {
     size_t len = from;
@@ -35,7 +35,7 @@ static size_t common(const struct weir__prefix *p, size_t n, size_t from)
     return len - from;
 }
 
-/* How many of these, from the first on, go on with the same byte. */
+/* How many, from the first on, have the same next byte. */
 static size_t same_byte(const struct weir__prefix *p, size_t n, size_t at)
 {
     size_t i = 1;

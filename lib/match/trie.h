@@ -22,7 +22,8 @@ void weir__trie_destroy(struct weir__trie *trie);
 #define WEIR__TRIE_FOUND 64
 
 /* The values of all prefixes that the text begins with, shortest first, without the first `skip`;
- * returns how many.  If it is WEIR__TRIE_FOUND there may be more: ask again, and skip those. */
+ * returns their number.  If that is WEIR__TRIE_FOUND there may be more: ask again, skipping
+ * those. */
 size_t weir__trie_find(const struct weir__trie *trie, const char *text, size_t len, size_t skip,
                        uint32_t found[WEIR__TRIE_FOUND]);
 

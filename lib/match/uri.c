@@ -31,7 +31,7 @@ static bool is_escape(const char *uri, size_t len, size_t at)
            weir__hex(uri[at + 2]) >= 0;
 }
 
-/* Of these bytes: might one change?  % ? # do, as do two of . / beside each other. */
+/* Might one of these bytes change?  % ? # might, and so might two adjacent ones of . and /. */
 static bool may_change(weir__bytes v)
 {
     weir__bytes marks = (weir__bytes)(v == '%') | (weir__bytes)(v == '?') | (weir__bytes)(v == '#');
@@ -40,8 +40,7 @@ static bool may_change(weir__bytes v)
     return (weir__bytes_bits(marks) | (dots & dots << 1)) != 0;
 }
 
-/* Is the segment that begins behind a slash one that is resolved: nothing before another slash, .
- * or .. ? */
+/* Is the segment after this slash one to resolve: empty before another slash, . or .. ? */
 static bool is_dots(const char *uri, size_t len, size_t at)
 {
     size_t dots = 0;
@@ -76,7 +75,7 @@ bool weir__uri_is_plain(const char *uri, size_t len)
 
 /* -------------------------------------------------------------- make it so ---- */
 
-/* Where the path begins: behind the host, if there is a scheme. */
+/* Where the path begins: after the host, if there is a scheme. */
 static size_t skip_host(const char *uri, size_t len)
 {
     size_t at = 0;
@@ -96,15 +95,15 @@ static size_t skip_host(const char *uri, size_t len)
     return at;
 }
 
-/* The path so far.  Bytes that do not fit are not kept, but counted, so that a .. from there comes
- * back to the right place: the bytes kept are the beginning of the whole path, of any length. */
+/* The path so far.  Bytes that do not fit are counted but not kept, so that a .. from there returns
+ * to the right place: the bytes kept are the beginning of the whole path. */
 struct path {
     char *out;
     size_t size, len;
     size_t segment; /* where the last segment that is kept begins: always behind a slash */
-    size_t n;       /* bytes of the segment at hand */
+    size_t n;       /* bytes of the current segment */
     bool dots;      /* they are all dots */
-    bool behind;    /* it begins where nothing is kept any more, ... */
+    bool behind;    /* it begins beyond the bytes kept, ... */
     size_t others;  /* ... and so do this many before it */
 };
 
@@ -116,7 +115,7 @@ static void put_byte(struct path *p, char c)
     p->n++;
 }
 
-/* Takes the segment at hand away. */
+/* Removes the current segment. */
 static void drop_segment(struct path *p)
 {
     p->len = p->behind ? p->len : p->segment;
@@ -124,7 +123,7 @@ static void drop_segment(struct path *p)
     p->dots = true;
 }
 
-/* Takes the one before it away, and is where that began. */
+/* Removes the segment before it, and goes back to its start. */
 static void step_back(struct path *p)
 {
     if (p->behind && p->others > 0) {
@@ -138,7 +137,7 @@ static void step_back(struct path *p)
     p->len = p->segment;
 }
 
-/* The segment at hand is complete: resolves it if it is . or .. */
+/* The current segment is complete: resolves it if it is . or .. */
 static void end_segment(struct path *p)
 {
     bool up = p->dots && p->n == 2;

@@ -2,14 +2,14 @@
  *
  *     slots   open addressing, at most two thirds full: part of the word's hash, and where its
  *             bytes are
- *     bytes   the words one behind the other, each with its length in front
+ *     bytes   the words in a row, each after its length
  *
- * A word that is not in the set costs one cache line nearly always: a slot is 8 bytes, so eight lie
- * in a line, and a stranger's tag is equal once in four billion.  One that is costs a second line,
- * for the bytes: the hash alone is never believed.
+ * Looking up a word that is not in the set nearly always costs one cache line: eight slots fit in a
+ * line, and its tag matches another's once in four billion.  A word in the set costs a second line,
+ * for its bytes: the hash alone is not trusted.
  *
- * The hash is keyed with secrets of this set, so that clients, which choose values (their user
- * agent), cannot choose ones that pile up.
+ * The hash is keyed with secrets of this set: clients choose values (their user agent), but cannot
+ * choose colliding ones.
  */
 #include "match/words.h"
 

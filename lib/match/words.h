@@ -1,11 +1,10 @@
-/* words.h -- values: sets of a hundred thousand of them, patterns with stars, and paths as servers
- * see them. */
+/* words.h -- values: large sets of them, patterns with stars, paths as servers see them. */
 #ifndef WEIR_MATCH_WORDS_H
 #define WEIR_MATCH_WORDS_H
 
 #include "base/base.h"
 
-/* word-set.c -- is this value one of those?  Never changes once made; copies the words. Keyed hash:
+/* word-set.c -- is this value one of those?  Immutable; copies the words.  The hash is keyed:
  * hostile words cannot collide. */
 struct weir__word_set;
 int weir__word_set_create(struct weir__word_set **out, const char *const *words, size_t n,
@@ -14,16 +13,16 @@ void weir__word_set_destroy(struct weir__word_set *set);
 bool weir__word_set_has(const struct weir__word_set *set, const char *word, size_t len);
 
 /* glob.c -- * any run of bytes, ? any one; in a path neither matches a slash, and ** matches any
- * run, slashes among them.  Time is at most pattern x text, whatever the pattern. */
+ * run, slashes included.  Time is at most pattern x text. */
 bool weir__glob_match(const char *pattern, size_t pattern_len, const char *text, size_t len,
                       bool path);
 
 /* uri.c -- the path of a URI as a server will see it, so that no spelling escapes a rule: without
  * query and fragment (and without scheme and host, if it has them), %XX decoded once, // as /, /./
- * and /../ resolved; "*" stays.  Most are plain already: then nothing need be copied.  is_plain
- * says exactly whether weir__uri_plain would give the same bytes back. */
+ * and /../ resolved; "*" stays.  Most paths are plain already and need no copy: is_plain says
+ * whether weir__uri_plain would return the same bytes. */
 bool weir__uri_is_plain(const char *uri, size_t len);
-/* Its first `size` bytes, at least 1: "/"; len + 1 are enough. */
+/* Writes its first `size` bytes, at least 1: "/"; len + 1 are always enough. */
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 
 #endif

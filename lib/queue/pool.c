@@ -1,21 +1,21 @@
-/* pool.c -- a bulkhead with threads of its own: a bounded number works, a bounded number of tasks
- * waits, the rest is refused.
+/* pool.c -- a bulkhead with its own threads: a bounded number of them, a bounded number of waiting
+ * tasks; the rest is refused.
  *
- * A task that comes is given to an idle thread; if there is none, to a new thread; only when all
- * max_threads work does it wait.  (The order of Tomcat's executor.  The other order, queue first,
- * is the classic surprise: with a queue the pool never grows.)  The last thread to rest is woken
+ * A task goes to an idle thread; if there is none, to a new thread; it waits only if all
+ * max_threads are at work.  (The order of Tomcat's executor.  The other order, queue first, is the
+ * classic surprise: with a queue the pool never grows.)  The thread that rested last is woken
  * first, so that surplus ones rest long enough to end.
  *
- * One lock for everything, so the bounds are exact.  A thread that rests sleeps on a word of its
- * own and is handed its task there: nobody races it for the task.  Tasks are run and refused
- * without the lock.
+ * One lock for everything, so the bounds are exact.  A resting thread sleeps on its own word and is
+ * handed its task there: no other thread competes for it.  Tasks are run and refused without the
+ * lock.
  *
  *     lock order    the pool's, then its queue's
- *     invariants    something waits only while every thread works, and there is at least one: so
- *                   it is taken sometime; a thread ends only when it rests
+ *     invariants    a task waits only while at least one thread exists and all work, so it is taken
+ *                   some time; a thread ends only when it rests
  *
- * Threads that have ended must be joined: each joins the one that ended before it, and destroy the
- * last; so at most one stack is kept.
+ * Each thread that ends joins the one that ended before it, and destroy joins the last: at most one
+ * stack is kept.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ struct worker {
     struct weir_task *task; /* handed over */
     weir_time resting_since;
     struct worker *above,
-        *below; /* in the stack of those that rest; below: among the unused, too */
+        *below; /* in the stack of resting threads; below: also in the list of unused ones */
 };
 
 struct weir_pool {
@@ -52,10 +52,10 @@ struct weir_pool {
     struct worker *top, *bottom; /* the last to rest, and the first */
     struct worker *unused;
     bool ending;
-    bool has_dead; /* a thread that has ended, or is about to, and is not joined */
+    bool has_dead; /* a thread that ends or has ended, not joined yet */
     pthread_t dead;
     int64_t run, refused;
-    struct worker workers[]; /* twice max: while some end, others may be started */
+    struct worker workers[]; /* twice the maximum: some may start while others end */
 };
 
 static weir_time now_of(const struct weir_pool *pool)
@@ -127,7 +127,7 @@ static void thin_out_locked(struct weir_pool *pool, weir_time now)
 
 /* --------------------------------------------------------- a thread ---- */
 
-/* Its last act: joins the thread that ended before it; the next to end joins it. */
+/* Its last act: joins the thread that ended before it; the next one joins this one. */
 static void end_thread(struct weir_pool *pool, struct worker *w)
 {
     pthread_mutex_lock(&pool->lock);
@@ -144,8 +144,7 @@ static void end_thread(struct weir_pool *pool, struct worker *w)
         pthread_join(dead, NULL);
 }
 
-/* With an injected clock a submit or get must tell it to end: there is no way to wait for that
- * clock. */
+/* With an injected clock, which cannot be waited for, a submit or get must tell it to end. */
 static void sleep_on(struct weir_pool *pool, struct worker *w)
 {
     weir_time span = pool->clock == NULL ? pool->idle : WEIR_FOREVER;
@@ -181,7 +180,7 @@ static struct weir_task *next_task(struct weir_pool *pool, struct worker *w, boo
     return weir__get(&w->word) == GOES ? w->task : NULL;
 }
 
-/* False: its deadline is over by now. */
+/* False: its deadline has passed. */
 static bool run_task(struct weir_pool *pool, struct weir_task *task)
 {
     if (!is_late(task, now_of(pool))) {
@@ -211,7 +210,7 @@ static bool start_thread_locked(struct weir_pool *pool, struct weir_task *task)
     struct worker *w = pool->unused;
     pthread_t thread;
 
-    if (w == NULL) /* one that was told to end has not done so yet */
+    if (w == NULL) /* threads that were told to end have not yet */
         return false;
     w->task = task;
     w->word = GOES;
@@ -235,7 +234,7 @@ static bool refuse(struct weir_pool *pool, enum weir_reason reason, struct weir_
     return false;
 }
 
-/* Whether it is taken; nobody rests and no thread could be started. */
+/* Queues it, because no thread rests and none could be started; false: refused. */
 static bool wait_locked(struct weir_pool *pool, struct weir_task *task, weir_time now,
                         struct weir_decision *d)
 {

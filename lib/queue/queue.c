@@ -1,35 +1,34 @@
-/* queue.c -- waiters: FIFO, by priority, by weighted classes; with deadlines, and an end to queues
- * that never get shorter.
+/* queue.c -- waiters in FIFO order, by priority, or by weighted classes; with deadlines, and a cure
+ * for standing queues.
  *
- * A queue is a few lanes, each a list of waiters in the order they came: one lane (FIFO), one for
- * each priority, or one for each class. The waiters are the caller's and carry the links, so
- * nothing is allocated after create, and leaving is a matter of a few pointers.
+ * A queue is a few lanes, each a list of waiters in order of arrival: one lane (FIFO), one per
+ * priority, or one per class.  The caller's waiters carry the links, so nothing is allocated after
+ * create, and leaving changes a few pointers.
  *
- * Weighted.  Every class has a tag in virtual time, and the least tag goes first; a turn moves the
- * tag on by 1/weight.  So of weights 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and
- * nobody starves.  A class that comes back after it was empty begins at the present virtual time:
- * it has saved nothing up.  When the queue runs empty all is forgotten: turns that nobody else
- * wanted cost nothing. (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as
- * packets.)  Why not a round of three, two and one in blocks: with weights of hundreds a class
- * would wait for hundreds of turns.
+ * Weighted.  Every class has a tag in virtual time; the lowest tag goes first, and a turn adds
+ * 1/weight to it.  So with weights 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and
+ * nobody starves.  A class that was empty starts again at the present virtual time: it saves
+ * nothing up.  When the queue runs empty all tags are forgotten: turns that nobody else wanted cost
+ * nothing. (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as packets.)  Why not a
+ * round of three, two and one in blocks: with weights of hundreds a class would wait for hundreds
+ * of turns.
  *
- * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
- * stands only makes everybody wait.  If the first in line had waited for longer than the target at
- * every turn of a whole interval, waiters of twice the target are dropped when they come to the
- * front; that ends when a waiter comes to the front within the target, or the queue is empty.
+ * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work; a standing
+ * one only makes everybody wait.  If at every turn of a whole interval the first in line had waited
+ * longer than the target, waiters of more than twice the target are dropped when they reach the
+ * front; that ends when a waiter reaches the front within the target, or the queue is empty.
  * Deviations: no control law that drops ever more often, which is for senders that slow down one by
- * one; the band between once and twice the target, as folly's for services, keeps it from going on
- * and off; the last one is never dropped, because then the turn would be nobody's.
+ * one; the band between once and twice the target, as in folly, keeps it from flapping; the last
+ * waiter is never dropped, because then nobody would get the turn.
  *
- * Deadlines lie in a heap, so late waiters are found without looking at the others.  That makes
- * put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
+ * Deadlines are in a heap, so late waiters are found without looking at the others.  Put, next and
+ * cancel are O(log n) for waiters with a deadline, and O(lanes) for others.
  *
- * The pace is the mean time from turn to turn while any wait; a wait is estimated as the pace times
- * the number of waiters before it.  Time without waiters is not counted.  The first in line is
- * never refused by an estimate, so a wrong pace is found out.
+ * The pace is the mean time between turns while there are waiters; a wait is estimated as the pace
+ * times the number of waiters before it.  An estimate never refuses the first in line, so a wrong
+ * pace corrects itself.
  *
- * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and
- * nothing else happens.
+ * If the clock steps back, a wait counts as 0 and deadlines stay as they are; nothing else happens.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -150,7 +149,7 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now
         sift_up(q, w, ++q->timed);
 }
 
-/* Nobody waits: it is not overloaded, and the cost of turns is forgotten. */
+/* The queue is empty: not overloaded, and the tags are forgotten. */
 static void run_empty(struct weir_queue *q)
 {
     q->above = false;
@@ -175,7 +174,7 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
         run_empty(q);
 }
 
-/* Waiters that have left, in order. */
+/* Waiters that left, in order. */
 struct gone {
     struct weir_waiter *first, *last;
 };
@@ -237,7 +236,7 @@ static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct go
     return overloaded && q->options.newest_first_when_late ? lane->last : lane->first;
 }
 
-/* A turn is given in this lane: how long has the first in it waited? */
+/* A turn is given in this lane: notes how long its first waiter has waited. */
 static void watch(struct weir_queue *q, const struct weir__lane *lane, weir_time now)
 {
     if (q->options.target == 0)
@@ -272,7 +271,7 @@ static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now
 
 /* --------------------------------------------------------------- estimates ---- */
 
-/* How many have their turn before one that comes now. */
+/* Waiters with a turn before one that comes now. */
 static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
 {
     const struct weir__lane *lane = &q->lanes[own];
@@ -283,8 +282,7 @@ static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
         const struct weir__lane *other = &q->lanes[i];
         if (i == own || other->length == 0)
             continue;
-        if (q->options.order ==
-            WEIR_WEIGHTED) { /* while it has its turns, they have theirs: rounded up */
+        if (q->options.order == WEIR_WEIGHTED) { /* turns of others during its own, rounded up */
             int64_t theirs = q->options.weights[i], weight = q->options.weights[own];
             int64_t turns = (mine * theirs + weight - 1) / weight;
             before += turns < other->length ? turns : other->length;
@@ -307,7 +305,7 @@ static weir_time estimate(const struct weir_queue *q, int64_t turns)
     return wait < 9e18 ? (weir_time)wait : WEIR_FOREVER;
 }
 
-/* No; an ask after `retry` may pass. */
+/* Refuses it; an ask after `retry` may pass. */
 static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry,
                    struct weir_decision *d)
 {
@@ -504,8 +502,7 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
     return gone.first;
 }
 
-/* A turn without a wait does not measure the pace, but shows that somebody waits less than the
- * target. */
+/* A turn without a wait does not measure the pace, but shows a wait below the target. */
 static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joining *j)
 {
     enum weir_reason reason = j->offer(j->context, j->waiter);

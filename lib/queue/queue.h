@@ -1,4 +1,4 @@
-/* queue.h -- a queue as its room sees it: turns that are offered, and may be declined. */
+/* queue.h -- a queue inside its room: turns are offered, and may be declined. */
 #ifndef WEIR_QUEUE_QUEUE_H
 #define WEIR_QUEUE_QUEUE_H
 
@@ -42,13 +42,13 @@ struct weir_queue {
     int64_t length;
     struct weir__lane lanes[WEIR__LANES];
     uint64_t virtual_time; /* weighted: the tag of the last turn */
-    weir_time front_since; /* since when the first in line is the first */
+    weir_time front_since; /* when the first in line became the first */
     double pace;           /* ns from turn to turn while any wait */
-    int32_t paces;         /* how often that was measured, up to a number */
-    bool above; /* since above_since every first in line had waited for longer than the target */
+    int32_t paces;         /* number of measurements, up to a bound */
+    bool above; /* since above_since every first in line had waited longer than the target */
     weir_time above_since;
-    uint32_t polled;  /* atomic; wait.c: a thread that waits is looking for permits now and then */
-    uint32_t serving; /* atomic; wait.c: a thread offers turns */
+    uint32_t polled;           /* atomic; wait.c: a waiting thread polls for permits */
+    uint32_t serving;          /* atomic; wait.c: a thread offers turns */
     weir_time served_at;       /* atomic; ... as of then */
     int64_t timed;             /* waiters with a deadline ... */
     struct weir_waiter **heap; /* ... the earliest first, from 1 */
@@ -58,13 +58,13 @@ struct weir_queue {
  * queue, everything else leaves it. */
 typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
 
-/* Offers turns, one waiter after another, until one stays or nobody waits.  Returns those that have
- * left, linked by `next`, each with its reason. */
+/* Offers turns, waiter by waiter, until one stays or none is left.  Returns those that left, linked
+ * by `next`, each with its reason. */
 struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
                                       void *context);
 
-/* A newcomer.  If nobody is before it, it is offered a turn at once; if it gets none, it waits
- * (patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and `waits`: it waits; else it
+/* A newcomer.  If nobody is before it, it is offered a turn at once; without a turn it waits (if
+ * patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and `waits`: it waits; else it
  * is refused.  The decision is filled in if it waits or the queue refuses it. */
 struct weir__joining {
     struct weir_waiter *waiter;
@@ -77,7 +77,7 @@ struct weir__joining {
 };
 enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j);
 
-/* Everybody leaves (WEIR_CANCELLED), linked by `next`. */
+/* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
 
 /* The next waiter, until the lock is released; NULL: none. */

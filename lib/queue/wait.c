@@ -1,21 +1,21 @@
-/* wait.c -- waiting for a guard's permit: threads that sleep, event loops that are called, and work
- * that runs under a guard.
+/* wait.c -- waiting for a guard's permit: threads that sleep, callbacks for event loops, and calls
+ * that run under a guard.
  *
  * An ask that finds no permit joins a queue.  The next waiter is offered a turn under the queue's
- * lock: it tries to enter, and stays if there is still no permit.  So nobody in this process can
- * snatch a free permit from the waiters; another process that shares the guard can.  Callbacks are
- * called without the lock, and may do anything.
+ * lock: it tries to enter, and stays if there is still no permit.  So no newcomer in this process
+ * can take a free permit from the waiters; another process that shares the guard can.  Callbacks
+ * are called without the lock, and may do anything.
  *
  * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other
- * processes, by weir_exit, and when a lease ends.  Of the threads that wait one polls, every POLL;
- * the others look every LOOK whether somebody does.  When the one that polls goes, it pokes the
- * next.  So a thousand waiters cost as much as one.
+ * processes, by weir_exit, and when a lease ends.  One of the waiting threads polls, every POLL;
+ * the others check every LOOK that one does.  When the polling thread leaves, it pokes the next.
+ * So a thousand waiters cost as much as one.
  *
- * A thread sleeps on a word in its own frame.  A thread that takes it out of the queue then sets
- * that word to DONE.  So a sleeper whose deadline is over, but which cannot be cancelled any more,
- * waits for that, and its frame stays as long as anybody looks at it.
+ * A thread sleeps on a word in its own stack frame.  The thread that takes it out of the queue then
+ * sets that word to DONE.  A sleeper past its deadline that can no longer be cancelled waits for
+ * that, so its frame exists as long as anyone uses it.
  *
- * With an injected clock there is no word to sleep on: everybody polls, and sleeps by that clock in
+ * With an injected clock nobody sleeps on a word: all threads poll, and sleep by that clock in
  * between.
  */
 #include <assert.h>
@@ -40,7 +40,7 @@ struct sleeper {
 struct turns {
     struct weir_guard *guard;
     weir_time now;
-    bool favoured;                  /* they have passed shedding when they came */
+    bool favoured;                  /* they passed shedding when they came */
     struct weir_decision *decision; /* of the newcomer; NULL: each has its own */
 };
 
@@ -67,12 +67,11 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
         *t->decision = d;
     else if (waiter->turn == wake)
         *((struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter)))->decision = d;
-    return d.allowed
-               ? WEIR_GRANTED
-               : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
+    return d.allowed ? WEIR_GRANTED
+                     : (enum weir_reason)d.reason; /* in shadow it is let in, with a reason */
 }
 
-/* A refusal by the queue is counted here; the guard has counted its own. */
+/* Counts a refusal by the queue; the guard has counted its own. */
 static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
 {
     if (reason == WEIR_FULL || reason == WEIR_LATE)
@@ -80,7 +79,7 @@ static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
     return false;
 }
 
-/* Offers turns, and tells the waiters that have left. */
+/* Offers turns, and tells the waiters that left. */
 static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
@@ -97,8 +96,9 @@ static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_
 
 enum { IDLE, SERVING, ONCE_MORE };
 
-/* One at a time: a call meanwhile, from another thread or from a turn that exits at once, leaves
- * word that there is more.  Else a thousand waiters would be a thousand calls deep. */
+/* One thread at a time: a call in the meantime, from another thread or from a turn that exits at
+ * once, only notes that there is more to do.  Otherwise a thousand waiters could mean a thousand
+ * nested calls. */
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     uint32_t serving;
@@ -202,7 +202,8 @@ static bool may_poll(struct wait *w)
     return w->clock != NULL || w->polls;
 }
 
-/* Another thread polls from now on: the next, if it is a thread; else the first that looks. */
+/* Another thread polls from now on: the next waiter, if it is a thread; else the first one that
+ * checks. */
 static void stop_polling(struct wait *w, weir_time now)
 {
     uint32_t sleeps = SLEEPS;
@@ -237,7 +238,7 @@ static void sleep_a_while(struct wait *w, weir_time span)
                                 __ATOMIC_RELAXED);
 }
 
-/* It leaves; false: it was taken out of the queue just now, and its turn is about to be told. */
+/* Leaves the queue; false: it was taken out just now, and is about to be told. */
 static bool give_up(struct wait *w)
 {
     if (weir_queue_cancel(w->queue, &w->sleeper.waiter))
@@ -247,7 +248,7 @@ static bool give_up(struct wait *w)
     return false;
 }
 
-/* Why it does not wait any more. */
+/* Waits; returns why it ended. */
 static enum weir_reason wait_for_turn(struct wait *w)
 {
     weir_time deadline = w->sleeper.waiter.deadline, now = now_of(w->guard, w->clock);

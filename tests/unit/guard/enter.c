@@ -35,7 +35,7 @@ TEST(test_G7_each_class_has_its_cut_and_those_beyond_count_as_the_last)
 {
     A_GUARD(g, .max = 3, .shed = true, .classes = { { "free", 1 }, { "paid", 1 } });
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED);
-    g->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32; /* all */
+    g->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32; /* all */
     for (uint8_t user_class = 0; user_class < 4; user_class++) {
         struct weir_permit p;
         struct weir_decision d;

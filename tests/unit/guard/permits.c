@@ -252,6 +252,7 @@ TEST(test_G1_a_process_is_not_taken_for_another_of_its_number)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit p;

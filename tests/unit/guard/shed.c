@@ -657,6 +657,7 @@ TEST(test_G6_pressure_sheds_nothing_of_nothing)
     struct weir__shed shed = { 0 };
     struct weir__shed_plan plan = { .on = true, .classes = 1 };
     struct weir__shed_sample sample = { .span = A_TICK, .limit = 10, .pressure = 500 };
+
     assert_int_equal(weir__shed_tick(&plan, &shed, &sample), 1000);
 }
 

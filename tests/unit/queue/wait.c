@@ -109,6 +109,7 @@ static struct weir_decision acquire(weir_time wait_max, struct weir_permit *perm
 static struct weir_guard_info info(void)
 {
     struct weir_guard_info out;
+
     weir_guard_get(guard, now, &out);
     return out;
 }
@@ -484,6 +485,7 @@ static void *enter_for_ever(void *argument)
 static pthread_t start_thread_that_waits(void)
 {
     pthread_t thread;
+
     now = weir_table_now(table);
     hold(1);
     thread_entered = false;

@@ -59,6 +59,7 @@ TEST(test_R3_lists_from_files_near_the_rules)
     struct weir_rules_options near = { .name = name, .files = true, .near = true };
     struct weir__draft *d = NULL;
     struct weir_error error = { 0 };
+
     snprintf(path, sizeof(path), "%s/lists", folder);
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(path, sizeof(path), "%s/lists/friends", folder);

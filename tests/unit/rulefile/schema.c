@@ -37,6 +37,7 @@ TEST(test_R6_schema_is_json)
     const char *what = NULL;
     int values = 0;
     long wrong = weir__json_walk(schema(), strlen(schema()), scratch, look_at, &values, &what);
+
     if (wrong >= 0)
         fail_msg("no %s at %ld: %.40s", what, wrong, schema() + wrong);
     assert_true(values > 100);

@@ -1,13 +1,13 @@
 /* http1.c -- HTTP/1.1 and 1.0 (RFC 9110, 9112).
  *
  * A head is read in one pass.  `at` moves on, or stays at the wrong byte or at the end of the
- * input; each reader returns true for "read", and false for both others, which `status` tells apart
- * (0: more is needed). So more bytes never change an earlier answer. Headers that the receiver must
- * obey itself (lengths, Connection, Host, Expect) are noted on the way.
+ * input; each reader returns true for "read", and false for the other two, which `status` tells
+ * apart (0: more is needed). So more bytes never change an earlier answer. Headers that the
+ * receiver must obey itself (lengths, Connection, Host, Expect) are noted on the way.
  *
- *     strict     Two readers of one stream that disagree where a request ends can be made to see
- *                different requests.  So everything that servers have been seen to read in two ways
- *                is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
+ *     strict     Two readers of one stream that disagree on where a request ends can be made to see
+ *                different requests.  So everything that servers are known to read in two ways is
+ *                refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
  *                before the colon, more than one length, a length and chunks, an encoding that is
  *                not exactly "chunked"
  *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a
@@ -79,8 +79,8 @@ static bool is_word(struct weir__text text, const char *word)
     return word[text.len] == '\0';
 }
 
-/* The high bit of each of eight bytes that is less than `least`, or DEL.  A borrow can set that of
- * a byte behind a true one only, so the lowest is always true. */
+/* The high bit of each of eight bytes that is less than `least`, or DEL.  A borrow can only set the
+ * bit of a byte after a true one, so the lowest is always true. */
 static uint64_t special(uint64_t v, unsigned char least)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -109,7 +109,7 @@ static const char *find_special(const char *at, const char *end, unsigned char l
 
 /* --------------------------------------------------------------- headers ---- */
 
-/* CRLF, and nothing else ends a line. */
+/* CRLF; nothing else ends a line. */
 static bool read_line_end(struct head *h)
 {
     if (h->at < h->end && *h->at != '\r')
@@ -238,7 +238,7 @@ static bool note(struct head *h, const struct weir__http_header *header)
     }
 }
 
-/* Up to the colon, and that too. */
+/* Up to and including the colon. */
 static bool read_name(struct head *h, struct weir__text *name)
 {
     const char *from = h->at, *at = from, *end = h->end;
@@ -259,7 +259,7 @@ static bool read_name(struct head *h, struct weir__text *name)
     return true;
 }
 
-/* Up to the end of the line, and that too. */
+/* Up to and including the end of the line. */
 static bool read_value(struct head *h, struct weir__text *value)
 {
     const char *from = h->at;
@@ -275,7 +275,7 @@ static bool read_value(struct head *h, struct weir__text *value)
     return true;
 }
 
-/* The headers, and the empty line behind them. */
+/* The headers, and the empty line after them. */
 static bool read_headers(struct head *h)
 {
     for (;;) {
@@ -292,7 +292,7 @@ static bool read_headers(struct head *h)
     }
 }
 
-/* What no single header tells. */
+/* Checks that need several headers. */
 static bool check_headers(struct head *h, int minor)
 {
     if (h->chunked && h->content_length >= 0)
@@ -356,7 +356,7 @@ static bool read_target(struct head *h, struct weir__text *target)
     return true;
 }
 
-/* Where the path of "http://authority/path" begins, NULL: it is none of those. */
+/* Where the path of "http://authority/path" begins; NULL: another form. */
 static const char *skip_authority(struct weir__text target)
 {
     const char *end = target.bytes + target.len, *at = target.bytes;
@@ -405,7 +405,7 @@ static bool split_target(struct head *h, struct weir__http_request *out)
     return true;
 }
 
-/* An empty line before the first may be left from the request before. */
+/* An empty line may be left over from the last request. */
 static bool skip_empty_line(struct head *h)
 {
     return h->at < h->end && *h->at == '\r' ? read_line_end(h) : true;

@@ -14,7 +14,7 @@
 #include "wire/text.h"
 
 struct weir__http_header {
-    struct weir__text name, value; /* as written; the value without the space around it */
+    struct weir__text name, value; /* as written; the value without surrounding space */
 };
 
 #define WEIR__HTTP_HEADERS 100 /* more are refused with 431 */
@@ -49,7 +49,7 @@ struct weir__http_response {
 };
 
 /* As above.  A head says nothing about the body of an answer to HEAD, or of 1xx, 204 and 304: they
- * have none.  Neither length nor chunked: the body ends with the connection. */
+ * have none.  With neither length nor chunks, the body ends with the connection. */
 ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out,
                               const char **what);
 

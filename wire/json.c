@@ -1,9 +1,9 @@
 /* json.c -- JSON, read in place.
  *
- * A loop and a stack of WEIR__JSON_DEPTH levels, no recursion: hostile input costs no more stack
- * than any other.  A string is read twice at most: once to find its end, which checks escapes and
- * UTF-8, and again to decode it if it has escapes, which most have not.  Eight bytes are looked at
- * together until one of them is special.
+ * A loop and a stack of WEIR__JSON_DEPTH levels, no recursion: hostile input needs no more stack
+ * than any other.  A string is read at most twice: once to find its end, which checks escapes and
+ * UTF-8, and again to decode it if it has escapes, which few have.  Eight bytes are read at a time
+ * until one of them is special.
  *
  *     path     grows with each level; a level knows how long it was when it began
  *     error    `at` stays at the byte that is wrong: of a bad UTF-8 sequence its first, of half a
@@ -70,9 +70,9 @@ static bool is_digit(const struct walk *w)
 
 /* --------------------------------------------------------------- strings ---- */
 
-/* Of eight bytes, those that a string cannot just go on over: quote, backslash, control characters,
- * all beyond ASCII.  The high bit of each is set; a borrow can set that of a byte behind a true one
- * only, so the lowest is always true. */
+/* The special ones of eight bytes: quote, backslash, control characters, all beyond ASCII.  The
+ * high bit of each is set; a borrow can only set the bit of a byte after a true one, so the lowest
+ * is always true. */
 static uint64_t special(uint64_t v)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -158,7 +158,7 @@ static bool skip_escape(struct walk *w)
            wrong(w, begin, "both halves of a surrogate pair");
 }
 
-/* From the opening quote to behind the closing one. */
+/* From the opening quote past the closing one. */
 static bool read_string(struct walk *w, struct string *out)
 {
     const char *begin = ++w->at;
@@ -329,8 +329,8 @@ static struct level *top(struct walk *w)
     return &w->levels[w->depth - 1];
 }
 
-/* The path of the container and, behind a dot, room for a name of `len` bytes; NULL if there is
- * none. */
+/* The path of the container and, after a dot, room for a name of `len` bytes; NULL: it does not
+ * fit. */
 static char *extend_path(struct walk *w, size_t len)
 {
     size_t base = top(w)->path_len, dot = w->depth > 1;
@@ -435,7 +435,7 @@ static bool read_value(struct walk *w, bool *more)
     }
 }
 
-/* Behind a value: closes the values that end there.  Sets *more if another value must follow. */
+/* After a value: closes the containers that end there.  Sets *more if another value must follow. */
 static bool end_value(struct walk *w, bool *more)
 {
     for (*more = false; w->depth > 0; close_container(w)) {
@@ -459,7 +459,7 @@ long weir__json_walk(const char *text, size_t len, char *scratch,
                      bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what)
 {
-    struct walk w; /* not all of it set to zeros: that would cost more than many a text */
+    struct walk w; /* not zeroed as a whole: that would cost more than most texts */
     bool more = true;
 
     w.at = text;

@@ -11,8 +11,7 @@
 #include <stddef.h>
 
 #define WEIR__JSON_DEPTH 32
-#define WEIR__JSON_PATH \
-    256 /* bytes; a value whose path is longer is checked, but not called back */
+#define WEIR__JSON_PATH  256 /* bytes; a value with a longer path is checked, but not called back */
 
 enum weir__json_kind {
     WEIR__JSON_STRING,
@@ -35,11 +34,10 @@ struct weir__json_value {
     size_t len;
 };
 
-/* Strings with escapes are decoded into `scratch`, one behind the other, and stay there: as many
- * bytes as the text has are enough.  With NULL they are checked as well, but come as they were
- * written.
- * Returns -1, or the place (from 0) of the wrong byte; *what names what was expected there. `each`
- * may end it by returning false: that is no error, and the rest is not read. */
+/* Strings with escapes are decoded into `scratch`, one after another, and stay there; the length of
+ * the text is enough.  With NULL they are checked too, but come as written.  Returns -1, or the
+ * place (from 0) of the wrong byte; *what says what was expected there.  `each` may stop it by
+ * returning false: that is no error, and the rest is not read. */
 long weir__json_walk(const char *text, size_t len, char *scratch,
                      bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what);

@@ -1,13 +1,12 @@
 /* resp.c -- RESP, the protocol of Redis.
  *
- * Nearly every command has at most nine arguments of less than a hundred bytes, and has come whole:
- * read_plain knows only those, and needs a handful of comparisons for each argument.  Whatever it
- * does not know (longer, cut, beyond a limit, wrong) is read again by read_array, which goes byte
- * by byte and knows everything.
+ * Nearly every command has at most nine arguments of less than a hundred bytes, and has arrived
+ * whole: read_plain knows only those, and needs a few comparisons for each argument.  All others
+ * (longer, cut off, beyond a limit, wrong) are read again by read_array, byte by byte.
  *
  * More bytes never change an earlier answer: a mistake stays one, and a whole command stays whole.
- * A limit is enforced where it is announced, not where it is reached.  Numbers are read as Redis
- * writes them: no needless zeros.
+ * A length beyond its limit is refused when it is announced, not when it is reached.  Numbers are
+ * read as Redis writes them: no leading zeros.
  */
 #include "wire/resp.h"
 
@@ -71,7 +70,7 @@ static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_
     return at + took - from;
 }
 
-/* Any argument.  `before`: how many bytes of the command lie before it. */
+/* Any argument.  `before`: bytes of the command before it. */
 static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t bytes_max,
                           struct weir__text *arg, const char **what)
 {
@@ -99,7 +98,7 @@ static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t
     return head + (ptrdiff_t)len + tail;
 }
 
-/* "-1" and CRLF, behind the '*'. */
+/* "-1" and CRLF, after the '*'. */
 static ptrdiff_t read_null(const char *at, const char *end, size_t *count, const char **what)
 {
     if (end - at > 1 && at[1] != '1')
@@ -147,8 +146,8 @@ RARE static ptrdiff_t read_array(const char *bytes, size_t len,
     return at;
 }
 
-/* How many bytes the argument at `at` takes, of which `left` are there, if its length has one or
- * two digits and it is whole; otherwise 0. */
+/* The size of the argument at `at`, if its length has one or two digits and it is whole within
+ * `left` bytes; otherwise 0. */
 static inline size_t read_plain_arg(const char *at, size_t left, struct weir__text *arg)
 {
     if (left < 6 ||
@@ -195,7 +194,7 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len,
     return at - bytes;
 }
 
-/* The word at `at`, which is no blank: returns its end, or NULL if it is wrong. */
+/* The word at `at`, which is not blank: returns its end; NULL: wrong. */
 static const char *read_word(const char *at, const char *end, struct weir__text *arg,
                              const char **what)
 {
@@ -241,8 +240,8 @@ static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
     return 1;
 }
 
-/* A line of words.  Its end is looked for first: the words are judged when the line is whole, but
- * for control characters, which no text has and other protocols have early. */
+/* A line of words.  Words are checked only when the line is whole; control characters at once,
+ * because no text has them, and other protocols have them early. */
 RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
                                   const struct weir__resp_limits *limits, struct weir__text *args,
                                   size_t *n, const char **what)

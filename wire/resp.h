@@ -29,15 +29,15 @@ struct weir__resp_limits {
 ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
                              struct weir__text *args, size_t *n, const char **what);
 
-/* A whole decimal number with an optional sign, all of the argument.  False: it is none, or beyond
- * int64. */
+/* The whole argument as a decimal number with an optional sign.  False: it is not one, or does not
+ * fit in an int64. */
 bool weir__resp_int(struct weir__text arg, int64_t *out);
 bool weir__resp_is(struct weir__text arg, const char *word); /* in any case */
 
 /* -------------------------------------------------------------- replies ---- */
 
-/* Each writes at `to`, which must have the room, and returns the end.  Room for a text: its length
- * and WEIR__RESP_NUMBER_MAX. */
+/* Each writes at `to`, which must have enough room, and returns the end.  Room for a text: its
+ * length plus WEIR__RESP_NUMBER_MAX. */
 #define WEIR__RESP_NUMBER_MAX 24 /* bytes that a header or number takes at most */
 
 char *weir__resp_put_header(char *to, char kind, int64_t n); /* :n, *n, %n, ~n, >n, $n */

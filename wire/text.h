@@ -1,4 +1,4 @@
-/* text.h -- bytes in the caller's memory, without a NUL behind them; numbers in decimal. */
+/* text.h -- bytes in the caller's memory, not ended by NUL; decimal numbers. */
 #ifndef WEIR_WIRE_TEXT_H
 #define WEIR_WIRE_TEXT_H
 
@@ -20,8 +20,8 @@ struct weir__text {
 /* Writes at `to`, which must have the room, and returns the end. */
 char *weir__put_number(char *to, int64_t n);
 
-/* A count in decimal digits, all of the text; false, and *out is untouched, if it is no number or
- * does not fit. */
+/* The whole text as a decimal count; false: it is no number or does not fit, and *out is
+ * untouched. */
 static inline bool weir__count_parse(const char *text, size_t len, int64_t *out)
 {
     int64_t n = 0;

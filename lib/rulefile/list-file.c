@@ -1,5 +1,5 @@
-/* list-file.c -- the files that rules name; first of all a list's entries: one a line, # begins a
- * comment at the start of a line or behind a space. */
+/* list-file.c -- files that rules name, lists above all: one entry per line, # begins a comment at
+ * the start of a line or after a space. */
 #include "rulefile/read.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 #define BYTES_MAX   ((size_t)64 << 20)
 #define ENTRIES_MAX 10000000
-#define SAID_MAX    10 /* problems that are told of one file */
+#define SAID_MAX    10 /* problems reported per file */
 
-/* Beside the rule file, unless the name begins with a slash; NULL when there is no memory. */
+/* Relative to the rule file's folder, unless the name begins with a slash; NULL: no memory. */
 static char *find_path(const char *rules, const char *name)
 {
     const char *slash = rules && *name != '/' ? strrchr(rules, '/') : NULL;
@@ -32,7 +32,7 @@ static char *find_path(const char *rules, const char *name)
     (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe \
                                                     */
 
-/* The rule file's folder.  Links on the way are followed: the operator has made them. */
+/* The rule file's folder.  Links in its path are followed: the operator made them. */
 static int open_folder(const char *rules)
 {
     char *folder = find_path(rules, ".");
@@ -42,7 +42,7 @@ static int open_folder(const char *rules)
     return fd;
 }
 
-/* Part by part from there: a link anywhere in the name would lead out. */
+/* Part by part from there, because a link anywhere in the name could lead out. */
 static int open_near(const char *rules, const char *name)
 {
     char part[256]; /* no name is longer */
@@ -148,7 +148,7 @@ static bool is_clean(const char *p, const char *end)
     return true;
 }
 
-/* False, and reported, if the line is no entry. */
+/* False, after a report: the line is no entry. */
 static bool read_line(struct weir__reader *r, const struct weir__node *node,
                       struct weir__list_draft *list, size_t line, const char *begin,
                       const char *end)

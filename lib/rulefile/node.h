@@ -1,7 +1,7 @@
 /* node.h -- a YAML text as a tree of values with their places.
  *
- * Nothing here knows rules.  An alias is the node that it names, so a node may have several
- * parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.
+ * Nothing here knows about rules.  An alias is the node that it names, so a node may have several
+ * parents; merge keys (<<) are resolved; keys are text, each once in a mapping.
  */
 #ifndef WEIR_RULEFILE_NODE_H
 #define WEIR_RULEFILE_NODE_H
@@ -38,12 +38,12 @@ struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__repor
 /* yaml-mappings.c -- both fail by telling the report, or when there is no memory. */
 struct weir__node *weir__node_create(struct weir__tree *tree, enum weir__node_kind kind, size_t at);
 
-/* Gives a list or mapping its children (a mapping's: key, value, ...), and carries out what a
- * mapping's << says. */
+/* Gives a list or mapping its children (a mapping's: key, value, ...), and resolves a mapping's
+ * <<. */
 bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct weir__node **children,
                      size_t n);
 
-/* Where a byte of a scalar's text is in the file: exact if it is written there as it is, else the
+/* Where a byte of a scalar's text is in the file: exact if it is written literally, else the
  * scalar's beginning. */
 size_t weir__node_place(const struct weir__report *report, const struct weir__node *node,
                         int column);

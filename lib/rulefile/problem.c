@@ -1,8 +1,7 @@
 /* problem.c -- mistakes in a rule file and their places: lines, carets, nearest words.
  *
- * A column counts characters, as an editor does, and the caret stands under the character: its line
- * repeats the tabs of the line above.  Nothing of a file reaches a terminal that could move its
- * cursor or colour it.
+ * A column counts characters, as in an editor, and the caret is under the character: its line
+ * repeats the tabs of the line above.  No byte of a file that a terminal would obey is printed.
  */
 #include "rulefile/problem.h"
 
@@ -35,8 +34,7 @@ static bool is_inside_character(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* Nothing in a message that a terminal would obey, wherever it came from.  It does not get
- * longer. */
+/* Replaces everything in a message that a terminal would obey; never makes it longer. */
 static void clean(char *text)
 {
     const char *from = text, *end = text + strlen(text);
@@ -126,8 +124,8 @@ struct weir__mark weir__report_mark(struct weir__report *report, size_t at)
     size_t line = find_line(report, at);
     const char *text = report->text;
 
-    if (at - report->lines[line] > COLUMNS_COUNTED) /* nobody counts characters there, and to do it
-                                                       for each would take for ever */
+    /* Nobody counts characters that far, and for many problems it would take too long. */
+    if (at - report->lines[line] > COLUMNS_COUNTED)
         return (struct weir__mark){ (int)line + 1, at - report->lines[line] < INT_MAX
                                                        ? (int)(at - report->lines[line]) + 1
                                                        : INT_MAX };
@@ -144,7 +142,7 @@ struct weir__mark weir__report_mark(struct weir__report *report, size_t at)
     return (struct weir__mark){ (int)line + 1, report->seen_column };
 }
 
-/* The end of a line, without what ends it. */
+/* The end of a line, without its line break. */
 static size_t line_end(const struct weir__report *report, size_t line)
 {
     size_t end = line + 1 < report->n_lines ? report->lines[line + 1] : report->len;
@@ -231,7 +229,7 @@ static int compare(const void *left, const void *right)
     return strcmp(a->text, b->text);
 }
 
-/* A mistake behind an anchor is found once for each alias. */
+/* A mistake under an anchor is found once for each alias. */
 static void remove_repeated(struct weir__report *report)
 {
     size_t kept = 0;

@@ -3,7 +3,7 @@
 
 #define HOUR     (3600 * WEIR_SECOND)
 #define DAY      (24 * HOUR)
-#define BAN_MOST (3650 * DAY) /* no sum of a point in time and two bans overflows */
+#define BAN_MOST (3650 * DAY) /* so that a time plus two bans does not overflow */
 
 #define DRAFT(member) WEIR__ROW(struct weir__ban_draft, member)
 
@@ -36,7 +36,7 @@ static void fill_in_ban(struct weir__ban_draft *ban)
         ban->forget = ban->length > BAN_MOST / 10 ? BAN_MOST : most(10 * ban->length, HOUR);
 }
 
-/* "ban: 10m" is short of half of it. */
+/* "ban: 10m" lacks the refusals. */
 static void say_no_ban(struct weir__reader *r, const struct weir__node *node)
 {
     weir_time length;

@@ -1,7 +1,7 @@
 /* read-guard-bounds.c -- how a guard bounds work: concurrency, adaptive, breaker, system.
  *
- * Single options are rows (guard/options.c); here they are checked together.  Each part is tried:
- * a plan is made and thrown away, so that an impossible one is found where its place is known.
+ * Single options are rows (guard/options.c); here they are checked together.  Each part is tried by
+ * making a plan, so that an impossible one is found here, where its place is known.
  */
 #include "rulefile/read.h"
 
@@ -111,7 +111,7 @@ static const char *controller_named(const char *name)
     return row ? row->name : NULL;
 }
 
-/* p99: 250ms, and the like; only one of them, and only the percentile controller has one. */
+/* p99: 250ms and the like; only one of them, and only for the percentile controller. */
 static void read_percentile(struct weir__reader *r, const struct weir__mapping *mapping,
                             struct weir_adaptive_options *a)
 {

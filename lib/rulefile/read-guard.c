@@ -1,4 +1,5 @@
-/* read-guard.c -- the guards of a rule file: what bounds work in progress, and for which requests.
+/* read-guard.c -- the guards of a rule file: bounds for work in progress, and the requests they are
+ * for.
  *
  *     - name: search
  *       match: { uri: "/search" }                            read-match.c
@@ -20,13 +21,13 @@
 #include "guard/guard.h"
 #include "match/key-template.h"
 
-#define STATUS 503 /* of a fallback that says none */
+#define STATUS 503 /* of a fallback without one */
 
 /* -------------------------------------------------------------- fallback ---- */
 
 enum { FALLBACK_STATUS, BODY, BODY_FILE, TYPE, FALLBACK_MEMBERS };
 
-/* It goes into a header: one line of a media type's letters. */
+/* It goes into a header: only characters of a media type. */
 static void read_type(struct weir__reader *r, const struct weir__member *m,
                       struct weir__fallback_draft *f)
 {
@@ -70,7 +71,7 @@ static void read_body(struct weir__reader *r, const struct weir__member *m,
                   "the body is here or in a file; leave out body or body_file");
     if (text && weir__read_text(r, text, "body", "text"))
         copy_body(r, text, f, text->text, text->n);
-    if (file && r->options->near) { /* refused clients would be shown any file of the folder */
+    if (file && r->options->near) { /* it would show any file of the folder to refused clients */
         weir__say(r, m[BODY_FILE].key,
                   "rules that are sent may not take a body from a file; write it here, as in body: "
                   "\"[]\", or write "
@@ -87,7 +88,7 @@ static void read_body(struct weir__reader *r, const struct weir__member *m,
     free(contents);
 }
 
-/* By the name of the file; else text. */
+/* From the name of the file; else text. */
 static const char *type_of(const struct weir__fallback_draft *f)
 {
     const char *dot = f->file ? strrchr(f->file, '.') : NULL;
@@ -154,7 +155,7 @@ static void read_user(struct weir__reader *r, const struct weir__node *node,
     g->rule.key = copy ? copy : g->rule.key;
 }
 
-/* One attribute as it is, with a fallback if one likes; or a word. */
+/* One whole attribute, perhaps with a fallback; or a word. */
 static bool take_pick(struct weir__reader *r, const struct weir__member *m,
                       const struct weir__template *t, struct weir__pick_draft *out)
 {
@@ -218,7 +219,7 @@ static void read_class(struct weir__reader *r, const struct weir__member *m,
                   weir__hint(word, strlen(word), names, g->n_classes).text);
 }
 
-/* One digit, and nothing beyond: a person means what they write. */
+/* A number within bounds: unlike a request's, it is not brought within them. */
 static bool read_priority_number(const struct weir__node *node, int8_t *out)
 {
     const char *text = node->kind == WEIR__NODE_TEXT ? node->text : "";
@@ -277,7 +278,7 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m,
 
 /* ---------------------------------------------------------------- guards ---- */
 
-/* In the order in which they are read: the adaptive limit may not be more than the concurrency. */
+/* In the order of reading: the adaptive limit may not exceed the concurrency. */
 static const struct part {
     const char *name;
     void (*read)(struct weir__reader *r, const struct weir__node *node,

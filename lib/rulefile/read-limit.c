@@ -1,7 +1,7 @@
 /* read-limit.c -- the limits of a rule.
  *
- * Each limit is tried: a plan is made of it and thrown away, so that an impossible limit is found
- * here, where its place is known.
+ * Each limit is tried by making a plan, so that an impossible one is found here, where its place is
+ * known.
  */
 #include "rulefile/read.h"
 

@@ -5,8 +5,8 @@
  *       deny:   { account: [mallory], ip: { file: bad.txt } }
  *       office: { ip: 192.0.2.0/24 }              for { list: office } in a rule's match
  *
- * Entries are whole values, or networks for attributes that are addresses.  A star in one would
- * only match a star, which nobody means, so it is refused.
+ * Entries are whole values, or networks for attributes that are addresses.  A star would match only
+ * a star, which nobody wants, so it is refused.
  */
 #include "rulefile/read.h"
 
@@ -158,7 +158,7 @@ void weir__read_lists(struct weir__reader *r, const struct weir__node *node)
 
 /* ----------------------------------------------------------- references ---- */
 
-/* The names of lists, or, of one list, its attributes. */
+/* The names of all lists, or the attributes of one. */
 static size_t gather(const struct weir__reader *r, const char *list, const char **names,
                      size_t room)
 {

@@ -2,8 +2,8 @@
  *
  *     match: { uri: "/user/?", method: [POST, PUT], ip: 10.0.0.0/8, account: { list: vips } }
  *
- * A value with stars is a pattern; classify() says which kind.  For a star itself, or to be plain,
- * write { exact: ... }, { prefix: ... } or { glob: ... }.
+ * A value with stars is a pattern; classify() says which kind.  For a literal star, or to be
+ * explicit, write { exact: ... }, { prefix: ... } or { glob: ... }.
  */
 #include "rulefile/read.h"
 
@@ -73,8 +73,8 @@ static void say_no_path(struct weir__reader *r, const struct weir__node *node)
                   node->n < 60 ? node->text : "...");
 }
 
-/* A path begins with a slash and is looked at as a server sees it: a rule that is written otherwise
- * would match nothing. */
+/* A path begins with a slash and is matched as a server sees it: a rule written otherwise would
+ * match nothing. */
 static bool check_path(struct weir__reader *r, const struct weir__node *node,
                        enum weir__pattern_kind kind, size_t keep)
 {
@@ -85,7 +85,7 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
         return false;
     }
     bool prefix = kind == WEIR__PREFIX && keep > 0 &&
-                  node->text[keep - 1] != '.'; /* what begins with a dot may go on */
+                  node->text[keep - 1] != '.'; /* after a dot a name may follow */
     if ((kind != WEIR__EXACT && !prefix) || weir__uri_is_plain(node->text, keep))
         return true;
     size_t len =

@@ -47,7 +47,7 @@ void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool 
     *out = word < 0 ? *out : word == 1;
 }
 
-/* Digits and a percent sign; -1: it is none. */
+/* Digits and a percent sign; -1: neither. */
 static int64_t parse_percent(const char *text)
 {
     int64_t n = 0;
@@ -119,7 +119,7 @@ bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
     return true;
 }
 
-/* Of two rows with the same name one is a share, and is written with a percent sign. */
+/* If two rows have the same name, the one written with a percent sign is a share. */
 static bool is_other(const struct weir__rows *rows, size_t i, const struct weir__node *value)
 {
     const struct weir__row *row = &rows->rows[i];

@@ -45,8 +45,8 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
     return NULL;
 }
 
-/* "ip" for "{ip}": everybody would be one key.  Meant was what is left without the signs that other
- * templates have. */
+/* "ip" for "{ip}": everybody would share one key.  Suggests the text without the signs of other
+ * kinds of template. */
 static void say_no_attribute(struct weir__reader *r, const struct weir__node *node,
                              const char *text)
 {
@@ -60,7 +60,7 @@ static void say_no_attribute(struct weir__reader *r, const struct weir__node *no
               meant ? "did you mean \"{" : "", meant ? (int)len : 0, name, meant ? "}\"? " : "");
 }
 
-/* The set looks at the attributes that a key is made of. */
+/* The set uses the attributes of the key. */
 static void read_key(struct weir__reader *r, const struct weir__node *node,
                      struct weir__rule_draft *rule)
 {

@@ -99,7 +99,7 @@ char *weir__read_name(struct weir__reader *r, const struct weir__node *node, con
     return weir__arena_copy(r->arena, text, node->n);
 }
 
-/* The rule set looks at this attribute from now on. */
+/* The rule set uses this attribute from now on. */
 static bool note_attribute(struct weir__reader *r, const struct weir__node *node, const char *name)
 {
     for (size_t i = 0; i < r->n_attributes; i++) {
@@ -115,7 +115,7 @@ static bool note_attribute(struct weir__reader *r, const struct weir__node *node
     return true;
 }
 
-/* Names of HTTP headers have no case. */
+/* Header names ignore case. */
 char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
                            size_t len)
 {

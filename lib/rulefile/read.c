@@ -1,9 +1,9 @@
-/* read.c -- a rule file, from its text to a draft; every mistake is named with its place.
+/* read.c -- reads a rule file into a draft, and reports every mistake with its place.
  *
  * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-guard.c,
  * read-match.c, read-limit.c, read-ban.c and read-lists.c each read the part they are named after.
- * A reader that meets a mistake reports it and goes on, so that one run reports them all; a draft
- * with a mistake is thrown away.
+ * A reader that finds a mistake reports it and goes on, so that one run reports them all; a draft
+ * with a mistake is discarded.
  */
 #include "rulefile/read.h"
 
@@ -61,7 +61,8 @@ static int compare_names(const void *left, const void *right)
     return order ? order : a->guard != b->guard ? a->guard - b->guard : a->rule < b->rule ? -1 : 1;
 }
 
-/* Modes are set by name, so no guard may have a rule's.  Sorted: a file may have 32768 rules. */
+/* Modes are set by name, so no guard may have a rule's name.  Sorted, because a file may have 32768
+ * rules. */
 static void check_names(struct weir__reader *r, const struct weir__node *rules,
                         const struct weir__node *guards)
 {

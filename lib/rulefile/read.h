@@ -37,8 +37,8 @@ void weir__say_error(struct weir__reader *r, const struct weir__node *node, cons
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
 size_t weir__problems(const struct weir__reader *r); /* so far */
 
-/* unknown-keys.c -- finds the members of a mapping by their names, and reports unknown ones.  False
- * if the node is no mapping, which it reports. */
+/* unknown-keys.c -- finds the members of a mapping by name, and reports unknown ones.  False, after
+ * a report: not a mapping. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
                         struct weir__member *members, size_t n);
 
@@ -55,13 +55,13 @@ const char *weir__read_zone(struct weir__reader *r, const struct weir__node *nod
 /* A name of a rule or list: 1 to 40 bytes of A-Z a-z 0-9 . _ -; a copy of the draft's. */
 char *weir__read_name(struct weir__reader *r, const struct weir__node *node, const char *what);
 
-/* A name of an attribute, as the draft has it, and one more that the set looks at; NULL, with a
+/* The name of an attribute, copied to the draft, which the set uses from now on; NULL, after a
  * report. */
 char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
                            size_t len);
 
-/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, it
- * is reported. */
+/* Whether the key can be the name of a class or priority, of at most this many bytes; if not, it is
+ * reported. */
 bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
                           size_t most);
 

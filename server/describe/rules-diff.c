@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "server/describe/rules-words.h"
-#include "algo/algo.h"
 #include "match/key-template.h"
 
 #define SHOWN 3 /* entries of a list that are named */
@@ -160,6 +159,11 @@ static void put_key(FILE *to, const void *key)
 
 /* ---------------------------------------------------------------- limits ---- */
 
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
+}
+
 static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new,
                        bool same_key)
 {
@@ -178,7 +182,7 @@ static void diff_limit(struct diff *d, const struct weir_limit *old, const struc
     else
         say(d, "limit",
             !same_key ? ""
-            : strcmp(weir__limit_algorithm(old), weir__limit_algorithm(new)) == 0
+            : strcmp(algorithm_of(old), algorithm_of(new)) == 0
                 ? keeps
                 : "another algorithm: all keys begin fresh",
             "limit %s -> %s", before, after);

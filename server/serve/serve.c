@@ -27,6 +27,7 @@
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
+#include "server/serve/decide/shares.h"
 #include "server/serve/run.h"
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/successor.h"
@@ -119,16 +120,19 @@ static int make_parts(struct life *life, struct weir_error *error)
     code = weir_create(&server->engine, &(struct weir_options){ .table = server->table }, error);
     server->events = weir__events_create();
     server->watch = server->events ? weir__watch_create(server->events) : NULL;
-    server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime);
-    server->reservations = weir__reservations_create();
+    server->shares = server->events ? weir__shares_create(server->events) : NULL;
+    server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime, server->shares);
+    server->reservations = weir__reservations_create(s->reservation_lifetime, server->shares);
     server->guesses = server->events ? weir__guesses_create(server->events, s->auth_guesses) : NULL;
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
-    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations ||
-                            !server->guesses || !server->guards || !server->lines))
+    if (code == WEIR_OK &&
+        (!server->watch || !server->ask_ids || !server->reservations || !server->guesses ||
+         !server->shares || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
-        code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, error);
+        code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, server->shares,
+                                  error);
     if (code == WEIR_OK)
         code = weir__top_create(&server->top, loops, s->top, error);
     if (code == WEIR_OK)
@@ -196,6 +200,7 @@ static void free_parts(struct life *life)
     weir__live_destroy(server->live);
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
+    weir__shares_destroy(server->shares);
     weir__guesses_destroy(server->guesses);
     weir__lines_destroy(server->lines);
     weir__guards_destroy(server->guards);

@@ -36,6 +36,7 @@ struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
 struct weir__guesses;
+struct weir__shares;
 struct weir__guards;
 struct weir__lines;
 struct weir__waiting;
@@ -71,6 +72,7 @@ struct weir__server {
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
     struct weir__reservations *reservations;
+    struct weir__shares *shares;   /* of pools; NULL: none */
     struct weir__guesses *guesses; /* NULL: wrong tokens are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
@@ -111,10 +113,11 @@ struct weir__loop {
     bool now_is_old;
     struct weir__listener *listeners;
     size_t n_listeners;
-    struct weir__conn *conns; /* all of them */
-    size_t jobs;              /* that are done elsewhere for its connections */
-    struct weir__buffer out;  /* answers of the connection being fed */
-    char *in;                 /* the last read */
+    struct weir__conn *conns;     /* all of them */
+    const struct weir__conn *fed; /* the one whose requests are being decided, or NULL */
+    size_t jobs;                  /* that are done elsewhere for its connections */
+    struct weir__buffer out;      /* answers of the connection being fed */
+    char *in;                     /* the last read */
     struct weir__counters counters;
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
@@ -146,6 +149,11 @@ static inline weir_time weir__loop_now(struct weir__loop *loop)
     return loop->now;
 }
 
+/* A client as the pools count it: shares.h; zeros: nobody in particular. */
+struct weir__sharer {
+    uint16_t address, connection;
+};
+
 struct weir__conn {
     union {
         uv_handle_t handle;
@@ -175,6 +183,7 @@ struct weir__conn {
     enum weir__role role, first_role; /* now; before AUTH */
     enum weir__role known;            /* the highest of a token that it has shown */
     int guesses;                      /* tokens that were wrong */
+    struct weir__sharer sharer;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */
     bool subscribed; /* to events */

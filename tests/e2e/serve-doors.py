@@ -2,9 +2,11 @@
 """serve-doors.py WEIR [TEST...] -- clients that leave, hoard or guess, at the doors of `weir
 serve`: none of them may take from the others."""
 import json
+import os
 import socket
+import tempfile
 
-from serving import Server, run_tests, until
+from serving import Error, Resp, Server, encode, run_tests, until
 
 GUARD = """version: 1
 guards:
@@ -246,6 +248,113 @@ def test_S1_tokens_in_plain_text_are_warned_of(weir):
         assert said.count("tokens travel unencrypted to 0.0.0.0:") == 1, said
     with Server(weir, env=TOKENS) as server:
         assert "unencrypted" not in server.complaints()
+
+
+# ------------------------------------------------------------------ pools
+
+
+class From(Resp):
+    """A client with an address of its own."""
+
+    def __init__(self, server, address):
+        self.socket = from_address(server, "resp", address)
+        self.bytes = b""
+
+    def many(self, commands):
+        """Answers of a pipeline, in parts."""
+        answers = []
+        for at in range(0, len(commands), 1000):
+            part = commands[at : at + 1000]
+            self.raw(b"".join(encode(words) for words in part))
+            answers += [self.read() for _ in part]
+        return answers
+
+
+def metric(server, name):
+    for line in server.http()("GET", "/metrics").body.decode().splitlines():
+        if line.startswith(name + " "):
+            return int(line.split()[1])
+    raise AssertionError(name)
+
+
+def is_good(answer):
+    return not isinstance(answer, Error)
+
+
+def test_S1_reading_makes_no_limits(weir):
+    """Peek, give, forget and asks of cost 0, each with a limit of its own: they answer as a fresh
+    key would have it, and leave nothing in the table."""
+    with Server(weir) as server, From(server, "127.0.0.2") as client:
+        before = metric(server, "weir_table_limiters")
+        for verb in ("WEIR.PEEK", "WEIR.GIVE", "WEIR.FORGET"):
+            answers = client.many([(verb, "k", "%d/1m" % n) for n in range(1, 3001)])
+            assert all(map(is_good, answers)), answers[-1]
+        assert client("WEIR.PEEK", "k", "7/1m", "COST", 3)[:3] == [1, 7, 4]
+        assert client("WEIR.PEEK", "k", "7/1m", "COST", 8)[0] == 0
+        assert client("WEIR.TAKE", "k", "8/1m", "COST", 0)[:3] == [1, 8, 8]
+        assert client("WEIR.PEEK", "k", "sliding-log 9/1m", "NAME", "n")[:3] == [1, 9, 8]
+        assert isinstance(client("WEIR.PEEK", "k", "nonsense"), Error)
+        assert metric(server, "weir_table_limiters") == before
+        assert client("WEIR.TAKE", "k", "7/1m", "NAME", "n")[2] == 6
+        assert client("WEIR.PEEK", "k", "9/1m", "NAME", "n")[1:3] == [7, 5]  # peek changes nothing
+        assert client("WEIR.TAKE", "k", "9/1m", "NAME", "n")[1] == 9
+        assert metric(server, "weir_table_limiters") == before + 1
+
+
+def test_S1_no_client_takes_all_limits(weir):
+    """A connection gets a third, an address half, and others still get some; so after a restart."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "table")
+        left = 300
+        for turn in range(2):
+            with Server(weir, "--adhoc-limits", "300", "--keys", "1000", table=table) as server:
+                asks = [("WEIR.TAKE", "k", "%d/%ds" % (n, turn + 1)) for n in range(1, 301)]
+                with From(server, "127.0.0.2") as client:
+                    assert sum(map(is_good, client.many(asks))) == -(-left // 3)
+                with From(server, "127.0.0.2") as client:
+                    assert 0 < sum(map(is_good, client.many(asks))) < 300
+                    said = client("WEIR.TAKE", "k", "9999/1m")
+                    assert "adhoc-limits" in said, said
+                left -= -(-left // 2)
+                assert metric(server, "weir_table_limiters") == 300 - left
+                with From(server, "127.0.0.3") as other:
+                    assert is_good(other("WEIR.TAKE", "k", "%d/1m" % (turn + 999)))
+                    left -= 1
+                assert metric(server, 'weir_share_refused_total{pool="adhoc-limits"}') > 0
+                with server.resp() as admin:
+                    told = [e for e in admin.json("WEIR.EVENTS") if e["event"] == "share-used-up"]
+                assert [(e["address"], e["text"]) for e in told] == [
+                    ("127.0.0.2", "adhoc-limits")], told
+
+
+def test_S1_no_client_takes_all_reservations(weir):
+    reserve = ("WEIR.RESERVE", "k", "1000000/1s", "LIFETIME", 3600000)
+    with Server(weir, "--reservation-lifetime", "10s") as server:
+        with From(server, "127.0.0.2") as client, From(server, "127.0.0.3") as other:
+            answers = client.many([reserve] * 60000)
+            got = [a for a in answers if is_good(a)]
+            assert len(got) == 131072 // 3 + 1, len(got)
+            assert is_good(other(*reserve))
+            assert metric(server, 'weir_share_refused_total{pool="reservations"}') > 10000
+            assert client("WEIR.SETTLE", got[0][-1], 1) == 1 and is_good(client(*reserve))
+            server.clock(10)  # however long they asked for
+            assert client("WEIR.SETTLE", got[1][-1], 1) == 0
+            assert all(map(is_good, client.many([reserve] * 1000)))
+
+
+def test_S1_no_client_makes_others_ids_forgotten(weir):
+    rules = "version: 1\nrules:\n  - { name: r, key: '{ip}', limit: 5/1h }\n"
+    with Server(weir, "--ask-ids", "160", rules=rules) as server:
+        with From(server, "127.0.0.2") as client, From(server, "127.0.0.3") as other:
+            ask = ("WEIR.CHECK", "ID", "mine", "ip", "192.0.2.1")
+            first = other(*ask)
+            client.many([("WEIR.CHECK", "ID", "id-%d" % n, "ip", "192.0.2.2") for n in range(5000)])
+            assert other(*ask) == first
+            assert metric(server, "weir_ask_ids_replaced_total") == 0
+            assert metric(server, 'weir_share_refused_total{pool="ask-ids"}') > 4000
+            server.clock(61)  # its own are over, and it has room again
+            twice = [client("WEIR.CHECK", "ID", "again", "ip", "192.0.2.9") for _ in range(2)]
+            assert twice[0] == twice[1]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ SERVE_ROOMS = {
     "net": ["settings", "decide"],
     "rules": ["events"],
     "events": ["net", "decide"],
-    "decide": ["events", "verbs"],
+    "decide": ["net", "events", "verbs"],
     "admin": ["net", "events", "decide", "verbs"],
     "resp": ["net", "events", "decide", "verbs"],
     "http": ["net", "events", "decide", "verbs"],

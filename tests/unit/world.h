@@ -102,7 +102,8 @@ static struct weir__reservations *world_spare;
 
 static inline struct weir__reservations *world_reservations(void)
 {
-    struct weir__reservations *r = world_spare ? world_spare : weir__reservations_create();
+    struct weir__reservations *r =
+        world_spare ? world_spare : weir__reservations_create(3600 * WEIR_SECOND, NULL);
 
     world_spare = NULL;
     return r;
@@ -120,13 +121,13 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
                error.text);
     s->events = weir__events_create();
     s->watch = weir__watch_create(s->events);
-    s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND);
+    s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND, NULL);
     s->reservations = world_reservations();
     s->guards = weir__guards_create(s->table);
     s->lines = weir__lines_create(s);
     world_must(s->guards && s->lines, "no memory");
     world_must(s->events && s->watch && s->ask_ids && s->reservations, "no memory");
-    world_must(weir__adhoc_create(&s->adhoc, s->table, 64, &error) == WEIR_OK, error.text);
+    world_must(weir__adhoc_create(&s->adhoc, s->table, 64, NULL, &error) == WEIR_OK, error.text);
     world_must(weir__top_create(&s->top, 1, 64, &error) == WEIR_OK, error.text);
     world_must(weir__proxies_parse(&s->proxies, "127.0.0.0/8, 10.0.0.0/8,::1", &error) == WEIR_OK,
                error.text);

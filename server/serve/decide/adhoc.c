@@ -45,6 +45,7 @@ struct entry {
 struct weir__adhoc {
     struct weir_table *table;
     int64_t limits_max;
+    struct weir__shares *shares;
     uint64_t mask;
     struct entry **chains; /* atomic */
     pthread_mutex_t mutex; /* for the members below, and for adding to the chains */
@@ -53,16 +54,9 @@ struct weir__adhoc {
     uint64_t changed[2];      /* ... and how often they were */
 };
 
-/* A lookup. */
-struct wanted {
-    const char *limit, *name;
-    size_t limit_len, name_len;
-    weir_time now;
-};
-
 /* ---------------------------------------------------------- texts as written ---- */
 
-static uint64_t tag_of(const struct weir__adhoc *a, const struct wanted *w)
+static uint64_t tag_of(const struct weir__adhoc *a, const struct weir__adhoc_wanted *w)
 {
     const uint64_t *secrets = a->table->secrets;
     uint64_t salt =
@@ -72,14 +66,15 @@ static uint64_t tag_of(const struct weir__adhoc *a, const struct wanted *w)
     return weir__hash_key(secrets, salt, (struct weir_key){ w->limit, w->limit_len }).place;
 }
 
-static bool is_of(const struct entry *e, uint64_t tag, const struct wanted *w)
+static bool is_of(const struct entry *e, uint64_t tag, const struct weir__adhoc_wanted *w)
 {
     return e->tag == tag && e->name_len == w->name_len && e->limit_len == w->limit_len &&
            weir__same_bytes(e->bytes, w->name, w->name_len) &&
            weir__same_bytes(e->bytes + e->name_len, w->limit, w->limit_len);
 }
 
-static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag, const struct wanted *w)
+static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag,
+                             const struct weir__adhoc_wanted *w)
 {
     struct entry *e = __atomic_load_n(&a->chains[tag & a->mask], __ATOMIC_ACQUIRE);
 
@@ -96,7 +91,7 @@ static bool is_in_force(const struct entry *e)
 }
 
 /* Without memory or room it is read again the next time. */
-static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__adhoc_wanted *w,
                             struct weir_limiter *limiter, uint64_t version)
 {
     struct entry *e = look_up(a, tag, w), **chain = &a->chains[tag & a->mask];
@@ -119,7 +114,8 @@ static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wa
 
 /* --------------------------------------------------------------- the long way ---- */
 
-static int read_limit(struct weir_limit *out, const struct wanted *w, struct weir_error *error)
+static int read_limit(struct weir_limit *out, const struct weir__adhoc_wanted *w,
+                      struct weir_error *error)
 {
     char text[TEXT_LEN_MAX + 1];
 
@@ -134,7 +130,8 @@ static int read_limit(struct weir_limit *out, const struct wanted *w, struct wei
     return weir_limit_parse(out, text, error);
 }
 
-static int name_named(char out[WEIR__NAME_SIZE], const struct wanted *w, struct weir_error *error)
+static int name_named(char out[WEIR__NAME_SIZE], const struct weir__adhoc_wanted *w,
+                      struct weir_error *error)
 {
     if (w->name_len > NAME_LEN_MAX)
         return weir__fail(error, WEIR_INVALID,
@@ -175,21 +172,25 @@ static int64_t slab_keys(const struct weir_table *table, const struct weir_plan 
                                                           : share);
 }
 
-static int make_locked(struct weir__adhoc *a, const char *name, const struct weir_plan *plan,
-                       struct weir_limiter **out, struct weir_error *error)
+static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w, const char *name,
+                       const struct weir_plan *plan, struct weir_limiter **out,
+                       struct weir_error *error)
 {
     struct weir_error why;
     bool large = plan->state_size > WEIR__STATE_SMALL;
 
-    if (a->limits >= a->limits_max)
+    if (!weir__shares_take(a->shares, WEIR__POOL_LIMITS, w->conn, a->limits_max - a->limits,
+                           w->now))
         return weir__fail(error, WEIR_NO_MEMORY,
-                          "there are %" PRId64 " different limits of clients already, as many as "
-                          "the setting adhoc-limits allows: use one of "
-                          "them, or raise it",
-                          a->limits);
+                          "there are %" PRId64 " different limits of clients already, of %" PRId64
+                          " that the setting adhoc-limits allows, and no client may take all: use "
+                          "one of them, or raise it",
+                          a->limits, a->limits_max);
     int code = weir_limiter_create(out, a->table, name, &plan->limit,
                                    large ? slab_keys(a->table, plan) : 0, &why);
     a->limits += code == WEIR_OK;
+    if (code != WEIR_OK && w->conn)
+        weir__shares_give(a->shares, WEIR__POOL_LIMITS, w->conn->sharer);
     if (code == WEIR_NO_MEMORY && large)
         return weir__fail(error, code, "the table has no room for the keys of another %s limit: %s",
                           plan->limit.algorithm, why.text);
@@ -215,19 +216,19 @@ static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter,
 }
 
 /* The limiter of that name, under that limit. */
-static int put_in_force_locked(struct weir__adhoc *a, const char *name,
-                               const struct weir_plan *plan, weir_time now,
+static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                               const char *name, const struct weir_plan *plan,
                                struct weir_limiter **out, struct weir_error *error)
 {
     struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
-    int code = limiter ? WEIR_OK : make_locked(a, name, plan, &limiter, error);
+    int code = limiter ? WEIR_OK : make_locked(a, w, name, plan, &limiter, error);
 
     if (code == WEIR_EXISTS &&
         (limiter = weir__limiter_by_name(a->table, name))) /* another process has just made it */
         code = WEIR_OK;
     if (code == WEIR_OK &&
         !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
-        code = change_locked(a, limiter, &plan->limit, now, error);
+        code = change_locked(a, limiter, &plan->limit, w->now, error);
     if (code == WEIR_OK)
         *out = limiter;
     return code;
@@ -255,11 +256,26 @@ static void keep_algorithm(const struct weir__adhoc *a, const char *name, struct
         limit->algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
 }
 
-static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+/* The name that it has in the table, and its plan. */
+static int read_wanted(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                       char name[WEIR__NAME_SIZE], struct weir_plan *plan, struct weir_error *error)
+{
+    struct weir_limit limit;
+    int code = read_limit(&limit, w, error);
+
+    if (code == WEIR_OK && w->name_len)
+        keep_algorithm(a, name, &limit);
+    if (code == WEIR_OK)
+        code = weir__plan_make(plan, &limit, error);
+    if (code == WEIR_OK && !w->name_len)
+        code = name_unnamed(name, plan, error);
+    return code;
+}
+
+static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__adhoc_wanted *w,
                        struct weir_limiter **out, struct weir_error *error)
 {
     char name[WEIR__NAME_SIZE];
-    struct weir_limit limit;
     struct weir_plan plan;
     int code = w->name_len ? name_named(name, w, error) : WEIR_OK;
 
@@ -270,15 +286,9 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted 
         return code;
     }
     if (code == WEIR_OK)
-        code = read_limit(&limit, w, error);
-    if (code == WEIR_OK && w->name_len)
-        keep_algorithm(a, name, &limit);
+        code = read_wanted(a, w, name, &plan, error);
     if (code == WEIR_OK)
-        code = weir__plan_make(&plan, &limit, error);
-    if (code == WEIR_OK && !w->name_len)
-        code = name_unnamed(name, &plan, error);
-    if (code == WEIR_OK)
-        code = put_in_force_locked(a, name, &plan, w->now, out, error);
+        code = put_in_force_locked(a, w, name, &plan, out, error);
     if (code != WEIR_OK)
         return code;
     const struct weir__era *era = weir__limiter_era(*out);
@@ -287,23 +297,48 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted 
     return WEIR_OK;
 }
 
-int weir__adhoc_find(struct weir__adhoc *a, const char *limit, size_t limit_len, const char *name,
-                     size_t name_len, weir_time now, struct weir_limiter **out,
-                     struct weir_error *error)
+static int fail_missing(struct weir_error *error)
 {
-    struct wanted w = { limit, name, limit_len, name_len, now };
-    uint64_t tag = tag_of(a, &w);
-    struct entry *e = look_up(a, tag, &w);
+    return weir__fail(error, WEIR_INVALID, "a limit is missing: give one, such as 300/60");
+}
+
+int weir__adhoc_find(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                     struct weir_limiter **out, struct weir_error *error)
+{
+    uint64_t tag = tag_of(a, w);
+    struct entry *e = look_up(a, tag, w);
 
     if (e && is_in_force(e)) {
         *out = e->limiter;
         return WEIR_OK;
     }
-    if (limit_len == 0 && name_len == 0)
-        return weir__fail(error, WEIR_INVALID, "a limit is missing: give one, such as 300/60");
+    if (w->limit_len == 0 && w->name_len == 0)
+        return fail_missing(error);
     pthread_mutex_lock(&a->mutex);
-    int code = find_locked(a, tag, &w, out, error);
+    int code = find_locked(a, tag, w, out, error);
     pthread_mutex_unlock(&a->mutex);
+    return code;
+}
+
+int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                     struct weir_limiter **out, struct weir_plan *plan, struct weir_error *error)
+{
+    const struct entry *e = look_up(a, tag_of(a, w), w);
+    char name[WEIR__NAME_SIZE];
+
+    if (e) {
+        *out = e->limiter;
+        return WEIR_OK;
+    }
+    if (w->limit_len == 0 && w->name_len == 0)
+        return fail_missing(error);
+    int code = w->name_len ? name_named(name, w, error) : WEIR_OK;
+    if (code == WEIR_OK && w->limit_len == 0)
+        return find_by_name(a, name, out, error);
+    if (code == WEIR_OK)
+        code = read_wanted(a, w, name, plan, error);
+    if (code == WEIR_OK)
+        *out = weir__limiter_by_name(a->table, name);
     return code;
 }
 
@@ -322,7 +357,7 @@ static int64_t count_limits(const struct weir_table *table)
 }
 
 int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
-                       struct weir_error *error)
+                       struct weir__shares *shares, struct weir_error *error)
 {
     struct weir__adhoc *a = calloc(1, sizeof(*a));
     struct weir_limit changes;
@@ -341,6 +376,7 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
     }
     a->table = table;
     a->limits_max = limits_max;
+    a->shares = shares;
     a->mask = chains - 1;
     a->limits = count_limits(table);
     weir_limit_parse(&changes, WEIR__ADHOC_CHANGES, NULL);

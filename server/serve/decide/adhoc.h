@@ -12,21 +12,32 @@
 #ifndef WEIR_SERVE_ADHOC_H
 #define WEIR_SERVE_ADHOC_H
 
-#include "weir.h"
+#include "server/serve/decide/shares.h"
 
 #define WEIR__ADHOC_CHANGES "gcra 1/1s burst 1000" /* of all names together */
 
 struct weir__adhoc;
 
+/* `shares` may be NULL. */
 int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
-                       struct weir_error *error);
+                       struct weir__shares *shares, struct weir_error *error);
 void weir__adhoc_destroy(struct weir__adhoc *adhoc);
+
+struct weir__adhoc_wanted {
+    const char *limit, *name;
+    size_t limit_len, name_len;
+    weir_time now;
+    const struct weir__conn *conn; /* NULL: nobody in particular */
+};
 
 /* The limiter, made or changed if need be; good until the table's end.  Name, limit, or both: a
  * name alone is that of a limit which is there already; a limit that names no algorithm leaves the
  * one its name has.  A text that was seen before takes no lock. */
-int weir__adhoc_find(struct weir__adhoc *adhoc, const char *limit, size_t limit_len,
-                     const char *name, size_t name_len, weir_time now, struct weir_limiter **out,
-                     struct weir_error *error);
+int weir__adhoc_find(struct weir__adhoc *adhoc, const struct weir__adhoc_wanted *wanted,
+                     struct weir_limiter **out, struct weir_error *error);
+/* The same for reading: makes and changes nothing.  *out is the limiter as it is; NULL: there is
+ * none, and *plan is what it would have. */
+int weir__adhoc_look(struct weir__adhoc *adhoc, const struct weir__adhoc_wanted *wanted,
+                     struct weir_limiter **out, struct weir_plan *plan, struct weir_error *error);
 
 #endif

@@ -1,8 +1,9 @@
 /* ask-ids.c -- answers remembered by the id of their ask.
  *
  * Sixteen shards, each a ring of answers in the order in which they came, and chains to find them
- * by.  All live equally long, so the oldest is also the first to expire: the next answer always
- * takes the place of the oldest, and nothing has to be cleaned up.
+ * by.  All live equally long, so the oldest is also the first to expire: those whose time is over
+ * leave from the one end, new ones come at the other, and if there is no room the oldest goes.
+ * But a client that has its share of the room is not remembered, rather than another be forgotten.
  *
  * A shard stays locked while a new ask of it is decided.  That takes less than a microsecond, and
  * is what makes two copies of one ask that arrive at the same time one ask.
@@ -22,8 +23,9 @@
 struct answer {
     struct weir__hash id;
     uint64_t fingerprint;
-    weir_time expires; /* 0: never used */
-    uint32_t next;     /* in its chain */
+    weir_time expires;
+    uint32_t next; /* in its chain */
+    struct weir__sharer sharer;
     struct weir_ruling ruling;
 };
 
@@ -31,7 +33,8 @@ struct shard {
     _Alignas(64) pthread_mutex_t mutex;
     struct answer *answers;
     uint32_t *chains;
-    uint32_t room, mask, turn; /* turn: whose place the next answer takes */
+    uint32_t room, mask;
+    uint32_t turn, live; /* the place that the next answer takes; how many are before it */
     int64_t replaced;
 };
 
@@ -39,6 +42,8 @@ struct weir__ask_ids {
     struct shard shards[SHARDS];
     uint64_t secrets[WEIR__HASH_SECRETS];
     weir_time lifetime;
+    struct weir__shares *shares;
+    int64_t live; /* of all shards; atomic */
 };
 
 static uint32_t *chain_of(const struct shard *s, const struct weir__hash *id)
@@ -57,19 +62,43 @@ static struct answer *find_locked(const struct shard *s, const struct weir__hash
 }
 
 /* Takes the oldest answer out of its chain. */
-static struct answer *make_room_locked(struct shard *s, weir_time now)
+static void drop_oldest_locked(struct weir__ask_ids *ids, struct shard *s)
 {
-    struct answer *oldest = &s->answers[s->turn];
-
-    if (oldest->expires == 0)
-        return oldest;
+    uint32_t at = s->turn >= s->live ? s->turn - s->live : s->turn + s->room - s->live;
+    struct answer *oldest = &s->answers[at];
     uint32_t *link = chain_of(s, &oldest->id);
-    while (*link != s->turn)
+
+    while (*link != at)
         link = &s->answers[*link].next;
     *link = oldest->next;
-    s->replaced += oldest->expires > now;
-    oldest->expires = 0;
-    return oldest;
+    s->live--;
+    __atomic_fetch_sub(&ids->live, 1, __ATOMIC_RELAXED);
+    weir__shares_give(ids->shares, WEIR__POOL_ASK_IDS, oldest->sharer);
+}
+
+static bool oldest_is_over(const struct shard *s, weir_time now)
+{
+    uint32_t at = s->turn >= s->live ? s->turn - s->live : s->turn + s->room - s->live;
+
+    return s->live > 0 && s->answers[at].expires <= now;
+}
+
+/* False: there is room, but not for this client. */
+static bool make_room_locked(struct weir__ask_ids *ids, struct shard *s,
+                             const struct weir__conn *conn, weir_time now)
+{
+    int64_t room = (int64_t)SHARDS * s->room;
+
+    while (oldest_is_over(s, now))
+        drop_oldest_locked(ids, s);
+    int64_t free = room - __atomic_load_n(&ids->live, __ATOMIC_RELAXED);
+    if (conn && !weir__shares_take(ids->shares, WEIR__POOL_ASK_IDS, conn, free < 1 ? 1 : free, now))
+        return false;
+    if (s->live == s->room) {
+        s->replaced++;
+        drop_oldest_locked(ids, s);
+    }
+    return true;
 }
 
 static weir_time expiry(const struct weir__ask_ids *ids, weir_time now)
@@ -79,28 +108,33 @@ static weir_time expiry(const struct weir__ask_ids *ids, weir_time now)
     return at > 0 ? at : 1;
 }
 
-enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len,
-                                            uint64_t fingerprint, weir_time now,
+enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids,
+                                            const struct weir__ask_id *id,
                                             struct weir_ruling *stored, size_t *hold)
 {
-    struct weir__hash h = weir__hash_key(ids->secrets, 0, (struct weir_key){ id, len });
+    struct weir__hash h = weir__hash_key(ids->secrets, 0, (struct weir_key){ id->bytes, id->len });
     size_t index = h.place % SHARDS;
     struct shard *s = &ids->shards[index];
+    weir_time now = id->now < 0 ? 0 : id->now;
 
-    now = now < 0 ? 0 : now;
     pthread_mutex_lock(&s->mutex);
     const struct answer *known = find_locked(s, &h, now);
     if (known) {
-        bool same = known->fingerprint == fingerprint;
+        bool same = known->fingerprint == id->fingerprint;
         if (same)
             *stored = known->ruling;
         pthread_mutex_unlock(&s->mutex);
         return same ? WEIR__ASK_ID_REPEATED : WEIR__ASK_ID_CLASH;
     }
-    struct answer *place = make_room_locked(s, now);
+    if (!make_room_locked(ids, s, id->conn, now)) {
+        pthread_mutex_unlock(&s->mutex);
+        return WEIR__ASK_ID_UNKEPT;
+    }
+    struct answer *place = &s->answers[s->turn];
     place->id = h;
-    place->fingerprint = fingerprint;
+    place->fingerprint = id->fingerprint;
     place->expires = expiry(ids, now);
+    place->sharer = id->conn ? id->conn->sharer : (struct weir__sharer){ 0, 0 };
     *hold = index;
     return WEIR__ASK_ID_NEW;
 }
@@ -115,6 +149,8 @@ void weir__ask_ids_end(struct weir__ask_ids *ids, size_t hold, const struct weir
     place->next = *chain;
     *chain = s->turn;
     s->turn = s->turn + 1 < s->room ? s->turn + 1 : 0;
+    s->live++;
+    __atomic_fetch_add(&ids->live, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -146,7 +182,8 @@ static bool make_shard(struct shard *s, uint32_t room)
     return s->answers && s->chains;
 }
 
-struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime)
+struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime,
+                                           struct weir__shares *shares)
 {
     struct weir__ask_ids *ids = aligned_alloc(_Alignof(struct weir__ask_ids), sizeof(*ids));
     bool good = true;
@@ -155,6 +192,7 @@ struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime)
         return NULL;
     memset(ids, 0, sizeof(*ids));
     ids->lifetime = lifetime < 0 ? 0 : lifetime;
+    ids->shares = shares;
     room = room < SHARDS ? SHARDS : room > ROOM_MAX ? ROOM_MAX : room;
     for (size_t i = 0; i < SHARDS; i++)
         good &= make_shard(&ids->shards[i], (uint32_t)((room + SHARDS - 1) / SHARDS));

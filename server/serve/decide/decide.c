@@ -2,6 +2,7 @@
  * reports bans. */
 #include "server/serve/decide/decide.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -80,9 +81,13 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
     }
     if (check->id.len > WEIR__ASK_ID_MAX)
         return "an ask id has at most 128 bytes";
-    switch (weir__ask_ids_begin(ids, check->id.bytes, check->id.len,
-                                weir__ask_fingerprint(loop->server->table->secrets, check),
-                                weir__loop_now(loop), ruling, &hold)) {
+    const struct weir__ask_id id = { check->id.bytes, check->id.len,
+                                     weir__ask_fingerprint(loop->server->table->secrets, check),
+                                     weir__loop_now(loop), loop->fed };
+    switch (weir__ask_ids_begin(ids, &id, ruling, &hold)) {
+    case WEIR__ASK_ID_UNKEPT:
+        decide(loop, check, ruling);
+        return NULL;
     case WEIR__ASK_ID_REPEATED:
         weir__counter_add(&loop->counters, WEIR__COUNT_ASK_ID_REPEATED, 1);
         return NULL;
@@ -143,6 +148,27 @@ static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a,
         weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len, 1);
 }
 
+/* It has no state: the answer of a fresh key.  Nothing was taken, so there is nothing to give. */
+static int decide_fresh(const struct weir_plan *plan, const struct weir__adhoc_ask *a,
+                        const struct weir_ask *ask, struct weir_decision *d,
+                        struct weir_error *error)
+{
+    if (a->verb == WEIR__GIVE)
+        return WEIR_OK;
+    void *state = calloc(1, weir_plan_state_size(plan));
+    if (state == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    weir_step_peek(plan, state, ask, d);
+    free(state);
+    return WEIR_OK;
+}
+
+/* Of a name, even a take of nothing changes the limit. */
+static bool only_reads(const struct weir__adhoc_ask *a)
+{
+    return a->verb == WEIR__PEEK || a->verb == WEIR__GIVE || (a->cost == 0 && a->name.len == 0);
+}
+
 int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
                     struct weir__adhoc_answer *answer, struct weir_error *error)
 {
@@ -151,15 +177,21 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
                             .cost = a->cost,
                             .wait_max = a->wait_max,
                             .now = weir__loop_now(loop) };
-    struct weir_limiter *limiter;
-    int code = weir__adhoc_find(server->adhoc, a->limit.bytes, a->limit.len, a->name.bytes,
-                                a->name.len, ask.now, &limiter, error);
+    const struct weir__adhoc_wanted wanted = { a->limit.bytes, a->name.bytes, a->limit.len,
+                                               a->name.len,    ask.now,       loop->fed };
+    struct weir_limiter *limiter = NULL;
+    struct weir_plan plan;
+    int code = only_reads(a) ? weir__adhoc_look(server->adhoc, &wanted, &limiter, &plan, error)
+                             : weir__adhoc_find(server->adhoc, &wanted, &limiter, error);
 
     if (code != WEIR_OK)
         return code;
-    if (a->verb == WEIR__RESERVE) {
-        code = weir__reservations_reserve(server->reservations, limiter, &ask, a->lifetime,
-                                          answer->reservation, &answer->decision, error);
+    if (limiter == NULL) {
+        code = decide_fresh(&plan, a, &ask, &answer->decision, error);
+    } else if (a->verb == WEIR__RESERVE) {
+        const struct weir__reserve what = { limiter, &ask, a->lifetime, loop->fed };
+        code = weir__reservations_reserve(server->reservations, &what, answer->reservation,
+                                          &answer->decision, error);
     } else {
         decide_adhoc(limiter, a, &ask, &answer->decision);
     }
@@ -179,16 +211,18 @@ int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir
 {
     struct weir_key k = { key.bytes, key.len };
     weir_time now = weir__loop_now(loop);
-    struct weir_limiter *limiter;
+    struct weir_limiter *limiter = NULL;
+    struct weir_plan plan;
 
     if (limit.len == 0 && name.len == 0) {
         *found = weir__carried_forget(loop->server->table, k, now);
         return WEIR_OK;
     }
-    int code = weir__adhoc_find(loop->server->adhoc, limit.bytes, limit.len, name.bytes, name.len,
-                                now, &limiter, error);
+    const struct weir__adhoc_wanted wanted = { limit.bytes, name.bytes, limit.len,
+                                               name.len,    now,        loop->fed };
+    int code = weir__adhoc_look(loop->server->adhoc, &wanted, &limiter, &plan, error);
     if (code != WEIR_OK)
         return code;
-    *found = weir_forget(limiter, k, now);
+    *found = limiter && weir_forget(limiter, k, now);
     return WEIR_OK;
 }

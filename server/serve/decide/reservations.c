@@ -12,10 +12,9 @@
 
 #include "base/base.h"
 
-#define LIFETIME_MAX (3600 * WEIR_SECOND) /* an unsettled one makes room some day */
-#define ROOM         WEIR__RESERVATIONS_MAX
-#define NONE         UINT32_MAX
-#define DIGITS       (WEIR__RESERVATION_ID - 1)
+#define ROOM   WEIR__RESERVATIONS_MAX
+#define NONE   UINT32_MAX
+#define DIGITS (WEIR__RESERVATION_ID - 1)
 
 struct id {
     uint64_t words[2]; /* random, so the first is its own hash */
@@ -26,10 +25,13 @@ struct place {
     struct weir_reservation reservation;
     uint32_t next; /* in its chain, or among the free ones */
     uint32_t at;   /* in the heap */
+    struct weir__sharer sharer;
     char key[WEIR__RESERVATION_KEY_MAX];
 };
 
 struct weir__reservations {
+    weir_time lifetime_max; /* an unsettled one makes room some day */
+    struct weir__shares *shares;
     pthread_mutex_t mutex;
     uint32_t free, unused; /* unused: places from there on were never used */
     uint32_t open;
@@ -117,6 +119,7 @@ static uint32_t *find_locked(struct weir__reservations *r, const struct id *id)
 
 static void free_locked(struct weir__reservations *r, uint32_t place)
 {
+    weir__shares_give(r->shares, WEIR__POOL_RESERVATIONS, r->places[place].sharer);
     r->places[place].next = r->free;
     r->free = place;
 }
@@ -145,33 +148,45 @@ static void close_locked(struct weir__reservations *r, uint32_t *link)
     free_locked(r, place);
 }
 
-/* A free place; NONE if there is none. */
-static uint32_t claim(struct weir__reservations *r, weir_time now)
+/* A free place; NONE if there is none, or the client has its share. */
+static uint32_t claim(struct weir__reservations *r, const struct weir__conn *conn, weir_time now)
 {
-    uint32_t place;
+    uint32_t place = NONE;
 
     pthread_mutex_lock(&r->mutex);
     while (r->open > 0 && expires_at(r, 0) <= now)
         close_locked(r, find_locked(r, &r->places[r->heap[0]].id));
-    place = r->free;
+    if (weir__shares_take(r->shares, WEIR__POOL_RESERVATIONS, conn, (int64_t)(ROOM - r->open),
+                          now)) {
+        place = r->free;
+        if (place != NONE)
+            r->free = r->places[place].next;
+        else if (r->unused < ROOM)
+            place = r->unused++;
+    }
     if (place != NONE)
-        r->free = r->places[place].next;
-    else if (r->unused < ROOM)
-        place = r->unused++;
+        r->places[place].sharer = conn ? conn->sharer : (struct weir__sharer){ 0, 0 };
     pthread_mutex_unlock(&r->mutex);
     return place;
 }
 
 /* --------------------------------------------------------------------- public ---- */
 
-int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter *limiter,
-                               const struct weir_ask *ask, weir_time lifetime,
+static int fail_full(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "there are too many reservations, of %d for all clients: settle some, or "
+                      "wait until some expire",
+                      ROOM);
+}
+
+int weir__reservations_reserve(struct weir__reservations *r, const struct weir__reserve *what,
                                char id[WEIR__RESERVATION_ID], struct weir_decision *decision,
                                struct weir_error *error)
 {
+    const struct weir_ask *ask = what->ask;
     struct id number;
-
-    lifetime = lifetime < LIFETIME_MAX ? lifetime : LIFETIME_MAX;
+    weir_time lifetime = what->lifetime < r->lifetime_max ? what->lifetime : r->lifetime_max;
 
     if (ask->key.len > WEIR__RESERVATION_KEY_MAX)
         return weir__fail(error, WEIR_INVALID,
@@ -179,14 +194,11 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
                           WEIR__RESERVATION_KEY_MAX, ask->key.len);
     if (weir__random_fill(&number, sizeof(number)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a reservation");
-    uint32_t place = claim(r, ask->now);
+    uint32_t place = claim(r, what->conn, ask->now);
     if (place == NONE)
-        return weir__fail(error, WEIR_NO_MEMORY,
-                          "there are %d reservations already, which is the most: settle some, or "
-                          "wait until some expire",
-                          ROOM);
+        return fail_full(error);
     struct place *p = &r->places[place];
-    bool granted = weir_reserve(limiter, ask, lifetime, &p->reservation, decision);
+    bool granted = weir_reserve(what->limiter, ask, lifetime, &p->reservation, decision);
     p->id = number;
     if (ask->key.len)
         memcpy(p->key, ask->key.bytes, ask->key.len);
@@ -227,13 +239,16 @@ bool weir__reservations_settle(struct weir__reservations *r, const char *id, siz
     return weir_settle(&copy.reservation, true_cost, now);
 }
 
-struct weir__reservations *weir__reservations_create(void)
+struct weir__reservations *weir__reservations_create(weir_time lifetime_max,
+                                                     struct weir__shares *shares)
 {
     struct weir__reservations *r = calloc(1, sizeof(*r)); /* only the used part becomes memory */
 
     if (!r)
         return NULL;
     pthread_mutex_init(&r->mutex, NULL);
+    r->lifetime_max = lifetime_max;
+    r->shares = shares;
     r->free = NONE;
     memset(r->chains, 0xff, sizeof(r->chains));
     return r;

@@ -7,23 +7,31 @@
 #ifndef WEIR_SERVE_RESERVATIONS_H
 #define WEIR_SERVE_RESERVATIONS_H
 
-#include "weir.h"
+#include "server/serve/decide/shares.h"
 
-#define WEIR__RESERVATIONS_MAX        65536
+#define WEIR__RESERVATIONS_MAX        131072
 #define WEIR__RESERVATION_LIFETIME_MS 60000 /* unless the ask says another */
 #define WEIR__RESERVATION_KEY_MAX     256   /* bytes of the key */
 #define WEIR__RESERVATION_ID          33    /* 128 random bits in hex, and NUL */
 
 struct weir__reservations;
 
-struct weir__reservations *weir__reservations_create(void); /* NULL: no memory */
+/* No reservation lasts longer than lifetime_max.  `shares` may be NULL.  NULL: no memory. */
+struct weir__reservations *weir__reservations_create(weir_time lifetime_max,
+                                                     struct weir__shares *shares);
 void weir__reservations_destroy(struct weir__reservations *reservations);
+
+struct weir__reserve {
+    struct weir_limiter *limiter;
+    const struct weir_ask *ask;
+    weir_time lifetime;
+    const struct weir__conn *conn; /* NULL: nobody in particular */
+};
 
 /* Decides as weir_reserve does; `id` is "" unless granted.  An error if the key is too long or
  * there is no room: then nothing was taken. */
 int weir__reservations_reserve(struct weir__reservations *reservations,
-                               struct weir_limiter *limiter, const struct weir_ask *ask,
-                               weir_time lifetime, char id[WEIR__RESERVATION_ID],
+                               const struct weir__reserve *what, char id[WEIR__RESERVATION_ID],
                                struct weir_decision *decision, struct weir_error *error);
 
 /* False, and nothing happens, if there is none of this id, or it was settled before, or has

@@ -38,6 +38,8 @@ static const struct {
     [WEIR__EVENT_AUTH_FAILED] = { "auth-failed", "`address` showed `count` wrong tokens; with "
                                                  "`until`, tokens from there are refused until "
                                                  "then" },
+    [WEIR__EVENT_SHARE_USED_UP] = { "share-used-up", "`address` has its share of the pool `text` "
+                                                     "and gets no more; `count` such asks so far" },
     [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for "
                                                "others before their time, or soon will" },
     [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },

@@ -26,6 +26,7 @@ enum weir__event_kind {
     WEIR__EVENT_LIST,
     WEIR__EVENT_RESET,
     WEIR__EVENT_AUTH_FAILED,
+    WEIR__EVENT_SHARE_USED_UP, /* a client has its share of a pool */
     WEIR__EVENT_TABLE_FULL, /* nearly: keys will soon make room for others before their time, or do
                                so already */
     WEIR__EVENT_TABLE_ROOM, /* no more */

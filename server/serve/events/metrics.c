@@ -9,6 +9,7 @@
  * share of the refusals are metrics, WEIR.TOP names them.
  */
 #include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/shares.h"
 #include "server/serve/events/metrics.h"
 
 #include <dirent.h>
@@ -61,6 +62,7 @@ struct figures {
     struct weir__top_figures top;
     int64_t top_share; /* in millionths */
     int64_t ask_ids_replaced;
+    int64_t shares_refused[WEIR__POOLS];
     int64_t cpu, memory, fds, fds_max, started;
     struct weir__live_info live;
 };
@@ -152,6 +154,8 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
         weir__sinks_counts(server->sinks, &f->sinks);
     if (server->ask_ids != NULL)
         f->ask_ids_replaced = weir__ask_ids_replaced(server->ask_ids);
+    for (int i = 0; i < WEIR__POOLS; i++)
+        f->shares_refused[i] = weir__shares_refused(server->shares, (enum weir__pool)i);
     if (server->top != NULL)
         weir__top_figures(server->top, TOP_KEYS, &f->top);
     f->top_share = f->top.total > 0 ? f->top.refused * 1000000 / f->top.total : 0;
@@ -175,6 +179,7 @@ struct row {
 };
 
 #define COUNT(which) offsetof(struct figures, counts) + WEIR__COUNT_##which * sizeof(int64_t)
+#define POOL(which)  offsetof(struct figures, shares_refused) + WEIR__POOL_##which * sizeof(int64_t)
 #define AT(member)   offsetof(struct figures, member)
 
 static const struct row rows[] = {
@@ -274,6 +279,11 @@ static const struct row rows[] = {
     { "weir_ask_ids_replaced_total", "counter",
       "Ask ids that made room before their time: ask-ids is too small.", NULL, AT(ask_ids_replaced),
       ONE },
+    { "weir_share_refused_total", "counter",
+      "Asks of clients that had their share of a pool; ask ids: not remembered.",
+      "pool=\"adhoc-limits\"", POOL(LIMITS), ONE },
+    { "weir_share_refused_total", NULL, NULL, "pool=\"reservations\"", POOL(RESERVATIONS), ONE },
+    { "weir_share_refused_total", NULL, NULL, "pool=\"ask-ids\"", POOL(ASK_IDS), ONE },
     { "weir_top_keys", "gauge",
       "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL,
       AT(top.keys), ONE },

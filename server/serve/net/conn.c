@@ -14,6 +14,7 @@
 
 #include "server/serve/net/tls.h"
 #include "server/serve/decide/bound.h"
+#include "server/serve/decide/shares.h"
 #include "server/serve/decide/waiting.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
@@ -238,6 +239,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     size_t used = 0;
 
+    conn->loop->fed = conn;
     while (used < len && may_feed(conn)) {
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
         flush(conn, send_bytes);
@@ -245,6 +247,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
             break;
         used += n;
     }
+    conn->loop->fed = NULL;
     return used;
 }
 
@@ -391,6 +394,7 @@ void weir__conn_begin(struct weir__conn *conn)
     struct weir__loop *loop = conn->loop;
 
     conn->uv.handle.data = conn;
+    conn->sharer = weir__shares_of(loop->server->shares, conn->peer, conn->id);
     conn->last_ms = conn->came_ms = uv_now(&loop->uv);
     conn->proven = conn->role != WEIR__ROLE_NONE;
     conn->since_ms = conn->tls ? conn->last_ms : 0; /* the handshake must come */

@@ -15,9 +15,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/hash.h"
-#include "match/address.h"
 #include "server/base/complain.h"
+#include "server/serve/net/peer.h"
 
 #define GROUPS    1024
 #define PLACES    4
@@ -44,19 +43,9 @@ struct weir__guesses {
     struct place places[GROUPS][PLACES];
 };
 
-/* An IPv6 client has a network of 2^64 addresses. */
-static struct weir__hash hash_of(const struct weir__guesses *g, const char *peer)
-{
-    struct weir__address address = { .bits = 0 };
-
-    if (weir__address_parse(peer, strlen(peer), &address) && address.bits == 128)
-        weir__address_mask(&address, 64);
-    return weir__hash_key(g->secrets, 0, (struct weir_key){ &address, sizeof(address) });
-}
-
 static struct place *place_of(struct weir__guesses *g, const char *peer)
 {
-    struct weir__hash hash = hash_of(g, peer);
+    struct weir__hash hash = weir__peer_hash(g->secrets, peer);
     struct place *group = g->places[hash.place % GROUPS], *oldest = group;
 
     for (struct place *p = group; p < group + PLACES; p++) {

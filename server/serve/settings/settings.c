@@ -36,7 +36,7 @@
     }
 
 /* The row behind a secret is its file. */
-#define SETTINGS 35
+#define SETTINGS 36
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
         "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
@@ -90,8 +90,10 @@ const struct weir__option weir__settings_rows[] = {
         "time for open requests to finish after SIGTERM"),
     ROW(NULL, TIME, "ask-id-lifetime", ask_id_lifetime, "1m", WEIR_SECOND, DAY, "TIME",
         "charge an ask once if it is repeated with the same id within this time"),
-    ROW(NULL, COUNT, "ask-ids", ask_ids, "65536", 1, 16777216, "N", "ids to remember"),
-    ROW(NULL, COUNT, "adhoc-limits", adhoc_limits, "1024", 1, 65536, "N",
+    ROW(NULL, COUNT, "ask-ids", ask_ids, "131072", 1, 16777216, "N", "ids to remember"),
+    ROW(NULL, TIME, "reservation-lifetime", reservation_lifetime, "1h", WEIR_SECOND, DAY, "TIME",
+        "longest time to settle a reservation; longer ones are cut to it"),
+    ROW(NULL, COUNT, "adhoc-limits", adhoc_limits, "2048", 1, 65536, "N",
         "distinct limits that clients may send with their asks"),
     ROW(NULL, COUNT, "top", top, "256", 1, 65536, "N",
         "keys to follow for the list of the most limited keys"),

@@ -43,14 +43,15 @@ struct weir__settings {
     weir_time patience;  /* for a request to arrive whole */
     weir_time drain;     /* for requests under way after SIGTERM */
     weir_time ask_id_lifetime;
-    int64_t ask_ids;           /* remembered at the most */
-    int64_t adhoc_limits;      /* different limits that clients may ask for by themselves */
-    int64_t top;               /* keys that the sketch of limited keys follows */
-    const char *events_log;    /* file of JSON lines; "-": standard output; "": none */
-    const char *webhook;       /* http:// or https:// URL; "": none */
-    const char *webhook_token; /* secret: sent as a bearer token */
-    bool watch;                /* look whether the rule file has changed */
-    bool test_clock;           /* time stands still and is set by WEIR.CLOCK; for tests */
+    int64_t ask_ids;                /* remembered at the most */
+    weir_time reservation_lifetime; /* the longest */
+    int64_t adhoc_limits;           /* different limits that clients may ask for by themselves */
+    int64_t top;                    /* keys that the sketch of limited keys follows */
+    const char *events_log;         /* file of JSON lines; "-": standard output; "": none */
+    const char *webhook;            /* http:// or https:// URL; "": none */
+    const char *webhook_token;      /* secret: sent as a bearer token */
+    bool watch;                     /* look whether the rule file has changed */
+    bool test_clock;                /* time stands still and is set by WEIR.CLOCK; for tests */
 };
 
 #define WEIR__THREADS_MAX 64

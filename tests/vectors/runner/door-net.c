@@ -49,6 +49,7 @@ struct run {
     struct net *net;
     int number;
     char name[48], limit[192];
+    const char *key;
 };
 
 /* ------------------------------------------------------------------ asking ---- */
@@ -138,7 +139,7 @@ static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct wei
     snprintf(command, sizeof(command), "WEIR.%s", verb_name(verb));
     snprintf(cost, sizeof(cost), "%" PRId64, ask->cost);
     snprintf(wait, sizeof(wait), "%" PRId64, ask->wait_max);
-    const char *const words[] = { command, "key",  r->limit, "COST", cost, "WAIT",
+    const char *const words[] = { command, r->key, r->limit, "COST", cost, "WAIT",
                                   wait,    "NAME", r->name,  "NS",   NULL };
     int code = resp_set_clock(r->net, ask->now, error);
     if (code == WEIR_OK)
@@ -188,7 +189,7 @@ static int http_set_clock(struct net *n, weir_time now, struct weir_error *error
 static void write_ask(const struct run *r, const struct weir_ask *ask, struct weir__buffer *body)
 {
     weir__buffer_text(body, "{");
-    weir__buffer_member(body, "key", "key");
+    weir__buffer_member(body, "key", r->key);
     weir__buffer_member(body, "limit", r->limit);
     weir__buffer_member(body, "name", r->name);
     weir__buffer_member(body, "unit", "ns");
@@ -428,7 +429,7 @@ static int net_open(const struct weir__door *self, void **run, const struct weir
     struct run *r = calloc(1, sizeof(*r));
     if (!r)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
-    *r = (struct run){ .net = n, .number = n->cases++ };
+    *r = (struct run){ .net = n, .number = n->cases++, .key = "key" };
     snprintf(r->name, sizeof(r->name), "vector-%" PRIx64 "-%d", n->mark, r->number);
     if (weir_limit_print(r->limit, sizeof(r->limit), &c->limit) >= (int)sizeof(r->limit)) {
         free(r);
@@ -478,7 +479,10 @@ static int net_change(void *run, const struct weir_limit *limit, weir_time now,
 
     if (weir_limit_print(r->limit, sizeof(r->limit), limit) >= (int)sizeof(r->limit))
         return weir__fail(error, WEIR_INVALID, "the limit is too long to be sent");
-    return ask_server(r, WEIR__VECTOR_PEEK, &(struct weir_ask){ .now = now }, &d, error);
+    r->key = "another"; /* only takes change a limit, and a late one moves its key's time */
+    int code = ask_server(r, WEIR__VECTOR_TAKE, &(struct weir_ask){ .now = now }, &d, error);
+    r->key = "key";
+    return code;
 }
 
 static void net_close(void *run)

@@ -13,7 +13,7 @@ static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max
 {
     struct weir__adhoc *adhoc = NULL;
 
-    assert_ok(weir__adhoc_create(&adhoc, table, limits_max, NULL));
+    assert_ok(weir__adhoc_create(&adhoc, table, limits_max, NULL, NULL));
     assert_non_null(adhoc);
     return adhoc;
 }
@@ -25,7 +25,8 @@ static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, 
     size_t limit_len = strlen(limit), name_len = strlen(name);
     char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
          *n = memcpy(malloc(name_len + !name_len), name, name_len);
-    int code = weir__adhoc_find(adhoc, l, limit_len, n, name_len, now, out, error);
+    int code = weir__adhoc_find(
+        adhoc, &(struct weir__adhoc_wanted){ l, n, limit_len, name_len, now, NULL }, out, error);
 
     free(l);
     free(n);
@@ -117,11 +118,18 @@ TEST(test_what_is_wrong_is_told)
     refused(adhoc, "300/60", long_name, "at most 62 bytes");
     refused(adhoc, "300/60", "a\nb", "control");
     refused(adhoc, "", "nobody", "no limit named 'nobody'");
-    assert_fails(weir__adhoc_find(adhoc, "300\0/60", 7, NULL, 0, NOW, &limiter, &error),
+    assert_fails(weir__adhoc_find(adhoc,
+                                  &(struct weir__adhoc_wanted){ "300\0/60", NULL, 7, 0, NOW, NULL },
+                                  &limiter, &error),
                  WEIR_INVALID, "NUL");
-    assert_fails(weir__adhoc_find(adhoc, "300/60", 6, "a\0b", 3, NOW, &limiter, &error),
+    assert_fails(weir__adhoc_find(adhoc,
+                                  &(struct weir__adhoc_wanted){ "300/60", "a\0b", 6, 3, NOW, NULL },
+                                  &limiter, &error),
                  WEIR_INVALID, "NUL");
-    assert_int_equal(weir__adhoc_find(adhoc, "x", 1, NULL, 0, NOW, &limiter, NULL), WEIR_INVALID);
+    assert_int_equal(weir__adhoc_find(adhoc,
+                                      &(struct weir__adhoc_wanted){ "x", NULL, 1, 0, NOW, NULL },
+                                      &limiter, NULL),
+                     WEIR_INVALID);
     assert_int_equal(stats_of(table, -1).limiters, 0);
 }
 
@@ -287,8 +295,10 @@ static void *look_for_all(void *argument)
         struct weir_decision d;
         size_t len =
             (size_t)snprintf(text, sizeof(text), "gcra %d/1%s", 1 + i % LIMITS, i % 3 ? "" : "s");
-        bool good = weir__adhoc_find(adhoc, text, len, "shared", i % 7 ? 0 : 6, NOW + i, &limiter,
-                                     NULL) == WEIR_OK;
+        bool good = weir__adhoc_find(adhoc,
+                                     &(struct weir__adhoc_wanted){ text, "shared", len,
+                                                                   i % 7 ? 0 : 6, NOW + i, NULL },
+                                     &limiter, NULL) == WEIR_OK;
         if (!good ||
             !weir_peek(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = NOW }, &d))
             return adhoc;

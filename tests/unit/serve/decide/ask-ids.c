@@ -11,7 +11,7 @@ OWNS(weir__ask_ids)
 
 static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
 {
-    struct weir__ask_ids *ids = weir__ask_ids_create(room, lifetime);
+    struct weir__ask_ids *ids = weir__ask_ids_create(room, lifetime, NULL);
 
     assert_non_null(ids);
     return ids;
@@ -24,7 +24,8 @@ static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerpri
     struct weir_ruling ruling = { .rule = "r" };
     size_t hold;
 
-    switch (weir__ask_ids_begin(ids, id, strlen(id), fingerprint, now, &ruling, &hold)) {
+    switch (weir__ask_ids_begin(
+        ids, &(struct weir__ask_id){ id, strlen(id), fingerprint, now, NULL }, &ruling, &hold)) {
     case WEIR__ASK_ID_NEW:
         ruling.decision.remaining = remaining;
         weir__ask_ids_end(ids, hold, &ruling);
@@ -59,9 +60,13 @@ TEST(test_the_whole_ruling_comes_back)
     struct weir_ruling given, got;
     size_t hold;
     memset(&given, 0x5a, sizeof(given));
-    assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_NEW);
+    assert_int_equal(
+        weir__ask_ids_begin(ids, &(struct weir__ask_id){ "x", 1, 7, NOW, NULL }, &got, &hold),
+        WEIR__ASK_ID_NEW);
     weir__ask_ids_end(ids, hold, &given);
-    assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_REPEATED);
+    assert_int_equal(
+        weir__ask_ids_begin(ids, &(struct weir__ask_id){ "x", 1, 7, NOW, NULL }, &got, &hold),
+        WEIR__ASK_ID_REPEATED);
     assert_memory_equal(&given, &got, sizeof(got));
 }
 
@@ -124,8 +129,8 @@ static void *ask_all(void *argument)
         struct weir_ruling ruling;
         size_t hold;
         int n = i * 7 % IDS;
-        if (weir__ask_ids_begin(shared, &n, sizeof(n), 1, NOW, &ruling, &hold) ==
-            WEIR__ASK_ID_NEW) {
+        if (weir__ask_ids_begin(shared, &(struct weir__ask_id){ &n, sizeof(n), 1, NOW, NULL },
+                                &ruling, &hold) == WEIR__ASK_ID_NEW) {
             __atomic_fetch_add(&charged[n], 1, __ATOMIC_RELAXED);
             weir__ask_ids_end(shared, hold, &ruling);
         }

@@ -16,7 +16,7 @@ struct bench {
 static struct bench open_bench(const char *limit)
 {
     struct bench b = { .table = private_table(false, 1000),
-                       .reservations = weir__reservations_create() };
+                       .reservations = weir__reservations_create(3600 * S, NULL) };
 
     b.limiter = limiter_of(b.table, "l", limit);
     assert_non_null(b.reservations);
@@ -42,8 +42,9 @@ static struct reserved reserve(struct bench *b, const char *key, int64_t cost, w
     struct weir_error error;
 
     memset(&r, 0xa5, sizeof(r));
-    if (weir__reservations_reserve(b->reservations, b->limiter, &ask, lifetime, r.id, &r.decision,
-                                   &error) != WEIR_OK)
+    if (weir__reservations_reserve(b->reservations,
+                                   &(struct weir__reserve){ b->limiter, &ask, lifetime, NULL },
+                                   r.id, &r.decision, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(strlen(r.id), r.decision.allowed ? 32 : 0);
     return r;
@@ -109,14 +110,17 @@ TEST(test_keys_are_kept_and_bounded)
     char id[36] = "untouched";
     memset(key, 'k', sizeof(key));
     struct weir_ask ask = { .key = { key, WEIR__RESERVATION_KEY_MAX + 1 }, .cost = 1, .now = NOW };
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+    assert_int_equal(weir__reservations_reserve(b.reservations,
+                                                &(struct weir__reserve){ b.limiter, &ask, S, NULL },
+                                                id, &d, &error),
                      WEIR_INVALID);
     assert_contains(error.text, "at most 256 bytes");
     assert_string_equal(id, "untouched");
     assert_int_equal(keys_of(b.table), 0);
     ask.key.len = WEIR__RESERVATION_KEY_MAX;
     ask.cost = 5;
-    assert_ok(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error));
+    assert_ok(weir__reservations_reserve(
+        b.reservations, &(struct weir__reserve){ b.limiter, &ask, S, NULL }, id, &d, &error));
     memset(key, '?', sizeof(key)); /* the caller's bytes are its own again */
     assert_true(settle(&b, id, 2, NOW));
     memset(key, 'k', sizeof(key));
@@ -138,30 +142,38 @@ TEST(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room)
         last = r;
     }
     int64_t before = left(b.limiter, "k", NOW);
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+    assert_int_equal(weir__reservations_reserve(b.reservations,
+                                                &(struct weir__reserve){ b.limiter, &ask, S, NULL },
+                                                id, &d, &error),
                      WEIR_NO_MEMORY);
-    assert_contains(error.text, "65536 reservations");
+    assert_contains(error.text, "too many reservations");
     assert_int_equal(left(b.limiter, "k", NOW), before);
     assert_true(settle(&b, last.id, 1, NOW));
     struct reserved r = reserve(&b, "k", 1, 10 * S, NOW);
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+    assert_int_equal(weir__reservations_reserve(b.reservations,
+                                                &(struct weir__reserve){ b.limiter, &ask, S, NULL },
+                                                id, &d, &error),
                      WEIR_NO_MEMORY);
     ask.now = NOW + 10 * S - 1;
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+    assert_int_equal(weir__reservations_reserve(b.reservations,
+                                                &(struct weir__reserve){ b.limiter, &ask, S, NULL },
+                                                id, &d, &error),
                      WEIR_NO_MEMORY);
     ask.now = NOW + 10 * S; /* one in a thousand is over now, and no other */
     int freed = 0;
-    while (weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d, &error) ==
-           WEIR_OK)
+    while (weir__reservations_reserve(b.reservations,
+                                      &(struct weir__reserve){ b.limiter, &ask, 2000 * S, NULL },
+                                      id, &d, &error) == WEIR_OK)
         freed++;
-    assert_in_range(freed, 66, 67);
+    assert_in_range(freed, 131, 133);
     assert_false(settle(&b, r.id, 1, NOW));
     assert_false(settle(&b, first.id, 1, NOW));
     ask.now = NOW + 1009 * S; /* and now all but those */
-    for (freed = 0; weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d,
-                                               &error) == WEIR_OK;)
+    for (freed = 0; weir__reservations_reserve(
+                        b.reservations, &(struct weir__reserve){ b.limiter, &ask, 2000 * S, NULL },
+                        id, &d, &error) == WEIR_OK;)
         freed++;
-    assert_in_range(freed, 65536 - 67, 65536 - 66);
+    assert_in_range(freed, 131072 - 133, 131072 - 131);
 }
 
 TEST(test_L13_an_expired_one_stands)
@@ -214,8 +226,9 @@ static void *reserve_and_settle(void *argument)
         char id[36];
         struct weir_decision d;
         struct weir_ask ask = { .key = { "k", 1 }, .cost = 2, .now = NOW };
-        if (weir__reservations_reserve(b->reservations, b->limiter, &ask, S, id, &d, NULL) !=
-                WEIR_OK ||
+        if (weir__reservations_reserve(b->reservations,
+                                       &(struct weir__reserve){ b->limiter, &ask, S, NULL }, id, &d,
+                                       NULL) != WEIR_OK ||
             (d.allowed && !weir__reservations_settle(b->reservations, id, 32, 1, NOW)))
             return b;
     }

@@ -126,10 +126,10 @@ TEST_WITH(test_defaults, fresh, NULL)
     assert_string_equal(s.admin_token, "");
     assert_fields(s, (threads, 0), (keys, 1000000), (limiters, 4096), (connections_max, 16000),
                   (request_max, 1 << 20), (output_max, 1 << 20), (idle, 3600 * S),
-                  (patience, 10 * S), (drain, 10 * S), (ask_id_lifetime, 60 * S), (ask_ids, 65536),
-                  (adhoc_limits, 1024));
+                  (patience, 10 * S), (drain, 10 * S), (ask_id_lifetime, 60 * S), (ask_ids, 131072),
+                  (adhoc_limits, 2048));
     assert_fields(s, (top, 256), (socket_mode, 0600), (watch, true), (memory, false),
-                  (test_clock, false));
+                  (test_clock, false), (reservation_lifetime, 3600 * S), (auth_guesses, 10));
     weir__settings_free(&s);
     assert_null(s.resp);
 }

@@ -1,0 +1,100 @@
+/* shares.c -- how much of a pool each client holds. */
+#include "server/serve/decide/shares.h"
+
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "server/serve/net/peer.h"
+
+#define BUCKETS   4096               /* the first is nobody's */
+#define TELL_ONCE (60 * WEIR_SECOND) /* for each pool */
+
+struct pool {
+    int32_t addresses[BUCKETS], connections[BUCKETS]; /* atomic: how much each holds */
+    int64_t refused;                                  /* atomic */
+    weir_time told_until;                             /* atomic: no more is told till then */
+};
+
+struct weir__shares {
+    struct weir__events *events;
+    uint64_t secrets[WEIR__HASH_SECRETS];
+    struct pool pools[WEIR__POOLS];
+};
+
+static const char *const names[WEIR__POOLS] = { "adhoc-limits", "reservations", "ask-ids" };
+
+struct weir__shares *weir__shares_create(struct weir__events *events)
+{
+    struct weir__shares *s = calloc(1, sizeof(*s));
+
+    if (s == NULL || weir__random_fill(s->secrets, sizeof(s->secrets)) != 0) {
+        free(s);
+        return NULL;
+    }
+    s->events = events;
+    return s;
+}
+
+void weir__shares_destroy(struct weir__shares *shares)
+{
+    free(shares);
+}
+
+static uint16_t bucket(uint64_t hash)
+{
+    return (uint16_t)(1 + hash % (BUCKETS - 1));
+}
+
+struct weir__sharer weir__shares_of(const struct weir__shares *s, const char *peer, uint64_t id)
+{
+    if (s == NULL)
+        return (struct weir__sharer){ 0, 0 };
+    return (struct weir__sharer){
+        bucket(weir__peer_hash(s->secrets, peer).place),
+        bucket(weir__hash_key(s->secrets, 1, (struct weir_key){ &id, sizeof(id) }).place)
+    };
+}
+
+static void refuse(struct weir__shares *s, enum weir__pool pool, const struct weir__conn *conn,
+                   weir_time now)
+{
+    struct pool *p = &s->pools[pool];
+    weir_time until = __atomic_load_n(&p->told_until, __ATOMIC_RELAXED);
+    struct weir__event_facts facts = { .address = conn->peer[0] ? conn->peer : "a unix socket",
+                                       .text = names[pool] };
+
+    facts.count = __atomic_add_fetch(&p->refused, 1, __ATOMIC_RELAXED);
+    if (now >= until && __atomic_compare_exchange_n(&p->told_until, &until, now + TELL_ONCE, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        weir__events_emit(s->events, WEIR__EVENT_SHARE_USED_UP, now, &facts);
+}
+
+bool weir__shares_take(struct weir__shares *s, enum weir__pool pool, const struct weir__conn *conn,
+                       int64_t free, weir_time now)
+{
+    if (s == NULL || conn == NULL)
+        return free > 0;
+    int32_t *address = &s->pools[pool].addresses[conn->sharer.address];
+    int32_t *connection = &s->pools[pool].connections[conn->sharer.connection];
+    if (__atomic_load_n(address, __ATOMIC_RELAXED) >= free ||
+        2 * (int64_t)__atomic_load_n(connection, __ATOMIC_RELAXED) >= free) {
+        refuse(s, pool, conn, now);
+        return false;
+    }
+    __atomic_fetch_add(address, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(connection, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+void weir__shares_give(struct weir__shares *s, enum weir__pool pool, struct weir__sharer sharer)
+{
+    if (s == NULL || sharer.address == 0)
+        return;
+    __atomic_fetch_sub(&s->pools[pool].addresses[sharer.address], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&s->pools[pool].connections[sharer.connection], 1, __ATOMIC_RELAXED);
+}
+
+int64_t weir__shares_refused(const struct weir__shares *s, enum weir__pool pool)
+{
+    return s ? __atomic_load_n(&s->pools[pool].refused, __ATOMIC_RELAXED) : 0;
+}

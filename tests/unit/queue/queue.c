@@ -127,10 +127,11 @@ TEST_WITH(test_priorities_and_classes_beyond_the_ends_count_as_the_ends, NULL, c
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED });
     put_class(0, 255, NOW);
     put_class(1, 7, NOW);
-    put_class(2, 6, NOW);
-    assert_int_equal(next_at(NOW), 2); /* the first of its class; the other two share one */
-    assert_int_equal(next_at(NOW), 0);
-    assert_int_equal(next_at(NOW), 1);
+    put_class(2, 8, NOW);
+    put_class(3, 6, NOW);
+    assert_int_equal(next_at(NOW), 3); /* the first of its class; the others share one */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(next_at(NOW), i);
 }
 
 /* Serves `turns` and puts each waiter in again, so that no class is ever empty. */
@@ -432,6 +433,17 @@ TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
     struct weir_decision d = put_for(5, now + 50 * MS - 1, now);
     assert_fields(d, (reason, WEIR_LATE), (retry, 1), (reset, 50 * MS));
     assert_int_equal(put_for(5, now + 50 * MS, now).reset, 60 * MS);
+}
+
+TEST_WITH(test_who_finds_it_full_is_told_when_the_next_has_its_turn, NULL, close_queue)
+{
+    weir_time now = NOW + 10 * S;
+    open_queue((struct weir_queue_options){ .max = 20 });
+    learn_pace(NOW);
+    for (int i = 0; i < 20; i++)
+        put(i, now);
+    struct weir_decision d = put_for(20, 0, now);
+    assert_fields(d, (reason, WEIR_FULL), (retry, 10 * MS), (reset, 200 * MS));
 }
 
 TEST_WITH(test_time_in_which_nobody_waited_is_no_pace, NULL, close_queue)

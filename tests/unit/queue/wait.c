@@ -354,6 +354,21 @@ TEST_WITH(test_a_higher_priority_is_before_those_who_wait, set_up_visitors, clos
     }
 }
 
+TEST_WITH(test_classes_share_the_turns, set_up_visitors, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 1 },
+               (struct weir_queue_options){ .order = WEIR_WEIGHTED });
+    hold(1);
+    for (int i = 0; i < 3; i++)
+        visit_as(i, (struct weir_ask){ .cost = 1, .wait_max = S, .user_class = i == 2 });
+    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now);
+    weir_exit_next(guard, queue, &visitors[0].permit, WEIR_SUCCEEDED, now);
+    assert_int_equal(visitors[1].told, 0);
+    assert_int_equal(visitors[2].reason, WEIR_GRANTED); /* alone in its class */
+    weir_exit_next(guard, queue, &visitors[2].permit, WEIR_SUCCEEDED, now);
+    assert_int_equal(visitors[1].told, 1);
+}
+
 TEST_WITH(test_who_is_too_late_is_told_so_by_a_poll, set_up_visitors, close_guard)
 {
     open_semaphore(1);
@@ -393,6 +408,7 @@ TEST_WITH(test_who_cannot_wait_is_refused, set_up_visitors, close_guard)
     assert_false(
         weir_enter_later(guard, queue, &impatient, &visitors[0].waiter, &visitors[0].permit, &d));
     assert_int_equal(d.reason, WEIR_BUSY);
+    assert_int_equal(info().refused_busy, 1);
     visit(1, S);
     visit(2, S);
     assert_int_equal(visit(3, S).reason, WEIR_FULL);

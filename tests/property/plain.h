@@ -50,7 +50,9 @@ struct tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
-/* A limit at work: known by its rule's name, its place, its algorithm and what the rule's key is
+enum { LIMITS_MAX = 3 }; /* of a rule */
+
+/* A limit at work: known by its rule's name, its number, its algorithm and what the rule's key is
  * made of. */
 struct limiter {
     struct limiter *next;
@@ -66,8 +68,9 @@ struct rule {
     struct condition match[4], except[3];
     struct part key[3];
     const char *after;
-    struct weir_limit limit[3], refusals;
-    struct limiter *limiter[3], *counts; /* of the limits; of the refusals that a ban counts */
+    struct weir_limit limit[LIMITS_MAX], refusals;
+    struct limiter *limiter[LIMITS_MAX],
+        *counts; /* of the limits; of the refusals that a ban counts */
     int64_t cost;
     int cost_attribute; /* -1: none */
     enum weir_mode mode, switched;
@@ -403,12 +406,12 @@ static void plain_change(const struct limiter *limiter, const struct weir_plan *
             }
 }
 
-static struct limiter *find_limiter(const struct rule *rule, char sort, int index,
+static struct limiter *find_limiter(const struct rule *rule, char sort, int number,
                                     const struct weir_limit *limit, char owner[400])
 {
     struct limiter *l = limiters;
 
-    snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->made_of);
+    snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, number, limit->algorithm, rule->made_of);
     while (l != NULL && strcmp(l->owner, owner) != 0)
         l = l->next;
     return l;
@@ -423,11 +426,46 @@ static struct weir_plan *make_plan(const struct weir_limit *limit)
     return plan;
 }
 
+static bool has_period(const struct rule *rule, int number, const struct weir_limit *limit)
+{
+    char owner[400];
+    const struct limiter *l = find_limiter(rule, '#', number, limit, owner);
+
+    return l != NULL && l->plan->limit.period == limit->period &&
+           l->plan->limit.calendar == limit->calendar;
+}
+
+/* A limit has the first number where its period is; then the others have their place, or the first
+ * that is free. */
+static void plain_numbers(const struct rule *rule, int numbers[LIMITS_MAX])
+{
+    bool taken[LIMITS_MAX + 1] = { false };
+
+    for (int i = 0; i < rule->limits; i++) {
+        numbers[i] = 0;
+        while (numbers[i] < LIMITS_MAX &&
+               (taken[numbers[i]] || !has_period(rule, numbers[i], &rule->limit[i])))
+            numbers[i]++;
+        taken[numbers[i]] = numbers[i] < LIMITS_MAX;
+    }
+    for (int i = 0; i < rule->limits; i++) {
+        if (numbers[i] < LIMITS_MAX)
+            continue;
+        numbers[i] = taken[i] ? 0 : i;
+        while (taken[numbers[i]])
+            numbers[i]++;
+        taken[numbers[i]] = true;
+    }
+}
+
 /* Whether putting this limit in force would change one that is there. */
 static bool plain_would_change(const struct rule *rule, int index)
 {
     char owner[400];
-    const struct limiter *l = find_limiter(rule, '#', index, &rule->limit[index], owner);
+    int numbers[LIMITS_MAX];
+
+    plain_numbers(rule, numbers);
+    const struct limiter *l = find_limiter(rule, '#', numbers[index], &rule->limit[index], owner);
     struct weir_plan *plan = make_plan(&rule->limit[index]);
     bool would = l != NULL && !weir__limit_equal(&l->plan->limit, &plan->limit);
 
@@ -436,11 +474,11 @@ static bool plain_would_change(const struct rule *rule, int index)
 }
 
 /* The limiter of that name, with this limit from now on. */
-static struct limiter *plain_limiter(const struct rule *rule, char sort, int index,
+static struct limiter *plain_limiter(const struct rule *rule, char sort, int number,
                                      const struct weir_limit *limit, weir_time now)
 {
     char owner[400];
-    struct limiter *l = find_limiter(rule, sort, index, limit, owner);
+    struct limiter *l = find_limiter(rule, sort, number, limit, owner);
     struct weir_plan *plan = make_plan(limit);
 
     if (l == NULL) {
@@ -463,8 +501,10 @@ static void plain_use(struct set *set, weir_time now)
 {
     for (int i = 0; i < set->n; i++) {
         struct rule *r = &set->rules[i];
+        int numbers[LIMITS_MAX];
+        plain_numbers(r, numbers);
         for (int k = 0; k < r->limits; k++)
-            r->limiter[k] = plain_limiter(r, '#', k, &r->limit[k], now);
+            r->limiter[k] = plain_limiter(r, '#', numbers[k], &r->limit[k], now);
         if (r->bans)
             r->counts = plain_limiter(r, '!', 0, &r->refusals, now);
     }

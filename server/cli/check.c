@@ -1,4 +1,9 @@
 /* check.c -- `weir check`: asks a running server whether a request may pass, and charges it. */
+#include <string.h>
+
+#include "base/base.h"
+#include "match/address.h"
+#include "server/base/complain.h"
 #include "server/cli/ask-server.h"
 
 struct options {
@@ -39,6 +44,29 @@ static void print_refused(const struct weir__document *d)
         weir__show(d, "", "refused by {rule} ({reason|limited}); free in {retry_ms:ms}");
 }
 
+/* An attribute that no rule looks at and an ip that is no address change nothing: most are slips.
+ * Only an operator's token may ask about the first. */
+static void doubt(const struct weir__call *call, struct weir__remote *r)
+{
+    struct weir__address address;
+    const char *unused;
+
+    for (int i = 0; i < call->n; i++)
+        if (strncmp(call->words[i], "ip=", 3) == 0 &&
+            !weir__address_parse(call->words[i] + 3, strlen(call->words[i] + 3), &address))
+            weir__complain("check", "warning: %s is no address",
+                           weir__quote(call->words[i] + 3, strlen(call->words[i] + 3)).text);
+    r->silent = true;
+    if (!weir__remote_attributes(r) || !weir__remote_ask(r, "POST /v1/explain", "unused"))
+        return;
+    for (int i = 0; (unused = weir__document_text(&r->document, "unused.%d", i)) != NULL; i++) {
+        const char *meant = weir__document_text(&r->document, "meant.%d", i);
+        weir__complain("check", "warning: no rule looks at %s%s%s%s",
+                       weir__quote(unused, strlen(unused)).text, meant ? "; did you mean '" : "",
+                       meant ? meant : "", meant ? "'?" : "");
+    }
+}
+
 /* Only a ruling says whether it is allowed; an error does not. */
 static int ask(const struct weir__call *call, struct weir__remote *r)
 {
@@ -62,6 +90,7 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
     } else if (!o->quiet) {
         (allowed ? print_allowed : print_refused)(d);
         weir__show(d, "", "[; {shadow}, in shadow, would refuse]\n");
+        doubt(call, r);
     }
     return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }

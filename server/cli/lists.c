@@ -25,6 +25,29 @@ static void show_all(struct weir__remote *r)
     weir__show_each(d, "changes", "list", "{change:8} {list:16} {attribute:16} {entry}\n");
 }
 
+/* The entries of one list, a line each, for grep and other tools. */
+static void show_one(struct weir__remote *r)
+{
+    const struct weir__document *d = &r->document;
+    const char *name;
+    char values[32];
+
+    for (int i = 0; (name = weir__document_text(d, "lists.%d.attribute", i)) != NULL; i++) {
+        int n = 0;
+        for (const char *v; (v = weir__document_text(d, "lists.%d.values.%d", i, n)); n++) {
+            weir__print_padded(name, 16);
+            putchar(' ');
+            weir__print_safely(stdout, v);
+            putchar('\n');
+        }
+        snprintf(values, sizeof(values), "lists.%d.", i);
+        if (weir__document_number(d, 0, "lists.%d.entries", i) > n)
+            weir__show(d, values, "{attribute:16} has {entries} in all\n");
+    }
+    if (!weir__document_find(d, "lists.0.values.0"))
+        puts("it has no entries");
+}
+
 static void show_change(struct weir__remote *r)
 {
     const struct options *o = r->call->options;
@@ -58,8 +81,12 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
 {
     const struct options *o = call->options;
 
+    char path[256], request[272];
+
+    snprintf(request, sizeof(request), "GET %s",
+             weir__remote_path(path, "/v1/lists", "list", call->n ? call->words[0] : NULL));
     if (!o->add && !o->remove)
-        return weir__remote_show(r, "GET /v1/lists", "lists", show_all);
+        return weir__remote_show(r, request, "lists", call->n ? show_one : show_all);
     if (o->add && !o->remote.json)
         doubt_attribute(r, call->words[1], call->words[2]);
     struct weir__buffer *body = weir__remote_body(r);
@@ -77,10 +104,10 @@ static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
     bool changes = o->add || o->remove;
-    const char *mistake = o->add && o->remove        ? "--add or --remove, not both"
-                          : changes && call->n < 3   ? "a list, an attribute and entries are needed"
-                          : !changes && call->n != 0 ? "words are only for --add and --remove"
-                                                     : NULL;
+    const char *mistake = o->add && o->remove       ? "--add or --remove, not both"
+                          : changes && call->n < 3  ? "a list, an attribute and entries are needed"
+                          : !changes && call->n > 1 ? "one list is shown at a time"
+                                                    : NULL;
 
     return mistake ? weir__command_wrong(call->self, "%s", mistake) : WEIR__GO_ON;
 }
@@ -88,12 +115,15 @@ static int run(const struct weir__call *call)
 const struct weir__command weir__cmd_lists = {
     .name = "lists",
     .summary = "show or change the lists of the rules",
-    .arguments = "[options] [--add|--remove LIST ATTRIBUTE ENTRY...]",
-    .help = "Changes take effect at once and are kept with the table file.\n"
-            "\n"
-            "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"
-            "\n"
-            "Exit codes: 0 done, 2 wrong use or no server.",
+    .arguments = "[options] [LIST | --add|--remove LIST ATTRIBUTE ENTRY...]",
+    .help =
+        "Shows the lists, or the first 1000 entries of one. Changes take effect at once and are "
+        "kept with the table file.\n"
+        "\n"
+        "  weir lists deny\n"
+        "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"
+        "\n"
+        "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__REMOTE(rows, .add = false),
     .words_max = WEIR__ANY_WORDS,
     .run = run,

@@ -31,7 +31,7 @@ class Cli:
         """What it prints; it must end with that code."""
         done = self.run(*words, stdin=stdin)
         assert done.returncode == code, (words, done)
-        assert code == 2 or not done.stderr or "rules set" in done.stderr or "bans" in done.stderr or "reload" in done.stderr, done
+        assert code == 2 or not done.stderr or "rules set" in done.stderr or "bans" in done.stderr or "reload" in done.stderr or "check: warning" in done.stderr, done
         return done.stdout
 
     def fails(self, part, *words):
@@ -54,6 +54,10 @@ def test_S6_check(weir):
         assert cli(1, "check", "ip=192.0.2.8", "--cost", "6") == "refused by per-ip, for ever: it asks for more than can pass at once\n"
         assert cli(1, "check", "ip=203.0.113.9") == "refused: on the list deny\n"
         assert cli(0, "check", "account=root") == "allowed: on the list allow\n"
+        done = cli.run("check", "tenant=x", "ip=x")
+        assert done.returncode == 0 and "no rule looks at 'tenant'\n" in done.stderr, done
+        assert "warning: 'x' is no address\n" in done.stderr and "'ip'" not in done.stderr, done
+        assert cli.run("check", "-q", "tenant=x").stderr == cli.run("check", "--json", "tenant=x").stderr == ""
         assert cli(0, "check", "tenant=x") == "allowed: no rule applies\n"
         assert cli(0, "check", "ip=192.0.2.9", "header.user-agent=a bot") == "allowed; the tightest is per-ip: 4 of 5 left\n"
         assert cli(0, "check", "ip=192.0.2.9", "header.User-Agent=a bot").endswith("; crawlers, in shadow, would refuse\n")
@@ -117,6 +121,10 @@ def test_R3_lists(weir):
         assert cli(0, "lists", "--remove", "deny", "ip", "10.0.0.0/8") == "1 removed; deny ip now has 2\n"
         assert cli(0, "check", "ip=10.1.2.3").startswith("allowed")
         assert {entry["list"] for entry in cli.json(0, "lists")["lists"]} == {"deny", "allow"}
+        assert cli(0, "lists", "deny") == "ip               198.51.100.7\nip               203.0.113.0/24\n"
+        assert cli.json(0, "lists", "allow")["lists"][0]["values"] == ["root"]
+        cli.fails("there is no list 'dney'; did you mean 'deny'?", "lists", "dney")
+        cli.fails("one list is shown at a time", "lists", "deny", "allow")
         assert cli(0, "lists", "--remove", "deny", "ip", "10.0.0.0/8") == "0 removed: not on the list; deny ip now has 2\n"
         assert cli(0, "lists", "--add", "deny", "ipp", "10.0.0.1") == "no rule or list looked at ipp before; did you mean ip?\n1 added; deny ipp now has 1\n"
         cli.fails("there is no list 'dny'; did you mean 'deny'?", "lists", "--add", "dny", "ip", "10.0.0.1")

@@ -7,33 +7,7 @@
 #include "server/serve/admin/admin.h"
 #include "server/base/complain.h"
 
-/* --------------------------------------------------------------- listing ---- */
-
-static void add_lists(struct weir *weir, struct weir__buffer *out)
-{
-    struct weir_list_info l;
-
-    for (int64_t at = 0; weir_list_next(weir, &at, &l);) {
-        weir__buffer_open(out, NULL, '{');
-        weir__buffer_member(out, "list", l.name);
-        weir__buffer_member(out, "attribute", l.attribute);
-        weir__buffer_member_number(out, "entries", (int64_t)l.entries);
-        weir__buffer_close(out, "}");
-    }
-}
-
-void weir__admin_lists(struct weir__verb_call *call)
-{
-    weir__buffer_open(&call->out, NULL, '{');
-    weir__buffer_open(&call->out, "lists", '[');
-    add_lists(call->server->engine, &call->out);
-    weir__buffer_close(&call->out, "]");
-    weir__buffer_member_name(&call->out, "changes");
-    weir__live_lists(call->server->live, &call->out);
-    weir__buffer_close(&call->out, "}");
-}
-
-/* -------------------------------------------------------------- changing ---- */
+/* --------------------------------------------------------------- finding ---- */
 
 /* The list that was most likely meant, or "". */
 static void find_nearest(struct weir *weir, const char *list, char near[64])
@@ -72,6 +46,46 @@ static bool find_list(struct weir__verb_call *call, const char *list)
                         weir__quote(list, strlen(list)).text);
     return false;
 }
+
+/* --------------------------------------------------------------- listing ---- */
+
+static void add_lists(struct weir__verb_call *call, const char *only)
+{
+    enum { VALUES_MAX = 1000 };
+    struct weir__buffer *out = &call->out;
+    struct weir_list_info l;
+
+    for (int64_t at = 0; weir_list_next(call->server->engine, &at, &l);) {
+        if (only && strcmp(l.name, only) != 0)
+            continue;
+        weir__buffer_open(out, NULL, '{');
+        weir__buffer_member(out, "list", l.name);
+        weir__buffer_member(out, "attribute", l.attribute);
+        weir__buffer_member_number(out, "entries", (int64_t)l.entries);
+        if (only) {
+            weir__buffer_member_name(out, "values");
+            weir__live_list_entries(call->server->live, l.name, l.attribute, VALUES_MAX, out);
+        }
+        weir__buffer_close(out, "}");
+    }
+}
+
+void weir__admin_lists(struct weir__verb_call *call)
+{
+    const char *only = call->values[0].text.bytes; /* NULL: all */
+
+    if (only && !find_list(call, only))
+        return;
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_open(&call->out, "lists", '[');
+    add_lists(call, only);
+    weir__buffer_close(&call->out, "]");
+    weir__buffer_member_name(&call->out, "changes");
+    weir__live_lists(call->server->live, &call->out);
+    weir__buffer_close(&call->out, "}");
+}
+
+/* -------------------------------------------------------------- changing ---- */
 
 static void answer(struct weir__verb_call *call, const char *attribute,
                    const struct weir__live_edited *edited)

@@ -289,6 +289,18 @@ int weir__live_list_edit(struct weir__live *live, const struct weir_list_edit *e
     return WEIR_OK;
 }
 
+void weir__live_list_entries(struct weir__live *live, const char *list, const char *attribute,
+                             size_t most, struct weir__buffer *json)
+{
+    pthread_mutex_lock(&live->turn);
+    const struct weir__list *l = list_of(weir__live_active(live), list, attribute);
+    weir__buffer_open(json, NULL, '[');
+    for (size_t i = 0; i < l->n && i < most; i++)
+        weir__buffer_member(json, NULL, l->entries[i]);
+    weir__buffer_close(json, "]");
+    pthread_mutex_unlock(&live->turn);
+}
+
 void weir__live_lists(struct weir__live *live, struct weir__buffer *json)
 {
     pthread_mutex_lock(&live->mutex);

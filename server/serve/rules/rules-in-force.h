@@ -88,6 +88,9 @@ struct weir__live_edited {
 /* Lists by hand.  `edited` may be NULL. */
 int weir__live_list_edit(struct weir__live *live, const struct weir_list_edit *edit, weir_time now,
                          struct weir__live_edited *edited, struct weir_error *error);
+/* The first entries of a list, as ["192.0.2.7"]. */
+void weir__live_list_entries(struct weir__live *live, const char *list, const char *attribute,
+                             size_t most, struct weir__buffer *json);
 /* Every change by hand: [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
 void weir__live_lists(struct weir__live *live, struct weir__buffer *json);
 

@@ -168,7 +168,10 @@ const struct weir__schema weir__schemas[] = {
         { "strikes", "count", "bans of this key that are not forgotten yet, with this one" }) },
     { "Unbanned", "", FIELDS({ "rule key", "text", "" }, { "banned", "bool", "" }) },
     { "Lists", "", FIELDS({ "lists", "[List]", "" }, { "changes", "[ListChange]", "by hand" }) },
-    { "List", "", FIELDS({ "list attribute", "text", "" }, { "entries", "count", "" }) },
+    { "List", "", FIELDS(
+        { "list attribute", "text", "" },
+        { "entries", "count", "" },
+        { "[values]", "[text]", "the first of them, of a list that was named" }) },
     { "ListChange", "", FIELDS({ "list attribute entry", "text", "" }, { "change",
           "added|removed", "" }) },
     { "ListChanged", "", FIELDS(

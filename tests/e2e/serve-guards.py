@@ -142,9 +142,12 @@ def test_S1_the_same_over_http(weir):
         assert told["limit"] == 2, told
         d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
         fallback = d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
-        assert (fallback.status, fallback.body,
-                fallback.headers["weir-fallback"]) == (200, b"[]", "search")
-        assert fallback.headers["content-type"] == "application/json"
+        # a caller that looks at the status alone, or at `allowed`, must not take it for a permit
+        assert (fallback.status, fallback.headers["weir-fallback"]) == (503, "search")
+        told_no = fallback.json()
+        assert (told_no["allowed"], told_no["permit"], told_no["code"]) == (False, None,
+                                                                          "weir-busy"), told_no
+        assert told_no["fallback"] == {"status": 200, "type": "application/json", "body": "[]"}
         assert int(fallback.headers["retry-after"]) >= 1
         for _ in range(2):
             busy = d.web("POST", "/v1/enter", {"guard": "db", "cost": 3})

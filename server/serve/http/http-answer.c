@@ -488,53 +488,74 @@ static void put_entered(struct pen *pen, const struct weir__entered *e, const ch
     } else {
         PUT(pen, "null,\"lease_ms\":null");
     }
-    PUT(pen, "}");
 }
 
-/* Answers with the rules' fallback; false: they have none. */
-static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
+/* The rules' fallback as a member: the caller passes it on to its own client.  Not the answer
+ * itself, whose status may be 200: to a caller that looks no further that is a permit. */
+static bool add_fallback(struct weir__buffer *out, struct weir *engine, const char *guard)
 {
     struct weir_fallback fallback;
-    char headers[192], body[WEIR_FALLBACK_MAX];
+    char body[WEIR_FALLBACK_MAX];
 
-    if (!weir_fallback_get(manner->loop->server->engine, r->guard, &fallback, body, sizeof(body)))
+    if (!weir_fallback_get(engine, guard, &fallback, body, sizeof(body)))
         return false;
-    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
-    if (r->decision.retry != WEIR_NEVER)
-        n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
-                      (long long)weir__http_retry_seconds(r->decision.retry));
-    weir__http_answer(manner, fallback.status, fallback.type,
-                      (struct weir__text){ headers, (size_t)n },
-                      (struct weir__text){ body, fallback.len });
+    weir__buffer_open(out, "fallback", '{');
+    weir__buffer_member_number(out, "status", fallback.status);
+    weir__buffer_member(out, "type", fallback.type);
+    weir__buffer_member_name(out, "body");
+    weir__buffer_json(out, body, fallback.len);
+    weir__buffer_close(out, "}");
     return true;
+}
+
+static void refuse_by_guard(const struct weir__http_manner *manner,
+                            const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+    const struct refusal *refusal = refusal_of(&r->decision);
+    char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
+    struct pen head = { headers }, pen = { body };
+    struct weir__buffer out = { 0 };
+
+    put_ruling_headers(&head, r);
+    put_refusal(&pen, refusal, refusal->status);
+    put_guard_detail(&pen, r);
+    PUT(&pen, "\",");
+    put_entered(&pen, entered, "");
+    weir__buffer_add(&out, body, (size_t)(pen.at - body));
+    if (add_fallback(&out, manner->loop->server->engine, r->guard))
+        head.at += sprintf(head.at, "Weir-Fallback: %.63s\r\n", r->guard);
+    weir__buffer_text(&out, "}");
+    if (out.failed)
+        manner->out->failed = true;
+    else
+        weir__http_answer(manner, refusal->status, PROBLEM,
+                          (struct weir__text){ headers, (size_t)(head.at - headers) },
+                          (struct weir__text){ out.bytes, out.len });
+    weir__buffer_free(&out);
 }
 
 void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
-    char headers[512], body[2 * WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX],
+    char headers[512], body[WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX],
         token[WEIR__PERMIT_TOKEN_MAX];
     struct pen head = { headers }, pen = { body };
-    bool refused = !r->decision.allowed;
 
-    if (refused && r->guard == NULL) {
+    if (!r->decision.allowed && r->guard == NULL) {
         weir__http_ruling(manner, r, 0, false); /* by a limit, a ban, a list */
         return;
     }
-    if (refused && answer_fallback(manner, r))
+    if (!r->decision.allowed) {
+        refuse_by_guard(manner, entered);
         return;
-    const struct refusal *refusal = refused ? refusal_of(&r->decision) : NULL;
+    }
     weir__ask_token(manner->loop, &entered->permits, token);
     put_ruling_headers(&head, r);
-    if (refused) {
-        put_refusal(&pen, refusal, refusal->status);
-        put_guard_detail(&pen, r);
-        PUT(&pen, "\",");
-    } else {
-        PUT(&pen, "{");
-    }
+    PUT(&pen, "{");
     put_entered(&pen, entered, token);
-    weir__http_answer(manner, refused ? refusal->status : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
+    PUT(&pen, "}");
+    weir__http_answer(manner, 200, WEIR__HTTP_JSON,
                       (struct weir__text){ headers, (size_t)(head.at - headers) },
                       (struct weir__text){ body, (size_t)(pen.at - body) });
 }

@@ -89,7 +89,7 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);
 
-/* The answer to enter; a refusal by a guard that has a fallback is that. */
+/* The answer to enter; a refusal by a guard carries its fallback. */
 void weir__http_entered(const struct weir__http_manner *manner,
                         const struct weir__entered *entered);
 /* As Retry-After has it: rounded up, at least 1. */

@@ -389,10 +389,10 @@ static const struct response {
     { "RefusedLater", "Refused, with refuse=503.", RULED " Retry-After", "Refusal" },
     { "Taken", "Taken, or it would be.", "RateLimit RateLimit-Policy", "Decision" },
     { "TakeRefused", "Refused.", "RateLimit RateLimit-Policy Retry-After", "TakeRefusal" },
-    { "Entered", "Allowed; or a guard's fallback.", RULED " Retry-After Weir-Fallback", "Entered" },
+    { "Entered", "Allowed.", RULED, "Entered" },
     { "RefusedByLimit", "Refused by a limit: code weir-limited or weir-banned.",
       RULED " Retry-After", "Refusal|GuardRefusal" },
-    { "RefusedByGuard", "Refused by a guard.", RULED " Retry-After", "GuardRefusal" },
+    { "RefusedByGuard", "Refused by a guard.", RULED " Retry-After Weir-Fallback", "GuardRefusal" },
 };
 
 static void add_headers(struct weir__buffer *out, const char *names)

@@ -136,9 +136,9 @@ const struct weir__verb weir__verbs[] = {
       .summary = "Begins work: by the guards and limits of the rules, or by one guard.",
       .more = "All or nothing. If it is allowed, give the permit back by exit within lease_ms, or "
               "make it last longer by renew; null: there is nothing to give back. If a guard "
-              "refuses and the rules have a fallback for it, the answer is that fallback: its "
-              "status, type and body, with the header Weir-Fallback. With a wait, and a guard that "
-              "has a queue, the answer comes when a permit is free.",
+              "refuses and the rules have a fallback for it, the refusal carries it: status, type "
+              "and body, to be passed on. With a wait, and a guard that has a queue, the answer "
+              "comes when a permit is free.",
       .args = { TEXT("guard", .word = "GUARD", .min = 1,
                      .text = "this guard alone; without it, the guards and limits of the rules "
                              "that apply to the attributes"),

@@ -126,8 +126,8 @@ static struct rates rates_of(const struct look *before, const struct look *now)
 
 struct rule {
     const char *name, *mode;
-    int64_t allowed, refused, banned, shadow;
-    double allowed_rate, refused_rate; /* UNKNOWN */
+    int64_t allowed, refused, banned, shadow; /* refused: the banned among them */
+    double allowed_rate, refused_rate;        /* UNKNOWN */
 };
 
 /* Rules were rarely added before it. */
@@ -144,6 +144,13 @@ static int place_of(const struct weir__document *modes, const char *name, int gu
     return -1;
 }
 
+/* By a limit, or because the key is banned. */
+static int64_t refused_of(const struct weir__document *modes, int i)
+{
+    return count(weir__document_number(modes, 0, "rules.%d.refused", i)) +
+           count(weir__document_number(modes, 0, "rules.%d.banned", i));
+}
+
 static struct rule read_rule(const struct look *before, const struct look *now,
                              const struct rates *rates, int i)
 {
@@ -152,15 +159,14 @@ static struct rule read_rule(const struct look *before, const struct look *now,
                          .mode = weir__document_text(d, "rules.%d.in_force", i) };
 
     rule.allowed = weir__document_number(d, 0, "rules.%d.allowed", i);
-    rule.refused = weir__document_number(d, 0, "rules.%d.refused", i);
+    rule.refused = refused_of(d, i);
     rule.banned = weir__document_number(d, 0, "rules.%d.banned", i);
     rule.shadow = weir__document_number(d, 0, "rules.%d.shadow_refused", i);
     int was = rates->seconds > 0 ? place_of(old, rule.name, i) : -1;
     double seconds = was < 0 ? 0 : rates->seconds;
     rule.allowed_rate =
         rate(seconds, weir__document_number(old, 0, "rules.%d.allowed", was), rule.allowed);
-    rule.refused_rate =
-        rate(seconds, weir__document_number(old, 0, "rules.%d.refused", was), rule.refused);
+    rule.refused_rate = rate(seconds, was < 0 ? 0 : refused_of(old, was), rule.refused);
     return rule;
 }
 
@@ -233,6 +239,22 @@ static void print_rate(double rate, int width)
         printf("%*.*f", width, rate < 100 ? 1 : 0, rate);
 }
 
+/* Seven columns at the most: 1234567, 12.3M. */
+static void print_count(int64_t n, int width)
+{
+    static const char units[] = "MGTPE";
+    double value = (double)n / 1e6;
+    size_t unit = 0;
+
+    if (n < 10000000) {
+        printf("%*lld", width, (long long)n);
+        return;
+    }
+    for (; value >= 1000 && units[unit + 1]; value /= 1000)
+        unit++;
+    printf("%*.1f%c", width - 1, value, units[unit]);
+}
+
 static void draw_head(struct screen *s, const struct look *now, const char *server)
 {
     const struct weir__document *d = &now->parts[STATUS];
@@ -271,8 +293,10 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
     print_rate(rates->allowed, 10);
     printf("   refused/s %s", rates->refused > 0 ? s->c.bad : "");
     print_rate(rates->refused, 10);
-    printf("%s   total %lld and %lld", s->c.off, (long long)total(now, "allowed"),
-           (long long)total(now, "refused"));
+    printf("%s   total ", s->c.off);
+    print_count(total(now, "allowed"), 0);
+    printf(" and ");
+    print_count(total(now, "refused"), 0);
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
@@ -285,14 +309,17 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
 
 static void draw_rule(struct screen *s, const struct rule *rule)
 {
+    const int64_t counts[] = { rule->allowed, rule->refused, rule->banned, rule->shadow };
+
     printf("%s", rule->refused_rate > 0 ? s->c.bad : "");
-    print_cut(rule->name, 24);
-    print_cut(rule->mode ? rule->mode : "?", 8);
-    print_rate(rule->allowed_rate, 10);
+    print_cut(rule->name, 20);
+    print_cut(rule->mode ? rule->mode : "?", 7);
+    print_rate(rule->allowed_rate, 9);
     printf(" ");
-    print_rate(rule->refused_rate, 10);
-    printf(" %12lld %12lld %10lld %10lld%s", (long long)rule->allowed, (long long)rule->refused,
-           (long long)rule->banned, (long long)rule->shadow, s->c.off);
+    print_rate(rule->refused_rate, 9);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        print_count(counts[i], 8);
+    printf("%s", s->c.off);
     end_line(s);
 }
 
@@ -305,8 +332,8 @@ static void draw_rules(struct screen *s, const struct look *before, const struct
     int reserve = keys > 0 ? (keys < KEYS_SHOWN ? keys : KEYS_SHOWN) + 2 : 0;
 
     end_line(s);
-    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->c.dim, "RULE", "MODE", "ALLOWED/S",
-           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "IN SHADOW", s->c.off);
+    printf("%s%-20s %-7s %9s %9s %7s %7s %7s %7s%s", s->c.dim, "RULE", "MODE", "ALLOWED/S",
+           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "SHADOW", s->c.off);
     end_line(s);
     for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
         draw_rule(s, &rules[shown]);

@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pty
+import re
 import subprocess
 import tempfile
 import threading
@@ -278,6 +279,36 @@ def test_S6_top(weir):
         cli = Cli(weir, server)
         rates = cli.json(0, "top", "--every", "50ms")["rates"]
         assert rates["interval_ms"] > 0 and rates["allowed"] == 0 and rates["refused"] == 0, rates
+
+
+def test_S6_top_shows_a_rule_whose_keys_are_banned(weir):
+    """Refusals by a ban are refusals, in the rates and for Prometheus too; and every line fits into
+    80 columns, however large the numbers are."""
+    with Server(weir, rules=RULES, clock=False) as server:
+        cli = Cli(weir, server)
+        cli(0, "bans", "--add", "--rule", "login", "192.0.2.7", "--for", "10m")
+        stop = threading.Event()
+
+        def knock():
+            with server.resp() as client:
+                while not stop.wait(0.001):
+                    client("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login")
+
+        thread = threading.Thread(target=knock)
+        thread.start()
+        answer = cli.json(0, "top", "--every", "300ms")["rates"]
+        out = cli(0, "top", "--every", "300ms")
+        stop.set()
+        thread.join()
+        rule, = [rule for rule in answer["rules"] if rule["rule"] == "login"]
+        assert rule["refused"] > 0, rule
+        line, = [line.split() for line in out.splitlines() if line.startswith("login")]
+        assert float(line[3]) > 0 and line[5] == line[6] != "0", out
+        assert max(map(len, out.splitlines())) <= 80, out
+        metrics = server.http()("GET", "/metrics").body.decode()
+        refused = re.search(r'decisions_total{rule="login",outcome="refused"} (\d+)', metrics)
+        banned = re.search(r'weir_decisions_banned_total{rule="login"} (\d+)', metrics)
+        assert refused.group(1) == banned.group(1) != "0", metrics
 
 
 def test_S6_top_live(weir):

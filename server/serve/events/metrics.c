@@ -462,9 +462,15 @@ static void print_rules(struct weir__buffer *out, const struct weir__server *ser
     for (size_t i = 0; i < list.n; i++) {
         const struct weir_rule_info *r = &list.rules[i];
         print_outcome(out, r->name, "allowed", r->allowed);
-        print_outcome(out, r->name, "refused", r->refused);
-        print_outcome(out, r->name, "banned", r->banned);
+        print_outcome(out, r->name, "refused", r->refused + r->banned);
         print_outcome(out, r->name, "shadow_refused", r->shadow_refused);
+    }
+    print_head(out, "weir_decisions_banned_total", "counter",
+               "Of the refused, those of keys that are banned.");
+    for (size_t i = 0; i < list.n; i++) {
+        weir__buffer_text(out, "weir_decisions_banned_total{");
+        print_label(out, "rule", list.rules[i].name);
+        weir__buffer_format(out, "} %" PRId64 "\n", list.rules[i].banned);
     }
     print_head(out, "weir_rule_mode", "gauge", "1 for the mode that each rule is in.");
     for (size_t i = 0; i < list.n && i < RULES_MAX; i++) {

@@ -341,7 +341,7 @@ TEST_WITH(test_S5_decisions_by_rule_and_outcome, make_server, free_server)
     print_and_read(NOW);
     assert_value("weir_decisions_total{rule=\"login\",outcome=\"allowed\"}", 2);
     assert_value("weir_decisions_total{rule=\"login\",outcome=\"refused\"}", 3);
-    assert_value("weir_decisions_total{rule=\"login\",outcome=\"banned\"}", 0);
+    assert_value("weir_decisions_banned_total{rule=\"login\"}", 0);
     assert_true(value_of("weir_decisions_total{rule=\"watched\",outcome=\"shadow_refused\"}") >= 1);
     assert_value("weir_rule_mode{rule=\"login\",mode=\"enforce\"}", 1);
     assert_value("weir_rule_mode{rule=\"watched\",mode=\"shadow\"}", 1);

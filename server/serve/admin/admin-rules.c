@@ -59,7 +59,7 @@ static void refuse(struct weir__verb_call *call, int code, const struct weir_err
 
     memcpy(whole.text, error->text, sizeof(whole.text));
     weir__call_fail_code(call, code, error);
-    if (call->status != 400)
+    if (code != WEIR_INVALID && code != WEIR_EXISTS)
         return;
     call->status = 422;
     weir__buffer_open(&call->out, NULL, '{');

@@ -4,12 +4,12 @@
 
 enum { KEY, LIMIT, COST, WAIT, NAME, UNIT, LIFETIME }; /* of take, peek, give, reserve */
 
-static int status_of(int code)
+/* The call can be read: it is the limit that makes no sense. */
+static void fail(struct weir__verb_call *call, int code, const struct weir_error *error)
 {
-    return code == WEIR_NO_MEMORY ? 503
-           : code == WEIR_EXISTS  ? 409
-           : code == WEIR_INVALID ? 422
-                                  : 500;
+    weir__call_fail_code(call, code, error);
+    if (call->status == 400)
+        call->status = 422;
 }
 
 static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
@@ -28,7 +28,7 @@ static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
     call->taken.answer.reservation[0] = '\0';
     int code = weir__ask_adhoc(call->loop, &ask, &call->taken.answer, &error);
     if (code != WEIR_OK) {
-        weir__call_fail(call, status_of(code), "%s", error.text);
+        fail(call, code, &error);
         return;
     }
     call->taken.policy = ask.name.len ? ask.name : ask.limit;
@@ -77,7 +77,7 @@ void weir__decide_forget(struct weir__verb_call *call)
     int code = weir__ask_forget(call->loop, v[0].text, v[1].text, v[2].text, &found, &error);
 
     if (code != WEIR_OK)
-        weir__call_fail(call, status_of(code), "%s", error.text);
+        fail(call, code, &error);
     else
         answer(call, WEIR__ANSWER_BOOL, found);
 }

@@ -79,9 +79,10 @@ bool weir__call_no_memory(struct weir__verb_call *call)
 
 bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error)
 {
-    int status = code == WEIR_NO_MEMORY                        ? 503
-                 : code == WEIR_SYSTEM || code == WEIR_CORRUPT ? 500
-                                                               : 400;
+    int status = code == WEIR_NO_MEMORY ? 503
+                 : code == WEIR_EXISTS  ? 409
+                 : code == WEIR_INVALID ? 400
+                                        : 500;
 
     return weir__call_fail(call, status, "%s", error->text);
 }

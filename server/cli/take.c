@@ -16,13 +16,14 @@
 #include "server/base/buffer.h"
 #include "server/base/options.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/base/words.h"
 
 struct options {
     const char *table, *limit, *algorithm, *name, *mode;
     int64_t cost, keys;
     weir_time wait, now; /* now < 0: ask the table's clock */
-    bool json, quiet;
+    bool json, quiet, no_wait;
 };
 
 /* Rows that all three commands have. */
@@ -32,6 +33,7 @@ struct options {
 #define NOW       WEIR__VALUE("now", 0, MOMENT, now, "TIME", "ask at this time: " WEIR__MOMENT)
 #define JSON      WEIR__SWITCH("json", 0, json, "answer with a JSON object")
 #define QUIET     WEIR__SWITCH("quiet", 'q', quiet, "answer with the exit code only")
+#define NO_WAIT   WEIR__SWITCH("no-wait", 0, no_wait, "fail if somebody has locked the table")
 #define EXISTING  WEIR__TEXT("table", 0, table, "FILE", "the table file; it must exist")
 #define ROOM      WEIR__COUNT("keys", 0, keys, 1, "room for N keys of a sliding window or log")
 
@@ -48,6 +50,7 @@ static const struct weir__option take_rows[] = {
     NOW,
     JSON,
     QUIET,
+    NO_WAIT,
     { 0 },
 };
 
@@ -63,13 +66,14 @@ static const struct weir__option peek_rows[] = {
     NOW,
     JSON,
     QUIET,
+    NO_WAIT,
     { 0 },
 };
 
 static const struct weir__option give_rows[] = {
-    EXISTING, LIMIT, ALGORITHM, WEIR__COUNT("cost", 0, cost, 1, "units to give back (1)"),
-    NAME,     ROOM,  NOW,       JSON,
-    QUIET,    { 0 },
+    EXISTING, LIMIT,   ALGORITHM, WEIR__COUNT("cost", 0, cost, 1, "units to give back (1)"),
+    NAME,     ROOM,    NOW,       JSON,
+    QUIET,    NO_WAIT, { 0 },
 };
 
 struct verb;
@@ -271,6 +275,8 @@ static bool open_all(struct call *c)
     struct weir_error error = { 0 };
     bool creates = c->verb->takes && c->o.limit;
 
+    if (!weir__table_await(c->command, c->o.table, !c->o.no_wait))
+        return false;
     if (open_table(c, &error) != WEIR_OK) {
         bool missing = !creates && access(c->o.table, F_OK) != 0;
         weir__complain(c->command, "--table: %s%s", error.text,

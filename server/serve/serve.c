@@ -37,6 +37,7 @@
 #include "server/serve/events/events-from-counts.h"
 #include "table/table.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 
 #define TICK_MS      1000
 #define BANS         65536
@@ -73,11 +74,18 @@ static int make_table(struct life *life, struct weir_error *error)
                                           .bans = BANS,
                                           .guards = GUARDS };
     struct weir_table_stats stats;
-    int code = weir_table_create(&life->server.table, &options, error);
 
+    if (options.path)
+        weir__table_await("serve", options.path, true);
+    int code = weir_table_create(&life->server.table, &options, error);
     if (code != WEIR_OK)
         return code;
     weir_table_stats(life->server.table, -1, &stats);
+    if (s->keys > stats.slots || s->keys < stats.slots / 2) /* slots: the keys and a quarter */
+        weir__complain("serve",
+                       "keys %" PRId64 " is ignored: the table was made with %" PRId64
+                       " slots; only a new one has another size",
+                       s->keys, stats.slots);
     return !stats.narrow ? WEIR_OK
                          : weir__fail(error, WEIR_INVALID,
                                       "the table %s has narrow slots; the server needs wide ones: "
@@ -413,6 +421,22 @@ static void print_switches(const struct life *life)
             printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
 }
 
+static void print_table(const struct life *life)
+{
+    const struct weir__settings *s = &life->settings;
+    struct weir_table_stats stats;
+
+    if (s->memory) {
+        printf("  table  in memory: gone when the server ends\n");
+        return;
+    }
+    struct weir__pids users = weir__table_users(s->table, false);
+    weir_table_stats(life->server.table, -1, &stats);
+    printf("  table  %s (%" PRId64 " of %" PRId64 " slots used, %.1f MB on disk%s%s)\n", s->table,
+           stats.keys, stats.slots, (double)weir__table_disk_bytes(s->table) / 1e6,
+           *users.text ? "; also used by pid" : "", users.text);
+}
+
 static void print_ready(const struct life *life)
 {
     const struct weir__settings *s = &life->settings;
@@ -435,7 +459,7 @@ static void print_ready(const struct life *life)
                info.hash);
     printf("\n");
     print_switches(life);
-    printf("  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);
+    print_table(life);
     if (resp && http && !life->server.tls && !*s->check_token)
         printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
                "  curl -i http://%s/v1/check -d "

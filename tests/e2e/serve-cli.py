@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """serve-cli.py WEIR [TEST...] -- the command line against a running `weir serve`: every command that asks one, as people and scripts meet it."""
+import fcntl
 import http.server
 import json
 import os
@@ -309,6 +310,37 @@ def test_S6_top_shows_a_rule_whose_keys_are_banned(weir):
         refused = re.search(r'decisions_total{rule="login",outcome="refused"} (\d+)', metrics)
         banned = re.search(r'weir_decisions_banned_total{rule="login"} (\d+)', metrics)
         assert refused.group(1) == banned.group(1) != "0", metrics
+
+
+def test_S6_the_start_says_what_the_table_is(weir):
+    """Its use, its size on disk, who else uses it; and that --keys does not count any more."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "t")
+        with Server(weir, "--keys", "5000", table=table) as server:
+            said = server.said[-1]
+            assert re.search(r"\(0 of \d+ slots used, \d+\.\d MB on disk\)$", said.strip()), said
+            assert server.complaints() == "", server.complaints()
+            with Server(weir, "--keys", "100000", table=table) as other:
+                assert "also used by pid %d)" % server.pid in other.said[-1], other.said
+                assert "keys 100000 is ignored" in other.complaints(), other.complaints()
+
+
+def test_S6_take_says_that_a_table_is_locked(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "t")
+        words = [weir, "take", "--table", table, "--limit", "3/1m", "--now", "100s", "ann"]
+        assert subprocess.run(words, capture_output=True, timeout=60).returncode == 0
+        with open(table) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            done = subprocess.run(words + ["--no-wait"], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 2 and "locked by another process, pid %d" % os.getpid() in (
+                done.stderr), done
+            waiting = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+            line = waiting.stderr.readline()
+            assert "locked by another process" in line and "waiting" in line, line
+        out, _ = waiting.communicate(timeout=60)
+        assert waiting.returncode == 0 and out == "granted, 1 of 3 left\n", out
 
 
 def test_S6_top_live(weir):

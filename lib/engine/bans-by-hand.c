@@ -21,16 +21,15 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
 
     if (code != WEIR_OK)
         return code;
-    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6,
-            bits = prefix == WEIR__NO_PREFIX ? cidr.address.bits : prefix;
+    uint8_t bits = cidr.address.bits == 32 ? part->prefix4 : part->prefix6;
     if (cidr.prefix != cidr.address.bits && cidr.prefix != bits)
         return weir__fail(error, WEIR_INVALID,
                           "a key of rule '%s' is a network of /%u, and %s is one of /%u",
                           rule->draft->name, bits, key, cidr.prefix);
     weir__address_mask(&cidr.address, bits);
     int len = weir__address_print(text, WEIR_KEY_TEXT, &cidr.address);
-    if (prefix != WEIR__NO_PREFIX)
-        snprintf(text + len, (size_t)(WEIR_KEY_TEXT - len), "/%u", prefix);
+    if (bits < cidr.address.bits)
+        snprintf(text + len, (size_t)(WEIR_KEY_TEXT - len), "/%u", bits);
     return WEIR_OK;
 }
 

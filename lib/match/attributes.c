@@ -54,6 +54,8 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
     known->is_address[i] = weir__attribute_is_address(name);
     if (weir__attribute_is_path(name))
         known->uri = i;
+    if (weir__attribute_is_host(name))
+        known->hosts[known->n_hosts++] = i;
     uint8_t place = place_of(name, len);
     while (known->by_name[place] != 0)
         place++;
@@ -72,6 +74,38 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
     }
     if (v->len > WEIR__URI_MAX)
         v->len = WEIR__URI_MAX;
+}
+
+static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
+{
+    if (v->len == 0 || (v->len <= WEIR__HOST_MAX && weir__host_is_plain(v->text, v->len)))
+        return;
+    v->len = weir__host_plain(v->text, v->len, scratch, WEIR__HOST_MAX);
+    v->text = scratch;
+}
+
+/* 192.0.2.7:80, [2001:db8::7]:80: the length without the port, or 0. */
+static size_t length_without_port(const char *text, size_t len)
+{
+    size_t at = len;
+
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9')
+        at--;
+    return at > 1 && at < len && text[at - 1] == ':' ? at - 1 : 0;
+}
+
+/* Values that are no address are one, or a client that chooses its address chooses its key. */
+static void read_address(struct weir__value *v)
+{
+    if (v->len == 0 || weir__address_parse(v->text, v->len, &v->address))
+        return;
+    size_t len = length_without_port(v->text, v->len);
+    if (len > 0 && weir__address_parse(v->text, len, &v->address)) {
+        v->len = len;
+        return;
+    }
+    v->text = WEIR__NO_ADDRESS;
+    v->len = sizeof(WEIR__NO_ADDRESS) - 1;
 }
 
 /* Header names ignore case; those in lower case do not come here. */
@@ -116,10 +150,12 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         v->hash = 0;
         v->address.bits = 0;
         if (known->is_address[at])
-            weir__address_parse(v->text, v->len, &v->address);
+            read_address(v);
     }
     if (known->uri >= 0)
         plain_uri(&facts->values[known->uri], facts->uri);
+    for (int i = 0; i < known->n_hosts; i++)
+        plain_host(&facts->values[known->hosts[i]], facts->hosts[i]);
 }
 
 static bool test_holds(const struct weir__test *t, const struct weir__value *v, bool path,
@@ -168,6 +204,11 @@ bool weir__attribute_is_address(const char *name)
     size_t len = strlen(name);
 
     return strcmp(name, "ip") == 0 || (len > 3 && strcmp(name + len - 3, ".ip") == 0);
+}
+
+bool weir__attribute_is_host(const char *name)
+{
+    return strcmp(name, "host") == 0 || strcmp(name, "header.host") == 0;
 }
 
 bool weir__attribute_is_path(const char *name)

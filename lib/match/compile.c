@@ -74,8 +74,10 @@ static int make_part(struct weir_rules *set, struct weir__key_part *part,
 
     if (attribute < 0)
         return attribute;
-    *part = (struct weir__key_part){ (uint16_t)attribute, weir__attribute_is_address(t->attribute),
-                                     t->prefix4, t->prefix6, t->fallback };
+    bool whole = t->prefix4 == WEIR__NO_PREFIX;
+    *part =
+        (struct weir__key_part){ (uint16_t)attribute, weir__attribute_is_address(t->attribute),
+                                 whole ? 32 : t->prefix4, whole ? 64 : t->prefix6, t->fallback };
     return WEIR_OK;
 }
 
@@ -85,7 +87,7 @@ static enum weir__key_kind kind_of_key(const struct weir__rule *rule)
 
     if (rule->key.n == 0)
         return WEIR__KEY_NONE;
-    if (rule->key.n > 1 || p->fallback != NULL || p->prefix4 != WEIR__NO_PREFIX)
+    if (rule->key.n > 1 || p->fallback != NULL || p->prefix4 != 32 || p->prefix6 != 64)
         return WEIR__KEY_MADE;
     return p->address ? WEIR__KEY_ADDRESS : WEIR__KEY_VALUE;
 }

@@ -142,9 +142,10 @@ bool weir__priority_read(const struct weir__priority_word *words, size_t n, cons
 /* The number of the class of this name; -1: none. */
 int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
 
-/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  And
- * whether they are paths, in which * stops at a slash: uri. */
+/* attributes.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".
+ * Whether they are paths, in which * stops at a slash: uri.  Whether they are hosts. */
 bool weir__attribute_is_address(const char *name);
+bool weir__attribute_is_host(const char *name);
 bool weir__attribute_is_path(const char *name);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * For the table, a key of one attribute is that attribute's bytes, not copied.  A key of several is
  * the kind, length and bytes of each in turn; if that is too long, its hash.  An address counts as
- * its number, however it was written; a value that should be an address but is not is never taken
- * for one.
+ * its number, however it was written; all values that should be an address but are not count as
+ * one.
  *
  * For people it is the template filled in.  So that no two keys have the same text, a byte of a
  * value that could be taken for the text between two attributes is written as %XX, a value that
@@ -19,10 +19,7 @@
 
 static size_t address_bytes(const struct weir__key_part *part, struct weir__address *a)
 {
-    uint8_t prefix = a->bits == 32 ? part->prefix4 : part->prefix6;
-
-    if (prefix != WEIR__NO_PREFIX)
-        weir__address_mask(a, prefix);
+    weir__address_mask(a, a->bits == 32 ? part->prefix4 : part->prefix6);
     return a->bits / 8;
 }
 
@@ -73,8 +70,6 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
         else
             len += put_value(secrets, whole + len, 0, v.text, v.len);
     }
-    while (rule->key_kind == WEIR__KEY_ADDRESS && (len == 4 || len == 16))
-        whole[len++] = 0; /* no address, so not as long as one */
     if (len > WEIR__KEY_MAX)
         len = put_value(secrets, made, 0, whole, len);
     else
@@ -194,7 +189,7 @@ static void put_address(struct printer *p, const struct weir__rule *rule,
 
     address_bytes(part, &a);
     len = (size_t)weir__address_print(text, sizeof(text), &a);
-    if (prefix != WEIR__NO_PREFIX)
+    if (prefix < a.bits)
         len += (size_t)snprintf(text + len, sizeof(text) - len, "/%u", prefix);
     for (size_t i = 0; i < rule->key.n; i++)
         addresses += rule->parts[i].address;

@@ -81,6 +81,11 @@ int weir__list_check_value(const char *attribute, const char *text, size_t len,
         return weir__fail_at(error, 1,
                              "no path is like this: it begins with /, queries are cut off, %%XX is "
                              "decoded, // and .. are resolved");
+    if (weir__attribute_is_host(attribute) && !weir__host_is_plain(text, len))
+        return weir__fail_at(
+            error, 1,
+            "no host is like this: capitals become small letters, a port and a dot "
+            "at the end are cut off");
     return WEIR_OK;
 }
 

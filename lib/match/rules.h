@@ -17,6 +17,8 @@
 #include "match/key-template.h"
 
 #define WEIR__URI_MAX        2048 /* bytes of a path that count; the rest is cut off */
+#define WEIR__HOST_MAX       256  /* the same of a host */
+#define WEIR__HOSTS          2    /* attributes that are hosts: host and header.host */
 #define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
 #define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
 #define WEIR__FOUND_MAX      256  /* rules that are found at a time */
@@ -26,13 +28,16 @@ struct weir__value {
     const char *text;
     size_t len;
     uint64_t hash;                /* 0: not made yet (match.c) */
-    struct weir__address address; /* of addresses only; bits 0 if it is none */
+    struct weir__address address; /* of addresses only; bits 0 if it is none: then the text is
+                                     WEIR__NO_ADDRESS, whatever it was */
 };
+
+#define WEIR__NO_ADDRESS "not-an-address"
 
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */
     struct weir__value values[WEIR__ATTRIBUTES_MAX];
-    char uri[WEIR__URI_MAX];
+    char uri[WEIR__URI_MAX], hosts[WEIR__HOSTS][WEIR__HOST_MAX];
 };
 
 struct weir__test {
@@ -57,14 +62,14 @@ struct weir__clause {
 struct weir__key_part {
     uint16_t attribute;
     bool address;
-    uint8_t prefix4, prefix6;
+    uint8_t prefix4, prefix6; /* of an address: bits that count */
     const char *fallback;
 };
 
 enum weir__key_kind {
     WEIR__KEY_NONE,    /* one state for everybody */
     WEIR__KEY_VALUE,   /* the value of one attribute, as it is */
-    WEIR__KEY_ADDRESS, /* a whole address */
+    WEIR__KEY_ADDRESS, /* an address of IPv4, a /64 of IPv6 */
     WEIR__KEY_MADE,    /* of several, or of parts of them */
 };
 
@@ -99,9 +104,10 @@ struct weir__match;
 /* The names in use, by number. */
 struct weir__attributes {
     size_t n;
-    int uri;              /* the one that is a path; -1: none */
-    uint8_t by_name[256]; /* number + 1, by a hash of the name */
-    uint8_t by_id[256];   /* number + 1, by what weir_attribute gave; atomic */
+    int uri;                         /* the one that is a path; -1: none */
+    int hosts[WEIR__HOSTS], n_hosts; /* those that are hosts */
+    uint8_t by_name[256];            /* number + 1, by a hash of the name */
+    uint8_t by_id[256];              /* number + 1, by what weir_attribute gave; atomic */
     bool is_address[WEIR__ATTRIBUTES_MAX];
     uint8_t lengths[WEIR__ATTRIBUTES_MAX];
     char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
@@ -120,8 +126,8 @@ struct weir_rules {
         *guard_match; /* two, so that a check without guards skips them; NULL: none */
 };
 
-/* attributes.c -- the attributes that the set uses: the path as a server sees it, addresses as
- * numbers.  If an attribute is given twice the first counts. */
+/* attributes.c -- the attributes that the set uses: path and host as a server sees them, addresses
+ * as numbers.  Every door comes through here.  If an attribute is given twice the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
                         const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
 /* Its number, or -1. */
@@ -152,7 +158,7 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
     const struct weir__value *v = &facts->values[rule->parts[0].attribute];
 
     if (rule->key_kind == WEIR__KEY_ADDRESS && v->len != 0 && v->address.bits != 0) {
-        *key = (struct weir_key){ v->address.bytes, v->address.bits / 8u };
+        *key = (struct weir_key){ v->address.bytes, v->address.bits == 32 ? 4 : 8 };
         return true;
     }
     if (rule->key_kind == WEIR__KEY_VALUE && v->len != 0) {

@@ -1,4 +1,5 @@
-/* words.h -- values: large sets of them, patterns with stars, paths as servers see them. */
+/* words.h -- values: large sets of them, patterns with stars, paths and hosts as servers see
+ * them. */
 #ifndef WEIR_MATCH_WORDS_H
 #define WEIR_MATCH_WORDS_H
 
@@ -24,5 +25,10 @@ bool weir__glob_match(const char *pattern, size_t pattern_len, const char *text,
 bool weir__uri_is_plain(const char *uri, size_t len);
 /* Writes its first `size` bytes, at least 1: "/"; len + 1 are always enough. */
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
+
+/* host.c -- the name of a host in small letters, without port and dot at the end: its first `size`
+ * bytes.  is_plain says whether it is like this already. */
+bool weir__host_is_plain(const char *host, size_t len);
+size_t weir__host_plain(const char *host, size_t len, char *out, size_t size);
 
 #endif

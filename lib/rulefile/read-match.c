@@ -97,11 +97,37 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
     return false;
 }
 
+/* As paths: a host that is written otherwise would match nothing. */
+static bool check_host(struct weir__reader *r, const struct weir__node *node,
+                       enum weir__pattern_kind kind, size_t keep)
+{
+    char plain[256];
+    bool open = keep > 0 && (kind == WEIR__PREFIX || strchr("*?", node->text[keep - 1]));
+
+    if (open) /* a name may go on behind a dot */
+        while (keep > 0 && strchr("*?.", node->text[keep - 1]))
+            keep--;
+    if (weir__host_is_plain(node->text, keep))
+        return true;
+    size_t len = open || node->n >= sizeof(plain)
+                     ? 0
+                     : weir__host_plain(node->text, keep, plain, sizeof(plain));
+    weir__say(
+        r, node,
+        "no host is like this: capitals become small letters, a port and a dot at the end are "
+        "cut off; write %s",
+        len ? weir__quote(plain, len).text : "it so");
+    return false;
+}
+
 static bool set_text(struct weir__reader *r, const struct weir__node *node, const char *attribute,
                      enum weir__pattern_kind kind, size_t keep, struct weir__pattern *p)
 {
     if (weir__attribute_is_path(attribute) && kind != WEIR__PRESENT &&
         !check_path(r, node, kind, kind == WEIR__EXACT ? node->n : keep))
+        return false;
+    if (weir__attribute_is_host(attribute) && kind != WEIR__PRESENT &&
+        !check_host(r, node, kind, keep))
         return false;
     return kind == WEIR__PRESENT ? set_pattern(r, p, kind, "*", 1)
                                  : set_pattern(r, p, kind, node->text, keep);

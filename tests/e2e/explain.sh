@@ -45,7 +45,7 @@ at="--rules rules.yaml --now 1000000000"
 
 # --------------------------------------------------------------- fresh ----
 
-answers 0 '● per-ip                   key 192.0.2.7/32
+answers 0 '● per-ip                   key 192.0.2.7
     sliding-window 300/1m        ███████████████████▉ 299 of 300 left, all again in 1m 2s
     sliding-log 100/5s           ███████████████████▊ 99 of 100 left, all again in 5s
 ● login                    key 192.0.2.7:nobody
@@ -88,7 +88,7 @@ says 1 'refused: account is on the deny list' explain $at ip=10.0.0.1 account=ma
 json 1 'x["ruling"]["list"] == "deny" and not any(r["asked"] for r in x["rules"])' explain $at --json ip=192.0.2.7 account=mallory
 { echo 'mode: shadow' && cat rules.yaml; } >shadow.yaml
 says 0 '✗ account is on the deny list: it would be refused, but all rules are in shadow' explain --rules shadow.yaml ip=192.0.2.7 account=mallory
-says 0 '● per-ip                   key 192.0.2.7/32' explain --rules shadow.yaml ip=192.0.2.7 account=mallory
+says 0 '● per-ip                   key 192.0.2.7' explain --rules shadow.yaml ip=192.0.2.7 account=mallory
 json 0 'x["ruling"]["list"] == "deny" and x["rules"][0]["asked"]' explain --rules shadow.yaml --json ip=192.0.2.7 account=mallory
 
 # ------------------------------------------------- attributes for nothing ----

@@ -28,7 +28,7 @@ except ImportError as missing:
 SENSE = re.compile(
     r"there is no list|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
     r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
-    r"a path begins with /|no path is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
+    r"a path begins with /|no path is like this|no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
     r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"
     r"must be from \d+[a-z%]* to|version \'1.0\' is not known|there is a NUL byte|keys must be a whole number|status must be at least 200|an answer with status \d+ has no body|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
     r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|the window never holds that many calls|a user without an attribute|"

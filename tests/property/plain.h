@@ -9,6 +9,7 @@
 #ifndef WEIR_TESTS_PLAIN_H
 #define WEIR_TESTS_PLAIN_H
 
+#include <ctype.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,21 @@ static struct address plain_address(const char *text, size_t len)
     return a;
 }
 
+/* As a request has it: there may be a port behind it. */
+static struct address plain_client(const char *text, size_t len)
+{
+    struct address a = plain_address(text, len);
+    size_t digits = 0;
+
+    if (a.bits != 0)
+        return a;
+    while (digits < len && isdigit((unsigned char)text[len - 1 - digits]))
+        digits++;
+    if (digits > 0 && digits + 1 < len && text[len - 1 - digits] == ':')
+        a = plain_address(text, len - 1 - digits);
+    return a;
+}
+
 static void plain_mask(struct address *a, int prefix)
 {
     for (int bit = prefix; bit < 128; bit++)
@@ -227,7 +243,7 @@ static bool plain_on_list(const struct set *set, const char *name, int attribute
         const struct list *l = &set->list[i];
         for (int k = 0; strcmp(l->name, name) == 0 && l->attribute == attribute && k < l->n; k++)
             if (is_address(attribute)
-                    ? plain_in_network(plain_address(v->text, v->len), l->entries[k])
+                    ? plain_in_network(plain_client(v->text, v->len), l->entries[k])
                     : strcmp(l->entries[k], v->text) == 0)
                 return v->len > 0;
     }
@@ -247,7 +263,7 @@ static bool plain_holds(const struct set *set, const struct pattern *p, int attr
     case GLOB:
         return plain_glob(p->text, v->text, v->text + v->len, attribute == URI);
     case CIDR:
-        return plain_in_network(plain_address(v->text, v->len), p->text);
+        return plain_in_network(plain_client(v->text, v->len), p->text);
     case LIST:
         return plain_on_list(set, p->text, attribute, v);
     case PRESENT:
@@ -306,10 +322,12 @@ static void add_address(struct key *k, const struct rule *rule, const struct par
     char text[INET6_ADDRSTRLEN + 8];
     int prefix = a.bits == 32 ? part->prefix4 : part->prefix6, addresses = 0;
 
-    plain_mask(&a, prefix < 0 ? a.bits : prefix);
+    if (prefix < 0)
+        prefix = a.bits == 32 ? 32 : 64;
+    plain_mask(&a, prefix);
     inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, text, sizeof(text));
     sprintf(k->id + strlen(k->id), "a%s,", text);
-    if (prefix >= 0)
+    if (prefix < a.bits)
         sprintf(text + strlen(text), "/%d", prefix);
     for (int i = 0; i < rule->parts; i++)
         addresses += is_address(rule->key[i].attribute);
@@ -329,13 +347,15 @@ static bool plain_key(const struct rule *rule, const struct request *q, struct k
         if (v->len == 0 && part->fallback == NULL)
             return false;
         if (v->len > 0 && is_address(part->attribute))
-            a = plain_address(v->text, v->len);
+            a = plain_client(v->text, v->len);
         strcat(k->text, part->before);
         if (a.bits != 0) {
             add_address(k, rule, part, a);
             continue;
         }
-        const char *value = v->len > 0 ? v->text : part->fallback;
+        const char *value = v->len == 0                   ? part->fallback
+                            : is_address(part->attribute) ? "not-an-address"
+                                                          : v->text;
         sprintf(k->id + strlen(k->id), "v%zu:%s,", strlen(value), value);
         strcat(k->text, is_address(part->attribute) ? "?" : "");
         add_escaped(k->text, rule, value);
@@ -544,8 +564,9 @@ static struct ban *plain_ban(const struct rule *rule, const struct key *key,
                   !*rule->after;
     *b =
         (struct ban){ .text = strdup(text), .template = strdup(rule->template), .next = *head - 1 };
-    if (is_all && *text != '?')
-        b->spelling = strdup(q->given[rule->key[0].attribute].text);
+    const struct value *given = &q->given[rule->key[0].attribute];
+    if (is_all && *text != '?' && plain_address(given->text, given->len).bits != 0)
+        b->spelling = strdup(given->text);
     memcpy(b->rule, rule->name, sizeof(b->rule));
     *head = n_bans;
     return b;

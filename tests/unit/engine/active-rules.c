@@ -203,7 +203,7 @@ TEST(test_R6_a_changed_ban)
     use(weir, WITH("limit: 1/60"), NOW); /* no ban any more; those in force stay */
     assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
     for (int i = 0; i < 9; i++)
-        assert_int_equal(check(weir, "ip=::2", NOW).banned_until, 0);
+        assert_int_equal(check(weir, "ip=2::", NOW).banned_until, 0);
 }
 
 TEST(test_R6_in_two_processes)

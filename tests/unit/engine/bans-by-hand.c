@@ -37,7 +37,7 @@ TEST(test_R4_the_nth_refusal_bans)
     assert_int_equal(r.decision.retry, TEN_MINUTES - 7);
     assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
     assert_int_equal(r.level, 3);
-    assert_true(passes(weir, "ip=::2", NOW));
+    assert_true(passes(weir, "ip=2::", NOW));
     assert_int_equal(rule_left(weir, "other", "ip=::1", NOW), 998);
     r = check(weir, "ip=::1", NOW + TEN_MINUTES - 1); /* until exactly */
     assert_int_equal(r.decision.reason, WEIR_BANNED);
@@ -86,9 +86,9 @@ TEST(test_R4_a_peek_never_counts)
                      WEIR_BANNED); /* but tells the ban */
     struct weir_ask later = { .cost = 1, .wait_max = 3600 * S, .now = NOW };
     for (int i = 0; i < 4; i++) /* two of them promises: even nothing is refused now */
-        assert_true(check_attrs(weir, request_of("ip=::2").attrs, 1, &later).decision.allowed);
+        assert_true(check_attrs(weir, request_of("ip=2::").attrs, 1, &later).decision.allowed);
     for (int i = 0; i < 20; i++) {
-        struct weir_ruling r = check_cost(weir, "ip=::2", 0, NOW);
+        struct weir_ruling r = check_cost(weir, "ip=2::", 0, NOW);
         assert_fields(r, (decision.allowed, false), (banned_until, 0));
     }
     weir_destroy(weir);
@@ -170,12 +170,12 @@ TEST(test_R4_listed_and_lifted)
     struct bans bans = bans_of(weir, NOW + 1);
     assert_int_equal(bans.n, 1);
     assert_string_equal(bans.ban[0].rule, "login");
-    assert_string_equal(bans.ban[0].key, "2001:db8::1");
+    assert_string_equal(bans.ban[0].key, "2001:db8::/64");
     assert_int_equal(bans.ban[0].since, NOW);
     assert_int_equal(bans.ban[0].until, NOW + TEN_MINUTES);
     assert_int_equal(bans.ban[0].strikes, 1);
     assert_int_equal(bans_of(weir, NOW + TEN_MINUTES).n, 0);
-    assert_false(weir_ban_lift(weir, "login", "2001:db8::2", NOW + 1));
+    assert_false(weir_ban_lift(weir, "login", "2001:db8:0:2::1", NOW + 1));
     assert_false(weir_ban_lift(weir, "other", "2001:db8::1", NOW + 1));
     assert_true(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
     assert_false(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
@@ -193,16 +193,16 @@ TEST(test_R4_after_a_lift_the_count_begins_anew)
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
-    ban(weir, "login", "::3", NOW, NOW + S);
-    pass_of(weir, 4, "ip=::3",
-            NOW + S); /* two refusals, and then the ban that has gone is lifted */
-    weir_ban_lift(weir, "login", "::3", NOW + S);
-    assert_int_equal(check(weir, "ip=::3", NOW + S).banned_until, 0);
-    pass_of(weir, 4, "ip=::4", NOW);
+    ban(weir, "login", "3::", NOW, NOW + S);
+    pass_of(weir, 4,
+            "ip=3::", NOW + S); /* two refusals, and then the ban that has gone is lifted */
+    weir_ban_lift(weir, "login", "3::", NOW + S);
+    assert_int_equal(check(weir, "ip=3::", NOW + S).banned_until, 0);
+    pass_of(weir, 4, "ip=4::", NOW);
     use(weir, RULES("- { name: other, limit: 9/60 }\n"), NOW); /* without the rule, too */
-    weir_ban_lift(weir, "login", "::4", NOW);
+    weir_ban_lift(weir, "login", "4::/64", NOW);               /* as it was listed */
     use(weir, BANNING(""), NOW);
-    assert_int_equal(check(weir, "ip=::4", NOW).banned_until, 0);
+    assert_int_equal(check(weir, "ip=4::", NOW).banned_until, 0);
     weir_destroy(weir);
 }
 
@@ -240,7 +240,9 @@ TEST(test_R4_any_spelling_of_an_address)
         { "{ip}", "2001:0DB8:0:0::1", "ip=2001:db8::1" },
         { "{ip}", "[2001:db8::1]", "ip=2001:db8::1" },
         { "{ip}", "192.0.2.7/32", "ip=192.0.2.7" },
-        { "{ip}", "?unix:", "ip=unix:" },
+        { "{ip}", "2001:db8::2", "ip=2001:db8::1" }, /* of the same /64 */
+        { "{ip/32/128}", "2001:db8::1", "ip=[2001:db8::1]:80" },
+        { "{ip}", "?not-an-address", "ip=unix:" },
         { "{ip|nobody}", "?nobody", "" },
         { "{ip/24}", "192.0.2.0/24", "ip=192.0.2.7" },
         { "{ip/24}", "::ffff:192.0.2.0/120", "ip=192.0.2.7" },
@@ -396,11 +398,11 @@ TEST(test_R4_a_ban_survives_a_restart)
         use(weir, BANNING(", escalate: 2"), NOW);
         if (run == 0) {
             pass_of(weir, 5, "ip=::1", NOW);
-            ban(weir, "other", "::2", NOW, NOW + TEN_MINUTES);
+            ban(weir, "other", "2::", NOW, NOW + TEN_MINUTES);
         } else {
             assert_int_equal(bans_of(weir, NOW).n, 2);
             assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
-            assert_int_equal(check(weir, "ip=::2", NOW + 1).decision.reason, WEIR_BANNED);
+            assert_int_equal(check(weir, "ip=2::", NOW + 1).decision.reason, WEIR_BANNED);
             weir_time end = NOW + TEN_MINUTES;
             assert_int_equal(refuse_until_banned(weir, "ip=::1", end),
                              2 * TEN_MINUTES); /* and so do its strikes */

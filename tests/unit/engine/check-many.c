@@ -112,8 +112,8 @@ TEST(test_R2_many_of_many_limits)
 TEST(test_R4_many_and_room_made_by_a_ban)
 {
     enum { N = 4 };
-    struct weir_attr who[N] = { ATTR("ip", "::1"), ATTR("account", "ann"), ATTR("ip", "::2"),
-                                ATTR("ip", "::3") };
+    struct weir_attr who[N] = { ATTR("ip", "::1"), ATTR("account", "ann"), ATTR("ip", "2::"),
+                                ATTR("ip", "3::") };
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
     FINALLY(memory_drop) char *yaml = malloc(BIG);

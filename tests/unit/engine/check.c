@@ -69,8 +69,8 @@ TEST(test_R1_every_dimension)
           "ip=192.0.2.9 header.x-api-key=k uri=/a#f", "ip=192.0.2.1 header.x-api-key=k uri=/b",
           "ip=192.0.2.1 uri=/a" },
         { "match: { uri: /login, method: POST }, key: \"{ip}\"", "uri=/login method=POST ip=::1",
-          "uri=/login method=POST ip=::0:1", "uri=/login method=POST ip=::2",
-          "uri=/login method=GET ip=::1" },
+          "uri=/login method=POST ip=::0:1",
+          "uri=/login method=POST ip=2::", "uri=/login method=GET ip=::1" },
         { "match: { uri: \"/**\" }, not: { ip: 10.0.0.0/8 }", "uri=/ ip=9.0.0.1", "uri=/", NULL,
           "uri=/ ip=10.0.0.1" },
         { "key: \"{account|anonymous}\"", "ip=::1", "account=", "account=ann", NULL },
@@ -415,7 +415,7 @@ TEST(test_R2_bans_of_more_rules_than_fit)
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "r69");
     assert_fields(r, (decision.reason, WEIR_BANNED), (banned_until, NOW + S));
-    assert_true(passes(weir, "ip=::2", NOW));
+    assert_true(passes(weir, "ip=2::", NOW));
     weir_destroy(weir);
     weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60, mode: shadow }\n");
     assert_int_equal(weir_ban_set(weir, "r69", "::1", NOW, NOW + S, NULL), WEIR_OK);
@@ -565,16 +565,16 @@ TEST(test_cost_by_rule_and_by_attribute)
         int64_t cost, plain, five, bytes;
     } cases[] = {
         { "ip=::1 bytes=200", 1, 1, 5, 200 },
-        { "ip=::2 bytes=200", 3, 3, 15, 600 },
-        { "ip=::3", 2, 2, 10, 2 },
-        { "ip=::4 bytes=", 1, 1, 5, 1 },
-        { "ip=::5 bytes=12x", 1, 1, 5, 1 },
-        { "ip=::6 bytes=-5", 1, 1, 5, 1 },
-        { "ip=::7 bytes=0", 4, 4, 20, 0 },
-        { "ip=::8 bytes=1e3", 1, 1, 5, 1 },
-        { "ip=::9 bytes=007", 1, 1, 5, 7 },
-        { "ip=::a bytes=1000", 1, 1, 5, 1000 },
-        { "ip=::b bytes=7", 0, 0, 0, 0 },
+        { "ip=2:: bytes=200", 3, 3, 15, 600 },
+        { "ip=3::", 2, 2, 10, 2 },
+        { "ip=4:: bytes=", 1, 1, 5, 1 },
+        { "ip=5:: bytes=12x", 1, 1, 5, 1 },
+        { "ip=6:: bytes=-5", 1, 1, 5, 1 },
+        { "ip=7:: bytes=0", 4, 4, 20, 0 },
+        { "ip=8:: bytes=1e3", 1, 1, 5, 1 },
+        { "ip=9:: bytes=007", 1, 1, 5, 7 },
+        { "ip=a:: bytes=1000", 1, 1, 5, 1000 },
+        { "ip=b:: bytes=7", 0, 0, 0, 0 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir_ruling r = check_cost(weir, cases[i].request, cases[i].cost, NOW);

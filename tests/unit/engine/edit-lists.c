@@ -54,8 +54,8 @@ TEST(test_R3_lists_are_edited_at_run_time)
     assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "allow");
     assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"),
                      WEIR_OK); /* one that a rule names */
-    assert_int_equal(pass_of(weir, 5, "ip=::7 account=bob", NOW), 5);
-    assert_int_equal(pass_of(weir, 5, "ip=::7 account=ann", NOW), 1);
+    assert_int_equal(pass_of(weir, 5, "ip=7:: account=bob", NOW), 5);
+    assert_int_equal(pass_of(weir, 5, "ip=7:: account=ann", NOW), 1);
     assert_int_equal(info_of(weir, "all").allowed, 2); /* tallies go on */
     use(weir, listed, NOW);                            /* begin anew as the rules have them */
     assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");

@@ -122,14 +122,31 @@ TEST(test_R1_addresses_become_numbers)
 {
     static const char *const names[] = { "ip", "peer.ip" };
     struct weir_attr attrs[] = { ATTR("ip", "[2001:db8::1]"), ATTR("peer.ip", "::ffff:192.0.2.1") };
-    struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:80") };
+    struct weir_attr ports[] = { ATTR("ip", "[2001:db8::1]:80"), ATTR("peer.ip", "192.0.2.1:80") };
+    struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:http") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
 
     assert_fields(facts, (values[0].address.bits, 128), (values[1].address.bits, 32));
+    facts = gather(&known, ports, COUNT_OF(ports));
+    assert_fields(facts, (values[0].address.bits, 128), (values[1].address.bits, 32));
+    assert_value(&facts.values[1], "192.0.2.1");
     facts = gather(&known, garbage, COUNT_OF(garbage));
     assert_fields(facts, (values[0].address.bits, 0), (values[1].address.bits, 0));
-    assert_value(&facts.values[0], "unix:");
+    assert_value(&facts.values[0], WEIR__NO_ADDRESS);
+    assert_value(&facts.values[1], WEIR__NO_ADDRESS);
+}
+
+TEST(test_R1_every_spelling_of_a_host_is_one_value)
+{
+    static const char *const names[] = { "uri", "header.host", "host" };
+    struct weir_attr attrs[] = { ATTR("host", "SHOP.example.:443"), ATTR("uri", "/A."),
+                                 ATTR("header.Host", "Other.example") };
+    struct weir__attributes known = attributes_of(names, COUNT_OF(names));
+    struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+    assert_value(&facts.values[0], "/A.");
+    assert_value(&facts.values[1], "other.example");
+    assert_value(&facts.values[2], "shop.example");
 }
 
 /* The names of headers have no case, in a request as in a rule. */

@@ -116,7 +116,28 @@ TEST(test_R1_an_address_counts_however_it_is_written)
     assert_same("{ip}:{account}", "ip=2001:db8::1 account=a", "ip=[2001:db8:0::1] account=a");
     assert_different("{ip}", "ip=192.0.2.7", "ip=192.0.2.8");
     assert_different("{ip}", "ip=::c000:207", "ip=192.0.2.7");
-    assert_text("{ip}", "ip=2001:0DB8:0:0::0001", "2001:db8::1");
+    assert_text("{ip}", "ip=2001:0DB8:0:0::0001", "2001:db8::/64");
+    assert_text("{ip}", "ip=::ffff:192.0.2.7", "192.0.2.7");
+    assert_text("{ip/32}", "ip=192.0.2.7", "192.0.2.7");
+    assert_text("{ip/32/128}", "ip=2001:db8::1", "2001:db8::1");
+}
+
+/* Who has one address of IPv6 has 2^64 of them. */
+TEST(test_R1_an_address_of_IPv6_is_its_64)
+{
+    assert_same("{ip}", "ip=2001:db8::1", "ip=2001:db8::ffff:0:1");
+    assert_same("{ip}:{a}", "ip=2001:db8::1 a=x", "ip=2001:db8::2 a=x");
+    assert_different("{ip}", "ip=2001:db8::1", "ip=2001:db8:0:1::1");
+    assert_different("{ip/32/128}", "ip=2001:db8::1", "ip=2001:db8::2");
+    assert_different("{ip}", "ip=192.0.2.1", "ip=192.0.2.2");
+    assert_different("{ip}", "ip=c000:201::", "ip=192.0.2.1");
+}
+
+TEST(test_R1_a_port_is_no_part_of_an_address)
+{
+    assert_same("{ip}", "ip=192.0.2.7", "ip=192.0.2.7:4711");
+    assert_same("{ip}", "ip=2001:db8::1", "ip=[2001:db8::1]:4711");
+    assert_text("{ip}", "ip=192.0.2.7:4711", "192.0.2.7");
 }
 
 TEST(test_R1_prefix_lengths_of_both_families)
@@ -136,12 +157,11 @@ TEST(test_R1_prefix_lengths_of_both_families)
     assert_text("{ip/24}", "ip=2001:db8::1", "2001:db8::/64");
 }
 
-TEST(test_R1_what_is_no_address_is_text)
+TEST(test_R1_all_that_is_no_address_is_one_key)
 {
-    assert_different("{ip}", "ip=unix:a", "ip=unix:b");
-    assert_different("{ip/24}", "ip=unix:a", "ip=unix:b");
-    assert_same("{ip/24}", "ip=unix:a", "ip=unix:a");
-    assert_text("{ip/24}", "ip=unix:a", "?unix:a");
+    assert_same("{ip}", "ip=unix:a", "ip=unix:b");
+    assert_same("{ip/24}", "ip=unix:a", "ip=192.0.2.7:http");
+    assert_text("{ip/24}", "ip=unix:a", "?not-an-address");
     assert_text("{ip|none}", "", "?none");
     assert_text("{account}", "account=?a", "?a"); /* only of what should be an address */
 }
@@ -156,7 +176,7 @@ TEST(test_R1_text_is_never_taken_for_an_address)
     assert_different("{ip/24}", "ip=192.0.2.0/24", "ip=192.0.2.7");
     assert_different("{ip|192.0.2.7}", "",
                      "ip=192.0.2.7"); /* what stands for a missing address is text */
-    assert_same("{ip|none}", "", "ip=none");
+    assert_different("{ip|none}", "", "ip=none");
 }
 
 TEST(test_R1_combinations_are_told_apart)
@@ -177,7 +197,7 @@ TEST(test_no_two_keys_have_the_same_text)
 {
     assert_different("{ip}:{account}", "ip=::1 account=a:b", "ip=::1:a account=b");
     assert_different("{ip/24}/{account}", "ip=10.0.0.1 account=24", "ip=10.0.0.2 account=24/24");
-    assert_different("{ip}:{peer.ip}", "ip=::1 peer.ip=::1:2", "ip=::1:1 peer.ip=::2");
+    assert_different("{ip}:{peer.ip}", "ip=1:: peer.ip=1:2::", "ip=1:1:: peer.ip=2::");
     assert_different("{ip/0/0}:{account}", "ip=::1 account=a", "ip=?::/0 account=a");
 }
 
@@ -203,8 +223,8 @@ TEST(test_a_text_is_as_good_as_a_key)
                                              "{a}:\xc3\xa9{b}" };
     static const char *const texts[] = { "",   "a",  ":", "2", "%",  "%3A",      "::",        "a:",
                                          ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
-    static const char *const addresses[] = { "",  "::1",  "1::",  "::", "::1:2",       "10.0.0.1",
-                                             "?", "::1:", "2::2", "1",  "10.0.0.0/24", "none" };
+    static const char *const addresses[] = { "",  "::1",  "1::",  "::", "::1:2:0:0:0:0", "10.0.0.1",
+                                             "?", "::1:", "2::2", "1",  "10.0.0.0/24",   "none" };
 
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         static struct made made[8192];

@@ -563,7 +563,7 @@ TEST_WITH(test_R4_ban_of_a_network, start, stop)
     good("WEIR.BAN nets 198.51.100.8 1h");
     answers("key", "198.51.100.0/24");
     good("WEIR.BAN per-ip 2001:DB8:0::7 1h");
-    answers("key", "2001:db8::7");
+    answers("key", "2001:db8::/64");
     good("WEIR.BAN login _ 1h"); /* an empty account is a key like any other */
     good("WEIR.UNBAN nets 198.51.100.200");
     answers("key", "198.51.100.0/24");

@@ -254,6 +254,8 @@ TEST(test_one_key_several_times_costs_the_sum)
         items[0].ask.cost = 0;
         assert_true(take_all(items, 5).allowed);
         assert_int_equal(left(l, "k", NOW), 0);
+        items[2].ask.cost = items[4].ask.cost = 0;
+        assert_true(take_all(items, 5).allowed);
     }
 }
 

@@ -566,3 +566,28 @@ TEST(test_settling_late_mints_nothing)
         assert_int_equal(taken, 10);
     }
 }
+
+/* A unit comes back in a second; those of a day with the next day. */
+TEST(test_settling_gives_back_only_what_is_still_out)
+{
+    static const struct {
+        const char *limit;
+        weir_time later;
+        int64_t left;
+    } rows[] = { { "gcra 10/10s", S / 2, 5 },
+                 { "gcra 10/10s", 2 * S, 5 },
+                 { "calendar 10/day", 2 * S, 5 },
+                 { "calendar 10/day", 86400 * S, 5 } };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        OWN(weir_table) *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", rows[i].limit);
+        struct weir_ask ask = ask_of("k", 1, NOW);
+        struct weir_reservation r;
+        struct weir_decision d;
+        assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+        assert_true(take(limiter, "k", 5, NOW + rows[i].later).allowed);
+        assert_true(weir_settle(&r, 0, NOW + rows[i].later));
+        assert_int_equal(left(limiter, "k", NOW + rows[i].later), rows[i].left);
+    }
+}

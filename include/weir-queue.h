@@ -72,15 +72,16 @@ WEIR_API void weir_queue_destroy(struct weir_queue *queue);
  * at the present pace its turn would come too late (WEIR_LATE); decision->retry is an estimate. */
 WEIR_API bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now,
                              struct weir_decision *decision);
-/* The next waiter, which leaves the queue; NULL: none.  Those that are too late leave as well,
- * linked in *left. */
+/* The next waiter, which leaves the queue; NULL: none.  Waiters that are too late leave too, linked
+ * in *left. */
 WEIR_API struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
                                              struct weir_waiter **left);
-/* Takes out those whose deadline is over, linked, if nobody calls weir_queue_next. */
+/* Takes out waiters whose deadline has passed, linked; needed only if nobody calls
+ * weir_queue_next. */
 WEIR_API struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now);
 /* False: it did not wait, or no longer. */
 WEIR_API bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter);
-/* The wait of one that would come now. */
+/* The estimated wait of an arrival now. */
 WEIR_API weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority,
                                        uint8_t user_class, weir_time now);
 WEIR_API int64_t weir_queue_length(const struct weir_queue *queue);
@@ -113,7 +114,7 @@ WEIR_API bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queu
                                const struct weir_ask *ask, struct weir_waiter *waiter,
                                struct weir_permit *permit, struct weir_decision *decision);
 
-/* As weir_exit, and admits the next. */
+/* Like weir_exit, and admits the next waiter. */
 WEIR_API bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue,
                              struct weir_permit *permit, enum weir_outcome outcome, weir_time now);
 
@@ -121,8 +122,8 @@ WEIR_API bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue,
  * call it now and then.  Returns how many still wait. */
 WEIR_API int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *queue, weir_time now);
 
-/* A whole visit: runs the work under the guard in this thread; if it is refused, or
- * (fallback_on_error) ends in an error, runs the fallback.  True: the work was done, with any
+/* Enter, work and exit in one call: runs the work under the guard in this thread; if it is refused,
+ * or (fallback_on_error) ends in an error, runs the fallback.  True: the work was done, with any
  * outcome. The time comes from the clock (NULL: the table's), not from ask->now. */
 struct weir_call {
     enum weir_outcome (*work)(void *context);
@@ -136,8 +137,8 @@ WEIR_API bool weir_call(struct weir_guard *guard, const struct weir_ask *ask,
 
 /* ---------------------------------------------------------------- pools ---- */
 
-/* A bulkhead with threads of its own: at most max_threads work and at most max_queue tasks wait.  A
- * new thread is started before anything waits, as with Tomcat's maxThreads and acceptCount.  Every
+/* A bulkhead with its own threads: at most max_threads work and at most max_queue tasks wait.  A
+ * new thread is started before any task waits, as with Tomcat's maxThreads and acceptCount.  Every
  * task is either run or refused. */
 struct weir_pool;
 
@@ -154,8 +155,8 @@ struct weir_pool_options {
 
 struct weir_task {
     void (*run)(struct weir_task *task);
-    /* It waited in vain: it is too late, or the pool ends (WEIR_CANCELLED).  Called in a thread of
-     * the pool or in one that submits, gets or destroys */
+    /* It waited in vain: it is too late, or the pool is ending (WEIR_CANCELLED).  Called in a
+     * thread of the pool or in one that submits, gets or destroys */
     void (*refused)(struct weir_task *task, enum weir_reason reason);
     struct weir_waiter waiter; /* set its deadline, priority and class */
 };

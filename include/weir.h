@@ -188,8 +188,8 @@ struct weir_decision {
     bool allowed;
     uint8_t reason;    /* enum weir_reason */
     uint16_t item;     /* weir_take_all: the item that refused, or the tightest if allowed */
-    int64_t limit;     /* the most that can pass or wait at one instant, after a rest */
-    int64_t remaining; /* what could still be taken right now */
+    int64_t limit;     /* the most units that can pass or wait at once, after a rest */
+    int64_t remaining; /* units that could be taken right now */
     weir_time wait;    /* granted: use it after this time (0 unless wait_max allowed more) */
     weir_time retry;   /* refused: the same ask passes after this time if nobody else asks */
     weir_time reset;   /* until the key is as good as fresh */
@@ -278,8 +278,8 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
  * states.  It lives as long as the table; creating a name again gives the same limiter. */
 struct weir_limiter;
 /* WEIR_EXISTS: the name has another limit; weir_limiter_change changes it.  `keys` is for
- * sliding-window and sliding-log: room for this many keys in the slab; 0: as many as the table.
- * A name has 1 to 63 bytes. */
+ * sliding-window and sliding-log: room for this many keys in the slab; 0: as many as the table.  A
+ * name has 1 to 63 bytes. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
                                  const char *name, const struct weir_limit *limit, int64_t keys,
                                  struct weir_error *error);
@@ -303,7 +303,7 @@ WEIR_API bool weir_limiter_next(const struct weir_table *table, int64_t *at,
  * With wait_max > 0 a grant may lie in the future: use it decision.wait later. */
 WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
-/* As weir_take, but takes nothing. */
+/* Like weir_take, but takes nothing. */
 WEIR_API bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
 /* Gives back ask->cost units that were taken just before, unless time has given them back. */
@@ -320,12 +320,12 @@ struct weir_item {
 WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n,
                                struct weir_decision *decisions);
 
-/* All or nothing: takes every item or none, whatever other threads and processes do.  The items,
- * at most WEIR_ALL_MAX, share one table; no items at all are granted.  Refused: decision.item is
- * the first that can never pass, else the first that refused; decision.retry is the longest.
- * Allowed: decision.item is the tightest (least remaining), decision.wait the longest wait.
- * limit and remaining are that item's; reset is the longest.  Items on one key of one limiter count
- * as one ask of their sum, with the shortest wait_max and the latest now. */
+/* All or nothing: takes every item or none, whatever other threads and processes do.  The items, at
+ * most WEIR_ALL_MAX, share one table; no items at all are granted.  Refused: decision.item is the
+ * first that can never pass, else the first that refused; decision.retry is the longest.  Allowed:
+ * decision.item is the tightest (least remaining), decision.wait the longest wait.  limit and
+ * remaining are that item's; reset is the longest.  Items on one key of one limiter count as one
+ * ask of their sum, with the shortest wait_max and the latest now. */
 #define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n,
                             struct weir_decision *decision);
@@ -361,8 +361,8 @@ WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cos
  * Exit reports the outcome; a guard learns only from that.
  *
  * A permit is a lease.  It is taken back when the guard's `lease` is over or, within a second, when
- * its process has died (on this host, in this pid namespace); a later exit changes nothing.
- * Like a limiter, a guard lives in a table under a name: processes share it and its permits. */
+ * its process has died (on this host, in this pid namespace); a later exit changes nothing.  Like a
+ * limiter, a guard lives in a table under a name: processes share it and its permits. */
 struct weir_guard;
 
 /* The switch of a guard, a rule or all rules.  Shadow decides, but lets everything in. */
@@ -588,7 +588,7 @@ struct weir_attr {
 /* A number that stands for the name as long as the engine lives, and saves looking it up.  0: there
  * are 255 already, or there is no memory; use the name. */
 WEIR_API uint32_t weir_attribute(struct weir *weir, const char *name);
-/* The attributes that the rules and lists look at. */
+/* The attributes that the rules and lists use. */
 WEIR_API bool weir_attribute_next(struct weir *weir, int64_t *at, char name[64]);
 
 /* Its texts are good until weir_destroy. */
@@ -602,8 +602,8 @@ struct weir_ruling {
     int64_t count;          /* as that limit is written: `count` ... */
     weir_time window;       /* ... in `window`; a calendar window: its present length */
     weir_time banned_until; /* 0: no ban.  WEIR_BANNED: of an earlier ban; else of a new one */
-    uint16_t limit_index;   /* which of the rule's limits, from 0 */
-    uint16_t applied;       /* how many rules apply, including those in shadow */
+    uint16_t limit_index;   /* the limit's place in the rule, from 0 */
+    uint16_t applied;       /* number of rules that apply, including those in shadow */
     uint8_t mode;           /* enum weir_mode, of all rules: enforce or shadow */
     /* For the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
     uint8_t level;
@@ -634,8 +634,8 @@ WEIR_API size_t weir_check_many_keys(struct weir *weir, const struct weir_reques
                                      size_t n, struct weir_ruling *rulings,
                                      char (*keys)[WEIR_KEY_TEXT]);
 
-/* As weir_check, and enters the guards of the rules (`guards:`) that apply: all or nothing.  User,
- * class and priority come from the attributes that the guard names, else from ask. */
+/* Like weir_check, and enters the guards of the rules (`guards:`) that apply: all or nothing.
+ * User, class and priority come from the attributes that the guard names, else from ask. */
 #define WEIR_ENTRY_MAX 8 /* guards on one request; more set ruling->cut */
 struct weir_entry {
     uint32_t n;
@@ -694,7 +694,7 @@ struct weir_rule_info {
     const char *name;                       /* good until weir_destroy */
     enum weir_mode written, switched, mode; /* in the rules; by hand, or AS_WRITTEN; in force */
     int64_t allowed, refused, banned;       /* in this process since the rule came */
-    int64_t shadow_refused;                 /* would have been refused, but for the rule's mode */
+    int64_t shadow_refused;                 /* allowed only because of the rule's mode */
 };
 /* In the order of the file.  After weir_use a listing goes on in the new rules. */
 WEIR_API bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out);
@@ -733,7 +733,7 @@ struct weir_ban {
     char rule[64];
     char key[WEIR_KEY_TEXT]; /* a longer one: its beginning, "..." and its hash */
     weir_time since, until;
-    int32_t strikes; /* bans of this key that are not forgotten yet, including this one */
+    int32_t strikes; /* bans of this key not forgotten yet, including this one */
 };
 WEIR_API int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now,
                           weir_time until, struct weir_error *error);

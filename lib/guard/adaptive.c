@@ -1,5 +1,5 @@
-/* adaptive.c -- Weir's own controller: it estimates how many workers there are behind the guard,
- * and believes the number that best explains the results.
+/* adaptive.c -- Weir's own controller: it estimates the number of workers behind the guard, and
+ * believes the number that best explains the results.
  *
  * With N at work, w workers and work that takes S, a backend finishes
  *
@@ -8,9 +8,9 @@
  * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S,
  * which follows the results if the guess is right.  The limit breathes: of four phases one is a
  * little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had to
- * change for that lose belief, those whose S stayed gain (Bayes; tails as Student's t, so that one
- * strange phase settles nothing).  A little belief always leaks to near guesses, because backends
- * change.  Then
+ * change to explain that lose belief, those whose S stayed gain it (Bayes, with the tails of
+ * Student's t, so that one strange phase decides nothing).  A little belief always leaks to
+ * neighbours, because backends change.  Then
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
@@ -58,7 +58,7 @@
 #define CYCLE     4    /* phases; one is lower, one higher */
 #define RESULTS   60.0 /* in a phase, times the noise */
 #define SHORTEST  (100 * WEIR_MILLISECOND) /* phase */
-#define LONGEST   (4 * WEIR_SECOND)        /* phase, few as the results may be */
+#define LONGEST   (4 * WEIR_SECOND)        /* phase, however few the results */
 #define SETTLE    (5 * WEIR_SECOND)        /* at most */
 #define MUCH_LOST 0.05
 
@@ -106,7 +106,7 @@ static double ln(double x)
            2 * z * (1 + q * (1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q / 9))));
 }
 
-/* How well an error fits: Student's t with four degrees of freedom. */
+/* The likelihood of an error: Student's t with four degrees of freedom. */
 static double fit(double error, double variance)
 {
     double y = 1 + error * error / (4 * variance);
@@ -157,8 +157,8 @@ static void leak(struct state *s, double share, double middle, int below, int ab
                                (i >= from && i <= to ? share / (to - from + 1) : 0));
 }
 
-/* The times each guess concludes, and how far the nearest that is believed, and the most believed,
- * are off. */
+/* The times that follow from each guess; and how far off are the nearest believed guess and the
+ * most believed one. */
 static void conclude(const struct state *s, double in_flight, double rate, double times[GUESSES],
                      double *nearest, double *best)
 {
@@ -196,7 +196,8 @@ static void learn(struct state *s, const struct phase *p, double in_flight)
     s->noise = (float)weir__between(0.1, s->noise, 10);
     normalize(s);
     if (p->binds)
-        leak(s, LEAK, believed(s, 0.5), 6, 6); /* otherwise nothing would reject too many */
+        leak(s, LEAK, believed(s, 0.5), 6,
+             6); /* otherwise nothing would ever speak against too many workers */
 }
 
 /* ------------------------------------------------------------------ phases ---- */

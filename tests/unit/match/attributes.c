@@ -144,6 +144,7 @@ TEST(test_R1_every_spelling_of_a_host_is_one_value)
                                  ATTR("header.Host", "Other.example") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+
     assert_value(&facts.values[0], "/A.");
     assert_value(&facts.values[1], "other.example");
     assert_value(&facts.values[2], "shop.example");

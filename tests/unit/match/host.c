@@ -44,6 +44,7 @@ TEST(test_every_spelling_of_a_host_is_one)
 TEST(test_a_long_host_is_cut)
 {
     char out[4];
+
     assert_int_equal(weir__host_plain("ABCDEFG", 7, out, sizeof(out)), 4);
     assert_memory_equal(out, "abcd", 4);
 }

@@ -438,6 +438,7 @@ TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
 TEST_WITH(test_who_finds_it_full_is_told_when_the_next_has_its_turn, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
+
     open_queue((struct weir_queue_options){ .max = 20 });
     learn_pace(NOW);
     for (int i = 0; i < 20; i++)

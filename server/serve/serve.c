@@ -30,6 +30,7 @@
 #include "server/serve/decide/shares.h"
 #include "server/serve/run.h"
 #include "server/serve/events/event-log.h"
+#include "server/serve/net/pass.h"
 #include "server/serve/net/successor.h"
 #include "server/serve/net/tls.h"
 #include "server/serve/events/top-keys.h"
@@ -302,6 +303,7 @@ static void on_all_told(void *context)
     close_handle(&life->ticker);
     close_handle(&life->deadline);
     close_handle(&life->ended);
+    weir__pass_close(&life->server);
     uv_signal_t *const heard[] = { &life->terminate, &life->interrupt, &life->hang_up,
                                    &life->user2 };
     for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
@@ -322,7 +324,10 @@ static void on_loops_ended(uv_async_t *ended)
 static void drain(struct life *life)
 {
     weir_time now = weir__server_now(&life->server);
+    int channel = life->successor.channel;
 
+    if (life->server.draining == 0 && channel && weir__pass_is_heard(channel))
+        life->server.successor = channel;
     if (__atomic_exchange_n(&life->server.draining, 1, __ATOMIC_ACQ_REL) !=
         0) { /* asked twice: at once */
         on_deadline(&life->deadline);
@@ -365,6 +370,7 @@ static void on_successor_ended(void *context, int64_t status, int signal)
     if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) != 0)
         return;
     life->handed_over = false;
+    weir__successor_leave(&life->successor);
     weir__complain("serve",
                    "the successor ended (status %" PRId64 ", signal %d); this server goes on",
                    status, signal);
@@ -588,6 +594,9 @@ int weir__serve(struct weir__settings *settings, char **argv)
     warn_of_plain_tokens(&life);
     print_ready(&life);
     weir__tell_supervisor("READY=1");
+    int channel = weir__successor_channel();
+    if (channel)
+        weir__pass_receive(&life.server, &life.uv, channel);
     weir__successor_relieve();
     uv_run(&life.uv, UV_RUN_DEFAULT);
     weir__sinks_destroy(life.sinks);

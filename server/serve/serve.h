@@ -49,6 +49,9 @@ struct weir__sinks;
 struct weir__tls_context;
 struct weir__tls;
 struct weir__job;
+struct weir__pass;
+struct weir__passed;
+struct weir__arrival;
 
 /* What makes requests of bytes. */
 struct weir__protocol {
@@ -59,6 +62,10 @@ struct weir__protocol {
     size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
     void (*wake)(struct weir__conn *conn); /* there are events, and the connection has subscribed */
     void (*close)(struct weir__conn *conn); /* frees the session */
+    /* For a successor, pass.h: writes the session down, between two requests; false: it cannot.
+     * And makes it anew. */
+    bool (*pack)(const struct weir__conn *conn, struct weir__passed *out);
+    void (*unpack)(struct weir__conn *conn, const struct weir__passed *passed);
 };
 
 extern const struct weir__protocol weir__resp, weir__http;
@@ -89,8 +96,11 @@ struct weir__server {
     weir_time *test_clock;   /* NULL: the table's own; atomic */
     int64_t connections;     /* atomic */
     uint64_t connection_ids; /* given so far; atomic */
-    int draining; /* atomic.  1: no new connections, and those that are there end after the request
+    int draining;  /* atomic.  1: no new connections, and those that are there end after the request
                      under way; 2: all end now */
+    int successor; /* the channel to one that takes connections; 0: none.  Set before
+                                draining */
+    struct weir__pass *pass; /* of the main thread: where a predecessor's arrive; NULL: none */
     void (*tick)(struct weir__server *server,
                  weir_time now); /* every second, on the main thread; WEIR.CLOCK calls it too */
 };
@@ -113,11 +123,12 @@ struct weir__loop {
     bool now_is_old;
     struct weir__listener *listeners;
     size_t n_listeners;
-    struct weir__conn *conns;     /* all of them */
-    const struct weir__conn *fed; /* the one whose requests are being decided, or NULL */
-    size_t jobs;                  /* that are done elsewhere for its connections */
-    struct weir__buffer out;      /* answers of the connection being fed */
-    char *in;                     /* the last read */
+    struct weir__conn *conns;       /* all of them */
+    const struct weir__conn *fed;   /* the one whose requests are being decided, or NULL */
+    struct weir__arrival *arrivals; /* atomic: of a predecessor, to be taken */
+    size_t jobs;                    /* that are done elsewhere for its connections */
+    struct weir__buffer out;        /* answers of the connection being fed */
+    char *in;                       /* the last read */
     struct weir__counters counters;
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */

@@ -242,6 +242,33 @@ def read_some(client, until_there):
     return said
 
 
+def test_S1_a_stranger_that_reads_slowly_is_closed(weir):
+    """It has `patience` to show a token, however much output waits for it, and though it takes some
+    of that now and then."""
+    with Server(weir, "--patience", "1s", env=TOKENS) as server:
+        client = connect(server, "resp")
+        client.settimeout(0.02)
+        ended = False
+        for _ in range(600):
+            try:
+                client.send(b"PING\r\n" * 10000)
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                ended = True
+                break
+            try:
+                ended = client.recv(100000) == b""
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                ended = True
+            if ended:
+                break
+        assert ended
+        client.close()
+
+
 def test_S1_tokens_in_plain_text_are_warned_of(weir):
     with Server(weir, env=TOKENS, resp="0.0.0.0:0", http="127.0.0.1:0") as server:
         said = server.complaints()

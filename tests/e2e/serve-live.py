@@ -6,6 +6,7 @@ What the server does by itself in real time (a look at the rule file every secon
 waited for; everything else is asked for."""
 import atexit
 import ctypes
+import http.client
 import os
 import shutil
 import signal
@@ -15,7 +16,8 @@ import sys
 import tempfile
 import threading
 
-from serving import Error, Resp, Server, encode, is_closed, has_sanitizer, run_tests, until, write
+from serving import (Error, Http, Resp, Server, encode, has_sanitizer, is_closed, run_tests, until,
+                     write)
 
 RULES = """version: 1
 rules:
@@ -373,6 +375,91 @@ def test_handover_loses_nobody(weir):
 
 def test_handover_of_unix_sockets(weir):
     check_handover(weir, "unix")
+
+
+class Pipeliner(Caller):
+    """Sends many asks at once, on one connection."""
+
+    def once(self):
+        self.client = self.client or Resp(self.address)
+        self.asked += 200
+        try:
+            self.client.raw(encode(["WEIR.CHECK", "ip", "192.0.2.7"]) * 200)
+            for _ in range(200):
+                self.allowed += self.client.read()[0]
+                self.answered += 1
+        except (EOFError, ConnectionError):
+            self.closed += 1
+            self.client = None
+
+
+class Browser(Caller):
+    """Keep-alive HTTP; if it is told that the connection ends, it makes another."""
+
+    def once(self):
+        self.client = self.client or Http(self.address[1])
+        self.asked += 1
+        try:
+            answer = self.client.check(ip="192.0.2.7")
+            self.allowed += answer.json()["allowed"]
+            self.answered += 1
+        except (http.client.HTTPException, ConnectionError):
+            self.closed += 1
+            self.client.close()
+            self.client = None
+
+
+def test_handover_answers_every_request(weir):
+    """Five in a row, under load: connections go on in the successor, with all that their clients
+    have told; every request is answered."""
+    limit = 10**8
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    rules = ("version: 1\nrules:\n  - name: all\n    key: '{ip}'\n    limit: %d/1000d burst %d\n"
+             % (limit, limit))
+    server = Server(weir, table=os.path.join(folder, "table"), rules=rules)
+    address, web = ("127.0.0.1", server.ports["resp"]), ("127.0.0.1", server.ports["http"])
+    callers = [Caller(address, True), Caller(address, True), Pipeliner(address, True),
+               Pipeliner(address, True), Browser(web, True), Browser(web, True)]
+    named = Resp(address)
+    named("HELLO", 3, "SETNAME", "ann")
+    pids = [server.pid]
+    try:
+        for caller in callers:
+            caller.start()
+        for _ in range(5):
+            seen = [c.answered for c in callers]
+            until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+            os.kill(pids[-1], signal.SIGUSR2)
+            if pids[-1] == server.pid:
+                assert server.process.wait(timeout=60) == 0
+            else:
+                assert os.waitpid(pids[-1], 0)[1] == 0
+                successors.remove(pids[-1])
+            pids.append(process_of(address))
+            successors.append(pids[-1])
+        assert len(set(pids)) == 6, pids
+        seen = [c.answered for c in callers]
+        until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+    finally:
+        for caller in callers:
+            caller.over = True
+        for caller in callers:
+            caller.join()
+    assert [c.problem for c in callers] == [None] * 6, [repr(c.problem) for c in callers]
+    assert [c.closed for c in callers] == [0] * 6, [c.closed for c in callers]
+    assert all(c.asked == c.answered for c in callers)
+    assert named("CLIENT", "GETNAME") == "ann" and isinstance(named("HELLO"), dict)
+    assert named.json("WEIR.STATUS")["pid"] == pids[-1]
+    named.close()
+    with Resp(address) as client:
+        left = client("WEIR.CHECK", "COST", 0, "ip", "192.0.2.7")[3]
+    if not has_sanitizer(weir, "tsan"):
+        assert left == limit - sum(c.allowed for c in callers), left
+    end(pids[-1])
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
 
 
 class Editor(threading.Thread):

@@ -383,9 +383,24 @@ static void close_session(struct weir__conn *conn)
     conn->session = NULL;
 }
 
+/* A request that has begun stays here: it was looked at, and perhaps told to go on. */
+static bool pack_session(const struct weir__conn *conn, struct weir__passed *out)
+{
+    (void)out;
+    return conn->in.len == 0;
+}
+
+static void unpack_session(struct weir__conn *conn, const struct weir__passed *passed)
+{
+    (void)conn;
+    (void)passed;
+}
+
 const struct weir__protocol weir__http = {
     .name = "http",
     .feed = feed,
     .wake = weir__http_events_wake,
     .close = close_session,
+    .pack = pack_session,
+    .unpack = unpack_session,
 };

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "server/serve/net/pass.h"
 #include "server/serve/net/tls.h"
 #include "server/serve/decide/bound.h"
 #include "server/serve/decide/shares.h"
@@ -407,6 +408,21 @@ void weir__conn_begin(struct weir__conn *conn)
     set_reading(conn);
 }
 
+void weir__conn_continue(struct weir__conn *conn, const struct weir__passed *passed, const char *in)
+{
+    weir__conn_begin(conn);
+    conn->proven = passed->proven;
+    conn->resp = passed->resp;
+    conn->spoke = true;
+    conn->protocol->unpack(conn, passed);
+    weir__buffer_add(&conn->in, in, passed->in_len);
+    note_rest(conn, 0, conn->in.len);
+    if (conn->in.failed)
+        weir__conn_close(conn);
+    else
+        serve_rest(conn);
+}
+
 /* Once a second: closes a connection that is silent for long, has begun a request and does not go
  * on, or does not read. */
 void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
@@ -415,9 +431,10 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
     uint64_t idle = (uint64_t)(s->idle / WEIR_MILLISECOND),
              patience = (uint64_t)(s->patience / WEIR_MILLISECOND);
 
+    bool stranger = !conn->proven && now - conn->came_ms > patience;
     if (conn->closed)
         return;
-    if (conn->writing) {
+    if (conn->writing && !stranger) {
         size_t left = uv_stream_get_write_queue_size(&conn->uv.stream);
         if (left != conn->queued) {
             conn->queued = left;
@@ -428,7 +445,6 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
         }
         return;
     }
-    bool stranger = !conn->proven && now - conn->came_ms > patience;
     bool slow = conn->since_ms != 0 && !conn->held && now - conn->since_ms > patience;
     bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last_ms > idle;
     if (slow || quiet || stranger) {
@@ -457,6 +473,8 @@ void weir__conn_drain(struct weir__conn *conn)
         weir__conn_close(conn);
         return;
     }
+    if (weir__pass_on(conn))
+        return;
     conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));
     close_if_ended(conn);
 }

@@ -8,6 +8,9 @@
 
 void weir__conn_begin(struct weir__conn *conn); /* its stream was accepted, its members are set: it
                                                    is the loop's from now on */
+/* The same for one that a predecessor has passed, with the beginning of a request. */
+void weir__conn_continue(struct weir__conn *conn, const struct weir__passed *passed,
+                         const char *in);
 void weir__conn_close(struct weir__conn *conn); /* at once */
 void weir__conn_sweep(struct weir__conn *conn, uint64_t now);
 void weir__conn_drain(struct weir__conn *conn);

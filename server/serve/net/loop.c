@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "server/serve/net/conn.h"
+#include "server/serve/net/pass.h"
 #include "server/serve/net/tls.h"
 #include "server/serve/decide/waiting.h"
 
@@ -195,6 +196,7 @@ static void on_wake(uv_async_t *waker)
     struct weir__loop *loop = waker->data;
     struct weir__conn *next;
 
+    weir__pass_adopt(loop);
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
         if (conn->subscribed && !conn->closed && conn->protocol->wake)

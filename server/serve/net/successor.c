@@ -6,10 +6,12 @@
  */
 #include "server/serve/net/successor.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -79,14 +81,15 @@ static int find_program(char *path, size_t size)
     return code;
 }
 
+/* The last of the fds is the channel. */
 static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, size_t n, char *names,
                  char **argv)
 {
     char path[4096], count[64], pid[64];
     char *const lines[3] = { count, pid, names };
 
-    snprintf(count, sizeof(count), "LISTEN_FDS=%zu", n);
-    snprintf(pid, sizeof(pid), PREDECESSOR "=%d", (int)getpid());
+    snprintf(count, sizeof(count), "LISTEN_FDS=%zu", n - 1);
+    snprintf(pid, sizeof(pid), PREDECESSOR "=%d %zu", (int)getpid(), 3 + n - 1);
     char **env = make_environment(lines);
     uv_stdio_container_t *stdio = make_stdio(fds, n);
     int code = env && stdio ? find_program(path, sizeof(path)) : UV_ENOMEM;
@@ -115,14 +118,23 @@ int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
 {
     struct weir__buffer names = { 0 }, line = { 0 };
     size_t n;
-    int *fds = weir__listen_fds(listen, &n, &names);
+    int channel[2] = { -1, -1 }, *fds = weir__listen_fds(listen, &n, &names);
 
     weir__buffer_text(&line, "LISTEN_FDNAMES=");
     weir__buffer_add(&line, names.bytes, names.len);
     weir__buffer_add(&line, "", 1);
-    int code = fds && !names.failed && !line.failed
-                   ? spawn(successor, loop, fds, n, line.bytes, argv)
-                   : UV_ENOMEM;
+    int *all = fds ? realloc(fds, (n + 1) * sizeof(*fds)) : NULL, code = UV_ENOMEM;
+    fds = all ? all : fds;
+    if (all && !names.failed && !line.failed &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) == 0) {
+        all[n] = channel[1];
+        code = spawn(successor, loop, all, n + 1, line.bytes, argv);
+        close(channel[1]);
+    }
+    if (code == 0)
+        successor->channel = channel[0];
+    else if (channel[0] >= 0)
+        close(channel[0]);
     free(fds);
     weir__buffer_free(&names);
     weir__buffer_free(&line);
@@ -133,8 +145,22 @@ int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
 
 void weir__successor_leave(struct weir__successor *successor)
 {
+    if (successor->channel)
+        close(successor->channel);
+    successor->channel = 0;
     if (successor->is_there)
         close_process(successor);
+}
+
+int weir__successor_channel(void)
+{
+    const char *text = getenv(PREDECESSOR), *space = text ? strchr(text, ' ') : NULL;
+    int channel = space ? atoi(space) : 0;
+
+    if (channel < 3 || atoi(text) != (int)getppid())
+        return 0;
+    fcntl(channel, F_SETFD, FD_CLOEXEC);
+    return channel;
 }
 
 void weir__successor_relieve(void)

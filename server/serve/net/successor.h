@@ -9,6 +9,7 @@
 struct weir__successor {
     uv_process_t process;
     bool is_there;
+    int channel; /* for connections, pass.h; 0: none */
     void (*ended)(void *context, int64_t status, int signal);
     void *context;
 };
@@ -20,6 +21,8 @@ int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
 /* It lives on without being looked after. */
 void weir__successor_leave(struct weir__successor *successor);
 
+/* In the new process: the channel for its predecessor's connections; 0: there is none. */
+int weir__successor_channel(void);
 /* In the new process, when it is ready: its predecessor, if there is one, has nothing more to
  * do. */
 void weir__successor_relieve(void);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "server/serve/net/conn.h"
+#include "server/serve/net/pass.h"
 
 /* -------------------------------------------------------------- replies ---- */
 
@@ -257,6 +258,35 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     return at;
 }
 
+static bool pack_session(const struct weir__conn *conn, struct weir__passed *out)
+{
+    const struct weir__resp_session *s = conn->session;
+
+    if (s && (s->multi || s->n_channels))
+        return false;
+    if (s) {
+        memcpy(out->name, s->name, sizeof(out->name));
+        memcpy(out->library, s->library, sizeof(out->library));
+    }
+    return true;
+}
+
+static void unpack_session(struct weir__conn *conn, const struct weir__passed *passed)
+{
+    bool named = passed->name[0] || passed->library[0];
+    struct weir__resp_session *s = named ? weir__resp_session(conn) : NULL;
+
+    if (s) {
+        memcpy(s->name, passed->name, sizeof(s->name));
+        memcpy(s->library, passed->library, sizeof(s->library));
+    }
+}
+
 const struct weir__protocol weir__resp = {
-    .name = "resp", .feed = feed, .wake = weir__resp_wake, .close = close_session
+    .name = "resp",
+    .feed = feed,
+    .wake = weir__resp_wake,
+    .close = close_session,
+    .pack = pack_session,
+    .unpack = unpack_session,
 };

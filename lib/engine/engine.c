@@ -115,6 +115,16 @@ static size_t number_of(struct weir *weir, char *copy)
     return i;
 }
 
+bool weir__engine_uses(struct weir *weir, const char *name, size_t len)
+{
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+    bool used = active != NULL && weir__attribute_find(&active->attributes, name, len) >= 0;
+
+    weir__engine_release(stripe);
+    return used;
+}
+
 uint32_t weir_attribute(struct weir *weir, const char *name)
 {
     size_t len = strlen(name), number = 0;

@@ -7,6 +7,8 @@
 
 /* engine.c -- an engine that only reads its table. */
 int weir__engine_peek_only(struct weir *weir, struct weir_error *error);
+/* Whether the rules in force use this attribute. */
+bool weir__engine_uses(struct weir *weir, const char *name, size_t len);
 
 enum weir__why {
     WEIR__APPLIES,

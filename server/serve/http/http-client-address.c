@@ -1,7 +1,8 @@
 /* http-client-address.c -- the address of the client, of a request that a proxy passes on.
  *
  * X-Forwarded-For from the right: the first address that is no trusted proxy.  What is left of it
- * anybody may have written.  Without it X-Real-IP, without that the peer.
+ * anybody may have written.  Without it X-Real-IP, without that the peer.  If both are there and
+ * name different clients the request is refused: the proxy wrote one of them, the client the other.
  */
 #include "server/serve/http/http.h"
 
@@ -84,23 +85,49 @@ static bool walk(const struct weir__conn *conn, struct weir__text list, struct w
     return true;
 }
 
-/* All lines of X-Forwarded-For count as if they were one. */
-struct weir__text weir__http_client(const struct weir__http_call *call)
+/* All lines of X-Forwarded-For count as if they were one.  False: there are none. */
+static bool walk_all(const struct weir__http_call *call, struct weir__text *found)
 {
     const struct weir__http_request *request = call->request;
-    struct weir__text found = weir__http_peer(call->conn), real = { 0 };
-    struct weir__address address;
-    bool told = false;
+    bool told = false, more = true;
 
-    for (size_t i = request->n_headers; i-- > 0;) {
+    for (size_t i = request->n_headers; more && i-- > 0;) {
         const struct weir__http_header *header = &request->headers[i];
-        if (weir__http_is_named(header->name, "x-forwarded-for")) {
-            told = true;
-            if (!walk(call->conn, header->value, &found))
-                return found;
-        } else if (real.bytes == NULL && weir__http_is_named(header->name, "x-real-ip")) {
-            real = header->value;
-        }
+        if (header->value.len == 0 || !weir__http_is_named(header->name, "x-forwarded-for"))
+            continue;
+        told = true;
+        more = walk(call->conn, header->value, found);
     }
-    return !told && real.len && read_address(&real, &address) ? real : found;
+    return told;
+}
+
+static bool is_same(const struct weir__address *a, const struct weir__address *b)
+{
+    return a->bits == b->bits && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+/* X-Real-IP of a trusted proxy tells nothing: that proxy stands before this one. */
+bool weir__http_client(struct weir__http_call *call, struct weir__text *client)
+{
+    const struct weir__http_request *request = call->request;
+    struct weir__address known, real;
+
+    *client = weir__http_peer(call->conn);
+    bool told = walk_all(call, client);
+    for (size_t i = 0; i < request->n_headers; i++) {
+        struct weir__text value = request->headers[i].value;
+        if (!weir__http_is_named(request->headers[i].name, "x-real-ip") ||
+            !read_address(&value, &real) || (told && is_proxy(call->conn, &real)))
+            continue;
+        if (told &&
+            (!weir__address_parse(client->bytes, client->len, &known) || !is_same(&known, &real))) {
+            weir__http_problem(&call->manner, 400, NULL,
+                               "x-real-ip and x-forwarded-for differ: have the proxy remove the "
+                               "one it does not set");
+            return false;
+        }
+        *client = value;
+        told = true;
+    }
+    return true;
 }

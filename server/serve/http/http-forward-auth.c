@@ -9,7 +9,7 @@
  *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it
  *              knows and passes the others on as the client
  *     method   sent them, so two that differ are refused: one of them is forged, and nobody can
- *              tell which
+ *              tell which.  For the same reason a header that a rule uses comes once
  *
  * Every parameter of the query is an attribute too: the query is written in the proxy's
  * configuration.  But where a variable is written there a client may fill it with & and parameters
@@ -22,6 +22,7 @@
 #include <strings.h>
 
 #include "base/base.h"
+#include "engine/explain.h"
 #include "match/rules.h"
 
 #define QUERY_MAX  4096 /* bytes */
@@ -63,7 +64,6 @@ static const struct {
 struct forwarded {
     struct weir__http_call *call;
     uint8_t kinds[WEIR__HTTP_HEADERS]; /* enum told, of every header */
-    struct weir__text told[TOLD];      /* the last of each; bytes NULL: not there */
     struct weir__text host;
     struct weir_attr attrs[ATTRS_MAX];
     size_t n;
@@ -119,8 +119,8 @@ static void look_at_headers(struct forwarded *f)
         const struct weir__http_header *header = &request->headers[i];
         f->kinds[i] = (uint8_t)told_of(&header->name);
         if (f->kinds[i] != TOLD)
-            f->told[f->kinds[i]] = header->value;
-        else if (weir__http_is_named(header->name, "host"))
+            continue;
+        if (weir__http_is_named(header->name, "host"))
             f->host = header->value;
         else if (!f->call->own_token || !weir__http_is_named(header->name, "authorization"))
             add_header(f, header);
@@ -167,16 +167,17 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
 
 static bool describe_forwarded(struct forwarded *f)
 {
-    struct weir__text method, uri;
+    struct weir__text client, method, uri, host, scheme;
 
     if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) ||
-        !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri))
+        !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri) || !agree(f, HOST, HOST, &host) ||
+        !agree(f, PROTO, PROTO, &scheme) || !weir__http_client(f->call, &client))
         return false;
-    ADD(f, "ip", weir__http_client(f->call));
+    ADD(f, "ip", client);
     ADD(f, "method", method);
     ADD(f, "uri", uri);
-    ADD(f, "host", f->told[HOST].len ? f->told[HOST] : f->host);
-    ADD(f, "scheme", f->told[PROTO]);
+    ADD(f, "host", host.len ? host : f->host);
+    ADD(f, "scheme", scheme);
     return true;
 }
 
@@ -189,9 +190,37 @@ static void describe_itself(struct forwarded *f, struct weir__text peer)
     ADD(f, "host", f->host);
 }
 
+static bool is_same_name(const struct weir_attr *a, const struct weir_attr *b)
+{
+    return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0;
+}
+
+/* If a header comes twice a backend takes the first, the last or both: nobody can tell.  False,
+ * and answered: a rule uses one. */
+static bool come_once(struct forwarded *f, size_t first)
+{
+    struct weir *engine = f->call->conn->loop->server->engine;
+
+    for (size_t i = first; i < f->n; i++)
+        for (size_t k = first; k < i; k++) {
+            const struct weir_attr *a = &f->attrs[i];
+            if (!is_same_name(a, &f->attrs[k]) || !weir__engine_uses(engine, a->name, a->name_len))
+                continue;
+            weir__http_problem(&f->call->manner, 400, NULL,
+                               "the header %.*s comes twice, and the rules use it",
+                               (int)a->name_len - 7, a->name + 7);
+            return false;
+        }
+    return true;
+}
+
 static bool describe(struct forwarded *f)
 {
+    size_t first = f->n;
+
     look_at_headers(f);
+    if (!come_once(f, first))
+        return false;
     if (weir__http_is_from_proxy(f->call->conn))
         return describe_forwarded(f);
     describe_itself(f, weir__http_peer(f->call->conn));
@@ -276,7 +305,6 @@ void weir__http_auth(struct weir__http_call *call)
     f.refuse = 0;
     f.name = f.names;
     f.host = (struct weir__text){ 0 };
-    memset(f.told, 0, sizeof(f.told));
     if (!read_query(&f) || !describe(&f))
         return;
     struct weir_request request = { .attrs = f.attrs,

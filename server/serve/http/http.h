@@ -112,8 +112,9 @@ void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_
 struct weir__text weir__http_peer(const struct weir__conn *conn);
 /* Whether the peer is a trusted proxy, which is believed about a request's client. */
 bool weir__http_is_from_proxy(const struct weir__conn *conn);
-/* The client of a request that a trusted proxy describes. */
-struct weir__text weir__http_client(const struct weir__http_call *call);
+/* The client of a request that a trusted proxy describes.  False, and answered: two headers name
+ * different ones. */
+bool weir__http_client(struct weir__http_call *call, struct weir__text *client);
 
 /* ------------------------------------------------------ http-verbs.c ---- */
 

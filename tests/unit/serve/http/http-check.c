@@ -113,7 +113,7 @@ TEST_WITH(test_S2_check_that_is_wrong, begin, end)
     assert_answer(check(w, "{\"attribtues\":{\"ip\":\"192.0.2.7\"}}"), 400,
                   "unknown member 'attribtues'; did you mean 'attributes'?");
     assert_answer(check(w, ""), 400, "the body is empty");
-    assert_answer(check(w, "{\"cost\":-1}"), 400, "'cost' is a whole number");
+    assert_answer(check(w, "{\"cost\":-1}"), 400, "'cost' must be a whole number");
     assert_answer(check(w, "{\"cost\":\"5\"}"), 400, "to 9223372036854775807, not a string");
     memset(body + 7, 'x', 129);
     strcat(body, "\"}");
@@ -273,7 +273,7 @@ TEST_WITH(test_S2_batch_that_is_wrong, begin, end)
         { "{\"checks\":[{}]", "at byte 15" },
         { "{\"checks\":[{}]}x", "at byte 16" },
         { "{\"checks\":[{}],\"more\":1}", "at byte 15" },
-        { "{\"checks\":[5]}", "check 0: the body is a JSON object" },
+        { "{\"checks\":[5]}", "check 0: the body must be a JSON object" },
         { "{\"checks\":[{]}", "check 0: the body is not JSON" },
         { "{\"checks\":[\"]}", "check 0: the body is not JSON" },
         { "{\"checks\":[\"\\", "check 0: the body is not JSON" },
@@ -370,7 +370,7 @@ TEST_WITH(test_S2_take_that_is_wrong, begin, end)
         { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ms\":9223372036854775807}", 200,
           "\"allowed\":true" },
         { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ms\":9223372036854775808}", 400,
-          "'wait_ms' is a whole number from 0" },
+          "'wait_ms' must be a whole number from 0" },
         { "take", "{\"key\":\"a\",\"limit\":\"nonsense\"}", 422, "\"code\":\"unprocessable\"" },
         { "settle", "{\"reservation\":\"a\"}", 400, "'cost' is missing" },
         { "settle", "{\"reservation\":\"a\",\"cost\":1}", 200, "{\"settled\":false}" },

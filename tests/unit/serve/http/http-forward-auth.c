@@ -49,7 +49,7 @@ TEST_WITH(test_S2_allowed_and_refused, begin, end)
     assert_answer(no, 403, "\"code\":\"weir-limited\"");
     assert_string_equal(header_of(no, "Retry-After"), "5");
     assert_answer(request(w, "GET /v1/auth?refuse=418", "", NULL), 400,
-                  "refuse is 401, 403, 429 or 503");
+                  "refuse must be 401, 403, 429 or 503");
     no = request(w, "HEAD /v1/auth?refuse=401", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
     assert_int_equal(status_of(no), 401);
     assert_string_equal(body_of(no), "");
@@ -71,7 +71,9 @@ TEST_WITH(test_S2_address_of_the_client, begin, end)
     assert_ip(w, "X-Forwarded-For: [2001:db8::7]:4711\r\n", "2001:db8::7");
     assert_ip(w, "X-Forwarded-For: 2001:db8::8\r\n", "2001:db8::8");
     assert_ip(w, "X-Real-IP: 192.0.2.9\r\n", "192.0.2.9");
-    assert_ip(w, "X-Real-IP: 198.51.100.9\r\nX-Forwarded-For: 192.0.2.10\r\n", "192.0.2.10");
+    assert_ip(w, "X-Real-IP: 192.0.2.10\r\nX-Forwarded-For: 192.0.2.10\r\n", "192.0.2.10");
+    assert_ip(w, "X-Real-IP: 10.0.0.1\r\nX-Forwarded-For: 192.0.2.11\r\n", "192.0.2.11");
+    assert_ip(w, "X-Real-IP: nonsense\r\nX-Forwarded-For: 192.0.2.12\r\n", "192.0.2.12");
     assert_ip(w, "", "127.0.0.1");
 }
 
@@ -84,8 +86,41 @@ TEST_WITH(test_S2_addresses_that_are_none, begin, end)
     assert_ip(w, "X-Forwarded-For: 192.0.2.1,\r\n", "127.0.0.1");
     assert_ip(w, "X-Forwarded-For: \r\n", "127.0.0.1");
     assert_ip(w, "X-Forwarded-For: 192.0.2.1:x\r\n", "127.0.0.1");
-    assert_ip(w, "X-Forwarded-For: unknown\r\nX-Real-IP: 192.0.2.1\r\n", "127.0.0.1");
     assert_ip(w, "X-Real-IP: nonsense\r\n", "127.0.0.1");
+}
+
+/* The proxy wrote one of them, and the client the other: nobody can tell which. */
+TEST_WITH(test_S2_addresses_that_differ, begin, end)
+{
+    struct world *w = *state;
+    static const char *const headers[] = {
+        "X-Real-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\n",
+        "X-Forwarded-For: 192.0.2.2, 10.0.0.1\r\nX-Real-IP: 192.0.2.1\r\n",
+        "X-Real-IP: 192.0.2.1\r\nX-Real-IP: 192.0.2.2\r\n",
+        "X-Real-IP: 192.0.2.1\r\nX-Forwarded-For: unknown\r\n",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(headers); i++)
+        assert_answer(request(w, "GET /v1/auth", headers[i], NULL), 400, "differ");
+}
+
+/* A backend takes the first, the last, or both: there is no value to count under. */
+TEST_WITH(test_S2_a_header_of_the_rules_comes_once, begin, end)
+{
+    struct world *w = *state;
+
+    assert_answer(request(w, "GET /v1/auth", "X-App: a\r\nAccept: x\r\nx-app: b\r\n", NULL), 400,
+                  "x-app");
+    assert_answer(request(w, "GET /v1/auth", "X-App: a\r\nX-App: a\r\n", NULL), 400, "twice");
+    assert_answer(
+        request(w, "GET /v1/auth",
+                "Host: a\r\nX-Forwarded-Host: a.example\r\nX-Forwarded-Host: b.example\r\n", NULL),
+        400, "x-forwarded-host");
+    assert_int_equal(status_of(request(w, "GET /v1/auth",
+                                       "Accept: a\r\nAccept: b\r\nCookie: a=1\r\n"
+                                       "Cookie: b=2\r\n",
+                                       NULL)),
+                     200); /* no rule looks at these */
 }
 
 /* Whoever is no proxy that we know describes only itself. */

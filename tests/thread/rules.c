@@ -127,8 +127,8 @@ static struct shared *new_shared(void)
 
 /* ------------------------------------------------------------ requests ---- */
 
-static const char *const ips[KEYS] = { "10.0.0.1",    "10.0.0.2",    "192.0.2.7",
-                                       "2001:db8::1", "2001:db8::2", "::ffff:10.0.1.1" };
+static const char *const ips[KEYS] = { "10.0.0.1",    "10.0.0.2",      "192.0.2.7",
+                                       "2001:db8::1", "2001:db8:1::2", "::ffff:10.0.1.1" };
 static const char *const accounts[KEYS] = {
     "alice", "bob", "carol", "dave", "erin", "a name of more than thirty-two bytes, so hashed"
 };

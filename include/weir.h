@@ -180,9 +180,9 @@ enum weir_reason {
     WEIR_FULL = 10,    /* the queue is full */
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
+    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
 };
-/* "granted", "limited", "too-big", "bad-ask", "banned", "denied", ... */
-WEIR_API const char *weir_reason_name(enum weir_reason reason);
+WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
 struct weir_decision {
     bool allowed;
@@ -607,7 +607,7 @@ struct weir_ruling {
     uint8_t mode;           /* enum weir_mode, of all rules: enforce or shadow */
     /* For the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
     uint8_t level;
-    bool cut; /* too many limits apply: the last in the file were left out */
+    bool cut; /* too many limits apply: WEIR_TOO_MANY, or rules in shadow were left out */
 };
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
  * multiplied by the rules' own.  A request to which no rule applies is allowed.  At most

@@ -43,6 +43,7 @@ struct inquiry {
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
     bool open;                           /* nothing has decided it yet */
     bool cut;                            /* there was no room for all items */
+    uint32_t over; /* the first rule that enforces and had no room, + 1; 0: all had */
     struct weir__facts facts;
 };
 
@@ -253,9 +254,10 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
 /* One pass over the rules that match: those wanted, and the outcome. */
 struct pass {
     enum weir_mode wanted;
-    bool bans;    /* look at them too: see pass_bans */
-    bool full;    /* a rule did not fit: of those after it only bans count */
-    bool shadows; /* there are rules in shadow */
+    bool bans;     /* look at them too: see pass_bans */
+    bool full;     /* a rule did not fit: of those after it only bans count */
+    bool shadows;  /* there are rules in shadow */
+    uint32_t over; /* the first that did not fit, + 1 */
     size_t rules, items;
 };
 
@@ -300,8 +302,10 @@ ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *
             note_shadow(c, q, i);
         return mode != WEIR_ENFORCE;
     }
-    if (__builtin_expect(p->items + rule->n_limits > WEIR_ALL_MAX, 0))
+    if (__builtin_expect(p->items + rule->n_limits > WEIR_ALL_MAX, 0)) {
+        p->over = p->full ? p->over : i + 1;
         p->full = true;
+    }
     if (__builtin_expect(!p->full, 1))
         add_items(c, q, p, i, rule, key);
     return true;
@@ -339,6 +343,7 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
     q->n_enforced = q->n_items = p.items;
     q->n_rules = p.rules;
     q->cut = p.full;
+    q->over = p.over;
     if (__builtin_expect(p.shadows, 0))
         apply_shadows(c, q, &m, p);
     return true;
@@ -445,6 +450,16 @@ ALWAYS bool pass_guards(const struct checker *c, struct inquiry *q,
                                 q->ruling);
 }
 
+/* No limit is skipped: a request to which more apply than can be asked together is refused. */
+RARELY void refuse_too_many(const struct checker *c, struct inquiry *q)
+{
+    count(c, &c->tally[q->over - 1].refused);
+    q->ruling->rule = c->active->posts[q->over - 1].name;
+    q->ruling->decision = (struct weir_decision){ .reason = WEIR_TOO_MANY, .retry = WEIR_NEVER };
+    q->ruling->level = 3;
+    q->ruling->shadow = NULL;
+}
+
 ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
                             struct weir__admission *admission)
 {
@@ -452,6 +467,10 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
     q->ruling->cut = q->cut;
+    if (__builtin_expect(q->over != 0, 0)) {
+        refuse_too_many(c, q);
+        return;
+    }
     bool passed = pass_guards(c, q, admission);
     if (!passed || !decide_enforced(c, q)) {
         q->ruling->shadow = NULL; /* the real refusal is the news */
@@ -512,6 +531,7 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct wei
         *q->told = '\0';
     q->n_items = 0;
     q->open = q->cut = false;
+    q->over = 0;
     if (c->active == NULL ||
         (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)
         return;

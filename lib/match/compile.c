@@ -189,6 +189,28 @@ static int find_lists(struct weir_rules *set, struct weir_error *error)
     return WEIR_OK;
 }
 
+static bool applies_always(const struct weir__rule *rule)
+{
+    for (size_t i = 0; i < rule->key.n; i++)
+        if (rule->parts[i].fallback == NULL)
+            return false;
+    return rule->matches == 0 && rule->excepts == 0 && rule->draft->mode == WEIR_ENFORCE;
+}
+
+/* With more limits than can be asked together every request would be refused. */
+static int check_room(const struct weir_rules *set, struct weir_error *error)
+{
+    size_t limits = 0;
+
+    for (size_t i = 0; i < set->n_rules; i++)
+        limits += applies_always(&set->rules[i]) ? set->rules[i].n_limits : 0;
+    if (limits <= WEIR_ALL_MAX || set->draft->mode != WEIR_ENFORCE)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_INVALID,
+                      "%zu limits apply to every request, and at most %d can: all would be refused",
+                      limits, WEIR_ALL_MAX);
+}
+
 static int compile(struct weir_rules *set, struct weir_error *error)
 {
     int code;
@@ -198,7 +220,8 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     set->n_guards = set->draft->n_guards;
     if ((code = weir__lists_create(&set->lists, set->draft->lists, set->draft->n_lists, error)) ||
         (code = make_room(set, error)) || (code = make_rules(set, error)) ||
-        (code = make_guards(set, error)) || (code = find_lists(set, error)))
+        (code = make_guards(set, error)) || (code = find_lists(set, error)) ||
+        (code = check_room(set, error)))
         return code;
     code = weir__match_create(&set->match, set, 0, set->n_rules, error);
     if (code == WEIR_OK && set->n_guards > 0)

@@ -797,6 +797,7 @@ static void plain_shadow(struct rule *rule, struct weir_ruling *out)
 
 /* The limits that are asked: of rules that enforce, then of those in shadow. */
 struct applying {
+    struct rule *over; /* the first that enforces and had no room */
     int found, rules, enforcing, items, enforced;
     bool full; /* the first that finds no room ends it; of those behind it only bans count */
     struct rule *matching[RULES_MAX], *rule[WEIR_ALL_MAX];
@@ -818,7 +819,10 @@ static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct req
         plain_shadow(rule, out);
     if (until > 0)
         return false;
-    a->full |= a->items + rule->limits > WEIR_ALL_MAX;
+    if (a->items + rule->limits > WEIR_ALL_MAX) {
+        a->over = a->full || mode != WEIR_ENFORCE ? a->over : rule;
+        a->full = true;
+    }
     if (a->full)
         return true;
     for (int k = 0; k < rule->limits; k++) {
@@ -848,6 +852,7 @@ static bool plain_gather(struct set *set, const struct request *q, struct applyi
                          struct weir_ruling *out)
 {
     a->found = a->rules = a->items = 0;
+    a->over = NULL;
     for (int i = 0; i < set->n; i++)
         if (plain_matches(set, &set->rules[i], q))
             a->matching[a->found++] = &set->rules[i];
@@ -875,6 +880,14 @@ static void plain_shadows(const struct applying *a, struct weir_ruling *out)
 static bool plain_enforced(const struct applying *a, const struct request *q,
                            struct weir_ruling *out)
 {
+    if (a->over != NULL) { /* no limit is skipped */
+        a->over->tally.refused++;
+        out->rule = a->over->name;
+        out->decision = (struct weir_decision){ .reason = WEIR_TOO_MANY, .retry = WEIR_NEVER };
+        out->level = 3;
+        out->shadow = NULL;
+        return false;
+    }
     if (a->enforced == 0)
         return true;
     plain_take_all(a->item, a->enforced, &out->decision);

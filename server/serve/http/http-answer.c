@@ -297,11 +297,16 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                     "Limit reached", "weir-limited", "it lets fewer in than this", 429 },
         banned = { "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
                    "Banned", "weir-banned", "refused", 429 },
-        denied = { "about:blank", "Denied", "weir-denied", "refused", 403 };
+        denied = { "about:blank", "Denied", "weir-denied", "refused", 403 },
+        too_many = { "about:blank", "Too many limits", "weir-too-many",
+                     "more limits apply to this request than can be asked", 503 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
-    return d->reason == WEIR_DENIED ? &denied : d->reason == WEIR_BANNED ? &banned : &limited;
+    return d->reason == WEIR_DENIED     ? &denied
+           : d->reason == WEIR_BANNED   ? &banned
+           : d->reason == WEIR_TOO_MANY ? &too_many
+                                        : &limited;
 }
 
 /* Seconds, rounded up. */
@@ -392,6 +397,11 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
     }
     if (r->rule)
         put(pen, r->rule, strnlen(r->rule, 63));
+    if (r->decision.reason == WEIR_TOO_MANY) {
+        PUT(pen, ": ");
+        put_text(pen, refusal_of(&r->decision)->why);
+        return;
+    }
     if (r->count == 0) {
         put_banned(pen, r->decision.retry);
         return;

@@ -6,7 +6,7 @@
 
 #define LEVEL      "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing"
 #define NEVER_NULL "null: allowed, or it can never pass"
-#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied"
+#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied|too-many"
 #define WHY        "applies|off|unmatched|excepted|no-key"
 #define NOT_THERE  "why it does not apply, in words"
 
@@ -24,7 +24,7 @@ const struct weir__schema weir__schemas[] = {
           "asked" },
         { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
         { "level", "0..3", LEVEL },
-        { "reason", BY_RULES, "too-big can never pass" },
+        { "reason", BY_RULES, "too-big can never pass; too-many: more than 64 limits apply" },
         { "-applied", "count", "rules that apply" },
         { "shadow", "text?", "a rule in shadow that would have refused; null: none" },
         { "-list", "allow|deny?", "the list that decided; null: none" }) },

@@ -76,7 +76,8 @@ TEST(test_S6_reset_of_hundreds_of_rules)
     size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
 
     for (int i = 0; i < 300; i++)
-        len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
+        len += (size_t)sprintf(yaml + len,
+                               "- { name: r%d, key: \"{ip}\", limit: 1/60, mode: shadow }\n", i);
     struct weir *weir = engine_of(yaml);
     assert_true(passes(weir, "ip=::1", NOW));
     assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 300);

@@ -109,6 +109,28 @@ TEST(test_the_most_attributes)
 
 /* ------------------------------------------------------------------ files ---- */
 
+/* 65 limits on every request: none could pass. */
+TEST(test_R2_more_limits_on_every_request_than_can_be_asked)
+{
+    static const char *const keys[] = { "", "{ip|none}", "{ip}" };
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        for (int rules = 64; rules <= 65; rules++) {
+            char yaml[8192];
+            size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
+            for (int k = 0; k < rules; k++)
+                len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"%s\", limit: 1/s }\n", k,
+                                       keys[i]);
+            struct weir_rules *set = NULL;
+            struct weir_error error = { 0 };
+            bool fits = rules == 64 || i == 2;
+            assert_int_equal(weir_rules_parse(&set, yaml, len, NULL, &error),
+                             fits ? WEIR_OK : WEIR_INVALID);
+            assert_true(fits || strstr(error.text, "65 limits apply to every request"));
+            weir_rules_destroy(set);
+        }
+}
+
 TEST(test_R6_rules_from_a_file)
 {
     static const char yaml[] = RULES(

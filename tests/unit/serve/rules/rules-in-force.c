@@ -322,7 +322,7 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
     start_five(&h);
     for (size_t i = 0; i < 70; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "  - name: r%zu\n    limit: 1/s\n", i);
+                 "  - name: r%zu\n    key: \"{ip}\"\n    limit: 1/s\n", i);
     assert_int_equal(weir__live_set(h.live, text, strlen(text), NOW, &problems, &error),
                      WEIR_NO_MEMORY);
     assert_contains(error.text, "limiters");

@@ -42,7 +42,9 @@ static struct weir_key key_of(struct name *name, uint64_t number)
 static struct subject open_table(int64_t keys, int64_t room, bool narrow)
 {
     struct subject s = { .keys = keys, .now = 1000 * WEIR_SECOND };
-    struct weir_table_options o = { .keys = room, .narrow = narrow, .slab = 4096 };
+    struct weir_table_options o = {
+        .keys = room, .narrow = narrow, .slab = 4096, .limiters = 1, .bans = 1, .guards = 1
+    };
     struct weir_limit limit = parse_limit("gcra 1000/1s burst 10");
     struct weir_error e;
 

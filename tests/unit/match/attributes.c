@@ -15,7 +15,7 @@ static struct weir__attributes attributes_of(const char *const *names, size_t n)
 static struct weir__facts gather(const struct weir__attributes *known,
                                  const struct weir_attr *attrs, size_t n)
 {
-    struct weir__facts facts;
+    static struct weir__facts facts; /* values that were rewritten lie in it */
 
     memset(&facts, 0xa5, sizeof(facts));
     weir__facts_gather(known, NULL, attrs, n, &facts);

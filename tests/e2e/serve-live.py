@@ -203,8 +203,10 @@ def test_sigterm_drains(weir):
         assert sse.recv(1000).startswith(b"HTTP/1.1 200")
         command = encode(["CL.THROTTLE", "k", 4, 1, 1])
         half.raw(encode(["PING"]) + command[:20])
-        half_http.sendall(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33\r\n\r\n{")
+        half_http.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                          b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33\r\n\r\n{")
         assert half.read() == "PONG"
+        assert half_http.recv(1000).startswith(b"HTTP/1.1 200")  # so the rest has come as well
         server.process.send_signal(signal.SIGTERM)
         assert is_closed(idle.socket) and is_closed(sse)
         until("nobody new gets in",

@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/bound.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/decide/reservations.h"
@@ -189,6 +190,7 @@ static inline void end_world(struct world *w)
     if (w->conn.wait)
         weir__wait_abandon(&w->conn);
     w->conn.protocol->close(&w->conn);
+    weir__bound_release(&w->conn);
     weir__waiting_close(&w->loop);
     uv_run(&w->loop.uv, UV_RUN_DEFAULT);
     world_must(uv_loop_close(&w->loop.uv) == 0, "something is left in the loop");
@@ -217,6 +219,7 @@ static inline void end_world(struct world *w)
 static inline void reconnect(struct world *w)
 {
     w->conn.protocol->close(&w->conn);
+    weir__bound_release(&w->conn);
     w->conn.ending = w->conn.lingers = w->conn.subscribed = false;
     w->answer.len = 0;
 }

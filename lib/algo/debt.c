@@ -17,7 +17,8 @@ int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *
             " units at once is too many at this rate: exact arithmetic reaches to %" PRId64,
             most, WEIR__CAPACITY_MAX / (plan->price < least ? plan->price : least));
     if (plan->price > dearest)
-        scale = (uint64_t)((weir__i128)dearest * count / period);
+        scale = (uint64_t)((weir__i128)(dearest / 8 > least ? dearest / 8 : dearest) * count /
+                           period); /* rounded anyway: leave room for what smooth borrows */
     weir__price_fit(plan, scale);
     plan->most = most;
     plan->capacity = most * plan->price;

@@ -43,6 +43,7 @@ GOLDEN = [
 
 # In this order; a client that cannot do one leaves it out, and its test says so.  resp3: the same
 # list as with RESP2.
+GUESSES = ["--auth-guesses", "1000"]  # redis-py tries a wrong token again and again
 STEPS = ["connect", "throttle", "check", "errors", "pipeline", "multi", "resp3", "events", "auth",
          "tls"]
 
@@ -72,9 +73,9 @@ class World:
     def __enter__(self):
         try:
             self.servers["plain"] = Server(self.weir, rules=RULES)
-            self.servers["guarded"] = Server(self.weir, rules=RULES, env=TOKENS)
+            self.servers["guarded"] = Server(self.weir, *GUESSES, rules=RULES, env=TOKENS)
             tls = ("--tls-certificate", self.certificate, "--tls-key", self.key)
-            self.servers["tls"] = Server(self.weir, *tls, rules=RULES, env=TOKENS)
+            self.servers["tls"] = Server(self.weir, *tls, *GUESSES, rules=RULES, env=TOKENS)
         except BaseException:
             self.__exit__(RuntimeError, None, None)
             raise

@@ -79,9 +79,9 @@ bool weir__pass_on(struct weir__conn *conn)
     uv_os_fd_t fd;
     struct weir__passed passed = { .form = WEIR__PASS_FORM,
                                    .in_len = (uint32_t)conn->in.len,
-                                   .role = conn->role,
-                                   .first_role = conn->first_role,
-                                   .known = conn->known,
+                                   .role = (int32_t)conn->role,
+                                   .first_role = (int32_t)conn->first_role,
+                                   .known = (int32_t)conn->known,
                                    .guesses = conn->guesses,
                                    .http = conn->protocol == &weir__http,
                                    .unix_socket = conn->uv.handle.type == UV_NAMED_PIPE,

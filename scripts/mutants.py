@@ -43,7 +43,7 @@ STEP = "vectors/weir-vectors --door step vectors/*.vec"
 RULES = ["property-rules 1 40", "property-enter 1 100", "unit-engine", "memory rules/good/*.yaml"]
 RULES_LATER = ["property-rules 1000001 200", "property-enter 1000001 300"]
 ROOMS = {
-    "algo": Room([STEP, "laws 1 150"], ["laws 1000001 300", "unit-table"]),
+    "algo": Room([STEP, "laws 1 150", "unit-table take.c"], ["laws 1000001 300", "unit-table"]),
     "table": Room(["vectors/weir-vectors --door table vectors/*.vec", "laws 1 50",
                    "property-rules 1 20"],
                   ["exact 2", "vectors/weir-vectors --door shm vectors/*.vec", "kill 1 200"]),

@@ -448,3 +448,25 @@ TEST(test_reasons_have_names)
     assert_string_equal(weir_reason_name((enum weir_reason)99), "unknown");
     assert_string_equal(weir_version(), WEIR_VERSION);
 }
+
+/* A key that was used is forgotten sometime. */
+TEST(test_every_algorithm_says_when_a_key_is_idle)
+{
+    for (const char *const *name = weir_algorithms(); *name; name++) {
+        bool calendar = strcmp(*name, "calendar") == 0;
+        struct weir_limit limit = { .algorithm = *name,
+                                    .count = 10,
+                                    .period = calendar ? 0 : S,
+                                    .calendar = calendar ? WEIR_DAY : WEIR_NO_CALENDAR };
+        weir_time now = 1000 * S, longest = calendar ? 86400 * S : 2 * S;
+        OWN(weir_plan) *plan = NULL;
+        struct weir_decision d;
+        assert_ok(weir_plan_create(&plan, &limit, NULL));
+        uint64_t words[256] = { 0 };
+        assert_true(weir_plan_state_size(plan) <= sizeof(words));
+        assert_true(weir_step(plan, words, &(struct weir_ask){ .cost = 1, .now = now }, &d));
+        weir_time idle = weir_step_idle_at(plan, words);
+        if (idle <= now || idle > now + longest)
+            fail_msg("%s is idle %lld ns later", *name, (long long)(idle - now));
+    }
+}

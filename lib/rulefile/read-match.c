@@ -73,6 +73,22 @@ static void say_no_path(struct weir__reader *r, const struct weir__node *node)
                   node->n < 60 ? node->text : "...");
 }
 
+/* Whether a path can be like this glob: plain, whatever stands for its stars.  A ? before a name and
+ * an equals sign is no pattern, but a query. */
+static bool is_plain_glob(const char *glob, size_t len)
+{
+    char like[256];
+    const char *mark = memchr(glob, '?', len);
+
+    if (mark && mark[1 + strcspn(mark + 1, "/*=")] == '=')
+        return false;
+    if (len >= sizeof(like))
+        return true;
+    for (size_t i = 0; i < len; i++)
+        like[i] = (char)(glob[i] != '*' && glob[i] != '?' ? glob[i] : i == 0 ? '/' : 'x');
+    return weir__uri_is_plain(like, len);
+}
+
 /* A path begins with a slash and is matched as a server sees it: a rule written otherwise would
  * match nothing. */
 static bool check_path(struct weir__reader *r, const struct weir__node *node,
@@ -86,7 +102,9 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
     }
     bool prefix = kind == WEIR__PREFIX && keep > 0 &&
                   node->text[keep - 1] != '.'; /* after a dot a name may follow */
-    if ((kind != WEIR__EXACT && !prefix) || weir__uri_is_plain(node->text, keep))
+    if (kind == WEIR__GLOB              ? is_plain_glob(node->text, keep)
+        : kind == WEIR__EXACT || prefix ? weir__uri_is_plain(node->text, keep)
+                                        : true)
         return true;
     size_t len =
         node->n < sizeof(plain) ? weir__uri_plain(node->text, keep, plain, sizeof(plain)) : 0;

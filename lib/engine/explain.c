@@ -11,6 +11,8 @@
 static void tell_attribute(struct weir__explained *e, const struct weir__active *f,
                            const struct weir__facts *facts, uint16_t attribute)
 {
+    if (f->attributes.loose > 0 && attribute == f->attributes.loose)
+        attribute = (uint16_t)f->attributes.uri; /* as it was given */
     const struct weir__value *v = &facts->values[attribute];
 
     e->attribute = f->attributes.names[attribute];

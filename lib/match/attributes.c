@@ -63,6 +63,16 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
     return i;
 }
 
+int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error *error)
+{
+    int strict = weir__attribute_add(known, "uri", error);
+    int loose = strict < 0 ? strict : weir__attribute_add(known, "uri, loosely", error);
+
+    if (loose > 0)
+        known->loose = loose;
+    return loose;
+}
+
 /* The path as a server sees it. */
 static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
 {
@@ -74,6 +84,17 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
     }
     if (v->len > WEIR__URI_MAX)
         v->len = WEIR__URI_MAX;
+}
+
+static void loose_uri(struct weir__value *loose, const struct weir__value *strict,
+                      char scratch[WEIR__URI_MAX + 2])
+{
+    *loose = *strict;
+    if (strict->len == 0 || strict->text[0] != '/')
+        return;
+    loose->len = weir__uri_loose(strict->text, strict->len, scratch, WEIR__URI_MAX + 2);
+    loose->text = scratch;
+    loose->hash = 0;
 }
 
 static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
@@ -154,6 +175,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
     }
     if (known->uri >= 0)
         plain_uri(&facts->values[known->uri], facts->uri);
+    if (known->loose > 0)
+        loose_uri(&facts->values[known->loose], &facts->values[known->uri], facts->loose);
     for (int i = 0; i < known->n_hosts; i++)
         plain_host(&facts->values[known->hosts[i]], facts->hosts[i]);
 }
@@ -184,13 +207,31 @@ static bool test_holds(const struct weir__test *t, const struct weir__value *v, 
     return true;
 }
 
+/* The entries of lists are written strictly. */
+static bool list_has_loose(const struct weir_rules *set, const struct weir__test *t,
+                           const struct weir__facts *facts)
+{
+    const struct weir__list *list = &facts->lists->lists[t->list];
+    const struct weir__value *strict = &facts->values[set->attributes.uri],
+                             *v = &facts->values[set->attributes.loose];
+
+    return weir__list_has(list, strict->text, strict->len, &strict->address) ||
+           weir__list_has(list, v->text, v->len - (v->len > 1), &v->address);
+}
+
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts)
 {
     const struct weir__value *v = &facts->values[clause->attribute];
+    bool loose = set->attributes.loose > 0 && clause->attribute == set->attributes.loose;
 
     if (v->len == 0)
         return false;
+    for (uint32_t i = 0; loose && i < clause->n; i++) {
+        const struct weir__test *t = &set->tests[clause->first + i];
+        if (t->kind == WEIR__LIST && list_has_loose(set, t, facts))
+            return true;
+    }
     for (uint32_t i = 0; i < clause->n; i++)
         if (test_holds(&set->tests[clause->first + i], v, clause->path, facts->lists))
             return true;

@@ -16,10 +16,33 @@ static int no_memory(struct weir_error *error)
 
 /* ------------------------------------------------------------- clauses ---- */
 
+/* A pattern for loose paths: in lower case, and with the slash that they end in. */
+static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_error *error)
+{
+    char *text = weir__arena_take(&set->draft->arena, t->len + 2, 1);
+    bool open = t->kind == WEIR__PREFIX ||
+                (t->kind == WEIR__GLOB && t->len > 1 && memcmp(t->text + t->len - 2, "**", 2) == 0);
+
+    if (text == NULL)
+        return no_memory(error);
+    if (t->kind == WEIR__EXACT && t->text[0] == '/') {
+        t->len = weir__uri_loose(t->text, t->len, text, t->len + 2);
+    } else {
+        for (size_t i = 0; i < t->len; i++)
+            text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);
+        if (!open && t->text[t->len - 1] != '/')
+            text[t->len++] = '/';
+    }
+    t->text = text;
+    return WEIR_OK;
+}
+
 static int make_test(struct weir_rules *set, struct weir__test *t, const struct weir__pattern *p,
-                     const char *attribute, struct weir_error *error)
+                     const char *attribute, bool loose, struct weir_error *error)
 {
     *t = (struct weir__test){ .kind = p->kind, .text = p->text, .len = p->len, .list = -1 };
+    if (loose && (p->kind == WEIR__EXACT || p->kind == WEIR__PREFIX || p->kind == WEIR__GLOB))
+        return make_loose(set, t, error);
     if (p->kind == WEIR__CIDR)
         return weir__cidr_parse(p->text, p->len, &t->cidr, error);
     if (p->kind == WEIR__LIST && (t->list = weir__lists_find(set->lists, p->text, attribute)) < 0)
@@ -27,11 +50,20 @@ static int make_test(struct weir_rules *set, struct weir__test *t, const struct 
     return WEIR_OK;
 }
 
-/* `tests` and `clauses` count those in use. */
-static int make_clause(struct weir_rules *set, const struct weir__condition *c, size_t *tests,
-                       size_t *clauses, struct weir_error *error)
+/* The number of the attribute; if *loose that of the loose path; *loose is false if it is none. */
+static int add_attribute(struct weir_rules *set, const char *name, bool *loose,
+                         struct weir_error *error)
 {
-    int attribute = weir__attribute_add(&set->attributes, c->attribute, error),
+    *loose = *loose && weir__attribute_is_path(name);
+    return *loose ? weir__attribute_add_loose(&set->attributes, error)
+                  : weir__attribute_add(&set->attributes, name, error);
+}
+
+/* `tests` and `clauses` count those in use. */
+static int make_clause(struct weir_rules *set, const struct weir__condition *c, bool loose,
+                       size_t *tests, size_t *clauses, struct weir_error *error)
+{
+    int attribute = add_attribute(set, c->attribute, &loose, error),
         code = attribute < 0 ? attribute : WEIR_OK;
     struct weir__clause clause = { .attribute = (uint16_t)attribute,
                                    .path = weir__attribute_is_path(c->attribute),
@@ -39,11 +71,11 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
                                    .n = (uint32_t)c->n };
 
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
-        code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, error);
+        code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, loose, error);
     if (c->n == 1 && c->patterns[0].kind == WEIR__EXACT) {
         clause.exact = true;
-        clause.text = c->patterns[0].text;
-        clause.len = c->patterns[0].len;
+        clause.text = set->tests[clause.first].text;
+        clause.len = set->tests[clause.first].len;
     }
     set->clauses[(*clauses)++] = clause;
     return code;
@@ -59,18 +91,18 @@ static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t 
     rule->matches = (uint16_t)d->matches;
     rule->excepts = (uint16_t)d->excepts;
     for (size_t i = 0; code == WEIR_OK && i < d->matches; i++)
-        code = make_clause(set, &d->match[i], tests, clauses, error);
-    for (size_t i = 0; code == WEIR_OK && i < d->excepts; i++)
-        code = make_clause(set, &d->except[i], tests, clauses, error);
+        code = make_clause(set, &d->match[i], d->loose, tests, clauses, error);
+    for (size_t i = 0; code == WEIR_OK && i < d->excepts; i++) /* loosely they would exempt more */
+        code = make_clause(set, &d->except[i], false, tests, clauses, error);
     return code;
 }
 
 /* ---------------------------------------------------------------- keys ---- */
 
 static int make_part(struct weir_rules *set, struct weir__key_part *part,
-                     const struct weir__template_part *t, struct weir_error *error)
+                     const struct weir__template_part *t, bool loose, struct weir_error *error)
 {
-    int attribute = weir__attribute_add(&set->attributes, t->attribute, error);
+    int attribute = add_attribute(set, t->attribute, &loose, error);
 
     if (attribute < 0)
         return attribute;
@@ -97,7 +129,7 @@ static int make_key(struct weir_rules *set, struct weir__rule *rule, struct weir
     int code = weir__template_parse(&rule->key, rule->draft->key, error);
 
     for (size_t i = 0; code == WEIR_OK && i < rule->key.n; i++)
-        code = make_part(set, &rule->parts[i], &rule->key.parts[i], error);
+        code = make_part(set, &rule->parts[i], &rule->key.parts[i], rule->draft->loose, error);
     if (code != WEIR_OK)
         return code;
     rule->key_kind = (uint8_t)kind_of_key(rule);

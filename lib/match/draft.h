@@ -71,6 +71,7 @@ struct weir__rule_draft {
     int64_t cost;         /* by rule, >= 0; 1 unless written */
     char *cost_attribute; /* cost: "{bytes}": from this attribute; NULL: none */
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
+    bool loose, strict; /* paths are compared loosely: uri.c; or the file says that they are not */
     struct weir__ban_draft ban;
     int64_t keys; /* room for keys of sliding-window and sliding-log; 0: as the table has */
     struct weir__mark mark;

@@ -37,7 +37,7 @@ struct weir__value {
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */
     struct weir__value values[WEIR__ATTRIBUTES_MAX];
-    char uri[WEIR__URI_MAX], hosts[WEIR__HOSTS][WEIR__HOST_MAX];
+    char uri[WEIR__URI_MAX], loose[WEIR__URI_MAX + 2], hosts[WEIR__HOSTS][WEIR__HOST_MAX];
 };
 
 struct weir__test {
@@ -106,8 +106,9 @@ struct weir__attributes {
     size_t n;
     int uri;                         /* the one that is a path; -1: none */
     int hosts[WEIR__HOSTS], n_hosts; /* those that are hosts */
-    uint8_t by_name[256];            /* number + 1, by a hash of the name */
-    uint8_t by_id[256];              /* number + 1, by what weir_attribute gave; atomic */
+    int loose; /* the path once more, loosely: an attribute that no request has; 0: none */
+    uint8_t by_name[256]; /* number + 1, by a hash of the name */
+    uint8_t by_id[256];   /* number + 1, by what weir_attribute gave; atomic */
     bool is_address[WEIR__ATTRIBUTES_MAX];
     uint8_t lengths[WEIR__ATTRIBUTES_MAX];
     char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
@@ -134,6 +135,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
 int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len);
 /* Its number; WEIR_INVALID: too many. */
 int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error);
+/* Of the path, loosely. */
+int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error *error);
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts);
 

@@ -15,6 +15,13 @@
  * an OPTIONS request, stays "*". ;parameters stay.  An escape that comes out of an escape (%2561)
  * stays an escape (%61), as in a server.
  *
+ * Tolerant frameworks serve one page for more spellings than that.  Loosely, beyond all this:
+ *
+ *     case              /LOGIN              /login/
+ *     parameters        /login;x=1/a;b      /login/a/    and then dots again: /x/..;/a is /a/
+ *     the end           /login  /login/%20  /login/      blanks and slashes go, one slash comes, so
+ *                                                        that "/api/" begins /api and /api/v1 alike
+ *
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
  */
@@ -187,5 +194,33 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
             put_slash(&p);
     }
     end_segment(&p);
+    return p.len;
+}
+
+/* ---------------------------------------------------------------- loosely ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+size_t weir__uri_loose(const char *plain, size_t len, char *out, size_t size)
+{
+    struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
+    bool parameter = false;
+
+    out[0] = '/';
+    for (size_t at = 0; at < len; at++) {
+        char c = plain[at];
+        parameter = c != '/' && (parameter || c == ';');
+        if (c == '/')
+            put_slash(&p);
+        else if (!parameter)
+            put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));
+    }
+    end_segment(&p);
+    while (p.len > 0 && (out[p.len - 1] == '/' || is_blank(out[p.len - 1])))
+        p.len--;
+    out[p.len++] = '/';
     return p.len;
 }

@@ -336,7 +336,7 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node,
     static const char *const others[] = { "name",   "about",      "match",    "not",
                                           "mode",   "priority",   "class",    "concurrency",
                                           "user",   "priorities", "adaptive", "breaker",
-                                          "system", "fallback",   NULL };
+                                          "system", "fallback",   "paths",    NULL };
     struct weir__mapping m = { .others = others };
     struct weir__guard_plan plan;
     struct weir_error error = { 0 };

@@ -73,8 +73,8 @@ static void say_no_path(struct weir__reader *r, const struct weir__node *node)
                   node->n < 60 ? node->text : "...");
 }
 
-/* Whether a path can be like this glob: plain, whatever stands for its stars.  A ? before a name and
- * an equals sign is no pattern, but a query. */
+/* Whether a path can be like this glob: plain, whatever stands for its stars.  A ? before a name
+ * and an equals sign is no pattern, but a query. */
 static bool is_plain_glob(const char *glob, size_t len)
 {
     char like[256];

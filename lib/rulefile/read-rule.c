@@ -3,6 +3,7 @@
  *     - name: per-ip
  *       about: nobody needs more
  *       match: { uri: "/login" }     read-match.c
+ *       paths: loose
  *       not: { ip: 10.0.0.0/8 }
  *       key: "{ip/24}"                      key-template.c
  *       limit: [300/60, 100/5]              read-limit.c
@@ -165,6 +166,21 @@ void weir__read_head(struct weir__reader *r, const struct weir__node *node, cons
         weir__read_match(r, not ->value, "not", &rule->except, &rule->excepts);
     if (mode->value)
         weir__read_mode(r, mode->value, &rule->mode);
+    rule->loose = r->loose;
+    rule->strict = r->strict;
+    weir__read_paths(r, weir__member_of(m, "paths"), &rule->loose, &rule->strict);
+}
+
+void weir__read_paths(struct weir__reader *r, const struct weir__member *m, bool *loose,
+                      bool *strict)
+{
+    static const char *const words[] = { "strict", "loose", NULL };
+    int word = weir__read_word(r, m, words);
+
+    if (word < 0)
+        return;
+    *loose = word == 1;
+    *strict = word == 0;
 }
 
 /* A wrong algorithm or zone is reported once, not again by every limit. */
@@ -194,8 +210,9 @@ static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
 static void read_rule(struct weir__reader *r, const struct weir__node *node,
                       struct weir__rule_draft *rule)
 {
-    static const char *const others[] = { "name",      "about", "match", "not", "key",  "limit",
-                                          "algorithm", "cost",  "mode",  "ban", "zone", NULL };
+    static const char *const others[] = { "name",  "about",     "match", "not",  "key",
+                                          "limit", "algorithm", "cost",  "mode", "ban",
+                                          "zone",  "paths",     NULL };
     struct weir__mapping m = { .others = others };
 
     rule->key = r->empty;

@@ -101,7 +101,7 @@ static void check_names(struct weir__reader *r, const struct weir__node *rules,
 
 /* ---------------------------------------------------------------- whole ---- */
 
-enum { VERSION, MODE, ZONE, DEGRADATION, RULES, LISTS, GUARDS, MEMBERS };
+enum { VERSION, MODE, ZONE, PATHS, DEGRADATION, RULES, LISTS, GUARDS, MEMBERS };
 
 static void read_version(struct weir__reader *r, const struct weir__node *root,
                          const struct weir__member *version)
@@ -122,7 +122,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },
         [ZONE] = { .name = "zone" },       [DEGRADATION] = { .name = "degradation" },
         [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" },
-        [GUARDS] = { .name = "guards" },
+        [GUARDS] = { .name = "guards" },   [PATHS] = { .name = "paths" },
     };
     int64_t degradation;
 
@@ -133,6 +133,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_mode(r, m[MODE].value, &r->draft->mode);
     if (m[ZONE].value)
         r->zone = weir__read_zone(r, m[ZONE].value);
+    weir__read_paths(r, &m[PATHS], &r->loose, &r->strict);
     if (m[DEGRADATION].value && weir__read_count(r, m[DEGRADATION].value, "degradation", 0,
                                                  WEIR__DEGRADATION_MAX, &degradation))
         r->draft->degradation = (int)degradation;

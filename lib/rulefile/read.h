@@ -12,6 +12,7 @@ struct weir__reader {
     struct weir__draft *draft;
     struct weir__arena *arena; /* the draft's */
     const char *zone;          /* of the file; NULL: none is written */
+    bool loose, strict;        /* `paths` of the file */
     const char *attributes[WEIR__ATTRIBUTES_MAX];
     size_t n_attributes;
     const struct weir__list_draft **lists; /* the draft's, by name and attribute */
@@ -48,6 +49,8 @@ const char *weir__read_text(struct weir__reader *r, const struct weir__node *nod
 
 bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
                       int64_t min, int64_t max, int64_t *out);
+void weir__read_paths(struct weir__reader *r, const struct weir__member *m, bool *loose,
+                      bool *strict);
 bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum weir_mode *out);
 /* NULL: it is wrong. */
 const char *weir__read_zone(struct weir__reader *r, const struct weir__node *node);

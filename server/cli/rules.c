@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "match/address.h"
 #include "match/draft.h"
+#include "match/key-template.h"
 #include "rulefile/problem.h"
 #include "server/base/complain.h"
 
@@ -171,8 +172,51 @@ static void doubt_pattern(const struct reading *r, const struct weir__condition 
               weir__quote(p->text, p->len).text);
 }
 
+/* Paths that are worth guessing at: they should match however they are spelled. */
+static void doubt_path(const struct reading *r, const struct weir__condition *c,
+                       const struct weir__pattern *p)
+{
+    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
+                                         "passw",  "token",   "otp",    "2fa",      "mfa",
+                                         "signup", "sign-up", "admin",  "register", "reset" };
+
+    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
+        return;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasestr(p->text, words[i])) {
+            doubt(r, c->mark,
+                  "%s matches only as written, and other spellings of it (capitals, / or ;x at "
+                  "the end) pass by; write paths: loose, or paths: strict if that is meant",
+                  weir__quote(p->text, p->len).text);
+            return;
+        }
+}
+
+/* Clients that lack the attributes would be banned together; not if something else, such as their
+ * address, tells them apart. */
+static void doubt_ban(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    struct weir__template t;
+    size_t defaults = 0;
+
+    if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
+        return;
+    for (size_t i = 0; i < t.n; i++)
+        defaults += t.parts[i].fallback != NULL;
+    if (t.n > 0 && defaults == t.n)
+        doubt(r, rule->mark,
+              "the key has a default, '%s': all requests without the attribute share it, and one "
+              "client's refusals ban them all",
+              t.parts[0].fallback);
+    weir__template_free(&t);
+}
+
 static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
 {
+    doubt_ban(r, rule);
+    for (size_t i = 0; !rule->loose && !rule->strict && i < rule->matches; i++)
+        for (size_t k = 0; k < rule->match[i].n; k++)
+            doubt_path(r, &rule->match[i], &rule->match[i].patterns[k]);
     for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
         const struct weir__condition *c =
             i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];

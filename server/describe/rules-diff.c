@@ -343,6 +343,9 @@ static void diff_head(struct diff *d, const struct weir__rule_draft *old,
                       const struct weir__rule_draft *new)
 {
     diff_mode(d, old->mode, new->mode);
+    if (old->loose != new->loose)
+        say(d, "paths", "other spellings of its paths match", "paths %s -> %s",
+            old->loose ? "loose" : "strict", new->loose ? "loose" : "strict");
     diff_conditions(d, "match", old->match, old->matches, new->match, new->matches);
     diff_conditions(d, "not", old->except, old->excepts, new->except, new->excepts);
 }

@@ -49,6 +49,19 @@ doubts.yaml:3:5: warning: attribute 'acount'; did you mean account?
 doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
 doubts.yaml:4:25: warning: '10.0.0.0/8' is compared as text; only ip and names ending in .ip are addresses
 doubts.yaml: warning: attribute 'acount'; did you mean account?"
+cat >"$dir/protect.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { uri: /login }, key: "{account|nobody}", limit: 5/1m, ban: { refusals: 5/1m, for: 1m } }
+  - { name: b, match: { uri: [/x, "/Admin/**"] }, limit: 5/1m }
+  - { name: c, match: { uri: /login }, paths: loose, key: "{account}", limit: 5/1m, ban: { refusals: 5/1m, for: 1m } }
+  - { name: d, match: { uri: /login }, paths: strict, limit: 5/1m }
+END
+run rules check protect.yaml
+spelling="matches only as written, and other spellings of it (capitals, / or ;x at the end) pass by; write paths: loose, or paths: strict if that is meant"
+is "rules that look like protection" "$err" "protect.yaml:3:5: warning: the key has a default, 'nobody': all requests without the attribute share it, and one client's refusals ban them all
+protect.yaml:3:25: warning: '/login' $spelling
+protect.yaml:4:25: warning: '/Admin/' $spelling"
 cd "$rules"
 
 # stdin, and a pipe that is named

@@ -37,7 +37,7 @@ SENSE = re.compile(
 OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms", "weir", "-3"]
 NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for", "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b",
          "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget",
-         "concurrency", "max", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
+         "paths", "concurrency", "max", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
          "shed", "system", "cpu", "user", "priority", "priorities", "class", "degrade", "raises", "lease", "fallback", "status", "body", "body_file", "type"]
 
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 
-from clients.world import snippet
+from clients.world import ROOT, snippet
 from serving import Answer, Server, run_tests, write
 
 RULES = """version: 1
@@ -224,6 +224,23 @@ def test_S2_nginx_limits_per_path(weir):
         assert nginx("/", "HEAD", client="127.0.0.3").status == 200
         assert [nginx("/", client="127.0.0.4", headers={"User-Agent": "a bot"}).status
                 for _ in range(2)] == [200, 429]
+
+
+def test_R4_login_protection_of_the_cookbook(weir):
+    """One client that guesses is stopped, however it spells the page; nobody else is."""
+    with open(os.path.join(ROOT, "docs/rules.md")) as page:
+        rules = page.read().split("**Login protection.**")[1].split("```yaml\n")[1].split("```")[0]
+    server = Server(weir, "--trusted-proxies", "127.0.0.1", rules="version: 1\nrules:\n" + rules)
+    with server, Nginx(server) as nginx:
+        assert [nginx("/login", "POST").status for _ in range(6)] == [200] * 5 + [429]
+        for path in ("/LOGIN", "/login/", "/login;x=1", "/login%20", "/Login//"):
+            assert nginx(path, "POST").status == 429, path
+        for client in range(30):
+            answer = nginx("/login", "POST", client="127.0.1.%d" % client)
+            assert answer.status == 200, (client, answer.status)
+        last = [nginx("/login", "POST") for _ in range(20)][-1]
+        assert int(last.headers["retry-after"]) > 600, last.headers  # banned
+        assert nginx("/login", "POST", client="127.0.1.1").status == 200
 
 
 def test_S2_nginx_forged_headers_are_ignored(weir):

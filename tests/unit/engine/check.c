@@ -357,6 +357,61 @@ TEST(test_R2_retry_is_that_of_all_who_refuse)
     assert_true(passes(weir, "ip=::1", NOW + 60 * S));
 }
 
+TEST(test_R1_loose_paths)
+{
+    static const struct {
+        const char *rule, *applies, *not ;
+    } rows[] = {
+        { "match: { uri: /Login }, paths: loose",
+          "/login /LOGIN /login/ /login;x=1 /login%20 /x/..;/login /Login/%20/;a",
+          "/ /login/x /log" },
+        { "match: { uri: [/a, /login/] }, paths: loose", "/login /A /a/", "/b" },
+        { "match: { uri: \"/api/**\" }, paths: loose", "/api /API/v1 /api;x/v1 /api/", "/apix /" },
+        { "match: { uri: \"/user/*\" }, paths: loose", "/user/7 /USER/7/", "/user /user/7/edit" },
+        { "match: { uri: \"**.CSS\" }, paths: loose", "/a.css /x/A.CSS/", "/a.js" },
+        { "match: { uri: \"*\" }, paths: loose", "/ /a", "" },
+        { "match: { uri: { list: doors } }, paths: loose", "/login /LOGIN/ /Admin", "/ADMIN /x" },
+        { "match: { uri: \"/**\" }, not: { uri: /free }, paths: loose", "/ /FREE /free/", "/free" },
+        { "match: { uri: /login }", "/login //login", "/LOGIN /login/ /login;x" },
+    };
+
+    for (int whole = 0; whole < 2; whole++)
+        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+            char yaml[400], rule[200], word[64];
+            snprintf(rule, sizeof(rule), "%s", rows[i].rule);
+            char *loose = strstr(rule, ", paths");
+            if (whole && loose != NULL)
+                *loose = '\0';
+            snprintf(yaml, sizeof(yaml),
+                     "version: 1\n%srules:\n- { name: r, %s, limit: 99/60 }\n"
+                     "lists: { doors: { uri: [/login, /Admin] } }\n",
+                     whole && loose ? "paths: loose\n" : "", rule);
+            if (strstr(rule, "doors") == NULL)
+                *strstr(yaml, "lists:") = '\0';
+            OWN(weir) *weir = engine_of(yaml);
+            for (int wanted = 0; wanted < 2; wanted++)
+                for (const char *at = wanted ? rows[i].applies : rows[i].not ; *at;) {
+                    size_t len = strcspn(at, " ");
+                    snprintf(word, sizeof(word), "uri=%.*s", (int)len, at);
+                    if ((check(weir, word, NOW).rule != NULL) != wanted)
+                        fail_msg("%s: %s", rows[i].rule, word);
+                    at += len + (at[len] == ' ');
+                }
+        }
+}
+
+/* Spellings of one path are one key. */
+TEST(test_R1_a_loose_path_in_a_key)
+{
+    OWN(weir) *weir = engine_of(RULES(
+        "- { name: r, match: { uri: \"/**\" }, key: \"{uri}\", paths: loose, limit: 2/60 }\n"));
+    assert_true(passes(weir, "uri=/login", NOW));
+    assert_true(passes(weir, "uri=/LOGIN/", NOW));
+    assert_false(passes(weir, "uri=/login;x", NOW));
+    assert_true(passes(weir, "uri=/other", NOW));
+    assert_string_equal(explained(weir, "r", "uri=/LOGIN", NOW).key, "/login/");
+}
+
 TEST(test_R2_too_big_is_told_of_the_rule_that_it_is_too_big_for)
 {
     OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 5/1m }\n- { name: b, "

@@ -257,3 +257,36 @@ TEST(test_R1_a_long_path_is_resolved_whole)
         assert_memory_equal(part, whole, cut);
     }
 }
+
+/* ---------------------------------------------------------------- loosely ---- */
+
+TEST(test_every_spelling_that_a_tolerant_server_takes)
+{
+    static const struct {
+        const char *uri, *loose;
+    } rows[] = {
+        { "/", "/" },
+        { "/login", "/login/" },
+        { "/login/", "/login/" },
+        { "/login//", "/login/" },
+        { "/LOGIN", "/login/" },
+        { "/login;x=1", "/login/" },
+        { "/login;x=1/;y", "/login/" },
+        { "/login%3bx", "/login/" },
+        { "/login%20", "/login/" },
+        { "/login%20/%09/", "/login/" },
+        { "/a;b/C;d/e", "/a/c/e/" },
+        { "/x/..;/login", "/login/" },
+        { "/;x/login", "/login/" },
+        { "/a b", "/a b/" },
+        { "%20", "/" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char out[64];
+        const char *strict = plain(rows[i].uri);
+        size_t len = weir__uri_loose(strict, strlen(strict), out, strlen(strict) + 2);
+        out[len] = '\0';
+        assert_string_equal(out, rows[i].loose);
+    }
+}

@@ -143,7 +143,9 @@ TEST(test_R1_every_spelling_of_a_host_is_one_value)
     struct weir_attr attrs[] = { ATTR("host", "SHOP.example.:443"), ATTR("uri", "/A."),
                                  ATTR("header.Host", "Other.example") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
-    struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+    struct weir__facts facts; /* not copied: it holds the hosts */
+
+    weir__facts_gather(&known, NULL, attrs, COUNT_OF(attrs), &facts);
 
     assert_value(&facts.values[0], "/A.");
     assert_value(&facts.values[1], "other.example");

@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVE_URL_H
 #define WEIR_SERVE_URL_H
 
-#include "server/base/host.h"
+#include "wire/host.h"
 #include "weir.h"
 
 struct weir__url {

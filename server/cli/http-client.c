@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/host.h"
+#include "wire/host.h"
 #include "wire/http1.h"
 
 #define PATIENCE_S   30 /* a live server says something every 15 s */

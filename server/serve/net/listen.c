@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/host.h"
+#include "wire/host.h"
 
 #define OWNED \
     "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to \

@@ -1,5 +1,5 @@
 /* host.c -- HOST:PORT as people write it. */
-#include "server/base/host.h"
+#include "wire/host.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* host.h -- HOST:PORT as people write it: of addresses to listen on, of a server to ask, of a
  * URL. */
-#ifndef WEIR_SERVER_HOST_H
-#define WEIR_SERVER_HOST_H
+#ifndef WEIR_WIRE_HOST_H
+#define WEIR_WIRE_HOST_H
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "server/base/host.h"
+#include "wire/host.h"
 
 static void expect(const char *text, const char *name, const char *port)
 {

@@ -334,7 +334,7 @@ static double measure_takes(void)
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 65536 }, NULL))
         exit(2);
     for (int i = 0; i < 3; i++)
-        if (weir_limiter_create(&b.limiters[i], table, names[i], &limit, 0, NULL))
+        if (weir_limiter_create(&b.limiters[i], table, names[i], &limit, NULL))
             exit(2);
     double ns = measure(bare_takes, &b, RUNS);
     weir_table_destroy(table);

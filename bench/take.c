@@ -49,7 +49,7 @@ static struct subject open_table(int64_t keys, int64_t room, bool narrow)
     struct weir_error e;
 
     if (weir_table_create(&s.table, &o, &e) != WEIR_OK ||
-        weir_limiter_create(&s.limiter, s.table, "bench", &limit, 0, &e) != WEIR_OK)
+        weir_limiter_create(&s.limiter, s.table, "bench", &limit, &e) != WEIR_OK)
         die("table", &e);
     return s;
 }

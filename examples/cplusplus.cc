@@ -33,7 +33,7 @@ static weir_limiter *make_limiter(const Table &table, const char *name, const ch
     weir_limiter *out;
 
     if (weir_limit_parse(&limit, text, &error) ||
-        weir_limiter_create(&out, table.get(), name, &limit, 0, &error))
+        weir_limiter_create(&out, table.get(), name, &limit, &error))
         throw std::runtime_error(std::string(name) + ": " + error.text);
     return out; // it lives as long as the table
 }

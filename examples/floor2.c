@@ -28,7 +28,7 @@ static struct weir_limiter *limiter(struct weir_table *table, const char *name, 
     struct weir_error error;
 
     if (weir_limit_parse(&limit, text, &error) ||
-        weir_limiter_create(&out, table, name, &limit, 0, &error)) {
+        weir_limiter_create(&out, table, name, &limit, &error)) {
         fprintf(stderr, "floor2: %s: %s\n", name, error.text);
         exit(1);
     }

@@ -33,7 +33,7 @@ static int work(const char *path, weir_time now)
     int granted = 0;
 
     check(weir_table_attach(&table, path, &error), &error);
-    check(weir_limiter_create(&api, table, "api", &limit, 0, &error), &error);
+    check(weir_limiter_create(&api, table, "api", &limit, &error), &error);
     for (int i = 0; i < TRIES; i++)
         granted += weir_take(
             api, &(struct weir_ask){ .key = { "everybody", 9 }, .cost = 1, .now = now }, &d);

@@ -37,7 +37,7 @@ int main(void)
                                 .burst = 1 }; /* a mail every six seconds */
 
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, &error) ||
-        weir_limiter_create(&mail, table, "mail", &limit, 0, &error)) {
+        weir_limiter_create(&mail, table, "mail", &limit, &error)) {
         fprintf(stderr, "wait: %s\n", error.text);
         return 1;
     }

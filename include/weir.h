@@ -257,11 +257,11 @@ WEIR_API void weir_table_destroy(struct weir_table *table);
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
 struct weir_table_stats {
-    int64_t slots;                   /* places for keys */
-    int64_t keys;                    /* places in use, including idle keys */
-    int64_t large_slots, large_keys; /* the same for sliding-window and sliding-log */
-    int64_t live;                    /* keys that are not as good as fresh; -1 unless asked for */
-    int64_t bytes;                   /* of the whole region */
+    int64_t slots;           /* places for keys */
+    int64_t keys;            /* places in use, including idle keys */
+    int64_t slab, slab_used; /* bytes for large states, and those in use */
+    int64_t live;            /* keys that are not as good as fresh; -1 unless asked for */
+    int64_t bytes;           /* of the whole region */
     int64_t limiters, guards;
     int64_t evicted_idle;  /* keys that made room and were as good as fresh */
     int64_t evicted_early; /* keys that were not: the table is too small */
@@ -277,11 +277,10 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
 /* A limit at work in a table.  Processes that share the table and use the same name share the
  * states.  It lives as long as the table; creating a name again gives the same limiter. */
 struct weir_limiter;
-/* WEIR_EXISTS: the name has another limit; weir_limiter_change changes it.  `keys` is for
- * sliding-window and sliding-log: room for this many keys in the slab; 0: as many as the table.  A
- * name has 1 to 63 bytes. */
+/* WEIR_EXISTS: the name has another limit; weir_limiter_change changes it.  A name has 1 to 63
+ * bytes. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
-                                 const char *name, const struct weir_limit *limit, int64_t keys,
+                                 const char *name, const struct weir_limit *limit,
                                  struct weir_error *error);
 /* Changes the limit for all processes; every key keeps what it has used.  The algorithm stays. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit,

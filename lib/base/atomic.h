@@ -25,6 +25,17 @@ static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
                                        __ATOMIC_ACQUIRE);
 }
 
+/* Both return the word as it was. */
+static inline uint64_t weir__set_bits(uint64_t *p, uint64_t bits)
+{
+    return __atomic_fetch_or(p, bits, __ATOMIC_ACQ_REL);
+}
+
+static inline uint64_t weir__clear_bits(uint64_t *p, uint64_t bits)
+{
+    return __atomic_fetch_and(p, ~bits, __ATOMIC_ACQ_REL);
+}
+
 /* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another
  * design, so there is no fallback. */
 static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],

@@ -43,7 +43,6 @@ struct maker {
     struct weir__active *active;
     struct weir_error *error;
     weir_time now;
-    uint64_t large_keys; /* room for this many keys, unless the rule says otherwise */
     struct change *changes;
     size_t n_changes;
     struct guard_change *guards;
@@ -184,37 +183,6 @@ static struct numbers number_limits(struct weir_table *table, const struct weir_
 
 /* ----------------------------------------------------------- limiters ---- */
 
-/* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small
- * one. */
-static uint64_t large_bytes(const struct weir_limit *limit)
-{
-    struct weir_plan plan;
-
-    if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || plan.state_size <= WEIR__STATE_SMALL)
-        return 0;
-    return (plan.state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
-}
-
-#define LARGE_KEYS_LEAST 1024
-
-/* Room for the keys of each limiter with large states: as many as the table has, or fewer, to leave
- * half of the slab for changes. */
-static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
-{
-    uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
-
-    for (size_t i = 0; i < rules->n_rules; i++) {
-        const struct weir__rule_draft *d = rules->rules[i].draft;
-        for (size_t k = 0; k < d->n_limits; k++)
-            a_key += large_bytes(&d->limits[k]);
-        a_key += d->ban.set ? large_bytes(&d->ban.refusals) : 0;
-    }
-    if (a_key == 0)
-        return keys;
-    share = table->header->slab_bytes / 2 / a_key;
-    return share > keys ? keys : share < LARGE_KEYS_LEAST ? LARGE_KEYS_LEAST : share;
-}
-
 static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule,
                        const struct weir_plan *to)
 {
@@ -225,7 +193,10 @@ static int note_change(struct maker *m, struct weir_limiter *limiter, const char
     m->changes = more;
     more[m->n_changes++] =
         (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
-    return WEIR_OK;
+    /* seen to before any is made: there and back is not nothing */
+    struct weir_error why;
+    int code = weir__table_fits(limiter->table, to, &why);
+    return code ? weir__fail(m->error, code, "rule '%s': %s", rule, why.text) : WEIR_OK;
 }
 
 static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table,
@@ -233,8 +204,7 @@ static int create_limiter(struct maker *m, struct weir_limiter **out, struct wei
                           const struct weir_limit *limit)
 {
     struct weir_error why;
-    int code = weir_limiter_create(out, table, name, limit,
-                                   d->keys ? d->keys : (int64_t)m->large_keys, &why);
+    int code = weir_limiter_create(out, table, name, limit, &why);
 
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
@@ -311,27 +281,6 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     if (code == WEIR_OK)
         code = add_lever(m, post, rule);
     return code ? code : add_ban(m, post, rule);
-}
-
-/* Changes of large states need room in the slab.  A change cannot be undone without loss, so the
- * room is checked before any is made. */
-static int check_room(struct maker *m)
-{
-    const struct weir__header *h = m->weir->table->header;
-    uint64_t left = h->slab_bytes - weir__acquire(&h->slab_used);
-
-    for (size_t i = 0; i < m->n_changes; i++) {
-        uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
-        if (needed > left)
-            return weir__fail(m->error, WEIR_NO_MEMORY,
-                              "rule '%s': the changed limit needs %llu bytes in the table's slab, "
-                              "and %llu are left; make the table anew "
-                              "with a larger slab, or say keys: in the rule",
-                              m->changes[i].rule, (unsigned long long)needed,
-                              (unsigned long long)left);
-        left -= needed;
-    }
-    return WEIR_OK;
 }
 
 static int make_limiter_changes(struct maker *m)
@@ -431,9 +380,9 @@ static int make_guard_changes(struct maker *m)
 /* Guards first: they can be changed back without loss. */
 static int make_changes(struct maker *m)
 {
-    int code = check_room(m);
+    int code = make_guard_changes(m);
 
-    if (code || (code = make_guard_changes(m)))
+    if (code)
         return code;
     code = make_limiter_changes(m);
     if (code != WEIR_OK)
@@ -537,10 +486,7 @@ int weir__active_create(struct weir__active **out, struct weir *weir, struct wei
                         weir_time now, struct weir_error *error)
 {
     struct weir__active *active = make_room(rules);
-    struct maker m = {
-        weir, active, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules),
-        NULL, 0,      NULL,  0
-    };
+    struct maker m = { weir, active, error, now, NULL, 0, NULL, 0 };
     int code = active ? find_lists(active, error) : no_memory(error);
 
     if (code == WEIR_OK)

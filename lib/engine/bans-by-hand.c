@@ -132,7 +132,7 @@ bool weir_ban_next(struct weir *weir, weir_time now, int64_t *at, struct weir_ba
 {
     bool found = false;
 
-    while (!found && (uint64_t)*at < weir->table->ban_places)
+    while (!found && (uint64_t)*at < weir__ban_places(weir->table))
         found = weir__ban_get(weir->table, (size_t)(*at)++, now, out);
     return found;
 }

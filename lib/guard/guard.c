@@ -36,8 +36,6 @@ static void free_guarding(struct weir_table *table, struct weir__guarding *g)
 {
     for (uint32_t i = 0; g->guards != NULL && i < table->guards_max; i++)
         free_guard(g->guards[i]);
-    if (g->me != NULL)
-        munmap(g->me, WEIR__PAGE);
     weir__system_destroy(g->system);
     free(g->guards);
     free(g);
@@ -45,22 +43,7 @@ static void free_guarding(struct weir_table *table, struct weir__guarding *g)
 
 static void end_guarding(struct weir_table *table)
 {
-    weir__holder_leave(table);
     free_guarding(table, table->guarding);
-}
-
-/* Without such a page a forked child would use its parent's place; then permits end only with their
- * lease. */
-static uint64_t *make_me(void)
-{
-    void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (page == MAP_FAILED)
-        return NULL;
-    if (madvise(page, WEIR__PAGE, MADV_WIPEONFORK) == 0)
-        return page;
-    munmap(page, WEIR__PAGE);
-    return NULL;
 }
 
 static struct weir__guarding *make_guarding(struct weir_table *table)
@@ -70,8 +53,6 @@ static struct weir__guarding *make_guarding(struct weir_table *table)
     if (g == NULL)
         return NULL;
     g->guards = calloc(table->guards_max, sizeof(*g->guards));
-    if (table->fd >= 0)
-        g->me = make_me();
     if (g->guards == NULL) {
         free_guarding(table, g);
         return NULL;
@@ -300,13 +281,13 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
         return code;
     if (weir__guarding_of(table) == NULL)
         return no_memory(error);
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    weir__registry_lock(table);
     uint32_t id = find_place(table, name);
     code = id < weir__guards_in(table) ? join_locked(table, id, &plan, error)
                                        : make_locked(table, id, name, salt, &plan, error);
     if (code == WEIR_OK)
         code = meet_locked(out, table, id, error);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    weir__registry_unlock(table);
     return code;
 }
 
@@ -319,10 +300,10 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
 
     if (code)
         return code;
-    weir__desk_lock(guard->table, WEIR__REGISTRY_DESK);
+    weir__registry_lock(guard->table);
     if ((code = commit(guard->table, guard->id, &plan, error)) == WEIR_OK)
         write_terms_locked(guard->record, &plan);
-    weir__desk_unlock(guard->table, WEIR__REGISTRY_DESK);
+    weir__registry_unlock(guard->table);
     if (code == WEIR_OK)
         weir__guard_plan_of(guard);
     return code;
@@ -336,9 +317,9 @@ struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 
     if (guard != NULL || g == NULL)
         return guard;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    weir__registry_lock(table);
     meet_locked(&guard, table, id, NULL);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    weir__registry_unlock(table);
     return guard;
 }
 

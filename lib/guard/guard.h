@@ -35,7 +35,7 @@
 #include "guard/controller.h"
 #include "guard/shed.h"
 #include "guard/host-load.h"
-#include "table/table.h"
+#include "table/holders.h"
 
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024                    /* the default */
@@ -174,8 +174,7 @@ struct weir_guard {
 /* The guards' part of a table, in this process. */
 struct weir__guarding {
     struct weir_guard *
-        *guards;  /* guards_max of them, NULL until first met; with the table's mutex */
-    uint64_t *me; /* a page that fork clears: place among the holders, or 0; private tables: NULL */
+        *guards; /* guards_max of them, NULL until first met; with the table's mutex */
     struct weir__system *system;
     int system_failed; /* atomic: there is none */
 };
@@ -246,10 +245,6 @@ static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afte
 }
 /* With the seat's use count left at 0. */
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
-uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
-void weir__holder_leave(struct weir_table *table);
-/* Frees the places of dead processes, as often as permits are swept, in one process. */
-void weir__holders_bury(struct weir_table *table, weir_time now);
 /* Fills in word and seat; false: all are taken. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit);

@@ -1,18 +1,9 @@
 /* permits.c -- seats, their holders, and the sweep that takes back expired permits.
  *
- * A holder is a process: its pid, its start time and its pid namespace, in a place of the table.
- * The kernel is asked at most once per SWEEP whether it is alive.  Nothing is known about a holder
- * in another namespace; its permits end with their lease.
+ * A permit names its holder, a process (lib/table/holders.h).
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "guard/guard.h"
 
@@ -21,143 +12,6 @@
 #define TIME_MASK    ((1u << 21) - 1)  /* ... modulo this */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
-
-/* ------------------------------------------------------------- holders ---- */
-
-/* The 22nd field of /proc/PID/stat; the name before it may contain spaces and brackets.  0: no such
- * process.  The third field is the state: a zombie holds nothing, unless only its first thread is
- * one and others (the 20th field) go on. */
-static uint64_t start_of(uint32_t pid, bool *gone)
-{
-    char path[32], text[512];
-
-    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *p = strrchr(text, ')');
-    bool dead = p != NULL && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
-    for (int field = 2; p != NULL && field < 22; field++) {
-        if (field == 20)
-            *gone = dead && strtol(p + 1, NULL, 10) <= 1;
-        p = strchr(p + 1, ' ');
-    }
-    return p ? strtoull(p + 1, NULL, 10) : 0;
-}
-
-static uint64_t own_space(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
-}
-
-/* For another user's process kill fails with EPERM: it is alive. */
-static bool is_alive(const struct weir__holder *h, uint64_t space)
-{
-    if (h->space != space || space == 0)
-        return true;
-    if (kill((pid_t)h->pid, 0) != 0 && errno == ESRCH)
-        return false;
-    bool gone = false;
-    uint64_t start = start_of(h->pid, &gone);
-    return !gone && (start == 0 || start == h->start);
-}
-
-/* False: the place is free, or is changing hands. */
-static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
-{
-    out->pid = weir__acquire(&h->pid);
-    out->start = weir__acquire(&h->start);
-    out->space = weir__acquire(&h->space);
-    return out->pid != 0 && weir__get(&h->pid) == out->pid;
-}
-
-void weir__holders_bury(struct weir_table *table, weir_time now)
-{
-    struct weir__header *h = table->header;
-    int64_t last = weir__get(&h->holders_at);
-
-    if ((now >= last && now - last < SWEEP) ||
-        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED))
-        return;
-    uint64_t space = own_space();
-    for (uint32_t i = 1; i < WEIR__HOLDERS; i++) {
-        struct weir__holder holder;
-        if (read_holder(&table->holders[i], &holder) && !is_alive(&holder, space) &&
-            __atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            weir__count((int64_t *)&h->holders_lost, 1);
-    }
-}
-
-/* The free place that was left longest ago: its last holder's permits have been swept by now. */
-static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
-{
-    for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
-        uint32_t place = 1 + (table->header->holders_next + i) % (WEIR__HOLDERS - 1);
-        struct weir__holder *h = &table->holders[place];
-        if (weir__acquire(&h->pid) != 0)
-            continue;
-        weir__set(&h->start, self->start);
-        weir__set(&h->space, self->space);
-        weir__publish(&h->pid, self->pid);
-        table->header->holders_next = place % (WEIR__HOLDERS - 1);
-        return place;
-    }
-    return 0;
-}
-
-/* me[0] is the place, or WEIR__HOLDERS if none was free; me[1] the pid that is there. */
-static bool has_place(const struct weir_table *table, const uint64_t *me, uint64_t *place)
-{
-    *place = weir__acquire(&me[0]);
-    return *place >= WEIR__HOLDERS ||
-           (*place != 0 && weir__get(&table->holders[*place].pid) == me[1]);
-}
-
-static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
-{
-    struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
-    bool gone;
-
-    self.start = start_of(self.pid, &gone);
-    uint64_t place;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    if (!has_place(table, me, &place)) {
-        place = claim_place_locked(table, &self);
-        weir__set(&me[1], self.pid);
-        weir__publish(&me[0], place ? place : WEIR__HOLDERS);
-    }
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return (uint32_t)place % WEIR__HOLDERS;
-}
-
-/* Another process may have taken this one for dead: then it gets another place. */
-uint32_t weir__holder_me(struct weir_table *table)
-{
-    uint64_t *me = ((struct weir__guarding *)table->guarding)->me, place;
-
-    if (me == NULL)
-        return 0;
-    return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS
-                                                             : register_me(table, me);
-}
-
-void weir__holder_leave(struct weir_table *table)
-{
-    uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
-    uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
-
-    if (place != 0)
-        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
-}
 
 /* --------------------------------------------------------------- seats ---- */
 

@@ -1,30 +1,23 @@
 /* bans.c -- keys that a rule keeps out for a while.
  *
- * A ban is a mark of 16 bytes, {tag, until}, which is all that a check looks at, and a record:
- * whose it is, since when, how often before. The tag names a line of four marks; the search goes on
- * from there for at most 64, round the end if need be, and stops at the first that was never used.
- * Marks are never emptied, so a search finds what was put behind a ban that has gone.
+ * A ban is a large state in a space of its own: it must be listed and lifted by name, so it needs
+ * the key's text, and keys that are merely busy must not drive it out.
  *
  *     in force     until lies ahead
  *     remembered   until has passed, forget_at has not: a further strike counts up
- *     dead         neither, or the record is another's: its place is free
+ *     idle         neither: its slot is free
  *
- * Writers work at the registry's desk, readers without a lock.  The record says whose it is only
- * while it is whole, and the mark, changed in one swap, comes last: a writer killed at any point
- * leaves the ban before, or none, or the new one.  If there is no place within reach the ban that
- * ends first makes room; those that are over go before those in force.
+ * If there is no room, a ban makes room as a key would (slot.c): one that is over first; else one
+ * of the rule with the most bans within reach, the one with the smallest part of its time left.
  *
  * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its
  * own beginning a ban follows the clock, as states do: it begins anew then, as long as it was
  * (docs/decisions/0004-late-asks-and-clock-steps.md).
- *
- * Why not a limiter's states: a ban must be listed and lifted by name, so it needs the key's text,
- * and it must not be driven out by keys that are merely busy.
  */
-#include "table/bans.h"
 #include "base/utf8.h"
+#include "table/bans.h"
+#include "table/part.h"
 
-#define MARKS_A_LINE  (WEIR__LINE / sizeof(struct weir__ban_mark))
 #define SALT_OF_RULES 0x62616e73u /* so that a rule's salt is no tag of its own keys */
 
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule)
@@ -33,101 +26,126 @@ uint64_t weir__ban_salt(const struct weir_table *table, const char *rule)
         .place;
 }
 
+/* The rule's part of the tag is what a limiter's id is in others. */
+uint64_t weir__ban_tag_salted(const struct weir_table *table, uint64_t salt, struct weir_key key)
+{
+    return weir__tag_of(weir__hash_key(table->secrets, salt, key).tag,
+                        (uint32_t)salt & ((1 << WEIR__ID_BITS) - 1));
+}
+
 static weir_time later(weir_time from, weir_time span)
 {
     return span > INT64_MAX - from ? INT64_MAX : from + span;
 }
 
-/* ------------------------------------------------------------- places ---- */
+/* ----------------------------------------------------- as a large state ---- */
 
-static uint64_t window_of(const struct weir_table *table)
+static weir_time ban_idle_at(const struct weir_plan *plan, const void *state)
 {
-    return table->ban_places < WEIR__BAN_WINDOW ? table->ban_places : WEIR__BAN_WINDOW;
+    const struct weir__ban_record *r = state;
+    weir_time at = r->until > r->forget_at ? r->until : r->forget_at;
+
+    (void)plan;
+    return at < 0 ? 0 : at;
 }
 
-/* Where the search for a tag begins, and where it goes on. */
-static uint64_t home_of(const struct weir_table *table, uint64_t tag)
+/* For the choice of one that makes room: the part of its time that is left counts as used. */
+static bool ban_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+                     bool take, struct weir_decision *d)
 {
-    return (uint64_t)((weir__u128)tag * table->ban_places >> 64) & ~(uint64_t)(MARKS_A_LINE - 1);
+    const struct weir__ban_record *r = state;
+    int64_t whole = r->until > r->since ? (r->until >> 10) - (r->since >> 10) + 1 : 1,
+            left = r->until > ask->now ? (r->until >> 10) - (ask->now >> 10) + 1 : 0;
+
+    (void)plan, (void)take;
+    d->limit = whole;
+    d->remaining = left > whole ? 0 : whole - left;
+    return weir__grant(d, 0);
 }
 
-static uint64_t next_to(const struct weir_table *table, uint64_t i)
+static const struct weir__algo ban_algo = { .name = "ban",
+                                            .step = ban_step,
+                                            .idle_at = ban_idle_at };
+static struct weir__era ban_era = { .plan = { .algo = &ban_algo,
+                                              .state_size = sizeof(struct weir__ban_record) } };
+
+void weir__bans_open(struct weir_table *table, struct weir_limiter *out)
 {
-    return i + 1 < table->ban_places ? i + 1 : 0;
+    *out = (struct weir_limiter){
+        .table = table, .space = &table->bans, .kind = WEIR__LARGE, .era = &ban_era
+    };
 }
 
-static weir_time until_at(const struct weir_table *table, uint64_t i)
+static struct weir__part part_of(const struct weir_table *table, uint64_t tag)
 {
-    return __atomic_load_n(&table->ban_marks[i].until, __ATOMIC_ACQUIRE);
+    struct weir__hash hash = { .tag = tag, .place = weir__mix64(tag) };
+
+    return (struct weir__part){ .limiter = (struct weir_limiter *)&table->banned,
+                                .plan = &ban_era.plan,
+                                .home = weir__home_from(&table->bans, hash) };
 }
 
-static bool in_force(const struct weir_table *table, uint64_t i, weir_time now)
+/* ---------------------------------------------------------------- read ---- */
+
+/* What is known of the key as it was at one moment: zeros if nothing is. */
+static void read_ban(const struct weir_table *table, uint64_t tag, struct weir__ban_record *out)
 {
-    return until_at(table, i) > now && weir__load(&table->ban_marks[i].tag) != 0;
+    struct weir__part part = part_of(table, tag);
+
+    while (!weir__part_peek(&part, out))
+        ;
 }
 
-#define NOWHERE UINT64_MAX
-
-static uint64_t find(const struct weir_table *table, uint64_t tag)
+/* How far the clock was set back to before the ban's beginning. */
+static weir_time set_back(const struct weir__ban_record *r, weir_time now)
 {
-    uint64_t i = home_of(table, tag);
+    return r->until > now && r->since > later(now, WEIR__LATE_MAX) ? r->since - now : 0;
+}
 
-    for (uint64_t n = window_of(table); n > 0; n--, i = next_to(table, i)) {
-        uint64_t found = weir__load(&table->ban_marks[i].tag);
-        if (found == tag)
-            return i;
-        if (found == 0)
-            return NOWHERE;
+/* The ban begins anew at `now` if that lies before its beginning. */
+static bool follow_clock(struct weir__ban_record *r, weir_time now)
+{
+    weir_time back = set_back(r, now);
+
+    if (back == 0)
+        return false;
+    r->since = now;
+    r->until = r->until == WEIR_FOREVER ? r->until : r->until - back;
+    r->forget_at = r->forget_at < back ? 0 : r->forget_at - back;
+    return true;
+}
+
+static bool follow(const struct weir_plan *plan, void *state, void *context)
+{
+    (void)plan;
+    return follow_clock(state, *(const weir_time *)context);
+}
+
+weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
+{
+    struct weir__ban_record r;
+
+    now = now < 0 ? 0 : now;
+    read_ban(table, tag, &r);
+    if (set_back(&r, now) > 0) {
+        struct weir__part part = part_of(table, tag);
+        weir__part_change(&part, follow, &now, false, now);
+        read_ban(table, tag, &r);
     }
-    return NOWHERE;
+    return r.until > now ? r.until : 0;
 }
 
-/* The record of the ban at this place, or NULL if a writer was killed in it.  For the holder of the
- * desk. */
-static struct weir__ban_record *record_locked(const struct weir_table *table, uint64_t i)
+weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now)
 {
-    struct weir__ban_record *r = &table->ban_records[i];
+    struct weir__ban_record r;
 
-    return r->tag == table->ban_marks[i].tag ? r : NULL;
+    now = now < 0 ? 0 : now;
+    read_ban(table, tag, &r);
+    follow_clock(&r, now);
+    return r.until > now ? r.until : 0;
 }
 
-/* When the place is free: below 0 if it is, else the end of the ban or, if that has passed, of its
- * being remembered. */
-static weir_time free_at_locked(const struct weir_table *table, uint64_t i, weir_time now)
-{
-    const struct weir__ban_record *r = record_locked(table, i);
-    weir_time until = until_at(table, i);
-
-    if (table->ban_marks[i].tag ==
-        0) /* whatever damage has put beside it: no search gets past it */
-        return -1;
-    return until > now ? until : r != NULL && r->forget_at > now ? r->forget_at : -1;
-}
-
-/* The place for a tag that is nowhere yet: free, or where the least is lost. */
-static uint64_t make_room_locked(struct weir_table *table, uint64_t tag, weir_time now)
-{
-    uint64_t best = NOWHERE, i = home_of(table, tag);
-    weir_time best_at = 0;
-    bool best_over = false;
-
-    for (uint64_t n = window_of(table); n > 0; n--, i = next_to(table, i)) {
-        weir_time at = free_at_locked(table, i, now);
-        bool over = !in_force(table, i, now);
-        if (at < 0)
-            return i;
-        if (best == NOWHERE || (over && !best_over) || (over == best_over && at < best_at)) {
-            best = i;
-            best_at = at;
-            best_over = over;
-        }
-    }
-    if (!best_over)
-        weir__count(&table->header->bans_lost, 1);
-    return best;
-}
-
-/* -------------------------------------------------------------- write ---- */
+/* --------------------------------------------------------------- write ---- */
 
 static void write_texts(struct weir__ban_record *r, const char *rule, struct weir_key key)
 {
@@ -141,106 +159,23 @@ static void write_texts(struct weir__ban_record *r, const char *rule, struct wei
     r->key_len = key.len < UINT32_MAX ? (uint32_t)key.len : UINT32_MAX;
 }
 
-/* The numbers of a ban. */
-struct span {
-    weir_time since, until, forget_at;
-    int32_t strikes;
-};
-
 static void raise_latest(struct weir_table *table, weir_time until)
 {
-    int64_t *latest = &table->header->bans_latest;
+    int64_t *latest = &table->header->bans_latest, was = weir__get(latest);
 
-    if (__atomic_load_n(latest, __ATOMIC_RELAXED) < until)
-        __atomic_store_n(latest, until, __ATOMIC_RELEASE);
+    while (was < until && !__atomic_compare_exchange_n(latest, &was, until, false, __ATOMIC_ACQ_REL,
+                                                       __ATOMIC_RELAXED))
+        ;
 }
 
-/* Writes a ban to its place; its texts too unless it has them already (rule NULL). */
-static void write_locked(struct weir_table *table, uint64_t i, uint64_t tag, const struct span *s,
-                         const char *rule, struct weir_key key)
-{
-    struct weir__ban_record *r = &table->ban_records[i];
-    struct weir__ban_mark *m = &table->ban_marks[i];
-
-    if (m->tag != tag)
-        __atomic_store_n(&m->until, 0,
-                         __ATOMIC_SEQ_CST); /* who makes room is out before anything else happens */
-    __atomic_store_n(&r->tag, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&r->since, s->since, __ATOMIC_RELAXED); /* all that is read without the desk */
-    r->forget_at = s->forget_at;
-    r->strikes = s->strikes;
-    if (rule != NULL)
-        write_texts(r, rule, key);
-    __atomic_store_n(&r->tag, tag, __ATOMIC_SEQ_CST);
-    raise_latest(table, s->until);
-    uint64_t before[2] = { m->tag, (uint64_t)m->until }, after[2] = { tag, (uint64_t)s->until };
-    (void)weir__swap_pair(&m->tag, before, after); /* nobody else writes here */
-}
-
-/* ----------------------------------------------------- clock set back ---- */
-
-/* The ban begins anew at `now` if that lies before its beginning. */
-static void follow_clock_locked(struct weir_table *table, uint64_t i, weir_time now)
-{
-    const struct weir__ban_record *r = record_locked(table, i);
-    weir_time until = until_at(table, i);
-
-    if (r == NULL || until <= now || r->since <= later(now, WEIR__LATE_MAX))
-        return;
-    weir_time back = r->since - now;
-    struct span s = { now, until == WEIR_FOREVER ? until : until - back,
-                      r->forget_at < back ? 0 : r->forget_at - back, r->strikes };
-    write_locked(table, i, r->tag, &s, NULL, (struct weir_key){ 0 });
-}
-
-static __attribute__((noinline)) weir_time follow_clock(struct weir_table *table, uint64_t tag,
-                                                        weir_time now)
-{
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint64_t i = find(table, tag);
-    weir_time until = 0;
-    if (i != NOWHERE) {
-        follow_clock_locked(table, i, now);
-        until = until_at(table, i);
-    }
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return until > now ? until : 0;
-}
-
-/* --------------------------------------------------------------- look ---- */
-
-/* *back: how far the clock has been set back to before the ban's beginning. */
-static weir_time look(const struct weir_table *table, uint64_t tag, weir_time now, weir_time *back)
-{
-    uint64_t i = find(table, tag);
-
-    *back = 0;
-    if (i == NOWHERE)
-        return 0;
-    weir_time until = until_at(table, i),
-              since = __atomic_load_n(&table->ban_records[i].since, __ATOMIC_RELAXED);
-    if (weir__load(&table->ban_marks[i].tag) != tag ||
-        until <= now) /* of another, who has just come: this one made room */
-        return 0;
-    *back = since > later(now, WEIR__LATE_MAX) ? since - now : 0;
-    return until;
-}
-
-weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
-{
-    weir_time back, from = now < 0 ? 0 : now, until = look(table, tag, from, &back);
-
-    return back > 0 ? follow_clock((struct weir_table *)table, tag, from) : until;
-}
-
-weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now)
-{
-    weir_time back, until = look(table, tag, now < 0 ? 0 : now, &back);
-
-    return until == WEIR_FOREVER ? until : until - back;
-}
-
-/* ------------------------------------------------------------- strike ---- */
+/* A ban to be written: by strike or by hand. */
+struct verdict {
+    const char *rule;
+    struct weir_key key;
+    weir_time now;
+    const struct weir__ban_terms *terms; /* NULL: by hand, */
+    weir_time until;                     /* until then; afterwards: until when the key is out */
+};
 
 /* The length of a ban after so many others; a few steps, whatever the numbers are. */
 static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
@@ -253,97 +188,82 @@ static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
     return length;
 }
 
-static void take_place_locked(struct weir_table *table, uint64_t i, uint64_t tag,
-                              const struct span *s, const char *rule, struct weir_key key,
-                              weir_time now)
+/* Brings the record up to now; one that is forgotten is blank. */
+static void recall(struct weir__ban_record *r, weir_time now)
 {
-    if (s->until > now)
-        write_locked(table, i == NOWHERE ? make_room_locked(table, tag, now) : i, tag, s, rule,
-                     key);
+    follow_clock(r, now);
+    r->strikes = r->strikes < 0 ? 0 : r->strikes;
+    if (r->until <= now && r->forget_at <= now)
+        r->strikes = 0, r->forget_at = 0;
 }
 
-/* What is known of the key: zeros if nothing is, or it is forgotten. */
-static struct span recall_locked(struct weir_table *table, uint64_t i, weir_time now)
+static bool strike(const struct weir_plan *plan, void *state, void *context)
 {
-    if (i == NOWHERE)
-        return (struct span){ 0 };
-    follow_clock_locked(table, i, now);
-    const struct weir__ban_record *r = record_locked(table, i);
-    weir_time until = until_at(table, i);
-    if (r == NULL || (until <= now && r->forget_at <= now))
-        return (struct span){ .until = until };
-    return (struct span){ r->since, until, r->forget_at, r->strikes < 0 ? 0 : r->strikes };
+    struct weir__ban_record *r = state;
+    struct verdict *v = context;
+
+    (void)plan;
+    recall(r, v->now);
+    if (r->until > v->now) { /* it is out already, and stays as it is */
+        v->until = r->until;
+        return false;
+    }
+    r->since = v->now;
+    r->until = v->until = later(v->now, length_of(v->terms, r->strikes));
+    r->forget_at = later(r->until, v->terms->forget > 0 ? v->terms->forget : 0);
+    r->strikes += r->strikes < INT32_MAX;
+    write_texts(r, v->rule, v->key);
+    return r->until > v->now;
+}
+
+static bool put(const struct weir_plan *plan, void *state, void *context)
+{
+    struct weir__ban_record *r = state;
+    const struct verdict *v = context;
+
+    (void)plan;
+    recall(r, v->now);
+    if (r->until <= v->now || r->strikes == 0) /* of one that is out already only the end changes */
+        r->strikes += r->strikes < INT32_MAX;
+    r->since = v->now;
+    r->until = v->until;
+    r->forget_at = r->forget_at > v->until ? r->forget_at : v->until;
+    write_texts(r, v->rule, v->key);
+    return true;
+}
+
+/* Before and after: a thread that looks for the latest end in between may not see this ban yet. */
+static void write_ban(struct weir_table *table, uint64_t tag, weir__changer *change,
+                      struct verdict *v, weir_time until)
+{
+    struct weir__part part = part_of(table, tag);
+
+    raise_latest(table, until);
+    weir__part_change(&part, change, v, true, v->now);
+    raise_latest(table, v->until);
 }
 
 weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
                            struct weir_key key, const struct weir__ban_terms *terms, weir_time now)
 {
-    now = now < 0 ? 0 : now;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint64_t i = find(table, tag);
-    struct span s = recall_locked(table, i, now);
-    if (s.until <= now) {
-        s.since = now;
-        s.until = later(now, length_of(terms, s.strikes));
-        s.forget_at = later(s.until, terms->forget > 0 ? terms->forget : 0);
-        s.strikes += s.strikes < INT32_MAX;
-        take_place_locked(table, i, tag, &s, rule, key, now);
-    }
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return s.until;
+    struct verdict v = { rule, key, now < 0 ? 0 : now, terms, 0 };
+
+    if (length_of(terms, INT32_MAX) == 0)
+        return v.now;
+    write_ban(table, tag, strike, &v, later(v.now, length_of(terms, 0)));
+    return v.until;
 }
 
 void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
                    weir_time now, weir_time until)
 {
-    now = now < 0 ? 0 : now;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint64_t i = find(table, tag);
-    struct span s = recall_locked(table, i, now);
-    if (s.until <= now || s.strikes == 0) /* of one that is out already only the end changes */
-        s.strikes += s.strikes < INT32_MAX;
-    s.since = now;
-    s.until = until;
-    s.forget_at = s.forget_at > until ? s.forget_at : until;
-    take_place_locked(table, i, tag, &s, rule, key, now);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    struct verdict v = { rule, key, now < 0 ? 0 : now, NULL, until };
+
+    if (until > v.now)
+        write_ban(table, tag, put, &v, until);
 }
 
-/* ---------------------------------------------------------------- end ---- */
-
-/* The latest end of all, looked for until one is found that ends at `most`. */
-static void find_latest(struct weir_table *table, weir_time most)
-{
-    weir_time latest = 0;
-
-    for (uint64_t i = 0; i < table->ban_places && latest < most; i++)
-        latest = until_at(table, i) > latest ? until_at(table, i) : latest;
-    __atomic_store_n(&table->header->bans_latest, latest, __ATOMIC_RELEASE);
-}
-
-void weir__bans_settle(struct weir_table *table)
-{
-    find_latest(table, INT64_MAX);
-}
-
-bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
-{
-    weir_time until = 0;
-
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint64_t i = find(table, tag);
-    if (i != NOWHERE) {
-        until = until_at(table, i);
-        __atomic_store_n(&table->ban_marks[i].until, 0, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&table->ban_records[i].tag, 0, __ATOMIC_RELEASE);
-        if (until > 0 && until == table->header->bans_latest)
-            find_latest(table, until);
-    }
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return until > (now < 0 ? 0 : now);
-}
-
-/* --------------------------------------------------------------- list ---- */
+/* ---------------------------------------------------------------- list ---- */
 
 /* A key that was cut, or fills the room, ends in dots; never in half a character. */
 static void show_key(const struct weir__ban_record *r, char *out, size_t size)
@@ -362,20 +282,26 @@ static void show_key(const struct weir__ban_record *r, char *out, size_t size)
     weir__text_clean(out);
 }
 
-static void show_locked(const struct weir_table *table, uint64_t i, struct weir_ban *out)
+static void *slot_at(const struct weir_table *table, uint64_t i)
 {
-    const struct weir__ban_record *r = record_locked(table, i);
+    return weir__slot_at(&table->bans, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
+}
 
-    *out = (struct weir_ban){
-        .rule = "?", .key = "?", .until = until_at(table, i), .strikes = 1
-    }; /* in force, if a writer was killed in it */
-    if (r == NULL)
-        return;
-    out->since = r->since;
-    out->strikes = r->strikes < 1 ? 1 : r->strikes;
-    memcpy(out->rule, r->rule, sizeof(out->rule) - 1);
-    weir__text_clean(out->rule);
-    show_key(r, out->key, sizeof(out->key));
+uint64_t weir__ban_places(const struct weir_table *table)
+{
+    return table->bans.groups * WEIR__GROUP_SLOTS;
+}
+
+/* The ban in a slot, if there is one in force. */
+static bool read_place(const struct weir_table *table, uint64_t i, weir_time now,
+                       struct weir__ban_record *out)
+{
+    uint64_t tag = weir__load(slot_at(table, i));
+
+    if (tag == 0)
+        return false;
+    read_ban(table, tag, out);
+    return out->until > now;
 }
 
 _Static_assert(sizeof(((struct weir_ban *)NULL)->key) <= WEIR__BAN_KEY &&
@@ -384,22 +310,68 @@ _Static_assert(sizeof(((struct weir_ban *)NULL)->key) <= WEIR__BAN_KEY &&
 
 bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct weir_ban *out)
 {
-    now = now < 0 ? 0 : now;
-    if (i >= table->ban_places || !in_force(table, i, now))
+    struct weir__ban_record r;
+
+    if (i >= weir__ban_places(table) || !read_place(table, i, now < 0 ? 0 : now, &r))
         return false;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    bool still = in_force(table, i, now);
-    if (still)
-        show_locked(table, i, out);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return still;
+    *out = (struct weir_ban){ .since = r.since,
+                              .until = r.until,
+                              .strikes = r.strikes < 1 ? 1 : r.strikes };
+    memcpy(out->rule, r.rule, sizeof(out->rule) - 1);
+    weir__text_clean(out->rule);
+    show_key(&r, out->key, sizeof(out->key));
+    return true;
 }
 
 int64_t weir__bans_in_force(const struct weir_table *table, weir_time now)
 {
+    struct weir__ban_record r;
     int64_t n = 0;
 
-    for (uint64_t i = 0; i < table->ban_places; i++)
-        n += in_force(table, i, now);
+    for (uint64_t i = 0; weir__bans_any(table, now) && i < weir__ban_places(table); i++)
+        n += read_place(table, i, now, &r);
     return n;
+}
+
+/* ----------------------------------------------------------------- end ---- */
+
+/* The latest end of all.  A ban that comes meanwhile raises it again. */
+static void find_latest(struct weir_table *table)
+{
+    int64_t *at = &table->header->bans_latest, was = weir__acquire(at);
+    struct weir__ban_record r;
+    weir_time latest = 0;
+
+    for (uint64_t i = 0; i < weir__ban_places(table); i++)
+        if (read_place(table, i, latest, &r))
+            latest = r.until;
+    (void)__atomic_compare_exchange_n(at, &was, latest, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void weir__bans_settle(struct weir_table *table)
+{
+    find_latest(table);
+}
+
+static bool lift(const struct weir_plan *plan, void *state, void *context)
+{
+    struct weir__ban_record *r = state;
+    weir_time *until = context;
+
+    (void)plan;
+    *until = r->until;
+    r->until = r->forget_at = 0;
+    r->strikes = 0;
+    return true;
+}
+
+bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
+{
+    struct weir__part part = part_of(table, tag);
+    weir_time until = 0;
+
+    weir__part_change(&part, lift, &until, false, now < 0 ? 0 : now);
+    if (until > 0 && until == weir__get(&table->header->bans_latest))
+        find_latest(table);
+    return until > (now < 0 ? 0 : now);
 }

@@ -18,13 +18,7 @@ struct weir__ban_terms {
  * the rule's, for those who ask often. */
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule);
 
-static inline uint64_t weir__ban_tag_salted(const struct weir_table *table, uint64_t salt,
-                                            struct weir_key key)
-{
-    uint64_t tag = weir__hash_key(table->secrets, salt, key).tag;
-
-    return tag | (tag == 0);
-}
+uint64_t weir__ban_tag_salted(const struct weir_table *table, uint64_t salt, struct weir_key key);
 
 static inline uint64_t weir__ban_tag(const struct weir_table *table, const char *rule,
                                      struct weir_key key)
@@ -62,11 +56,15 @@ void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, str
 /* Ends the ban and forgets the strikes.  False: it was not in force. */
 bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now);
 
-/* For listings: whether there is a ban in force at place i, of 0 to table->ban_places - 1. */
+/* For listings: whether there is a ban in force at place i, of 0 to weir__ban_places - 1. */
+uint64_t weir__ban_places(const struct weir_table *table);
 bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct weir_ban *out);
 
 int64_t weir__bans_in_force(const struct weir_table *table,
                             weir_time now); /* counts them: reads every mark */
+
+/* The limiter that stands for bans. */
+void weir__bans_open(struct weir_table *table, struct weir_limiter *out);
 
 /* For the first to attach: what the header says of the bans, again from the bans. */
 void weir__bans_settle(struct weir_table *table);

@@ -4,24 +4,24 @@
  * fills nothing.  A key's use is kept as the time that it owes, which means the same under any
  * limit; redis-cell does the same, as a theoretical arrival time.
  *
- *     slot    wide; owner = WEIR__CARRIED_ID << 32 | scale, which is no limiter's
+ *     tag     with WEIR__CARRIED_ID, which is no limiter's
+ *     meta    the scale, where others have the version of their limit
  *     state   struct weir__debt (debt.h), in parts of 1/scale ns
  *
  * An ask whose limit counts in the same parts, and nearly all do, is what weir_take is on a wide
- * slot: one step, one swap.  Under a limit with another scale it is decided at the desk, on the
- * state brought over.  Only a charge is written under the new scale: a refusal leaves the slot as
- * it was, so that asks under two limits in turn do not round the debt up again and again.
+ * slot: one step, one swap.  Another scale is like another version of a limit: the state is brought
+ * over, and written only if the ask is granted.  A refusal leaves the slot as it was, so that asks
+ * under two limits in turn do not round the debt up again and again.
  *
- * Why not a limiter for each limit, found by its numbers: limiters are never removed, and one key
- * would be free again under every limit.
+ * Why not a limiter for each limit, found by its numbers: one key would be free again under every
+ * limit.
  */
 #include <assert.h>
 
 #include "table/carried.h"
-#include "table/slot.h"
+#include "table/part.h"
 
-#define SALT \
-    0x6c6f6f7365u /* limiters' salts are random, and a slot's owner tells theirs apart anyway */
+#define SALT  0x6c6f6f7365u /* limiters' salts are random, and the tag tells theirs apart anyway */
 #define BATCH 16
 
 bool weir__plan_is_carried(const struct weir_plan *plan)
@@ -32,34 +32,59 @@ bool weir__plan_is_carried(const struct weir_plan *plan)
     return meter && plan->by_scale.by <= UINT32_MAX;
 }
 
-static inline uint64_t owner_of(const struct weir_plan *plan)
+void weir__carried_open(struct weir_table *table, struct weir_limiter *out)
 {
-    return (uint64_t)WEIR__CARRIED_ID << 32 | plan->by_scale.by;
+    *out = (struct weir_limiter){ .table = table,
+                                  .space = &table->keys,
+                                  .salt = SALT,
+                                  .id = WEIR__CARRIED_ID,
+                                  .kind = WEIR__WIDE };
 }
 
-static uint32_t scale_of(uint64_t owner)
+static inline uint32_t scale_of(const struct weir_plan *plan)
 {
-    uint32_t scale = (uint32_t)owner;
-
-    return scale | (scale == 0); /* 0 is damage */
+    return (uint32_t)plan->by_scale.by;
 }
 
-weir_time weir__carried_idle_at(uint64_t owner, const uint64_t state[2])
+weir_time weir__carried_idle_at(uint32_t scale, const uint64_t state[2])
 {
     weir_time at = (weir_time)(state[0] & INT64_MAX), span;
     int64_t owed = (int64_t)state[1];
 
     if (owed <= 0)
         return 0;
-    span = owed / scale_of(owner) + (owed % scale_of(owner) != 0);
+    scale |= scale == 0; /* damage */
+    span = owed / scale + (owed % scale != 0);
     return span > INT64_MAX - at ? INT64_MAX : at + span;
+}
+
+/* The same time in other parts, rounded up. */
+weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t scale,
+                                 const uint64_t from[2], uint64_t to[2], weir_time now)
+{
+    struct weir__debt debt = { (weir_time)(from[0] & INT64_MAX), (int64_t)from[1] };
+
+    scale |= scale == 0;
+    struct weir_plan own = { .by_scale = weir__divisor_make(scale) };
+    weir__debt_reckon(&own, &debt, now, 0);
+    weir__i128 owed = ((weir__i128)debt.owed * (weir__i128)plan->by_scale.by + scale - 1) / scale;
+    to[0] = (uint64_t)debt.at;
+    to[1] = (uint64_t)(owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)owed);
+    return owed;
 }
 
 static inline __attribute__((always_inline)) struct weir__home
 home_of(const struct weir_table *table, struct weir_key key)
 {
-    return weir__home_from(weir__hash_key(table->secrets, SALT, key), table->groups,
-                           WEIR__WIDE_STEP);
+    return weir__home_of(&table->carried, key);
+}
+
+static struct weir__part part_of(struct weir_table *table, const struct weir_plan *plan,
+                                 struct weir__home home)
+{
+    return (struct weir__part){
+        .limiter = &table->carried, .plan = plan, .version = scale_of(plan), .home = home
+    };
 }
 
 /* The plans are meters, so the step is known. */
@@ -71,121 +96,26 @@ static inline __attribute__((always_inline)) bool step(const struct weir_plan *p
     return weir__debt_step(plan, state, ask, take, d);
 }
 
-/* ---------------------------------------------------------- at the desk ---- */
-
-/* A slot that is pinned, and what it owes at the time of the ask in parts of its own. */
-struct opened {
-    struct weir__wide *slot;
-    uint64_t owner;
-    int64_t kept; /* what it owed when it was last used */
-    struct weir__debt debt;
-    bool stepped; /* the clock has stepped back */
-};
-
-static bool open_locked(struct weir_table *table, struct weir__home home, weir_time now,
-                        struct opened *o)
-{
-    struct weir__wide *slot = weir__wide_find(table, WEIR__CARRIED_ID, home);
-
-    if (slot == NULL)
-        return false;
-    weir__slot_pin_locked(table, slot);
-    o->slot = slot;
-    o->owner = weir__load(&slot->owner);
-    o->kept = (int64_t)weir__load(&slot->state[1]);
-    o->debt = (struct weir__debt){ (weir_time)(weir__load(&slot->state[0]) & ~WEIR__PIN), o->kept };
-    struct weir_plan own = { .by_scale = weir__divisor_make(scale_of(o->owner)) };
-    o->stepped = weir__debt_reckon(&own, &o->debt, now, 0);
-    return true;
-}
-
-static void close_locked(const struct opened *o, uint64_t owner, const struct weir__debt *debt)
-{
-    uint64_t state[2] = { (uint64_t)debt->at, (uint64_t)debt->owed };
-
-    __atomic_store_n(&o->slot->owner, owner, __ATOMIC_RELEASE);
-    weir__wide_write(o->slot, state);
-}
-
-/* The same time in other parts, rounded up; it may be more than a debt can be. */
-static weir__i128 rescale(int64_t owed, uint64_t to, uint32_t from)
-{
-    return ((weir__i128)owed * (weir__i128)to + from - 1) / from;
-}
-
-/* More is owed than can be told in the plan's parts, and so far more than the plan allows. */
-static bool refuse_deep(const struct weir_plan *plan, weir__i128 owed, const struct weir_ask *ask,
-                        struct weir_decision *d)
-{
-    weir__i128 scale = (weir__i128)plan->by_scale.by;
-
-    weir__decision_begin(plan, d);
-    d->remaining = 0;
-    d->reset = (weir_time)((owed + scale - 1) / scale);
-    if (ask->cost > plan->most)
-        return weir__refuse(d, WEIR_NEVER);
-    return weir__refuse(
-        d, (weir_time)((owed + ask->cost * plan->price - plan->capacity + scale - 1) / scale));
-}
-
-static void decide_opened(struct weir_table *table, const struct opened *o,
-                          const struct weir_plan *plan, const struct weir_ask *ask, bool take,
-                          struct weir_decision *d)
-{
-    weir__i128 owed = rescale(o->debt.owed, plan->by_scale.by, scale_of(o->owner));
-    struct weir__debt after = { o->debt.at, (int64_t)owed };
-    bool granted = owed > WEIR__OWED_MAX ? refuse_deep(plan, owed, ask, d)
-                                         : weir__step(plan, &after, ask, take, d);
-
-    if (granted && take && ask->cost > 0) {
-        after.owed +=
-            after.owed ==
-            o->kept; /* so that nobody who read it in other parts takes it for unchanged */
-        close_locked(o, owner_of(plan), &after);
-    } else if (o->stepped && take) {
-        close_locked(o, o->owner, &o->debt);
-    } else {
-        weir__slot_unpin_locked(table, o->slot);
-    }
-}
-
-/* Under a limit with another scale.  False if the key has no slot any more. */
-static bool decide_other(struct weir_table *table, struct weir__home home,
-                         const struct weir_plan *plan, const struct weir_ask *ask, bool take,
-                         struct weir_decision *d)
-{
-    struct opened o;
-
-    weir__desk_lock(table, weir__desk_of(home.group));
-    bool found = open_locked(table, home, ask->now, &o);
-    if (found)
-        decide_opened(table, &o, plan, ask, take, d);
-    weir__desk_unlock(table, weir__desk_of(home.group));
-    return found;
-}
-
 /* -------------------------------------------------------------- deciding ---- */
 
-static void decide_plain(struct weir_table *table, struct weir__home home,
-                         const struct weir_plan *plan, const struct weir_ask *ask, bool take,
-                         struct weir_decision *d)
+static bool follow(const struct weir_plan *plan, void *state, void *context)
 {
-    for (;;) {
-        struct weir__wide *slot = weir__wide_find(table, WEIR__CARRIED_ID, home);
-        if (slot == NULL) {
-            uint64_t fresh[2] = { 0, 0 };
-            if (!weir__step(plan, fresh, ask, take, d) || !take || ask->cost == 0)
-                return; /* a key that has nothing to remember gets no slot */
-            slot = weir__slot_claim_as(table, home, owner_of(plan), ask->now);
-        }
-        enum weir__tried tried =
-            weir__wide_try(slot, home.tag, owner_of(plan), step, plan, ask, take, d);
-        if (tried == WEIR__TRIED_PINNED)
-            weir__slot_wait(table, home.group, &slot->state[0]);
-        if (tried == WEIR__TRIED_DONE ||
-            (tried == WEIR__TRIED_OTHER && decide_other(table, home, plan, ask, take, d)))
-            return;
-    }
+    return weir__debt_reckon(plan, state, *(const weir_time *)context, 0);
+}
+
+/* That the clock has stepped back is written down in the slot's own parts: the ask may be refused,
+ * and then nothing else is. */
+static void follow_clock(struct weir_table *table, struct weir__home home, weir_time now)
+{
+    const struct weir__wide *slot = weir__wide_find(&table->keys, home);
+
+    if (slot == NULL || (weir_time)(weir__load(&slot->state[0]) & ~WEIR__PIN) <= now)
+        return;
+    uint32_t scale = (uint32_t)weir__load(&slot->meta);
+    struct weir_plan own = { .by_scale = weir__divisor_make(scale | (scale == 0)),
+                             .state_size = WEIR__STATE_SMALL };
+    struct weir__part part = part_of(table, &own, home);
+    weir__part_change(&part, follow, &now, false, now);
 }
 
 /* Any ask at all. */
@@ -193,23 +123,19 @@ static __attribute__((noinline)) void decide(struct weir_table *table, struct we
                                              const struct weir__carried_item *item, bool take,
                                              struct weir_decision *d)
 {
+    struct weir__part part = part_of(table, item->plan, home);
     struct weir_ask ask = item->ask;
-    bool bad = ask.cost < 0;
 
-    ask.cost = bad ? 0 : ask.cost;
-    ask.now = ask.now < 0 ? 0 : ask.now;
     ask.wait_max = 0;
-    decide_plain(table, home, item->plan, &ask, take && !bad, d);
-    if (bad) {
-        weir__refuse(d, WEIR_NEVER);
-        d->reason = WEIR_BAD_ASK;
-    }
+    if (take)
+        follow_clock(table, home, ask.now < 0 ? 0 : ask.now);
+    weir__decide_slowly(&part, &ask, take, d);
 }
 
-/* The key's slot if it is in the line.  No branch: which of the two it is cannot be foreseen. */
+/* The key's slot if it is in the line. */
 static inline struct weir__wide *find_near(struct weir__wide *line, uint64_t tag)
 {
-    struct weir__wide *slot = line + (weir__load(&line[1].tag) == tag);
+    struct weir__wide *slot = weir__wide_in(line, tag);
 
     return weir__load(&slot->tag) == tag ? slot : NULL;
 }
@@ -221,7 +147,7 @@ static inline bool take_near(struct weir__wide *slot, uint64_t tag,
 
     if (__builtin_expect((ask->cost | ask->now) < 0 || ask->wait_max != 0, 0))
         return false;
-    return weir__wide_try(slot, tag, owner_of(item->plan), step, item->plan, ask, true, d) ==
+    return weir__wide_try(slot, tag, scale_of(item->plan), step, item->plan, ask, true, d) ==
            WEIR__TRIED_DONE;
 }
 
@@ -237,14 +163,14 @@ static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
 
     for (size_t i = 0; i < n; i++) {
         homes[i] = home_of(table, items[i].ask.key);
-        slots[i] = weir__wide_at(table, homes[i].group, homes[i].first);
+        slots[i] = weir__wide_at(&table->keys, homes[i].group, homes[i].first);
         __builtin_prefetch(slots[i], 1);
     }
     for (size_t i = 0; i < n; i++) {
         slots[i] = find_near(slots[i], homes[i].tag);
         if (slots[i] == NULL)
             __builtin_prefetch(
-                weir__wide_at(table, homes[i].group, homes[i].first + WEIR__WIDE_STEP), 1);
+                weir__wide_at(&table->keys, homes[i].group, homes[i].first + WEIR__WIDE_STEP), 1);
     }
     for (size_t i = 0; i < n; i++)
         if (slots[i] != NULL && !take_near(slots[i], homes[i].tag, &items[i], &decisions[i]))
@@ -262,7 +188,7 @@ size_t weir__carried_take_many(struct weir_table *table, const struct weir__carr
 {
     size_t granted = 0;
 
-    assert(!table->narrow);
+    assert(!table->keys.narrow);
     for (size_t begin = 0; begin < n; begin += BATCH)
         granted += take_batch(table, items + begin, n - begin < BATCH ? n - begin : BATCH,
                               decisions + begin);
@@ -272,52 +198,54 @@ size_t weir__carried_take_many(struct weir_table *table, const struct weir__carr
 bool weir__carried_peek(struct weir_table *table, const struct weir__carried_item *item,
                         struct weir_decision *decision)
 {
-    assert(!table->narrow);
+    assert(!table->keys.narrow);
     decide(table, home_of(table, item->ask.key), item, false, decision);
     return decision->allowed;
 }
 
 /* ------------------------------------------------------- give and forget ---- */
 
-/* What the units are worth in the slot's own parts. */
-static int64_t worth(const struct weir_plan *plan, int64_t units, uint32_t scale)
+static bool give_units(const struct weir_plan *plan, void *state, void *context)
 {
-    weir__i128 parts = (weir__i128)units * plan->price;
+    const struct weir_ask *ask = context;
 
-    parts =
-        (parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : parts) * scale / (weir__i128)plan->by_scale.by;
-    return parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)parts;
+    plan->algo->give(plan, state, ask->cost, ask->now < 0 ? 0 : ask->now);
+    return true;
 }
 
 void weir__carried_give(struct weir_table *table, const struct weir__carried_item *item)
 {
-    struct weir__home home = home_of(table, item->ask.key);
-    struct opened o;
+    struct weir__part part = part_of(table, item->plan, home_of(table, item->ask.key));
+    struct weir_ask ask = item->ask;
 
-    assert(!table->narrow);
-    if (item->ask.cost <= 0)
-        return;
-    weir__desk_lock(table, weir__desk_of(home.group));
-    if (open_locked(table, home, item->ask.now < 0 ? 0 : item->ask.now, &o)) {
-        int64_t left = o.debt.owed - worth(item->plan, item->ask.cost, scale_of(o.owner));
-        o.debt.owed = left < 0 ? 0 : left;
-        close_locked(&o, o.owner, &o.debt);
-    }
-    weir__desk_unlock(table, weir__desk_of(home.group));
+    assert(!table->keys.narrow);
+    if (ask.cost > 0)
+        weir__part_change(&part, give_units, &ask, false, ask.now);
+}
+
+struct forgotten {
+    weir_time now;
+    bool was_used;
+};
+
+static bool forget_debt(const struct weir_plan *plan, void *state, void *context)
+{
+    struct forgotten *f = context;
+    struct weir__debt *debt = state;
+
+    weir__debt_reckon(plan, debt, f->now, 0);
+    f->was_used = debt->owed > 0;
+    debt->owed = 0;
+    return f->was_used;
 }
 
 bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_time now)
 {
-    struct weir__home home = home_of(table, key);
-    struct opened o;
+    struct weir_plan ns = { .by_scale = weir__divisor_make(1), .state_size = WEIR__STATE_SMALL };
+    struct weir__part part = part_of(table, &ns, home_of(table, key));
+    struct forgotten f = { .now = now < 0 ? 0 : now };
 
-    assert(!table->narrow);
-    weir__desk_lock(table, weir__desk_of(home.group));
-    bool found = open_locked(table, home, now < 0 ? 0 : now, &o), used = found && o.debt.owed > 0;
-    if (used)
-        close_locked(&o, o.owner, &(struct weir__debt){ o.debt.at, 0 });
-    else if (found)
-        weir__slot_unpin_locked(table, o.slot);
-    weir__desk_unlock(table, weir__desk_of(home.group));
-    return used;
+    assert(!table->keys.narrow);
+    weir__part_change(&part, forget_debt, &f, false, f.now);
+    return f.was_used;
 }

@@ -1,18 +1,17 @@
-/* carried.h -- the limits of CL.THROTTLE: no limiter is made of them, so there may be any number,
- * another one with every ask.
+/* carried.h -- limits that come with the ask, as CL.THROTTLE's do: any number of them, another one
+ * with every ask.
  *
  * A key keeps the time that it owes, whatever the limit that made it owe, so one key may be asked
  * under another limit at any time.  What it owes is kept exactly, in parts of 1/scale ns (algo.h);
- * a slot's owner says in which parts, so that the next limit can bring it over. (WEIR.TAKE's limits
- * are limiters, which stay in the table for ever, with states of their own for each key.)
+ * a slot says in which parts, where others say the version of their limit, so that the next limit
+ * can bring it over.
  */
 #ifndef WEIR_TABLE_CARRIED_H
 #define WEIR_TABLE_CARRIED_H
 
 #include "table/table.h"
 
-/* The upper half of their slots' owner; the lower half is the scale. */
-#define WEIR__CARRIED_ID 0xffffffffu
+#define WEIR__CARRIED_ID 0x1ffffu /* in the place of a limiter's id */
 
 struct weir__carried_item {
     const struct weir_plan *plan; /* one that weir__plan_is_carried says yes to */
@@ -34,7 +33,13 @@ void weir__carried_give(struct weir_table *table, const struct weir__carried_ite
 /* The key is fresh again; false: it was. */
 bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_time now);
 
-/* For slot.c: when such a slot's key will have nothing to forget. */
-weir_time weir__carried_idle_at(uint64_t owner, const uint64_t state[2]);
+/* The limiter that stands for them all. */
+void weir__carried_open(struct weir_table *table, struct weir_limiter *out);
+/* When a state counted in these parts has nothing to forget. */
+weir_time weir__carried_idle_at(uint32_t scale, const uint64_t state[2]);
+/* A state counted in other parts, as of now, in the plan's.  Returns what it owes: `to` may not be
+ * able to tell. */
+weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t scale,
+                                 const uint64_t from[2], uint64_t to[2], weir_time now);
 
 #endif

@@ -1,13 +1,16 @@
 /* layout.h -- the bytes of a table.  docs/shm.md draws them.
  *
- *     header          one page: format, sizes, secrets, then what changes
- *     desks           one page: locks for what is rare, 32 of 64 bytes and 32 hands
+ *     header          one page: format, sizes, secrets, then all that changes
+ *     desk            one page: the registry's lock
+ *     hands           changes of several slots under way
  *     limiters        records, as many as the table was made for
- *     bans            marks of 16 bytes, then as many records of 256
- *     guards          who is attached, for permits that a dead process leaves; then a record for
- *                     each guard (lib/guard/guard.h)
- *     slots           groups of 256 slots
- *     slab            arrays of large slots, one for each limiter that needs them
+ *     guards          attached processes, for hands and permits that a dead one leaves; then a
+ *                     record for each guard (lib/guard/guard.h)
+ *     bans, keys      a space for each:
+ *         rooms       a counter for each group: how often a key made room for another
+ *         slots       groups of 256 slots
+ *         map         of the slab's chunks
+ *         slab        blocks for large states (block.h)
  *
  * Offsets only, from the region's first byte; little-endian; all sizes fixed at birth.
  */
@@ -20,23 +23,20 @@
 #include "base/hash.h"
 
 #define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 3
+#define WEIR__FORMAT 4
 #define WEIR__ENDIAN 0x01020304u
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
 
-#define WEIR__DESKS 32
-#define WEIR__HANDS 32 /* more locks, behind the desks on their page */
-/* The last desk is for the records of limiters, bans and guards; the others are the groups'. */
-#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1)
-#define WEIR__LIMITERS_MAX  65536
-#define WEIR__NAME_SIZE     64
-#define WEIR__PAST          8 /* limits of a limiter that are remembered, with the present one */
+#define WEIR__HANDS      64
+#define WEIR__HAND_BYTES 6144
 
-#define WEIR__BANS_MAX   ((int64_t)1 << 20)
-#define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */
-#define WEIR__BAN_WINDOW 64  /* a ban lies at most this far from its home */
-#define WEIR__BAN_KEY    160 /* bytes of a key that are kept, to be shown */
+#define WEIR__LIMITERS_MAX 65536
+#define WEIR__NAME_SIZE    64
+#define WEIR__PAST         8 /* limits of a limiter that are remembered, with the present one */
+
+#define WEIR__BANS_MAX ((int64_t)1 << 20)
+#define WEIR__BAN_KEY  160 /* bytes of a key that are kept, to be shown */
 
 #define WEIR__GUARDS_MAX  4096
 #define WEIR__GUARD_BYTES ((uint64_t)320 << 10) /* of a guard's record; sparse: see its permits */
@@ -45,7 +45,7 @@
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
-/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States
+/* Set in a slot's pin word while a hand changes it: the rest of the word names the hand.  States
  * never use it: it would be a negative time. */
 #define WEIR__PIN ((uint64_t)1 << 63)
 
@@ -53,14 +53,13 @@ struct weir__header {
     /* written once */
     char magic[8];
     uint32_t format, endian;
-    uint64_t bytes;    /* of the region */
-    uint64_t slots_at; /* offset of the first group */
-    uint64_t groups;
-    uint64_t slab_at, slab_bytes;
-    uint32_t slot_size;   /* 16 or 32 */
+    uint64_t bytes;      /* of the region */
+    uint64_t groups;     /* of keys */
+    uint64_t slab_bytes; /* of their large states */
+    uint64_t ban_groups;
+    uint32_t slot_size;   /* of keys: 16 or 32 */
     uint32_t header_size; /* sizeof(struct weir__header): a build with other types is noticed */
     uint64_t limiters_max;
-    uint64_t ban_places;
     uint64_t guards_max;
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t check; /* of all the above */
@@ -69,7 +68,6 @@ struct weir__header {
     _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
     int64_t clock_latest; /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
-    uint64_t slab_used;
     uint64_t limiters;   /* records in use */
     int64_t bans_latest; /* no ban ends later: from then on nobody need look */
     uint32_t mode;       /* of all limiters: enum weir_mode, by hand */
@@ -80,11 +78,11 @@ struct weir__header {
     uint32_t holders_next;                     /* where the next place for a holder is looked for */
     int64_t holders_at;                        /* when it was last looked which holders are alive */
     uint64_t holders_lost;                     /* that died with the table attached */
+    uint64_t lost_then; /* holders_lost when the table was last put in order */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
-    int64_t large_keys; /* large slots in use */
-    int64_t bans_lost;  /* bans that made room before their end */
+    int64_t bans_lost; /* bans that made room before their end */
 };
 
 struct weir__desk {
@@ -92,13 +90,36 @@ struct weir__desk {
     _Alignas(WEIR__LINE) pthread_mutex_t mutex;
 };
 
+/* A pair of words to be changed together with others. */
+struct weir__entry {
+    uint64_t at; /* offset of the pair; | 8 if its second word takes the pin */
+    uint64_t before[2], after[2];
+    /* Of the pair in front of it, a wide slot's tag and meta: it must be as before, and becomes
+     * tag_after unless that is 0. */
+    uint64_t tag_before[2], tag_after[2];
+    uint32_t block_before, block_after; /* that the pair names; 0: none */
+};
+
+/* A change of several pairs under way.  hand.c says how. */
+struct weir__hand {
+    _Alignas(WEIR__LINE) uint64_t owner; /* its holder's place + 1; 0: free */
+    uint64_t status;                     /* sequence << 2 | enum weir__hand_status */
+    uint64_t n;
+    uint64_t spares[WEIR_ALL_MAX]; /* blocks that belong to the hand: bytes << 32 | block */
+    _Alignas(WEIR__LINE) struct weir__entry entries[WEIR_ALL_MAX];
+};
+
+/* How often a slot of the group changed its key to make room. */
+struct weir__room {
+    _Alignas(16) uint64_t count; /* takes the pin */
+    uint64_t unused;
+};
+
 /* A limit in fixed-width numbers. */
 struct weir__limit_record {
     int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
-    int64_t since;                  /* the time of the change that made it so */
-    int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far
-                                       apart they are */
-    int64_t calendar, zone[5];      /* zone: a name of 39 bytes, and NUL */
+    int64_t since;             /* the time of the change that made it so */
+    int64_t calendar, zone[5]; /* zone: a name of 39 bytes, and NUL */
 };
 
 /* The members that decisions read come first, on a line of their own. */
@@ -106,22 +127,14 @@ struct weir__limiter_record {
     _Alignas(WEIR__LINE) uint32_t algorithm; /* index in weir_algorithms() */
     uint32_t version; /* of the limit: past[version % WEIR__PAST] is the present one */
     uint64_t salt;
-    uint64_t large_groups; /* of slots for large states; 0: the states are small */
-    uint32_t mode;         /* enum weir_mode, by hand */
+    uint32_t mode; /* enum weir_mode, by hand */
     _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
     struct weir__limit_record past[WEIR__PAST];
 };
 
-/* The part of a ban that a check reads: four to a cache line, and changed in one swap. */
-struct weir__ban_mark {
-    _Alignas(16) uint64_t tag; /* 0: never used */
-    int64_t until;
-};
-
-/* The rest of a ban: written and read at the registry's desk. */
+/* A ban: a large state. */
 struct weir__ban_record {
-    uint64_t tag; /* as in the mark; another: this was never finished, and counts for nothing */
-    int64_t since;
+    int64_t since, until;
     int64_t forget_at; /* from then on its strikes are forgotten */
     int32_t strikes;
     uint32_t key_len; /* of the whole key */
@@ -140,38 +153,35 @@ struct weir__holder {
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
 _Static_assert(sizeof(struct weir__limiter_record) % WEIR__LINE == 0,
                "a limiter's record is whole cache lines");
-_Static_assert(sizeof(struct weir__ban_record) * WEIR__BAN_PAGE == WEIR__PAGE, "a page of bans");
+_Static_assert(sizeof(struct weir__ban_record) == 256, "a ban fills a block");
 _Static_assert(sizeof(struct weir__desk) == WEIR__LINE, "a desk is a cache line");
 
-/* Narrow slot: four to a cache line. */
+/* Slots.  The tag stands for key and limiter: 47 bits of the hash << 17 | the limiter's id; 0:
+ * empty.  A large state is a block: the slot names it, with a number that changes whenever
+ * the block does.
+ *
+ * Narrow: four to a cache line.  The word is weir__pack's; large: number << 40 | the version's last
+ * 8 bits << 32 | block. */
 struct weir__narrow {
-    uint64_t tag;  /* 0: empty */
-    uint64_t word; /* weir__pack */
+    _Alignas(16) uint64_t tag;
+    uint64_t word; /* takes the pin */
 };
 
-/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that
- * the state is kept under, or for limits that come with the ask WEIR__CARRIED_ID and their scale
- * (carried.h). */
+/* Wide: two to a cache line.  `meta` is how often the slot was rewritten << 32 | the version of the
+ * limit that the state is kept under; of limits that come with the ask, their scale (carried.h).
+ * Large: the state is when it is idle, and number << 32 | block. */
 struct weir__wide {
     _Alignas(16) uint64_t tag;
-    uint64_t owner;
-    uint64_t state[2];
+    uint64_t meta;
+    uint64_t state[2]; /* the first takes the pin */
 };
 
-/* Large slot: only for the holder of its group's desk. */
-struct weir__large {
-    uint64_t tag;
-    uint64_t state[]; /* weir_plan_state_size bytes */
-};
+#define WEIR__DESK_AT     ((uint64_t)WEIR__PAGE)
+#define WEIR__HANDS_AT    (WEIR__DESK_AT + WEIR__PAGE)
+#define WEIR__LIMITERS_AT (WEIR__HANDS_AT + (uint64_t)WEIR__HANDS * WEIR__HAND_BYTES)
 
-#define WEIR__LARGE_GROUP          64
-#define WEIR__LARGE_KEYS_PER_GROUP 48
-
-#define WEIR__DESKS_AT    ((uint64_t)WEIR__PAGE)
-#define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)
-
-_Static_assert((WEIR__DESKS + WEIR__HANDS) * sizeof(struct weir__desk) <= WEIR__PAGE,
-               "the desks fit their page");
+_Static_assert(sizeof(struct weir__hand) <= WEIR__HAND_BYTES, "a hand fits its bytes");
+_Static_assert(sizeof(struct weir__entry) == 80, "an entry");
 
 /* Every part begins on a page. */
 static inline uint64_t weir__page_up(uint64_t n)
@@ -179,32 +189,20 @@ static inline uint64_t weir__page_up(uint64_t n)
     return (n + WEIR__PAGE - 1) & ~(uint64_t)(WEIR__PAGE - 1);
 }
 
-static inline uint64_t weir__bans_at(uint64_t limiters_max)
+static inline uint64_t weir__guards_at(uint64_t limiters_max)
 {
     return WEIR__LIMITERS_AT + weir__page_up(limiters_max * sizeof(struct weir__limiter_record));
 }
 
-static inline uint64_t weir__ban_records_at(uint64_t limiters_max, uint64_t ban_places)
+static inline uint64_t weir__guard_records_at(uint64_t limiters_max)
 {
-    return weir__bans_at(limiters_max) + weir__page_up(ban_places * sizeof(struct weir__ban_mark));
-}
-
-static inline uint64_t weir__guards_at(uint64_t limiters_max, uint64_t ban_places)
-{
-    return weir__ban_records_at(limiters_max, ban_places) +
-           weir__page_up(ban_places * sizeof(struct weir__ban_record));
-}
-
-static inline uint64_t weir__guard_records_at(uint64_t limiters_max, uint64_t ban_places)
-{
-    return weir__guards_at(limiters_max, ban_places) +
+    return weir__guards_at(limiters_max) +
            weir__page_up(WEIR__HOLDERS * sizeof(struct weir__holder));
 }
 
-static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places,
-                                      uint64_t guards_max)
+static inline uint64_t weir__spaces_at(uint64_t limiters_max, uint64_t guards_max)
 {
-    return weir__guard_records_at(limiters_max, ban_places) + guards_max * WEIR__GUARD_BYTES;
+    return weir__guard_records_at(limiters_max) + guards_max * WEIR__GUARD_BYTES;
 }
 
 #endif

@@ -3,8 +3,8 @@
  *
  * A record keeps the limit in numbers, not the plan: every process checks and compiles it for
  * itself, so a damaged or hostile file can at worst set an odd limit.  A change writes the next of
- * eight places and then the version, which is all that deciding threads look at. Small states are
- * brought over one by one as they are next used; large ones all at once, at their desks.
+ * eight places and then the version, which is all that deciding threads look at.  States are
+ * brought over one by one as they are next used.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,10 +17,9 @@
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
 {
-    struct weir__limit_record r = { l->count,    l->period,      l->burst, l->queue,
-                                    l->buckets,  l->align_first, l->loose, l->warmup,
-                                    l->cold,     since,          0,        0,
-                                    l->calendar, { 0 } };
+    struct weir__limit_record r = { l->count,   l->period,      l->burst,    l->queue,
+                                    l->buckets, l->align_first, l->loose,    l->warmup,
+                                    l->cold,    since,          l->calendar, { 0 } };
 
     _Static_assert(sizeof(r.zone) == sizeof(l->zone), "a zone's name fits its words");
     memcpy(r.zone, l->zone, sizeof(r.zone));
@@ -84,34 +83,7 @@ static struct weir__limiter_record *record_at(const struct weir_table *table, ui
            id;
 }
 
-static uint64_t stride_for(const struct weir_plan *plan)
-{
-    return (sizeof(struct weir__large) + plan->state_size + 15) & ~(uint64_t)15;
-}
-
 /* ------------------------------------------------------------- eras ---- */
-
-/* Groups of large slots that so many bytes hold, and the one slot more of weir__large_fresh. */
-static uint64_t groups_in(uint64_t bytes, uint64_t stride)
-{
-    return bytes < stride ? 0 : (bytes / stride - 1) / WEIR__LARGE_GROUP;
-}
-
-/* Whether the large slots that the record names lie in the slab and are large enough. */
-static bool large_fits(const struct weir_table *table, uint64_t groups,
-                       const struct weir__limit_record *n, const struct weir_plan *plan)
-{
-    const struct weir__header *h = table->header;
-    uint64_t at = (uint64_t)n->large_at, stride = (uint64_t)n->large_stride;
-
-    if (plan->state_size <= WEIR__STATE_SMALL)
-        return groups == 0;
-    if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 ||
-        at % 16 != 0)
-        return false;
-    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes &&
-           groups <= groups_in(h->slab_bytes - (at - h->slab_at), stride);
-}
 
 static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
 {
@@ -126,15 +98,12 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
     struct weir_limit limit = from_numbers(r->algorithm, &numbers);
     struct weir__era *era = calloc(1, sizeof(*era));
     if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK ||
-        !large_fits(table, r->large_groups, &numbers, &era->plan) ||
-        (table->narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
+        (table->keys.narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
         free(era);
         return NULL;
     }
     era->since = numbers.since;
-    era->owner = (uint64_t)id << 32 | version;
-    era->large = r->large_groups == 0 ? NULL : (unsigned char *)table->header + numbers.large_at;
-    era->large_stride = (uint64_t)numbers.large_stride;
+    era->version = version;
     return era;
 }
 
@@ -155,7 +124,7 @@ static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t v
 {
     struct weir__era *era = limiter->era;
 
-    while (era != NULL && (uint32_t)era->owner != version)
+    while (era != NULL && era->version != version)
         era = era->older;
     return era;
 }
@@ -165,7 +134,7 @@ const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
 {
     pthread_mutex_lock(&limiter->table->mutex);
     uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE),
-             known = (uint32_t)limiter->era->owner;
+             known = limiter->era->version;
     if (target != known)
         add_eras(limiter, target - known >= WEIR__PAST - 1 ? target - (WEIR__PAST - 2) : known + 1,
                  target);
@@ -174,31 +143,64 @@ const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
     return era;
 }
 
-void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
-                           uint64_t owner, const uint64_t from[2], uint64_t to[2])
+const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_t version)
 {
-    uint64_t state[2] = { from[0], from[1] };
+    pthread_mutex_lock(&limiter->table->mutex);
+    const struct weir__era *era = find_era(limiter, version);
+    pthread_mutex_unlock(&limiter->table->mutex);
+    return era == NULL ? NULL : &era->plan;
+}
+
+/* The eras from one version to another, newest last; returns their number, 0 if the first is
+ * forgotten. */
+static size_t list_eras(const struct weir_limiter *limiter, uint32_t version,
+                        const struct weir__era *last, const struct weir__era *out[WEIR__PAST + 1])
+{
+    const struct weir__era *first = find_era(limiter, version);
+    size_t n = 0;
+
+    if (first == NULL)
+        return 0;
+    out[n++] = first;
+    for (uint32_t v = version + 1; n < WEIR__PAST && out[n - 1] != last && v != last->version; v++)
+        if (find_era(limiter, v) != NULL) /* else one that this process never saw */
+            out[n++] = find_era(limiter, v);
+    if (out[n - 1] != last)
+        out[n++] = last;
+    return n;
+}
+
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
+                           uint32_t version, const void *from, void *to)
+{
+    const struct weir__era *eras[WEIR__PAST + 1];
 
     pthread_mutex_lock(&limiter->table->mutex);
-    const struct weir__era *old = find_era(limiter, (uint32_t)owner);
-    if (old == NULL) { /* so many changes ago that nobody remembers: spent, as of the last change,
-                          gives nothing away and heals */
-        state[0] = state[1] = 0;
-        era->plan.algo->give(&era->plan, state, -era->plan.most, era->since);
-    }
-    for (uint32_t version = (uint32_t)owner + 1; old != NULL && old != era; version++) {
-        const struct weir__era *next =
-            version - (uint32_t)owner > WEIR__PAST ? era : find_era(limiter, version);
-        if (next == NULL)
-            continue; /* a version this process never saw */
-        weir_step_change(&old->plan, &next->plan, state, to, next->since);
-        state[0] = to[0];
-        state[1] = to[1];
-        old = next;
-    }
+    size_t n = list_eras(limiter, version, era, eras), largest = 0;
     pthread_mutex_unlock(&limiter->table->mutex);
-    to[0] = state[0];
-    to[1] = state[1];
+    for (size_t i = 0; i < n; i++)
+        largest = eras[i]->plan.state_size > largest ? eras[i]->plan.state_size : largest;
+    uint64_t small[2][2];
+    unsigned char *copies[2] = { (unsigned char *)small[0], (unsigned char *)small[1] };
+    void *room = largest > sizeof(small[0]) ? malloc(2 * largest) : NULL;
+    if (room != NULL) {
+        copies[0] = room;
+        copies[1] = copies[0] + largest;
+    }
+    if (n == 0 || (room == NULL && largest > sizeof(small[0]))) {
+        /* so many changes ago that nobody remembers: spent, as of the last change, gives nothing
+         * away and heals */
+        memset(to, 0, era->plan.state_size);
+        era->plan.algo->give(&era->plan, to, -era->plan.most, era->since);
+        free(room);
+        return;
+    }
+    memcpy(copies[0], from, eras[0]->plan.state_size);
+    for (size_t i = 1; i < n; i++)
+        weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
+                         eras[i]->since);
+    memcpy(to, copies[(n - 1) % 2], era->plan.state_size);
+    free(room);
 }
 
 /* --------------------------------------------------- this process's ---- */
@@ -217,7 +219,9 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
 
     if (limiter == NULL)
         return NULL;
-    *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
+    *limiter = (struct weir_limiter){
+        .table = table, .space = &table->keys, .record = r, .salt = r->salt, .id = id
+    };
     uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
     add_eras(limiter, version < WEIR__PAST - 1 ? 0 : version - (WEIR__PAST - 2), version);
     if (limiter->era == NULL) {
@@ -225,7 +229,7 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
         return NULL;
     }
     limiter->kind = limiter->era->plan.state_size > WEIR__STATE_SMALL ? WEIR__LARGE
-                    : table->narrow                                   ? WEIR__NARROW
+                    : table->keys.narrow                              ? WEIR__NARROW
                                                                       : WEIR__WIDE;
     return limiter;
 }
@@ -299,42 +303,13 @@ static uint32_t find_name_locked(struct weir_table *table, const char *name)
 
 struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name)
 {
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    weir__registry_lock(table);
     uint32_t id = find_name_locked(table, name);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    weir__registry_unlock(table);
     return weir__limiter_by_id(table, id);
 }
 
 /* --------------------------------------------------------- creation ---- */
-
-/* Cuts an array of large slots off the slab.  For the holder of the registry's desk. */
-static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_t groups,
-                 uint64_t *at, struct weir_error *error)
-{
-    struct weir__header *h = table->header;
-    uint64_t stride = stride_for(plan), used = __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE),
-             left = h->slab_bytes - used;
-    uint64_t most = groups_in(left, stride);
-
-    if (groups > most) {
-        weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + used;
-        return weir__fail(error, WEIR_NO_MEMORY,
-                          "%" PRIu64 " keys of this limit need a slab of %" PRIu64
-                          " bytes, and the table was made with %" PRIu64
-                          ", which has room for %" PRIu64 " more",
-                          groups * WEIR__LARGE_KEYS_PER_GROUP,
-                          needed > UINT64_MAX ? UINT64_MAX : (uint64_t)needed, h->slab_bytes,
-                          most * WEIR__LARGE_KEYS_PER_GROUP);
-    }
-    uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
-    *at = h->slab_at + used;
-    int code = weir__table_commit(table, *at, bytes, error);
-    if (code == WEIR_OK)
-        __atomic_store_n(&h->slab_used,
-                         used + ((bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1)),
-                         __ATOMIC_RELEASE);
-    return code;
-}
 
 #define COMMIT_RECORDS 64
 
@@ -350,7 +325,7 @@ static int commit_record(const struct weir_table *table, uint32_t id, struct wei
 }
 
 static int write_record(struct weir_table *table, uint32_t id, const char *name,
-                        const struct weir_plan *plan, int64_t keys, struct weir_error *error)
+                        const struct weir_plan *plan, struct weir_error *error)
 {
     struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
@@ -361,16 +336,6 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     memset(r, 0, sizeof(*r));
     if (weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
-    if (plan->state_size > WEIR__STATE_SMALL) {
-        uint64_t wanted = keys > 0 ? (uint64_t)keys : table->groups * WEIR__KEYS_PER_GROUP;
-        uint64_t groups = (wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP,
-                 at;
-        if ((code = carve(table, plan, groups, &at, error)))
-            return code;
-        r->large_groups = groups;
-        numbers.large_at = (int64_t)at;
-        numbers.large_stride = (int64_t)stride_for(plan);
-    }
     memcpy(r->name, name, strlen(name));
     r->algorithm = (uint32_t)weir__algo_index(plan->limit.algorithm);
     r->past[0] = numbers;
@@ -391,10 +356,15 @@ static int check_name(const char *name, struct weir_error *error)
     return WEIR_OK;
 }
 
-static int fits_table(const struct weir_table *table, const struct weir_plan *plan,
-                      struct weir_error *error)
+int weir__table_fits(const struct weir_table *table, const struct weir_plan *plan,
+                     struct weir_error *error)
 {
-    if (!table->narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
+    if (plan->state_size > WEIR__STATE_SMALL && plan->state_size > table->header->slab_bytes)
+        return weir__fail(error, WEIR_NO_MEMORY,
+                          "a key of this limit needs %zu bytes, and the table's slab has %" PRIu64
+                          " in all; make the table anew with a larger slab",
+                          plan->state_size, table->header->slab_bytes);
+    if (!table->keys.narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
         return WEIR_OK;
     return weir__fail(error, WEIR_INVALID,
                       "this limit does not fit a narrow table: that takes gcra, token-bucket or "
@@ -403,7 +373,7 @@ static int fits_table(const struct weir_table *table, const struct weir_plan *pl
 }
 
 static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name,
-                       const struct weir_plan *plan, int64_t keys, struct weir_error *error)
+                       const struct weir_plan *plan, struct weir_error *error)
 {
     uint32_t id = find_name_locked(table, name);
 
@@ -413,7 +383,7 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table, cons
             return weir__fail(error, WEIR_NO_MEMORY,
                               "the table was made for %" PRIu32 " limiters, and has them already",
                               table->limiters_max);
-        int code = write_record(table, id, name, plan, keys, error);
+        int code = write_record(table, id, name, plan, error);
         if (code)
             return code;
         __atomic_store_n(&table->header->limiters, (uint64_t)id + 1, __ATOMIC_RELEASE);
@@ -433,97 +403,33 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table, cons
 }
 
 int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
-                        const struct weir_limit *limit, int64_t keys, struct weir_error *error)
+                        const struct weir_limit *limit, struct weir_error *error)
 {
     struct weir_plan plan;
     int code;
 
     if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) ||
-        (code = fits_table(table, &plan, error)))
+        (code = weir__table_fits(table, &plan, error)))
         return code;
-    weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    code = join_or_add(out, table, name, &plan, keys, error);
-    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    weir__registry_lock(table);
+    code = join_or_add(out, table, name, &plan, error);
+    weir__registry_unlock(table);
     return code;
 }
 
 /* ----------------------------------------------------------- change ---- */
 
-static bool spare_fits(const struct weir__era *old, const struct weir_plan *plan)
-{
-    const struct weir__era *spare = old->older;
-
-    return spare != NULL && spare->large != old->large && spare->large_stride >= stride_for(plan);
-}
-
-uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct weir_plan *plan)
-{
-    if (limiter->kind != WEIR__LARGE || spare_fits(weir__limiter_era(limiter), plan))
-        return 0;
-    return (limiter->record->large_groups * WEIR__LARGE_GROUP + 1) * stride_for(plan) + WEIR__LINE;
-}
-
-/* Where the states under the new plan go: the array of the version before this one if it is another
- * and has room, or a new one. */
-static int choose_array(struct weir_limiter *limiter, const struct weir__era *old,
-                        const struct weir_plan *plan, uint64_t *at, uint64_t *stride,
-                        struct weir_error *error)
-{
-    const unsigned char *base = (unsigned char *)limiter->table->header;
-
-    if (spare_fits(old, plan)) {
-        *at = (uint64_t)(old->older->large - base);
-        *stride = old->older->large_stride;
-        return WEIR_OK;
-    }
-    *stride = stride_for(plan);
-    return carve(limiter->table, plan, limiter->record->large_groups, at, error);
-}
-
-/* Every large state under the new plan, in another array of as many slots, which the new version
- * names: killed in between, nothing has happened.  For the holder of all desks. */
-static int convert_large(struct weir_limiter *limiter, const struct weir__era *old,
-                         const struct weir_plan *plan, struct weir__limit_record *numbers,
-                         struct weir_error *error)
-{
-    uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at, stride;
-    int code = choose_array(limiter, old, plan, &at, &stride, error);
-
-    for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
-        struct weir__large *from = (void *)(old->large + i * old->large_stride);
-        struct weir__large *to =
-            (void *)((unsigned char *)limiter->table->header + at + i * stride);
-        to->tag = from->tag;
-        if (from->tag != 0)
-            weir_step_change(&old->plan, plan, from->state, to->state, numbers->since);
-        else
-            memset(to->state, 0, plan->state_size);
-    }
-    if (code == WEIR_OK) {
-        numbers->large_at = (int64_t)at;
-        numbers->large_stride = (int64_t)stride;
-    }
-    return code;
-}
-
-static int change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now,
-                         struct weir_error *error)
+static void change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now)
 {
     struct weir__limiter_record *r = limiter->record;
-    const struct weir__era *present = weir__limiter_era(limiter);
     struct weir__limit_record numbers = to_numbers(&plan->limit, now);
-
-    if (weir__limit_equal(&present->plan.limit, &plan->limit))
-        return WEIR_OK;
-    int code = limiter->kind == WEIR__LARGE ? convert_large(limiter, present, plan, &numbers, error)
-                                            : WEIR_OK;
-    if (code)
-        return code;
     uint32_t next = r->version + 1;
+
+    if (weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
+        return;
     store_numbers(&r->past[next % WEIR__PAST], &numbers);
-    __atomic_store_n(&r->version, next, __ATOMIC_RELEASE);
+    weir__publish(&r->version, next);
     weir__limiter_renew(limiter);
-    return WEIR_OK;
 }
 
 int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now,
@@ -540,15 +446,13 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
                           "the algorithm cannot change from %s to %s; make another limiter",
                           algorithm, wanted.algorithm);
     int code;
-    if ((code = weir__plan_make(&plan, &wanted, error)) || (code = fits_table(table, &plan, error)))
+    if ((code = weir__plan_make(&plan, &wanted, error)) ||
+        (code = weir__table_fits(table, &plan, error)))
         return code;
-    uint64_t first = limiter->kind == WEIR__LARGE ? 0 : WEIR__REGISTRY_DESK;
-    for (uint64_t desk = first; desk < WEIR__DESKS; desk++)
-        weir__desk_lock(table, desk);
-    code = change_locked(limiter, &plan, now < 0 ? 0 : now, error);
-    for (uint64_t desk = WEIR__DESKS; desk > first; desk--)
-        weir__desk_unlock(table, desk - 1);
-    return code;
+    weir__registry_lock(table);
+    change_locked(limiter, &plan, now < 0 ? 0 : now);
+    weir__registry_unlock(table);
+    return WEIR_OK;
 }
 
 bool weir_limiter_next(const struct weir_table *table, int64_t *at, struct weir_limiter_info *out)
@@ -566,7 +470,7 @@ bool weir_limiter_next(const struct weir_table *table, int64_t *at, struct weir_
         const struct weir__era *era = weir__limiter_era(limiter);
         struct weir_limit named = weir__plan_limit_named(&era->plan);
         weir_limit_print(out->limit, sizeof(out->limit), &named);
-        out->changes = (int64_t)(uint32_t)era->owner;
+        out->changes = (int64_t)era->version;
     }
     return true;
 }

@@ -1,408 +1,442 @@
-/* slot.c -- where a key lives.
+/* slot.c -- making room for a new key.
  *
- * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line
- * on, at most 128 slots, round the end of the group if need be, and stops at the first empty slot:
- * slots are filled once and never become empty again.  Nearly always the first line is the only one
- * touched.
+ * A key lives within 128 slots from its home, in one group.  A new key swaps its tag into the first
+ * empty one; the state there is zeros, which is fresh.  If none is empty, another key makes room:
  *
- * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.
- * If no slot within reach is empty, the idlest key makes room, at the group's desk: only one
- * process at a time makes room in a group, so a key never gets two slots.
+ *     an idle one, the nearest: nothing is lost;
+ *     else one of the limiter with the most slots within reach, so that a flood of keys under one
+ *     limit drives out its own keys before another's; of these the one that has used the smallest
+ *     part of its limit, so that little is given away.
  *
- * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  A
- * process killed in between leaves a fresh key: the old one or the new one.
+ * The bound: with s states of a limiter within reach, a state that has used u units is lost only
+ * when all s have used as large a part, which took s times u units.  A new key that finds none idle
+ * gives away what the least used one had used.
+ *
+ * The slot and the group's counter of such changes are changed together, by a hand.  Two threads
+ * that make room for the same key at once would change the counter twice, so one of them fails,
+ * looks again, and finds the key there.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "table/carried.h"
-#include "table/slot.h"
+#include "table/part.h"
 
-static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
+/* ------------------------------------------------------- empty slots ---- */
+
+static bool fill_slot(const struct weir__space *space, void *slot, const struct weir__part *part)
 {
-    const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+    uint64_t *tag = slot, full[2] = { part->home.tag, part->version };
 
-    return (struct weir__large *)(void *)(era->large +
-                                          (group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP) *
-                                              era->large_stride);
+    if (space->narrow)
+        return weir__swap(tag, 0, part->home.tag);
+    uint64_t empty[2] = { 0, weir__load(tag + 1) }; /* 0 as well, but for damage */
+    return weir__swap_pair(tag, empty, full);
 }
 
-struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter,
-                                            struct weir__home home)
-{
-    for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
-        if (slot->tag == home.tag)
-            return slot;
-        if (slot->tag == 0)
-            return NULL;
-    }
-    return NULL;
-}
-
-/* The slot behind the last group is never used: it stands for a key that has no slot. */
-struct weir__large *weir__large_fresh(const struct weir_limiter *limiter)
-{
-    return large_at(limiter, limiter->record->large_groups, 0);
-}
-
-static bool is_mine(const void *slot, void *const *mine, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (mine[i] == slot)
-            return true;
-    return false;
-}
-
-/* A hand's pin lasts for a few cache misses, unless its holder lost the processor. */
-#define PIN_PAUSES 100
-
-static bool is_lifted_soon(const uint64_t *word)
-{
-    for (int i = 0; i < PIN_PAUSES; i++) {
-        if ((weir__load(word) & WEIR__PIN) == 0)
-            return true;
-        __builtin_ia32_pause();
-    }
-    return false;
-}
-
-/* For the holder of the desk: the pin is a hand's, or was left by a process that died. */
-static void wait_for_hands_locked(struct weir_table *table, uint64_t *word)
-{
-    if (is_lifted_soon(word))
-        return;
-    if (table->fd < 0) { /* private: the holder is alive, and only lost the processor */
-        while (weir__load(word) & WEIR__PIN)
-            sched_yield();
-        return;
-    }
-    weir__hands_take_all(table);
-    if (weir__load(word) & WEIR__PIN) {
-        __atomic_fetch_and(word, ~WEIR__PIN, __ATOMIC_ACQ_REL);
-        weir__count(&table->header->recovered, 1);
-    }
-    weir__hands_give_all(table);
-}
-
-void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word)
-{
-    if (is_lifted_soon(word))
-        return;
-    weir__desk_lock(table, weir__desk_of(group));
-    wait_for_hands_locked(table, word);
-    weir__desk_unlock(table, weir__desk_of(group));
-}
-
-/* The word of a small slot that carries the pin. */
-static uint64_t *pin_word(const struct weir_table *table, void *slot)
-{
-    return table->narrow ? &((struct weir__narrow *)slot)->word
-                         : &((struct weir__wide *)slot)->state[0];
-}
-
-void weir__slot_pin_locked(struct weir_table *table, void *slot)
-{
-    uint64_t *word = pin_word(table, slot);
-
-    while (__atomic_fetch_or(word, WEIR__PIN, __ATOMIC_ACQ_REL) & WEIR__PIN)
-        wait_for_hands_locked(table, word);
-}
-
-void weir__slot_unpin_locked(struct weir_table *table, void *slot)
-{
-    __atomic_fetch_and(pin_word(table, slot), ~WEIR__PIN, __ATOMIC_ACQ_REL);
-}
-
-const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot,
-                                               weir_time now, uint64_t state[2])
-{
-    struct weir_table *table = limiter->table;
-    struct weir__wide *s = slot;
-
-    now = now < 0 ? 0 : now;
-    weir__slot_pin_locked(table, slot);
-    uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN,
-             owner = table->narrow ? 0 : weir__load(&s->owner);
-    /* Read after the owner, so never older than the limit that the slot is kept under. */
-    const struct weir__era *era = weir__limiter_era(limiter);
-    if (table->narrow) {
-        bool stepped;
-        state[0] = (uint64_t)now;
-        state[1] = (uint64_t)weir__unpack(&era->plan, first, now, &stepped);
-        return era;
-    }
-    uint64_t kept[2] = { first, weir__load(&s->state[1]) };
-    state[0] = kept[0];
-    state[1] = kept[1];
-    if (owner != era->owner)
-        weir__limiter_convert(limiter, era, owner, kept, state);
-    return era;
-}
-
-void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot,
-                             const uint64_t state[2])
-{
-    if (limiter->table->narrow) {
-        int64_t owed = (int64_t)state[1],
-                most = era->plan.capacity +
-                       WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
-        __atomic_store_n(&((struct weir__narrow *)slot)->word,
-                         weir__pack((weir_time)state[0], owed < most ? owed : most),
-                         __ATOMIC_RELEASE);
-        return;
-    }
-    struct weir__wide *s = slot;
-    __atomic_store_n(&s->owner, era->owner, __ATOMIC_RELEASE);
-    weir__wide_write(s, state);
-}
-
-/* -------------------------------------------------- empty slots ---- */
-
-/* Makes an empty slot the key's.  False: it is in use, perhaps by this very key since a moment. */
-static bool fill_slot(const struct weir_table *table, void *slot, struct weir__home home,
-                      uint64_t owner)
-{
-    uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home.tag, owner };
-
-    if (weir__load(tag) != 0)
-        return false;
-    return table->narrow ? weir__swap(tag, 0, home.tag) : weir__swap_pair(tag, empty, full);
-}
-
-/* Is the slot the key's already?  Another thread may just have put it there. */
-static bool is_at(const struct weir_table *table, const void *slot, struct weir__home home,
-                  uint64_t owner)
-{
-    const struct weir__wide *s = slot; /* the tag is the first word of either kind */
-
-    return weir__load(&s->tag) == home.tag &&
-           (table->narrow || weir__load(&s->owner) >> 32 == owner >> 32);
-}
-
-/* Puts the key in the first empty slot of its window.  NULL if there is none. */
-static void *fill_empty(struct weir_table *table, struct weir__home home, uint64_t owner)
+/* True: the key has a slot now. */
+static bool fill_empty(struct weir__space *space, const struct weir__part *part)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        void *slot = weir__small_at(table, home.group, home.first + n);
-        if (fill_slot(table, slot, home, owner)) {
-            weir__count(&table->header->keys, 1);
-            return slot;
+        uint64_t *tag = weir__slot_at(space, part->home.group, part->home.first + n),
+                 there = weir__load(tag);
+        if (there == 0 && fill_slot(space, tag, part)) {
+            if (space == &space->table->keys)
+                weir__count(&space->table->header->keys, 1);
+            return true;
         }
-        if (is_at(table, slot, home, owner))
-            return slot;
+        if (weir__load(tag) == part->home.tag)
+            return true;
     }
-    return NULL;
+    return false;
 }
 
-/* -------------------------------------------------- making room ---- */
+/* ------------------------------------------------------------ victims ---- */
 
-/* When the key in this slot will have nothing to forget. */
-static weir_time idle_at(struct weir_table *table, void *slot)
+#define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
+
+struct candidate {
+    void *slot;
+    uint32_t id;
+    uint32_t used; /* part of its limit; 0: idle */
+    weir_time idle_at;
+};
+
+static struct weir_limiter *limiter_of(struct weir__space *space, uint64_t tag)
 {
-    if (table->narrow)
-        return (weir_time)(weir__load(&((struct weir__narrow *)slot)->word) & ~WEIR__PIN);
-    struct weir__wide *s = slot;
-    uint64_t state[2], owner = weir__load(&s->owner);
-    weir__load_pair(s->state, state);
-    state[0] &= ~WEIR__PIN;
-    if (owner >> 32 == WEIR__CARRIED_ID)
-        return weir__carried_idle_at(owner, state);
-    struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
-    return other == NULL || other->kind == WEIR__LARGE
-               ? 0
-               : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
+    if (space == &space->table->bans)
+        return &space->table->banned;
+    return weir__tag_id(tag) == WEIR__CARRIED_ID
+               ? NULL
+               : weir__limiter_by_id(space->table, weir__tag_id(tag));
 }
 
-/* The nearest idle slot of the window, or the one that will be idle first. */
-static void *find_victim(struct weir_table *table, struct weir__home home, weir_time now,
-                         void *const *mine, size_t n, bool *early)
+/* How much of its limit a state has used: what a peek would tell. */
+static uint32_t part_used(const struct weir_plan *plan, void *state, weir_time now)
 {
-    void *best = NULL;
-    weir_time best_at = 0;
+    struct weir_ask ask = { .now = now };
+    struct weir_decision d;
+
+    weir__step(plan, state, &ask, false, &d);
+    if (d.remaining <= 0 || d.limit <= 0)
+        return ALL_USED;
+    weir__u128 used = (weir__u128)ALL_USED * (uint64_t)(d.limit - d.remaining) / (uint64_t)d.limit;
+    return d.remaining >= d.limit || used == 0 ? 1 : (uint32_t)used;
+}
+
+/* Of limits that come with the ask the state does not tell the limit: half of it, say. */
+static void judge_carried(const struct weir__wide *s, uint64_t state[2], weir_time now,
+                          struct candidate *c)
+{
+    c->idle_at = weir__carried_idle_at((uint32_t)weir__load(&s->meta), state);
+    c->used = c->idle_at <= now ? 0 : ALL_USED / 2;
+}
+
+static void judge_small(struct weir__space *space, struct weir_limiter *limiter,
+                        const uint64_t pair[2], weir_time now, struct candidate *c)
+{
+    const struct weir_plan *plan = &weir__acquire(&limiter->era)->plan;
+    uint64_t state[2] = { pair[0], pair[1] };
+    bool stepped;
+
+    if (space->narrow) {
+        c->idle_at = (weir_time)pair[1];
+        state[0] = (uint64_t)now;
+        state[1] = (uint64_t)weir__unpack(plan, pair[1], now, &stepped);
+    } else {
+        c->idle_at = weir_step_idle_at(plan, state);
+    }
+    c->used = c->idle_at <= now ? 0 : part_used(plan, state, now);
+}
+
+static void judge_large(struct weir__space *space, struct weir_limiter *limiter,
+                        const uint64_t pair[2], weir_time now, struct candidate *c)
+{
+    const struct weir_plan *plan = &weir__acquire(&limiter->era)->plan;
+    uint32_t block = (uint32_t)pair[1];
+    size_t bytes = weir__block_bytes(&space->slab, block);
+
+    c->idle_at = space->narrow ? INT64_MAX : (weir_time)pair[0];
+    c->used = 0;
+    if (bytes < plan->state_size || c->idle_at <= now)
+        return;
+    void *state = weir__block_at(&space->slab, block);
+    c->idle_at = weir_step_idle_at(plan, state);
+    c->used = c->idle_at <= now ? 0 : part_used(plan, state, now);
+}
+
+static struct candidate judge(struct weir__space *space, void *slot, weir_time now)
+{
+    struct candidate c = { .slot = slot };
+    uint64_t pair[2], tag;
+
+    weir__load_pair(weir__slot_pair(space, slot), pair);
+    tag = weir__load(slot); /* a slot's first word */
+    c.id = weir__tag_id(tag);
+    if (pair[space->narrow] & WEIR__PIN) { /* in use just now */
+        c.used = ALL_USED;
+        c.idle_at = INT64_MAX;
+        return c;
+    }
+    struct weir_limiter *limiter = limiter_of(space, tag);
+    if (c.id == WEIR__CARRIED_ID)
+        judge_carried(slot, pair, now, &c);
+    else if (limiter != NULL && limiter->kind == WEIR__LARGE)
+        judge_large(space, limiter, pair, now, &c);
+    else if (limiter != NULL)
+        judge_small(space, limiter, pair, now, &c);
+    return c;
+}
+
+static bool is_mine(const uint64_t *tag, const uint64_t *mine, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (weir__load(tag) == mine[i])
+            return true;
+    return false;
+}
+
+/* The id with the most candidates; the newcomer's own if that has as many. */
+static uint32_t greediest(const struct candidate *all, size_t n, uint32_t own)
+{
+    size_t most = 0;
+    uint32_t id = own;
+
+    for (size_t i = 0; i < n; i++)
+        most += all[i].id == own;
+    for (size_t i = 0; i < n; i++) {
+        size_t count = 0;
+        for (size_t k = 0; k < n; k++)
+            count += all[k].id == all[i].id;
+        if (count > most) {
+            most = count;
+            id = all[i].id;
+        }
+    }
+    return id;
+}
+
+static bool is_cheaper(const struct candidate *a, const struct candidate *b)
+{
+    return a->used < b->used || (a->used == b->used && a->idle_at < b->idle_at);
+}
+
+/* NULL slot: all within reach are the caller's own. */
+static struct candidate find_victim(struct weir__space *space, const struct weir__part *part,
+                                    weir_time now, const uint64_t *mine, size_t n)
+{
+    struct candidate all[WEIR__WINDOW_SLOTS], best = { .slot = NULL };
+    size_t count = 0;
 
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
-        void *slot = weir__small_at(table, home.group, home.first + i);
+        void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
         if (is_mine(slot, mine, n))
             continue;
-        weir_time at = idle_at(table, slot);
-        if (at <= now) {
-            *early = false;
-            return slot;
-        }
-        if (best == NULL || at < best_at) {
-            best = slot;
-            best_at = at;
-        }
+        all[count] = judge(space, slot, now);
+        if (all[count].used == 0)
+            return all[count];
+        count++;
     }
-    *early = true;
+    uint32_t id = greediest(all, count, weir__tag_id(part->home.tag));
+    for (size_t i = 0; i < count; i++)
+        if (all[i].id == id && (best.slot == NULL || is_cheaper(&all[i], &best)))
+            best = all[i];
     return best;
 }
+
+/* ------------------------------------------------------------ replace ---- */
 
 /* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow),
  * or last seen a little after the beginning of time.  So a thread that has read the zeros of a key
  * evicted before its first charge cannot mistake the new key for it. */
-static uint64_t fresh_state(const struct weir_table *table, weir_time now)
+static void make_fresh(const struct weir__space *space, struct weir__part *part, weir_time now)
 {
-    const struct weir__header *h = table->header;
-    int64_t evictions = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED) +
-                        __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED);
-    weir_time little = (evictions & 0xffff) + 1;
+    const struct weir__header *h = space->table->header;
+    weir_time little = ((weir__get(&h->evicted_idle) + weir__get(&h->evicted_early)) & 0xffff) + 1;
 
-    return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
+    part->small[0] = (uint64_t)(!space->narrow ? little : now > little ? now - little : 0);
+    part->small[1] = 0;
 }
 
-/* Makes a slot the new key's.  False if its old key, thought idle, was used before the pin: choose
- * again. */
-static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner,
-                    weir_time now, bool early)
+/* The slot's words as they are, whoever's they are. */
+static bool read_raw(struct weir__space *space, void *slot, struct weir__part *out)
 {
-    uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
+    const struct weir__wide *s = slot;
 
-    weir__slot_pin_locked(table, slot);
-    if (!early && idle_at(table, slot) > now) {
-        weir__slot_unpin_locked(table, slot);
+    out->slot = slot;
+    weir__load_pair(weir__slot_pair(space, slot), out->before);
+    if (out->before[space->narrow] & WEIR__PIN) {
+        weir__hand_settle(space->table, weir__slot_pin(space, slot));
         return false;
     }
-    if (table->narrow) {
-        struct weir__narrow *s = slot;
-        __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->tag, home.tag, __ATOMIC_RELEASE);
-    } else {
-        struct weir__wide *s = slot;
-        uint64_t was[2] = { weir__load(&s->tag), weir__load(&s->owner) },
-                 is[2] = { home.tag, owner };
-        __atomic_store_n(&s->state[1], 0, __ATOMIC_RELEASE);
-        __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
-        weir__swap_pair(&s->tag, was, is);
+    out->tags[0] = space->narrow ? out->before[0] : weir__load(&s->tag);
+    out->tags[1] = space->narrow ? 0 : weir__load(&s->meta);
+    return space->narrow || weir__slot_is_same(space, out);
+}
+
+/* Adds to the hand: the victim's slot becomes the key's, fresh. */
+static void replace_raw(struct weir__space *space, struct weir__hand *hand,
+                        const struct weir__part *old, const struct weir__part *part, weir_time now)
+{
+    struct weir__entry *e = weir__hand_entry(hand);
+    struct weir_limiter *limiter = limiter_of(space, old->tags[0]);
+    bool narrow = space->narrow, large = part->limiter->kind == WEIR__LARGE;
+    struct weir__part fresh = *part;
+
+    make_fresh(space, &fresh, now);
+    e->at = (uint64_t)((unsigned char *)weir__slot_pin(space, old->slot) -
+                       (unsigned char *)space->table->header);
+    memcpy(e->before, old->before, sizeof(e->before));
+    e->after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
+    e->after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
+    if (!narrow) {
+        memcpy(e->tag_before, old->tags, sizeof(e->tag_before));
+        e->tag_after[0] = part->home.tag;
+        e->tag_after[1] = ((old->tags[1] >> 32) + 1) << 32 | part->version;
     }
-    __atomic_store_n(word, fresh, __ATOMIC_RELEASE);
+    if (limiter != NULL && limiter->kind == WEIR__LARGE)
+        e->block_before = (uint32_t)old->before[1];
+}
+
+static void count_eviction(struct weir__space *space, bool early)
+{
+    struct weir__header *h = space->table->header;
+
+    if (space == &space->table->keys)
+        weir__count(early ? &h->evicted_early : &h->evicted_idle, 1);
+    else if (early)
+        weir__count(&h->bans_lost, 1);
+}
+
+static void count_change(struct weir__space *space, struct weir__hand *hand, uint64_t group,
+                         uint64_t count, uint64_t unused)
+{
+    struct weir__entry *e = weir__hand_entry(hand);
+
+    e->at = space->rooms_at + group * sizeof(struct weir__room);
+    e->before[0] = count;
+    e->after[0] = (count + 1) & ~WEIR__PIN;
+    e->before[1] = e->after[1] = unused;
+}
+
+/* One try.  False: look again. */
+static bool replace(struct weir__space *space, struct weir__hand *hand, struct candidate c,
+                    const struct weir__part *part, weir_time now)
+{
+    struct weir__part victim;
+
+    if (!read_raw(space, c.slot, &victim) ||
+        (c.used == 0 && judge(space, c.slot, now).used != 0)) /* it was idle, and is in use again */
+        return false;
+    replace_raw(space, hand, &victim, part, now);
     return true;
 }
 
-static void *find_small(const struct weir_table *table, uint32_t id, struct weir__home home)
+bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir__hand *hand,
+                      const uint64_t *mine, size_t n)
 {
-    return table->narrow ? (void *)weir__narrow_find(table, home)
-                         : (void *)weir__wide_find(table, id, home);
-}
+    struct weir__space *space = part->limiter->space;
+    struct weir__room *room =
+        (struct weir__room *)(void *)((unsigned char *)space->table->header + space->rooms_at) +
+        part->home.group;
 
-void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
-{
-    return find_small(limiter->table, limiter->id, home);
-}
-
-static void *claim_locked(struct weir_table *table, struct weir__home home, uint64_t owner,
-                          weir_time now, void *const *mine, size_t n)
-{
     now = now < 0 ? 0 : now;
-    bool early;
-    void *slot = find_small(table, (uint32_t)(owner >> 32), home);
-    if (slot == NULL)
-        slot = fill_empty(table, home, owner);
-    if (slot != NULL)
-        return slot;
-    do
-        slot = find_victim(table, home, now, mine, n, &early);
-    while (slot != NULL && !replace(table, slot, home, owner, now, early));
-    if (slot != NULL)
-        weir__count(early ? &table->header->evicted_early : &table->header->evicted_idle, 1);
-    return slot;
-}
-
-void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now,
-                              void *const *mine, size_t n)
-{
-    return claim_locked(limiter->table, home, weir__limiter_era(limiter)->owner, now, mine, n);
-}
-
-void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner,
-                          weir_time now)
-{
-    void *slot = fill_empty(table, home, owner);
-
-    if (slot != NULL)
-        return slot;
-    weir__desk_lock(table, weir__desk_of(home.group));
-    slot = claim_locked(table, home, owner, now, NULL, 0);
-    weir__desk_unlock(table, weir__desk_of(home.group));
-    return slot;
-}
-
-void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now)
-{
-    return weir__slot_claim_as(limiter->table, home, weir__limiter_era(limiter)->owner, now);
-}
-
-/* -------------------------------------------------- large slots ---- */
-
-static struct weir__large *large_victim(const struct weir_limiter *limiter, struct weir__home home,
-                                        weir_time now, void *const *mine, size_t n)
-{
-    struct weir__large *best = NULL;
-    weir_time best_at = 0;
-    bool early = true;
-
-    for (uint64_t i = 0; early && i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
-        if (is_mine(slot, mine, n))
+    for (;;) {
+        uint64_t count = weir__load(&room->count);
+        if (count & WEIR__PIN) {
+            weir__hand_settle(space->table, &room->count);
             continue;
-        weir_time at =
-            weir_step_idle_at(&__atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan, slot->state);
-        early = at > now;
-        if (best == NULL || at < best_at || !early) {
-            best = slot;
-            best_at = at;
+        }
+        if (fill_empty(space, part))
+            return true;
+        struct candidate c = find_victim(space, part, now, mine, n);
+        if (c.slot == NULL)
+            return false;
+        bool done = false;
+        if (replace(space, hand, c, part, now)) {
+            count_change(space, hand, part->home.group, count, weir__load(&room->unused));
+            done = weir__hand_commit(space->table, hand);
+        }
+        if (done) {
+            count_eviction(space, c.used > 0);
+            return true;
         }
     }
-    if (best != NULL)
-        weir__count(early ? &limiter->table->header->evicted_early
-                          : &limiter->table->header->evicted_idle,
-                    1);
-    return best;
 }
 
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home,
-                                             weir_time now, void *const *mine, size_t n)
+/* --------------------------------------------------------------- slab ---- */
+
+/* The slot's large state is forgotten, and its block free. */
+static bool free_block(struct weir__space *space, struct weir__hand *hand, void *slot)
 {
-    now = now < 0 ? 0 : now;
-    for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
-        if (slot->tag == 0)
-            weir__count(&limiter->table->header->large_keys, 1);
-        if (slot->tag == 0 || slot->tag == home.tag) {
-            slot->tag = home.tag;
-            return slot;
+    struct weir__part old;
+
+    if (!read_raw(space, slot, &old))
+        return false;
+    struct weir__entry *e = weir__hand_entry(hand);
+    e->at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
+                       (unsigned char *)space->table->header);
+    memcpy(e->before, old.before, sizeof(e->before));
+    e->after[0] = space->narrow ? old.before[0] : 0;
+    e->after[1] = 0;
+    if (!space->narrow)
+        memcpy(e->tag_before, old.tags, sizeof(e->tag_before));
+    e->block_before = (uint32_t)old.before[1];
+    return weir__hand_commit(space->table, hand);
+}
+
+static bool has_block(struct weir__space *space, void *slot, size_t bytes)
+{
+    struct weir_limiter *limiter =
+        weir__load(slot) == 0 ? NULL : limiter_of(space, weir__load(slot));
+    uint64_t pair[2];
+
+    weir__load_pair(weir__slot_pair(space, slot), pair);
+    return limiter != NULL && limiter->kind == WEIR__LARGE &&
+           (pair[space->narrow] & WEIR__PIN) == 0 &&
+           weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
+}
+
+#define OTHER_GROUPS 16 /* that are looked at, if nothing within reach has such a block */
+
+bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time now,
+                          struct weir__hand *hand)
+{
+    struct weir__space *space = part->limiter->space;
+    uint64_t group = part->home.group;
+
+    bytes = weir__block_round(bytes);
+    for (int g = 0; g <= OTHER_GROUPS; g++) {
+        struct candidate all[WEIR__WINDOW_SLOTS], best = { .slot = NULL };
+        size_t count = 0;
+        for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
+            void *slot = weir__slot_at(space, group, part->home.first + i);
+            if (weir__load(slot) != part->home.tag && has_block(space, slot, bytes))
+                all[count++] = judge(space, slot, now);
         }
-    }
-    struct weir__large *slot = large_victim(limiter, home, now, mine, n);
-    if (slot != NULL) {
-        memset(slot->state, 0, __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan.state_size);
-        slot->tag = home.tag;
-    }
-    return slot;
-}
-
-/* ------------------------------------------------------ figures ---- */
-
-bool weir__slot_live(struct weir_table *table, uint64_t slot, weir_time now)
-{
-    void *s = weir__small_at(table, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
-
-    return weir__load(s) != 0 && idle_at(table, s) > now; /* the tag is a slot's first word */
-}
-
-int64_t weir__large_live(struct weir_limiter *limiter, weir_time now)
-{
-    int64_t live = 0;
-
-    for (uint64_t group = 0; group < limiter->record->large_groups; group++) {
-        weir__desk_lock(limiter->table, weir__desk_of(group));
-        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-        for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
-            struct weir__large *slot = large_at(limiter, group, i);
-            live += slot->tag != 0 && weir_step_idle_at(plan, slot->state) > now;
+        uint32_t id = greediest(all, count, weir__tag_id(part->home.tag));
+        for (size_t i = 0; i < count; i++)
+            if ((all[i].id == id || all[i].used == 0) &&
+                (best.slot == NULL || is_cheaper(&all[i], &best)))
+                best = all[i];
+        if (best.slot != NULL && free_block(space, hand, best.slot)) {
+            count_eviction(space, best.used > 0);
+            return true;
         }
-        weir__desk_unlock(limiter->table, weir__desk_of(group));
+        group = weir__mix64(group + (uint64_t)now) % space->groups;
     }
-    return live;
+    return false;
+}
+
+/* ------------------------------------------------------------ rebuild ---- */
+
+/* The version that the state is kept under tells how large the block is. */
+static bool mark_block(struct weir__space *space, struct weir_limiter *limiter, void *slot)
+{
+    struct weir__part part = { .limiter = limiter };
+
+    if (!read_raw(space, slot, &part))
+        return false;
+    const struct weir__era *era = weir__acquire(&limiter->era);
+    part.version = era->version;
+    const struct weir_plan *plan = limiter->record == NULL
+                                       ? &era->plan
+                                       : weir__limiter_plan(limiter, weir__part_version(&part));
+    return plan != NULL &&
+           weir__slab_rebuild_mark(&space->slab, (uint32_t)part.before[1], plan->state_size);
+}
+
+static void mark_blocks(struct weir__space *space)
+{
+    for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
+        void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
+        uint64_t *pair = weir__slot_pair(space, slot), tag = weir__load(slot);
+        struct weir_limiter *limiter = tag == 0 ? NULL : limiter_of(space, tag);
+        if (limiter == NULL || limiter->kind != WEIR__LARGE || (uint32_t)pair[1] == 0)
+            continue;
+        if (!mark_block(space, limiter, slot)) /* damage: fresh again */
+            pair[1] = 0;
+    }
+}
+
+void weir__slots_rebuild(struct weir__space *space)
+{
+    bool any = space == &space->table->bans;
+
+    for (uint32_t id = 0, n = weir__limiters_in(space->table); id < n && !any; id++) {
+        struct weir_limiter *limiter = weir__limiter_by_id(space->table, id);
+        any = limiter != NULL && limiter->kind == WEIR__LARGE;
+    }
+    weir__slab_rebuild_begin(&space->slab);
+    if (any)
+        mark_blocks(space);
+    (void)weir__slab_rebuild_end(&space->slab);
+}
+
+/* ------------------------------------------------------------ figures ---- */
+
+bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now)
+{
+    void *s = weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
+
+    return weir__load(s) != 0 && judge(space, s, now).used > 0; /* the tag is a slot's first word */
 }

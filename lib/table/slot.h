@@ -1,20 +1,46 @@
-/* slot.h -- the path from a key to its slot, taken by every decision; slot.c explains it all. */
+/* slot.h -- the path from a key to its slot, taken by every decision; slot.c makes room. */
 #ifndef WEIR_TABLE_SLOT_H
 #define WEIR_TABLE_SLOT_H
 
 #include "table/table.h"
 
 #define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
+#define WEIR__ID_BITS      17
 
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
 
-static inline __attribute__((always_inline)) struct weir__home
-weir__home_from(struct weir__hash h, uint64_t groups, uint64_t step)
+/* Bits of the hash stand for the key, the id for its limiter. */
+static inline uint64_t weir__tag_of(uint64_t hash, uint32_t id)
 {
+    uint64_t bits = hash & ~(uint64_t)((1 << WEIR__ID_BITS) - 1);
+
+    return (bits | (uint64_t)(bits == 0) << WEIR__ID_BITS) | id;
+}
+
+static inline uint32_t weir__tag_id(uint64_t tag)
+{
+    return (uint32_t)tag & ((1 << WEIR__ID_BITS) - 1);
+}
+
+/* The hash with its tag as slots have it. */
+static inline __attribute__((always_inline)) struct weir__hash
+weir__slot_hash(const struct weir_limiter *limiter, struct weir_key key)
+{
+    struct weir__hash h = weir__hash_key(limiter->table->secrets, limiter->salt, key);
+
+    h.tag = weir__tag_of(h.tag, limiter->id);
+    return h;
+}
+
+static inline __attribute__((always_inline)) struct weir__home
+weir__home_from(const struct weir__space *space, struct weir__hash h)
+{
+    uint64_t step = space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+
     return (struct weir__home){
-        .tag = h.tag | (h.tag == 0),
-        .group = (uint64_t)((weir__u128)h.place * groups >> 64),
+        .tag = h.tag,
+        .group = (uint64_t)((weir__u128)h.place * space->groups >> 64),
         .first = h.place % WEIR__GROUP_SLOTS & ~(step - 1),
     };
 }
@@ -22,44 +48,37 @@ weir__home_from(struct weir__hash h, uint64_t groups, uint64_t step)
 static inline __attribute__((always_inline)) struct weir__home
 weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
 {
-    const struct weir_table *table = limiter->table;
-    struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
-    uint64_t groups = limiter->kind == WEIR__LARGE ? limiter->record->large_groups : table->groups;
-    uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
-
-    return weir__home_from(h, groups, step);
+    return weir__home_from(limiter->space, weir__slot_hash(limiter, key));
 }
 
-static inline struct weir__narrow *weir__narrow_at(const struct weir_table *table, uint64_t group,
+static inline struct weir__narrow *weir__narrow_at(const struct weir__space *space, uint64_t group,
                                                    uint64_t i)
 {
-    return (struct weir__narrow *)(void *)table->slots + group * WEIR__GROUP_SLOTS +
+    return (struct weir__narrow *)(void *)space->slots + group * WEIR__GROUP_SLOTS +
            i % WEIR__GROUP_SLOTS;
 }
 
-static inline struct weir__wide *weir__wide_at(const struct weir_table *table, uint64_t group,
+static inline struct weir__wide *weir__wide_at(const struct weir__space *space, uint64_t group,
                                                uint64_t i)
 {
-    return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS +
+    return (struct weir__wide *)(void *)space->slots + group * WEIR__GROUP_SLOTS +
            i % WEIR__GROUP_SLOTS;
 }
 
-static inline void *weir__small_at(const struct weir_table *table, uint64_t group, uint64_t i)
+static inline void *weir__slot_at(const struct weir__space *space, uint64_t group, uint64_t i)
 {
-    return table->narrow ? (void *)weir__narrow_at(table, group, i)
-                         : (void *)weir__wide_at(table, group, i);
+    return space->narrow ? (void *)weir__narrow_at(space, group, i)
+                         : (void *)weir__wide_at(space, group, i);
 }
 
 /* The line where the search begins, or one further on, to be prefetched.  (By the caller: gcc takes
  * a function that only prefetches for one that does nothing.) */
-static inline const void *weir__slot_line(const struct weir_limiter *limiter,
-                                          struct weir__home home, uint64_t further)
+static inline const void *weir__slot_line(const struct weir__space *space, struct weir__home home,
+                                          uint64_t further)
 {
-    uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+    uint64_t step = space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
 
-    return limiter->kind == WEIR__LARGE
-               ? NULL
-               : weir__small_at(limiter->table, home.group, home.first + further * step);
+    return weir__slot_at(space, home.group, home.first + further * step);
 }
 
 /* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which
@@ -73,11 +92,16 @@ static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, ui
     return weir__load(&line[3].tag) == tag ? line + 3 : slot;
 }
 
-static inline struct weir__narrow *weir__narrow_find(const struct weir_table *table,
+static inline struct weir__wide *weir__wide_in(struct weir__wide *line, uint64_t tag)
+{
+    return line + (weir__load(&line[1].tag) == tag);
+}
+
+static inline struct weir__narrow *weir__narrow_find(const struct weir__space *space,
                                                      struct weir__home home)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n += WEIR__NARROW_STEP) {
-        struct weir__narrow *line = weir__narrow_at(table, home.group, home.first + n),
+        struct weir__narrow *line = weir__narrow_at(space, home.group, home.first + n),
                             *slot = weir__narrow_in(line, home.tag);
         if (weir__load(&slot->tag) == home.tag)
             return slot;
@@ -87,22 +111,13 @@ static inline struct weir__narrow *weir__narrow_find(const struct weir_table *ta
     return NULL;
 }
 
-/* Writes a pinned slot, which lifts the pin.  The time goes first: a process killed in between
- * leaves the old debt as of the new time, which gives nothing away. */
-static inline void weir__wide_write(struct weir__wide *slot, const uint64_t state[2])
-{
-    __atomic_store_n(&slot->state[0], state[0] | WEIR__PIN, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->state[1], state[1], __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->state[0], state[0], __ATOMIC_RELEASE);
-}
-
-static inline struct weir__wide *weir__wide_find(const struct weir_table *table, uint32_t id,
+static inline struct weir__wide *weir__wide_find(const struct weir__space *space,
                                                  struct weir__home home)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        struct weir__wide *slot = weir__wide_at(table, home.group, home.first + n);
+        struct weir__wide *slot = weir__wide_at(space, home.group, home.first + n);
         uint64_t tag = weir__load(&slot->tag);
-        if (tag == home.tag && weir__load(&slot->owner) >> 32 == id)
+        if (tag == home.tag)
             return slot;
         if (tag == 0)
             return NULL;
@@ -110,30 +125,45 @@ static inline struct weir__wide *weir__wide_find(const struct weir_table *table,
     return NULL;
 }
 
+static inline void *weir__slot_find(const struct weir__space *space, struct weir__home home)
+{
+    return space->narrow ? (void *)weir__narrow_find(space, home)
+                         : (void *)weir__wide_find(space, home);
+}
+
+/* The pair of a slot that takes the pin, and the word of it that does. */
+static inline uint64_t *weir__slot_pair(const struct weir__space *space, void *slot)
+{
+    return space->narrow ? &((struct weir__narrow *)slot)->tag : ((struct weir__wide *)slot)->state;
+}
+
+static inline uint64_t *weir__slot_pin(const struct weir__space *space, void *slot)
+{
+    return weir__slot_pair(space, slot) + space->narrow;
+}
+
 /* One try of an ask on a wide slot: the step on a copy, and the copy swapped in. */
 enum weir__tried {
     WEIR__TRIED_DONE,
-    WEIR__TRIED_AGAIN,  /* another thread was quicker: look for the slot again */
-    WEIR__TRIED_PINNED, /* weir__slot_wait, and look again */
-    WEIR__TRIED_OTHER,  /* the state is kept under another owner */
+    WEIR__TRIED_AGAIN, /* another thread was quicker: look for the slot again */
+    WEIR__TRIED_OTHER, /* pinned, or kept under another version: weir__decide_slowly */
 };
 
 typedef bool weir__stepper(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                            bool take, struct weir_decision *d);
 
 static inline __attribute__((always_inline)) enum weir__tried
-weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner, weir__stepper *step,
+weir__wide_try(struct weir__wide *slot, uint64_t tag, uint32_t version, weir__stepper *step,
                const struct weir_plan *plan, const struct weir_ask *ask, bool take,
                struct weir_decision *d)
 {
     uint64_t before[2], after[2];
 
     weir__load_pair(slot->state, before);
-    if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0))
-        return WEIR__TRIED_PINNED;
     if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the state may be another key's */
         return WEIR__TRIED_AGAIN;
-    if (__builtin_expect(weir__load(&slot->owner) != owner, 0)) /* or be kept under another limit */
+    if (__builtin_expect(
+            (before[0] & WEIR__PIN) != 0 || (uint32_t)weir__load(&slot->meta) != version, 0))
         return WEIR__TRIED_OTHER;
     after[0] = before[0];
     after[1] = before[1];
@@ -145,11 +175,29 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner, weir__step
                               : !weir__swap_pair(slot->state, before, after),
                          0))
         return WEIR__TRIED_AGAIN;
-    if (__builtin_expect(weir__load(&slot->tag) == tag, 1))
+    if (__builtin_expect(
+            weir__load(&slot->tag) == tag && (uint32_t)weir__load(&slot->meta) == version, 1))
         return WEIR__TRIED_DONE;
     if (!same)
         (void)weir__swap_pair(slot->state, after, before);
     return WEIR__TRIED_AGAIN;
 }
+
+/* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  `mine` are
+ * tags that must stay.  The hand is empty before and after.  False: there is none. */
+struct weir__part;
+bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir__hand *hand,
+                      const uint64_t *mine, size_t n);
+
+/* The slab has no block of this many bytes: a large state within reach of the part's key, or
+ * elsewhere, is forgotten.  The hand is empty before and after.  False: there is none to forget. */
+bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time now,
+                          struct weir__hand *hand);
+
+/* For a process that is alone: blocks that no slot has are free again. */
+void weir__slots_rebuild(struct weir__space *space);
+
+/* For the figures: whether a slot's key has anything to forget. */
+bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now);
 
 #endif

@@ -1,8 +1,7 @@
 /* table.c -- making a table, attaching to one, leaving it; its clock and its figures.
  *
- * A file is locked (flock) shared by everybody who is attached.  Whoever gets it alone knows that
- * nobody else is there: only then is a new table laid out, and the desks of an old one made anew,
- * so that a lock held when the host went down holds nobody up.
+ * A file is locked (flock) shared by every process that is attached.  A process that gets it alone
+ * knows that nobody else is there: only then is a new table laid out, or an old one put in order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,29 +14,69 @@
 #include <unistd.h>
 
 #include "table/bans.h"
+#include "table/carried.h"
+#include "table/hand.h"
+#include "table/holders.h"
+#include "table/slot.h"
 #include "weir-queue.h"
 
 #define KEYS_DEFAULT     65536
 #define KEYS_MAX         ((int64_t)1 << 40)
-#define SLAB_MAX         ((int64_t)1 << 40)
+#define SLAB_MAX         (((int64_t)1 << 38) - (int64_t)WEIR__CHUNK)
 #define SLAB_LEAST       ((int64_t)16 << 20)
 #define LIMITERS_DEFAULT 256
 #define BANS_DEFAULT     4096
 #define GUARDS_DEFAULT   64
-#define SLAB_PER_KEY     256 /* a sliding window of 10 buckets, twice: its limit can change */
+#define SLAB_PER_KEY     256 /* two sliding windows of 10 buckets */
 #define MAGIC_SIZE       8
 #define MAKING           "WEIRMAKE" /* where the magic will be, while a table is being made */
 #define HUGE_PAGES_FROM  ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
 
-struct sizes {
-    uint64_t limiters_max, ban_places, guards_max, slots_at, groups, slot_size, slab_at, slab_bytes,
-        bytes;
+/* Where the parts of a space lie. */
+struct space_sizes {
+    uint64_t groups, slot_size, chunks; /* chosen; the rest follows */
+    uint64_t rooms_at, slots_at, map_at, slab_at, end;
 };
 
-/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so
- * that few have to make room by bad luck. */
+struct sizes {
+    uint64_t limiters_max, guards_max;
+    struct space_sizes bans, keys;
+};
+
+static void place_space(struct space_sizes *s, uint64_t at)
+{
+    s->rooms_at = at;
+    s->slots_at = at + weir__page_up(s->groups * sizeof(struct weir__room));
+    s->map_at = weir__page_up(s->slots_at + s->groups * WEIR__GROUP_SLOTS * s->slot_size);
+    s->slab_at = weir__page_up(s->map_at + weir__slab_map_bytes(s->chunks));
+    s->end = s->slab_at + s->chunks * WEIR__CHUNK;
+}
+
+/* A block for every ban, and a few for hands. */
+static uint64_t ban_chunks(uint64_t groups)
+{
+    uint64_t blocks = groups * WEIR__GROUP_SLOTS + 2 * WEIR__HANDS;
+
+    return blocks * sizeof(struct weir__ban_record) / WEIR__CHUNK + 1;
+}
+
+/* What follows from the numbers that a header has. */
+static void place_spaces(struct sizes *s)
+{
+    s->bans.slot_size = sizeof(struct weir__wide);
+    s->bans.chunks = ban_chunks(s->bans.groups);
+    place_space(&s->bans, weir__spaces_at(s->limiters_max, s->guards_max));
+    place_space(&s->keys, s->bans.end);
+}
+
+static uint64_t groups_for(int64_t keys)
+{
+    return ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
+}
+
+/* Of the parts that do not grow with the keys. */
 static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out,
                               struct weir_error *error)
 {
@@ -57,9 +96,7 @@ static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *
                           WEIR__GUARDS_MAX, guards);
     out->limiters_max = (uint64_t)limiters;
     out->guards_max = (uint64_t)guards;
-    out->ban_places =
-        ((uint64_t)bans * 5 / 4 + WEIR__BAN_PAGE - 1) / WEIR__BAN_PAGE * WEIR__BAN_PAGE;
-    out->slots_at = weir__slots_at(out->limiters_max, out->ban_places, out->guards_max);
+    out->bans.groups = groups_for(bans);
     return WEIR_OK;
 }
 
@@ -76,16 +113,15 @@ static int choose_sizes(const struct weir_table_options *o, struct sizes *out,
                : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY
                                                 : SLAB_MAX;
     if (slab < 0 || slab > SLAB_MAX)
-        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64,
+        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^38 bytes, and is %" PRId64,
                           slab);
     int code = choose_fixed_sizes(o, out, error);
     if (code)
         return code;
-    out->groups = ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
-    out->slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
-    out->slab_at = weir__page_up(out->slots_at + out->groups * WEIR__GROUP_SLOTS * out->slot_size);
-    out->slab_bytes = weir__page_up((uint64_t)slab);
-    out->bytes = out->slab_at + out->slab_bytes;
+    out->keys.groups = groups_for(keys);
+    out->keys.slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+    out->keys.chunks = ((uint64_t)slab + WEIR__CHUNK - 1) / WEIR__CHUNK;
+    place_spaces(out);
     return WEIR_OK;
 }
 
@@ -107,15 +143,13 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->format = WEIR__FORMAT;
     h->endian = WEIR__ENDIAN;
     h->header_size = sizeof(*h);
-    h->bytes = s->bytes;
+    h->bytes = s->keys.end;
     h->limiters_max = s->limiters_max;
-    h->ban_places = s->ban_places;
     h->guards_max = s->guards_max;
-    h->slots_at = s->slots_at;
-    h->groups = s->groups;
-    h->slab_at = s->slab_at;
-    h->slab_bytes = s->slab_bytes;
-    h->slot_size = (uint32_t)s->slot_size;
+    h->ban_groups = s->bans.groups;
+    h->groups = s->keys.groups;
+    h->slab_bytes = s->keys.chunks * WEIR__CHUNK;
+    h->slot_size = (uint32_t)s->keys.slot_size;
     if (weir__random_fill(h->secrets, sizeof(h->secrets)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a table");
     h->check = header_check(h);
@@ -127,30 +161,34 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
 }
 
 /* Whether all that was written once agrees with itself, so that no part reaches out of the file. */
-static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes)
+static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes, struct sizes *out)
 {
-    uint64_t places_max = (uint64_t)WEIR__BANS_MAX * 5 / 4;
-
-    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 ||
-        h->ban_places > places_max || h->ban_places % WEIR__BAN_PAGE != 0 || h->guards_max == 0 ||
-        h->guards_max > WEIR__GUARDS_MAX ||
-        h->slots_at != weir__slots_at(h->limiters_max, h->ban_places, h->guards_max))
+    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->guards_max == 0 ||
+        h->guards_max > WEIR__GUARDS_MAX || h->ban_groups == 0 ||
+        h->ban_groups > groups_for(WEIR__BANS_MAX) || h->groups == 0 ||
+        h->groups > groups_for(KEYS_MAX) || h->slab_bytes % WEIR__CHUNK != 0 ||
+        h->slab_bytes > (uint64_t)SLAB_MAX + WEIR__CHUNK)
         return false;
     if (h->slot_size != sizeof(struct weir__narrow) && h->slot_size != sizeof(struct weir__wide))
         return false;
-    if (h->bytes != file_bytes || h->slab_at > h->bytes || h->slab_at < h->slots_at ||
-        h->slab_bytes != h->bytes - h->slab_at)
-        return false;
-    return h->groups > 0 &&
-           h->groups <= (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size);
+    *out = (struct sizes){ .limiters_max = h->limiters_max,
+                           .guards_max = h->guards_max,
+                           .bans.groups = h->ban_groups,
+                           .keys = { .groups = h->groups,
+                                     .slot_size = h->slot_size,
+                                     .chunks = h->slab_bytes / WEIR__CHUNK } };
+    place_spaces(out);
+    return h->bytes == out->keys.end && h->bytes == file_bytes;
 }
 
 static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path,
-                        struct weir_error *error)
+                        struct sizes *out, struct weir_error *error)
 {
-    if (file_bytes < WEIR__LIMITERS_AT)
+    bool magic = memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) == 0;
+
+    if (file_bytes < (magic ? WEIR__LIMITERS_AT : WEIR__HANDS_AT))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
-    if (memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) != 0)
+    if (!magic)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
     if (h->endian != WEIR__ENDIAN)
         return weir__fail(error, WEIR_CORRUPT, "'%s' was made on a machine of the other byte order",
@@ -161,8 +199,8 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
                           h->format, WEIR__FORMAT);
     if (h->header_size != sizeof(*h) || h->check != header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
-    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->guards > h->guards_max ||
-        h->slab_used > h->slab_bytes)
+    if (!sizes_fit(h, file_bytes, out) || h->limiters > h->limiters_max ||
+        h->guards > h->guards_max)
         return weir__fail(error, WEIR_CORRUPT,
                           "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
@@ -221,12 +259,18 @@ struct weir_clock weir_table_clock(struct weir_table *table)
 
 /* ------------------------------------------------------------ region ---- */
 
-static void make_desks(struct weir__header *h)
+/* Without such a page a child would go on with its parent's place: then what it leaves
+ * when it is killed stays. */
+static uint64_t *make_me(void)
 {
-    struct weir__desk *desks = (struct weir__desk *)(void *)((unsigned char *)h + WEIR__DESKS_AT);
+    void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    for (int i = 0; i < WEIR__DESKS + WEIR__HANDS; i++)
-        weir__desk_make(&desks[i]);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, WEIR__PAGE, MADV_WIPEONFORK) == 0)
+        return page;
+    munmap(page, WEIR__PAGE);
+    return NULL;
 }
 
 /* Disk space for a part of the file now, so that a full disk is an error here and not a signal
@@ -257,24 +301,39 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
     return WEIR_OK;
 }
 
-static int settle_in(struct weir_table *table, struct weir_error *error)
+static void open_space(struct weir_table *table, struct weir__space *out,
+                       const struct space_sizes *s)
+{
+    unsigned char *base = (unsigned char *)table->header;
+
+    *out = (struct weir__space){ .table = table,
+                                 .slots = base + s->slots_at,
+                                 .groups = s->groups,
+                                 .narrow = s->slot_size == sizeof(struct weir__narrow),
+                                 .rooms_at = s->rooms_at,
+                                 .end = s->map_at,
+                                 .slab = { .count = s->chunks,
+                                           .bytes = base + s->slab_at,
+                                           .file_at = s->slab_at,
+                                           .fd = table->fd } };
+    weir__slab_open(&out->slab, base + s->map_at);
+}
+
+static int settle_in(struct weir_table *table, const struct sizes *s, struct weir_error *error)
 {
     struct weir__header *h = table->header;
     unsigned char *base = (unsigned char *)h;
 
     table->limiters_max = (uint32_t)h->limiters_max;
-    table->ban_marks = (struct weir__ban_mark *)(void *)(base + weir__bans_at(h->limiters_max));
-    table->ban_records =
-        (struct weir__ban_record *)(void *)(base +
-                                            weir__ban_records_at(h->limiters_max, h->ban_places));
-    table->ban_places = h->ban_places;
-    table->holders =
-        (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max, h->ban_places));
-    table->guards = base + weir__guard_records_at(h->limiters_max, h->ban_places);
+    table->holders = (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max));
+    table->guards = base + weir__guard_records_at(h->limiters_max);
     table->guards_max = (uint32_t)h->guards_max;
-    table->slots = base + h->slots_at;
-    table->groups = h->groups;
-    table->narrow = h->slot_size == sizeof(struct weir__narrow);
+    open_space(table, &table->bans, &s->bans);
+    open_space(table, &table->keys, &s->keys);
+    weir__carried_open(table, &table->carried);
+    weir__bans_open(table, &table->banned);
+    if (table->fd >= 0)
+        table->me = make_me();
     memcpy(table->secrets, h->secrets, sizeof(table->secrets));
     table->limiters = calloc(table->limiters_max, sizeof(*table->limiters));
     table->names = calloc(weir__names_room(table), sizeof(*table->names));
@@ -293,38 +352,60 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
         return code;
     if (table->fd >= 0 &&
         (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
-         ftruncate(table->fd, (off_t)s.bytes) != 0))
+         ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    uint64_t bans_at = weir__bans_at(s.limiters_max),
-             guards_at = weir__guard_records_at(s.limiters_max, s.ban_places);
+    uint64_t holders_at = weir__guards_at(s.limiters_max), bans_at = s.bans.rooms_at;
     if ((code = weir__table_commit(table, 0, WEIR__LIMITERS_AT, error)) ||
-        (code = weir__table_commit(table, bans_at, guards_at - bans_at, error)) ||
-        (code = weir__table_commit(table, s.slots_at, s.slab_at - s.slots_at, error)) ||
-        (code = map_region(table, s.bytes, error)))
+        (code = weir__table_commit(table, holders_at,
+                                   weir__guard_records_at(s.limiters_max) - holders_at, error)) ||
+        (code = weir__table_commit(table, bans_at, s.keys.slab_at - bans_at, error)) ||
+        (code = map_region(table, s.keys.end, error)))
         return code;
-    make_desks(table->header);
+    weir__registry_make(table->header);
     set_clock(table->header);
     code = write_header(table->header, &s, error);
-    return code ? code : settle_in(table, error);
+    return code ? code : settle_in(table, &s, error);
+}
+
+/* Whether some process has ended without leaving, since the table was last put in order. */
+static bool is_out_of_order(const struct weir_table *table)
+{
+    bool out = table->header->holders_lost != table->header->lost_then;
+
+    for (size_t i = 0; i < WEIR__HOLDERS && !out; i++)
+        out = table->holders[i].pid != 0;
+    return out;
+}
+
+/* Nobody else is there: what others left is put in order, and permits that have a holder are
+ * lost. */
+static void put_in_order(struct weir_table *table)
+{
+    weir__registry_make(table->header);
+    if (is_out_of_order(table)) {
+        weir__hands_recover_all(table);
+        weir__slots_rebuild(&table->bans);
+        weir__slots_rebuild(&table->keys);
+        memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
+        table->header->lost_then = table->header->holders_lost;
+    }
+    set_clock(table->header);
+    weir__bans_settle(table);
 }
 
 static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
                          struct weir_error *error)
 {
+    struct sizes s;
+
     if (bytes < sizeof(struct weir__header))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     int code = map_region(table, bytes, error);
-    if (code || (code = check_header(table->header, bytes, path, error)) ||
-        (code = settle_in(table, error)))
+    if (code || (code = check_header(table->header, bytes, path, &s, error)) ||
+        (code = settle_in(table, &s, error)))
         return code;
-    if (alone) {
-        make_desks(table->header);
-        memset(table->holders, 0,
-               WEIR__HOLDERS * sizeof(*table->holders)); /* nobody else is there: permits that have
-                                                            a holder are lost */
-        set_clock(table->header);
-        weir__bans_settle(table);
-    }
+    if (alone)
+        put_in_order(table);
     return WEIR_OK;
 }
 
@@ -446,6 +527,10 @@ static void dispose(struct weir_table *table)
         weir__limiter_free(table->limiters[i]);
     free(table->limiters);
     free(table->names);
+    if (table->me != NULL && table->holders != NULL)
+        weir__holder_leave(table);
+    if (table->me != NULL)
+        munmap(table->me, WEIR__PAGE);
     if (table->header != NULL)
         munmap(table->header, table->bytes);
     if (table->fd >= 0)
@@ -501,25 +586,9 @@ static int64_t count_live(struct weir_table *table, weir_time now)
 {
     int64_t live = 0;
 
-    for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
-        live += weir__slot_live(table, i, now);
-    for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
-        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
-        if (limiter != NULL && limiter->kind == WEIR__LARGE)
-            live += weir__large_live(limiter, now);
-    }
+    for (uint64_t i = 0; i < table->keys.groups * WEIR__GROUP_SLOTS; i++)
+        live += weir__slot_live(&table->keys, i, now);
     return live;
-}
-
-static int64_t count_large_slots(struct weir_table *table)
-{
-    int64_t slots = 0;
-
-    for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
-        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
-        slots += limiter == NULL ? 0 : (int64_t)limiter->record->large_groups * WEIR__LARGE_GROUP;
-    }
-    return slots;
 }
 
 void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
@@ -527,10 +596,10 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
     const struct weir__header *h = table->header;
 
     *out = (struct weir_table_stats){
-        .slots = (int64_t)(table->groups * WEIR__GROUP_SLOTS),
+        .slots = (int64_t)(table->keys.groups * WEIR__GROUP_SLOTS),
         .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),
-        .large_slots = count_large_slots((struct weir_table *)table),
-        .large_keys = __atomic_load_n(&h->large_keys, __ATOMIC_RELAXED),
+        .slab = (int64_t)h->slab_bytes,
+        .slab_used = (int64_t)weir__slab_stats(&table->keys.slab).bytes,
         .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
         .bytes = (int64_t)table->bytes,
         .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),
@@ -540,6 +609,6 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),
         .bans = now < 0 ? -1 : weir__bans_in_force(table, now),
         .bans_lost = __atomic_load_n(&h->bans_lost, __ATOMIC_RELAXED),
-        .narrow = table->narrow,
+        .narrow = table->keys.narrow,
     };
 }

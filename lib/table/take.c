@@ -3,12 +3,24 @@
  * If the swap fails, another thread has decided on this key, and the step runs again on the new
  * state.  A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.
  * After a grant the tag is read once more: if the key was evicted in between, the charge is taken
- * back from the slot's new key and made again.
+ * back from the slot's new key and made again.  A new key, a large state and a state under an older
+ * limit go the general way (part.c).
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */
-#include "table/slot.h"
+#include "table/part.h"
 #include "weir-queue.h"
+
+static __attribute__((noinline, cold)) bool decide_slowly(struct weir_limiter *limiter,
+                                                          struct weir__home home,
+                                                          const struct weir_ask *ask, bool take,
+                                                          struct weir_decision *d)
+{
+    struct weir__part part;
+
+    weir__part_begin(&part, limiter, home);
+    return weir__decide_slowly(&part, ask, take, d);
+}
 
 /* ------------------------------------------------------------- narrow ---- */
 
@@ -60,7 +72,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
     weir__decision_begin(plan, d);
     do {
         if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
-            weir__slot_wait(limiter->table, home.group, &slot->word);
+            weir__hand_settle(limiter->table, &slot->word);
             return false;
         }
         if (__builtin_expect(weir__load(&slot->tag) != home.tag,
@@ -103,13 +115,13 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
         ask = &mended;
     }
     for (;;) {
-        struct weir__narrow *slot = weir__narrow_find(limiter->table, home);
+        struct weir__narrow *slot = weir__narrow_find(limiter->space, home);
         if (__builtin_expect(slot == NULL, 0)) {
             uint64_t fresh[2] = { 0, 0 };
             if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take ||
                 ask->cost == 0)
                 return d->allowed; /* a key that has nothing to remember gets no slot */
-            slot = weir__slot_claim(limiter, home, ask->now);
+            return decide_slowly(limiter, home, ask, take, d);
         }
         if (__builtin_expect(try_narrow(limiter, home, slot, ask, take, d), 1))
             return d->allowed;
@@ -118,82 +130,27 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
 
 /* --------------------------------------------------------------- wide ---- */
 
-/* The limit has changed since this slot was last used: brings its state over, at the desk. */
-static void convert_slot(struct weir_limiter *limiter, struct weir__home home,
-                         struct weir__wide *slot)
-{
-    weir__desk_lock(limiter->table, weir__desk_of(home.group));
-    if (weir__load(&slot->tag) == home.tag && weir__load(&slot->owner) >> 32 == limiter->id) {
-        uint64_t state[2];
-        const struct weir__era *era = weir__slot_open_locked(limiter, slot, 0, state);
-        weir__slot_close_locked(limiter, era, slot, state);
-    }
-    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
-}
-
-/* What was in the way of a try is waited for, or put right. */
-static __attribute__((noinline, cold)) bool clear_the_way(struct weir_limiter *limiter,
-                                                          struct weir__home home,
-                                                          struct weir__wide *slot,
-                                                          enum weir__tried tried)
-{
-    if (tried == WEIR__TRIED_PINNED)
-        weir__slot_wait(limiter->table, home.group, &slot->state[0]);
-    if (tried == WEIR__TRIED_OTHER)
-        convert_slot(limiter, home, slot);
-    return false;
-}
-
-static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home,
-                            struct weir__wide *slot, const struct weir_ask *ask, bool take,
-                            struct weir_decision *d)
-{
-    const struct weir__era *era = weir__limiter_era(limiter);
-    enum weir__tried tried =
-        weir__wide_try(slot, home.tag, era->owner, weir__step, &era->plan, ask, take, d);
-
-    return __builtin_expect(tried == WEIR__TRIED_DONE, 1) ||
-           clear_the_way(limiter, home, slot, tried);
-}
-
 static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter,
                                                               struct weir__home home,
                                                               const struct weir_ask *ask, bool take,
                                                               struct weir_decision *d)
 {
     for (;;) {
-        struct weir__wide *slot = weir__wide_find(limiter->table, limiter->id, home);
-        if (slot == NULL) {
-            uint64_t fresh[2] = { 0, 0 };
-            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take ||
-                ask->cost == 0)
-                return d->allowed;
-            slot = weir__slot_claim(limiter, home, ask->now);
-        }
-        if (try_wide(limiter, home, slot, ask, take, d))
+        struct weir__wide *slot = weir__wide_find(limiter->space, home);
+        const struct weir__era *era = weir__limiter_era(limiter);
+        uint64_t fresh[2] = { 0, 0 };
+        if (__builtin_expect(slot == NULL, 0) &&
+            (!weir__step(&era->plan, fresh, ask, take, d) || !take || ask->cost == 0))
             return d->allowed;
+        enum weir__tried tried = slot == NULL
+                                     ? WEIR__TRIED_OTHER
+                                     : weir__wide_try(slot, home.tag, era->version, weir__step,
+                                                      &era->plan, ask, take, d);
+        if (__builtin_expect(tried == WEIR__TRIED_DONE, 1))
+            return d->allowed;
+        if (tried == WEIR__TRIED_OTHER)
+            return decide_slowly(limiter, home, ask, take, d);
     }
-}
-
-/* -------------------------------------------------------------- large ---- */
-
-static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter,
-                                                   struct weir__home home,
-                                                   const struct weir_ask *ask, bool take,
-                                                   struct weir_decision *d)
-{
-    weir__desk_lock(limiter->table, weir__desk_of(home.group));
-    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-    struct weir__large *slot = weir__large_find_locked(limiter, home);
-    if (slot == NULL && take && ask->cost > 0 && ask->cost <= plan->most)
-        slot = weir__large_claim_locked(limiter, home, ask->now, NULL, 0);
-    if (slot != NULL)
-        weir__step(plan, slot->state, ask, take, d);
-    else
-        weir__step(plan, weir__large_fresh(limiter)->state, ask, false,
-                   d); /* nothing to remember, so no slot */
-    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
-    return d->allowed;
 }
 
 /* ------------------------------------------------------------- public ---- */
@@ -206,7 +163,7 @@ static inline __attribute__((always_inline)) bool decide(struct weir_limiter *li
     if (limiter->kind == WEIR__NARROW)
         return decide_narrow(limiter, home, ask, take, d);
     return limiter->kind == WEIR__WIDE ? decide_wide(limiter, home, ask, take, d)
-                                       : decide_large(limiter, home, ask, take, d);
+                                       : decide_slowly(limiter, home, ask, take, d);
 }
 
 bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
@@ -240,7 +197,7 @@ static inline struct weir__narrow *find_near(const struct weir_limiter *limiter,
     if (limiter->kind != WEIR__NARROW)
         return NULL;
     struct weir__narrow *slot =
-        weir__narrow_in(weir__narrow_at(limiter->table, home.group, home.first), home.tag);
+        weir__narrow_in(weir__narrow_at(limiter->space, home.group, home.first), home.tag);
     return weir__load(&slot->tag) == home.tag ? slot : NULL;
 }
 
@@ -261,12 +218,12 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
 
     for (size_t i = 0; i < n; i++) {
         homes[i] = weir__home_of(items[i].limiter, items[i].ask.key);
-        __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 0), 1);
+        __builtin_prefetch(weir__slot_line(items[i].limiter->space, homes[i], 0), 1);
     }
     for (size_t i = 0; i < n; i++) {
         slots[i] = find_near(items[i].limiter, homes[i]);
         if (slots[i] == NULL)
-            __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 1), 1);
+            __builtin_prefetch(weir__slot_line(items[i].limiter->space, homes[i], 1), 1);
     }
     for (size_t i = 0; i < n; i++)
         if (slots[i] != NULL &&
@@ -293,31 +250,26 @@ size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decis
 
 /* --------------------------------------------------------------- give ---- */
 
-/* Gives back units, or charges them if negative.  At the desk: it is rare, and there all small
- * slots are alike. */
+struct gift {
+    int64_t units; /* negative: charged */
+    weir_time now;
+};
+
+static bool give_units(const struct weir_plan *plan, void *state, void *context)
+{
+    const struct gift *gift = context;
+
+    plan->algo->give(plan, state, gift->units, gift->now);
+    return true;
+}
+
 static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time now)
 {
-    struct weir__home home = weir__home_of(limiter, key);
-    bool charge = units < 0;
+    struct weir__part part;
+    struct gift gift = { units, now };
 
-    weir__desk_lock(limiter->table, weir__desk_of(home.group));
-    if (limiter->kind == WEIR__LARGE) {
-        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, home, now, NULL, 0)
-                                          : weir__large_find_locked(limiter, home);
-        if (slot != NULL)
-            plan->algo->give(plan, slot->state, units, now);
-    } else {
-        void *slot = charge ? weir__slot_claim_locked(limiter, home, now, NULL, 0)
-                            : weir__slot_find(limiter, home);
-        uint64_t state[2];
-        if (slot != NULL) {
-            const struct weir__era *era = weir__slot_open_locked(limiter, slot, now, state);
-            era->plan.algo->give(&era->plan, state, units, now);
-            weir__slot_close_locked(limiter, era, slot, state);
-        }
-    }
-    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
+    weir__part_begin(&part, limiter, weir__home_of(limiter, key));
+    weir__part_change(&part, give_units, &gift, units < 0, now);
 }
 
 void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)

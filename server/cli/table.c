@@ -84,9 +84,11 @@ static void print_text(const char *path, struct weir_table *table, const struct 
     printf("table      %s\n", path);
     printf("keys       %lld in %lld slots, %.1f %% full; %lld live\n", (long long)s->keys,
            (long long)s->slots, 100 * share(s->keys, s->slots), (long long)s->live);
-    if (s->large_slots > 0)
-        printf("large      %lld of sliding-window and sliding-log in %lld slots\n",
-               (long long)s->large_keys, (long long)s->large_slots);
+    if (s->slab_used > 0) {
+        char used[32];
+        weir__words_bytes(used, sizeof(used), s->slab_used);
+        printf("large      %s of sliding-window and sliding-log states\n", used);
+    }
     printf("memory     %s at most; %d bytes a slot, %.1f bytes a key when full\n"
            "           (the file is sparse: du shows the memory in use)\n",
            bytes, slot_bytes(s), key_bytes(s));
@@ -111,8 +113,8 @@ static void print_json(const char *path, const struct weir_table *table,
         { "slots", s->slots },
         { "keys", s->keys },
         { "live", s->live },
-        { "large_slots", s->large_slots },
-        { "large_keys", s->large_keys },
+        { "slab", s->slab },
+        { "slab_used", s->slab_used },
         { "slot_bytes", slot_bytes(s) },
         { "evicted_idle", s->evicted_idle },
         { "evicted_early", s->evicted_early },

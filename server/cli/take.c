@@ -83,8 +83,7 @@ struct call {
     const struct verb *verb;
     struct options o;
     struct weir_limit limit;
-    int64_t slab;      /* bytes, of a new table */
-    int64_t slab_keys; /* for algorithms with large states */
+    int64_t slab; /* bytes, of a new table */
     struct weir_table *table;
     struct weir_limiter *limiter;
 };
@@ -122,25 +121,16 @@ static bool read_algorithm(struct call *c)
     return true;
 }
 
-/* Algorithms with large states get 16 MiB of keys, and a new table has room for several of them:
- * the slab is a hole in the file until it is used. */
+/* A new table has room for the states of as many keys as it is made for, or 64 MiB of them: the
+ * slab is a hole in the file until it is used. */
 static void size_slab(struct call *c, size_t state_size)
 {
-    const int64_t small = 16, share = (int64_t)16 << 20, least = (int64_t)64 << 20;
-    int64_t size = (int64_t)state_size;
+    const int64_t small = 16, least = (int64_t)64 << 20, most = (int64_t)1 << 37;
+    int64_t size = 2 * (int64_t)state_size, keys = c->o.keys;
 
     c->slab = least;
-    if (size <= small)
-        return;
-    c->slab_keys = c->o.keys              ? c->o.keys
-                   : share / size < 1     ? 1
-                   : share / size > 65536 ? 65536
-                                          : share / size;
-    if (c->slab_keys >
-        (INT64_MAX / 64 - size) / size) /* more than any table can hold: the library complains */
-        c->slab = INT64_MAX;
-    else if ((c->slab_keys + 16) * size * 4 > least)
-        c->slab = (c->slab_keys + 16) * size * 4;
+    if (state_size > (size_t)small && keys > least / size)
+        c->slab = keys > most / size ? most : keys * size;
 }
 
 static bool read_limit(struct call *c)
@@ -183,9 +173,8 @@ static int join_limiter(struct call *c, const struct weir_limiter_info *info,
     struct weir_limit there;
     int code = weir_limit_parse(&there, info->limit, error);
 
-    return code == WEIR_OK
-               ? weir_limiter_create(&c->limiter, c->table, info->name, &there, c->slab_keys, error)
-               : code;
+    return code == WEIR_OK ? weir_limiter_create(&c->limiter, c->table, info->name, &there, error)
+                           : code;
 }
 
 static weir_time time_of(const struct call *c)
@@ -196,7 +185,7 @@ static weir_time time_of(const struct call *c)
 static int open_or_change(struct call *c, const char *name, struct weir_error *error)
 {
     struct weir_limiter_info info;
-    int code = weir_limiter_create(&c->limiter, c->table, name, &c->limit, c->slab_keys, error);
+    int code = weir_limiter_create(&c->limiter, c->table, name, &c->limit, error);
 
     if (code != WEIR_EXISTS || !find_limiter(c, name, &info))
         return code;

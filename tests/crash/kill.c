@@ -88,7 +88,7 @@ static struct tables open_tables(const char *path, bool narrow)
         char name[] = "limiter-0";
         name[sizeof(name) - 2] = (char)('0' + i);
         if (weir_limit_parse(&limit, limits[narrow][i], &e) != WEIR_OK ||
-            weir_limiter_create(&t.l[i], i == CHURN ? t.tiny : t.roomy, name, &limit, 500, &e) !=
+            weir_limiter_create(&t.l[i], i == CHURN ? t.tiny : t.roomy, name, &limit, &e) !=
                 WEIR_OK)
             die("limiter", e.text);
     }

@@ -100,14 +100,14 @@ static int make_limiters(struct weir_error *error)
 {
     struct weir_limit faster = { .count = 50, .period = WEIR_SECOND };
     struct weir_limiter *l;
-    int code = weir_limiter_create(&l, table, "plain", &plain, 0, error);
+    int code = weir_limiter_create(&l, table, "plain", &plain, error);
 
     if (code == WEIR_OK)
         code = weir_limiter_change(l, &faster, NOW, error);
     if (code == WEIR_OK)
         code = weir_limiter_change(l, &plain, NOW, error);
     if (code == WEIR_OK)
-        code = weir_limiter_create(&l, table, "window", &window, 100, error);
+        code = weir_limiter_create(&l, table, "window", &window, error);
     return code;
 }
 

@@ -36,7 +36,7 @@ static struct weir_limiter *limiter_of(struct weir_table *t, size_t i)
 
     name[0] = (char)('a' + i);
     if (weir_limit_parse(&limit, limits[i], NULL) == WEIR_OK)
-        (void)weir_limiter_create(&l, t, name, &limit, 16, NULL);
+        (void)weir_limiter_create(&l, t, name, &limit, NULL);
     return l;
 }
 
@@ -55,7 +55,7 @@ static void use_bans(struct weir_table *t, weir_time now)
         if (k == 'c' && !weir__ban_lift(t, tag, now))
             abort();
     }
-    for (size_t i = 0; i < t->ban_places; i++)
+    for (size_t i = 0; i < weir__ban_places(t); i++)
         if (weir__ban_get(t, i, now, &ban) && (memchr(ban.rule, 0, sizeof(ban.rule)) == NULL ||
                                                memchr(ban.key, 0, sizeof(ban.key)) == NULL))
             abort();
@@ -123,15 +123,16 @@ static unsigned char *good_table(size_t *size, char *path)
 
 static size_t place_of(unsigned kind, unsigned place, size_t size, const struct weir__header *good)
 {
-    size_t bans = weir__bans_at(good->limiters_max),
-           groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide);
+    size_t bans = weir__spaces_at(good->limiters_max, good->guards_max),
+           groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide),
+           slots_at = size - good->slab_bytes - 2 * groups; /* or near */
     size_t at = kind % 6 == 0 ? place % sizeof(struct weir__header)
                 : kind % 6 == 1
                     ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
-                : kind % 6 == 2 ? good->slots_at + place % groups
-                : kind % 6 == 3 ? good->slots_at + groups + place
+                : kind % 6 == 2 ? slots_at + place % groups
+                : kind % 6 == 3 ? slots_at + groups + place
                 : kind % 6 == 4 ? (size_t)place * 64
-                                : bans + place % (good->slots_at - bans);
+                                : bans + place % (slots_at - bans);
 
     return at % (size - 8);
 }

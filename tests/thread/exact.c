@@ -73,7 +73,7 @@ static struct weir_limiter *make_limiter(struct weir_table *t, const char *name,
     struct weir_error e;
 
     if (weir_limit_parse(&limit, text, &e) != WEIR_OK ||
-        weir_limiter_create(&l, t, name, &limit, 256, &e) != WEIR_OK) {
+        weir_limiter_create(&l, t, name, &limit, &e) != WEIR_OK) {
         fprintf(stderr, "exact: %s: %s\n", text, e.text);
         exit(1);
     }
@@ -409,13 +409,13 @@ static int by_tag(const void *a, const void *b)
 
 static int64_t doubles(const struct weir_table *t)
 {
-    size_t n = (size_t)t->groups * WEIR__GROUP_SLOTS,
+    size_t n = (size_t)t->keys.groups * WEIR__GROUP_SLOTS,
            stride = t->header->slot_size / sizeof(uint64_t);
     uint64_t *tags = malloc(n * sizeof(*tags));
     int64_t found = 0;
 
     for (size_t i = 0; i < n; i++)
-        tags[i] = ((uint64_t *)(void *)t->slots)[i * stride];
+        tags[i] = ((uint64_t *)(void *)t->keys.slots)[i * stride];
     qsort(tags, n, sizeof(*tags), by_tag);
     for (size_t i = 1; i < n; i++)
         found += tags[i] != 0 && tags[i] == tags[i - 1];

@@ -68,7 +68,7 @@ static inline struct weir_limiter *limiter_of(struct weir_table *table, const ch
     struct weir_limit limit = limit_of(text);
     struct weir_error error = { 0 };
 
-    if (weir_limiter_create(&limiter, table, name, &limit, 0, &error) != WEIR_OK)
+    if (weir_limiter_create(&limiter, table, name, &limit, &error) != WEIR_OK)
         fail_msg("%s: %s", text, error.text);
     assert_non_null(limiter);
     return limiter;
@@ -91,12 +91,11 @@ static inline struct weir_table_stats stats_of(const struct weir_table *table, w
     return stats;
 }
 
-/* Keys in slots of either kind. */
 static inline int64_t keys_of(const struct weir_table *table)
 {
     struct weir_table_stats stats = stats_of(table, -1);
 
-    return stats.keys + stats.large_keys;
+    return stats.keys;
 }
 
 /* --------------------------------------------------------------------- asks ---- */

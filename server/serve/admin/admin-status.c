@@ -74,8 +74,8 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
                                 server->settings->memory ? NULL : server->settings->table);
     weir__buffer_member_number(out, "slots", stats.slots);
     weir__buffer_member_number(out, "keys", stats.keys);
-    weir__buffer_member_number(out, "large_slots", stats.large_slots);
-    weir__buffer_member_number(out, "large_keys", stats.large_keys);
+    weir__buffer_member_number(out, "slab", stats.slab);
+    weir__buffer_member_number(out, "slab_used", stats.slab_used);
     weir__buffer_member_number(out, "limiters", stats.limiters);
     weir__buffer_member_number(out, "bytes", stats.bytes);
     weir__buffer_member_number(out, "bytes_on_disk", bytes_on_disk(server));

@@ -27,8 +27,7 @@
 #define UNNAMED      '='
 #define TEXT_LEN_MAX 255
 #define NAME_LEN_MAX (WEIR__NAME_SIZE - 2)
-#define SPELLINGS    4  /* of each limit that are remembered, on average */
-#define SLAB_PARTS   16 /* a limit with large states gets this part of what is left of the slab */
+#define SPELLINGS    4 /* of each limit that are remembered, on average */
 #define SALT         0x6164686f63u
 #define ANY          UINT64_MAX /* version: any will do */
 #define NOT_NOW      (UINT64_MAX - 1)
@@ -87,7 +86,7 @@ static bool is_in_force(const struct entry *e)
 {
     uint64_t version = __atomic_load_n(&e->version, __ATOMIC_ACQUIRE);
 
-    return version == ANY || version == weir__limiter_era(e->limiter)->owner;
+    return version == ANY || version == weir__limiter_era(e->limiter)->version;
 }
 
 /* Without memory or room it is read again the next time. */
@@ -158,26 +157,11 @@ static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
                       "this limit is too long to be known by its text: give it a name");
 }
 
-/* Room for the keys of one limit, so that there is some for others. */
-static int64_t slab_keys(const struct weir_table *table, const struct weir_plan *plan)
-{
-    uint64_t a_key = (plan->state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
-    uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE),
-             all = table->header->slab_bytes;
-    uint64_t left = used < all / 2 ? all / 2 - used : 0; /* the other half is the rules' */
-    uint64_t share = left / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
-
-    return (int64_t)(share > most                         ? most
-                     : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP
-                                                          : share);
-}
-
 static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w, const char *name,
                        const struct weir_plan *plan, struct weir_limiter **out,
                        struct weir_error *error)
 {
     struct weir_error why;
-    bool large = plan->state_size > WEIR__STATE_SMALL;
 
     if (!weir__shares_take(a->shares, WEIR__POOL_LIMITS, w->conn, a->limits_max - a->limits,
                            w->now))
@@ -186,14 +170,10 @@ static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w
                           " that the setting adhoc-limits allows, and no client may take all: use "
                           "one of them, or raise it",
                           a->limits, a->limits_max);
-    int code = weir_limiter_create(out, a->table, name, &plan->limit,
-                                   large ? slab_keys(a->table, plan) : 0, &why);
+    int code = weir_limiter_create(out, a->table, name, &plan->limit, &why);
     a->limits += code == WEIR_OK;
     if (code != WEIR_OK && w->conn)
         weir__shares_give(a->shares, WEIR__POOL_LIMITS, w->conn->sharer);
-    if (code == WEIR_NO_MEMORY && large)
-        return weir__fail(error, code, "the table has no room for the keys of another %s limit: %s",
-                          plan->limit.algorithm, why.text);
     if (code != WEIR_OK && error)
         *error = why;
     return code;
@@ -293,7 +273,7 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__a
         return code;
     const struct weir__era *era = weir__limiter_era(*out);
     remember_locked(a, tag, w, *out,
-                    weir__limit_equal(&era->plan.limit, &plan.limit) ? era->owner : NOT_NOW);
+                    weir__limit_equal(&era->plan.limit, &plan.limit) ? era->version : NOT_NOW);
     return WEIR_OK;
 }
 

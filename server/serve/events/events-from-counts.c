@@ -196,14 +196,14 @@ static int percent_live(struct weir__watch *watch, const struct weir_table *tabl
 {
     struct weir_table_stats s;
     bool crowded = 100 * quick->keys > FULL_PERCENT * quick->slots ||
-                   100 * quick->large_keys > FULL_PERCENT * quick->large_slots;
+                   quick->slab_used > quick->slab / 100 * FULL_PERCENT;
 
     if (!crowded)
         return 0;
     if (watch->counted_at == 0 || now - watch->counted_at >= TABLE_RECOUNT ||
         now < watch->counted_at) {
         weir_table_stats(table, now, &s);
-        int64_t slots = s.slots + (s.large_keys > 0 ? s.large_slots : 0);
+        int64_t slots = s.slots;
         watch->percent = slots > 0 ? (int)(100 * s.live / slots) : 0;
         watch->counted_at = now;
     }

@@ -300,7 +300,7 @@ void weir__resp_dbsize(struct weir__resp_call *call)
     struct weir_table_stats stats;
 
     weir_table_stats(call->conn->loop->server->table, -1, &stats);
-    weir__reply_integer(call->conn, stats.keys + stats.large_keys);
+    weir__reply_integer(call->conn, stats.keys);
 }
 
 /* ------------------------------------------------------ telling the rows ---- */

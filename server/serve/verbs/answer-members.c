@@ -149,7 +149,7 @@ const struct weir__schema weir__schemas[] = {
         { "degradation_by_hand", "bool", "" }) },
     { "StatusTable", "", FIELDS(
         { "file", "text?", "" },
-        { "slots keys large_slots large_keys limiters bytes bytes_on_disk evicted_idle "
+        { "slots keys slab slab_used limiters bytes bytes_on_disk evicted_idle "
           "evicted_early recovered bans_lost", "count", "" }) },
     { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched "
           "shadow_refused", "count", "" }) },

@@ -165,7 +165,7 @@ TEST(test_another_zone_is_another_limit)
     struct weir_limiter *limiter = limiter_of(table, "l", "5/day");
     struct weir_limit limit = limit_of("5/day zone=Europe/Berlin");
     assert_ptr_equal(limiter_of(table, "l", "5/day zone=UTC"), limiter);
-    assert_fails(weir_limiter_create(&limiter, table, "l", &limit, 0, &error), WEIR_EXISTS,
+    assert_fails(weir_limiter_create(&limiter, table, "l", &limit, &error), WEIR_EXISTS,
                  "calendar 5/day");
 }
 
@@ -174,7 +174,7 @@ TEST(test_narrow_tables_have_no_calendar)
     OWN(weir_table) *table = private_table(true, 100);
     struct weir_limiter *limiter = NULL;
     struct weir_limit limit = limit_of("5/day");
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, NULL), WEIR_INVALID);
+    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, NULL), WEIR_INVALID);
 }
 
 GROUP(make_folder, remove_folder)

@@ -54,9 +54,9 @@ static void loose_give(struct weir_table *table, const struct weir_plan *plan, c
 /* The one slot of a table that has one. */
 static struct weir__wide *only_slot(struct weir_table *table)
 {
-    struct weir__wide *slots = (void *)table->slots, *found = NULL;
+    struct weir__wide *slots = (void *)table->keys.slots, *found = NULL;
 
-    for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
+    for (uint64_t i = 0; i < table->keys.groups * WEIR__GROUP_SLOTS; i++)
         if (slots[i].tag != 0) {
             assert_null(found);
             found = &slots[i];
@@ -439,9 +439,7 @@ TEST(test_damaged_slots_come_out_sane)
             &(struct weir_table_options){ .keys = 1, .limiters = 1, .bans = 1, .slab = 4096 });
         assert_true(loose_take(table, &plan, "k", 1, NOW).allowed);
         struct weir__wide *slot = only_slot(table);
-        slot->owner =
-            (uint64_t)WEIR__CARRIED_ID << 32 | (uint32_t)(random64(&seed) >> random64(&seed) % 64);
-        slot->owner = i % 3 ? slot->owner : slot->owner & ~(uint64_t)UINT32_MAX;
+        slot->meta = i % 3 ? random64(&seed) >> random64(&seed) % 64 : 0;
         slot->state[0] = random64(&seed) >> (1 + random64(&seed) % 63);
         slot->state[1] = random64(&seed) >> random64(&seed) % 64;
         struct weir_decision d =

@@ -33,7 +33,7 @@ static void forget_under(const char *text, bool narrow)
     struct weir_limiter *limiter;
     struct weir_limit limit = limit_of(text);
     struct weir_decision first[20] = { 0 }, again[20] = { 0 }, other;
-    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, 0, NULL));
+    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, NULL));
     struct weir_ask ann = ask_of("ann", 1, NOW), bob = ask_of("bob", 1, NOW);
     weir_forget(limiter, ann.key, NOW); /* there is nothing to forget */
     size_t n = spend(limiter, "ann", NOW, first);

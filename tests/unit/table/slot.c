@@ -212,43 +212,80 @@ TEST(test_then_the_idlest_goes_and_is_counted)
     }
 }
 
-TEST(test_large_slots_make_room_the_same_way)
+TEST(test_large_states_make_room_the_same_way)
 {
-    OWN(weir_table) *table = private_table(false, 1);
-    struct weir_limit limit = limit_of("sliding-log 1/1w");
-    struct weir_limiter *limiter = NULL;
-    int keys = 0;
-    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL)); /* one group */
-    while (stats_of(table, -1).evicted_early == 0)
-        assert_true(take(limiter, key_at(keys), 1, NOW + keys * S).allowed), keys++;
-    int64_t held = keys_of(table);
-    assert_int_equal(held, keys - 1);
-    assert_int_equal(left(limiter, key_at(0), NOW + keys * S),
-                     1); /* in one group all are in reach: the idlest is the first */
-    for (int i = 1; i < keys; i++)
-        assert_int_equal(left(limiter, key_at(i), NOW + keys * S), 0);
-    weir_time later = NOW + 7 * 24 * 3600 * S + 5 * S; /* keys 1 to 5 are idle now */
-    for (int i = 0; i < 5; i++)
-        assert_true(take(limiter, key_at(keys + i), 1, later).allowed);
-    assert_fields(stats_of(table, -1), (evicted_early, 1), (evicted_idle, 5));
-    for (int i = 6; i < keys + 5; i++)
-        assert_int_equal(left(limiter, key_at(i), later), 0);
-    assert_int_equal(keys_of(table), held);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = private_table(narrow, 1);
+        struct weir_limiter *limiter = limiter_of(table, "l", "sliding-log 1/1w");
+        int keys = 0;
+        while (stats_of(table, -1).evicted_early == 0)
+            assert_true(take(limiter, key_at(keys), 1, NOW + keys * S).allowed), keys++;
+        int64_t held = keys_of(table), spent = 0;
+        assert_int_equal(held, keys - 1);
+        for (int i = 0; i < keys; i++)
+            spent += left(limiter, key_at(i), NOW + keys * S) == 0;
+        assert_int_equal(spent, held);             /* one made room, and is fresh again */
+        weir_time later = NOW + 8 * 24 * 3600 * S; /* all are idle now */
+        for (int i = 0; i < 5; i++)
+            assert_true(take(limiter, key_at(keys + i), 1, later).allowed);
+        assert_fields(stats_of(table, -1), (evicted_early, 1), (live, -1));
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(left(limiter, key_at(keys + i), later), 0);
+    }
 }
 
-TEST(test_the_keys_promised_to_large_slots_fit)
+TEST(test_a_full_slab_makes_room_too)
 {
-    enum { KEYS = 5000 };
-    OWN(weir_table) *table = private_table(false, 1);
-    struct weir_limit limit = limit_of("sliding-log 4/1w");
-    struct weir_limiter *limiter = NULL;
-    assert_ok(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL));
-    for (int i = 0; i < KEYS; i++)
-        assert_true(take(limiter, key_at(i), 1, NOW).allowed);
-    struct weir_table_stats s = stats_of(table, NOW);
-    assert_int_equal(s.large_keys + s.evicted_early, KEYS);
-    if (s.evicted_early > KEYS / 100)
-        fail_msg("%d of %d promised keys were driven out", (int)s.evicted_early, KEYS);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = table_with(
+            &(struct weir_table_options){ .keys = 5000, .slab = 64 << 10, .narrow = narrow });
+        struct weir_limiter *few = limiter_of(table, "few", "sliding-window 5/1w"),
+                            *many = limiter_of(table, "many", "sliding-window 1000/1w");
+        for (int i = 0; i < 5; i++)
+            assert_true(take(few, "spent", 1, NOW).allowed);
+        for (int i = 0; i < 5000; i++) /* five times what the slab holds */
+            assert_true(take(many, key_at(i), 1, NOW + 1).allowed);
+        assert_false(take(few, "spent", 1, NOW + 2).allowed);
+        struct weir_table_stats s = stats_of(table, -1);
+        assert_true(s.evicted_early > 3000 && s.slab_used <= s.slab);
+    }
+}
+
+/* A login may be tried five times a minute.  Fresh accounts under a roomier limit, many of them,
+ * drive out accounts, not logins. */
+TEST(test_a_flood_on_one_limit_drives_out_its_own_keys)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = private_table(narrow, 1000);
+        struct weir_limiter *login = limiter_of(table, "login", "gcra 5/50s"),
+                            *account = limiter_of(table, "account", "gcra 1000/10000s");
+        int logins = 0;
+        for (int i = 0; i < 100; i++)
+            for (int n = 0; n < 5; n++)
+                assert_true(take(login, key_at(i), 1, NOW).allowed);
+        for (int i = 0; i < 20000; i++)
+            assert_true(take(account, key_at(i), 1, NOW + i).allowed);
+        for (int i = 0; i < 100; i++)
+            logins += take(login, key_at(i), 1, NOW + 20000).allowed;
+        assert_int_equal(logins, 0);
+    }
+}
+
+/* On its own limit a flood of keys drives out those that have used least. */
+TEST(test_a_spent_key_outlasts_a_flood_of_fresh_ones)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = private_table(narrow, 1000);
+        struct weir_limiter *login = limiter_of(table, "login", "gcra 5/50s");
+        for (int n = 0; n < 5; n++)
+            assert_true(take(login, "victim", 1, NOW).allowed);
+        for (int i = 0; i < 20000; i++) {
+            assert_true(take(login, key_at(i), 1, NOW + i).allowed);
+            if (i % 4 == 0)
+                take(login, key_at(i), 1, NOW + i);
+        }
+        assert_false(take(login, "victim", 1, NOW + 20000).allowed);
+    }
 }
 
 TEST(test_a_key_driven_out_comes_back_fresh_and_whole)

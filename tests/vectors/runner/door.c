@@ -176,8 +176,8 @@ static int make_directory(struct table_run *t, struct weir_error *error)
 
 static int open_side(struct table_run *t, const struct weir_limit *limit, struct weir_error *error)
 {
-    int code = weir_limiter_create(&t->limiters[t->sides], t->tables[t->sides], "case", limit,
-                                   SLAB_KEYS, error);
+    int code =
+        weir_limiter_create(&t->limiters[t->sides], t->tables[t->sides], "case", limit, error);
 
     t->sides += code == WEIR_OK;
     return code;

@@ -1,0 +1,363 @@
+/* hand.c -- several pairs of words changed together, or none of them.
+ *
+ * A hand lists what it will change, in the table, where everybody can read it:
+ *
+ *     preparing   the owner writes the entries
+ *     undecided   it pins the pairs one by one: the pin names the hand and its sequence number
+ *     committed   all are pinned, and get their new values; or
+ *     aborted     they get their old values back
+ *
+ * Undecided becomes committed or aborted by one swap, so a hand is decided once.  A thread that
+ * meets a pin waits for a moment; then it aborts the hand if that is undecided, and writes the
+ * pair's new or old value itself.  So a process that was stopped or killed at any point delays
+ * nobody, and one that goes on finds its hand aborted, or its work done.
+ *
+ * The sequence number, part of every pin, grows with each use of the hand: a thread that was
+ * stopped with an old entry in its registers swaps nothing, because that pin is gone.  A wide
+ * slot's tag is changed while its state is pinned; its meta counts the changes, so that an old swap
+ * of the tag fails too.
+ *
+ * Blocks: a spare block belongs to the hand; committing an entry trades it for the pair's old one.
+ * The status says which of the two is the hand's, so a killed process loses none.
+ *
+ * (Several words changed by a shared descriptor: Harris, Fraser, Pratt 2002.)
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "table/hand.h"
+#include "table/holders.h"
+
+enum weir__hand_status { PREPARING, UNDECIDED, COMMITTED, ABORTED };
+
+#define HAND_BITS 10
+#define SEQUENCE  (((uint64_t)1 << (63 - HAND_BITS)) - 1)
+
+/* ------------------------------------------------------------ entries ---- */
+
+static struct weir__hand *hand_at(const struct weir_table *table, uint64_t i)
+{
+    return (struct weir__hand *)(void *)((unsigned char *)table->header + WEIR__HANDS_AT +
+                                         i * WEIR__HAND_BYTES);
+}
+
+static uint64_t pin_of(const struct weir_table *table, const struct weir__hand *hand,
+                       uint64_t sequence)
+{
+    const unsigned char *first = (const unsigned char *)table->header + WEIR__HANDS_AT;
+    uint64_t i = (uint64_t)((const unsigned char *)hand - first) / WEIR__HAND_BYTES;
+
+    return WEIR__PIN | i << (63 - HAND_BITS) | sequence;
+}
+
+static uint64_t *pair_of(const struct weir_table *table, const struct weir__entry *e)
+{
+    return (uint64_t *)(void *)((unsigned char *)table->header + (e->at & ~(uint64_t)15));
+}
+
+static void pinned_value(const struct weir__entry *e, uint64_t pin, uint64_t out[2])
+{
+    out[0] = e->at & 8 ? e->before[0] : pin;
+    out[1] = e->at & 8 ? pin : e->before[1];
+}
+
+static struct weir__space *space_of(struct weir_table *table, const struct weir__entry *e)
+{
+    return e->at < table->keys.rooms_at ? &table->bans : &table->keys;
+}
+
+/* An entry from a damaged file must not reach outside of rooms and slots. */
+static bool is_sound(struct weir_table *table, const struct weir__entry *e)
+{
+    const struct weir__space *space = space_of(table, e);
+
+    return e->at >= space->rooms_at && e->at < space->end && (e->at & 7) == 0;
+}
+
+static bool pin_entry(const struct weir_table *table, const struct weir__entry *e, uint64_t pin)
+{
+    uint64_t pinned[2];
+
+    pinned_value(e, pin, pinned);
+    return weir__swap_pair(pair_of(table, e), e->before, pinned);
+}
+
+/* The slot that was pinned must still be the key's. */
+static bool tag_is_same(const struct weir_table *table, const struct weir__entry *e)
+{
+    const uint64_t *tag = pair_of(table, e) - 2;
+
+    return e->tag_before[0] == 0 ||
+           (weir__load(tag) == e->tag_before[0] && weir__load(tag + 1) == e->tag_before[1]);
+}
+
+/* By anybody, any number of times: the first succeeds. */
+static void finish_entry(const struct weir_table *table, const struct weir__entry *e, uint64_t pin,
+                         bool committed)
+{
+    uint64_t pinned[2], *pair = pair_of(table, e);
+
+    pinned_value(e, pin, pinned);
+    if (committed && e->tag_after[0] != 0)
+        (void)weir__swap_pair(pair - 2, e->tag_before, e->tag_after);
+    (void)weir__swap_pair(pair, pinned, committed ? e->after : e->before);
+}
+
+/* ------------------------------------------------------------- owners ---- */
+
+static uint64_t own_mark(struct weir_table *table)
+{
+    return (table->fd < 0 ? 0 : weir__holder_me(table)) + (uint64_t)1;
+}
+
+_Static_assert(WEIR__HANDS == 1 << 6, "the hint below chooses among 64");
+
+struct weir__hand *weir__hand_take(struct weir_table *table)
+{
+    uint64_t first = weir__thread_hint(6), mark = own_mark(table);
+
+    for (uint64_t i = 0;; i++) {
+        struct weir__hand *hand = hand_at(table, (first + i) % WEIR__HANDS);
+        if (weir__load(&hand->owner) == 0 && weir__swap(&hand->owner, 0, mark)) {
+            weir__set(&hand->n, 0);
+            return hand;
+        }
+        if (i % WEIR__HANDS == WEIR__HANDS - 1) { /* all are in use: by dead processes? */
+            weir__holders_bury(table, weir_table_now(table));
+            sched_yield();
+        }
+    }
+}
+
+#define SPARES_KEPT 2 /* by a hand that is free, for its next use */
+
+void weir__hand_give(struct weir__hand *hand)
+{
+    weir__publish(&hand->owner, 0);
+}
+
+struct weir__entry *weir__hand_entry(struct weir__hand *hand)
+{
+    uint64_t n = weir__get(&hand->n);
+
+    if (n == 0) { /* from here on old pins of the hand are nobody's */
+        uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
+        weir__set(&hand->status, sequence << 2 | PREPARING);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
+    weir__set(&hand->n, n + 1);
+    struct weir__entry *e = &hand->entries[n];
+    e->tag_before[0] = e->tag_before[1] = e->tag_after[0] = e->tag_after[1] = 0;
+    e->block_before = e->block_after = 0;
+    return e;
+}
+
+/* -------------------------------------------------------------- blocks ---- */
+
+/* A spare: bytes << 32 | block, and whose slab it is of. */
+#define OF_BANS ((uint64_t)1 << 63)
+
+static struct weir__slab *slab_of(struct weir_table *table, uint64_t spare)
+{
+    return spare & OF_BANS ? &table->bans.slab : &table->keys.slab;
+}
+
+static uint64_t spare_of(const struct weir__space *space, uint32_t block)
+{
+    size_t bytes = weir__block_bytes(&space->slab, block);
+
+    return bytes == 0
+               ? 0
+               : (space == &space->table->bans ? OF_BANS : 0) | (uint64_t)bytes << 32 | block;
+}
+
+/* The place first: killed here, the block is lost until the table is next alone. */
+static void give_spare(struct weir_table *table, uint64_t *spare)
+{
+    uint64_t had = *spare;
+
+    *spare = 0;
+    if ((uint32_t)had != 0)
+        weir__block_give(slab_of(table, had), (uint32_t)had, (had & ~OF_BANS) >> 32);
+}
+
+uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
+                          size_t bytes)
+{
+    uint64_t *spare = &hand->spares[i];
+
+    bytes = weir__block_round(bytes);
+    if ((uint32_t)*spare != 0 && *spare == spare_of(space, (uint32_t)*spare) &&
+        (*spare & ~OF_BANS) >> 32 == bytes)
+        return (uint32_t)*spare;
+    give_spare(space->table, spare);
+    *spare = spare_of(space, weir__block_take(&space->slab, bytes));
+    return (uint32_t)*spare;
+}
+
+/* A committed entry has the spare, and the hand the block that was there.  Until hand->n is 0 this
+ * may be done again, by a process that finds the owner dead. */
+static void trade_block(struct weir_table *table, struct weir__hand *hand, uint64_t i)
+{
+    struct weir__entry *e = &hand->entries[i];
+    struct weir__space *space = space_of(table, e);
+    uint64_t old = spare_of(space, e->block_before), *spare = hand->spares,
+             *end = spare + WEIR_ALL_MAX;
+
+    if (e->block_after != 0) {
+        while (spare < end && *spare != spare_of(space, e->block_after))
+            spare++;
+        if (spare < end)
+            *spare = old;
+    } else if (old != 0) {
+        e->block_before = 0;
+        give_spare(table, &old);
+    }
+}
+
+/* The next user wants one or two. */
+static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint64_t n)
+{
+    for (uint64_t i = SPARES_KEPT; i < n; i++)
+        give_spare(table, &hand->spares[i]);
+}
+
+/* -------------------------------------------------------------- commit ---- */
+
+static bool pin_all(struct weir_table *table, const struct weir__hand *hand, uint64_t pin,
+                    uint64_t *pinned)
+{
+    for (uint64_t i = 0; i < hand->n; i++) {
+        const struct weir__entry *e = &hand->entries[i];
+        if (!pin_entry(table, e, pin))
+            return false;
+        *pinned = i + 1;
+        if (!tag_is_same(table, e))
+            return false;
+    }
+    return true;
+}
+
+bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
+{
+    uint64_t sequence = weir__get(&hand->status) >> 2, pin = pin_of(table, hand, sequence),
+             pinned = 0;
+
+    weir__publish(&hand->status, sequence << 2 | UNDECIDED);
+    bool all = pin_all(table, hand, pin, &pinned);
+    bool committed = weir__swap(&hand->status, sequence << 2 | UNDECIDED,
+                                sequence << 2 | (all ? (uint64_t)COMMITTED : (uint64_t)ABORTED)) &&
+                     all;
+    for (uint64_t i = 0; i < pinned; i++)
+        finish_entry(table, &hand->entries[i], pin, committed);
+    uint64_t n = hand->n;
+    for (uint64_t i = 0; committed && i < n; i++)
+        trade_block(table, hand, i);
+    weir__publish(&hand->n, 0);
+    if (n > SPARES_KEPT)
+        drop_spares(table, hand, n);
+    return committed;
+}
+
+/* -------------------------------------------------------------- settle ---- */
+
+/* Pins last for a few cache misses, unless their owner lost the processor. */
+#define PIN_PAUSES 100
+
+static bool is_lifted_soon(const uint64_t *word, uint64_t pin)
+{
+    for (int i = 0; i < PIN_PAUSES; i++) {
+        if (weir__load(word) != pin)
+            return true;
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+/* A pin that no hand knows is damage: its owner finishes all its pins before it goes on. */
+static void mend(struct weir_table *table, uint64_t *word, uint64_t pin)
+{
+    if (weir__swap(word, pin, 0))
+        weir__count(&table->header->recovered, 1);
+}
+
+/* Copies the entry about this word.  False: the hand has none, or has gone on meanwhile. */
+static bool copy_entry(const struct weir_table *table, const struct weir__hand *hand,
+                       uint64_t status, const uint64_t *word, struct weir__entry *out)
+{
+    uint64_t n = weir__get(&hand->n),
+             at = (uint64_t)((const unsigned char *)word - (const unsigned char *)table->header);
+    const uint64_t *from = NULL;
+
+    for (uint64_t i = 0; from == NULL && i < n && i < WEIR_ALL_MAX; i++)
+        if (weir__get(&hand->entries[i].at) == at)
+            from = &hand->entries[i].at;
+    for (size_t i = 0; from != NULL && i < sizeof(*out) / sizeof(uint64_t); i++)
+        (&out->at)[i] = weir__get(from + i);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return from != NULL && weir__load(&hand->status) == status;
+}
+
+void weir__hand_settle(struct weir_table *table, uint64_t *word)
+{
+    uint64_t pin = weir__load(word), sequence = pin & SEQUENCE,
+             i = (pin & ~WEIR__PIN) >> (63 - HAND_BITS);
+    struct weir__entry e;
+
+    if ((pin & WEIR__PIN) == 0 || is_lifted_soon(word, pin))
+        return;
+    struct weir__hand *hand = hand_at(table, i % WEIR__HANDS);
+    uint64_t undecided = sequence << 2 | UNDECIDED;
+    (void)weir__swap(&hand->status, undecided, sequence << 2 | ABORTED);
+    uint64_t status = weir__load(&hand->status);
+    bool known = i < WEIR__HANDS && status >> 2 == sequence && (status & 3) != PREPARING;
+    if (known && copy_entry(table, hand, status, word, &e) && is_sound(table, &e))
+        finish_entry(table, &e, pin, (status & 3) == COMMITTED);
+    else if (!known && weir__load(word) == pin)
+        mend(table, word, pin);
+}
+
+/* ------------------------------------------------------------- recover ---- */
+
+static void recover(struct weir_table *table, struct weir__hand *hand)
+{
+    uint64_t status = weir__load(&hand->status), sequence = status >> 2,
+             pin = pin_of(table, hand, sequence & SEQUENCE),
+             n = hand->n < WEIR_ALL_MAX ? hand->n : WEIR_ALL_MAX;
+
+    (void)weir__swap(&hand->status, sequence << 2 | UNDECIDED, sequence << 2 | ABORTED);
+    status = weir__load(&hand->status);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!is_sound(table, &hand->entries[i]))
+            continue;
+        if ((status & 3) != PREPARING)
+            finish_entry(table, &hand->entries[i], pin, (status & 3) == COMMITTED);
+        if ((status & 3) == COMMITTED)
+            trade_block(table, hand, i);
+    }
+    weir__set(&hand->n, 0);
+    weir__count(&table->header->recovered, 1);
+}
+
+void weir__hands_recover(struct weir_table *table, uint32_t place)
+{
+    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+        struct weir__hand *hand = hand_at(table, i);
+        if (weir__load(&hand->owner) != (uint64_t)place + 1 ||
+            !weir__swap(&hand->owner, (uint64_t)place + 1, own_mark(table)))
+            continue;
+        recover(table, hand);
+        weir__hand_give(hand);
+    }
+}
+
+void weir__hands_recover_all(struct weir_table *table)
+{
+    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+        struct weir__hand *hand = hand_at(table, i);
+        if (hand->owner != 0)
+            recover(table, hand);
+        hand->owner = 0;
+        memset(hand->spares, 0, sizeof(hand->spares)); /* the slab is rebuilt */
+    }
+}

@@ -1,0 +1,39 @@
+/* hand.h -- several pairs of words changed together, or none, and nobody waits for a process that
+ * was stopped.  hand.c says how. */
+#ifndef WEIR_TABLE_HAND_H
+#define WEIR_TABLE_HAND_H
+
+#include "table/table.h"
+
+/* A hand of this process, ready for its entries.  Give it back soon: there are WEIR__HANDS. */
+struct weir__hand *weir__hand_take(struct weir_table *table);
+void weir__hand_give(struct weir__hand *hand);
+
+/* The next entry, of a pair of the table: the caller fills in the rest. */
+struct weir__entry *weir__hand_entry(struct weir__hand *hand);
+/* Changes all pairs, if each is as its entry says.  True: done.  The hand is empty afterwards. */
+bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand);
+/* Takes back the last entry; all of them. */
+static inline void weir__hand_drop(struct weir__hand *hand)
+{
+    weir__set(&hand->n, weir__get(&hand->n) - 1);
+}
+static inline void weir__hand_clear(struct weir__hand *hand)
+{
+    weir__set(&hand->n, 0);
+}
+
+/* The word is pinned: has its hand finish, or does it in its place. */
+void weir__hand_settle(struct weir_table *table, uint64_t *word);
+
+/* The hand's spare block i, of the space's slab, of at least this many bytes; 0: the slab is full.  It is the hand's
+ * until an entry that names it as block_after is committed; then the hand has block_before. */
+uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
+                          size_t bytes);
+
+/* What dead processes left: of the holder in this place; of all of them, for a process that is
+ * alone and rebuilds the slab next. */
+void weir__hands_recover(struct weir_table *table, uint32_t place);
+void weir__hands_recover_all(struct weir_table *table);
+
+#endif

@@ -1,0 +1,159 @@
+/* holders.c -- the processes that are attached.
+ *
+ * A holder is a process: its pid, its start time and its pid namespace, in a place of the table.
+ * The kernel is asked at most four times a second whether it is alive.  About a holder in another
+ * namespace nothing is known: it counts as alive.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "table/hand.h"
+#include "table/holders.h"
+
+#define LOOK   (WEIR_SECOND / 4) /* between two looks at who is alive */
+#define COMING UINT32_MAX        /* where the pid will be: the rest of the place is being written */
+
+/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not
+ * there.  The third field is its state: a zombie holds nothing any more, unless only its first
+ * thread is one, and others (the 20th field) go on. */
+static uint64_t start_of(uint32_t pid, bool *gone)
+{
+    char path[32], text[512];
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *p = strrchr(text, ')');
+    bool dead = p != NULL && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
+    for (int field = 2; p != NULL && field < 22; field++) {
+        if (field == 20)
+            *gone = dead && strtol(p + 1, NULL, 10) <= 1;
+        p = strchr(p + 1, ' ');
+    }
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static uint64_t own_space(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* kill tells of another user's process that it may not be touched: then it is there. */
+static bool is_alive(const struct weir__holder *h, uint64_t space)
+{
+    if (h->space != space || space == 0)
+        return true;
+    if (kill((pid_t)h->pid, 0) != 0 && errno == ESRCH)
+        return false;
+    bool gone = false;
+    uint64_t start = start_of(h->pid, &gone);
+    return !gone && (start == 0 || start == h->start);
+}
+
+/* False: the place is free, or just changes hands. */
+static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
+{
+    out->pid = __atomic_load_n(&h->pid, __ATOMIC_ACQUIRE);
+    out->start = __atomic_load_n(&h->start, __ATOMIC_ACQUIRE);
+    out->space = __atomic_load_n(&h->space, __ATOMIC_ACQUIRE);
+    return out->pid != 0 && out->pid != COMING && weir__get(&h->pid) == out->pid;
+}
+
+void weir__holders_bury(struct weir_table *table, weir_time now)
+{
+    struct weir__header *h = table->header;
+    int64_t last = weir__get(&h->holders_at);
+
+    if (table->fd < 0 || (now >= last && now - last < LOOK) ||
+        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        return;
+    uint64_t space = own_space();
+    for (uint32_t i = 1; i < WEIR__HOLDERS; i++) {
+        struct weir__holder holder;
+        if (!read_holder(&table->holders[i], &holder) || is_alive(&holder, space))
+            continue;
+        weir__hands_recover(table, i); /* before its place is another's */
+        if (__atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            weir__count((int64_t *)&h->holders_lost, 1);
+    }
+}
+
+/* The free place that was left longest ago: permits of its last holder are swept by now. */
+static uint32_t claim_place(struct weir_table *table, const struct weir__holder *self)
+{
+    for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
+        uint32_t place = 1 + (weir__get(&table->header->holders_next) + i) % (WEIR__HOLDERS - 1),
+                 free_pid = 0;
+        struct weir__holder *h = &table->holders[place];
+        if (!__atomic_compare_exchange_n(&h->pid, &free_pid, COMING, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        weir__set(&h->start, self->start);
+        weir__set(&h->space, self->space);
+        weir__publish(&h->pid, self->pid);
+        weir__set(&table->header->holders_next, place % (WEIR__HOLDERS - 1));
+        return place;
+    }
+    return 0;
+}
+
+/* me[0] is the place, or WEIR__HOLDERS if none was free; me[1] the pid that is there. */
+static bool has_place(const struct weir_table *table, const uint64_t *me, uint64_t *place)
+{
+    *place = weir__acquire(&me[0]);
+    return *place >= WEIR__HOLDERS ||
+           (*place != 0 && weir__get(&table->holders[*place].pid) == weir__get(&me[1]));
+}
+
+static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
+{
+    struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
+    bool gone;
+
+    self.start = start_of(self.pid, &gone);
+    uint64_t place;
+    pthread_mutex_lock(&table->mutex); /* threads of this process */
+    if (!has_place(table, me, &place)) {
+        place = claim_place(table, &self);
+        weir__set(&me[1], self.pid);
+        weir__publish(&me[0], place ? place : WEIR__HOLDERS);
+    }
+    pthread_mutex_unlock(&table->mutex);
+    return (uint32_t)place % WEIR__HOLDERS;
+}
+
+/* Somebody may have taken it for dead: then it has another one. */
+uint32_t weir__holder_me(struct weir_table *table)
+{
+    uint64_t *me = table->me, place;
+
+    if (me == NULL)
+        return 0;
+    return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS
+                                                             : register_me(table, me);
+}
+
+void weir__holder_leave(struct weir_table *table)
+{
+    uint64_t *me = table->me;
+    uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
+
+    if (place != 0)
+        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+}

@@ -1,0 +1,365 @@
+/* part.c -- states read, changed and written back: the general way.
+ *
+ * Read the slot, bring its state to the present limit, work on the copy, and have a hand write it
+ * if the slot has not changed; else begin again.  A large state is a block: the copy goes into
+ * another block, and the hand trades the two.  A block that is read may be another key's by then;
+ * the slot's pair, read again, tells.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/carried.h"
+#include "table/part.h"
+
+void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, struct weir__home home)
+{
+    const struct weir__era *era = weir__limiter_era(limiter);
+
+    part->limiter = limiter;
+    part->plan = &era->plan;
+    part->version = era->version;
+    part->home = home;
+}
+
+/* ---------------------------------------------------------------- read ---- */
+
+static bool is_large(const struct weir__part *part)
+{
+    return part->limiter->kind == WEIR__LARGE;
+}
+
+/* A narrow slot has no room for more than the version's last bits. */
+uint32_t weir__part_version(const struct weir__part *part)
+{
+    uint32_t last = (uint32_t)(part->before[1] >> 32) & 0xff;
+
+    return part->limiter->space->narrow ? part->version - ((part->version - last) & 0xff)
+                                        : (uint32_t)part->tags[1];
+}
+
+/* Word by word: another thread may be writing, and then the slot tells. */
+static void copy_words(void *to, const void *from, size_t bytes)
+{
+    uint64_t *t = to;
+    const uint64_t *f = from;
+
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        weir__set(&t[i], weir__get(&f[i]));
+}
+
+/* Where the copy goes. */
+static void place_copy(struct weir__part *part, struct weir__hand *hand, size_t i,
+                       struct weir__copies *copies)
+{
+    size_t size = part->plan->state_size, room = (size + 15) & ~(size_t)15;
+
+    part->block = 0;
+    part->state = part->small;
+    if (!is_large(part))
+        return;
+    if (room <= sizeof(copies->bytes) - copies->used) {
+        part->state = copies->bytes + copies->used;
+        copies->used += room;
+        return;
+    }
+    part->block = hand ? weir__hand_block(part->limiter->space, hand, i, size) : 0;
+    part->state =
+        part->block == 0 ? NULL : weir__block_at(&part->limiter->space->slab, part->block);
+}
+
+/* A state of a version that nobody remembers: spent, as of the last change, gives nothing away and
+ * heals. */
+static void spend(const struct weir__part *part, weir_time since)
+{
+    memset(part->state, 0, part->plan->state_size);
+    part->plan->algo->give(part->plan, part->state, -part->plan->most, since);
+}
+
+static void read_large(struct weir__part *part)
+{
+    uint32_t block = (uint32_t)part->before[1];
+    size_t bytes = weir__block_bytes(&part->limiter->space->slab, block);
+
+    if (bytes == 0) {
+        memset(part->state, 0, part->plan->state_size);
+        return;
+    }
+    const void *from = weir__block_at(&part->limiter->space->slab, block);
+    uint32_t version = weir__part_version(part);
+    const struct weir_plan *plan = version == part->version || part->limiter->record == NULL
+                                       ? part->plan
+                                       : weir__limiter_plan(part->limiter, version);
+    if (plan == part->plan && plan->state_size > bytes)
+        memset(part->state, 0, plan->state_size); /* damage */
+    else if (plan == NULL || plan->state_size > bytes)
+        spend(part, weir__limiter_era(part->limiter)->since);
+    else if (plan == part->plan)
+        copy_words(part->state, from, plan->state_size);
+    else
+        weir__limiter_convert(part->limiter, weir__limiter_era(part->limiter), version, from,
+                              part->state);
+}
+
+static void read_narrow(struct weir__part *part, weir_time now)
+{
+    part->small[0] = (uint64_t)now;
+    part->small[1] =
+        (uint64_t)weir__unpack(part->plan, part->before[1] & ~WEIR__PIN, now, &part->stepped);
+}
+
+static void read_wide(struct weir__part *part, weir_time now)
+{
+    uint32_t version = (uint32_t)part->tags[1];
+
+    part->small[0] = part->before[0];
+    part->small[1] = part->before[1];
+    if (version == part->version)
+        return;
+    if (part->limiter->id == WEIR__CARRIED_ID) {
+        weir__i128 owed =
+            weir__carried_convert(part->plan, version, part->before, part->small, now);
+        part->owed = owed > WEIR__OWED_MAX ? owed : 0;
+        part->state = owed > WEIR__OWED_MAX ? NULL : part->state;
+    } else {
+        weir__limiter_convert(part->limiter, weir__limiter_era(part->limiter), version,
+                              part->before, part->small);
+    }
+}
+
+static bool read_slot(struct weir__part *part)
+{
+    weir__load_pair(weir__slot_pair(part->limiter->space, part->slot), part->before);
+    if (__builtin_expect((part->before[part->limiter->space->narrow] & WEIR__PIN) != 0, 0)) {
+        weir__hand_settle(part->limiter->table, weir__slot_pin(part->limiter->space, part->slot));
+        return false;
+    }
+    if (part->limiter->space->narrow)
+        return part->before[0] == part->home.tag;
+    const struct weir__wide *s = part->slot;
+    part->tags[0] = weir__load(&s->tag);
+    part->tags[1] = weir__load(&s->meta);
+    return part->tags[0] == part->home.tag;
+}
+
+bool weir__slot_is_same(const struct weir__space *space, const struct weir__part *part)
+{
+    const struct weir__wide *s = part->slot;
+    uint64_t now[2];
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    weir__load_pair(weir__slot_pair(space, part->slot), now);
+    return now[0] == part->before[0] && now[1] == part->before[1] &&
+           (space->narrow ||
+            (weir__load(&s->tag) == part->tags[0] && weir__load(&s->meta) == part->tags[1]));
+}
+
+bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
+                     struct weir__copies *copies, weir_time now)
+{
+    part->slot = weir__slot_find(part->limiter->space, part->home);
+    part->stepped = false;
+    part->owed = 0;
+    place_copy(part, hand, i, copies);
+    if (part->slot == NULL) {
+        part->before[0] = part->before[1] = 0;
+        if (part->state != NULL)
+            memset(part->state, 0, part->plan->state_size);
+        return true;
+    }
+    if (!read_slot(part))
+        return false;
+    if (is_large(part)) {
+        if (part->state != NULL)
+            read_large(part);
+        return weir__part_is_same(part);
+    }
+    if (part->limiter->space->narrow)
+        read_narrow(part, now < 0 ? 0 : now);
+    else
+        read_wide(part, now < 0 ? 0 : now);
+    return true;
+}
+
+bool weir__part_peek(struct weir__part *part, void *out)
+{
+    part->slot = weir__slot_find(part->limiter->space, part->home);
+    part->state = out;
+    memset(out, 0, part->plan->state_size);
+    if (part->slot == NULL)
+        return true;
+    if (!read_slot(part))
+        return false;
+    read_large(part);
+    return weir__part_is_same(part);
+}
+
+/* --------------------------------------------------------------- write ---- */
+
+static bool write_large(const struct weir__part *part, struct weir__hand *hand, size_t i,
+                        struct weir__entry *e)
+{
+    size_t size = part->plan->state_size;
+    uint32_t block =
+        part->block ? part->block : weir__hand_block(part->limiter->space, hand, i, size);
+    uint64_t number = part->before[1] >> (part->limiter->space->narrow ? 40 : 32);
+
+    if (block == 0)
+        return false;
+    if (part->block == 0)
+        copy_words(weir__block_at(&part->limiter->space->slab, block), part->state, size);
+    e->block_before = (uint32_t)part->before[1];
+    e->block_after = block;
+    if (part->limiter->space->narrow) {
+        e->after[0] = part->home.tag;
+        e->after[1] =
+            ((number + 1) << 40 | (uint64_t)(part->version & 0xff) << 32 | block) & ~WEIR__PIN;
+    } else {
+        e->after[0] = (uint64_t)weir_step_idle_at(part->plan, part->state) & INT64_MAX;
+        e->after[1] = (number + 1) << 32 | block;
+    }
+    return true;
+}
+
+/* More than the capacity and a wait would look like a clock that has stepped back. */
+static uint64_t packed(const struct weir__part *part)
+{
+    int64_t owed = (int64_t)part->small[1], most = part->plan->capacity + WEIR__PACKED_WAIT_MAX;
+
+    return weir__pack((weir_time)part->small[0], owed < most ? owed : most);
+}
+
+bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i)
+{
+    struct weir__entry *e = weir__hand_entry(hand);
+
+    e->at = (uint64_t)((unsigned char *)weir__slot_pin(part->limiter->space, part->slot) -
+                       (unsigned char *)part->limiter->table->header);
+    e->before[0] = part->before[0];
+    e->before[1] = part->before[1];
+    if (!part->limiter->space->narrow) {
+        e->tag_before[0] = part->tags[0];
+        e->tag_before[1] = part->tags[1];
+    }
+    if (!part->limiter->space->narrow && (uint32_t)part->tags[1] != part->version) {
+        e->tag_after[0] = part->home.tag;
+        e->tag_after[1] = ((part->tags[1] >> 32) + 1) << 32 | part->version;
+    }
+    if (is_large(part))
+        return write_large(part, hand, i, e);
+    e->after[0] = part->limiter->space->narrow ? part->home.tag : part->small[0];
+    e->after[1] = part->limiter->space->narrow ? packed(part) : part->small[1];
+    return true;
+}
+
+/* Writes one part.  False: begin again. */
+static bool write_alone(const struct weir__part *part, struct weir__hand *hand, weir_time now)
+{
+    if (weir__part_write(part, hand, 0))
+        return weir__hand_commit(part->limiter->table, hand);
+    weir__hand_clear(hand);
+    if (weir__slab_make_room(part, part->plan->state_size, now, hand))
+        return false;
+    weir__count(&part->limiter->table->header->evicted_early, 1); /* nothing is remembered */
+    return true;
+}
+
+/* -------------------------------------------------------------- change ---- */
+
+/* One round; true: done. */
+static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__changer *change,
+                        void *context, bool make, weir_time now)
+{
+    struct weir__copies copies = { 0 };
+
+    if (!weir__part_read(part, hand, 0, &copies, now))
+        return false;
+    if (part->slot == NULL && !make)
+        return true;
+    if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
+        return weir__part_is_same(part);
+    if (part->slot != NULL)
+        return write_alone(part, hand, now);
+    (void)weir__slot_claim(part, now, hand, &part->home.tag, 1);
+    return false;
+}
+
+void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
+                       weir_time now)
+{
+    struct weir__hand *hand = weir__hand_take(part->limiter->table);
+
+    while (!change_once(part, hand, change, context, make, now))
+        if (part->limiter->record != NULL)
+            weir__part_begin(part, part->limiter, part->home);
+    weir__hand_give(hand);
+}
+
+/* -------------------------------------------------------------- decide ---- */
+
+/* More is owed than can be told in the plan's parts, and so far more than the plan allows. */
+static void refuse_deep(const struct weir__part *part, const struct weir_ask *ask,
+                        struct weir_decision *d)
+{
+    const struct weir_plan *plan = part->plan;
+    weir__i128 scale = (weir__i128)plan->by_scale.by,
+               missing = part->owed + (weir__i128)ask->cost * plan->price - plan->capacity;
+
+    d->remaining = 0;
+    d->reset = (weir_time)((part->owed + scale - 1) / scale);
+    weir__refuse(d, (weir_time)((missing + scale - 1) / scale));
+}
+
+/* With the slab full a key is as good as fresh, and nothing is kept. */
+void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask,
+                       struct weir_decision *d)
+{
+    weir__decision_begin(part->plan, d);
+    d->remaining = part->plan->most;
+    d->reset = 0;
+    if (ask->cost > part->plan->most || ask->cost < 0)
+        weir__refuse(d, WEIR_NEVER);
+    else if (part->owed > 0)
+        refuse_deep(part, ask, d);
+    else
+        weir__grant(d, 0);
+    if (part->owed > 0)
+        d->remaining = 0;
+    if (ask->cost < 0)
+        d->reason = WEIR_BAD_ASK;
+}
+
+/* One round; true: done. */
+static bool decide_once(struct weir__part *part, struct weir__hand *hand,
+                        const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct weir__copies copies;
+
+    copies.used = 0;
+    if (!weir__part_read(part, hand, 0, &copies, ask->now))
+        return false;
+    if (part->state == NULL && part->owed == 0 && take &&
+        weir__slab_make_room(part, part->plan->state_size, ask->now, hand))
+        return false;
+    bool changed = weir__part_step(part, ask, take, d);
+    if (!take || !changed || (part->slot == NULL && !d->allowed))
+        return weir__part_is_same(part);
+    if (part->slot != NULL)
+        return write_alone(part, hand, ask->now);
+    (void)weir__slot_claim(part, ask->now, hand, &part->home.tag, 1);
+    return false;
+}
+
+bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bool take,
+                         struct weir_decision *d)
+{
+    bool fits = part->plan->state_size <= sizeof(((struct weir__copies *)NULL)->bytes);
+    struct weir__hand *hand = /* a peek writes nothing */
+        take || !fits ? weir__hand_take(part->limiter->table) : NULL;
+
+    while (!decide_once(part, hand, ask, take, d))
+        if (part->limiter->record != NULL)
+            weir__part_begin(part, part->limiter, part->home);
+    if (hand != NULL)
+        weir__hand_give(hand);
+    return d->allowed;
+}

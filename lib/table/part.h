@@ -1,0 +1,92 @@
+/* part.h -- a key's state, to be read, changed and written back together with others.
+ *
+ * This is the general way, for all that one swap cannot do: several limits at once, large states,
+ * a state under an older limit, giving back.  part.c says how.
+ */
+#ifndef WEIR_TABLE_PART_H
+#define WEIR_TABLE_PART_H
+
+#include "table/hand.h"
+#include "table/slot.h"
+
+struct weir__part {
+    struct weir_limiter *limiter;
+    const struct weir_plan *plan; /* the present limit, */
+    uint32_t version;             /* and what a slot under it says */
+    struct weir__home home;
+    void *slot;         /* NULL: the key has none */
+    uint64_t before[2]; /* the slot's pair, and its tag and meta if it is wide, as they were read */
+    uint64_t tags[2];
+    void *state; /* a copy under the present limit: in `small`, `room` or the hand's spare block */
+    uint64_t small[2];
+    uint32_t block;  /* the spare block, if `state` is in it */
+    bool stepped;    /* narrow: the clock has stepped back, which the copy does not show */
+    weir__i128 owed; /* of a limit that comes with the ask: more than the copy can tell; or 0 */
+};
+
+/* Space for copies of large states.  A larger one is made in a spare block. */
+struct weir__copies {
+    size_t used;
+    _Alignas(16) unsigned char bytes[4096];
+};
+
+void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter,
+                      struct weir__home home);
+
+/* Finds the slot and copies the state; without a slot a fresh one.  A copy that is too large for
+ * `copies` goes to spare block i of the hand; `state` is NULL if the slab is full.  False: a pin
+ * was settled, or the slot changed meanwhile: read again. */
+bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
+                     struct weir__copies *copies, weir_time now);
+
+/* Copies a large state to `out`, zeros if there is none; of a limiter whose limit never changes.
+ * False: the slot changed meanwhile. */
+bool weir__part_peek(struct weir__part *part, void *out);
+
+/* The version of the limit that the slot's state is kept under. */
+uint32_t weir__part_version(const struct weir__part *part);
+
+/* The slot is as it was read. */
+bool weir__slot_is_same(const struct weir__space *space, const struct weir__part *part);
+
+static inline bool weir__part_is_same(const struct weir__part *part)
+{
+    return part->slot == NULL || weir__slot_is_same(part->limiter->space, part);
+}
+
+/* There is no copy to work on: the slab is full, or the debt is too deep to tell. */
+void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask,
+                       struct weir_decision *d);
+
+/* The step on the copy.  Whether there is anything to write. */
+static inline __attribute__((always_inline)) bool weir__part_step(struct weir__part *part,
+                                                                  const struct weir_ask *ask,
+                                                                  bool take,
+                                                                  struct weir_decision *d)
+{
+    const uint64_t *state = part->state;
+
+    if (__builtin_expect(state == NULL, 0)) {
+        weir__part_answer(part, ask, d);
+        return false;
+    }
+    uint64_t first = state[0], second = state[1];
+    weir__step(part->plan, part->state, ask, take, d);
+    return (d->allowed && ask->cost > 0) || state[0] != first || state[1] != second ||
+           part->stepped;
+}
+
+/* Adds the part to what the hand will write.  False: the slab is full. */
+bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i);
+
+/* A decision on one key, whatever its state is like. */
+bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bool take,
+                         struct weir_decision *d);
+
+/* Reads a key's state, has it changed, writes it back.  `change` says whether there is anything to
+ * write; `make`: a key without a slot gets one. */
+typedef bool weir__changer(const struct weir_plan *plan, void *state, void *context);
+void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
+                       weir_time now);
+
+#endif

@@ -61,4 +61,15 @@ static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
     } while (first != out[0]);
 }
 
+/* Words that others may be writing: read in order before whatever is read next, and written after
+ * whatever was written before. */
+static inline void weir__copy_words(void *to, const void *from, size_t bytes)
+{
+    uint64_t *t = to;
+    const uint64_t *f = from;
+
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        weir__publish(&t[i], weir__acquire(&f[i]));
+}
+
 #endif

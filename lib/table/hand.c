@@ -136,20 +136,16 @@ void weir__hand_give(struct weir__hand *hand)
     weir__publish(&hand->owner, 0);
 }
 
-struct weir__entry *weir__hand_entry(struct weir__hand *hand)
+void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry)
 {
     uint64_t n = weir__get(&hand->n);
 
     if (n == 0) { /* from here on old pins of the hand are nobody's */
         uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
         weir__set(&hand->status, sequence << 2 | PREPARING);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
     }
-    weir__set(&hand->n, n + 1);
-    struct weir__entry *e = &hand->entries[n];
-    e->tag_before[0] = e->tag_before[1] = e->tag_after[0] = e->tag_after[1] = 0;
-    e->block_before = e->block_after = 0;
-    return e;
+    weir__copy_words(&hand->entries[n], entry, sizeof(*entry));
+    weir__publish(&hand->n, n + 1);
 }
 
 /* -------------------------------------------------------------- blocks ---- */
@@ -210,7 +206,7 @@ static void trade_block(struct weir_table *table, struct weir__hand *hand, uint6
         if (spare < end)
             *spare = old;
     } else if (old != 0) {
-        e->block_before = 0;
+        weir__set(&e->block_before, 0);
         give_spare(table, &old);
     }
 }
@@ -292,9 +288,8 @@ static bool copy_entry(const struct weir_table *table, const struct weir__hand *
     for (uint64_t i = 0; from == NULL && i < n && i < WEIR_ALL_MAX; i++)
         if (weir__get(&hand->entries[i].at) == at)
             from = &hand->entries[i].at;
-    for (size_t i = 0; from != NULL && i < sizeof(*out) / sizeof(uint64_t); i++)
-        (&out->at)[i] = weir__get(from + i);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (from != NULL)
+        weir__copy_words(out, from, sizeof(*out));
     return from != NULL && weir__load(&hand->status) == status;
 }
 

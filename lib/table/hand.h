@@ -9,15 +9,11 @@
 struct weir__hand *weir__hand_take(struct weir_table *table);
 void weir__hand_give(struct weir__hand *hand);
 
-/* The next entry, of a pair of the table: the caller fills in the rest. */
-struct weir__entry *weir__hand_entry(struct weir__hand *hand);
+/* One more pair to be changed. */
+void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry);
 /* Changes all pairs, if each is as its entry says.  True: done.  The hand is empty afterwards. */
 bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand);
-/* Takes back the last entry; all of them. */
-static inline void weir__hand_drop(struct weir__hand *hand)
-{
-    weir__set(&hand->n, weir__get(&hand->n) - 1);
-}
+/* Takes back all entries. */
 static inline void weir__hand_clear(struct weir__hand *hand)
 {
     weir__set(&hand->n, 0);

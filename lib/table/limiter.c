@@ -195,7 +195,7 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
         free(room);
         return;
     }
-    memcpy(copies[0], from, eras[0]->plan.state_size);
+    weir__copy_words(copies[0], from, eras[0]->plan.state_size);
     for (size_t i = 1; i < n; i++)
         weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
                          eras[i]->since);

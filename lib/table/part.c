@@ -37,16 +37,6 @@ uint32_t weir__part_version(const struct weir__part *part)
                                         : (uint32_t)part->tags[1];
 }
 
-/* Word by word: another thread may be writing, and then the slot tells. */
-static void copy_words(void *to, const void *from, size_t bytes)
-{
-    uint64_t *t = to;
-    const uint64_t *f = from;
-
-    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-        weir__set(&t[i], weir__get(&f[i]));
-}
-
 /* Where the copy goes. */
 static void place_copy(struct weir__part *part, struct weir__hand *hand, size_t i,
                        struct weir__copies *copies)
@@ -94,7 +84,7 @@ static void read_large(struct weir__part *part)
     else if (plan == NULL || plan->state_size > bytes)
         spend(part, weir__limiter_era(part->limiter)->since);
     else if (plan == part->plan)
-        copy_words(part->state, from, plan->state_size);
+        weir__copy_words(part->state, from, plan->state_size);
     else
         weir__limiter_convert(part->limiter, weir__limiter_era(part->limiter), version, from,
                               part->state);
@@ -146,7 +136,6 @@ bool weir__slot_is_same(const struct weir__space *space, const struct weir__part
     const struct weir__wide *s = part->slot;
     uint64_t now[2];
 
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     weir__load_pair(weir__slot_pair(space, part->slot), now);
     return now[0] == part->before[0] && now[1] == part->before[1] &&
            (space->narrow ||
@@ -206,7 +195,7 @@ static bool write_large(const struct weir__part *part, struct weir__hand *hand, 
     if (block == 0)
         return false;
     if (part->block == 0)
-        copy_words(weir__block_at(&part->limiter->space->slab, block), part->state, size);
+        weir__copy_words(weir__block_at(&part->limiter->space->slab, block), part->state, size);
     e->block_before = (uint32_t)part->before[1];
     e->block_after = block;
     if (part->limiter->space->narrow) {
@@ -230,24 +219,26 @@ static uint64_t packed(const struct weir__part *part)
 
 bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i)
 {
-    struct weir__entry *e = weir__hand_entry(hand);
+    const struct weir__space *space = part->limiter->space;
+    struct weir__entry e = { .before = { part->before[0], part->before[1] } };
 
-    e->at = (uint64_t)((unsigned char *)weir__slot_pin(part->limiter->space, part->slot) -
-                       (unsigned char *)part->limiter->table->header);
-    e->before[0] = part->before[0];
-    e->before[1] = part->before[1];
-    if (!part->limiter->space->narrow) {
-        e->tag_before[0] = part->tags[0];
-        e->tag_before[1] = part->tags[1];
+    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, part->slot) -
+                      (unsigned char *)part->limiter->table->header);
+    if (!space->narrow) {
+        e.tag_before[0] = part->tags[0];
+        e.tag_before[1] = part->tags[1];
     }
-    if (!part->limiter->space->narrow && (uint32_t)part->tags[1] != part->version) {
-        e->tag_after[0] = part->home.tag;
-        e->tag_after[1] = ((part->tags[1] >> 32) + 1) << 32 | part->version;
+    if (!space->narrow && (uint32_t)part->tags[1] != part->version) {
+        e.tag_after[0] = part->home.tag;
+        e.tag_after[1] = ((part->tags[1] >> 32) + 1) << 32 | part->version;
     }
-    if (is_large(part))
-        return write_large(part, hand, i, e);
-    e->after[0] = part->limiter->space->narrow ? part->home.tag : part->small[0];
-    e->after[1] = part->limiter->space->narrow ? packed(part) : part->small[1];
+    if (!is_large(part)) {
+        e.after[0] = space->narrow ? part->home.tag : part->small[0];
+        e.after[1] = space->narrow ? packed(part) : part->small[1];
+    } else if (!write_large(part, hand, i, &e)) {
+        return false;
+    }
+    weir__hand_add(hand, &e);
     return true;
 }
 

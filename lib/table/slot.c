@@ -54,6 +54,8 @@ static bool fill_empty(struct weir__space *space, const struct weir__part *part)
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
+#define COPY 4096 /* a larger state is not looked at */
+
 struct candidate {
     void *slot;
     uint32_t id;
@@ -119,7 +121,12 @@ static void judge_large(struct weir__space *space, struct weir_limiter *limiter,
     c->used = 0;
     if (bytes < plan->state_size || c->idle_at <= now)
         return;
-    void *state = weir__block_at(&space->slab, block);
+    uint64_t state[COPY / sizeof(uint64_t)];
+    if (plan->state_size > sizeof(state)) { /* half of it, say */
+        c->used = ALL_USED / 2;
+        return;
+    }
+    weir__copy_words(state, weir__block_at(&space->slab, block), plan->state_size);
     c->idle_at = weir_step_idle_at(plan, state);
     c->used = c->idle_at <= now ? 0 : part_used(plan, state, now);
 }
@@ -237,24 +244,25 @@ static bool read_raw(struct weir__space *space, void *slot, struct weir__part *o
 static void replace_raw(struct weir__space *space, struct weir__hand *hand,
                         const struct weir__part *old, const struct weir__part *part, weir_time now)
 {
-    struct weir__entry *e = weir__hand_entry(hand);
+    struct weir__entry e = { 0 };
     struct weir_limiter *limiter = limiter_of(space, old->tags[0]);
     bool narrow = space->narrow, large = part->limiter->kind == WEIR__LARGE;
     struct weir__part fresh = *part;
 
     make_fresh(space, &fresh, now);
-    e->at = (uint64_t)((unsigned char *)weir__slot_pin(space, old->slot) -
-                       (unsigned char *)space->table->header);
-    memcpy(e->before, old->before, sizeof(e->before));
-    e->after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
-    e->after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
+    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, old->slot) -
+                      (unsigned char *)space->table->header);
+    memcpy(e.before, old->before, sizeof(e.before));
+    e.after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
+    e.after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
     if (!narrow) {
-        memcpy(e->tag_before, old->tags, sizeof(e->tag_before));
-        e->tag_after[0] = part->home.tag;
-        e->tag_after[1] = ((old->tags[1] >> 32) + 1) << 32 | part->version;
+        memcpy(e.tag_before, old->tags, sizeof(e.tag_before));
+        e.tag_after[0] = part->home.tag;
+        e.tag_after[1] = ((old->tags[1] >> 32) + 1) << 32 | part->version;
     }
     if (limiter != NULL && limiter->kind == WEIR__LARGE)
-        e->block_before = (uint32_t)old->before[1];
+        e.block_before = (uint32_t)old->before[1];
+    weir__hand_add(hand, &e);
 }
 
 static void count_eviction(struct weir__space *space, bool early)
@@ -270,12 +278,13 @@ static void count_eviction(struct weir__space *space, bool early)
 static void count_change(struct weir__space *space, struct weir__hand *hand, uint64_t group,
                          uint64_t count, uint64_t unused)
 {
-    struct weir__entry *e = weir__hand_entry(hand);
+    struct weir__entry e = { 0 };
 
-    e->at = space->rooms_at + group * sizeof(struct weir__room);
-    e->before[0] = count;
-    e->after[0] = (count + 1) & ~WEIR__PIN;
-    e->before[1] = e->after[1] = unused;
+    e.at = space->rooms_at + group * sizeof(struct weir__room);
+    e.before[0] = count;
+    e.after[0] = (count + 1) & ~WEIR__PIN;
+    e.before[1] = e.after[1] = unused;
+    weir__hand_add(hand, &e);
 }
 
 /* One try.  False: look again. */
@@ -332,15 +341,16 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, void 
 
     if (!read_raw(space, slot, &old))
         return false;
-    struct weir__entry *e = weir__hand_entry(hand);
-    e->at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
-                       (unsigned char *)space->table->header);
-    memcpy(e->before, old.before, sizeof(e->before));
-    e->after[0] = space->narrow ? old.before[0] : 0;
-    e->after[1] = 0;
+    struct weir__entry e = { 0 };
+    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
+                      (unsigned char *)space->table->header);
+    memcpy(e.before, old.before, sizeof(e.before));
+    e.after[0] = space->narrow ? old.before[0] : 0;
+    e.after[1] = 0;
     if (!space->narrow)
-        memcpy(e->tag_before, old.tags, sizeof(e->tag_before));
-    e->block_before = (uint32_t)old.before[1];
+        memcpy(e.tag_before, old.tags, sizeof(e.tag_before));
+    e.block_before = (uint32_t)old.before[1];
+    weir__hand_add(hand, &e);
     return weir__hand_commit(space->table, hand);
 }
 

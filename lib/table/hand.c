@@ -277,27 +277,31 @@ static void mend(struct weir_table *table, uint64_t *word, uint64_t pin)
         weir__count(&table->header->recovered, 1);
 }
 
-/* Copies the entry about this word.  False: the hand has none, or has gone on meanwhile. */
-static bool copy_entry(const struct weir_table *table, const struct weir__hand *hand,
-                       uint64_t status, const uint64_t *word, struct weir__entry *out)
+/* Copies entry i.  False: the hand has gone on meanwhile. */
+static bool copy_entry(const struct weir__hand *hand, uint64_t status, uint64_t i,
+                       struct weir__entry *out)
 {
-    uint64_t n = weir__get(&hand->n),
-             at = (uint64_t)((const unsigned char *)word - (const unsigned char *)table->header);
-    const uint64_t *from = NULL;
+    weir__copy_words(out, &hand->entries[i], sizeof(*out));
+    return weir__load(&hand->status) == status;
+}
 
-    for (uint64_t i = 0; from == NULL && i < n && i < WEIR_ALL_MAX; i++)
-        if (weir__get(&hand->entries[i].at) == at)
-            from = &hand->entries[i].at;
-    if (from != NULL)
-        weir__copy_words(out, from, sizeof(*out));
-    return from != NULL && weir__load(&hand->status) == status;
+/* All entries, in their order: a group's counter comes after the slot whose key changed, so that
+ * nobody finds the counter free and the key not there yet. */
+static void finish_hand(struct weir_table *table, const struct weir__hand *hand, uint64_t status,
+                        uint64_t pin)
+{
+    uint64_t n = weir__get(&hand->n);
+    struct weir__entry e;
+
+    for (uint64_t i = 0; i < n && i < WEIR_ALL_MAX && copy_entry(hand, status, i, &e); i++)
+        if (is_sound(table, &e))
+            finish_entry(table, &e, pin, (status & 3) == COMMITTED);
 }
 
 void weir__hand_settle(struct weir_table *table, uint64_t *word)
 {
     uint64_t pin = weir__load(word), sequence = pin & SEQUENCE,
              i = (pin & ~WEIR__PIN) >> (63 - HAND_BITS);
-    struct weir__entry e;
 
     if ((pin & WEIR__PIN) == 0 || is_lifted_soon(word, pin))
         return;
@@ -306,9 +310,9 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word)
     (void)weir__swap(&hand->status, undecided, sequence << 2 | ABORTED);
     uint64_t status = weir__load(&hand->status);
     bool known = i < WEIR__HANDS && status >> 2 == sequence && (status & 3) != PREPARING;
-    if (known && copy_entry(table, hand, status, word, &e) && is_sound(table, &e))
-        finish_entry(table, &e, pin, (status & 3) == COMMITTED);
-    else if (!known && weir__load(word) == pin)
+    if (known)
+        finish_hand(table, hand, status, pin);
+    else if (weir__load(word) == pin)
         mend(table, word, pin);
 }
 

@@ -159,13 +159,16 @@ static void write_texts(struct weir__ban_record *r, const char *rule, struct wei
     r->key_len = key.len < UINT32_MAX ? (uint32_t)key.len : UINT32_MAX;
 }
 
+/* Swaps something else in even if the end is not later: find_latest has to notice. */
 static void raise_latest(struct weir_table *table, weir_time until)
 {
-    int64_t *latest = &table->header->bans_latest, was = weir__get(latest);
+    uint64_t *at = &table->header->bans_latest, was[2], next[2];
 
-    while (was < until && !__atomic_compare_exchange_n(latest, &was, until, false, __ATOMIC_ACQ_REL,
-                                                       __ATOMIC_RELAXED))
-        ;
+    do {
+        weir__load_pair(at, was);
+        next[0] = (weir_time)was[0] < until ? (uint64_t)until : was[0];
+        next[1] = was[1] + 1;
+    } while (!weir__swap_pair(at, was, next));
 }
 
 /* A ban to be written: by strike or by hand. */
@@ -335,17 +338,19 @@ int64_t weir__bans_in_force(const struct weir_table *table, weir_time now)
 
 /* ----------------------------------------------------------------- end ---- */
 
-/* The latest end of all.  A ban that comes meanwhile raises it again. */
+/* The latest end of all, unless a ban has come meanwhile: then it stays too late. */
 static void find_latest(struct weir_table *table)
 {
-    int64_t *at = &table->header->bans_latest, was = weir__acquire(at);
+    uint64_t *at = &table->header->bans_latest, was[2];
     struct weir__ban_record r;
     weir_time latest = 0;
 
+    weir__load_pair(at, was);
     for (uint64_t i = 0; i < weir__ban_places(table); i++)
         if (read_place(table, i, latest, &r))
             latest = r.until;
-    (void)__atomic_compare_exchange_n(at, &was, latest, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    uint64_t found[2] = { (uint64_t)latest, was[1] };
+    (void)weir__swap_pair(at, was, found);
 }
 
 void weir__bans_settle(struct weir_table *table)
@@ -371,7 +376,7 @@ bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
     weir_time until = 0;
 
     weir__part_change(&part, lift, &until, false, now < 0 ? 0 : now);
-    if (until > 0 && until == weir__get(&table->header->bans_latest))
+    if (until > 0 && (uint64_t)until == weir__get(&table->header->bans_latest))
         find_latest(table);
     return until > (now < 0 ? 0 : now);
 }

@@ -33,7 +33,7 @@ weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time
 /* Whether any ban at all may be in force. */
 static inline bool weir__bans_any(const struct weir_table *table, weir_time now)
 {
-    return now < __atomic_load_n(&table->header->bans_latest, __ATOMIC_ACQUIRE);
+    return now < (weir_time)weir__load(&table->header->bans_latest);
 }
 
 static inline weir_time weir__ban_until(const struct weir_table *table, uint64_t tag, weir_time now)

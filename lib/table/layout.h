@@ -68,10 +68,11 @@ struct weir__header {
     _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
     int64_t clock_latest; /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
-    uint64_t limiters;   /* records in use */
-    int64_t bans_latest; /* no ban ends later: from then on nobody need look */
-    uint32_t mode;       /* of all limiters: enum weir_mode, by hand */
-    uint32_t guards;     /* records in use */
+    uint64_t limiters;                 /* records in use */
+    uint32_t mode;                     /* of all limiters: enum weir_mode, by hand */
+    uint32_t guards;                   /* records in use */
+    _Alignas(16) uint64_t bans_latest; /* no ban ends later: from then on nobody need look */
+    uint64_t bans_written;             /* swapped together with it */
 
     _Alignas(WEIR__LINE) uint32_t degradation; /* in force */
     uint32_t degradation_by_hand;              /* 0: none is; else the degradation + 1 */

@@ -178,9 +178,9 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint32_t version, weir__st
     if (__builtin_expect(
             weir__load(&slot->tag) == tag && (uint32_t)weir__load(&slot->meta) == version, 1))
         return WEIR__TRIED_DONE;
-    if (!same)
-        (void)weir__swap_pair(slot->state, after, before);
-    return WEIR__TRIED_AGAIN;
+    if (same || weir__swap_pair(slot->state, after, before) || weir__load(&slot->tag) != tag)
+        return WEIR__TRIED_AGAIN;
+    return WEIR__TRIED_DONE; /* brought over to another limit with its charge */
 }
 
 /* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  `mine` are

@@ -161,7 +161,9 @@ EITHER bool read_quick(struct part *part, bool narrow)
     p->slot = item->line;
     p->state = p->small;
     p->block = 0;
-    return narrow ? read_narrow(p, item->hash.tag, part->ask->now) : read_wide(p, item->hash.tag);
+    return narrow ? read_narrow(p, item->hash.tag, part->ask->now) &&
+                        weir__get(&item->limiter->record->version) == era->version
+                  : read_wide(p, item->hash.tag);
 }
 
 /* What a call needs for the rare cases. */

@@ -18,6 +18,7 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, str
     part->limiter = limiter;
     part->plan = &era->plan;
     part->version = era->version;
+    part->era = era;
     part->home = home;
 }
 
@@ -35,6 +36,13 @@ uint32_t weir__part_version(const struct weir__part *part)
 
     return part->limiter->space->narrow ? part->version - ((part->version - last) & 0xff)
                                         : (uint32_t)part->tags[1];
+}
+
+/* The limit is still the one that the part began with: then the slot, which was read before, is not
+ * under a later one. */
+static bool is_present(const struct weir__part *part)
+{
+    return part->era == NULL || weir__limiter_era(part->limiter) == part->era;
 }
 
 /* Where the copy goes. */
@@ -82,12 +90,11 @@ static void read_large(struct weir__part *part)
     if (plan == part->plan && plan->state_size > bytes)
         memset(part->state, 0, plan->state_size); /* damage */
     else if (plan == NULL || plan->state_size > bytes)
-        spend(part, weir__limiter_era(part->limiter)->since);
+        spend(part, part->era->since);
     else if (plan == part->plan)
         weir__copy_words(part->state, from, plan->state_size);
     else
-        weir__limiter_convert(part->limiter, weir__limiter_era(part->limiter), version, from,
-                              part->state);
+        weir__limiter_convert(part->limiter, part->era, version, from, part->state);
 }
 
 static void read_narrow(struct weir__part *part, weir_time now)
@@ -111,8 +118,7 @@ static void read_wide(struct weir__part *part, weir_time now)
         part->owed = owed > WEIR__OWED_MAX ? owed : 0;
         part->state = owed > WEIR__OWED_MAX ? NULL : part->state;
     } else {
-        weir__limiter_convert(part->limiter, weir__limiter_era(part->limiter), version,
-                              part->before, part->small);
+        weir__limiter_convert(part->limiter, part->era, version, part->before, part->small);
     }
 }
 
@@ -155,7 +161,7 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
             memset(part->state, 0, part->plan->state_size);
         return true;
     }
-    if (!read_slot(part))
+    if (!read_slot(part) || !is_present(part))
         return false;
     if (is_large(part)) {
         if (part->state != NULL)

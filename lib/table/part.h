@@ -13,6 +13,7 @@ struct weir__part {
     struct weir_limiter *limiter;
     const struct weir_plan *plan; /* the present limit, */
     uint32_t version;             /* and what a slot under it says */
+    const struct weir__era *era;  /* NULL: it never changes, or comes with the ask */
     struct weir__home home;
     void *slot;         /* NULL: the key has none */
     uint64_t before[2]; /* the slot's pair, and its tag and meta if it is wide, as they were read */

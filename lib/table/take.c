@@ -64,13 +64,14 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
                               struct weir__narrow *slot, const struct weir_ask *ask, bool take,
                               struct weir_decision *d)
 {
-    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
     uint64_t word = weir__load(&slot->word), charged;
     int64_t owed, after;
     bool stepped;
 
-    weir__decision_begin(plan, d);
     do {
+        const struct weir_plan *plan = /* after the word: that may be under a later limit */
+            &weir__limiter_era(limiter)->plan;
+        weir__decision_begin(plan, d);
         if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
             weir__hand_settle(limiter->table, &slot->word);
             return false;

@@ -58,6 +58,7 @@ static bool fill_empty(struct weir__space *space, const struct weir__part *part)
 
 struct candidate {
     void *slot;
+    uint64_t tag;
     uint32_t id;
     uint32_t used; /* part of its limit; 0: idle */
     weir_time idle_at;
@@ -138,6 +139,7 @@ static struct candidate judge(struct weir__space *space, void *slot, weir_time n
 
     weir__load_pair(weir__slot_pair(space, slot), pair);
     tag = weir__load(slot); /* a slot's first word */
+    c.tag = tag;
     c.id = weir__tag_id(tag);
     if (pair[space->narrow] & WEIR__PIN) { /* in use just now */
         c.used = ALL_USED;
@@ -293,7 +295,7 @@ static bool replace(struct weir__space *space, struct weir__hand *hand, struct c
 {
     struct weir__part victim;
 
-    if (!read_raw(space, c.slot, &victim) ||
+    if (!read_raw(space, c.slot, &victim) || victim.tags[0] != c.tag ||
         (c.used == 0 && judge(space, c.slot, now).used != 0)) /* it was idle, and is in use again */
         return false;
     replace_raw(space, hand, &victim, part, now);
@@ -334,12 +336,16 @@ bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir_
 
 /* --------------------------------------------------------------- slab ---- */
 
-/* The slot's large state is forgotten, and its block free. */
-static bool free_block(struct weir__space *space, struct weir__hand *hand, void *slot)
+/* The candidate's large state is forgotten, and its block free.  False: it is not there any more, or
+ * in use again. */
+static bool free_block(struct weir__space *space, struct weir__hand *hand, struct candidate c,
+                       weir_time now)
 {
     struct weir__part old;
+    void *slot = c.slot;
 
-    if (!read_raw(space, slot, &old))
+    if (!read_raw(space, slot, &old) || old.tags[0] != c.tag ||
+        (c.used == 0 && judge(space, slot, now).used != 0))
         return false;
     struct weir__entry e = { 0 };
     e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
@@ -388,7 +394,7 @@ bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time
             if ((all[i].id == id || all[i].used == 0) &&
                 (best.slot == NULL || is_cheaper(&all[i], &best)))
                 best = all[i];
-        if (best.slot != NULL && free_block(space, hand, best.slot)) {
+        if (best.slot != NULL && free_block(space, hand, best, now)) {
             count_eviction(space, best.used > 0);
             return true;
         }

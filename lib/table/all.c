@@ -183,7 +183,8 @@ static struct weir__hand *hand_of(struct aid *aid)
 static __attribute__((noinline)) bool read_slowly(struct aid *aid, struct part *part, size_t i)
 {
     weir__part_begin(&part->p, part->of->limiter, weir__item_home(part->of));
-    return weir__part_read(&part->p, hand_of(aid), i, &aid->copies, part->ask->now);
+    return weir__part_read(&part->p, hand_of(aid), i, &aid->copies, part->ask->now) &&
+           !weir__part_finds_room(&part->p, aid->hand, part->ask->now);
 }
 
 enum outcome { REFUSED, GRANTED, AGAIN };

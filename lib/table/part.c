@@ -175,6 +175,12 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     return true;
 }
 
+bool weir__part_finds_room(const struct weir__part *part, struct weir__hand *hand, weir_time now)
+{
+    return part->state == NULL && part->owed == 0 &&
+           weir__slab_make_room(part, part->plan->state_size, now, hand);
+}
+
 bool weir__part_peek(struct weir__part *part, void *out)
 {
     part->slot = weir__slot_find(part->limiter->space, part->home);
@@ -272,6 +278,8 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->slot == NULL && !make)
         return true;
+    if (weir__part_finds_room(part, hand, now))
+        return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
     if (part->slot != NULL)
@@ -334,8 +342,7 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     copies.used = 0;
     if (!weir__part_read(part, hand, 0, &copies, ask->now))
         return false;
-    if (part->state == NULL && part->owed == 0 && take &&
-        weir__slab_make_room(part, part->plan->state_size, ask->now, hand))
+    if (take && weir__part_finds_room(part, hand, ask->now))
         return false;
     bool changed = weir__part_step(part, ask, take, d);
     if (!take || !changed || (part->slot == NULL && !d->allowed))

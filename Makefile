@@ -1,6 +1,7 @@
 # Weir.  Users type make; Meson does the work (meson.build).
 #
 #   make              build/weir, build/libweir.so, build/libweir.a
+#   make redis-module build/redis-module/weir.so, for Redis's loadmodule
 #   make run          build, and start the server with a copy of examples/rules.yaml:
 #                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
 #   make demo         build, and show every algorithm over one burst of traffic
@@ -25,8 +26,8 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all run demo quick test check bench fuzz mutants pictures reference figures amalgamation \
-        install clean
+.PHONY: all redis-module run demo quick test check bench fuzz mutants pictures reference figures \
+        amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -35,6 +36,9 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@scripts/packages.sh build
 	@$(SETUP) $(BUILD) >/dev/null
+
+redis-module: $(BUILD)/build.ninja
+	@scripts/build.sh $(BUILD) redis-module/weir.so
 
 run: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir

@@ -5,11 +5,12 @@
                    lib/     base, algo, table, guard, queue, match, rulefile, engine
                    server/  base, describe, then replay, sim and serve side by side, then cli;
                             inside serve as SERVE_ROOMS has it
-               the server may use lib, wire and cluster; wire uses lib/base, cluster uses wire;
+               the server may use lib, wire and cluster; wire uses lib/base, cluster uses wire
+               and lib/algo, redis-module uses cluster;
                examples, nginx and bindings see only the public headers
                server and wire include only those headers of lib that are listed here
     clock      is read in lib/base/clock.c and nowhere else
-    numbers    no floating point in lib/algo and lib/table
+    numbers    no floating point in lib/algo, lib/table, cluster/account and redis-module
     vectors    every algorithm has tests/vectors/NAME.vec
     symbols    all begin with weir_ or weir__; the shared library exports what the public
                headers declare, and
@@ -48,7 +49,8 @@ LEFT_OF_SERVER = ["wire", "cluster"] + ["lib/" + room for room in LIB_ROOMS]
 MAY_INCLUDE.update(
     {
         "wire": ["lib/base"],
-        "cluster": ["wire", "lib/base"],
+        "cluster": ["wire", "lib/base", "lib/algo"],
+        "redis-module": ["cluster", "lib/base", "lib/algo"],
         "server/base": LEFT_OF_SERVER,
         "server/describe": LEFT_OF_SERVER + ["server/base"],
         "server/replay": LEFT_OF_SERVER + ["server/base", "server/describe"],
@@ -94,8 +96,9 @@ INSIDES = {
     "table/bans.h": ["serve/events/metrics.c"],
     "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/serve.c"],
 }
-TIMELESS = ("lib/", "wire/", "cluster/", "server/")  # where the time is an argument
-INTEGER = ("lib/algo/", "lib/table/")
+# Where the time is an argument.
+TIMELESS = ("lib/", "wire/", "cluster/", "redis-module/", "server/")
+INTEGER = ("lib/algo/", "lib/table/", "cluster/account/", "redis-module/")
 
 CLOCK_CALL = re.compile(
     r"(?<![\w.>])(clock|time|times|ftime|sleep|alarm|(?:u|nano|clock_nano)sleep|clock_get\w+|gettimeofday|timespec_get|localtime|mktime|"

@@ -21,7 +21,7 @@ from rooms import Report, list_files, read
 COLUMNS = 100
 LINES_MAX = 700
 MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
-SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
+SHORT = ("lib/", "wire/", "cluster/", "redis-module/", "server/", "include/", "nginx/")
 SPARE = 12  # columns that the end of a comment's line may be short of a word
 FORMATTER = 14  # other versions of clang-format disagree about details
 LONG_TEXT = re.compile(r"https?://|(?<!\")\"(?:\\.|[^\"\\]){50,}|'(?:\\.|[^'\\]){50,}")

@@ -27,7 +27,7 @@
 #include "server/base/json-document.h"
 #include "table/table.h"
 #include "server/base/complain.h"
-#include "resp-reply.h"
+#include "resp-client.h"
 
 struct net {
     struct weir__door door;
@@ -59,70 +59,14 @@ static const char *verb_name(enum weir__vector_verb verb)
     return verb == WEIR__VECTOR_TAKE ? "take" : verb == WEIR__VECTOR_PEEK ? "peek" : "give";
 }
 
-/* An answer: numbers, one number, or a text (which is not kept). */
-struct reply {
-    char kind;
-    int64_t numbers[8];
-    size_t n;
-};
-
-static int next_value(struct weir__client *c, struct weir__buffer **in, struct resp_reply *value,
-                      struct weir_error *error)
-{
-    for (;;) {
-        ptrdiff_t n = *in && (*in)->len ? resp_reply_read((*in)->bytes, (*in)->len, value) : 0;
-        if (n > 0) {
-            if (value->kind == '-')
-                weir__fail(error, WEIR_INVALID, "%.*s", (int)(value->len < 240 ? value->len : 240),
-                           value->bytes);
-            weir__buffer_drop(*in, (size_t)n);
-            return value->kind == '-' ? WEIR_INVALID : WEIR_OK;
-        }
-        ptrdiff_t more = n < 0 ? 0 : weir__client_receive(c, in, error);
-        if (more <= 0)
-            return more < 0 ? (int)more
-                            : weir__fail(error, WEIR_SYSTEM,
-                                         n < 0 ? "this is no RESP"
-                                               : "the server has closed the connection");
-    }
-}
-
-static int resp_command(struct weir__client *c, const char *const *words, struct reply *reply,
-                        struct weir_error *error)
-{
-    struct weir__buffer out = { 0 }, *in = NULL;
-    struct resp_reply value;
-    size_t n = 0;
-
-    while (words[n])
-        n++;
-    weir__buffer_format(&out, "*%zu\r\n", n);
-    for (size_t i = 0; i < n; i++)
-        weir__buffer_format(&out, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
-    int code = weir__client_send(c, out.bytes, out.len, error);
-    weir__buffer_free(&out);
-    if (code == WEIR_OK)
-        code = next_value(c, &in, &value, error);
-    if (code != WEIR_OK)
-        return code;
-    *reply = (struct reply){ .kind = value.kind };
-    for (int64_t left = value.kind == '*' ? value.integer : 0; left > 0 && code == WEIR_OK;
-         left--) {
-        code = next_value(c, &in, &value, error);
-        if (code == WEIR_OK && reply->n < 8)
-            reply->numbers[reply->n++] = value.kind == ':' ? value.integer : 0;
-    }
-    return code;
-}
-
 static int resp_set_clock(struct net *n, weir_time now, struct weir_error *error)
 {
     char text[24];
-    struct reply reply;
+    struct resp_answer reply;
 
     snprintf(text, sizeof(text), "%" PRId64, now);
-    return resp_command(n->client, (const char *const[]){ "WEIR.CLOCK", text, NULL }, &reply,
-                        error);
+    return resp_client_ask(n->client, (const char *const[]){ "WEIR.CLOCK", text, NULL }, &reply,
+                           error);
 }
 
 static weir_time time_of(int64_t n)
@@ -134,7 +78,7 @@ static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct wei
                     struct weir_decision *d, struct weir_error *error)
 {
     char command[16], cost[24], wait[24];
-    struct reply reply;
+    struct resp_answer reply;
 
     snprintf(command, sizeof(command), "WEIR.%s", verb_name(verb));
     snprintf(cost, sizeof(cost), "%" PRId64, ask->cost);
@@ -143,7 +87,7 @@ static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct wei
                                   wait,    "NAME", r->name,  "NS",   NULL };
     int code = resp_set_clock(r->net, ask->now, error);
     if (code == WEIR_OK)
-        code = resp_command(r->net->client, words, &reply, error);
+        code = resp_client_ask(r->net->client, words, &reply, error);
     if (code != WEIR_OK || verb == WEIR__VECTOR_GIVE)
         return code;
     if (reply.kind != '*' || reply.n != 6)
@@ -365,13 +309,14 @@ static int connect_server(struct net *n, const char *server, struct weir_error *
 
     path_of(n, n->door.name, own, sizeof(own));
     struct weir__client_options how = { .server = server ? server : own };
-    struct reply reply;
+    struct resp_answer reply;
     const char *token = getenv("WEIR_TOKEN");
     if (server && token && *token)
         how.token = token;
     int code = weir__client_open(&n->client, &how, error);
     if (code == WEIR_OK && resp && how.token)
-        code = resp_command(n->client, (const char *const[]){ "AUTH", token, NULL }, &reply, error);
+        code =
+            resp_client_ask(n->client, (const char *const[]){ "AUTH", token, NULL }, &reply, error);
     if (code == WEIR_OK)
         code = resp ? resp_set_clock(n, 0, error) : http_set_clock(n, 0, error);
     return code;

@@ -6,6 +6,7 @@
 
 #include "server/base/command.h"
 #include "door-net.h"
+#include "door-redis.h"
 #include "server/base/file.h"
 #include "server/base/options.h"
 #include "replay.h"
@@ -13,16 +14,17 @@
 #include "vectors.h"
 
 struct options {
-    const char *door, *server, *weir;
+    const char *door, *server, *weir, *module;
 };
 
 static const struct weir__option options[] = {
     WEIR__TEXT("door", 0, door, "NAME",
                "step (the bare algorithm; default), table, shm, or all of them; resp or http of a "
-               "server"),
+               "server; redis-module"),
     WEIR__TEXT("server", 's', server, "ADDRESS",
                "with resp and http: a server that has --test-clock; default: start one"),
     WEIR__TEXT("weir", 0, weir, "PATH", "the command to start one with; default: build/weir"),
+    WEIR__TEXT("module", 0, module, "PATH", "with redis-module: weir.so"),
     { 0 },
 };
 
@@ -96,9 +98,13 @@ static const struct weir__door *choose_door(const struct weir__command *self,
     struct weir_error error = { 0 };
     const struct weir__door *door = strcmp(o->door, "all") == 0 ? NULL : weir__door_find(o->door);
 
+    bool redis = weir__door_redis_is(o->door);
+
     *wrong = true;
-    if (weir__door_net_is(o->door)) {
-        if (weir__door_net_open(net, o->door, o->server, o->weir, &error) == WEIR_OK)
+    if (redis || weir__door_net_is(o->door)) {
+        int code = redis ? weir__door_redis_open(net, o->door, o->module, &error)
+                         : weir__door_net_open(net, o->door, o->server, o->weir, &error);
+        if (code == WEIR_OK)
             *wrong = false;
         else
             weir__complain(self->name, "%s", error.text);
@@ -107,7 +113,7 @@ static const struct weir__door *choose_door(const struct weir__command *self,
     if (!door && strcmp(o->door, "all") != 0)
         weir__complain(self->name,
                        "there is no door '%s'; the doors are step, table, shm, and all for each of "
-                       "them; resp, http",
+                       "them; resp, http; redis-module",
                        o->door);
     else if (o->server)
         weir__complain(self->name, "--server is for the doors resp and http");
@@ -118,7 +124,9 @@ static const struct weir__door *choose_door(const struct weir__command *self,
 
 static int run(const struct weir__command *self, int argc, char **argv)
 {
-    struct options o = { .door = "step", .weir = "build/weir" };
+    struct options o = { .door = "step",
+                         .weir = "build/weir",
+                         .module = "build/redis-module/weir.so" };
     struct tally t = { .command = self->name };
     struct weir__door *net = NULL;
     bool wrong;
@@ -136,7 +144,9 @@ static int run(const struct weir__command *self, int argc, char **argv)
         t.file = argv[i];
         check_file(&t);
     }
-    if (net)
+    if (net && weir__door_redis_is(o.door))
+        weir__door_redis_close(net);
+    else if (net)
         weir__door_net_close(net);
     if (!wrong)
         printf("%ld passed, %ld failed\n", t.passed, t.failed);

@@ -1,0 +1,362 @@
+/* layout.c -- reads and writes accounts. */
+#include "cluster/account/layout.h"
+
+#include <string.h>
+
+#include "algo/debt.h"
+
+#define TIME_SIZE  9
+#define WORD_SIZE  8
+#define NUMBER_MAX 10
+
+/* ------------------------------------------------------------- numbers ---- */
+
+static unsigned char *put_bytes(unsigned char *to, uint64_t n, int size)
+{
+    for (int i = 0; i < size; i++)
+        *to++ = (unsigned char)(n >> (8 * i));
+    return to;
+}
+
+static uint64_t get_bytes(const unsigned char **from, int size)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < size; i++)
+        n |= (uint64_t) * (*from)++ << (8 * i);
+    return n;
+}
+
+static unsigned char *put_time(unsigned char *to, weir_time t)
+{
+    uint64_t ns = (uint64_t)t & INT64_MAX;
+
+    return put_bytes(put_bytes(to, ns / 1000, 7), ns % 1000, 2);
+}
+
+static weir_time get_time(const unsigned char **from)
+{
+    uint64_t us = get_bytes(from, 7), ns = get_bytes(from, 2);
+
+    return us > INT64_MAX / 1000 - 1 ? INT64_MAX : (weir_time)(us * 1000 + ns % 1000);
+}
+
+static unsigned char *put_number(unsigned char *to, uint64_t n)
+{
+    for (; n > 127; n >>= 7)
+        *to++ = (unsigned char)(n | 128);
+    *to++ = (unsigned char)n;
+    return to;
+}
+
+struct reader {
+    const unsigned char *at, *end;
+    bool wrong;
+};
+
+static int64_t get_number(struct reader *r)
+{
+    uint64_t n = 0;
+
+    for (int shift = 0; shift < 63 && r->at < r->end; shift += 7) {
+        n |= (uint64_t)(*r->at & 127) << shift;
+        if (*r->at++ < 128)
+            return (int64_t)(n & INT64_MAX);
+    }
+    r->wrong = true;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- head ---- */
+
+static const weir_time units[] = { 1, WEIR_MICROSECOND, WEIR_MILLISECOND, WEIR_SECOND };
+
+enum {
+    BURST = 1 << 0,
+    QUEUE = 1 << 1,
+    BUCKETS = 1 << 2,
+    ALIGN_FIRST = 1 << 3,
+    LOOSE = 1 << 4,
+    WARMUP = 1 << 5,
+    COLD = 1 << 6,
+    CALENDAR = 1 << 7, /* and its zone */
+};
+
+static unsigned members_of(const struct weir_limit *l)
+{
+    return (l->burst ? BURST : 0u) | (l->queue ? QUEUE : 0u) | (l->buckets ? BUCKETS : 0u) |
+           (l->align_first ? ALIGN_FIRST : 0u) | (l->loose ? LOOSE : 0u) |
+           (l->warmup ? WARMUP : 0u) | (l->cold ? COLD : 0u) | (l->calendar ? CALENDAR : 0u);
+}
+
+static unsigned char *put_members(unsigned char *to, const struct weir_limit *l)
+{
+    unsigned members = members_of(l);
+
+    to = put_number(to, members);
+    if (members & BURST)
+        to = put_number(to, (uint64_t)l->burst);
+    if (members & QUEUE) /* WEIR_NO_QUEUE is -1 */
+        to = put_number(to, (uint64_t)(l->queue + 1));
+    if (members & BUCKETS)
+        to = put_number(to, (uint64_t)l->buckets);
+    if (members & WARMUP)
+        to = put_number(to, (uint64_t)l->warmup);
+    if (members & COLD)
+        to = put_number(to, (uint64_t)l->cold);
+    if (members & CALENDAR) {
+        size_t len = strlen(l->zone);
+        to = put_number(put_number(to, (uint64_t)l->calendar), len);
+        memcpy(to, l->zone, len);
+        to += len;
+    }
+    return to;
+}
+
+struct weir__account_head weir__account_head(const struct weir_plan *plan)
+{
+    struct weir_limit l = weir__plan_limit_named(plan);
+    struct weir__account_head head = { .bytes = { WEIR__ACCOUNT_MAGIC, WEIR__ACCOUNT_VERSION } };
+    int unit = 3;
+
+    while (l.period % units[unit] != 0)
+        unit--;
+    head.bytes[2] = (unsigned char)(weir__algo_index(plan->algo->name) | unit << 4);
+    unsigned char *to = put_number(head.bytes + 3, (uint64_t)l.count);
+    to = put_members(put_number(to, (uint64_t)(l.period / units[unit])), &l);
+    head.len = (size_t)(to - head.bytes);
+    return head;
+}
+
+static void get_zone(struct reader *r, char zone[static 40])
+{
+    int64_t len = get_number(r);
+
+    if (len > 39 || len > r->end - r->at) {
+        r->wrong = true;
+        return;
+    }
+    memcpy(zone, r->at, (size_t)len);
+    r->at += len;
+}
+
+static int32_t get_small(struct reader *r)
+{
+    int64_t n = get_number(r);
+
+    r->wrong = r->wrong || n > INT32_MAX;
+    return (int32_t)n;
+}
+
+static void get_members(struct reader *r, struct weir_limit *l)
+{
+    int64_t members = get_number(r);
+
+    l->burst = members & BURST ? get_number(r) : 0;
+    l->queue = members & QUEUE ? get_number(r) - 1 : 0;
+    l->buckets = members & BUCKETS ? get_small(r) : 0;
+    l->align_first = members & ALIGN_FIRST;
+    l->loose = members & LOOSE;
+    l->warmup = members & WARMUP ? get_number(r) : 0;
+    l->cold = members & COLD ? get_small(r) : 0;
+    l->calendar = members & CALENDAR ? get_small(r) : 0;
+    if (members & CALENDAR)
+        get_zone(r, l->zone);
+}
+
+static int algorithms(void)
+{
+    int n = 0;
+
+    while (weir_algorithms()[n])
+        n++;
+    return n;
+}
+
+size_t weir__account_limit(struct weir_limit *out, const void *bytes, size_t len)
+{
+    const unsigned char *b = bytes;
+    struct reader r = { b + 3, b + len, false };
+    struct weir_limit l = { 0 };
+
+    if (len < 6 || b[0] != WEIR__ACCOUNT_MAGIC || b[1] != WEIR__ACCOUNT_VERSION ||
+        (b[2] & 15) >= algorithms() || b[2] >> 4 > 3)
+        return 0;
+    l.algorithm = weir_algorithms()[b[2] & 15];
+    l.count = get_number(&r);
+    r.wrong = __builtin_mul_overflow(get_number(&r), units[b[2] >> 4], &l.period) || r.wrong;
+    get_members(&r, &l);
+    if (r.wrong)
+        return 0;
+    *out = l;
+    return (size_t)(r.at - b);
+}
+
+/* --------------------------------------------------------------- state ---- */
+
+enum kind { METER, WINDOW, RING, LOG, PLAIN };
+
+static enum kind kind_of(const struct weir_plan *plan)
+{
+    const struct weir__algo *a = plan->algo;
+
+    return a == &weir__gcra || a == &weir__token_bucket || a == &weir__leaky_bucket ? METER
+           : a == &weir__fixed_window || a == &weir__calendar                       ? WINDOW
+           : a == &weir__sliding_window                                             ? RING
+           : a == &weir__sliding_log                                                ? LOG
+                                                                                    : PLAIN;
+}
+
+bool weir__account_is_split(const struct weir_plan *plan)
+{
+    return kind_of(plan) == METER && plan->capacity > WEIR__ACCOUNT_EXACT_MAX;
+}
+
+/* How algorithms keep their states: each begins with one time or two words, and an array may
+ * follow. */
+struct words {
+    int64_t first, second;
+};
+
+struct log_words {
+    int64_t seen, newest;
+    uint32_t first, used;
+};
+
+static size_t fixed_size(const struct weir_plan *plan)
+{
+    switch (kind_of(plan)) {
+    case METER:
+        return TIME_SIZE + (weir__account_is_split(plan) ? 2 * WORD_SIZE : WORD_SIZE);
+    case LOG:
+        return 2 * TIME_SIZE + WORD_SIZE;
+    case PLAIN:
+        return 2 * WORD_SIZE;
+    default:
+        return TIME_SIZE + WORD_SIZE;
+    }
+}
+
+static size_t array_max(const struct weir_plan *plan)
+{
+    switch (kind_of(plan)) {
+    case RING:
+        return (size_t)plan->ring * sizeof(uint32_t);
+    case LOG:
+        return (size_t)plan->limit.count * (size_t)plan->stamp_size;
+    default:
+        return 0;
+    }
+}
+
+size_t weir__account_state_max(const struct weir_plan *plan)
+{
+    return fixed_size(plan) + array_max(plan);
+}
+
+static unsigned char *put_owed(const struct weir_plan *plan, unsigned char *to, int64_t owed)
+{
+    int64_t scale = (int64_t)plan->by_scale.by;
+
+    if (!weir__account_is_split(plan))
+        return put_bytes(to, (uint64_t)owed, WORD_SIZE);
+    return put_bytes(put_bytes(to, (uint64_t)(owed / scale), WORD_SIZE), (uint64_t)(owed % scale),
+                     WORD_SIZE);
+}
+
+static int64_t get_owed(const struct weir_plan *plan, const unsigned char **from)
+{
+    int64_t owed = (int64_t)get_bytes(from, WORD_SIZE), parts;
+
+    if (!weir__account_is_split(plan))
+        return owed;
+    parts = (int64_t)get_bytes(from, WORD_SIZE);
+    return __builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) ||
+                   __builtin_add_overflow(owed, parts, &owed)
+               ? WEIR__OWED_MAX
+               : owed;
+}
+
+/* Bytes of stamps that are used, and those before them. */
+static size_t stamps_size(const struct weir_plan *plan, const struct log_words *l)
+{
+    int64_t end = (int64_t)l->first + l->used, count = plan->limit.count;
+
+    return (size_t)((end > count ? count : end) * plan->stamp_size);
+}
+
+static size_t write_log(const struct weir_plan *plan, const void *state, unsigned char *out)
+{
+    struct log_words l;
+    const unsigned char *stamps = (const unsigned char *)state + sizeof(l);
+
+    memcpy(&l, state, sizeof(l));
+    unsigned char *to = put_time(put_time(out, l.seen), l.newest);
+    to = put_bytes(put_bytes(to, l.first, 4), l.used, 4);
+    size_t size = stamps_size(plan, &l);
+    memcpy(to, stamps, size);
+    return (size_t)(to - out) + size;
+}
+
+size_t weir__account_write(const struct weir_plan *plan, const void *state, unsigned char *out)
+{
+    struct words w;
+    enum kind kind = kind_of(plan);
+
+    if (kind == LOG)
+        return write_log(plan, state, out);
+    memcpy(&w, state, sizeof(w));
+    if (kind == PLAIN) {
+        put_bytes(put_bytes(out, (uint64_t)w.first, WORD_SIZE), (uint64_t)w.second, WORD_SIZE);
+        return 2 * WORD_SIZE;
+    }
+    unsigned char *to = put_time(out, w.first);
+    to =
+        kind == METER ? put_owed(plan, to, w.second) : put_bytes(to, (uint64_t)w.second, WORD_SIZE);
+    if (kind == RING)
+        for (int64_t i = 0; i < plan->ring; i++) {
+            uint32_t count;
+            memcpy(&count, (const char *)state + sizeof(w) + (size_t)i * sizeof(count),
+                   sizeof(count));
+            to = put_bytes(to, count, sizeof(count));
+        }
+    return (size_t)(to - out);
+}
+
+static void read_log(const struct weir_plan *plan, void *state, const unsigned char *from,
+                     size_t stamps)
+{
+    struct log_words l;
+
+    l.seen = get_time(&from);
+    l.newest = get_time(&from);
+    l.first = (uint32_t)get_bytes(&from, 4);
+    l.used = (uint32_t)get_bytes(&from, 4);
+    memcpy(state, &l, sizeof(l));
+    memcpy((char *)state + sizeof(l), from, stamps < array_max(plan) ? stamps : array_max(plan));
+}
+
+bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
+                        size_t len)
+{
+    struct words w;
+    enum kind kind = kind_of(plan);
+    const unsigned char *from = bytes;
+
+    if (len < fixed_size(plan) || (kind != LOG && len != weir__account_state_max(plan)))
+        return false;
+    memset(state, 0, plan->state_size);
+    if (kind == LOG) {
+        read_log(plan, state, bytes, len - fixed_size(plan));
+        return true;
+    }
+    w.first = kind == PLAIN ? (int64_t)get_bytes(&from, WORD_SIZE) : get_time(&from);
+    w.second = kind == METER ? get_owed(plan, &from) : (int64_t)get_bytes(&from, WORD_SIZE);
+    memcpy(state, &w, sizeof(w));
+    if (kind == RING)
+        for (int64_t i = 0; i < plan->ring; i++) {
+            uint32_t count = (uint32_t)get_bytes(&from, sizeof(count));
+            memcpy((char *)state + sizeof(w) + (size_t)i * sizeof(count), &count, sizeof(count));
+        }
+    return true;
+}

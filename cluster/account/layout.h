@@ -1,0 +1,59 @@
+/* layout.h -- an account: what one key has used, as a string in Redis.
+ *
+ * The module and the scripts read and write the same bytes, so both may work on the same keys.  An
+ * account begins with the limit that it was written under, its head:
+ *
+ *     0  'W', then the version
+ *     2  the algorithm, its place in weir_algorithms(); in the upper half the unit of the period:
+ *        ns, us, ms, s
+ *     3  count, period (0: by the calendar), which further members differ from their defaults, and
+ *        those members; numbers of 1 to 10 bytes, 7 bits in each, the lowest first
+ *        the state
+ *
+ * An ask under the same limit finds the same head, and compares it as bytes.  Under another limit
+ * the head says what the old one was, so that what was used stays used.
+ *
+ * A time is 7 bytes of microseconds and 2 of nanoseconds (0 by Redis's clock), because Lua counts
+ * exactly to 2^53 only.  The states, all numbers little-endian:
+ *
+ *     gcra, token-bucket, leaky-bucket   time at; int64 owed, or (weir__account_is_split) int64
+ *                                        whole ns and int64 parts
+ *     fixed-window, calendar             time end; int64 used
+ *     sliding-window                     time seen; int64 head; uint32 counts[]
+ *     sliding-log                        time seen, newest; uint32 first, used; stamps, up to the
+ *                                        last that was ever used
+ *     smooth, warm-up                    the 16 bytes of the state (no script has them)
+ */
+#ifndef WEIR_ACCOUNT_LAYOUT_H
+#define WEIR_ACCOUNT_LAYOUT_H
+
+#include "algo/algo.h"
+
+#define WEIR__ACCOUNT_MAGIC     'W'
+#define WEIR__ACCOUNT_VERSION   1
+#define WEIR__ACCOUNT_HEAD_MAX  128
+#define WEIR__ACCOUNT_EXACT_MAX ((int64_t)1 << 52) /* what a script reckons with */
+
+struct weir__account_head {
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX];
+    size_t len;
+};
+
+/* The head of accounts under this plan. */
+struct weir__account_head weir__account_head(const struct weir_plan *plan);
+
+/* Reads a head.  Returns its length, or 0: this is no account. */
+size_t weir__account_limit(struct weir_limit *out, const void *bytes, size_t len);
+
+/* A debt that is too fine for one exact number in a script. */
+bool weir__account_is_split(const struct weir_plan *plan);
+
+/* The most bytes that a state under this plan can have in Redis. */
+size_t weir__account_state_max(const struct weir_plan *plan);
+/* Writes a state; returns its length. */
+size_t weir__account_write(const struct weir_plan *plan, const void *state, unsigned char *out);
+/* Reads a state into plan->state_size bytes.  False: it is too short to be one. */
+bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
+                        size_t len);
+
+#endif

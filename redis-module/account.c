@@ -1,0 +1,187 @@
+/* account.c -- keys of Redis as accounts.
+ *
+ * A decision changes the string in place and sets its expiry; replicas and the append-only file get
+ * the resulting state, SET key value PXAT time, never the command, which would decide again by
+ * another clock.  A decision that changes nothing writes nothing.
+ *
+ * Expiry is at the moment the state equals a fresh one, rounded up to the next millisecond: rounded
+ * down, a limit of many units per millisecond would forget what was used.
+ */
+#include "redis-module/account.h"
+
+#include <string.h>
+
+#include "algo/debt.h"
+
+#define LIFE_MAX  ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
+#define STACK_MAX 512
+
+weir_time module_test_clock = -1;
+
+weir_time module_now(void)
+{
+    weir_time now = weir__clock_real();
+
+    return module_test_clock >= 0 ? module_test_clock : now - now % WEIR_MICROSECOND;
+}
+
+/* ---------------------------------------------------------------- read ---- */
+
+static bool is_under(const struct account *a, const struct limit *limit)
+{
+    return a->stored_len > limit->head.len &&
+           memcmp(a->stored, limit->head.bytes, limit->head.len) == 0;
+}
+
+/* A debt keeps its time; a part of another size is rounded up. */
+static void keep_debt(const struct weir_plan *old, const struct weir_plan *plan, const void *from,
+                      void *to)
+{
+    struct weir__debt *s = to;
+
+    memcpy(s, from, sizeof(*s));
+    s->owed = weir__scale_up(s->owed, (int64_t)plan->by_scale.by, (int64_t)old->by_scale.by);
+}
+
+/* Brings over a state that was written under another limit.  Another algorithm begins anew. */
+static bool bring_over(struct account *a, const struct opening *how)
+{
+    struct weir_limit old_limit;
+    struct weir_plan old;
+    size_t head = weir__account_limit(&old_limit, a->stored, a->stored_len);
+
+    if (head == 0 || weir__plan_make(&old, &old_limit, NULL) != WEIR_OK)
+        return false;
+    if (old.algo != a->limit->plan.algo)
+        return true;
+    void *from = redis.Alloc(old.state_size);
+    bool read = weir__account_read(&old, from, a->stored + head, a->stored_len - head);
+    if (read && how->keeping == KEEP_DEBT)
+        keep_debt(&old, &a->limit->plan, from, a->state);
+    else if (read)
+        weir_step_change(&old, &a->limit->plan, from, a->state, how->now);
+    redis.Free(from);
+    a->moved = read;
+    return read;
+}
+
+/* redis-cell keeps one number in digits: the time, in ns, at which the debt is paid. */
+static bool read_cell(struct account *a, weir_time now)
+{
+    const struct weir_plan *plan = &a->limit->plan;
+    struct weir__debt *s = a->state;
+    int64_t paid_off = 0, owed;
+
+    if (a->stored_len < 1 || a->stored_len > 19)
+        return false;
+    for (size_t i = 0; i < a->stored_len; i++) {
+        unsigned digit = a->stored[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(paid_off, 10, &paid_off) ||
+            __builtin_add_overflow(paid_off, digit, &paid_off))
+            return false;
+    }
+    owed = paid_off > now ? paid_off - now : 0;
+    if (__builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) || owed > plan->capacity)
+        owed = plan->capacity;
+    *s = (struct weir__debt){ now, owed };
+    a->moved = true;
+    return true;
+}
+
+static bool read_state(struct account *a, const struct opening *how)
+{
+    const struct limit *limit = a->limit;
+    size_t head = limit->head.len;
+
+    if (is_under(a, limit) &&
+        weir__account_read(&limit->plan, a->state, a->stored + head, a->stored_len - head))
+        return true;
+    return bring_over(a, how) || (how->keeping == KEEP_DEBT && read_cell(a, how->now));
+}
+
+enum opened account_open(struct account *a, const struct opening *how)
+{
+    size_t size = how->limit->plan.state_size;
+
+    a->context = how->context;
+    a->name = how->name;
+    a->limit = how->limit;
+    a->stored = NULL;
+    a->stored_len = 0;
+    a->moved = false;
+    a->state = size > sizeof(a->small) ? redis.Alloc(size) : a->small;
+    memset(a->state, 0, size);
+    a->key = redis.OpenKey(how->context, how->name, how->mode);
+    int type = redis.KeyType(a->key);
+    if (type == REDIS_KEY_EMPTY)
+        return ACCOUNT_OPEN;
+    if (type == REDIS_KEY_STRING)
+        a->stored = (unsigned char *)redis.StringDMA(a->key, &a->stored_len, how->mode);
+    if (a->stored != NULL && read_state(a, how))
+        return ACCOUNT_OPEN;
+    account_close(a);
+    return ACCOUNT_FOREIGN;
+}
+
+void account_close(struct account *a)
+{
+    redis.CloseKey(a->key);
+    if (a->state != a->small)
+        redis.Free(a->state);
+}
+
+/* --------------------------------------------------------------- write ---- */
+
+/* When the key may go, in ms by Redis's clock.  A test's clock is another: then the key stays a
+ * while. */
+static long long expiry_of(const struct account *a, weir_time now)
+{
+    weir_time idle = weir_step_idle_at(&a->limit->plan, a->state);
+    weir_time life = idle <= now ? 0 : idle - now > LIFE_MAX ? LIFE_MAX : idle - now;
+
+    if (module_test_clock >= 0)
+        return redis.Milliseconds() + life / WEIR_MILLISECOND + 3600 * 1000;
+    return (now + life) / WEIR_MILLISECOND + 1;
+}
+
+static void write_bytes(struct account *a, const unsigned char *bytes, size_t len, weir_time now)
+{
+    long long expiry = expiry_of(a, now);
+    size_t room;
+
+    if (len != a->stored_len)
+        redis.StringTruncate(a->key, len);
+    memcpy(redis.StringDMA(a->key, &room, REDIS_WRITE), bytes, len);
+    if (redis.SetAbsExpire)
+        redis.SetAbsExpire(a->key, expiry);
+    else
+        redis.SetExpire(a->key, expiry - redis.Milliseconds());
+    redis.Replicate(a->context, "SET", "sbcl", a->name, (const char *)bytes, len, "PXAT", expiry);
+}
+
+static bool is_fresh(const struct account *a)
+{
+    const unsigned char *bytes = a->state;
+    size_t size = a->limit->plan.state_size;
+
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+void account_store(struct account *a, weir_time now)
+{
+    const struct limit *limit = a->limit;
+    unsigned char local[STACK_MAX];
+    size_t most = limit->head.len + weir__account_state_max(&limit->plan);
+    unsigned char *bytes = most > sizeof(local) ? redis.Alloc(most) : local;
+    size_t len = limit->head.len;
+
+    memcpy(bytes, limit->head.bytes, len);
+    len += weir__account_write(&limit->plan, a->state, bytes + len);
+    bool is_none = a->stored_len == 0 && is_fresh(a);
+    if (is_none || (len == a->stored_len && memcmp(bytes, a->stored, len) == 0))
+        len = 0;
+    if (len > 0)
+        write_bytes(a, bytes, len, now);
+    if (bytes != local)
+        redis.Free(bytes);
+}

@@ -1,0 +1,89 @@
+/* limits.c -- a cache of compiled limits, of a fixed size.
+ *
+ * A limit has one place, by the hash of its text, and the next one there takes it over.  One that
+ * was put out may still be in use by the same command: it is freed when the next command begins.
+ * Redis runs one command at a time, so there is no lock.
+ */
+#include "redis-module/limits.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "redis-module/redis-api.h"
+
+#define PLACES    1024
+#define TEXT_MAX  255
+#define STATE_MAX ((size_t)1 << 23)
+
+static struct limit *cache[PLACES];
+static struct limit *gone[64]; /* more than the keys of one command */
+static size_t gone_count;
+
+void limits_begin(void)
+{
+    while (gone_count > 0)
+        redis.Free(gone[--gone_count]);
+}
+
+void limits_end(void)
+{
+    limits_begin();
+    for (size_t i = 0; i < PLACES; i++) {
+        redis.Free(cache[i]);
+        cache[i] = NULL;
+    }
+}
+
+static uint64_t hash_text(const char *text, size_t len)
+{
+    uint64_t hash = len;
+
+    for (; len >= 8; text += 8, len -= 8) {
+        uint64_t word;
+        memcpy(&word, text, sizeof(word));
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    }
+    for (; len > 0; text++, len--)
+        hash = (hash ^ (unsigned char)*text) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static int compile_limit(struct weir_plan *plan, const char *text, size_t len,
+                         limit_compile *compile, struct weir_error *error)
+{
+    char line[TEXT_MAX + 1];
+    struct weir_limit limit;
+
+    if (len > TEXT_MAX || memchr(text, '\0', len) != NULL)
+        return weir__fail(error, WEIR_INVALID, "a limit is a text of at most %d bytes", TEXT_MAX);
+    memcpy(line, text, len);
+    line[len] = '\0';
+    int code = compile(&limit, line, error);
+    if (code == WEIR_OK)
+        code = weir__plan_make(plan, &limit, error);
+    if (code == WEIR_OK && plan->state_size > STATE_MAX)
+        code = weir__fail(error, WEIR_INVALID, "a key would need %zu bytes, more than %zu",
+                          plan->state_size, STATE_MAX);
+    return code;
+}
+
+const struct limit *limits_find(const char *text, size_t len, limit_compile *compile,
+                                struct weir_error *error)
+{
+    struct limit **place = &cache[hash_text(text, len) % PLACES], *old = *place;
+    struct weir_plan plan;
+
+    if (old != NULL && old->len == len && memcmp(old->text, text, len) == 0)
+        return old;
+    if (compile_limit(&plan, text, len, compile, error) != WEIR_OK)
+        return NULL;
+    struct limit *limit = redis.Alloc(sizeof(*limit) + len);
+    limit->plan = plan;
+    limit->head = weir__account_head(&plan);
+    limit->len = len;
+    memcpy(limit->text, text, len);
+    if (old != NULL)
+        gone[gone_count++] = old;
+    *place = limit;
+    return limit;
+}

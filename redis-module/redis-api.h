@@ -1,0 +1,119 @@
+/* redis-api.h -- the functions of Redis that the module calls, found by name when it is loaded.
+ *
+ * Redis hands a module one function, which finds the others; so no header of Redis is needed to
+ * build it.  Those in the second list came after 6.2, and are NULL where the server has none.
+ */
+#ifndef WEIR_REDIS_API_H
+#define WEIR_REDIS_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct redis_context;
+struct redis_string;
+struct redis_key;
+struct redis_command;
+
+enum { REDIS_OK = 0, REDIS_ERR = 1 };
+enum { REDIS_READ = 1 << 0, REDIS_WRITE = 1 << 1 };
+enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_STRING = 1 };
+enum { REDIS_API_VERSION = 1 };
+
+/* What a command does to its keys, for RM_SetCommandInfo. */
+enum {
+    REDIS_SPEC_READ_ONLY = 1 << 0,
+    REDIS_SPEC_READ_WRITE = 1 << 1,
+    REDIS_SPEC_REMOVE = 1 << 3,
+    REDIS_SPEC_ACCESS = 1 << 4,
+    REDIS_SPEC_UPDATE = 1 << 5,
+    REDIS_SPEC_DELETE = 1 << 7,
+    REDIS_SPEC_INCOMPLETE = 1 << 9,
+};
+
+struct redis_key_spec {
+    const char *notes;
+    uint64_t flags;
+    int begin; /* 2: at an index */
+    union {
+        struct {
+            int pos;
+        } index;
+        struct {
+            const char *keyword;
+            int from;
+        } keyword;
+    } at;
+    int find; /* 2: a range */
+    union {
+        struct {
+            int last, step, limit;
+        } range;
+        struct {
+            int count, first, step;
+        } number;
+    } keys;
+};
+
+/* Sizes of the elements of its arrays, so that other versions can read them; histories and
+ * arguments are not given. */
+struct redis_info_version {
+    int version;
+    size_t history_size, spec_size, argument_size;
+};
+
+struct redis_command_info {
+    const struct redis_info_version *version;
+    const char *summary, *complexity, *since;
+    const void *history;
+    const char *tips;
+    int arity;
+    const struct redis_key_spec *specs;
+    const void *arguments;
+};
+
+typedef int redis_verb(struct redis_context *context, struct redis_string **words, int n);
+
+/* result, name, parameters */
+#define REDIS_NEEDED(X)                                                                  \
+    X(int, CreateCommand,                                                                \
+      (struct redis_context *, const char *, redis_verb *, const char *, int, int, int)) \
+    X(void, SetModuleAttribs, (struct redis_context *, const char *, int, int))          \
+    X(void *, Alloc, (size_t))                                                           \
+    X(void, Free, (void *))                                                              \
+    X(const char *, StringPtrLen, (const struct redis_string *, size_t *))               \
+    X(int, StringToLongLong, (const struct redis_string *, long long *))                 \
+    X(struct redis_key *, OpenKey, (struct redis_context *, struct redis_string *, int)) \
+    X(void, CloseKey, (struct redis_key *))                                              \
+    X(int, KeyType, (struct redis_key *))                                                \
+    X(char *, StringDMA, (struct redis_key *, size_t *, int))                            \
+    X(int, StringTruncate, (struct redis_key *, size_t))                                 \
+    X(int, DeleteKey, (struct redis_key *))                                              \
+    X(int, SetExpire, (struct redis_key *, long long))                                   \
+    X(long long, Milliseconds, (void))                                                   \
+    X(int, Replicate, (struct redis_context *, const char *, const char *, ...))         \
+    X(int, ReplyWithArray, (struct redis_context *, long))                               \
+    X(int, ReplyWithLongLong, (struct redis_context *, long long))                       \
+    X(int, ReplyWithSimpleString, (struct redis_context *, const char *))                \
+    X(int, ReplyWithStringBuffer, (struct redis_context *, const char *, size_t))        \
+    X(int, ReplyWithNull, (struct redis_context *))                                      \
+    X(int, ReplyWithError, (struct redis_context *, const char *))                       \
+    X(int, IsKeysPositionRequest, (struct redis_context *))                              \
+    X(void, KeyAtPos, (struct redis_context *, int))
+
+#define REDIS_OPTIONAL(X)                                                               \
+    X(int, SetAbsExpire, (struct redis_key *, long long))                               \
+    X(struct redis_command *, GetCommand, (struct redis_context *, const char *))       \
+    X(int, SetCommandInfo, (struct redis_command *, const struct redis_command_info *)) \
+    X(int, SetCommandACLCategories, (struct redis_command *, const char *))             \
+    X(int, AddACLCategory, (struct redis_context *, const char *))
+
+#define REDIS_MEMBER(result, name, parameters) result(*name) parameters;
+struct redis_api {
+    REDIS_NEEDED(REDIS_MEMBER)
+    REDIS_OPTIONAL(REDIS_MEMBER)
+};
+#undef REDIS_MEMBER
+
+extern struct redis_api redis;
+
+#endif

@@ -1,0 +1,113 @@
+/* throttle.c -- CL.THROTTLE, as redis-cell answers it.
+ *
+ *     CL.THROTTLE key max_burst count period [quantity]
+ *     1 if refused, max_burst + 1, remaining, seconds to retry (-1: passed, or never), to reset
+ *
+ * Where it differs: the price of a unit is not rounded to a nanosecond, a negative number is an
+ * error (redis-cell gives units back without saying so), and so is a limit that overflows.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "redis-module/account.h"
+#include "redis-module/verbs.h"
+
+#define USAGE "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+
+static int cell_error(struct redis_context *context, const char *what, struct redis_string *word)
+{
+    char text[320];
+    size_t len = 0;
+    const char *bytes = word ? redis.StringPtrLen(word, &len) : "";
+
+    snprintf(text, sizeof(text), "Cell error: %s%.*s", what, len > 64 ? 64 : (int)len, bytes);
+    for (char *c = text; *c; c++)
+        if (*c < ' ')
+            *c = ' ';
+    return redis.ReplyWithError(context, text);
+}
+
+/* Three numbers that were checked before. */
+static int compile_cell(struct weir_limit *out, const char *text, struct weir_error *error)
+{
+    long long burst, count, period;
+
+    if (sscanf(text, "%lld %lld %lld", &burst, &count, &period) != 3)
+        return weir__fail(error, WEIR_INVALID, "Couldn't parse as integer");
+    *out = (struct weir_limit){ .algorithm = "gcra", .count = count };
+    if (count == 0 || period == 0)
+        return weir__fail(error, WEIR_INVALID, "Zero rates are not supported");
+    if (__builtin_add_overflow(burst, 1, &out->burst))
+        return weir__fail(error, WEIR_INVALID, "The burst is too large");
+    if (__builtin_mul_overflow(period, WEIR_SECOND, &out->period))
+        return weir__fail(error, WEIR_INVALID, "The period is too long");
+    struct weir_plan plan;
+    if (weir__plan_make(&plan, out, NULL) != WEIR_OK)
+        return weir__fail(
+            error, WEIR_INVALID,
+            "This limit is beyond exact arithmetic; fewer units or a shorter period would do");
+    return WEIR_OK;
+}
+
+/* False, and that was answered, if a word is no number or below 0. */
+static bool read_numbers(struct redis_context *context, struct redis_string **words, int n,
+                         long long numbers[4])
+{
+    for (int i = 0; i < n; i++) {
+        bool is = redis.StringToLongLong(words[i], &numbers[i]) == REDIS_OK;
+        if (is && numbers[i] >= 0)
+            continue;
+        cell_error(context,
+                   !is      ? "Couldn't parse as integer: "
+                   : i == 3 ? "Negative quantities are not supported: "
+                            : "Negative numbers are not supported: ",
+                   words[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Seconds as redis-cell has them: the part below a second counts if it holds a whole
+ * millisecond. */
+static long long seconds(weir_time t)
+{
+    return t / WEIR_SECOND + (t % WEIR_SECOND >= WEIR_MILLISECOND);
+}
+
+static int reply(struct redis_context *context, const struct weir_decision *d)
+{
+    redis.ReplyWithArray(context, 5);
+    redis.ReplyWithLongLong(context, !d->allowed);
+    redis.ReplyWithLongLong(context, d->limit);
+    redis.ReplyWithLongLong(context, d->remaining);
+    redis.ReplyWithLongLong(context, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
+    return redis.ReplyWithLongLong(context, seconds(d->reset));
+}
+
+int verb_throttle(struct redis_context *context, struct redis_string **words, int n)
+{
+    long long numbers[4] = { [3] = 1 };
+    struct weir_error error;
+    struct account account;
+    struct weir_decision d;
+    char text[80];
+
+    if (n < 5 || n > 6)
+        return cell_error(context, USAGE, NULL);
+    if (!read_numbers(context, words + 2, n - 2, numbers))
+        return REDIS_OK;
+    limits_begin();
+    int len = snprintf(text, sizeof(text), "%lld %lld %lld", numbers[0], numbers[1], numbers[2]);
+    const struct limit *limit = limits_find(text, (size_t)len, compile_cell, &error);
+    if (limit == NULL)
+        return cell_error(context, error.text, NULL);
+    struct weir_ask ask = { .cost = numbers[3], .now = module_now() };
+    const struct opening how = { context,   words[1], limit, REDIS_READ | REDIS_WRITE,
+                                 KEEP_DEBT, ask.now };
+    if (account_open(&account, &how) != ACCOUNT_OPEN)
+        return reply_foreign(context);
+    if (weir_step(&limit->plan, account.state, &ask, &d) || !account.moved)
+        account_store(&account, ask.now);
+    account_close(&account);
+    return reply(context, &d);
+}

@@ -1,0 +1,454 @@
+/* verbs.c -- WEIR.TAKE and the others: any limit, written out in the ask.
+ *
+ *     WEIR.TAKE  key limit [COST n] [WAIT ms] [NS] [AND key limit [COST n] [WAIT ms]] ...
+ *     WEIR.PEEK  the same, and takes nothing
+ *     WEIR.GIVE  the same; gives back
+ *     WEIR.DRAW  key limit NEED n WANT n [NS]     as many units as there are: none, or NEED to WANT
+ *     WEIR.RESET key ...
+ *     WEIR.INFO  key
+ *
+ * Take, peek and draw answer like a Weir server: allowed (draw: units), limit, remaining, retry
+ * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  With AND, a list of those for
+ * each key; all pass, or none is charged.
+ */
+#include "redis-module/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "redis-module/account.h"
+
+#define ITEMS_MAX 32
+
+struct item {
+    struct redis_string *name;
+    const struct limit *limit;
+    struct weir_ask ask;
+    int64_t want; /* draw; cost is what it needs */
+    struct account account;
+    struct weir_decision decision;
+};
+
+struct call {
+    struct redis_context *context;
+    struct redis_string **words;
+    int n, at;
+    bool draws, ns;
+    size_t items;
+    struct item item[ITEMS_MAX];
+};
+
+static struct call the_call; /* one command at a time, and too large for the stack of some */
+
+int reply_foreign(struct redis_context *context)
+{
+    return redis.ReplyWithError(
+        context, "WRONGTYPE Operation against a key holding something else than a limit's state");
+}
+
+static bool fail(const struct call *c, const char *what)
+{
+    char text[400];
+
+    snprintf(text, sizeof(text), "ERR %s", what);
+    redis.ReplyWithError(c->context, text);
+    return false;
+}
+
+/* ----------------------------------------------------------- arguments ---- */
+
+static bool is_word(struct redis_string *word, const char *name)
+{
+    size_t len;
+    const char *bytes = redis.StringPtrLen(word, &len);
+
+    return len == strlen(name) && strncasecmp(bytes, name, len) == 0;
+}
+
+static bool read_number(struct call *c, const char *name, int64_t least, int64_t *out)
+{
+    long long number;
+    char text[80];
+
+    if (c->at < c->n && redis.StringToLongLong(c->words[c->at], &number) == REDIS_OK &&
+        number >= least) {
+        *out = number;
+        c->at++;
+        return true;
+    }
+    snprintf(text, sizeof(text), "%s needs a number, at least %lld", name, (long long)least);
+    return fail(c, text);
+}
+
+/* The option that comes next; false, and that was answered, if it is none. */
+static bool read_option(struct call *c, struct item *item)
+{
+    struct redis_string *word = c->words[c->at++];
+
+    if (is_word(word, "NS"))
+        return c->ns = true;
+    if (c->draws && is_word(word, "NEED"))
+        return read_number(c, "NEED", 1, &item->ask.cost);
+    if (c->draws && is_word(word, "WANT"))
+        return read_number(c, "WANT", 1, &item->want);
+    if (!c->draws && is_word(word, "COST"))
+        return read_number(c, "COST", 0, &item->ask.cost);
+    if (!c->draws && is_word(word, "WAIT"))
+        return read_number(c, "WAIT", 0, &item->ask.wait_max);
+    return fail(c, c->draws ? "unknown option; there are NEED, WANT, NS"
+                            : "unknown option; there are COST, WAIT, NS, AND");
+}
+
+static bool read_item(struct call *c, struct item *item, weir_time now)
+{
+    struct weir_error error;
+    size_t len;
+
+    if (c->n - c->at < 2)
+        return fail(c, "a key and a limit are needed");
+    *item = (struct item){ .name = c->words[c->at++], .want = 1, .ask = { .cost = 1, .now = now } };
+    const char *text = redis.StringPtrLen(c->words[c->at++], &len);
+    item->limit = limits_find(text, len, weir_limit_parse, &error);
+    if (item->limit == NULL) {
+        for (char *byte = error.text; *byte; byte++)
+            *byte = *byte < ' ' && *byte >= 0 ? ' ' : *byte;
+        return fail(c, error.text);
+    }
+    while (c->at < c->n && (c->draws || !is_word(c->words[c->at], "AND")))
+        if (!read_option(c, item))
+            return false;
+    item->want = item->want < item->ask.cost ? item->ask.cost : item->want;
+    return true;
+}
+
+static bool is_same(struct redis_string *a, struct redis_string *b)
+{
+    size_t a_len, b_len;
+    const char *a_bytes = redis.StringPtrLen(a, &a_len), *b_bytes = redis.StringPtrLen(b, &b_len);
+
+    return a_len == b_len && memcmp(a_bytes, b_bytes, a_len) == 0;
+}
+
+static bool is_twice(const struct call *c)
+{
+    for (size_t i = 0; i < c->items; i++)
+        for (size_t k = 0; k < i; k++)
+            if (is_same(c->item[i].name, c->item[k].name))
+                return true;
+    return false;
+}
+
+static void scale_waits(struct call *c)
+{
+    for (size_t i = 0; i < c->items && !c->ns; i++)
+        if (__builtin_mul_overflow(c->item[i].ask.wait_max, WEIR_MILLISECOND,
+                                   &c->item[i].ask.wait_max))
+            c->item[i].ask.wait_max = WEIR_FOREVER;
+}
+
+static bool read_items(struct call *c)
+{
+    weir_time now = module_now();
+
+    limits_begin();
+    do {
+        if (c->items == ITEMS_MAX)
+            return fail(c, "too many keys");
+        if (!read_item(c, &c->item[c->items], now))
+            return false;
+        c->items++;
+    } while (c->at++ < c->n);
+    scale_waits(c);
+    return c->items == 1 || !is_twice(c) || fail(c, "the same key twice");
+}
+
+/* Where the keys are, for Redis Cluster and access control: the second word, and the one after each
+ * AND. */
+static int say_keys(struct redis_context *context, struct redis_string **words, int n)
+{
+    redis.KeyAtPos(context, 1);
+    for (int i = 3; i + 1 < n; i++)
+        if (is_word(words[i], "AND"))
+            redis.KeyAtPos(context, ++i);
+    return REDIS_OK;
+}
+
+/* ------------------------------------------------------------- deciding ---- */
+
+static void close_items(struct call *c, size_t open)
+{
+    while (open > 0)
+        account_close(&c->item[--open].account);
+}
+
+static bool open_items(struct call *c, int mode)
+{
+    for (size_t i = 0; i < c->items; i++) {
+        struct item *it = &c->item[i];
+        const struct opening how = {
+            c->context, it->name, it->limit, mode, KEEP_USED, it->ask.now
+        };
+        if (account_open(&it->account, &how) != ACCOUNT_OPEN) {
+            close_items(c, i);
+            reply_foreign(c->context);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool peek_all(struct call *c)
+{
+    bool granted = true;
+
+    for (size_t i = 0; i < c->items; i++) {
+        struct item *it = &c->item[i];
+        granted &= weir_step_peek(&it->limit->plan, it->account.state, &it->ask, &it->decision);
+    }
+    return granted;
+}
+
+/* All that would pass do, or none does.  Nothing taken under a changed limit: the change alone is
+ * kept. */
+static void take_all(struct call *c)
+{
+    bool several = c->items > 1, granted = !several || peek_all(c);
+
+    for (size_t i = 0; i < c->items; i++) {
+        struct item *it = &c->item[i];
+        bool looks = it->account.moved && it->ask.cost == 0;
+        if (looks)
+            weir_step_peek(&it->limit->plan, it->account.state, &it->ask, &it->decision);
+        else if (granted)
+            weir_step(&it->limit->plan, it->account.state, &it->ask, &it->decision);
+        if (granted || it->account.moved)
+            account_store(&it->account, it->ask.now);
+    }
+}
+
+/* -------------------------------------------------------------- answers ---- */
+
+static long long in_unit(const struct call *c, weir_time t)
+{
+    return t == WEIR_NEVER ? -1 : c->ns ? t : t / WEIR_MILLISECOND + (t % WEIR_MILLISECOND != 0);
+}
+
+static void reply_decision(const struct call *c, const struct weir_decision *d, int64_t units)
+{
+    redis.ReplyWithArray(c->context, 6);
+    redis.ReplyWithLongLong(c->context, units);
+    redis.ReplyWithLongLong(c->context, d->limit);
+    redis.ReplyWithLongLong(c->context, d->remaining);
+    redis.ReplyWithLongLong(c->context, d->allowed ? -1 : in_unit(c, d->retry));
+    redis.ReplyWithLongLong(c->context, in_unit(c, d->reset));
+    redis.ReplyWithLongLong(c->context, in_unit(c, d->wait));
+}
+
+static int reply_items(const struct call *c)
+{
+    if (c->items > 1)
+        redis.ReplyWithArray(c->context, (long)c->items);
+    for (size_t i = 0; i < c->items; i++)
+        reply_decision(c, &c->item[i].decision, c->item[i].decision.allowed);
+    return REDIS_OK;
+}
+
+/* ---------------------------------------------------------------- verbs ---- */
+
+static struct call *begin(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = &the_call;
+
+    c->context = context;
+    c->words = words;
+    c->n = n;
+    c->at = 1;
+    c->items = 0;
+    c->draws = c->ns = false;
+    return c;
+}
+
+int verb_take(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+
+    if (redis.IsKeysPositionRequest(context))
+        return say_keys(context, words, n);
+    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+        return REDIS_OK;
+    take_all(c);
+    close_items(c, c->items);
+    return reply_items(c);
+}
+
+int verb_peek(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+
+    if (redis.IsKeysPositionRequest(context))
+        return say_keys(context, words, n);
+    if (!read_items(c) || !open_items(c, REDIS_READ))
+        return REDIS_OK;
+    peek_all(c);
+    close_items(c, c->items);
+    return reply_items(c);
+}
+
+int verb_give(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+
+    if (redis.IsKeysPositionRequest(context))
+        return say_keys(context, words, n);
+    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+        return REDIS_OK;
+    for (size_t i = 0; i < c->items; i++) {
+        struct item *it = &c->item[i];
+        if (it->account.stored != NULL) { /* a fresh key has nothing to be given back */
+            weir_step_give(&it->limit->plan, it->account.state, &it->ask);
+            account_store(&it->account, it->ask.now);
+        }
+    }
+    close_items(c, c->items);
+    return redis.ReplyWithSimpleString(context, "OK");
+}
+
+/* Units for a node to spend: as many as are left, up to what it wants; none if it needs more. */
+int verb_draw(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+    struct item *it = &c->item[0];
+    struct weir_decision left;
+
+    c->draws = true;
+    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+        return REDIS_OK;
+    struct weir_ask ask = { .now = it->ask.now };
+    weir_step_peek(&it->limit->plan, it->account.state, &ask, &left);
+    ask.cost = left.remaining < it->ask.cost ? it->ask.cost
+               : left.remaining < it->want   ? left.remaining
+                                             : it->want;
+    bool granted = weir_step(&it->limit->plan, it->account.state, &ask, &it->decision);
+    account_store(&it->account, ask.now);
+    close_items(c, 1);
+    reply_decision(c, &it->decision, granted ? ask.cost : 0);
+    return REDIS_OK;
+}
+
+/* -1: there is something else. */
+static int reset_key(struct redis_context *context, struct redis_string *name)
+{
+    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
+    int type = redis.KeyType(key), found = type == REDIS_KEY_EMPTY ? 0 : -1;
+    struct weir_limit limit;
+    size_t len;
+
+    if (type == REDIS_KEY_STRING) {
+        const char *bytes = redis.StringDMA(key, &len, REDIS_READ);
+        if (weir__account_limit(&limit, bytes, len) > 0) {
+            redis.DeleteKey(key);
+            redis.Replicate(context, "DEL", "s", name);
+            found = 1;
+        }
+    }
+    redis.CloseKey(key);
+    return found;
+}
+
+int verb_reset(struct redis_context *context, struct redis_string **words, int n)
+{
+    long long count = 0;
+
+    if (n < 2)
+        return redis.ReplyWithError(context, "ERR a key is needed");
+    for (int i = 1; i < n; i++) {
+        int found = reset_key(context, words[i]);
+        if (found < 0)
+            return reply_foreign(context);
+        count += found;
+    }
+    return redis.ReplyWithLongLong(context, count);
+}
+
+static void reply_text(struct redis_context *context, const char *text)
+{
+    redis.ReplyWithStringBuffer(context, text, strlen(text));
+}
+
+static void reply_pair(struct redis_context *context, const char *name, long long number)
+{
+    reply_text(context, name);
+    redis.ReplyWithLongLong(context, number);
+}
+
+/* The account as it is, under the limit that it was written under. */
+static int reply_info(struct call *c, struct item *it)
+{
+    const struct limit *limit = it->limit;
+    char text[192];
+    struct weir_limit named = weir__plan_limit_named(&limit->plan);
+
+    it->ask = (struct weir_ask){ .now = module_now() };
+    weir_step_peek(&limit->plan, it->account.state, &it->ask, &it->decision);
+    weir_limit_print(text, sizeof(text), &named);
+    redis.ReplyWithArray(c->context, 10);
+    reply_text(c->context, "algorithm");
+    reply_text(c->context, limit->plan.algo->name);
+    reply_text(c->context, "limit");
+    reply_text(c->context, text);
+    reply_pair(c->context, "most", it->decision.limit);
+    reply_pair(c->context, "remaining", it->decision.remaining);
+    reply_pair(c->context, "reset_ms", in_unit(c, it->decision.reset));
+    return REDIS_OK;
+}
+
+/* The text of the limit in an account; false: it is none. */
+static bool print_limit(const char *bytes, size_t len, char *text, size_t size)
+{
+    struct weir_limit limit;
+
+    return bytes != NULL && weir__account_limit(&limit, bytes, len) > 0 &&
+           weir_limit_print(text, size, &limit) < (int)size;
+}
+
+int verb_info(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+    struct item *it = &c->item[0];
+    char text[192];
+    size_t len = 0;
+
+    if (n != 2)
+        return redis.ReplyWithError(context, "ERR one key is needed");
+    struct redis_key *key = redis.OpenKey(context, words[1], REDIS_READ);
+    int type = redis.KeyType(key);
+    const char *bytes = type == REDIS_KEY_STRING ? redis.StringDMA(key, &len, REDIS_READ) : NULL;
+    bool is = print_limit(bytes, len, text, sizeof(text));
+    redis.CloseKey(key);
+    if (type == REDIS_KEY_EMPTY)
+        return redis.ReplyWithNull(context);
+    if (!is)
+        return reply_foreign(context);
+    limits_begin();
+    it->limit = limits_find(text, strlen(text), weir_limit_parse, NULL);
+    const struct opening how = {
+        context, words[1], it->limit, REDIS_READ, KEEP_USED, module_now()
+    };
+    if (it->limit == NULL || account_open(&it->account, &how) != ACCOUNT_OPEN)
+        return reply_foreign(context);
+    reply_info(c, it);
+    account_close(&it->account);
+    return REDIS_OK;
+}
+
+/* For tests: sets the clock, in ns. */
+int verb_clock(struct redis_context *context, struct redis_string **words, int n)
+{
+    long long now;
+
+    if (n != 2 || redis.StringToLongLong(words[1], &now) != REDIS_OK || now < 0)
+        return redis.ReplyWithError(context, "ERR a time in ns is needed");
+    module_test_clock = now;
+    return redis.ReplyWithSimpleString(context, "OK");
+}

@@ -1,0 +1,14 @@
+/* verbs.h -- the commands of the module. */
+#ifndef WEIR_REDIS_VERBS_H
+#define WEIR_REDIS_VERBS_H
+
+#include "redis-module/redis-api.h"
+
+redis_verb verb_throttle;                              /* throttle.c */
+redis_verb verb_take, verb_peek, verb_give, verb_draw; /* verbs.c */
+redis_verb verb_reset, verb_info, verb_clock;          /* verbs.c */
+
+/* There is something else under the key. */
+int reply_foreign(struct redis_context *context);
+
+#endif

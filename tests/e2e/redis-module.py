@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""redis-module.py WEIR.SO [TEST...] -- the module inside a real redis-server: its commands, what is
+kept (RDB, AOF, DUMP, COPY, replicas), what is refused, Redis Cluster."""
+import os
+import sys
+
+from redising import Error, Redis, until, wait_ms
+from serving import run_tests
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+# One fresh key, max_burst 4, one per second: time in ms, quantity, the five numbers.
+CELL = [
+    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]),
+    (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]), (0, 1, [0, 5, 0, -1, 5]),
+    (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]), (3100, 1, [0, 5, 1, -1, 4]),
+    (4000, 1, [0, 5, 1, -1, 4]), (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]),
+    (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
+]
+USAGE = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+
+
+def test_S1_throttle_answers_as_redis_cell(module):
+    with Redis(module, clock=True) as r:
+        for ms, quantity, expected in CELL:
+            r.ok("WEIR.CLOCK", 10**18 + ms * MS)
+            assert r("CL.THROTTLE", "k", 4, 1, 1, quantity) == expected, (ms, quantity)
+        assert r("CL.THROTTLE", "user123", 15, 30, 60) == [0, 16, 15, -1, 2]
+        assert r("CL.THROTTLE", "k") == USAGE
+        assert r("CL.THROTTLE", "k", 1, 1, 1, 1, 1) == USAGE
+        assert r("CL.THROTTLE", "k", "x", 1, 1) == "Cell error: Couldn't parse as integer: x"
+        assert r("CL.THROTTLE", "k", 1, 0, 1) == "Cell error: Zero rates are not supported"
+        assert r("CL.THROTTLE", "k", 1, 1, 0) == "Cell error: Zero rates are not supported"
+        assert r("CL.THROTTLE", "k", 1, 1, 1, -1).startswith("Cell error: Negative quantities")
+        assert r("CL.THROTTLE", "k", -1, 1, 1).startswith("Cell error: Negative numbers")
+        assert r("CL.THROTTLE", "k", 2**63 - 1, 1, 1).startswith("Cell error: The burst")
+        assert r("CL.THROTTLE", "k", 1, 1, 2**62).startswith("Cell error: The period")
+        assert r("CL.THROTTLE", "k", 1, 1, 2**64).startswith("Cell error: Couldn't parse")
+
+
+def test_throttle_keeps_the_debt_under_another_limit(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("CL.THROTTLE", "k", 9, 10, 10, 5) == [0, 10, 5, -1, 5]  # owes 5 s
+        assert r("CL.THROTTLE", "k", 9, 3, 30, 0) == [0, 10, 9, -1, 5]  # of 100 s
+        assert r("CL.THROTTLE", "k", 3, 7, 7, 4)[0] == 1
+        assert r("CL.THROTTLE", "k", 9, 10, 10, 0) == [0, 10, 5, -1, 5]  # a refusal wrote nothing
+
+
+def test_throttle_goes_on_from_a_value_of_redis_cell(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        r.ok("SET", "old", 10**18 + 3 * SECOND, "PX", 3000)
+        assert r("CL.THROTTLE", "old", 4, 1, 1) == [0, 5, 1, -1, 4]
+        r.ok("SET", "far", 10**18 + 10**10 * SECOND // 2)
+        assert r("CL.THROTTLE", "far", 4, 1, 1) == [1, 5, 0, 1, 5]
+
+
+def test_D1_verbs(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("WEIR.TAKE", "k", "5/10s") == [1, 5, 4, -1, 2000, 0]
+        assert r("weir.take", "k", "5/10s", "cost", 4, "ns") == [1, 5, 0, -1, 10 * SECOND, 0]
+        assert r("WEIR.TAKE", "k", "5/10s") == [0, 5, 0, 2000, 10000, 0]
+        assert r("WEIR.TAKE", "k", "5/10s", "WAIT", 2000) == [1, 5, 0, -1, 12000, 2000]
+        assert r("WEIR.TAKE", "k", "5/10s", "COST", 6) == [0, 5, 0, -1, 12000, 0]
+        assert r("WEIR.GIVE", "k", "5/10s", "COST", 3) == "OK"
+        assert r("WEIR.PEEK", "k", "5/10s", "COST", 2) == [1, 5, 0, -1, 10000, 0]
+        assert r("WEIR.PEEK", "k", "5/10s", "COST", 0) == [1, 5, 2, -1, 6000, 0]
+        info = r("WEIR.INFO", "k")
+        assert dict(zip(info[::2], info[1::2])) == {
+            "algorithm": "token-bucket", "limit": "token-bucket 5/10s", "most": 5, "remaining": 2,
+            "reset_ms": 6000}
+        assert r("WEIR.RESET", "k", "none") == 1
+        assert r("EXISTS", "k") == 0 and r("WEIR.INFO", "k") is None
+        assert r("WEIR.GIVE", "k", "5/10s", "COST", 3) == "OK" and r("EXISTS", "k") == 0
+        assert r("WEIR.TAKE", "k", "5/10s", "COST", 6)[0] == 0 and r("EXISTS", "k") == 0
+
+
+def test_draw_takes_what_there_is(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [7, 10, 3, -1, 7000, 0]
+        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [3, 10, 0, -1, 10000, 0]
+        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [0, 10, 0, 2000, 10000, 0]
+        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 11) == [0, 10, 0, -1, 10000, 0]
+
+
+def test_all_or_nothing(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        both = ["WEIR.TAKE", "{u}:minute", "fixed-window 5/1m", "COST", 2, "AND", "{u}:day",
+                "10/day", "COST", 2]
+        answers = [r(*both) for _ in range(3)]
+        assert [[a[0] for a in answer] for answer in answers] == [[1, 1], [1, 1], [0, 1]]
+        assert r("WEIR.PEEK", "{u}:day", "10/day", "COST", 0)[2] == 6  # the third took nothing
+        assert r("WEIR.GIVE", *both[1:]) == "OK"
+        assert r("WEIR.PEEK", "{u}:day", "10/day", "COST", 0)[2] == 8
+        assert r("WEIR.TAKE", "a", "5/s", "AND", "a", "6/s") == "ERR the same key twice"
+        assert r("COMMAND", "GETKEYS", *both) == ["{u}:minute", "{u}:day"]
+
+
+def test_a_changed_limit_keeps_what_was_used(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("WEIR.TAKE", "k", "sliding-log 5/10s", "COST", 4)[2] == 1
+        assert r("WEIR.TAKE", "k", "sliding-log 6/20s")[:3] == [1, 6, 1]
+        assert r("WEIR.PEEK", "k", "sliding-log 3/20s", "COST", 0)[2] == 0
+        assert r("WEIR.TAKE", "k", "gcra 6/20s")[2] == 5  # another algorithm begins anew
+
+
+def test_errors(module):
+    with Redis(module) as r:
+        assert r("WEIR.TAKE", "k", "tokn 5/10s").startswith("ERR unknown")
+        for words in (["WEIR.TAKE", "k"], ["WEIR.TAKE"], ["WEIR.TAKE", "k", "5/"],
+                      ["WEIR.TAKE", "k", "5/s", "COST"], ["WEIR.TAKE", "k", "5/s", "COST", -1],
+                      ["WEIR.TAKE", "k", "5/s", "COST", "x"], ["WEIR.TAKE", "k", "5/s", "NONE"],
+                      ["WEIR.TAKE", "k", "5/s", "AND"], ["WEIR.TAKE", "k", "5/s", "AND", "b"],
+                      ["WEIR.TAKE", "k", "5/s\0"], ["WEIR.TAKE", "k", "5/s" + " " * 300],
+                      ["WEIR.TAKE", "k", "sliding-log 10000000/s"],
+                      ["WEIR.DRAW", "k", "5/s", "AND"],
+                      ["WEIR.RESET"], ["WEIR.INFO"], ["WEIR.INFO", "a", "b"],
+                      ["WEIR.CLOCK", 5]):
+            answer = r(*words)
+            assert isinstance(answer, Error) and answer.startswith("ERR "), (words, answer)
+        many = ["WEIR.TAKE", "k0", "5/s"]
+        for i in range(1, 40):
+            many += ["AND", "k%d" % i, "5/s"]
+        assert r(*many) == "ERR too many keys"
+        assert r("DBSIZE") == 0
+
+
+def test_foreign_values_stay(module):
+    with Redis(module) as r:
+        r.ok("SET", "text", "hello")
+        r.ok("SET", "number", 5)
+        r.ok("RPUSH", "list", 1)
+        r.ok("SET", "damaged", b"W\x01\x05")
+        for key in ("text", "list", "damaged"):
+            for words in (["CL.THROTTLE", key, 1, 1, 1], ["WEIR.TAKE", key, "5/s"],
+                          ["WEIR.PEEK", key, "5/s"], ["WEIR.GIVE", key, "5/s"],
+                          ["WEIR.DRAW", key, "5/s"], ["WEIR.RESET", key], ["WEIR.INFO", key],
+                          ["WEIR.TAKE", "new", "5/s", "AND", key, "5/s"]):
+                answer = r(*words)
+                assert isinstance(answer, Error) and answer.startswith("WRONGTYPE"), (words, answer)
+        assert isinstance(r("WEIR.TAKE", "number", "5/s"), Error)
+        assert r("GET", "text") == "hello" and r("LRANGE", "list", 0, -1) == ["1"]
+        assert r("EXISTS", "new") == 0
+
+
+def test_expiry_is_rounded_up(module):
+    with Redis(module) as r:
+        for limit in ("1/s", "gcra 5/1m burst 3", "fixed-window 5/1m", "sliding-window 5/1m",
+                      "sliding-log 5/1m", "5/day", "smooth 5/s", "warm-up 5/s", "1000000/s"):
+            key = "k:" + limit
+            reset = r("WEIR.TAKE", key, limit, "NS")[4]
+            left = r("PTTL", key)
+            assert left > 0, (limit, left)
+            assert reset - 50 * MS <= left * MS <= reset + 2 * MS, (limit, reset, left)
+        # Many units per millisecond: a state that lived for 0 ms would let everything pass.
+        granted = sum(r("WEIR.TAKE", "fast", "1000/s burst 1")[0] for _ in range(100))
+        assert granted < 100
+        r.ok("WEIR.TAKE", "short", "1/20ms")
+        until("the key expires", lambda: r("EXISTS", "short") == 0, 10)
+
+
+def fill(r):
+    """A key of each algorithm, and what they answer."""
+    for limit in LIMITS:
+        assert r.ok("WEIR.TAKE", "k:" + limit, limit, "COST", 2)[0] == 1, limit
+    return look(r)
+
+
+def look(r):
+    return [r.ok("WEIR.PEEK", "k:" + limit, limit, "COST", 0)[:3] for limit in LIMITS]
+
+
+LIMITS = ["gcra 5/1h", "token-bucket 5/1h", "leaky-bucket 5/1h", "leaky-bucket 5/1h queue 9",
+          "fixed-window 5/1w", "sliding-window 5/1h", "sliding-log 5/1h", "5/month",
+          "token-bucket 1009/86400s burst 100000"]
+
+
+def test_survives_reload_and_restart(module):
+    r = Redis(module)
+    expected = fill(r)
+    assert [left for _, _, left in expected] == [3, 3, 3, 8, 3, 3, 3, 3, 99998]
+    ttls = [r("PEXPIRETIME", "k:" + limit) for limit in LIMITS]
+    assert r("DEBUG", "RELOAD") == "OK"
+    assert look(r) == expected
+    r.ok("SAVE")
+    r.kill()
+    r.start()
+    assert look(r) == expected
+    assert [r("PEXPIRETIME", "k:" + limit) for limit in LIMITS] == ttls
+    r.stop()
+
+
+def test_append_only_file(module):
+    r = Redis(module, "--appendonly", "yes", "--appendfsync", "always")
+    expected = fill(r)
+    r.kill()
+    r.start()
+    assert look(r) == expected
+    r.ok("BGREWRITEAOF")
+    until("the rewrite is done", lambda: r.info("persistence", "aof_rewrite_in_progress") == "0"
+          and r.info("persistence", "aof_rewrite_scheduled") == "0")
+    r.ok("WEIR.TAKE", "k:gcra 5/1h", "gcra 5/1h")
+    r.ok("WEIR.RESET", "k:5/month")
+    r.kill()
+    r.start()
+    assert r("WEIR.PEEK", "k:gcra 5/1h", "gcra 5/1h", "COST", 0)[2] == 2
+    assert r("EXISTS", "k:5/month") == 0
+    r.stop()
+
+
+def test_a_server_without_the_module_loads_the_keys(module):
+    r = Redis(module)
+    fill(r)
+    r.ok("SAVE")
+    r.kill()
+    with Redis(None, "--dbfilename", "dump.rdb", folder=r.folder) as plain:
+        assert plain("DBSIZE") == len(LIMITS)
+        assert plain("TYPE", "k:gcra 5/1h") == "string"
+
+
+def test_dump_restore_copy_rename(module):
+    with Redis(module) as r:
+        r.ok("WEIR.TAKE", "k", "gcra 5/1h", "COST", 2)
+        r.ok("COPY", "k", "copy")
+        r.ok("RENAME", "k", "moved")
+        r.ok("EVAL", "return redis.call('RESTORE', 'again', 0, redis.call('DUMP', 'copy'))", 0)
+        for key in ("copy", "moved", "again"):
+            assert r("WEIR.PEEK", key, "gcra 5/1h", "COST", 0)[2] == 3, key
+
+
+def replica_of(master, module, *options):
+    replica = Redis(module, "--replicaof", "127.0.0.1 %d" % master.port, "--repl-diskless-load",
+                    "on-empty-db", *options)
+    until("the replica is in step", lambda: replica.info("replication",
+                                                         "master_link_status") == "up")
+    return replica
+
+
+def test_replicas_get_the_resulting_state(module):
+    with Redis(module) as master:
+        master.ok("WEIR.TAKE", "before", "gcra 5/1h", "COST", 1)
+        with replica_of(master, module) as replica:
+            expected = fill(master)
+            master.ok("CL.THROTTLE", "cell", 4, 5, 3600)
+            master.ok("WAIT", 1, 10000)
+            assert look(replica) == expected
+            for limit in LIMITS:  # the same bytes, and the same expiry
+                key = "k:" + limit
+                assert master("GET", key) == replica("GET", key)
+                assert master("PEXPIRETIME", key) == replica("PEXPIRETIME", key)
+            assert replica("WEIR.PEEK", "before", "gcra 5/1h", "COST", 0)[2] == 4
+            for words in (["WEIR.TAKE", "k", "5/s"], ["CL.THROTTLE", "k", 1, 1, 1],
+                          ["WEIR.GIVE", "k", "5/s"], ["WEIR.RESET", "k"]):
+                assert replica(*words).startswith("READONLY"), words
+            # Failover: the replica goes on from there.
+            master.ok("WEIR.RESET", "before")
+            master.ok("WAIT", 1, 10000)
+            replica.ok("REPLICAOF", "NO", "ONE")
+            assert look(replica) == expected
+            assert replica("EXISTS", "before") == 0
+            assert replica.ok("WEIR.TAKE", "k:gcra 5/1h", "gcra 5/1h")[2] == 2
+            assert replica.ok("CL.THROTTLE", "cell", 4, 5, 3600)[2] == 3
+
+
+def test_only_what_changes_is_replicated(module):
+    with Redis(module, "--appendonly", "yes") as r:
+        assert r("WEIR.TAKE", "k", "gcra 1/1h")[0] == 1
+        r.ok("SELECT", 0)
+        size = r.info("persistence", "aof_current_size")
+        for _ in range(20):
+            assert r("WEIR.TAKE", "k", "gcra 1/1h")[0] == 0
+            assert r("CL.THROTTLE", "c", 0, 1, 60, 2)[0] == 1
+            r.ok("WEIR.PEEK", "k", "gcra 1/1h")
+            r.ok("WEIR.GIVE", "k", "gcra 1/1h", "COST", 0)
+            r.ok("WEIR.TAKE", "k", "gcra 1/1h", "AND", "other", "5/s")
+        assert r.info("persistence", "aof_current_size") == size
+
+
+def test_cluster_refuses_keys_of_two_slots(module):
+    with Redis(module, cluster=True) as r:
+        r.ok("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        until("the cluster is up", lambda: "cluster_state:ok" in r("CLUSTER", "INFO"))
+        answer = r("WEIR.TAKE", "a", "5/s", "AND", "b", "5/s")
+        assert isinstance(answer, Error) and answer.startswith("CROSSSLOT"), answer
+        assert [a[0] for a in r.ok("WEIR.TAKE", "{u}a", "5/s", "AND", "{u}b", "5/s")] == [1, 1]
+        assert r("WEIR.RESET", "a", "b").startswith("CROSSSLOT")
+        assert r("WEIR.RESET", "{u}a", "{u}b") == 2
+        assert r("CL.THROTTLE", "x", 15, 30, 60) == [0, 16, 15, -1, 2]
+
+
+def test_access_control_by_key(module):
+    with Redis(module) as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~mine:*", "+@all")
+        r.ok("ACL", "SETUSER", "bob", "on", ">pw", "~*", "+weir.peek")
+        with r.connect() as ann:
+            assert ann("AUTH", "ann", "pw") == "OK"
+            assert ann("WEIR.TAKE", "mine:1", "5/s")[0] == 1
+            assert ann("WEIR.TAKE", "other", "5/s").startswith("NOPERM")
+            assert ann("WEIR.TAKE", "mine:1", "5/s", "AND", "other", "5/s").startswith("NOPERM")
+            assert ann("CL.THROTTLE", "other", 1, 1, 1).startswith("NOPERM")
+            assert ann("WEIR.RESET", "mine:1", "other").startswith("NOPERM")
+        with r.connect() as bob:
+            assert bob("AUTH", "bob", "pw") == "OK"
+            assert bob("WEIR.PEEK", "k", "5/s")[0] == 1
+            assert bob("WEIR.TAKE", "k", "5/s").startswith("NOPERM")
+
+
+def test_out_of_memory(module):
+    with Redis(module) as r:
+        r.ok("WEIR.TAKE", "k", "5/1h")
+        r.ok("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        r.ok("CONFIG", "SET", "maxmemory", 1)
+        assert r("WEIR.TAKE", "k", "5/1h").startswith("OOM")
+        assert r("CL.THROTTLE", "c", 1, 1, 1).startswith("OOM")
+        assert r("WEIR.PEEK", "k", "5/1h", "COST", 0)[2] == 4
+        assert r("WEIR.GIVE", "k", "5/1h") == "OK"
+
+
+def test_in_transactions_and_scripts(module):
+    with Redis(module) as r:
+        r.ok("MULTI")
+        r.ok("WEIR.TAKE", "k", "5/1h")
+        r.ok("WEIR.TAKE", "k", "5/1h")
+        assert [a[2] for a in r.ok("EXEC")] == [4, 3]
+        assert r("EVAL", "return redis.call('WEIR.TAKE', KEYS[1], '5/1h')[3]", 1, "k") == 2
+        r.ok("WATCH", "k")
+        with r.connect() as other:
+            other("WEIR.TAKE", "k", "5/1h")
+        r.ok("MULTI")
+        r.ok("PING")
+        assert r("EXEC") is None
+
+
+def test_many_limits_and_unload(module):
+    with Redis(module, "--enable-module-command", "yes") as r:
+        for i in range(3000):
+            assert r("WEIR.TAKE", "k%d" % (i % 7), "%d/1h" % (i + 1), "COST", 0)[0] == 1
+        r.ok("MODULE", "UNLOAD", "weir")
+        assert isinstance(r("MODULE", "LOAD", os.path.abspath(module), "nonsense"), Error)
+        r.ok("MODULE", "LOAD", os.path.abspath(module))
+        assert r("WEIR.TAKE", "x", "5/1h")[0] == 1
+
+
+def test_memory_of_a_key(module):
+    """At most 40 bytes more than a counter with an expiry."""
+    with Redis(module) as r:
+        r.ok("SET", "counter", 5, "PX", 100000)
+        r.ok("CL.THROTTLE", "account", 15, 30, 60)
+        more = r("MEMORY", "USAGE", "account") - r("MEMORY", "USAGE", "counter")
+        assert more <= 40, more
+
+
+def test_clock_is_real_without_the_argument(module):
+    with Redis(module) as r:
+        assert isinstance(r("WEIR.CLOCK", 1), Error)
+        assert r("WEIR.TAKE", "k", "1/50ms")[0] == 1
+        assert r("WEIR.TAKE", "k", "1/50ms")[0] == 0
+        wait_ms(60)
+        assert r("WEIR.TAKE", "k", "1/50ms")[0] == 1
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    run_tests(globals())

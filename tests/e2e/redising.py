@@ -1,0 +1,123 @@
+"""redising.py -- shared by the tests of Weir inside Redis: a redis-server on a port of its own,
+with the module or without, stopped by its own pid."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from serving import Error, Resp, until
+
+__all__ = ["Error", "Redis", "Resp", "until", "free_port"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(module):
+    """A sanitizer's runtime must be there before redis-server's own libraries."""
+    env = dict(os.environ)
+    if module and b"__asan_init" in open(module, "rb").read():
+        libraries = subprocess.run(["ldd", module], capture_output=True, text=True).stdout
+        asan = [line.split()[2] for line in libraries.splitlines() if "libasan" in line]
+        env["LD_PRELOAD"] = asan[0]
+        env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=1"
+    return env
+
+
+class Redis:
+    """redis-server, ready when the constructor returns.  Its folder outlives a kill, so that it can
+    start again with what it has saved."""
+
+    def __init__(self, module=None, *options, clock=False, cluster=False, folder=None):
+        self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
+        self.module = module
+        self.port = free_port()
+        self.command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+                        self.folder, "--save", "", "--enable-debug-command", "yes",
+                        "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
+                        "--logfile", os.path.join(self.folder, "log")]
+        if cluster:
+            self.command += ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
+        if module:
+            self.command += ["--loadmodule", os.path.abspath(module)]
+            self.command += ["test-clock"] if clock else []
+        self.command += list(options)
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, env=environment(self.module),
+                                        stdout=subprocess.DEVNULL,
+                                        stderr=open(os.path.join(self.folder, "stderr"), "ab"))
+        until("redis-server answers", self.is_ready, 60)
+        self.client = self.connect()
+
+    def is_ready(self):
+        assert self.process.poll() is None, "redis-server ended: " + self.log()
+        try:
+            with self.connect() as client:
+                return client("PING") == "PONG"
+        except OSError:
+            return False
+
+    def log(self):
+        text = ""
+        for name in ("log", "stderr"):
+            path = os.path.join(self.folder, name)
+            text += open(path).read()[-3000:] if os.path.exists(path) else ""
+        return text
+
+    def connect(self):
+        return Resp(("127.0.0.1", self.port))
+
+    def __call__(self, *words):
+        return self.client(*words)
+
+    def ok(self, *words):
+        answer = self.client(*words)
+        assert not isinstance(answer, Error), (words, answer)
+        return answer
+
+    def info(self, section, field):
+        for line in self.client("INFO", section).splitlines():
+            if line.startswith(field + ":"):
+                return line.split(":", 1)[1]
+        return None
+
+    def kill(self):
+        """As a crash would."""
+        self.process.kill()
+        self.process.wait()
+        self.client.close()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=60)
+        self.client.close()
+        said = self.log()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        assert "AddressSanitizer" not in said and "runtime error" not in said, said
+        assert "BUG REPORT" not in said, said
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.stop()
+        else:
+            self.process.kill()
+            self.process.wait()
+            sys.stderr.write(self.log())
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def wait_ms(ms):
+    """Real time has to pass where Redis's own clock decides."""
+    time.sleep(ms / 1000)

@@ -1,0 +1,72 @@
+/* ask.c -- one command for Redis. */
+#include "cluster/redis/ask.h"
+
+#include <string.h>
+
+#include "wire/resp.h"
+
+#define WORDS_MAX 1024 /* of a list that ends in NULL */
+
+struct weir__redis_script weir__redis_script(const char *text, size_t len)
+{
+    struct weir__redis_script script = { .text = { text, len } };
+
+    weir__sha1_hex(script.sha, text, len);
+    return script;
+}
+
+static void put_word(struct weir__buffer *to, const char *bytes, size_t len)
+{
+    char *at = weir__buffer_room(to, len + WEIR__RESP_NUMBER_MAX);
+
+    if (at)
+        to->len = (size_t)(weir__resp_put_bulk(at, bytes, len) - to->bytes);
+}
+
+bool weir__redis_ask_words(struct weir__redis_ask *ask, const struct weir__text *words, size_t n)
+{
+    ask->words.len = 0;
+    for (size_t i = 0; i < n; i++)
+        put_word(&ask->words, words[i].bytes, words[i].len);
+    ask->n_words = n;
+    return !ask->words.failed;
+}
+
+bool weir__redis_ask_texts(struct weir__redis_ask *ask, const char *const *words)
+{
+    size_t n = 0;
+
+    ask->words.len = 0;
+    for (; words[n] && n < WORDS_MAX; n++)
+        put_word(&ask->words, words[n], strlen(words[n]));
+    ask->n_words = n;
+    return !ask->words.failed;
+}
+
+void weir__redis_ask_free(struct weir__redis_ask *ask)
+{
+    weir__buffer_free(&ask->words);
+}
+
+static void put_count(struct weir__buffer *to, size_t n)
+{
+    char *at = weir__buffer_room(to, WEIR__RESP_NUMBER_MAX);
+
+    if (at)
+        to->len = (size_t)(weir__resp_put_header(at, '*', (int64_t)n) - to->bytes);
+}
+
+void weir__redis_ask_put(const struct weir__redis_ask *ask, struct weir__buffer *to)
+{
+    const struct weir__redis_script *script = ask->script;
+
+    put_count(to, ask->n_words + (script ? 2 : 0));
+    if (script && ask->own.whole_script) {
+        put_word(to, "EVAL", 4);
+        put_word(to, script->text.bytes, script->text.len);
+    } else if (script) {
+        put_word(to, "EVALSHA", 7);
+        put_word(to, script->sha, WEIR__SHA1_HEX);
+    }
+    weir__buffer_add(to, ask->words.bytes, ask->words.len);
+}

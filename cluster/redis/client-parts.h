@@ -1,0 +1,119 @@
+/* client-parts.h -- what the files of the client share.
+ *
+ *   client.c   asks from their coming to their answer; replies; the turn
+ *   nodes.c    nodes, their connections and their queues
+ *   map.c      which node has what: Cluster, Sentinel, several seeds
+ *   dues.c     the asks by the moment they are due
+ *
+ * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
+ * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
+ */
+#ifndef WEIR_CLUSTER_REDIS_CLIENT_PARTS_H
+#define WEIR_CLUSTER_REDIS_CLIENT_PARTS_H
+
+#include "cluster/redis/client.h"
+
+#define WEIR__REDIS_NODES_MAX 1024
+
+struct weir__redis_queue {
+    struct weir__redis_ask *first, *last;
+};
+
+struct weir__redis_node {
+    struct weir__redis_address address;
+    struct weir__redis_conn conns[WEIR__REDIS_POOL_MAX];
+    struct weir__redis_queue queue;
+    bool seed, sentinel;
+    bool replica;      /* as far as is known */
+    uint64_t seen;     /* the map that named it last */
+    int fails;         /* connections in a row that did not become ready */
+    weir_time open_at; /* not to be connected to before this */
+    int slots;
+    bool refused;  /* the last connection: the server did not let us in */
+    char why[160]; /* it was lost; "": none was */
+    struct weir__redis_facts facts;
+};
+
+struct weir__redis_dues {
+    struct weir__redis_ask **heap;
+    size_t n, room;
+};
+
+struct weir__redis_map {
+    uint16_t owner[WEIR__REDIS_SLOTS]; /* place among the nodes + 1; 0: nobody */
+    struct weir__redis_node *master;   /* not of a cluster */
+    uint64_t version;
+    struct weir__redis_ask ask; /* reads it */
+    bool reading;
+    bool doubted;                   /* read_at was set because of a doubt */
+    struct weir__redis_node *from;  /* the node that is asked */
+    struct weir__redis_node *avoid; /* it did not help */
+    weir_time read_at;              /* WEIR_NEVER: no need */
+    weir_time last;                 /* it was asked for */
+    int hurry;                      /* reads in a short time */
+};
+
+struct weir__redis_client {
+    struct weir__redis_options options;
+    struct weir__redis_conn_options conn_options, sentinel_conn_options;
+    struct weir__redis_listener listener;
+    uint64_t dice;
+    enum weir__redis_mode mode;
+    struct weir__redis_node **nodes;
+    size_t n_nodes;
+    struct weir__redis_queue homeless;
+    struct weir__redis_dues dues;
+    struct weir__redis_map map;
+    struct weir__redis_counts counts;
+    bool ending;
+    weir_time now; /* of the last call */
+};
+
+/* client.c */
+void weir__redis_dispatch(struct weir__redis_client *client, struct weir__redis_ask *ask,
+                          weir_time now);
+void weir__redis_finish(struct weir__redis_client *client, struct weir__redis_ask *ask,
+                        const struct weir__redis_answer *answer);
+/* Not answered: undone, or unknown if an earlier answer was lost. */
+void weir__redis_give_up(struct weir__redis_client *client, struct weir__redis_ask *ask,
+                         const char *why);
+/* A span between half of it and all. */
+weir_time weir__redis_jitter(struct weir__redis_client *client, weir_time span);
+/* base, doubled for each step up to `max`, jittered. */
+weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base, weir_time max,
+                               int step);
+uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
+
+/* nodes.c */
+struct weir__redis_node *weir__redis_node(struct weir__redis_client *client,
+                                          const struct weir__redis_address *address, bool sentinel);
+/* Sends it, or puts it into the node's queue. */
+void weir__redis_node_send(struct weir__redis_client *client, struct weir__redis_node *node,
+                           struct weir__redis_ask *ask, weir_time now);
+void weir__redis_node_flush(struct weir__redis_client *client, struct weir__redis_node *node,
+                            weir_time now);
+/* After the loss of a connection. */
+void weir__redis_node_failed(struct weir__redis_client *client, struct weir__redis_node *node,
+                             const struct weir__redis_conn *conn, weir_time now);
+/* Opens what is needed, gives up what is late.  The next moment to look. */
+weir_time weir__redis_node_turn(struct weir__redis_client *client, struct weir__redis_node *node,
+                                weir_time now);
+void weir__redis_queue_add(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
+void weir__redis_queue_remove(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
+
+/* map.c */
+/* The node for a slot; NULL: unknown. */
+struct weir__redis_node *weir__redis_map_find(struct weir__redis_client *client, int slot);
+void weir__redis_map_moved(struct weir__redis_client *client, int slot,
+                           struct weir__redis_node *node);
+/* It may be out of date. */
+void weir__redis_map_doubt(struct weir__redis_client *client, weir_time now);
+void weir__redis_map_turn(struct weir__redis_client *client, weir_time now);
+
+/* dues.c */
+bool weir__redis_dues_add(struct weir__redis_dues *dues, struct weir__redis_ask *ask);
+void weir__redis_dues_remove(struct weir__redis_dues *dues, struct weir__redis_ask *ask);
+void weir__redis_dues_move(struct weir__redis_dues *dues, struct weir__redis_ask *ask,
+                           weir_time due);
+
+#endif

@@ -28,6 +28,7 @@ struct weir__redis_node {
     uint64_t seen;     /* the map that named it last */
     int fails;         /* connections in a row that did not become ready */
     weir_time open_at; /* not to be connected to before this */
+    weir_time asked;   /* for the map */
     int slots;
     bool refused;  /* the last connection: the server did not let us in */
     char why[160]; /* it was lost; "": none was */
@@ -39,11 +40,15 @@ struct weir__redis_dues {
     size_t n, room;
 };
 
+typedef void weir__redis_map_reader(struct weir__redis_client *client, struct weir__text reply,
+                                    weir_time now);
+
 struct weir__redis_map {
     uint16_t owner[WEIR__REDIS_SLOTS]; /* place among the nodes + 1; 0: nobody */
     struct weir__redis_node *master;   /* not of a cluster */
     uint64_t version;
-    struct weir__redis_ask ask; /* reads it */
+    struct weir__redis_ask ask;   /* reads it */
+    weir__redis_map_reader *read; /* its answer */
     bool reading;
     bool doubted;                   /* read_at was set because of a doubt */
     struct weir__redis_node *from;  /* the node that is asked */

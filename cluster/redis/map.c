@@ -46,20 +46,23 @@ static int rank(const struct weir__redis_client *c, const struct weir__redis_nod
     return node == c->map.avoid ? 1 : is_ready(c, node) ? 4 : node->fails == 0 ? 3 : 2;
 }
 
-/* One of the best by chance. */
+/* Any node of a cluster knows the others: one of the best by chance.  Seeds that may be a master
+ * and its replicas must be asked in turn. */
 static struct weir__redis_node *pick_source(struct weir__redis_client *c)
 {
+    bool in_turn = c->mode == WEIR__REDIS_MODE_UNKNOWN || c->mode == WEIR__REDIS_MODE_SINGLE;
     struct weir__redis_node *best = NULL;
-    int best_rank = 0;
+    int64_t best_rank = INT64_MIN;
     uint64_t n = 0;
 
     for (size_t i = 0; i < c->n_nodes; i++) {
-        int r = rank(c, c->nodes[i]);
-        if (r > best_rank) {
-            best_rank = r;
-            n = 0;
-        }
-        if (r > 0 && r == best_rank && weir__redis_roll(c, ++n) == 0)
+        int64_t r = rank(c, c->nodes[i]);
+        if (r == 0)
+            continue;
+        r = in_turn ? -c->nodes[i]->asked : r;
+        n = r > best_rank ? 0 : n;
+        best_rank = r > best_rank ? r : best_rank;
+        if (r == best_rank && weir__redis_roll(c, ++n) == 0)
             best = c->nodes[i];
     }
     return best;
@@ -137,8 +140,10 @@ static void found(struct weir__redis_client *c, enum weir__redis_mode mode, weir
 
 static void found_nothing(struct weir__redis_client *c, const char *why, weir_time now)
 {
+    int round = c->map.hurry / (int)c->options.url.n_seeds;
+
     c->map.avoid = c->map.from;
-    c->map.read_at = now + weir__redis_back_off(c, RETRY_BASE, SPREAD_MAX, c->map.hurry);
+    c->map.read_at = now + weir__redis_back_off(c, RETRY_BASE, SPREAD_MAX, round);
     for (struct weir__redis_ask *ask = c->homeless.first; ask; ask = ask->own.next)
         snprintf(ask->own.why, sizeof(ask->own.why), "%.*s", (int)sizeof(ask->own.why) - 1, why);
 }
@@ -153,6 +158,38 @@ static void found_no_way(struct weir__redis_client *c, const char *why, weir_tim
         n++;
     for (; n > 0 && c->homeless.first; n--) /* no more than these: `done` may ask anew */
         weir__redis_give_up(c, c->homeless.first, why);
+}
+
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct weir__redis_client *c = ask->context;
+    weir_time now = c->now;
+
+    c->map.reading = false;
+    if (c->ending)
+        return;
+    if (answer->outcome == WEIR__REDIS_ANSWERED)
+        c->map.read(c, answer->reply, now);
+    else if (c->map.from->refused)
+        found_no_way(c, answer->why, now);
+    else
+        found_nothing(c, answer->why, now);
+}
+
+static void ask_source(struct weir__redis_client *c, const char *const *words,
+                       weir__redis_map_reader *read, weir_time now)
+{
+    struct weir__redis_map *map = &c->map;
+
+    weir__redis_ask_texts(&map->ask, words);
+    map->ask.only = map->from;
+    map->ask.slot = WEIR__REDIS_ANY_SLOT;
+    map->ask.deadline = now + READ_MAX;
+    map->ask.done = answered;
+    map->ask.context = c;
+    map->read = read;
+    map->reading = true;
+    weir__redis_client_ask(c, &map->ask, now);
 }
 
 /* A node of CLUSTER SLOTS: host (null or empty: the one asked), port, and more. */
@@ -217,33 +254,33 @@ static bool read_range(struct weir__redis_client *c, const char *at, uint16_t *o
     return true;
 }
 
-static void read_slots(struct weir__redis_client *c, struct weir__text reply, weir_time now)
+static void found_master(struct weir__redis_client *c, weir_time now)
 {
-    uint16_t owner[WEIR__REDIS_SLOTS] = { 0 };
-    struct weir__resp_value list;
-    const char *at = weir__resp_value(reply.bytes, &list);
-    bool good = list.kind == '*' && list.n > 0;
+    c->map.master = c->map.from;
+    found(c, WEIR__REDIS_MODE_SINGLE, now);
+}
 
-    for (size_t i = 0; good && i < list.n; i++) {
-        good = read_range(c, at, owner);
-        at = weir__resp_skip(at);
-    }
-    if (!good) {
-        found_nothing(c, "the cluster has no slots yet", now);
-        return;
-    }
-    c->map.version++;
-    for (int slot = 0; slot < WEIR__REDIS_SLOTS; slot++)
-        set_owner(c, slot, owner[slot]);
-    found(c, WEIR__REDIS_MODE_CLUSTER, now);
+/* Several servers that are no cluster: one master, and its replicas.  HELLO told the role as of
+ * then. */
+static void read_role(struct weir__redis_client *c, struct weir__text reply, weir_time now)
+{
+    struct weir__resp_value list, role = { 0 };
+    const char *at = weir__resp_value(reply.bytes, &list);
+
+    if (list.kind == '*' && list.n > 0)
+        weir__resp_value(at, &role);
+    c->map.from->replica = weir__resp_is(role.text, "slave");
+    if (c->map.from->replica)
+        found_nothing(c, "it is a replica", now);
+    else
+        found_master(c, now);
 }
 
 /* The server has no CLUSTER SLOTS, or not for us. */
 static void read_refusal(struct weir__redis_client *c, const struct weir__resp_value *error,
                          weir_time now)
 {
-    struct weir__redis_node *from = c->map.from;
-    const struct weir__redis_facts *facts = &from->facts;
+    const struct weir__redis_facts *facts = &c->map.from->facts;
     char why[160];
 
     snprintf(why, sizeof(why), "%.*s", (int)error->text.len, error->text.bytes);
@@ -256,12 +293,35 @@ static void read_refusal(struct weir__redis_client *c, const struct weir__resp_v
         found_no_way(c, "this is a Sentinel: write redis-sentinel://HOST/MASTER", now);
     else if (strcmp(facts->mode, "cluster") == 0)
         found(c, WEIR__REDIS_MODE_CLUSTER, now);
-    else if (from->replica && c->options.url.n_seeds > 1)
-        found_nothing(c, "it is a replica", now);
-    else {
-        c->map.master = from;
-        found(c, WEIR__REDIS_MODE_SINGLE, now);
+    else if (c->options.url.n_seeds > 1)
+        ask_source(c, (const char *[]){ "ROLE", NULL }, read_role, now);
+    else
+        found_master(c, now);
+}
+
+static void read_slots(struct weir__redis_client *c, struct weir__text reply, weir_time now)
+{
+    uint16_t owner[WEIR__REDIS_SLOTS] = { 0 };
+    struct weir__resp_value list;
+    const char *at = weir__resp_value(reply.bytes, &list);
+    bool good = list.kind == '*' && list.n > 0;
+
+    if (list.kind == '-') {
+        read_refusal(c, &list, now);
+        return;
     }
+    for (size_t i = 0; good && i < list.n; i++) {
+        good = read_range(c, at, owner);
+        at = weir__resp_skip(at);
+    }
+    if (!good) {
+        found_nothing(c, "the cluster has no slots yet", now);
+        return;
+    }
+    c->map.version++;
+    for (int slot = 0; slot < WEIR__REDIS_SLOTS; slot++)
+        set_owner(c, slot, owner[slot]);
+    found(c, WEIR__REDIS_MODE_CLUSTER, now);
 }
 
 /* The master's host and port, as two texts. */
@@ -297,29 +357,6 @@ static void read_master(struct weir__redis_client *c, struct weir__text reply, w
     found(c, WEIR__REDIS_MODE_SENTINEL, now);
 }
 
-static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
-{
-    struct weir__redis_client *c = ask->context;
-    weir_time now = c->now;
-    struct weir__resp_value head;
-
-    c->map.reading = false;
-    if (c->ending)
-        return;
-    if (answer->outcome != WEIR__REDIS_ANSWERED) {
-        bool refused = c->map.from->refused;
-        (refused ? found_no_way : found_nothing)(c, answer->why, now);
-        return;
-    }
-    weir__resp_value(answer->reply.bytes, &head);
-    if (c->options.url.sentinel)
-        read_master(c, answer->reply, now);
-    else if (head.kind == '-')
-        read_refusal(c, &head, now);
-    else
-        read_slots(c, answer->reply, now);
-}
-
 /* ------------------------------------------------------------------ when ---- */
 
 static void calm_down(struct weir__redis_map *map, weir_time now)
@@ -351,20 +388,17 @@ void weir__redis_map_turn(struct weir__redis_client *c, weir_time now)
     if (map->reading || now < map->read_at)
         return;
     map->from = pick_source(c);
+    map->from->asked = now;
     map->read_at = WEIR_NEVER;
     map->doubted = false;
     calm_down(map, now);
     map->last = now;
     map->hurry++;
-    weir__redis_ask_texts(&map->ask, c->options.url.sentinel
-                                         ? (const char *[]){ "SENTINEL", "GET-MASTER-ADDR-BY-NAME",
-                                                             c->options.url.master, NULL }
-                                         : (const char *[]){ "CLUSTER", "SLOTS", NULL });
-    map->ask.only = map->from;
-    map->ask.slot = WEIR__REDIS_ANY_SLOT;
-    map->ask.deadline = now + READ_MAX;
-    map->ask.done = answered;
-    map->ask.context = c;
-    map->reading = true;
-    weir__redis_client_ask(c, &map->ask, now);
+    if (c->options.url.sentinel)
+        ask_source(
+            c,
+            (const char *[]){ "SENTINEL", "GET-MASTER-ADDR-BY-NAME", c->options.url.master, NULL },
+            read_master, now);
+    else
+        ask_source(c, (const char *[]){ "CLUSTER", "SLOTS", NULL }, read_slots, now);
 }

@@ -9,6 +9,10 @@
 #include "wire/host.h"
 #include "wire/text.h"
 
+_Static_assert(sizeof(((struct weir__redis_address *)0)->host) ==
+                   sizeof(((struct weir__host *)0)->name),
+               "a host is copied whole");
+
 #define REDIS_PORT    "6379"
 #define SENTINEL_PORT "26379"
 
@@ -169,7 +173,8 @@ static int read_seed(const struct reading *r, const char *at, size_t len,
         return wrong(r, at, "has port 0, where nobody listens");
     struct weir__redis_address *seed = &url->seeds[url->n_seeds++];
     seed->port = (uint16_t)port;
-    return copy_part(r, seed->host, sizeof(seed->host), host.name, strlen(host.name));
+    memcpy(seed->host, host.name, sizeof(seed->host));
+    return WEIR_OK;
 }
 
 static int read_seeds(const struct reading *r, const char *at, size_t len,

@@ -245,6 +245,8 @@ TEST(test_D2_several_seeds)
     greet(w, alive, WELCOME);
     sends(w, alive, SLOTS);
     tell(w, alive, NO_CLUSTER);
+    sends(w, alive, "ROLE"); /* there may be replicas among them */
+    tell(w, alive, "*1\r\n$6\r\nmaster\r\n");
     sends(w, alive, "GET foo");
     tell(w, alive, "+1\r\n");
     is(w, i, IS_ANSWERED, "+1");
@@ -271,6 +273,8 @@ TEST(test_D1_master_among_seeds)
                 const char *sent = conn ? take(w, conn) : "";
                 if (strstr(sent, SLOTS))
                     tell(w, place, NO_CLUSTER);
+                if (strstr(sent, "ROLE"))
+                    tell(w, place, is_master ? "*1\r\n$6\r\nmaster\r\n" : "*1\r\n$5\r\nslave\r\n");
                 if (strstr(sent, "SET"))
                     tell(w, place, is_master ? "+OK\r\n" : "-READONLY You can't write\r\n");
             }

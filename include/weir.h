@@ -223,9 +223,8 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
 /* A region of fixed size, private to the process or shared by all that open the same path.
- * Decisions allocate nothing, and only those of sliding-window and sliding-log take a lock.  A full
- * table evicts the key that is closest to fresh.  An evicted key is a fresh key, so the promises
- * hold while there is room for all keys that are not idle: stats.evicted_early should stay 0. */
+ * Decisions allocate nothing and lock nothing.  In a full table a key makes room, and is fresh
+ * afterwards: the promises hold while stats.evicted_early stays 0. */
 struct weir_table;
 struct weir_table_options {
     /* A file, created if there is none; in /dev/shm: memory only.  NULL: private to the process */
@@ -251,10 +250,12 @@ WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct
 /* Leaves the table, and frees its limiters and guards in this process.  The file stays. */
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
-/* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was
- * made, then counted by a clock that never steps.  The same in every process that shares the table;
- * after a reboot it goes on where it was. */
+/* The table's own time: nanoseconds since 1970 when the host booted or the table was made, then
+ * counted by a clock that never steps.  The same in every process; a reboot does not set it back. */
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
+/* The host's real time at a moment of the table's: another one if the clock was wrong when the table
+ * was made, or was set since.  Calendar windows follow it; weir_table_now() looks every second. */
+WEIR_API weir_time weir_table_real(const struct weir_table *table, weir_time at);
 
 struct weir_table_stats {
     int64_t slots;           /* places for keys */

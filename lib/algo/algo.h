@@ -72,6 +72,8 @@ struct weir_plan {
     int stamp_size;                           /* sliding-log: bytes of a time stamp */
     weir_time heat_warm, heat_range;          /* warm-up: flat and sloping part of its trapezoid */
     const struct weir__zone *zone;            /* calendar: lives as long as the process */
+    /* calendar: real time minus the asks' time, atomic; NULL: they are the same */
+    const int64_t *real_ahead;
 };
 
 #define WEIR__BUCKETS_DEFAULT 10 /* sliding-window */
@@ -112,6 +114,16 @@ const char *weir__limit_algorithm(const struct weir_limit *limit);
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
+
+/* The real time at a moment of an axis that it is `ahead` of. */
+static inline weir_time weir__real_at(weir_time at, int64_t ahead)
+{
+    weir_time real;
+
+    if (__builtin_add_overflow(at, ahead, &real))
+        return ahead < 0 ? 0 : INT64_MAX;
+    return real < 0 ? 0 : real;
+}
 
 /* calendar.c -- the length of the calendar window that `now` lies in, and where it starts (the
  * first ones before 1970, and so before 0). */

@@ -4,6 +4,10 @@
  * so a day may have 23 or 25 hours, and a month 28 to 31 days.  While a window lasts the zone is
  * not looked up. Windows are numbered, leaving out days that the zone skips, so the n-th window
  * from here is found without walking there.
+ *
+ * In a table the asks' time may differ from the real one, which was wrong when the table was made
+ * or has been set since.  Windows are real ones, so states are kept in real time; a difference that
+ * shrinks looks like a clock that was set back.
  */
 #include <assert.h>
 #include <string.h>
@@ -115,10 +119,22 @@ static weir_time end_after(const struct weir_plan *plan, weir_time end, int64_t 
     return windows >= WINDOWS_MAX ? INT64_MAX : window_start(plan, window_at(plan, end) + windows);
 }
 
+static int64_t ahead_of(const struct weir_plan *plan)
+{
+    int64_t ahead = plan->real_ahead ? __atomic_load_n(plan->real_ahead, __ATOMIC_RELAXED) : 0;
+
+    return ahead == INT64_MIN ? 0 : ahead; /* a damaged one */
+}
+
+static weir_time real(const struct weir_plan *plan, weir_time now)
+{
+    return weir__real_at(now, ahead_of(plan));
+}
+
 weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, weir_time *start)
 {
     assert(plan->algo == &weir__calendar);
-    int64_t window = window_at(plan, now < 0 ? 0 : now);
+    int64_t window = window_at(plan, real(plan, now));
     *start = window_start(plan, window);
     return window_start(plan, window + 1) - *start;
 }
@@ -148,24 +164,31 @@ static const struct weir__edges edges = { longest, start_of, end_of, end_after, 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
                  struct weir_decision *d)
 {
-    return weir__window_step(&edges, plan, state, ask, take, d);
+    struct weir_ask then = *ask;
+
+    then.now = real(plan, ask->now);
+    return weir__window_step(&edges, plan, state, &then, take, d);
 }
 
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
-    weir__window_give(&edges, plan, state, units, now);
+    weir__window_give(&edges, plan, state, units, real(plan, now));
 }
 
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
     *(struct weir__window_state *)to = *(const struct weir__window_state *)from;
-    weir__window_change(&edges, old_plan, new_plan, to, now);
+    weir__window_change(&edges, old_plan, new_plan, to, real(new_plan, now));
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
-    return weir__window_idle_at(&edges, plan, state);
+    weir_time at = weir__window_idle_at(&edges, plan, state);
+
+    if (at == 0 || at == INT64_MAX)
+        return at;
+    return weir__real_at(at, -ahead_of(plan)); /* on the asks' axis */
 }
 
 const struct weir__algo weir__calendar = {

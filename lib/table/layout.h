@@ -80,6 +80,8 @@ struct weir__header {
     int64_t holders_at;                        /* when it was last looked which holders are alive */
     uint64_t holders_lost;                     /* that died with the table attached */
     uint64_t lost_then; /* holders_lost when the table was last put in order */
+    int64_t real_ahead; /* the host's real time minus the table's ... */
+    int64_t real_at;    /* ... when they were last compared, by the monotonic clock */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;

@@ -102,6 +102,7 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
         free(era);
         return NULL;
     }
+    era->plan.real_ahead = &table->header->real_ahead;
     era->since = numbers.since;
     era->version = version;
     return era;

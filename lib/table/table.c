@@ -29,7 +29,9 @@
 #define GUARDS_DEFAULT   64
 #define SLAB_PER_KEY     256 /* two sliding windows of 10 buckets */
 #define MAGIC_SIZE       8
-#define MAKING           "WEIRMAKE" /* where the magic will be, while a table is being made */
+#define MAKING           "WEIRMAKE"  /* where the magic will be, while a table is being made */
+#define REAL_EVERY       WEIR_SECOND /* the real clock is looked at this often */
+#define REAL_NEAR        (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
 #define HUGE_PAGES_FROM  ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
@@ -228,17 +230,46 @@ static void set_clock(struct weir__header *h)
     }
 }
 
-weir_time weir_table_now(const struct weir_table *table)
+static weir_time time_at(const struct weir_table *table, weir_time monotonic)
 {
-    weir_time now =
-        (weir_time)((uint64_t)weir__clock_monotonic() + (uint64_t)table->header->clock_offset);
+    weir_time now = (weir_time)((uint64_t)monotonic + (uint64_t)table->header->clock_offset);
 
     return now < 0 ? 0 : now;
 }
 
+/* Without a step of the real clock the difference stays as it is; a small one is the time between
+ * two readings. */
+void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic)
+{
+    struct weir__header *h = table->header;
+    int64_t ahead = real - time_at(table, monotonic),
+            known = __atomic_load_n(&h->real_ahead, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&h->real_at, monotonic, __ATOMIC_RELAXED);
+    if ((uint64_t)ahead - (uint64_t)known + REAL_NEAR > 2 * (uint64_t)REAL_NEAR)
+        __atomic_store_n(&h->real_ahead, ahead, __ATOMIC_RELAXED);
+}
+
+weir_time weir_table_now(const struct weir_table *table)
+{
+    weir_time monotonic = weir__clock_monotonic();
+    uint64_t since =
+        (uint64_t)monotonic - (uint64_t)__atomic_load_n(&table->header->real_at, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(since >= REAL_EVERY, 0))
+        weir__table_follow(table, weir__clock_real(), monotonic);
+    return time_at(table, monotonic);
+}
+
+weir_time weir_table_real(const struct weir_table *table, weir_time at)
+{
+    return weir__real_at(at, __atomic_load_n(&table->header->real_ahead, __ATOMIC_RELAXED));
+}
+
 static void note_time(struct weir_table *table)
 {
-    __atomic_store_n(&table->header->clock_latest, weir_table_now(table), __ATOMIC_RELAXED);
+    __atomic_store_n(&table->header->clock_latest, time_at(table, weir__clock_monotonic()),
+                     __ATOMIC_RELAXED);
 }
 
 static weir_time clock_now(void *context)

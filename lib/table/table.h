@@ -80,6 +80,8 @@ struct weir_table {
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
                        struct weir_error *error);
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
+/* Notes by how much the real time differs from the table's. */
+void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic);
 
 /* registry.c */
 void weir__registry_make(struct weir__header *header);

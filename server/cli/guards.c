@@ -172,15 +172,16 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
     bool found = name == NULL;
 
     weir__buffer_open(out, NULL, '{');
-    weir__buffer_member_moment(out, "now", now);
+    weir__buffer_member_moment(out, "now", weir_table_real(table, now));
     weir__degradation_json(out, table);
     weir__buffer_open(out, "guards", '[');
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         if (name && strcmp(guard->name, name) != 0)
             continue;
         weir__guard_peek(guard, now, &info);
-        weir__guard_json(out, &info, &(struct weir__guard_place){ .mode = info.options.mode }, now,
-                         name != NULL);
+        weir__guard_json(out, &info,
+                         &(struct weir__guard_place){ .mode = info.options.mode, .table = table },
+                         now, name != NULL);
         found = true;
     }
     weir__buffer_close(out, "]}");

@@ -128,6 +128,8 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->started = weir__server_now(server);
     code = weir_create(&server->engine, &(struct weir_options){ .table = server->table }, error);
     server->events = weir__events_create();
+    if (server->events)
+        weir__events_on_table(server->events, server->table);
     server->watch = server->events ? weir__watch_create(server->events) : NULL;
     server->shares = server->events ? weir__shares_create(server->events) : NULL;
     server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime, server->shares);
@@ -498,7 +500,9 @@ static int init_handles(struct life *life)
 
 static weir_time read_now(void *context)
 {
-    return weir__server_now(context);
+    const struct weir__server *server = context;
+
+    return weir_table_real(server->table, weir__server_now(server));
 }
 
 static int make_sinks(struct life *life, struct weir_error *error)

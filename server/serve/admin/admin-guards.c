@@ -11,6 +11,7 @@
 static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bool changes)
 {
     struct weir__guard_place place = { .known = true,
+                                       .table = call->server->table,
                                        .waiting =
                                            weir__lines_waiting(call->server->lines, guard->id) };
     struct weir_ruled_guard view;
@@ -45,7 +46,7 @@ void weir__admin_guards(struct weir__verb_call *call)
     if (one && guard == NULL)
         return;
     weir__buffer_open(&call->out, NULL, '{');
-    weir__buffer_member_moment(&call->out, "now", call->now);
+    weir__buffer_member_moment(&call->out, "now", weir_table_real(call->server->table, call->now));
     weir__degradation_json(&call->out, call->server->table);
     weir__buffer_open(&call->out, "guards", '[');
     if (one)

@@ -14,7 +14,8 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_or_null(out, "hash", any ? info.hash : NULL);
     weir__buffer_member_or_null(out, "source", any ? info.source : NULL);
     weir__buffer_member_or_null(out, "cause", any ? info.cause : NULL);
-    weir__buffer_member_moment(out, "since", any ? info.since : WEIR_NEVER);
+    weir__buffer_member_moment(out, "since",
+                               any ? weir_table_real(server->table, info.since) : WEIR_NEVER);
     weir__buffer_member_number(out, "version", info.version);
     weir__buffer_member_number(out, "rules", (int64_t)info.rules);
     weir__buffer_member_number(out, "limits", (int64_t)info.limits);
@@ -23,7 +24,9 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_number(out, "changes_by_hand", (int64_t)info.by_hand);
     weir__buffer_member_number(out, "changes_skipped", (int64_t)info.skipped);
     weir__buffer_member_or_null(out, "problem", info.problem[0] ? info.problem : NULL);
-    weir__buffer_member_moment(out, "problem_at", info.problem[0] ? info.problem_at : WEIR_NEVER);
+    weir__buffer_member_moment(out, "problem_at",
+                               info.problem[0] ? weir_table_real(server->table, info.problem_at)
+                                               : WEIR_NEVER);
 }
 
 void weir__admin_rules(struct weir__verb_call *call)

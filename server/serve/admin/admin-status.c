@@ -190,8 +190,8 @@ void weir__admin_status(struct weir__verb_call *call)
     weir__buffer_open(out, NULL, '{');
     weir__buffer_member(out, "version", weir_version());
     weir__buffer_member_number(out, "pid", getpid());
-    weir__buffer_member_moment(out, "now", call->now);
-    weir__buffer_member_moment(out, "started", server->started);
+    weir__buffer_member_moment(out, "now", weir_table_real(server->table, call->now));
+    weir__buffer_member_moment(out, "started", weir_table_real(server->table, server->started));
     weir__buffer_member_ms(out, "uptime_ms",
                            call->now > server->started ? call->now - server->started : 0);
     weir__buffer_member_number(out, "threads", (int64_t)server->n_loops);

@@ -151,14 +151,15 @@ static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
     weir__buffer_member_number(out, "pressure_percent", g->pressure_percent);
 }
 
-static void add_changes(struct weir__buffer *out, const struct weir_guard_info *g)
+static void add_changes(struct weir__buffer *out, const struct weir_guard_info *g,
+                        const struct weir_table *table)
 {
     weir__buffer_open(out, "changes", '[');
     for (size_t i = 0; i < sizeof(g->events) / sizeof(g->events[0]) && g->events[i].number; i++) {
         const struct weir_guard_event *c = &g->events[i];
         weir__buffer_open(out, NULL, '{');
         weir__buffer_member_number(out, "number", (int64_t)c->number);
-        weir__buffer_member_moment(out, "time", c->at);
+        weir__buffer_member_moment(out, "time", weir_table_real(table, c->at));
         if (weir__guard_event_kind(c) < WEIR__EVENT_KINDS)
             weir__buffer_member(out, "event", weir__event_name(weir__guard_event_kind(c)));
         weir__buffer_member_number(out, "from", c->from);
@@ -179,7 +180,7 @@ void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
     add_counts(out, g);
     add_options(out, &g->options);
     if (changes)
-        add_changes(out, g);
+        add_changes(out, g, place->table);
     weir__buffer_close(out, "}");
 }
 

@@ -11,6 +11,7 @@ struct weir__guard_place {
     bool known, in_rules; /* known: which rules are in force is */
     enum weir_mode mode;  /* in force */
     int64_t waiting;
+    const struct weir_table *table;
 };
 void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *info,
                       const struct weir__guard_place *place, weir_time now, bool changes);

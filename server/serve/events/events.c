@@ -87,6 +87,7 @@ struct weir__events {
     void *context;
     void (*seen)(void *context, enum weir__event_kind kind, const struct weir__event_facts *facts);
     void *seen_context;
+    const struct weir_table *table;      /* NULL: times are real ones */
     struct kept ring[WEIR__EVENTS_KEPT]; /* number n is at n % WEIR__EVENTS_KEPT */
 };
 
@@ -131,6 +132,11 @@ void weir__events_on_facts(struct weir__events *events,
 {
     events->seen = seen;
     events->seen_context = context;
+}
+
+void weir__events_on_table(struct weir__events *events, const struct weir_table *table)
+{
+    events->table = table;
 }
 
 /* ------------------------------------------------------------- printing ---- */
@@ -206,8 +212,16 @@ static void keep(struct weir__events *events, enum weir__event_kind kind)
 void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
                        const struct weir__event_facts *facts)
 {
+    struct weir__event_facts told;
+
     if (events->seen != NULL && facts != NULL)
         events->seen(events->seen_context, kind, facts);
+    if (events->table != NULL) {
+        now = weir_table_real(events->table, now);
+        told = facts ? *facts : (struct weir__event_facts){ 0 };
+        told.until = told.until ? weir_table_real(events->table, told.until) : 0;
+        facts = facts ? &told : NULL;
+    }
     pthread_mutex_lock(&events->lock);
     events->scratch.len = 0;
     weir__event_print(&events->scratch, events->latest + 1, kind, now, facts);

@@ -70,6 +70,9 @@ void weir__events_on_facts(struct weir__events *events,
                                         const struct weir__event_facts *facts),
                            void *context);
 
+/* Times are on this table's axis, and told as real ones.  Set before there are threads. */
+void weir__events_on_table(struct weir__events *events, const struct weir_table *table);
+
 /* `facts` may be NULL. */
 void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
                        const struct weir__event_facts *facts);

@@ -95,7 +95,7 @@ static void make_date(struct weir__loop *loop, int64_t second)
 
 static void put_date(struct pen *pen, struct weir__loop *loop)
 {
-    int64_t second = weir__loop_now(loop) / WEIR_SECOND;
+    int64_t second = weir_table_real(loop->server->table, weir__loop_now(loop)) / WEIR_SECOND;
 
     if (second != loop->date_second || loop->date[0] == '\0')
         make_date(loop, second);

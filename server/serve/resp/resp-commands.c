@@ -286,7 +286,8 @@ void weir__resp_info(struct weir__resp_call *call)
 void weir__resp_time(struct weir__resp_call *call)
 {
     char text[32];
-    weir_time now = weir__loop_now(call->conn->loop);
+    const struct weir__loop *loop = call->conn->loop;
+    weir_time now = weir_table_real(loop->server->table, weir__loop_now(call->conn->loop));
 
     weir__reply_header(call->conn, '*', 2);
     snprintf(text, sizeof(text), "%" PRId64, now / WEIR_SECOND);

@@ -210,6 +210,134 @@ TEST(test_any_clock_in_the_file_gives_a_time)
     }
 }
 
+/* ------------------------------------------------------------ the real time ---- */
+
+/* A table made when the host's clock was `wrong` ns ahead of the real time; now it is right. */
+static struct weir_table *made_wrong(const char *path, int64_t wrong)
+{
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+
+    table->header->clock_offset += wrong;
+    table->header->real_at = 0;
+    return table;
+}
+
+static bool is_near(weir_time a, weir_time b)
+{
+    return a - b < 10 * S && b - a < 10 * S;
+}
+
+TEST(test_the_real_time_is_known_although_the_table_was_made_with_a_wrong_clock)
+{
+    static const int64_t wrong[] = { -90 * DAY, 5 * YEAR, 0, -2 * S, 3 * HOUR };
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        const char *path = new_path();
+        OWN(weir_table) *table = made_wrong(path, wrong[i]);
+        weir_time now = weir_table_now(table);
+        assert_true(is_near(now, weir__clock_real() + wrong[i])); /* its own axis stays */
+        assert_true(is_near(weir_table_real(table, now), weir__clock_real()));
+        OWN(weir_table) *other = attach(path);
+        assert_true(is_near(weir_table_real(other, weir_table_now(other)), weir__clock_real()));
+    }
+}
+
+TEST(test_the_real_clock_is_followed_when_it_steps_and_looked_at_once_a_second)
+{
+    OWN(weir_table) *table = private_table(false, 1);
+    struct weir__header *h = table->header;
+    weir_time mono = weir__clock_monotonic(), now = mono + h->clock_offset;
+
+    weir__table_follow(table, now - 90 * DAY, mono);
+    assert_int_equal(h->real_ahead, -90 * DAY);
+    assert_int_equal(h->real_at, mono);
+    weir__table_follow(table, now - 90 * DAY + S / 20,
+                       mono); /* two clocks read one after another */
+    assert_int_equal(h->real_ahead, -90 * DAY);
+    weir__table_follow(table, now + 5 * YEAR, mono);
+    assert_int_equal(h->real_ahead, 5 * YEAR);
+    weir__table_follow(table, now, mono);
+    assert_int_equal(h->real_ahead, 0);
+    weir__table_follow(table, now + 5 * YEAR, mono);
+    h->real_at = weir__clock_monotonic() - S / 2;
+    weir_table_now(table);
+    assert_true(h->real_ahead == 5 * YEAR || weir__clock_monotonic() - mono > S / 4);
+    h->real_at -= S / 2;
+    weir_table_now(table);
+    assert_int_equal(weir_table_real(table, 7 * S), 7 * S + h->real_ahead);
+    assert_true(h->real_ahead != 5 * YEAR);
+}
+
+TEST(test_any_difference_in_the_file_gives_a_time)
+{
+    static const int64_t odd[] = { INT64_MIN, INT64_MIN + 1, -1, 1, INT64_MAX };
+
+    OWN(weir_table) *table = private_table(false, 10);
+    struct weir_limiter *limiter = limiter_of(table, "l", "5/month zone=Europe/Berlin");
+    for (size_t i = 0; i < COUNT_OF(odd); i++)
+        for (weir_time now = 0; now <= INT64_MAX / 2; now = 2 * now + YEAR) {
+            table->header->real_ahead = odd[i];
+            assert_true(weir_table_real(table, now) >= 0);
+            take(limiter, "k", 1, now);
+            give(limiter, "k", 1, now);
+            assert_true(left(limiter, "k", now) <= 5);
+            stats_of(table, now);
+        }
+}
+
+/* 31 March 2027, 23:59:50 in Berlin, where summer time began three days before. */
+#define MARCH_ENDS (1806530400 * S)
+
+/* The same asks in real time give the same answers, whatever the table's clock says. */
+static void expect_month_edge(int64_t wrong)
+{
+    OWN(weir_table) *table = private_table(false, 10);
+    struct weir_limiter *limiter = limiter_of(table, "l", "3/month zone=Europe/Berlin");
+    weir_time own = MARCH_ENDS + wrong; /* the table's time then */
+
+    table->header->real_ahead = -wrong;
+    assert_true(take(limiter, "k", 3, own - 10 * S).allowed);
+    struct weir_decision d = take(limiter, "k", 1, own - 1);
+    assert_false(d.allowed);
+    assert_int_equal(d.retry, 1);
+    assert_int_equal(stats_of(table, own - 1).live, 1);
+    assert_int_equal(stats_of(table, own).live, 0);
+    d = take(limiter, "k", 1, own);
+    assert_true(d.allowed);
+    assert_int_equal(d.remaining, 2);
+    assert_int_equal(d.reset, 30 * DAY);
+}
+
+TEST(test_months_end_when_they_really_do)
+{
+    static const int64_t wrong[] = { 0, -90 * DAY, 5 * YEAR, -YEAR, 12345678987654321 };
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        expect_month_edge(wrong[i]);
+}
+
+TEST(test_a_month_under_a_wrong_clock_that_is_put_right)
+{
+    static const int64_t wrong[] = { -90 * DAY, 5 * YEAR };
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        OWN(weir_table) *table = private_table(false, 10);
+        struct weir_limiter *month = limiter_of(table, "m", "3/month zone=Europe/Berlin"),
+                            *span = limiter_of(table, "s", "3/90d");
+        weir_time own = MARCH_ENDS + wrong[i];
+        assert_true(take(month, "k", 2, own - DAY).allowed); /* the wrong time is believed */
+        assert_true(take(span, "k", 3, own - DAY).allowed);
+        table->header->real_ahead = -wrong[i]; /* set right */
+        int64_t rest = wrong[i] < 0 ? 3 : 1;   /* set back: what was used stays used */
+        assert_int_equal(left(month, "k", own - 1), rest);
+        assert_true(take(month, "k", 1, own - 1).allowed);
+        assert_int_equal(left(month, "k", own - 1), rest - 1);
+        assert_int_equal(left(month, "k", own), 3);
+        assert_int_equal(left(span, "k", own), 0); /* other limits have not noticed */
+    }
+}
+
 /* -------------------------------------------------------------- the boot id ---- */
 
 TEST(test_boot_id_is_what_the_host_says)

@@ -251,10 +251,10 @@ WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
 /* The table's own time: nanoseconds since 1970 when the host booted or the table was made, then
- * counted by a clock that never steps.  The same in every process; a reboot does not set it back. */
+ * counted by a clock that never steps.  The same in every process; no reboot sets it back. */
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
-/* The host's real time at a moment of the table's: another one if the clock was wrong when the table
- * was made, or was set since.  Calendar windows follow it; weir_table_now() looks every second. */
+/* The host's real time at a moment of the table's: another one if the clock was wrong when the
+ * table was made, or was set since.  Calendar windows follow it; weir_table_now() compares. */
 WEIR_API weir_time weir_table_real(const struct weir_table *table, weir_time at);
 
 struct weir_table_stats {

@@ -5,8 +5,6 @@
 
 #include "wire/resp.h"
 
-#define WORDS_MAX 1024 /* of a list that ends in NULL */
-
 struct weir__redis_script weir__redis_script(const char *text, size_t len)
 {
     struct weir__redis_script script = { .text = { text, len } };
@@ -23,23 +21,17 @@ static void put_word(struct weir__buffer *to, const char *bytes, size_t len)
         to->len = (size_t)(weir__resp_put_bulk(at, bytes, len) - to->bytes);
 }
 
-bool weir__redis_ask_words(struct weir__redis_ask *ask, const struct weir__text *words, size_t n)
+void weir__redis_ask_word(struct weir__redis_ask *ask, const void *bytes, size_t len)
 {
-    ask->words.len = 0;
-    for (size_t i = 0; i < n; i++)
-        put_word(&ask->words, words[i].bytes, words[i].len);
-    ask->n_words = n;
-    return !ask->words.failed;
+    put_word(&ask->words, bytes, len);
+    ask->n_words++;
 }
 
 bool weir__redis_ask_texts(struct weir__redis_ask *ask, const char *const *words)
 {
-    size_t n = 0;
-
-    ask->words.len = 0;
-    for (; words[n] && n < WORDS_MAX; n++)
-        put_word(&ask->words, words[n], strlen(words[n]));
-    ask->n_words = n;
+    ask->words.len = ask->n_words = 0;
+    for (; *words; words++)
+        weir__redis_ask_word(ask, *words, strlen(*words));
     return !ask->words.failed;
 }
 

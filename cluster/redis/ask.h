@@ -35,7 +35,7 @@ struct weir__redis_node;
 struct weir__redis_conn;
 
 struct weir__redis_ask {
-    /* Set by the caller; the words by weir__redis_ask_words */
+    /* Set by the caller; the words by weir__redis_ask_word */
     const struct weir__redis_script *script; /* or NULL: the words are the whole command */
     struct weir__buffer words;               /* encoded; of a script: NUMKEYS KEY... ARG... */
     size_t n_words;
@@ -63,9 +63,9 @@ struct weir__redis_ask {
     } own;
 };
 
-/* Replaces the words.  False: no memory. */
-bool weir__redis_ask_words(struct weir__redis_ask *ask, const struct weir__text *words, size_t n);
-/* The same from strings, up to NULL. */
+/* Adds a word; out of memory is seen when it is asked. */
+void weir__redis_ask_word(struct weir__redis_ask *ask, const void *bytes, size_t len);
+/* Replaces the words by strings, up to NULL.  False: no memory. */
 bool weir__redis_ask_texts(struct weir__redis_ask *ask, const char *const *words);
 /* Frees the words. */
 void weir__redis_ask_free(struct weir__redis_ask *ask);

@@ -56,6 +56,7 @@ struct weir__redis_map {
     weir_time read_at;              /* WEIR_NEVER: no need */
     weir_time last;                 /* it was asked for */
     int hurry;                      /* reads in a short time */
+    char why[120];                  /* the last read failed; "": it did not */
 };
 
 struct weir__redis_client {

@@ -94,7 +94,10 @@ static void expire(struct weir__redis_client *c, struct weir__redis_ask *ask)
         snprintf(why, sizeof(why), "%s cannot be reached in time",
                  weir__redis_place(&node->address).text);
     else
-        snprintf(why, sizeof(why), "%s", ask->own.why[0] ? ask->own.why : "no server was found");
+        snprintf(why, sizeof(why), "%s",
+                 ask->own.why[0] ? ask->own.why
+                 : c->map.why[0] ? c->map.why
+                                 : "no server was found in time");
     weir__redis_give_up(c, ask, why);
 }
 

@@ -134,6 +134,7 @@ static void found(struct weir__redis_client *c, enum weir__redis_mode mode, weir
     c->mode = mode;
     c->counts.maps_read++;
     c->map.avoid = NULL;
+    c->map.why[0] = '\0';
     c->map.read_at = needs_map(c) ? now + weir__redis_jitter(c, REFRESH) : WEIR_NEVER;
     rehome(c, now);
 }
@@ -144,8 +145,7 @@ static void found_nothing(struct weir__redis_client *c, const char *why, weir_ti
 
     c->map.avoid = c->map.from;
     c->map.read_at = now + weir__redis_back_off(c, RETRY_BASE, SPREAD_MAX, round);
-    for (struct weir__redis_ask *ask = c->homeless.first; ask; ask = ask->own.next)
-        snprintf(ask->own.why, sizeof(ask->own.why), "%.*s", (int)sizeof(ask->own.why) - 1, why);
+    snprintf(c->map.why, sizeof(c->map.why), "%.*s", (int)sizeof(c->map.why) - 1, why);
 }
 
 /* Waiting would not help. */

@@ -32,7 +32,7 @@
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/pass.h"
 #include "server/serve/net/successor.h"
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/events-from-counts.h"
@@ -97,7 +97,9 @@ static int make_table(struct life *life, struct weir_error *error)
 static int make_tls(struct life *life, struct weir_error *error)
 {
     const struct weir__settings *s = &life->settings;
-    struct weir__tls_options options = { s->tls_certificate, s->tls_key, s->tls_client_ca };
+    struct weir__tls_options options = { .certificate = s->tls_certificate,
+                                         .key = s->tls_key,
+                                         .client_ca = s->tls_client_ca };
 
     return *s->tls_certificate ? weir__tls_context_create(&life->server.tls, &options, error)
                                : WEIR_OK;

@@ -269,14 +269,14 @@ def write(path, text):
         file.write(text)
 
 
-def until(what, condition, seconds=120):
-    """Waits for a condition in real time, and returns its value."""
+def until(what, condition, seconds=120, state=lambda: ""):
+    """Waits for a condition in real time, and returns its value; or says how things are."""
     end = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
-        assert time.monotonic() < end, "not within %d s: %s" % (seconds, what)
+        assert time.monotonic() < end, "not within %d s: %s %s" % (seconds, what, state())
         time.sleep(0.01)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""rooms.py SOURCE_ROOT STATIC_LIB SHARED_LIB -- the tree's own rules, as a test.
+"""rooms.py SOURCE_ROOT STATIC SHARED REDIS_STATIC REDIS_SHARED -- the tree's own rules, as a test.
+The libraries are libweir and libweir-redis.
 
     includes   a room includes only rooms to its left:
                    lib/     base, algo, table, guard, queue, match, rulefile, engine
@@ -25,6 +26,7 @@ import subprocess
 import sys
 
 PUBLIC = ["include/weir.h", "include/weir-queue.h"]
+PUBLIC_REDIS = ["include/weir-redis.h"]  # of a library of its own
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
 SERVER_ROOMS = ["base", "describe", "replay", "sim", "serve", "cli"]
 # The rooms of server/serve: what each may include beside itself and server/serve/*.h.  Only the
@@ -207,7 +209,7 @@ def check_includes(path, text, files):
             violations.append((path, line, '"%s" is not in the tree' % name))
         if target is not None and not is_open(path, target):
             violations.append((path, line, "%s is not open to the server: see weir.h" % name))
-        if (target is None or target in PUBLIC
+        if (target is None or target in PUBLIC + PUBLIC_REDIS
             or room_of(target) in [room] + MAY_INCLUDE[room]):
             continue
         violations.append((path, line,
@@ -260,8 +262,8 @@ def symbols(library, *options):
     return {n for n in names if not INSTRUMENTED.match(n)}
 
 
-def check_symbols(report, root, static, shared):
-    headers = {path: blank(read(root, path), True) for path in PUBLIC}
+def check_symbols(report, root, paths, static, shared):
+    headers = {path: blank(read(root, path), True) for path in paths}
     declared = re.compile(r"\bWEIR_API\b[^;{}#]*?\b(weir_\w+)\s*\(")
     public = {m.group(1): (path, line_of(code, m.start(1)))
               for path, code in headers.items() for m in declared.finditer(code)}
@@ -281,15 +283,16 @@ def check_symbols(report, root, static, shared):
 
 
 def main():
-    if len(sys.argv) != 4:
-        sys.exit("usage: rooms.py SOURCE_ROOT STATIC_LIB SHARED_LIB")
-    root, static, shared = sys.argv[1:]
+    if len(sys.argv) != 6:
+        sys.exit("usage: rooms.py SOURCE_ROOT STATIC SHARED REDIS_STATIC REDIS_SHARED")
+    root, static, shared, redis_static, redis_shared = sys.argv[1:]
     report, files = Report(), list_files(root)
     report.check([] if set(PUBLIC) <= set(files) and CLOCK_FILE in files
                  else [(root, 0, "not the sources of Weir")])
     check_sources(report, root, files)
     check_paths(report, root, files)
-    check_symbols(report, root, static, shared)
+    check_symbols(report, root, PUBLIC, static, shared)
+    check_symbols(report, root, PUBLIC_REDIS, redis_static, redis_shared)
     print("%d passed, %d failed" % (report.passed, report.failed))
     return report.failed > 0
 

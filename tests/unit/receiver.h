@@ -9,7 +9,7 @@
 #include <openssl/x509v3.h>
 #include <uv.h>
 
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define SILENCE   "" /* takes the post without an answer */

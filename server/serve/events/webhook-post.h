@@ -8,7 +8,7 @@
 
 #include <uv.h>
 
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 #include "server/base/url.h"
 #include "weir.h"
 

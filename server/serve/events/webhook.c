@@ -240,7 +240,7 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
     if (code == WEIR_OK && wrong)
         code = weir__fail(error, WEIR_INVALID, "the webhook's token %s", wrong);
     if (code == WEIR_OK && url.tls)
-        code = weir__tls_client_create(&tls, error);
+        code = weir__tls_client_create(&tls, NULL, error);
     if (code != WEIR_OK)
         return code;
     struct weir__webhook *w = calloc(1, sizeof(*w));

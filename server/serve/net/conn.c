@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "server/serve/net/pass.h"
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 #include "server/serve/decide/bound.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/decide/waiting.h"

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/net/pass.h"
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 #include "server/serve/decide/waiting.h"
 
 #define BACKLOG  1024

@@ -320,7 +320,7 @@ static void begin_tls(const char *names, const char *trusted)
     snprintf(certificate, sizeof(certificate), "%s", new_path());
     snprintf(key, sizeof(key), "%s", new_path());
     make_certificate(names, certificate, key);
-    struct weir__tls_options options = { certificate, key, "" };
+    struct weir__tls_options options = { .certificate = certificate, .key = key };
     assert_ok(weir__tls_context_create(&receiver.tls, &options, &error));
     setenv("SSL_CERT_FILE", trusted ? trusted : certificate, 1);
     receive(answers, 1);

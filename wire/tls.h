@@ -1,17 +1,19 @@
 /* tls.h -- TLS over memory: bytes of the network in, plain ones out, and back.  Knows no
  * sockets. */
-#ifndef WEIR_SERVE_TLS_H
-#define WEIR_SERVE_TLS_H
+#ifndef WEIR_WIRE_TLS_H
+#define WEIR_WIRE_TLS_H
 
-#include "server/base/buffer.h"
 #include "weir.h"
+#include "wire/buffer.h"
 
 struct weir__tls_context;
 struct weir__tls;
 
+/* PEM files; "" or NULL: none. */
 struct weir__tls_options {
-    const char *certificate, *key,
-        *client_ca; /* PEM files; client_ca "": clients need no certificate */
+    const char *certificate, *key; /* one's own */
+    const char *client_ca;         /* of a server: clients need a certificate of this authority */
+    const char *authority; /* of a client: whom to believe; none: those that the host believes */
 };
 
 int weir__tls_context_create(struct weir__tls_context **out,
@@ -20,9 +22,10 @@ int weir__tls_context_create(struct weir__tls_context **out,
 int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error *error);
 void weir__tls_context_destroy(struct weir__tls_context *context);
 
-/* For a client: believes the authorities that the host does (SSL_CERT_FILE and SSL_CERT_DIR name
- * others). */
-int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *error);
+/* For a client; the options may be NULL.  SSL_CERT_FILE and SSL_CERT_DIR name other authorities
+ * than the host's. */
+int weir__tls_client_create(struct weir__tls_context **out, const struct weir__tls_options *options,
+                            struct weir_error *error);
 struct weir__tls *weir__tls_connect(struct weir__tls_context *context,
                                     const char *host); /* a name or an address; NULL: no memory */
 const char *

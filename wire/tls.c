@@ -4,7 +4,7 @@
  * so the event loop sees only bytes.  TLS 1.2 and later; no renegotiation, no compression; session
  * tickets as OpenSSL has them.
  */
-#include "server/serve/net/tls.h"
+#include "wire/tls.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -219,24 +219,49 @@ int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len,
 
 /* --------------------------------------------------------------- client ---- */
 
-int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *error)
+static bool is_named(const char *path)
+{
+    return path && *path;
+}
+
+static int load_client(SSL_CTX *ssl, const struct weir__tls_options *o, struct weir_error *error)
+{
+    if (o && is_named(o->authority)) {
+        if (SSL_CTX_load_verify_locations(ssl, o->authority, NULL) != 1)
+            return fail(error, "ca", o->authority, "certificate in PEM format");
+    } else if (SSL_CTX_set_default_verify_paths(ssl) != 1) {
+        return weir__fail(error, WEIR_SYSTEM, "the host's certificate authorities cannot be read");
+    }
+    if (!o || !is_named(o->certificate))
+        return WEIR_OK;
+    if (SSL_CTX_use_certificate_chain_file(ssl, o->certificate) != 1)
+        return fail(error, "certificate", o->certificate, "certificate in PEM format");
+    if (SSL_CTX_use_PrivateKey_file(ssl, o->key, SSL_FILETYPE_PEM) != 1)
+        return fail(error, "key", o->key,
+                    "private key in PEM format without a password, or not the certificate's");
+    return WEIR_OK;
+}
+
+int weir__tls_client_create(struct weir__tls_context **out, const struct weir__tls_options *options,
+                            struct weir_error *error)
 {
     struct weir__tls_context *c = calloc(1, sizeof(*c));
+    int code;
 
     if (c)
         pthread_mutex_init(&c->mutex, NULL);
     if (!c || !(c->ssl = SSL_CTX_new(TLS_client_method()))) {
-        weir__tls_context_destroy(c);
-        return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
+        code = weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
+    } else {
+        SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION);
+        SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
+        code = load_client(c->ssl, options, error);
     }
-    SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION);
-    SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
-    if (SSL_CTX_set_default_verify_paths(c->ssl) != 1) {
+    if (code == WEIR_OK)
+        *out = c;
+    else
         weir__tls_context_destroy(c);
-        return weir__fail(error, WEIR_SYSTEM, "the host's certificate authorities cannot be read");
-    }
-    *out = c;
-    return WEIR_OK;
+    return code;
 }
 
 /* The server must show a certificate for `host`.  Names are told beforehand (SNI), addresses must

@@ -1,0 +1,28 @@
+/* link.h -- the socket of one connection: finding the address, connecting, TLS, reading, writing.
+ * It never waits. */
+#ifndef WEIR_CLUSTER_REDIS_LINK_H
+#define WEIR_CLUSTER_REDIS_LINK_H
+
+#include "cluster/redis/client.h"
+#include "wire/tls.h"
+
+struct weir__redis_link;
+
+/* What the links of a client share. */
+struct weir__redis_links {
+    struct weir__redis_client *client;
+    struct weir__tls_context *tls; /* NULL: none */
+    int epoll, wake;               /* wake: an eventfd, written when a name was found */
+    char room[64 * 1024];          /* to read into */
+};
+
+/* Begins; NULL: it failed, and the client was told. */
+struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
+                                               struct weir__redis_conn *conn, weir_time now);
+/* Does everything that is possible: the client may lose the connection meanwhile. */
+void weir__redis_link_turn(struct weir__redis_link *link, weir_time now);
+/* Its connection is over, or has begun anew. */
+bool weir__redis_link_is_over(const struct weir__redis_link *link);
+void weir__redis_link_close(struct weir__redis_link *link);
+
+#endif

@@ -1,0 +1,308 @@
+/* thread.c -- a client of Redis with a thread of its own: weir-redis.h.
+ *
+ * Callers leave their asks in a list under a mutex and wake the thread, which takes the whole list
+ * at once: what was asked meanwhile leaves in one write.  The thread never waits for anything but
+ * its descriptor and the next deadline, so a caller that waits for its answer has it in time.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/redis/drive.h"
+#include "weir-redis.h"
+
+struct weir_redis_script {
+    struct weir__redis_script own;
+    char text[];
+};
+
+struct weir_redis {
+    struct weir__redis_drive *drive;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    struct pending *first, **last; /* under the mutex, as is `ending` */
+    bool ending;
+};
+
+/* An ask on its way from a caller to the thread. */
+struct pending {
+    struct weir__redis_ask ask;
+    struct pending *next;
+    struct weir_redis_answer *answer; /* of a caller that waits; else */
+    void (*done)(void *context, const struct weir_redis_answer *answer);
+    void *context;
+    uint32_t ready; /* the word a caller sleeps on */
+};
+
+/* ---------------------------------------------------------------- answers ---- */
+
+static struct weir_redis_answer make_answer(const struct weir__redis_answer *answer)
+{
+    struct weir_redis_answer out = { .outcome = (enum weir_redis_outcome)answer->outcome };
+
+    if (answer->outcome == WEIR__REDIS_ANSWERED) {
+        out.reply = answer->reply.bytes;
+        out.len = answer->reply.len;
+    } else {
+        snprintf(out.why, sizeof(out.why), "%s", answer->why);
+    }
+    return out;
+}
+
+static void hand_over(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct pending *p = ask->context;
+    struct weir_redis_answer out = make_answer(answer);
+
+    p->done(p->context, &out);
+    weir__redis_ask_free(ask);
+    free(p);
+}
+
+/* The waiting caller may be gone as soon as the word is set. */
+static void copy_over(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct pending *p = ask->context;
+    struct weir_redis_answer out = make_answer(answer);
+    char *copy = out.reply ? malloc(out.len) : NULL;
+
+    if (copy) {
+        memcpy(copy, out.reply, out.len);
+    } else if (out.reply) {
+        out = (struct weir_redis_answer){ .outcome = WEIR_REDIS_UNKNOWN };
+        snprintf(out.why, sizeof(out.why), "there was no memory for the reply");
+    }
+    out.reply = copy;
+    *p->answer = out;
+    uint32_t *word = &p->ready;
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    weir__clock_wake_word(word);
+}
+
+void weir_redis_answer_free(struct weir_redis_answer *answer)
+{
+    free((void *)(uintptr_t)answer->reply);
+    answer->reply = NULL;
+}
+
+bool weir_redis_value_next(const struct weir_redis_answer *answer, size_t *cursor,
+                           struct weir_redis_value *out)
+{
+    struct weir__resp_value v;
+
+    if (!answer->reply || *cursor >= answer->len)
+        return false;
+    *cursor = (size_t)(weir__resp_value(answer->reply + *cursor, &v) - answer->reply);
+    *out = (struct weir_redis_value){ .kind = v.kind,
+                                      .integer = v.integer,
+                                      .n = v.n,
+                                      .text = { .bytes = v.text.bytes, .len = v.text.len } };
+    return true;
+}
+
+/* ------------------------------------------------------------- the thread ---- */
+
+static struct pending *take_list(struct weir_redis *r, bool *ending)
+{
+    pthread_mutex_lock(&r->mutex);
+    struct pending *first = r->first;
+    r->first = NULL;
+    r->last = &r->first;
+    *ending = r->ending;
+    pthread_mutex_unlock(&r->mutex);
+    return first;
+}
+
+/* A turn takes the wake-ups off, also of asks that came after the list was taken. */
+static bool has_more(struct weir_redis *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool more = r->first != NULL || r->ending;
+    pthread_mutex_unlock(&r->mutex);
+    return more;
+}
+
+static void wait_for(int fd, weir_time span)
+{
+    struct pollfd watched = { .fd = fd, .events = POLLIN };
+    struct timespec t = { .tv_sec = (time_t)(span / WEIR_SECOND),
+                          .tv_nsec = (long)(span % WEIR_SECOND) };
+
+    ppoll(&watched, 1, span == WEIR_NEVER ? NULL : &t, NULL);
+}
+
+static void *run(void *context)
+{
+    struct weir_redis *r = context;
+    struct weir__redis_client *client = weir__redis_drive_client(r->drive);
+
+    for (;;) {
+        bool ending;
+        struct pending *next = take_list(r, &ending);
+        weir_time now = weir__clock_monotonic();
+        for (struct pending *p = next; p; p = next) {
+            next = p->next;
+            weir__redis_client_ask(client, &p->ask, now);
+        }
+        if (ending)
+            return NULL;
+        weir_time due = weir__redis_drive_turn(r->drive, now);
+        now = weir__clock_monotonic();
+        if (due > now && !has_more(r))
+            wait_for(weir__redis_drive_fd(r->drive), due == WEIR_NEVER ? WEIR_NEVER : due - now);
+    }
+}
+
+/* Signals are for the program's own threads. */
+static int start(struct weir_redis *r)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int number = pthread_create(&r->thread, NULL, run, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return number;
+}
+
+static int fill_options(struct weir__redis_options *o, const char *url,
+                        const struct weir_redis_options *options, struct weir_error *error)
+{
+    if (options) {
+        o->pool = options->connections;
+        o->greet_max = options->connect_max;
+        o->stall_max = options->stall_max;
+        o->asks_max = options->asks_max > 0 ? (size_t)options->asks_max : 0;
+    }
+    if (weir__random_fill(&o->jitter, sizeof(o->jitter)) != 0)
+        return weir__fail(error, WEIR_SYSTEM, "no random numbers: %s", strerror(errno));
+    return weir__redis_url_parse(&o->url, url, error);
+}
+
+int weir_redis_create(struct weir_redis **out, const char *url,
+                      const struct weir_redis_options *options, struct weir_error *error)
+{
+    struct weir__redis_options o = { .pool = 0 };
+    int code = fill_options(&o, url, options, error);
+    struct weir_redis *r = code == WEIR_OK ? calloc(1, sizeof(*r)) : NULL;
+
+    if (code != WEIR_OK)
+        return code;
+    if (!r)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
+    r->last = &r->first;
+    code = weir__redis_drive_create(&r->drive, &o, error);
+    pthread_mutex_init(&r->mutex, NULL);
+    int number = code == WEIR_OK ? start(r) : 0;
+    if (number != 0)
+        code =
+            weir__fail(error, WEIR_SYSTEM, "no thread for a client of Redis: %s", strerror(number));
+    if (code == WEIR_OK) {
+        *out = r;
+        return WEIR_OK;
+    }
+    weir__redis_drive_destroy(r->drive);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+    return code;
+}
+
+void weir_redis_destroy(struct weir_redis *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->mutex);
+    r->ending = true;
+    pthread_mutex_unlock(&r->mutex);
+    weir__redis_drive_wake(r->drive);
+    pthread_join(r->thread, NULL);
+    weir__redis_drive_destroy(r->drive);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+/* ----------------------------------------------------------------- asking ---- */
+
+int weir_redis_script_create(struct weir_redis_script **out, const char *text,
+                             struct weir_error *error)
+{
+    size_t len = strlen(text);
+    struct weir_redis_script *script = malloc(sizeof(*script) + len + 1);
+
+    if (!script)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a script");
+    memcpy(script->text, text, len + 1);
+    script->own = weir__redis_script(script->text, len);
+    *out = script;
+    return WEIR_OK;
+}
+
+void weir_redis_script_destroy(struct weir_redis_script *script)
+{
+    free(script);
+}
+
+static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
+{
+    struct weir__redis_ask *to = &p->ask;
+    const struct weir_key *key = ask->key > 0 && ask->key < ask->n ? &ask->words[ask->key] : NULL;
+    weir_time now = weir__clock_monotonic();
+
+    for (size_t i = 0; i < ask->n; i++)
+        weir__redis_ask_word(to, ask->words[i].bytes, ask->words[i].len);
+    to->script = ask->script ? &ask->script->own : NULL;
+    to->slot = key ? weir__redis_slot(key->bytes, key->len) : WEIR__REDIS_ANY_SLOT;
+    to->deadline = ask->timeout < WEIR_NEVER - now ? now + ask->timeout : WEIR_NEVER;
+    to->repeatable = ask->repeatable;
+    to->context = p;
+}
+
+static void put(struct weir_redis *r, struct pending *p)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool first = r->first == NULL;
+    *r->last = p;
+    r->last = &p->next;
+    pthread_mutex_unlock(&r->mutex);
+    if (first)
+        weir__redis_drive_wake(r->drive);
+}
+
+enum weir_redis_outcome weir_redis_call(struct weir_redis *r, const struct weir_redis_ask *ask,
+                                        struct weir_redis_answer *answer)
+{
+    struct pending p = { .answer = answer };
+
+    fill_ask(&p, ask);
+    p.ask.done = copy_over;
+    put(r, &p);
+    while (!__atomic_load_n(&p.ready, __ATOMIC_ACQUIRE))
+        weir__clock_wait_word(&p.ready, 0, WEIR_FOREVER);
+    weir__redis_ask_free(&p.ask);
+    return answer->outcome;
+}
+
+void weir_redis_submit(struct weir_redis *r, const struct weir_redis_ask *ask,
+                       void (*done)(void *context, const struct weir_redis_answer *answer),
+                       void *context)
+{
+    struct pending *p = calloc(1, sizeof(*p));
+
+    if (!p) {
+        struct weir_redis_answer none = { .outcome = WEIR_REDIS_UNDONE,
+                                          .why = "there was no memory for it" };
+        done(context, &none);
+        return;
+    }
+    fill_ask(p, ask);
+    p->ask.done = hand_over;
+    p->done = done;
+    p->context = context;
+    put(r, p);
+}

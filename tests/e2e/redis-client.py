@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""redis-client.py REDIS-LOAD [--long] [TEST...] -- the client of Redis against a real server, alone
+and under a Sentinel: logins, TLS, killed connections, a process that stands still, a slow and torn
+network, a failover."""
+import contextlib
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from redising import Redis, free_port, until
+from redisload import LONG, Load, check_counted, count, load, url
+from serving import run_tests
+
+
+def test_D1_alone(program):
+    with Redis() as r:
+        for form in (url(r), url(r, rest="?protocol=2"), "redis://localhost:%d" % r.port):
+            r.ok("FLUSHALL")
+            result = load(program, form)
+            assert result.good > 20 and result.errors + result.undone + result.unknown == 0
+            check_counted(result, count(r))
+        r.ok("FLUSHALL")
+        result = load(program, url(r, rest="/3"))
+        assert count(r) == 0 and result.good > 20
+        r.ok("SELECT", 3)
+        check_counted(result, count(r))
+        assert "DB index" in load(program, url(r, rest="/99")).why
+
+
+def test_D1_unix_socket(program):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "redis.sock")
+        with Redis(None, "--unixsocket", path) as r:
+            check_counted(load(program, "unix://" + path), count(r))
+            assert count(r) > 20
+        assert "No such file" in load(program, "unix://" + path).why
+
+
+def test_D1_logins(program):
+    with Redis() as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pa/ss", "~load:*", "+@all")
+        r.ok("ACL", "SETUSER", "bob", "on", ">word", "~load:*", "+get")
+        r.ok("CONFIG", "SET", "requirepass", "secret")
+        assert load(program, url(r, ":secret@")).good > 20
+        assert load(program, url(r, "ann:pa%2Fss@")).good > 20
+        assert load(program, url(r, "ann:pa%2Fss@", "?protocol=2")).good > 20
+        for wrong in (url(r, ":wrong@"), url(r, "ann:wrong@", "?protocol=2")):
+            result = load(program, wrong)
+            assert result.good == 0 and "WRONGPASS" in result.why, result.tally
+        assert "NOAUTH" in load(program, url(r)).why
+        result = load(program, url(r, "bob:word@"))  # no EVALSHA, nor CLUSTER
+        assert result.good == 0 and result.error == "NOPERM", result.tally
+
+
+def test_D1_full_memory(program):
+    with Redis(None, "--maxmemory", "1", "--maxmemory-policy", "noeviction") as r:
+        result = load(program, url(r))
+        assert result.good == 0 and result.errors > 20 and result.error == "OOM", result.tally
+
+
+def make_certificate(folder):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
+                    os.path.join(folder, "key.pem"), "-out", os.path.join(folder, "cert.pem")],
+                   check=True, capture_output=True)
+
+
+def test_D1_tls(program):
+    with tempfile.TemporaryDirectory() as folder:
+        make_certificate(folder)
+        cert, key, port = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem"), \
+            free_port()
+        with Redis(None, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
+                   "--tls-ca-cert-file", cert) as r:
+            base = "rediss://127.0.0.1:%d?ca=%s" % (port, cert)
+            assert "certificate" in load(program, "rediss://127.0.0.1:%d" % port).why
+            assert load(program, base).good == 0  # it wants to see a certificate
+            result = load(program, base + "&certificate=%s&key=%s" % (cert, key), timeout=1000)
+            assert result.good > 20 and result.unknown == 0, result.tally
+            check_counted(result, count(r))
+
+
+def test_D1_killed_connections(program):
+    """Every 10 ms; and the scripts are forgotten now and then."""
+    with Redis() as r, Load(program, url(r), 5 if LONG else 1) as result:
+        end = time.monotonic() + (4 if LONG else 0.7)
+        while time.monotonic() < end:
+            r.ok("CLIENT", "KILL", "TYPE", "normal")
+            if random.random() < 0.3:
+                r.ok("SCRIPT", "FLUSH")
+            time.sleep(0.01)
+        result.process.wait(timeout=60)
+        total = count(r)
+    check_counted(result, total)
+    assert result.good > 50 and result.errors == 0, result.tally
+
+
+def test_D1_stopped_and_restarted(program):
+    """A process that stands still, then one that is killed and starts again."""
+    with Redis(None, "--appendonly", "yes", "--appendfsync", "always") as r:
+        with Load(program, url(r), 8 if LONG else 3, timeout=100) as result:
+            time.sleep(0.3)
+            r.process.send_signal(signal.SIGSTOP)
+            time.sleep(5 if LONG else 1.3)
+            r.process.send_signal(signal.SIGCONT)
+            time.sleep(0.3)
+            r.kill()
+            time.sleep(0.2)
+            r.start()
+        check_counted(result, count(r))
+        assert result.good > 50 and result.unknown > 0 and result.undone > 0, result.tally
+        assert load(program, url(r)).undone == 0
+
+
+class Proxy:
+    """Between client and server: 50 ms of delay both ways, and bytes in pieces of any length; one
+    connection in a hundred pieces is torn."""
+
+    def __init__(self, port, delay=0.025, torn=0.01):
+        self.target, self.delay, self.torn = port, delay, torn
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.dice = random.Random(1)
+        self.ending = False
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        other, queue = {}, []  # queue: (when, to, bytes)
+        while not self.ending:
+            readable, _, _ = select.select([self.listener, *other], [], [], 0.005)
+            now = time.monotonic()
+            for s in readable:
+                if s is self.listener:
+                    a, _ = s.accept()
+                    b = socket.create_connection(("127.0.0.1", self.target))
+                    other.update({a: b, b: a})
+                elif s in other:
+                    self.take(s, other, queue, now)
+            while queue and queue[0][0] <= now:
+                _, to, data = queue.pop(0)
+                with contextlib.suppress(OSError):
+                    to.sendall(data)
+        for s in [self.listener, *other]:
+            s.close()
+
+    def take(self, s, other, queue, now):
+        try:
+            data = s.recv(self.dice.randint(1, 400))
+        except OSError:
+            data = b""
+        if data and self.dice.random() >= self.torn:
+            queue.append((now + self.delay, other[s], data))
+            return
+        with contextlib.suppress(OSError):
+            other[s].sendall(data[:self.dice.randint(0, len(data))])
+        for end in (s, other.pop(s)):
+            other.pop(end, None)
+            end.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ending = True
+        self.thread.join()
+
+
+def test_D1_slow_and_torn(program):
+    with Redis() as r:
+        with Proxy(r.port) as proxy:
+            result = load(program, "redis://127.0.0.1:%d" % proxy.port, 10 if LONG else 1.5,
+                          timeout=500, threads=8)
+        check_counted(result, count(r))
+        assert result.good > 20 and result.errors == 0, result.tally
+
+
+# -------------------------------------------------------------------------------- Sentinel ----
+
+
+@contextlib.contextmanager
+def replicated():
+    """A master, its replica and a Sentinel, whose URL it yields."""
+    with Redis() as master, Redis() as replica, tempfile.TemporaryDirectory() as folder:
+        replica.ok("REPLICAOF", "127.0.0.1", master.port)
+        until("the replica has caught up",
+              lambda: replica.info("replication", "master_link_status") == "up")
+        port, path = free_port(), os.path.join(folder, "sentinel.conf")
+        with open(path, "w") as file:
+            file.write("port %d\nbind 127.0.0.1\nsentinel monitor mine 127.0.0.1 %d 1\n"
+                       "sentinel down-after-milliseconds mine 500\n"
+                       "sentinel failover-timeout mine 2000\n" % (port, master.port))
+        sentinel = subprocess.Popen(["redis-server", path, "--sentinel"], cwd=folder,
+                                    stdout=subprocess.DEVNULL)
+        try:
+            yield master, replica, "redis-sentinel://127.0.0.1:%d/mine" % port
+        finally:
+            sentinel.kill()
+            sentinel.wait()
+
+
+def anew(server, *words):
+    """On a connection of its own."""
+    with server.connect() as client:
+        return client(*words)
+
+
+def test_D1_sentinel(program):
+    """The master dies under load: its replica is the master, and the client finds it."""
+    with replicated() as (master, replica, sentinel):
+        assert load(program, sentinel).good > 20
+        assert "know no master" in load(program, sentinel + "x").why
+        master.ok("FLUSHALL")
+        time.sleep(2.2)  # until the Sentinel knows the replica
+        with Load(program, sentinel, 20 if LONG else 6) as result:
+            time.sleep(0.5)
+            master.kill()
+            until("the replica was promoted", lambda: anew(replica, "ROLE")[0] == "master", 60)
+            replica.client = replica.connect()  # the old one was killed
+            before = count(replica)
+            until("it goes on", lambda: count(replica) > before + 20, 20)
+        assert result.good > 50 and result.undone > 0, result.tally
+        check_counted(result, count(replica), lost=result.good // 10)
+        master.start()
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""redis-cluster.py REDIS-LOAD [--long] [TEST...] -- the client of Redis against a real cluster of
+three masters with a replica each: manual failover, resharding, a master that stands still and comes
+back as a zombie, one that is killed."""
+import signal
+import time
+
+from redising import Error, Redis, free_port, until
+from redisload import KEYS, LONG, Load, address, check_counted, count, load
+from serving import run_tests
+
+
+class Cluster:
+    """Three masters with a replica each."""
+
+    def __init__(self):
+        self.nodes = []
+
+    def __enter__(self):
+        for _ in range(6):
+            self.nodes.append(Redis(None, "--cluster-enabled", "yes", "--cluster-node-timeout",
+                                    "1000", "--cluster-port", str(free_port()),
+                                    "--cluster-allow-replica-migration", "no",
+                                    "--repl-ping-replica-period", "1"))
+        first = self.nodes[0]
+        for node in self.nodes[1:]:
+            bus = int(node.command[node.command.index("--cluster-port") + 1])
+            first.ok("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+        for i, node in enumerate(self.nodes[:3]):
+            node.ok("CLUSTER", "ADDSLOTSRANGE", 5461 * i, 5461 * i + 5460 + (i == 2))
+        until("all have met", lambda: all(
+            n("CLUSTER", "INFO").count("cluster_known_nodes:6") for n in self.nodes), 60)
+        for i, node in enumerate(self.nodes[3:]):
+            until("it can be a replica", lambda n=node, i=i: not isinstance(
+                n("CLUSTER", "REPLICATE", self.nodes[i]("CLUSTER", "MYID")), Error), 60)
+        self.wait()
+        return self
+
+    def wait(self):
+        """Until all are up, agree who has which slots, and replicas have caught up."""
+        until("the cluster is up", self.is_settled, 30, self.state)
+
+    def is_settled(self):
+        maps = {tuple(sorted((r[0], r[1], r[2][1]) for r in n("CLUSTER", "SLOTS")))
+                for n in self.live()}
+        return len(maps) == 1 and all(
+            "cluster_state:ok" in n("CLUSTER", "INFO") and
+            (n("ROLE")[0] == "master" or n.info("replication", "master_link_status") == "up")
+            for n in self.live())
+
+    def state(self):
+        return "\n".join(n("CLUSTER", "NODES") for n in self.live())
+
+    def live(self):
+        return [n for n in self.nodes if n.process.poll() is None]
+
+    def masters(self):
+        return [n for n in self.live() if n("ROLE")[0] == "master"]
+
+    def url(self):
+        return "redis://" + ",".join(map(address, self.nodes[:2]))
+
+    def __exit__(self, kind, value, trace):
+        for node in self.nodes:
+            if node.process.poll() is None:
+                node.process.kill()
+            node.__exit__(kind, value, trace)
+
+    def move(self, slots, source, target):
+        """A slot at a time, as redis-cli does: keys move one by one while they are asked for."""
+        ids = {node: node("CLUSTER", "MYID") for node in (source, target)}
+        for slot in slots:
+            target.ok("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+            source.ok("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+            for key in source.ok("CLUSTER", "GETKEYSINSLOT", slot, 100):
+                source.ok("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+            for node in [target, source] + self.masters():
+                node("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
+
+
+def slots_of_keys(node):
+    return sorted({node.ok("CLUSTER", "KEYSLOT", "load:{%d}" % i) for i in range(KEYS)})
+
+
+def test_D2_cluster(program):
+    with Cluster() as cluster:
+        calm(program, cluster)
+        manual_failover(program, cluster)
+        reshard(program, cluster)
+        stop(program, cluster)
+        kill(program, cluster)
+
+
+def calm(program, cluster):
+    result = load(program, cluster.url(), 0.5, timeout=1000)
+    assert result.good > 50 and result.errors + result.undone + result.unknown == 0, result.tally
+    check_counted(result, count(*cluster.masters()))
+
+
+def manual_failover(program, cluster):
+    """Nothing is lost, and an ask in between is answered late, not wrong."""
+    before = count(*cluster.masters())
+    with Load(program, cluster.url(), 3, timeout=3000) as result:
+        time.sleep(0.3)
+        replica = cluster.nodes[3]
+        replica.ok("CLUSTER", "FAILOVER")
+        until("it is the master", lambda: replica("ROLE")[0] == "master")
+    cluster.wait()
+    check_counted(result, count(*cluster.masters()) - before)
+    assert result.good > 50 and result.errors == 0 and result.undone == 0, result.tally
+
+
+def reshard(program, cluster):
+    """The slots of a node's keys, and others, go to another node and back."""
+    before = count(*cluster.masters())
+    a, b = cluster.masters()[:2]
+    owned = [s for s in slots_of_keys(a) if a("CLUSTER", "COUNTKEYSINSLOT", s) > 0]
+    first = next(r[0] for r in a("CLUSTER", "SLOTS") if r[2][1] == a.port)
+    slots = owned + ([s for s in range(first, first + 1000) if s not in owned] if LONG else [])
+    with Load(program, cluster.url(), 30 if LONG else 3, timeout=3000) as result:
+        time.sleep(0.3)
+        for _ in range(3 if LONG else 1):
+            cluster.move(slots, a, b)
+            cluster.move(slots, b, a)
+    check_counted(result, count(*cluster.masters()) - before)
+    assert owned and result.good > 50, result.tally
+    assert result.errors == 0 and result.unknown == 0, result.tally
+
+
+def stop(program, cluster):
+    """A master stands still until it is deposed, then goes on: the zombie."""
+    cluster.wait()
+    master = cluster.masters()[0]
+    with Load(program, cluster.url(), 9 if LONG else 6, timeout=100) as result:
+        time.sleep(0.3)
+        master.process.send_signal(signal.SIGSTOP)
+        others = [n for n in cluster.nodes if n is not master]
+        until("a replica took its place", lambda: sum(
+            n("ROLE")[0] == "master" for n in others) == 3, 60)
+        time.sleep(1)
+        master.process.send_signal(signal.SIGCONT)
+    assert result.good > 50 and result.unknown + result.undone > 0, result.tally
+    assert result.gap_ms < 6000, result.tally
+    until("the zombie has noticed", lambda: master("ROLE")[0] == "slave", 60)
+    cluster.wait()
+    assert load(program, cluster.url(), timeout=1000).undone == 0
+
+
+def kill(program, cluster):
+    """kill -9 of a master under load: its slots come back with its replica."""
+    cluster.wait()
+    before = count(*cluster.masters())
+    master = cluster.masters()[0]
+    with Load(program, cluster.url(), 10 if LONG else 7, timeout=100) as result:
+        time.sleep(0.3)
+        master.kill()
+        until("its replica took its place", lambda: len(cluster.masters()) == 3, 60)
+        time.sleep(1)
+    check_counted(result, count(*cluster.masters()) - before, lost=result.good // 10)
+    result = load(program, cluster.url(), timeout=1000)
+    assert result.good > 50 and result.errors + result.undone + result.unknown == 0, result.tally
+
+
+if __name__ == "__main__":
+    run_tests(globals())

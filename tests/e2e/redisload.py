@@ -1,0 +1,73 @@
+"""redisload.py -- shared by the tests of the client of Redis: redis-load under way, and its tally
+compared with what Redis has counted.
+
+Each ask increments a counter, so Redis itself knows how often it was carried out: as often as it
+was answered, or up to as often as it may have been.  Writes that a failover lost are counted
+apart."""
+import json
+import subprocess
+import sys
+
+from redising import Error
+from serving import has_sanitizer
+
+KEYS = 16
+LONG = "--long" in sys.argv
+sys.argv = [word for word in sys.argv if word != "--long"]
+SLOW = has_sanitizer(sys.argv[1], "asan") or has_sanitizer(sys.argv[1], "tsan")
+SLACK_MS = 10 if LONG and not SLOW else 300  # for the machine, which others use too
+
+
+class Load:
+    """redis-load, running; `with` waits for its end and reads its tally."""
+
+    def __init__(self, program, url, seconds, timeout=200, threads=4):
+        self.process = subprocess.Popen(
+            [program, url, str(threads), str(seconds), str(timeout), str(KEYS)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            self.process.kill()
+        out, errors = self.process.communicate(timeout=120)
+        if kind:
+            return
+        assert self.process.returncode == 0, errors
+        self.tally = json.loads(out)
+        assert self.tally["late_ms"] < SLACK_MS, self.tally
+
+    def __getattr__(self, name):
+        return self.tally[name]
+
+
+def load(program, url, seconds=0.3, **options):
+    with Load(program, url, seconds, **options) as result:
+        pass
+    return result
+
+
+def count(*servers):
+    """How often the counters were incremented, wherever they are."""
+    total = 0
+    for i in range(KEYS):
+        for server in servers:
+            n = server("GET", "load:{%d}" % i)
+            if n is not None and not isinstance(n, Error):
+                total += int(n)
+                break
+    return total
+
+
+def check_counted(result, total, lost=0):
+    assert result.good - lost <= total <= result.good + result.unknown, (result.tally, total)
+
+
+def address(server):
+    return "127.0.0.1:%d" % server.port
+
+
+def url(server, login="", rest=""):
+    return "redis://%s%s%s" % (login, address(server), rest)

@@ -133,6 +133,11 @@ const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; 
 int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
                          struct weir_error *error);
 
+/* sliding-log.c -- how many units a state has used, at most: some may count no more.  Reads only
+ * its first bytes. */
+#define WEIR__LOG_HEAD 24
+int64_t weir__sliding_log_used(const struct weir_plan *plan, const void *head);
+
 /* For an ask with negative members: the answer makes sense all the same. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                        bool take, struct weir_decision *d);

@@ -286,6 +286,13 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     close_state(&after, s);
 }
 
+_Static_assert(sizeof(struct state) <= WEIR__LOG_HEAD, "what the next function reads");
+
+int64_t weir__sliding_log_used(const struct weir_plan *plan, const void *head)
+{
+    return open_state(plan, head).used;
+}
+
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
     struct ring r = open_state(plan, state);

@@ -7,8 +7,7 @@
  *     remembered   until has passed, forget_at has not: a further strike counts up
  *     idle         neither: its slot is free
  *
- * If there is no room, a ban makes room as a key would (slot.c): one that is over first; else one
- * of the rule with the most bans within reach, the one with the smallest part of its time left.
+ * If there is no room, a ban makes room as a key would: victim.c says which.
  *
  * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its
  * own beginning a ban follows the clock, as states do: it begins anew then, as long as it was
@@ -49,23 +48,7 @@ static weir_time ban_idle_at(const struct weir_plan *plan, const void *state)
     return at < 0 ? 0 : at;
 }
 
-/* For the choice of one that makes room: the part of its time that is left counts as used. */
-static bool ban_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
-                     bool take, struct weir_decision *d)
-{
-    const struct weir__ban_record *r = state;
-    int64_t whole = r->until > r->since ? (r->until >> 10) - (r->since >> 10) + 1 : 1,
-            left = r->until > ask->now ? (r->until >> 10) - (ask->now >> 10) + 1 : 0;
-
-    (void)plan, (void)take;
-    d->limit = whole;
-    d->remaining = left > whole ? 0 : whole - left;
-    return weir__grant(d, 0);
-}
-
-static const struct weir__algo ban_algo = { .name = "ban",
-                                            .step = ban_step,
-                                            .idle_at = ban_idle_at };
+static const struct weir__algo ban_algo = { .name = "ban", .idle_at = ban_idle_at };
 static struct weir__era ban_era = { .plan = { .algo = &ban_algo,
                                               .state_size = sizeof(struct weir__ban_record) } };
 

@@ -207,9 +207,27 @@ static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end)
     return 0;
 }
 
+/* The last free chunks are for sizes that have few.  Else one size could take all of them, and
+ * nothing of another size be kept: a chunk holds blocks of one size, and is seldom empty again. */
+static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n)
+{
+    uint64_t top = top_of(slab), free = slab->count - top, own = 0,
+             few = slab->kept / (WEIR__BLOCK_CLASSES + 1);
+
+    for (uint64_t at = 0; at < top && free < slab->kept + n; at++) {
+        unsigned kind = kind_of(weir__load(&slab->words[at]));
+        free += kind == FREE || kind == DIRTY;
+        own += kind == CLASS_0 + class || (class == RUNS && kind == REST);
+    }
+    return free >= slab->kept + n || own + n <= few + (few == 0);
+}
+
 static uint32_t take_run(struct weir__slab *slab, uint64_t n)
 {
     uint64_t top = top_of(slab);
+
+    if (!may_claim(slab, RUNS, n))
+        return 0;
     uint32_t block = top < n ? 0 : search_run(slab, n, top);
 
     if (block != 0 || n > slab->count)
@@ -331,7 +349,7 @@ static uint32_t take_small(struct weir__slab *slab, unsigned class)
         if (weir__get(&slab->none[class]) == room + 1)
             return 0;
         block = search(slab, class, &spare);
-        if (block == 0 && spare == slab->count) {
+        if (block == 0 && (spare == slab->count || !may_claim(slab, class, 1))) {
             weir__set(&slab->none[class], room + 1);
             return 0;
         }

@@ -35,6 +35,7 @@ struct weir__slab {
     unsigned char *bytes; /* begins on a page, */
     uint64_t file_at;     /* also in the file */
     int fd;               /* below 0: memory of this process and its children */
+    uint64_t kept;        /* chunks that are left to sizes that have few */
 
     /* weir__slab_open sets the rest: the map, */
     uint64_t *room, *top, *words;

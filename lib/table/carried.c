@@ -5,7 +5,7 @@
  * limit; redis-cell does the same, as a theoretical arrival time.
  *
  *     tag     with WEIR__CARRIED_ID, which is no limiter's
- *     meta    the scale, where others have the version of their limit
+ *     meta    scale and class (carried.h), where others have the version of their limit
  *     state   struct weir__debt (debt.h), in parts of 1/scale ns
  *
  * An ask whose limit counts in the same parts, and nearly all do, is what weir_take is on a wide
@@ -24,12 +24,14 @@
 #define SALT  0x6c6f6f7365u /* limiters' salts are random, and the tag tells theirs apart anyway */
 #define BATCH 16
 
+#define SCALE_MAX (((uint32_t)1 << WEIR__CARRIED_SCALE_BITS) - 1)
+
 bool weir__plan_is_carried(const struct weir_plan *plan)
 {
     bool meter = plan->algo == &weir__gcra || plan->algo == &weir__token_bucket ||
                  (plan->algo == &weir__leaky_bucket && plan->limit.queue == 0);
 
-    return meter && plan->by_scale.by <= UINT32_MAX;
+    return meter && plan->by_scale.by <= SCALE_MAX;
 }
 
 void weir__carried_open(struct weir_table *table, struct weir_limiter *out)
@@ -41,30 +43,39 @@ void weir__carried_open(struct weir_table *table, struct weir_limiter *out)
                                   .kind = WEIR__WIDE };
 }
 
-static inline uint32_t scale_of(const struct weir_plan *plan)
+static inline uint32_t version_of(const struct weir_plan *plan)
 {
-    return (uint32_t)plan->by_scale.by;
+    uint64_t most = weir__divide((uint64_t)plan->capacity, &plan->by_scale) | 1;
+
+    return (uint32_t)plan->by_scale.by | (uint32_t)(64 - __builtin_clzll(most))
+                                             << WEIR__CARRIED_SCALE_BITS;
 }
 
-weir_time weir__carried_idle_at(uint32_t scale, const uint64_t state[2])
+static uint32_t scale_in(uint32_t version)
+{
+    uint32_t scale = version & SCALE_MAX;
+
+    return scale | (scale == 0); /* damage */
+}
+
+weir_time weir__carried_idle_at(uint32_t version, const uint64_t state[2])
 {
     weir_time at = (weir_time)(state[0] & INT64_MAX), span;
-    int64_t owed = (int64_t)state[1];
+    int64_t owed = (int64_t)state[1], scale = scale_in(version);
 
     if (owed <= 0)
         return 0;
-    scale |= scale == 0; /* damage */
     span = owed / scale + (owed % scale != 0);
     return span > INT64_MAX - at ? INT64_MAX : at + span;
 }
 
 /* The same time in other parts, rounded up. */
-weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t scale,
+weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t version,
                                  const uint64_t from[2], uint64_t to[2], weir_time now)
 {
     struct weir__debt debt = { (weir_time)(from[0] & INT64_MAX), (int64_t)from[1] };
+    uint32_t scale = scale_in(version);
 
-    scale |= scale == 0;
     struct weir_plan own = { .by_scale = weir__divisor_make(scale) };
     weir__debt_reckon(&own, &debt, now, 0);
     weir__i128 owed = ((weir__i128)debt.owed * (weir__i128)plan->by_scale.by + scale - 1) / scale;
@@ -83,7 +94,7 @@ static struct weir__part part_of(struct weir_table *table, const struct weir_pla
                                  struct weir__home home)
 {
     return (struct weir__part){
-        .limiter = &table->carried, .plan = plan, .version = scale_of(plan), .home = home
+        .limiter = &table->carried, .plan = plan, .version = version_of(plan), .home = home
     };
 }
 
@@ -111,10 +122,11 @@ static void follow_clock(struct weir_table *table, struct weir__home home, weir_
 
     if (slot == NULL || (weir_time)(weir__load(&slot->state[0]) & ~WEIR__PIN) <= now)
         return;
-    uint32_t scale = (uint32_t)weir__load(&slot->meta);
-    struct weir_plan own = { .by_scale = weir__divisor_make(scale | (scale == 0)),
+    uint32_t version = (uint32_t)weir__load(&slot->meta);
+    struct weir_plan own = { .by_scale = weir__divisor_make(scale_in(version)),
                              .state_size = WEIR__STATE_SMALL };
     struct weir__part part = part_of(table, &own, home);
+    part.version = version;
     weir__part_change(&part, follow, &now, false, now);
 }
 
@@ -147,7 +159,7 @@ static inline bool take_near(struct weir__wide *slot, uint64_t tag,
 
     if (__builtin_expect((ask->cost | ask->now) < 0 || ask->wait_max != 0, 0))
         return false;
-    return weir__wide_try(slot, tag, scale_of(item->plan), step, item->plan, ask, true, d) ==
+    return weir__wide_try(slot, tag, version_of(item->plan), step, item->plan, ask, true, d) ==
            WEIR__TRIED_DONE;
 }
 

@@ -2,16 +2,20 @@
  * with every ask.
  *
  * A key keeps the time that it owes, whatever the limit that made it owe, so one key may be asked
- * under another limit at any time.  What it owes is kept exactly, in parts of 1/scale ns (algo.h);
- * a slot says in which parts, where others say the version of their limit, so that the next limit
- * can bring it over.
+ * under another limit at any time.  What it owes is kept exactly, in parts of 1/scale ns (algo.h).
+ * Where others say the version of their limit, a slot says in which parts, so that the next limit
+ * can bring it over; and its limit's class, so that it can be told how much of the limit is used:
+ *
+ *     0..25   scale
+ *     26..31  class: a key may owe less than 2^class ns, and at least half of that
  */
 #ifndef WEIR_TABLE_CARRIED_H
 #define WEIR_TABLE_CARRIED_H
 
 #include "table/table.h"
 
-#define WEIR__CARRIED_ID 0x1ffffu /* in the place of a limiter's id */
+#define WEIR__CARRIED_ID         0x1ffffu /* in the place of a limiter's id */
+#define WEIR__CARRIED_SCALE_BITS 26
 
 struct weir__carried_item {
     const struct weir_plan *plan; /* one that weir__plan_is_carried says yes to */
@@ -35,11 +39,15 @@ bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_ti
 
 /* The limiter that stands for them all. */
 void weir__carried_open(struct weir_table *table, struct weir_limiter *out);
-/* When a state counted in these parts has nothing to forget. */
-weir_time weir__carried_idle_at(uint32_t scale, const uint64_t state[2]);
-/* A state counted in other parts, as of now, in the plan's.  Returns what it owes: `to` may not be
- * able to tell. */
-weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t scale,
+static inline uint32_t weir__carried_class(uint32_t version)
+{
+    return version >> WEIR__CARRIED_SCALE_BITS;
+}
+/* When a state under this version has nothing to forget. */
+weir_time weir__carried_idle_at(uint32_t version, const uint64_t state[2]);
+/* A state under another version, as of now, in the plan's parts.  Returns what it owes: `to` may
+ * not be able to tell. */
+weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t version,
                                  const uint64_t from[2], uint64_t to[2], weir_time now);
 
 #endif

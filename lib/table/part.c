@@ -13,7 +13,9 @@
 
 void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, struct weir__home home)
 {
-    const struct weir__era *era = weir__limiter_era(limiter);
+    const struct weir__era *era = limiter->record == NULL
+                                      ? limiter->era
+                                      : weir__limiter_era(limiter); /* bans: never changes */
 
     part->limiter = limiter;
     part->plan = &era->plan;
@@ -122,6 +124,16 @@ static void read_wide(struct weir__part *part, weir_time now)
     }
 }
 
+void weir__part_copy(struct weir__part *part, weir_time now)
+{
+    if (is_large(part))
+        read_large(part);
+    else if (part->limiter->space->narrow)
+        read_narrow(part, now);
+    else
+        read_wide(part, now);
+}
+
 static bool read_slot(struct weir__part *part)
 {
     weir__load_pair(weir__slot_pair(part->limiter->space, part->slot), part->before);
@@ -163,16 +175,9 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     }
     if (!read_slot(part) || !is_present(part))
         return false;
-    if (is_large(part)) {
-        if (part->state != NULL)
-            read_large(part);
-        return weir__part_is_same(part);
-    }
-    if (part->limiter->space->narrow)
-        read_narrow(part, now < 0 ? 0 : now);
-    else
-        read_wide(part, now < 0 ? 0 : now);
-    return true;
+    if (part->state != NULL)
+        weir__part_copy(part, now < 0 ? 0 : now);
+    return !is_large(part) || weir__part_is_same(part);
 }
 
 bool weir__part_finds_room(const struct weir__part *part, struct weir__hand *hand, weir_time now)

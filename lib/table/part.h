@@ -40,6 +40,9 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter,
 bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
                      struct weir__copies *copies, weir_time now);
 
+/* The second half of that: from the slot's words, which were read, to the copy. */
+void weir__part_copy(struct weir__part *part, weir_time now);
+
 /* If there is no copy because the slab is full: another key's block has been freed, read again. */
 bool weir__part_finds_room(const struct weir__part *part, struct weir__hand *hand, weir_time now);
 

@@ -2,15 +2,7 @@
  *
  * A key lives within 128 slots from its home, in one group.  A new key swaps its tag into the first
  * empty one; the state there is zeros, which is fresh.  If none is empty, another key makes room:
- *
- *     an idle one, the nearest: nothing is lost;
- *     else one of the limiter with the most slots within reach, so that a flood of keys under one
- *     limit drives out its own keys before another's; of these the one that has used the smallest
- *     part of its limit, so that little is given away.
- *
- * The bound: with s states of a limiter within reach, a state that has used u units is lost only
- * when all s have used as large a part, which took s times u units.  A new key that finds none idle
- * gives away what the least used one had used.
+ * victim.c says which.
  *
  * The slot and the group's counter of such changes are changed together, by a hand.  Two threads
  * that make room for the same key at once would change the counter twice, so one of them fails,
@@ -18,8 +10,7 @@
  */
 #include <string.h>
 
-#include "table/carried.h"
-#include "table/part.h"
+#include "table/victim.h"
 
 /* ------------------------------------------------------- empty slots ---- */
 
@@ -48,168 +39,6 @@ static bool fill_empty(struct weir__space *space, const struct weir__part *part)
             return true;
     }
     return false;
-}
-
-/* ------------------------------------------------------------ victims ---- */
-
-#define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
-
-#define COPY 4096 /* a larger state is not looked at */
-
-struct candidate {
-    void *slot;
-    uint64_t tag;
-    uint32_t id;
-    uint32_t used; /* part of its limit; 0: idle */
-    weir_time idle_at;
-};
-
-static struct weir_limiter *limiter_of(struct weir__space *space, uint64_t tag)
-{
-    if (space == &space->table->bans)
-        return &space->table->banned;
-    return weir__tag_id(tag) == WEIR__CARRIED_ID
-               ? NULL
-               : weir__limiter_by_id(space->table, weir__tag_id(tag));
-}
-
-/* How much of its limit a state has used: what a peek would tell. */
-static uint32_t part_used(const struct weir_plan *plan, void *state, weir_time now)
-{
-    struct weir_ask ask = { .now = now };
-    struct weir_decision d;
-
-    weir__step(plan, state, &ask, false, &d);
-    if (d.remaining <= 0 || d.limit <= 0)
-        return ALL_USED;
-    weir__u128 used = (weir__u128)ALL_USED * (uint64_t)(d.limit - d.remaining) / (uint64_t)d.limit;
-    return d.remaining >= d.limit || used == 0 ? 1 : (uint32_t)used;
-}
-
-/* Of limits that come with the ask the state does not tell the limit: half of it, say. */
-static void judge_carried(const struct weir__wide *s, uint64_t state[2], weir_time now,
-                          struct candidate *c)
-{
-    c->idle_at = weir__carried_idle_at((uint32_t)weir__load(&s->meta), state);
-    c->used = c->idle_at <= now ? 0 : ALL_USED / 2;
-}
-
-static void judge_small(struct weir__space *space, struct weir_limiter *limiter,
-                        const uint64_t pair[2], weir_time now, struct candidate *c)
-{
-    const struct weir_plan *plan = &weir__acquire(&limiter->era)->plan;
-    uint64_t state[2] = { pair[0], pair[1] };
-    bool stepped;
-
-    if (space->narrow) {
-        c->idle_at = (weir_time)pair[1];
-        state[0] = (uint64_t)now;
-        state[1] = (uint64_t)weir__unpack(plan, pair[1], now, &stepped);
-    } else {
-        c->idle_at = weir_step_idle_at(plan, state);
-    }
-    c->used = c->idle_at <= now ? 0 : part_used(plan, state, now);
-}
-
-static void judge_large(struct weir__space *space, struct weir_limiter *limiter,
-                        const uint64_t pair[2], weir_time now, struct candidate *c)
-{
-    const struct weir_plan *plan = &weir__acquire(&limiter->era)->plan;
-    uint32_t block = (uint32_t)pair[1];
-    size_t bytes = weir__block_bytes(&space->slab, block);
-
-    c->idle_at = space->narrow ? INT64_MAX : (weir_time)pair[0];
-    c->used = 0;
-    if (bytes < plan->state_size || c->idle_at <= now)
-        return;
-    uint64_t state[COPY / sizeof(uint64_t)];
-    if (plan->state_size > sizeof(state)) { /* half of it, say */
-        c->used = ALL_USED / 2;
-        return;
-    }
-    weir__copy_words(state, weir__block_at(&space->slab, block), plan->state_size);
-    c->idle_at = weir_step_idle_at(plan, state);
-    c->used = c->idle_at <= now ? 0 : part_used(plan, state, now);
-}
-
-static struct candidate judge(struct weir__space *space, void *slot, weir_time now)
-{
-    struct candidate c = { .slot = slot };
-    uint64_t pair[2], tag;
-
-    weir__load_pair(weir__slot_pair(space, slot), pair);
-    tag = weir__load(slot); /* a slot's first word */
-    c.tag = tag;
-    c.id = weir__tag_id(tag);
-    if (pair[space->narrow] & WEIR__PIN) { /* in use just now */
-        c.used = ALL_USED;
-        c.idle_at = INT64_MAX;
-        return c;
-    }
-    struct weir_limiter *limiter = limiter_of(space, tag);
-    if (c.id == WEIR__CARRIED_ID)
-        judge_carried(slot, pair, now, &c);
-    else if (limiter != NULL && limiter->kind == WEIR__LARGE)
-        judge_large(space, limiter, pair, now, &c);
-    else if (limiter != NULL)
-        judge_small(space, limiter, pair, now, &c);
-    return c;
-}
-
-static bool is_mine(const uint64_t *tag, const uint64_t *mine, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (weir__load(tag) == mine[i])
-            return true;
-    return false;
-}
-
-/* The id with the most candidates; the newcomer's own if that has as many. */
-static uint32_t greediest(const struct candidate *all, size_t n, uint32_t own)
-{
-    size_t most = 0;
-    uint32_t id = own;
-
-    for (size_t i = 0; i < n; i++)
-        most += all[i].id == own;
-    for (size_t i = 0; i < n; i++) {
-        size_t count = 0;
-        for (size_t k = 0; k < n; k++)
-            count += all[k].id == all[i].id;
-        if (count > most) {
-            most = count;
-            id = all[i].id;
-        }
-    }
-    return id;
-}
-
-static bool is_cheaper(const struct candidate *a, const struct candidate *b)
-{
-    return a->used < b->used || (a->used == b->used && a->idle_at < b->idle_at);
-}
-
-/* NULL slot: all within reach are the caller's own. */
-static struct candidate find_victim(struct weir__space *space, const struct weir__part *part,
-                                    weir_time now, const uint64_t *mine, size_t n)
-{
-    struct candidate all[WEIR__WINDOW_SLOTS], best = { .slot = NULL };
-    size_t count = 0;
-
-    for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
-        void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
-        if (is_mine(slot, mine, n))
-            continue;
-        all[count] = judge(space, slot, now);
-        if (all[count].used == 0)
-            return all[count];
-        count++;
-    }
-    uint32_t id = greediest(all, count, weir__tag_id(part->home.tag));
-    for (size_t i = 0; i < count; i++)
-        if (all[i].id == id && (best.slot == NULL || is_cheaper(&all[i], &best)))
-            best = all[i];
-    return best;
 }
 
 /* ------------------------------------------------------------ replace ---- */
@@ -247,7 +76,7 @@ static void replace_raw(struct weir__space *space, struct weir__hand *hand,
                         const struct weir__part *old, const struct weir__part *part, weir_time now)
 {
     struct weir__entry e = { 0 };
-    struct weir_limiter *limiter = limiter_of(space, old->tags[0]);
+    struct weir_limiter *limiter = weir__slot_limiter(space, old->tags[0]);
     bool narrow = space->narrow, large = part->limiter->kind == WEIR__LARGE;
     struct weir__part fresh = *part;
 
@@ -290,13 +119,14 @@ static void count_change(struct weir__space *space, struct weir__hand *hand, uin
 }
 
 /* One try.  False: look again. */
-static bool replace(struct weir__space *space, struct weir__hand *hand, struct candidate c,
+static bool replace(struct weir__space *space, struct weir__hand *hand, struct weir__victim v,
                     const struct weir__part *part, weir_time now)
 {
     struct weir__part victim;
 
-    if (!read_raw(space, c.slot, &victim) || victim.tags[0] != c.tag ||
-        (c.used == 0 && judge(space, c.slot, now).used != 0)) /* it was idle, and is in use again */
+    if (!read_raw(space, v.slot, &victim) || victim.tags[0] != v.tag ||
+        (v.used == 0 &&
+         weir__victim_judge(space, v.slot, now).used != 0)) /* it was idle, and is in use again */
         return false;
     replace_raw(space, hand, &victim, part, now);
     return true;
@@ -319,16 +149,16 @@ bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir_
         }
         if (fill_empty(space, part))
             return true;
-        struct candidate c = find_victim(space, part, now, mine, n);
-        if (c.slot == NULL)
+        struct weir__victim v = weir__victim_near(part, now, mine, n);
+        if (v.slot == NULL)
             return false;
         bool done = false;
-        if (replace(space, hand, c, part, now)) {
+        if (replace(space, hand, v, part, now)) {
             count_change(space, hand, part->home.group, count, weir__load(&room->unused));
             done = weir__hand_commit(space->table, hand);
         }
         if (done) {
-            count_eviction(space, c.used > 0);
+            count_eviction(space, v.used > 0);
             return true;
         }
     }
@@ -338,14 +168,14 @@ bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir_
 
 /* The candidate's large state is forgotten, and its block free.  False: it is not there any more, or
  * in use again. */
-static bool free_block(struct weir__space *space, struct weir__hand *hand, struct candidate c,
+static bool free_block(struct weir__space *space, struct weir__hand *hand, struct weir__victim v,
                        weir_time now)
 {
     struct weir__part old;
-    void *slot = c.slot;
+    void *slot = v.slot;
 
-    if (!read_raw(space, slot, &old) || old.tags[0] != c.tag ||
-        (c.used == 0 && judge(space, slot, now).used != 0))
+    if (!read_raw(space, slot, &old) || old.tags[0] != v.tag ||
+        (v.used == 0 && weir__victim_judge(space, slot, now).used != 0))
         return false;
     struct weir__entry e = { 0 };
     e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
@@ -360,47 +190,21 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
     return weir__hand_commit(space->table, hand);
 }
 
-static bool has_block(struct weir__space *space, void *slot, size_t bytes)
-{
-    struct weir_limiter *limiter =
-        weir__load(slot) == 0 ? NULL : limiter_of(space, weir__load(slot));
-    uint64_t pair[2];
-
-    weir__load_pair(weir__slot_pair(space, slot), pair);
-    return limiter != NULL && limiter->kind == WEIR__LARGE &&
-           (pair[space->narrow] & WEIR__PIN) == 0 &&
-           weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
-}
-
-#define OTHER_GROUPS 16 /* that are looked at, if nothing within reach has such a block */
-
 bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time now,
                           struct weir__hand *hand)
 {
     struct weir__space *space = part->limiter->space;
-    uint64_t group = part->home.group;
 
-    bytes = weir__block_round(bytes);
-    for (int g = 0; g <= OTHER_GROUPS; g++) {
-        struct candidate all[WEIR__WINDOW_SLOTS], best = { .slot = NULL };
-        size_t count = 0;
-        for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
-            void *slot = weir__slot_at(space, group, part->home.first + i);
-            if (weir__load(slot) != part->home.tag && has_block(space, slot, bytes))
-                all[count++] = judge(space, slot, now);
-        }
-        uint32_t id = greediest(all, count, weir__tag_id(part->home.tag));
-        for (size_t i = 0; i < count; i++)
-            if ((all[i].id == id || all[i].used == 0) &&
-                (best.slot == NULL || is_cheaper(&all[i], &best)))
-                best = all[i];
-        if (best.slot != NULL && free_block(space, hand, best, now)) {
-            count_eviction(space, best.used > 0);
-            return true;
-        }
-        group = weir__mix64(group + (uint64_t)now) % space->groups;
+    now = now < 0 ? 0 : now;
+    for (;;) {
+        struct weir__victim v = weir__victim_with_block(part, weir__block_round(bytes), now);
+        if (v.slot == NULL)
+            return false;
+        if (!free_block(space, hand, v, now))
+            continue;
+        count_eviction(space, v.used > 0);
+        return true;
     }
-    return false;
 }
 
 /* ------------------------------------------------------------ rebuild ---- */
@@ -426,7 +230,7 @@ static void mark_blocks(struct weir__space *space)
     for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
         void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
         uint64_t *pair = weir__slot_pair(space, slot), tag = weir__load(slot);
-        struct weir_limiter *limiter = tag == 0 ? NULL : limiter_of(space, tag);
+        struct weir_limiter *limiter = tag == 0 ? NULL : weir__slot_limiter(space, tag);
         if (limiter == NULL || limiter->kind != WEIR__LARGE || (uint32_t)pair[1] == 0)
             continue;
         if (!mark_block(space, limiter, slot)) /* damage: fresh again */
@@ -454,5 +258,6 @@ bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now)
 {
     void *s = weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
 
-    return weir__load(s) != 0 && judge(space, s, now).used > 0; /* the tag is a slot's first word */
+    return weir__load(s) != 0 &&
+           weir__victim_judge(space, s, now).used > 0; /* the tag is a slot's first word */
 }

@@ -1,4 +1,4 @@
-/* slot.h -- the path from a key to its slot, taken by every decision; slot.c makes room. */
+/* slot.h -- the path from a key to its slot, taken by every decision. */
 #ifndef WEIR_TABLE_SLOT_H
 #define WEIR_TABLE_SLOT_H
 

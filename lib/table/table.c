@@ -23,6 +23,7 @@
 #define KEYS_DEFAULT     65536
 #define KEYS_MAX         ((int64_t)1 << 40)
 #define SLAB_MAX         (((int64_t)1 << 38) - (int64_t)WEIR__CHUNK)
+#define SLAB_KEPT        8 /* the last eighth: block.c */
 #define SLAB_LEAST       ((int64_t)16 << 20)
 #define LIMITERS_DEFAULT 256
 #define BANS_DEFAULT     4096
@@ -347,6 +348,8 @@ static void open_space(struct weir_table *table, struct weir__space *out,
                                            .bytes = base + s->slab_at,
                                            .file_at = s->slab_at,
                                            .fd = table->fd } };
+    if (out == &table->keys) /* bans are of one size */
+        out->slab.kept = s->chunks / SLAB_KEPT;
     weir__slab_open(&out->slab, base + s->map_at);
 }
 

@@ -220,8 +220,8 @@ TEST(test_meters_will_do_and_nothing_else)
         { "sliding-window 5/1s", false },
         { "sliding-log 5/1s", false },
         { "10000/month", false },
-        { "gcra 4294967295/1ns burst 1", true }, /* its scale is the count */
-        { "gcra 4294967296/1ns burst 1", false },
+        { "gcra 67108863/1ns burst 1", true }, /* its scale is the count */
+        { "gcra 67108864/1ns burst 1", false },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_plan plan = plan_of(rows[i].limit);

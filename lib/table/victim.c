@@ -1,0 +1,255 @@
+/* victim.c -- which key makes room when a table is full.
+ *
+ *     an idle one: nothing is lost;
+ *     else one of the limiter with the most slots within reach, so that a flood of keys under one
+ *     limit drives out its own keys before another's; of these the one that has used the smallest
+ *     part of its limit, so that little is given away; of several the one that is idle first.
+ *
+ * The bound.  With k limiters within reach (128 slots), the newcomer's among them, a limiter that
+ * has no more than 128/k slots there loses none to the others.  Of its own states one that has used
+ * u units is lost only if all s others of it within reach have used as much: that took s times u
+ * units.  Nobody can choose which keys lie within reach of another (the hash is secret), so an
+ * attacker has to do this all over the table: one spent key forgotten costs as many units as the
+ * limiter's whole share of the table allows, within the time that they count.
+ *
+ * Limits that come with the ask share by the time that they allow a key to owe, to a power of two
+ * (carried.h): that stands for the limiter.
+ *
+ * Bans: one that is over makes room first, and with it its strikes; else one of the rule with the
+ * most bans within reach, the one that ends first.
+ */
+#include "table/victim.h"
+
+#include "table/carried.h"
+
+#define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
+
+#define COPY 4096 /* of a larger state only the beginning is looked at */
+
+/* ---------------------------------------------------------------- judge ---- */
+
+struct weir_limiter *weir__slot_limiter(struct weir__space *space, uint64_t tag)
+{
+    if (space == &space->table->bans)
+        return &space->table->banned;
+    return weir__tag_id(tag) == WEIR__CARRIED_ID
+               ? NULL
+               : weir__limiter_by_id(space->table, weir__tag_id(tag));
+}
+
+static uint32_t share_of(uint64_t tag, uint32_t version)
+{
+    uint32_t id = weir__tag_id(tag);
+
+    return id == WEIR__CARRIED_ID ? id | weir__carried_class(version) << WEIR__ID_BITS : id;
+}
+
+static uint32_t part_of(int64_t used, int64_t limit)
+{
+    if (used >= limit)
+        return ALL_USED;
+    uint32_t part =
+        (uint32_t)((weir__u128)ALL_USED * (uint64_t)(used < 0 ? 0 : used) / (uint64_t)limit);
+    return part == 0 ? 1 : part;
+}
+
+/* What a peek would tell. */
+static uint32_t part_used(const struct weir_plan *plan, void *state, weir_time now)
+{
+    struct weir_ask ask = { .now = now };
+    struct weir_decision d;
+
+    weir__step(plan, state, &ask, false, &d);
+    return part_of(d.limit - d.remaining, d.limit);
+}
+
+static void judge_carried(const struct weir__part *slot, weir_time now, struct weir__victim *v)
+{
+    uint32_t version = (uint32_t)slot->tags[1];
+
+    v->idle_at = weir__carried_idle_at(version, slot->before);
+    v->used = v->idle_at <= now
+                  ? 0
+                  : part_of(v->idle_at - now, (int64_t)1 << weir__carried_class(version));
+}
+
+/* In force: they differ by their ends alone. */
+static void judge_ban(const struct weir__ban_record *r, weir_time now, struct weir__victim *v)
+{
+    v->idle_at = r->until > now ? r->until : r->forget_at;
+    v->used = v->idle_at <= now ? 0 : r->until > now ? 2 : 1;
+}
+
+/* Too long to be copied.  Of a log the beginning tells how many stamps it has, some of which may
+ * have expired; of a window with thousands of buckets half is used, say. */
+static void judge_long(const struct weir__part *part, weir_time now, struct weir__victim *v)
+{
+    const struct weir__slab *slab = &part->limiter->space->slab;
+    uint32_t block = (uint32_t)part->before[1];
+    uint64_t head[WEIR__LOG_HEAD / sizeof(uint64_t)];
+
+    v->idle_at = part->limiter->space->narrow ? INT64_MAX : (weir_time)part->before[0];
+    v->used = v->idle_at <= now || weir__block_bytes(slab, block) == 0 ? 0 : ALL_USED / 2;
+    if (v->used == 0 || part->plan->algo != &weir__sliding_log)
+        return;
+    weir__copy_words(head, weir__block_at(slab, block), sizeof(head));
+    v->used = part_of(weir__sliding_log_used(part->plan, head), part->plan->most);
+}
+
+static void judge_part(struct weir__part *part, weir_time now, struct weir__victim *v)
+{
+    uint64_t state[COPY / sizeof(uint64_t)];
+    bool large = part->limiter->kind == WEIR__LARGE;
+
+    if (large && part->plan->state_size > sizeof(state)) {
+        judge_long(part, now, v);
+        return;
+    }
+    part->state = large ? state : part->small;
+    weir__part_copy(part, now);
+    if (part->limiter == &part->limiter->table->banned) {
+        judge_ban(part->state, now, v);
+        return;
+    }
+    v->idle_at = weir_step_idle_at(part->plan, part->state);
+    v->used = v->idle_at <= now ? 0 : part_used(part->plan, part->state, now);
+}
+
+struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, weir_time now)
+{
+    const struct weir__wide *wide = slot;
+    struct weir__part part = { .slot = slot };
+    struct weir__victim v = { .slot = slot };
+
+    weir__load_pair(weir__slot_pair(space, slot), part.before);
+    part.tags[0] = v.tag = weir__load(slot); /* a slot's first word */
+    part.tags[1] = space->narrow ? 0 : weir__load(&wide->meta);
+    v.share = share_of(v.tag, (uint32_t)part.tags[1]);
+    if (part.before[space->narrow] & WEIR__PIN) { /* in use just now */
+        v.used = ALL_USED;
+        v.idle_at = INT64_MAX;
+        return v;
+    }
+    struct weir_limiter *limiter = weir__slot_limiter(space, v.tag);
+    if (weir__tag_id(v.tag) == WEIR__CARRIED_ID && space == &space->table->keys) {
+        judge_carried(&part, now, &v);
+    } else if (limiter != NULL) {
+        weir__part_begin(&part, limiter, (struct weir__home){ .tag = v.tag });
+        judge_part(&part, now, &v);
+    }
+    return v;
+}
+
+/* --------------------------------------------------------------- choose ---- */
+
+struct choice {
+    struct weir__victim all[WEIR__WINDOW_SLOTS];
+    size_t n;
+};
+
+/* The share with the most candidates; the newcomer's own if that has as many. */
+static uint32_t greediest(const struct choice *c, uint32_t own)
+{
+    uint32_t shares[WEIR__WINDOW_SLOTS + 1] = { own };
+    size_t counts[WEIR__WINDOW_SLOTS + 1] = { 0 }, n = 1, best = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        size_t s = 0;
+        while (s < n && shares[s] != c->all[i].share)
+            s++;
+        if (s == n) {
+            shares[n] = c->all[i].share;
+            counts[n++] = 0;
+        }
+        counts[s]++;
+    }
+    for (size_t s = 1; s < n; s++)
+        best = counts[s] > counts[best] ? s : best;
+    return shares[best];
+}
+
+static bool is_cheaper(const struct weir__victim *a, const struct weir__victim *b)
+{
+    return a->used < b->used || (a->used == b->used && a->idle_at < b->idle_at);
+}
+
+static struct weir__victim choose(const struct choice *c, const struct weir__part *part)
+{
+    bool bans = part->limiter == &part->limiter->table->banned;
+    uint32_t share = greediest(c, share_of(part->home.tag, part->version));
+    struct weir__victim best = { .slot = NULL };
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct weir__victim *v = &c->all[i];
+        bool over = bans && v->used == 1; /* whatever its rule is */
+        if ((v->share == share || over) && (best.slot == NULL || is_cheaper(v, &best)))
+            best = *v;
+    }
+    return best;
+}
+
+static bool is_mine(const uint64_t *tag, const uint64_t *mine, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (weir__load(tag) == mine[i])
+            return true;
+    return false;
+}
+
+struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
+                                      const uint64_t *mine, size_t n)
+{
+    struct weir__space *space = part->limiter->space;
+    struct choice c;
+
+    c.n = 0;
+    for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
+        void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
+        if (is_mine(slot, mine, n))
+            continue;
+        c.all[c.n] = weir__victim_judge(space, slot, now);
+        if (c.all[c.n].used == 0)
+            return c.all[c.n];
+        c.n++;
+    }
+    return choose(&c, part);
+}
+
+/* --------------------------------------------------------------- blocks ---- */
+
+static bool has_block(struct weir__space *space, void *slot, size_t bytes)
+{
+    struct weir_limiter *limiter =
+        weir__load(slot) == 0 ? NULL : weir__slot_limiter(space, weir__load(slot));
+    uint64_t pair[2];
+
+    weir__load_pair(weir__slot_pair(space, slot), pair);
+    return limiter != NULL && limiter->kind == WEIR__LARGE &&
+           (pair[space->narrow] & WEIR__PIN) == 0 &&
+           weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
+}
+
+#define GROUPS 16 /* that are looked at: where few keys have blocks, one group has too few */
+
+struct weir__victim weir__victim_with_block(const struct weir__part *part, size_t bytes,
+                                            weir_time now)
+{
+    struct weir__space *space = part->limiter->space;
+    struct choice c;
+
+    c.n = 0;
+    for (uint64_t i = 0; i < GROUPS * WEIR__GROUP_SLOTS && c.n < WEIR__WINDOW_SLOTS; i++) {
+        uint64_t group = i / WEIR__GROUP_SLOTS;
+        if (group >= space->groups)
+            break;
+        void *slot =
+            weir__slot_at(space, (part->home.group + group) % space->groups, part->home.first + i);
+        if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
+            continue;
+        c.all[c.n] = weir__victim_judge(space, slot, now);
+        if (c.all[c.n].used == 0)
+            return c.all[c.n];
+        c.n++;
+    }
+    return choose(&c, part);
+}

@@ -1,0 +1,29 @@
+/* victim.h -- which key makes room when a table is full.  victim.c says why that one. */
+#ifndef WEIR_TABLE_VICTIM_H
+#define WEIR_TABLE_VICTIM_H
+
+#include "table/part.h"
+
+struct weir__victim {
+    void *slot;     /* NULL: there is none */
+    uint64_t tag;   /* that the slot had */
+    uint32_t share; /* whose room it takes: a limiter's, or a rule's bans' */
+    uint32_t used;  /* part of its limit; 0: idle, so nothing is lost */
+    weir_time idle_at;
+};
+
+/* The key in a slot, as of now. */
+struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, weir_time now);
+
+/* One whose slot the part's key can have.  `mine` are tags that must stay. */
+struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
+                                      const uint64_t *mine, size_t n);
+
+/* One with a block of this size, wherever its slot is. */
+struct weir__victim weir__victim_with_block(const struct weir__part *part, size_t bytes,
+                                            weir_time now);
+
+/* The limiter of a slot's key; NULL: a limit that came with the ask, or nobody's. */
+struct weir_limiter *weir__slot_limiter(struct weir__space *space, uint64_t tag);
+
+#endif

@@ -438,6 +438,7 @@ bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, wei
 
     if (!is_permit(guard, permit))
         return false;
+    weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
     uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
     renewed |= weir__permit_freed(word + 1); /* copies of a renewed permit are void */

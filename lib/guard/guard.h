@@ -19,7 +19,7 @@
  *
  * A permit's word:
  *
- *     63..43   when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours
+ *     63..43   when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours: see permits.c
  *     42..28   how many permits, at least 1
  *     27..18   its holder
  *     17..12   the probe's episode, 0: no probe
@@ -249,6 +249,9 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit);
 /* Takes back expired permits, and corrects in_flight, if that is due. */
+/* Before a seat is taken: sweeps if nobody has for long. */
+void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                            weir_time now);
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 

@@ -7,9 +7,10 @@
 
 #include "guard/guard.h"
 
-#define SWEEP        (WEIR_SECOND / 4) /* between two sweeps */
-#define GRAIN        22                /* a permit's time is kept in 2^22 ns */
-#define TIME_MASK    ((1u << 21) - 1)  /* ... modulo this */
+#define SWEEP        (WEIR_SECOND / 4)   /* between two sweeps */
+#define GRAIN        22                  /* a permit's time is kept in 2^22 ns */
+#define TIME_MASK    ((1u << 21) - 1)    /* ... modulo this */
+#define LAPSE        (600 * WEIR_SECOND) /* after this long without a sweep callers catch up first */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
 
@@ -54,17 +55,34 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
 
 /* --------------------------------------------------------------- sweep ---- */
 
-static bool is_over(const struct weir_guard *guard, const struct weir__guard_plan *plan,
-                    uint64_t word, weir_time now)
+/* A permit's time is kept modulo 2.4 hours, and nobody may ask for longer than that.  But a sweep
+ * takes back each permit whose lease is over, and after LAPSE without one nobody takes a seat
+ * before having swept.  So a permit that is there at the next sweep entered between a lease before
+ * the last sweep and LAPSE after it, and in such a span the time is unambiguous. */
+struct sweep {
+    struct weir_guard *guard;
+    const struct weir__guard_plan *plan;
+    weir_time now;
+    int64_t last;   /* sweep_at, as the last sweep left it: matters with `least` */
+    uint64_t least; /* no permit is younger, in grains; 0: the clock may have stepped back */
+};
+
+static weir_time unswept(int64_t sweep_at, weir_time now)
+{
+    return sweep_at <= 0 || now < sweep_at ? 0 : now - sweep_at + SWEEP;
+}
+
+static bool is_over(const struct sweep *s, uint64_t word)
 {
     uint32_t holder = weir__permit_holder(word);
-    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 43)) & TIME_MASK,
-             lease = (uint32_t)(plan->lease >> GRAIN) + 1;
+    uint64_t entered = word >> 43, now = (uint64_t)s->now >> GRAIN,
+             age = s->least + ((now - entered - s->least) & TIME_MASK),
+             lease = (uint64_t)(s->plan->lease >> GRAIN) + 1;
 
-    if (age > lease &&
-        age < TIME_MASK - lease) /* up to a lease in the future: the clock has stepped back */
+    /* up to a lease in the future: the clock has stepped back */
+    if (age > lease && (s->least > 0 || age < TIME_MASK - lease))
         return true;
-    return holder != 0 && weir__get(&guard->table->holders[holder].pid) == 0;
+    return holder != 0 && weir__get(&s->guard->table->holders[holder].pid) == 0;
 }
 
 static int64_t held_by(const struct weir_guard *guard, uint32_t n)
@@ -127,27 +145,68 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
     return 1;
 }
 
+/* Stops if somebody else has swept since: permits that are there now may be younger. */
+static int64_t sweep_seats(const struct sweep *s, uint32_t n)
+{
+    struct weir__guard_record *r = s->guard->record;
+    int64_t reclaimed = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t *seat = &s->guard->seats[i], word = weir__acquire(seat);
+        if (weir__permit_weight(word) == 0)
+            continue;
+        if (s->least > 0 && weir__acquire(&r->sweep_at) != s->last)
+            break;
+        if (is_over(s, word))
+            reclaimed += reclaim(s->guard, s->plan, seat, word);
+    }
+    return reclaimed;
+}
+
+static void note_reclaimed(struct weir__guard_record *r, int64_t reclaimed, weir_time now)
+{
+    if (reclaimed == 0)
+        return;
+    weir__count(&r->totals.reclaimed, reclaimed);
+    weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
+}
+
+static uint32_t seats_of(const struct weir__guard_record *r)
+{
+    uint32_t seats = weir__get(&r->seats);
+
+    return seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
+}
+
+void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                            weir_time now)
+{
+    struct weir__guard_record *r = guard->record;
+    struct sweep s = { guard, plan, now, weir__acquire(&r->sweep_at), 0 };
+    weir_time since = unswept(s.last, now);
+
+    if (__builtin_expect(since <= LAPSE, 1))
+        return;
+    s.least = since > 2 * LAPSE ? (uint64_t)(since - 2 * LAPSE) >> GRAIN : 0;
+    note_reclaimed(r, sweep_seats(&s, seats_of(r)), now);
+    __atomic_compare_exchange_n(&r->sweep_at, &s.last, now + SWEEP, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+}
+
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t seats = weir__get(&r->seats),
-             n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
-    int64_t reclaimed = 0;
+    struct sweep s = { guard, plan, now, 0, 0 };
+    int64_t due = weir__get(&r->sweep_at);
+    uint32_t n = seats_of(r);
 
-    if (now < r->sweep_at && r->sweep_at - now <= SWEEP + WEIR__SKEW)
+    if (now < due && due - now <= SWEEP + WEIR__SKEW)
         return;
-    r->sweep_at = now + SWEEP;
+    weir__set(&r->sweep_at, now + SWEEP);
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t word = weir__acquire(&guard->seats[i]);
-        if (weir__permit_weight(word) != 0 && is_over(guard, plan, word, now))
-            reclaimed += reclaim(guard, plan, &guard->seats[i], word);
-    }
+    int64_t reclaimed = sweep_seats(&s, n);
     settle_drift(guard, n);
-    if (reclaimed > 0) {
-        weir__count(&r->totals.reclaimed, reclaimed);
-        weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
-    }
+    note_reclaimed(r, reclaimed, now);
 }

@@ -297,6 +297,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     struct weir__guard_record *r = guard->record;
     uint64_t mine;
 
+    weir__permits_catch_up(guard, plan, now); /* first: the next caller finds that no tick is due */
     if (!begin(guard, plan, now, &mine))
         return;
     weir__permits_sweep(guard, plan, now);

@@ -282,18 +282,69 @@ TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
     weir_table_destroy(stays);
 }
 
+#define WRAP ((weir_time)1 << 43) /* a permit's time is kept modulo this: 2.4 hours */
+
+static void expect_over_after(weir_time lease, weir_time span)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = lease });
+    struct weir_permit p, q;
+
+    assert_true(enter_at(g, NOW, &p));
+    if (why_not(g, NOW + span) != WEIR_GRANTED)
+        fail_msg("a lease of %lld s is not over after %lld s", (long long)(lease / S),
+                 (long long)(span / S));
+    assert_false(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + span));
+    assert_true(enter_at(g, NOW + span, &q)); /* and the next lease is a whole one */
+    assert_int_equal(why_not(g, NOW + span + lease - S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + span + lease + S), WEIR_GRANTED);
+}
+
 /* A weekend without a single ask. */
 TEST(test_G1_a_lease_that_ended_long_ago_is_over)
 {
-    for (int hours = 1; hours <= 100; hours++) {
-        OWN(weir_table) *table = private_table(false, 16);
-        struct weir_guard *g =
-            guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 60 * S });
-        struct weir_permit p;
-        assert_true(enter_at(g, NOW, &p));
-        weir_time later = NOW + hours * 3600 * S;
-        if (why_not(g, later) != WEIR_GRANTED) /* at worst as long again */
-            assert_int_equal(why_not(g, later + 121 * S), WEIR_GRANTED);
+    static const weir_time leases[] = { 10 * S, 60 * S, 3600 * S };
+
+    for (size_t i = 0; i < COUNT_OF(leases); i++) {
+        for (weir_time span = leases[i] + 10 * S; span < 6 * 3600 * S; span += 97 * S)
+            expect_over_after(leases[i], span);
+        for (int hours = 5; hours <= 100; hours++)
+            expect_over_after(leases[i], hours * 3600 * S);
+        for (int wraps = 1; wraps <= 42; wraps++)
+            for (weir_time around = -2 * S; around <= 2 * S; around += S)
+                expect_over_after(leases[i], wraps * WRAP + around);
+        expect_over_after(leases[i], 10 * 365 * 86400 * S);
+    }
+}
+
+/* Nobody enters for hours, and its holder renews it every now and then. */
+TEST(test_G1_a_lease_that_is_renewed_for_hours_goes_on)
+{
+    A_GUARD(g, .max = 2, .lease = 3600 * S);
+    struct weir_permit p, lost;
+    assert_true(enter_at(g, NOW, &lost));
+    assert_true(enter_at(g, NOW, &p));
+    for (int i = 1; i <= 200; i++)
+        assert_true(weir_permit_renew(g, &p, NOW + i * 1800 * S));
+    struct weir_guard_info info = info_of(g, NOW + 200 * 1800 * S + 3000 * S);
+    assert_fields(info, (in_flight, 1), (reclaimed, 1));
+    assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 200 * 1800 * S + 3000 * S));
+}
+
+/* Somebody is in a sweep after hours, and somebody else has swept meanwhile and entered. */
+TEST(test_G1_a_sweep_after_hours_spares_those_that_have_just_entered)
+{
+    for (int wraps = 1; wraps <= 3; wraps++) {
+        A_GUARD(g, .max = 3, .lease = 60 * S);
+        struct weir_permit old, young;
+        assert_true(enter_at(g, NOW, &old));
+        weir_time later = NOW + wraps * WRAP;
+        g->record->ticker = 1;                   /* stopped before its sweep */
+        assert_true(enter_at(g, later, &young)); /* it caught up by itself */
+        assert_int_equal(g->record->in_flight, 1);
+        g->record->ticker = 0;
+        assert_true(weir_exit(g, &young, WEIR_SUCCEEDED, later + S));
     }
 }
 

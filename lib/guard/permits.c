@@ -10,7 +10,7 @@
 #define SWEEP        (WEIR_SECOND / 4)   /* between two sweeps */
 #define GRAIN        22                  /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1)    /* ... modulo this */
-#define LAPSE        (600 * WEIR_SECOND) /* after this long without a sweep callers catch up first */
+#define LAPSE        (600 * WEIR_SECOND) /* without a sweep; then callers catch up first */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
 

@@ -237,10 +237,10 @@ struct weir_table_options {
     int64_t bans;     /* room for this many, at most 1048576; 0: 4096 */
     int64_t guards;   /* room for this many, at most 4096; 0: 64 */
     /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, if
-     * period/count is a whole number of ns.  No wait there is longer than a minute, and a change of
-     * the limit keeps the time that a key owes (docs/shm.md) */
+     * period/count is a whole number of ns; docs/shm.md says what else differs */
     bool narrow;
-    unsigned mode; /* permissions of a new file, regardless of the umask; 0: 0600 */
+    unsigned mode; /* of a new file, regardless of the umask; 0: 0600, or 0660 with a group */
+    unsigned owner, group; /* of a new file, as numbers; 0: as the system gives them */
 };
 /* Creates a table, or attaches to the one that the path has; that keeps its own sizes. */
 WEIR_API int weir_table_create(struct weir_table **out, const struct weir_table_options *options,

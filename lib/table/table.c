@@ -15,6 +15,7 @@
 
 #include "table/bans.h"
 #include "table/carried.h"
+#include "table/file.h"
 #include "table/hand.h"
 #include "table/holders.h"
 #include "table/slot.h"
@@ -33,6 +34,8 @@
 #define MAKING           "WEIRMAKE"  /* where the magic will be, while a table is being made */
 #define REAL_EVERY       WEIR_SECOND /* the real clock is looked at this often */
 #define REAL_NEAR        (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
+#define LOCK_STEP_MS     5
+#define LOCK_WAIT_MS     30000
 #define HUGE_PAGES_FROM  ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
@@ -443,6 +446,20 @@ static int open_existing(struct weir_table *table, const char *path, uint64_t by
     return WEIR_OK;
 }
 
+struct weir__region weir__table_region(const struct weir_table *table)
+{
+    const unsigned char *first = (const unsigned char *)table->header;
+
+    return (struct weir__region){ first, first + table->bytes };
+}
+
+bool weir__table_is_cut(const struct weir_table *table)
+{
+    struct stat st;
+
+    return table->fd >= 0 && fstat(table->fd, &st) == 0 && (uint64_t)st.st_size < table->bytes;
+}
+
 /* ------------------------------------------------- create and attach ---- */
 
 static struct weir_table *new_table(void)
@@ -456,11 +473,17 @@ static struct weir_table *new_table(void)
     return table;
 }
 
-/* Gets the file alone if nobody else has it, and among others otherwise. */
+/* Gets the file alone if nobody else has it, and among others otherwise.  A process that puts a
+ * table in order has it alone for a moment; one that keeps it must not hold up others for ever. */
 static int lock_file(int fd, bool *alone)
 {
     *alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    return *alone ? 0 : flock(fd, LOCK_SH);
+    for (int ms = 0; !*alone && flock(fd, LOCK_SH | LOCK_NB) != 0; ms += LOCK_STEP_MS) {
+        if (errno != EWOULDBLOCK || ms >= LOCK_WAIT_MS)
+            return -1;
+        weir__clock_sleep(LOCK_STEP_MS * WEIR_MILLISECOND);
+    }
+    return 0;
 }
 
 /* An empty file, or one whose maker died before the header was there.  Nothing else may be written
@@ -482,9 +505,23 @@ static int open_or_make(const char *path, const struct weir_table_options *optio
     if (!*made)
         return fd;
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600);
-    if (fd >= 0 && options->mode != 0)
-        (void)fchmod(fd, options->mode); /* what was asked for, whatever the umask */
     return fd;
+}
+
+/* Owner first, so that no other group gets the mode meant for this one. */
+static int own_file(int fd, const struct weir_table_options *options, struct weir_error *error)
+{
+    unsigned owner = options->owner, group = options->group,
+             mode = options->mode ? options->mode
+                    : group       ? 0660
+                                  : 0600;
+
+    if ((owner || group) &&
+        fchown(fd, owner ? (uid_t)owner : (uid_t)-1, group ? (gid_t)group : (gid_t)-1) != 0)
+        return weir__fail(error, WEIR_SYSTEM, "cannot give '%s' to %s %u: %s", options->path,
+                          owner ? "user" : "group", owner ? owner : group, strerror(errno));
+    (void)fchmod(fd, mode); /* whatever the umask */
+    return WEIR_OK;
 }
 
 /* Somebody else's file that anybody can write may be a trap: its maker knows the secrets, and can
@@ -516,10 +553,20 @@ static int try_file(struct weir_table *table, const char *path,
                                       errno == ELOOP ? "will not follow the symbolic link"
                                                      : "cannot open table",
                                       path);
-    if (lock_file(table->fd, &alone) != 0 || fstat(table->fd, &st) != 0)
-        return weir__fail_errno(error, "cannot lock table", path);
-    int code = check_file(&st, path, error);
-    if (code)
+    int code = made ? own_file(table->fd, options, error) : WEIR_OK;
+    if (code) {
+        unlink(path);
+        return code;
+    }
+    if (lock_file(table->fd, &alone) != 0)
+        return errno == EWOULDBLOCK
+                   ? weir__fail(error, WEIR_SYSTEM,
+                                "'%s' is locked by another process, for %d seconds now", path,
+                                LOCK_WAIT_MS / 1000)
+                   : weir__fail_errno(error, "cannot lock table", path);
+    if (fstat(table->fd, &st) != 0)
+        return weir__fail_errno(error, "cannot look at", path);
+    if ((code = check_file(&st, path, error)))
         return code;
     bool unfinished = is_unfinished(table->fd, (uint64_t)st.st_size);
     if (options && (st.st_nlink == 0 || (unfinished && !alone)))

@@ -7,18 +7,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/base.h"
+#include "server/base/command.h"
 #include "server/base/complain.h"
+#include "table/file.h"
 
-#define STEP_MS  50
-#define QUIET_MS 1000
+#define STEP_MS     50
+#define QUIET_MS    1000
+#define PATIENCE_MS 30000
 
 static void add_pid(struct weir__pids *out, int pid)
 {
@@ -50,31 +58,118 @@ struct weir__pids weir__table_users(const char *path, bool locked)
     return out;
 }
 
-static void say_locked(const char *command, const char *path, const char *then)
+static int fail_locked(const char *path, const char *then, struct weir_error *error)
 {
     struct weir__pids pids = weir__table_users(path, true);
 
-    weir__complain(command, "%s is locked by another process%s%s%s", path,
-                   *pids.text ? ", pid" : "", pids.text, then);
+    return weir__fail(error, WEIR_SYSTEM, "%s is locked by another process%s%s%s", path,
+                      *pids.text ? ", pid" : "", pids.text, then);
 }
 
-bool weir__table_await(const char *command, const char *path, bool waits)
+int weir__table_await(const char *command, const char *path, bool waits, struct weir_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), waited = 0;
-    bool locked;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ms = 0, code = WEIR_OK;
 
-    while ((locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) &&
-           waits) {
-        if (waited == QUIET_MS)
-            say_locked(command, path, ": waiting for it");
+    for (; fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ms += STEP_MS) {
+        if (!waits || ms >= PATIENCE_MS) {
+            code = fail_locked(path, waits ? ": gave up after 30 seconds" : "", error);
+            break;
+        }
+        if (ms == QUIET_MS) {
+            fail_locked(path, ": waiting for it", error);
+            weir__complain(command, "%s", error->text);
+        }
         poll(NULL, 0, STEP_MS);
-        waited += STEP_MS;
     }
-    if (locked)
-        say_locked(command, path, "");
     if (fd >= 0)
         close(fd);
-    return !locked;
+    return code;
+}
+
+/* A signal handler can reach nothing else. */
+static struct {
+    struct weir__region region;
+    int len;
+    char text[512];
+} guarded;
+
+static void end_cut(void)
+{
+    ssize_t written = write(STDERR_FILENO, guarded.text, (size_t)guarded.len);
+
+    (void)written;
+    _exit(WEIR__EXIT_WRONG);
+}
+
+/* Outside of the table it is a bug: the signal comes again, and ends the process as ever. */
+static void on_bus_error(int signal_number, siginfo_t *info, void *context)
+{
+    const unsigned char *at = info->si_addr;
+
+    (void)context;
+    if (at >= guarded.region.first && at < guarded.region.end)
+        end_cut();
+    signal(signal_number, SIG_DFL);
+}
+
+void weir__table_guard_bytes(const char *command, const char *path, const struct weir_table *table)
+{
+    struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+
+    guarded.region = weir__table_region(table);
+    guarded.len = snprintf(guarded.text, sizeof(guarded.text),
+                           "weir %s: the table %.300s was cut by another program, or its disk "
+                           "fails: cannot go on\n",
+                           command, path);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void weir__table_check_bytes(const struct weir_table *table)
+{
+    if (guarded.len > 0 && weir__table_is_cut(table))
+        end_cut();
+}
+
+int weir__table_attach(const char *command, struct weir_table **out, const char *path,
+                       struct weir_error *error)
+{
+    int code = weir__table_await(command, path, true, error);
+
+    code = code ? code : weir_table_attach(out, path, error);
+    if (code == WEIR_OK)
+        weir__table_guard_bytes(command, path, *out);
+    return code;
+}
+
+/* ---------------------------------------------------------------- owner ---- */
+
+static bool read_id(const char *text, unsigned *out)
+{
+    char *end;
+    unsigned long id = strtoul(text, &end, 10);
+
+    *out = (unsigned)id;
+    return *text >= '0' && *text <= '9' && *end == '\0' && id < UINT32_MAX;
+}
+
+int weir__table_owned(struct weir_table_options *options, const struct weir__file_owner *by,
+                      struct weir_error *error)
+{
+    const char *owner = by->owner ? by->owner : "", *group = by->group ? by->group : "";
+
+    if (*owner && !read_id(owner, &options->owner)) {
+        const struct passwd *user = getpwnam(owner);
+        if (user == NULL)
+            return weir__fail(error, WEIR_INVALID, "there is no user '%s'", owner);
+        options->owner = user->pw_uid;
+    }
+    if (*group && !read_id(group, &options->group)) {
+        const struct group *found = getgrnam(group);
+        if (found == NULL)
+            return weir__fail(error, WEIR_INVALID, "there is no group '%s'", group);
+        options->group = found->gr_gid;
+    }
+    return WEIR_OK;
 }
 
 int64_t weir__table_disk_bytes(const char *path)

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weir.h"
+
 /* The other processes that use the file: " 12, 34"; "" if there are none, or the system does not
  * tell.  `locked`: only one that keeps all others out. */
 struct weir__pids {
@@ -12,9 +14,24 @@ struct weir__pids {
 };
 struct weir__pids weir__table_users(const char *path, bool locked);
 
-/* A file that somebody has locked alone can be used by nobody else.  Waits for that to end, and
- * says so after a second; without `waits` it complains at once and returns false. */
-bool weir__table_await(const char *command, const char *path, bool waits);
+/* A file that somebody has locked alone can be used by nobody else.  Waits for that to end, at most
+ * for 30 s, and says so after a second; without `waits` it fails at once. */
+int weir__table_await(const char *command, const char *path, bool waits, struct weir_error *error);
+/* A mapped file that another program cuts is a SIGBUS for those that touch the missing part.  From
+ * here on it ends the process with a sentence and exit code 2.  One table for each process. */
+void weir__table_guard_bytes(const char *command, const char *path, const struct weir_table *table);
+/* Ends the process so if the file has become shorter. */
+void weir__table_check_bytes(const struct weir_table *table);
+/* weir_table_attach, for a command: waits so, and guards the bytes. */
+int weir__table_attach(const char *command, struct weir_table **out, const char *path,
+                       struct weir_error *error);
+
+/* Owner and group of a new table: names or numbers; NULL or "": as the system gives them. */
+struct weir__file_owner {
+    const char *owner, *group;
+};
+int weir__table_owned(struct weir_table_options *options, const struct weir__file_owner *by,
+                      struct weir_error *error);
 
 int64_t weir__table_disk_bytes(const char *path); /* 0: there is no such file */
 

@@ -12,6 +12,7 @@
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/base/words.h"
 
 struct options {
@@ -238,7 +239,7 @@ static int run(const struct weir__call *call)
                               WEIR__RULE_NAME_MAX, strlen(o->rule));
     if (!o->table)
         return WEIR__GO_ON;
-    if (weir_table_attach(&table, o->table, &error) != WEIR_OK)
+    if (weir__table_attach(command, &table, o->table, &error) != WEIR_OK)
         return weir__complain(command, "--table: %s", error.text);
     int code = run_table(o, table, call->words[0]);
     weir_table_destroy(table);

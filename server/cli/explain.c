@@ -16,6 +16,7 @@
 #include "server/describe/rules-file.h"
 #include "server/describe/rules-words.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/base/words.h"
 #include "server/base/terminal.h"
 
@@ -436,7 +437,7 @@ static int explain(const struct weir__command *self, const struct options *o, st
 static int open_engine(const struct options *o, struct weir_table **table, struct weir **weir,
                        struct weir_error *error)
 {
-    int code = o->table ? weir_table_attach(table, o->table, error) : WEIR_OK;
+    int code = o->table ? weir__table_attach("explain", table, o->table, error) : WEIR_OK;
 
     if (code == WEIR_OK)
         code = weir_create(weir, &(struct weir_options){ .table = *table }, error);

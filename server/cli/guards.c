@@ -7,6 +7,7 @@
 #include "server/cli/ask-server.h"
 #include "server/serve/decide/guard-lookup.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/base/words.h"
 
 struct options {
@@ -211,7 +212,7 @@ static int show_table(const struct options *o, const char *name)
     struct weir_error error = { 0 };
     int code = WEIR__EXIT_WRONG;
 
-    if (weir_table_attach(&table, o->table, &error) != WEIR_OK)
+    if (weir__table_attach("guards", &table, o->table, &error) != WEIR_OK)
         return weir__complain("guards", "--table: %s", error.text);
     bool found = tell_guards(table, name, o->now >= 0 ? o->now : weir_table_now(table), &told);
     if (told.failed)

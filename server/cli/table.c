@@ -6,6 +6,7 @@
 #include "server/base/command.h"
 #include "table/table.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/base/words.h"
 
 struct options {
@@ -153,7 +154,7 @@ static int run(const struct weir__call *call)
     struct weir_error error = { 0 };
     struct weir_table_stats stats;
 
-    if (weir_table_attach(&table, path, &error) != WEIR_OK)
+    if (weir__table_attach(call->self->name, &table, path, &error) != WEIR_OK)
         return weir__complain(call->self->name, "%s", error.text);
     weir_table_stats(table, o->now < 0 ? weir_table_now(table) : o->now, &stats);
     if (o->json)

@@ -20,7 +20,7 @@
 #include "server/base/words.h"
 
 struct options {
-    const char *table, *limit, *algorithm, *name, *mode;
+    const char *table, *limit, *algorithm, *name, *mode, *owner, *group;
     int64_t cost, keys;
     weir_time wait, now; /* now < 0: ask the table's clock */
     bool json, quiet, no_wait;
@@ -47,6 +47,8 @@ static const struct weir__option take_rows[] = {
     NAME,
     WEIR__COUNT("keys", 0, keys, 1, "room for N keys in a new table (65536)"),
     WEIR__TEXT("mode", 0, mode, "MODE", "permissions of a new table, as in 0660 (0600)"),
+    WEIR__TEXT("owner", 0, owner, "USER", "owner of a new table, a name or a number"),
+    WEIR__TEXT("group", 0, group, "GROUP", "group of a new table; its mode is 0660 then"),
     NOW,
     JSON,
     QUIET,
@@ -253,6 +255,11 @@ static int open_table(struct call *c, struct weir_error *error)
     struct weir_table_options options = { .path = c->o.table, .keys = c->o.keys, .slab = c->slab };
     int code = read_mode(c, &options.mode, error);
 
+    if (code == WEIR_OK)
+        code = weir__table_owned(&options, &(struct weir__file_owner){ c->o.owner, c->o.group },
+                                 error);
+    if (code == WEIR_OK)
+        code = weir__table_await(c->command, c->o.table, !c->o.no_wait, error);
     if (code != WEIR_OK)
         return code;
     return c->verb->takes && c->o.limit ? weir_table_create(&c->table, &options, error)
@@ -264,14 +271,13 @@ static bool open_all(struct call *c)
     struct weir_error error = { 0 };
     bool creates = c->verb->takes && c->o.limit;
 
-    if (!weir__table_await(c->command, c->o.table, !c->o.no_wait))
-        return false;
     if (open_table(c, &error) != WEIR_OK) {
         bool missing = !creates && access(c->o.table, F_OK) != 0;
         weir__complain(c->command, "--table: %s%s", error.text,
                        missing ? "; weir take --limit TEXT creates it" : "");
         return false;
     }
+    weir__table_guard_bytes(c->command, c->o.table, c->table);
     int code = open_limiter(c, &error);
     if (code != WEIR_OK)
         weir__complain(c->command, "%s", error.text);

@@ -73,14 +73,20 @@ static int make_table(struct life *life, struct weir_error *error)
                                           .limiters = s->limiters,
                                           .slab = s->keys * SLAB_PER_KEY,
                                           .bans = BANS,
-                                          .guards = GUARDS };
+                                          .guards = GUARDS,
+                                          .mode = (unsigned)s->table_mode };
     struct weir_table_stats stats;
 
-    if (options.path)
-        weir__table_await("serve", options.path, true);
-    int code = weir_table_create(&life->server.table, &options, error);
+    int code = weir__table_owned(
+        &options, &(struct weir__file_owner){ s->table_owner, s->table_group }, error);
+    if (code == WEIR_OK && options.path)
+        code = weir__table_await("serve", options.path, true, error);
+    if (code == WEIR_OK)
+        code = weir_table_create(&life->server.table, &options, error);
     if (code != WEIR_OK)
         return code;
+    if (options.path)
+        weir__table_guard_bytes("serve", options.path, life->server.table);
     weir_table_stats(life->server.table, -1, &stats);
     if (s->keys > stats.slots || s->keys < stats.slots / 2) /* slots: the keys and a quarter */
         weir__complain("serve",
@@ -268,6 +274,7 @@ static void on_tick(uv_timer_t *timer)
     weir_time now = weir__server_now(&life->server);
     struct weir__live *live = life->server.live;
 
+    weir__table_check_bytes(life->server.table);
     if (life->settings.watch ? weir__live_look(live, now) : weir__live_look_lists(live, now))
         say_reload(live);
     if (!life->server.test_clock) /* tests tick by setting it */

@@ -341,6 +341,15 @@ def test_S6_take_says_that_a_table_is_locked(weir):
             assert "locked by another process" in line and "waiting" in line, line
         out, _ = waiting.communicate(timeout=60)
         assert waiting.returncode == 0 and out == "granted, 1 of 3 left\n", out
+        with open(table) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            for command in ("table", table), ("bans", "--table", table), ("guards", "--table", table):
+                waiting = subprocess.Popen([weir, *command], stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.PIPE, text=True)
+                line = waiting.stderr.readline()
+                assert "pid %d: waiting" % os.getpid() in line, line
+                waiting.kill()
+                waiting.communicate()
 
 
 def test_S6_top_live(weir):

@@ -36,7 +36,7 @@
     }
 
 /* The row behind a secret is its file. */
-#define SETTINGS 36
+#define SETTINGS 39
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
         "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
@@ -54,6 +54,12 @@ const struct weir__option weir__settings_rows[] = {
     ROW(NULL, TEXT, "table", table, "", 0, 0, "FILE",
         "keep the state of all keys here; default weir.table in $STATE_DIRECTORY, "
         "$XDG_STATE_HOME/weir or ~/.local/state/weir"),
+    ROW(NULL, MODE, "table-mode", table_mode, "0", 0, 0777, "MODE",
+        "permissions of a new table; 0: 0600, or 0660 with table-group"),
+    ROW(NULL, TEXT, "table-owner", table_owner, "", 0, 0, "USER",
+        "owner of a new table, a name or a number; needs root"),
+    ROW(NULL, TEXT, "table-group", table_group, "", 0, 0, "GROUP",
+        "group of a new table, likewise; yours, or it needs root"),
     ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL, "keep the state in memory only"),
     ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N", "size of a new table, in keys"),
     ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N", "size of a new table, in limits"),

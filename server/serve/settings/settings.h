@@ -24,6 +24,8 @@ struct weir__settings {
     int64_t socket_mode;                   /* permissions of unix sockets */
     const char *rules;                     /* a file; "": none */
     const char *table;                     /* a file; "" with memory */
+    int64_t table_mode;                    /* of a new one; 0: the default */
+    const char *table_owner, *table_group; /* of a new one; "": as the system gives them */
     bool memory;                           /* no table file: nothing on disk */
     int64_t threads;                       /* 0: one per core */
     int64_t keys;                          /* room in the table */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ADDRESS_SANITIZER 1
@@ -238,6 +239,47 @@ TEST(test_a_new_file_has_the_mode_asked_for)
         assert_int_equal(st.st_mode & 07777, modes[i][1]);
     }
     umask(mask);
+}
+
+TEST(test_a_new_file_has_the_owner_and_group_asked_for)
+{
+    const char *path = new_path();
+    bool root = geteuid() == 0;
+    unsigned mine = getegid(), other = root ? 12345 : mine, owner = root ? 54321 : 0;
+    struct stat st;
+
+    weir_table_destroy(table_with(
+        &(struct weir_table_options){ .path = path, .keys = 1, .owner = owner, .group = other }));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, root ? owner : geteuid());
+    assert_int_equal(st.st_gid, other);
+    assert_int_equal(st.st_mode & 07777, other ? 0660 : 0600);
+    weir_table_destroy(table_with(
+        &(struct weir_table_options){ .path = path, .keys = 1, .group = 23456, .mode = 0604 }));
+    assert_int_equal(stat(path, &st), 0); /* an old file stays as it is */
+    assert_int_equal(st.st_gid, other);
+    assert_int_equal(st.st_mode & 07777, other ? 0660 : 0600);
+}
+
+TEST(test_an_owner_that_cannot_be_given_is_an_error_and_leaves_no_file)
+{
+    const char *path = new_path();
+    pid_t pid = fork();
+
+    if (pid == 0) { /* not as root */
+        struct weir_table *table;
+        struct weir_error error = { 0 };
+        if (geteuid() == 0 && (chmod(folder, 0777) || setgid(65534) || setuid(65534)))
+            _exit(1);
+        struct weir_table_options o = { .path = path, .keys = 1, .owner = 54321 };
+        _exit(weir_table_create(&table, &o, &error) == WEIR_SYSTEM &&
+                      strstr(error.text, "to user 54321: ") != NULL && !is_there(path)
+                  ? 0
+                  : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 /* ------------------------------------------------------------------- attach ---- */

@@ -27,42 +27,20 @@ weir_time module_now(void)
 
 /* ---------------------------------------------------------------- read ---- */
 
-static bool is_under(const struct account *a, const struct limit *limit)
-{
-    return a->stored_len > limit->head.len &&
-           memcmp(a->stored, limit->head.bytes, limit->head.len) == 0;
-}
-
 /* A debt keeps its time; a part of another size is rounded up. */
-static void keep_debt(const struct weir_plan *old, const struct weir_plan *plan, const void *from,
-                      void *to)
+static bool keep_debt(struct account *a)
 {
-    struct weir__debt *s = to;
-
-    memcpy(s, from, sizeof(*s));
-    s->owed = weir__scale_up(s->owed, (int64_t)plan->by_scale.by, (int64_t)old->by_scale.by);
-}
-
-/* Brings over a state that was written under another limit.  Another algorithm begins anew. */
-static bool bring_over(struct account *a, const struct opening *how)
-{
-    struct weir_limit old_limit;
+    const struct weir_plan *plan = &a->limit->plan;
+    struct weir_limit limit;
     struct weir_plan old;
-    size_t head = weir__account_limit(&old_limit, a->stored, a->stored_len);
+    struct weir__debt *s = a->state;
+    size_t head = weir__account_limit(&limit, a->stored, a->stored_len);
 
-    if (head == 0 || weir__plan_make(&old, &old_limit, NULL) != WEIR_OK)
+    if (head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK || old.algo != plan->algo ||
+        !weir__account_read(&old, s, a->stored + head, a->stored_len - head))
         return false;
-    if (old.algo != a->limit->plan.algo)
-        return true;
-    void *from = redis.Alloc(old.state_size);
-    bool read = weir__account_read(&old, from, a->stored + head, a->stored_len - head);
-    if (read && how->keeping == KEEP_DEBT)
-        keep_debt(&old, &a->limit->plan, from, a->state);
-    else if (read)
-        weir_step_change(&old, &a->limit->plan, from, a->state, how->now);
-    redis.Free(from);
-    a->moved = read;
-    return read;
+    s->owed = weir__scale_up(s->owed, (int64_t)plan->by_scale.by, (int64_t)old.by_scale.by);
+    return true;
 }
 
 /* redis-cell keeps one number in digits: the time, in ns, at which the debt is paid. */
@@ -90,13 +68,13 @@ static bool read_cell(struct account *a, weir_time now)
 
 static bool read_state(struct account *a, const struct opening *how)
 {
-    const struct limit *limit = a->limit;
-    size_t head = limit->head.len;
+    enum weir__account_found found = weir__account_open(&a->limit->plan, &a->limit->head, a->state,
+                                                        a->stored, a->stored_len, how->now);
 
-    if (is_under(a, limit) &&
-        weir__account_read(&limit->plan, a->state, a->stored + head, a->stored_len - head))
-        return true;
-    return bring_over(a, how) || (how->keeping == KEEP_DEBT && read_cell(a, how->now));
+    a->moved = found == WEIR__ACCOUNT_MOVED;
+    if (how->keeping == KEEP_DEBT && a->moved)
+        return keep_debt(a);
+    return found != WEIR__ACCOUNT_FOREIGN || (how->keeping == KEEP_DEBT && read_cell(a, how->now));
 }
 
 enum opened account_open(struct account *a, const struct opening *how)

@@ -1,6 +1,7 @@
 /* layout.c -- reads and writes accounts. */
 #include "cluster/account/layout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "algo/debt.h"
@@ -256,11 +257,11 @@ size_t weir__account_state_max(const struct weir_plan *plan)
 
 static unsigned char *put_owed(const struct weir_plan *plan, unsigned char *to, int64_t owed)
 {
-    int64_t scale = (int64_t)plan->by_scale.by;
+    int64_t rate = weir__account_rate(plan);
 
     if (!weir__account_is_split(plan))
         return put_bytes(to, (uint64_t)owed, WORD_SIZE);
-    return put_bytes(put_bytes(to, (uint64_t)(owed / scale), WORD_SIZE), (uint64_t)(owed % scale),
+    return put_bytes(put_bytes(to, (uint64_t)(owed / rate), WORD_SIZE), (uint64_t)(owed % rate),
                      WORD_SIZE);
 }
 
@@ -271,7 +272,7 @@ static int64_t get_owed(const struct weir_plan *plan, const unsigned char **from
     if (!weir__account_is_split(plan))
         return owed;
     parts = (int64_t)get_bytes(from, WORD_SIZE);
-    return __builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) ||
+    return __builtin_mul_overflow(owed, weir__account_rate(plan), &owed) ||
                    __builtin_add_overflow(owed, parts, &owed)
                ? WEIR__OWED_MAX
                : owed;
@@ -359,4 +360,40 @@ bool weir__account_read(const struct weir_plan *plan, void *state, const unsigne
             memcpy((char *)state + sizeof(w) + (size_t)i * sizeof(count), &count, sizeof(count));
         }
     return true;
+}
+
+/* ---------------------------------------------------------------- open ---- */
+
+static enum weir__account_found bring_over(const struct weir_plan *plan, void *state,
+                                           const unsigned char *bytes, size_t len, weir_time now)
+{
+    struct weir_limit limit;
+    struct weir_plan old;
+    size_t head = weir__account_limit(&limit, bytes, len);
+
+    if (head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK)
+        return WEIR__ACCOUNT_FOREIGN;
+    if (old.algo != plan->algo)
+        return WEIR__ACCOUNT_NEW;
+    void *from = malloc(old.state_size);
+    bool read = from != NULL && weir__account_read(&old, from, bytes + head, len - head);
+    if (read)
+        weir_step_change(&old, plan, from, state, now);
+    free(from);
+    return read ? WEIR__ACCOUNT_MOVED : WEIR__ACCOUNT_FOREIGN;
+}
+
+enum weir__account_found weir__account_open(const struct weir_plan *plan,
+                                            const struct weir__account_head *head, void *state,
+                                            const void *bytes, size_t len, weir_time now)
+{
+    const unsigned char *b = bytes;
+
+    memset(state, 0, plan->state_size);
+    if (len == 0)
+        return WEIR__ACCOUNT_NEW;
+    if (len > head->len && memcmp(b, head->bytes, head->len) == 0 &&
+        weir__account_read(plan, state, b + head->len, len - head->len))
+        return WEIR__ACCOUNT_SAME;
+    return bring_over(plan, state, b, len, now);
 }

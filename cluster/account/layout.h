@@ -17,7 +17,7 @@
  * exactly to 2^53 only.  The states, all numbers little-endian:
  *
  *     gcra, token-bucket, leaky-bucket   time at; int64 owed, or (weir__account_is_split) int64
- *                                        whole ns and int64 parts
+ *                                        whole microseconds and int64 parts
  *     fixed-window, calendar             time end; int64 used
  *     sliding-window                     time seen; int64 head; uint32 counts[]
  *     sliding-log                        time seen, newest; uint32 first, used; stamps, up to the
@@ -45,7 +45,13 @@ struct weir__account_head weir__account_head(const struct weir_plan *plan);
 /* Reads a head.  Returns its length, or 0: this is no account. */
 size_t weir__account_limit(struct weir_limit *out, const void *bytes, size_t len);
 
-/* A debt that is too fine for one exact number in a script. */
+/* Parts of debt (algo.h) that a microsecond pays off. */
+static inline int64_t weir__account_rate(const struct weir_plan *plan)
+{
+    return (int64_t)plan->by_scale.by * 1000;
+}
+
+/* A debt that is too large for one exact number in a script. */
 bool weir__account_is_split(const struct weir_plan *plan);
 
 /* The most bytes that a state under this plan can have in Redis. */
@@ -55,5 +61,17 @@ size_t weir__account_write(const struct weir_plan *plan, const void *state, unsi
 /* Reads a state into plan->state_size bytes.  False: it is too short to be one. */
 bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
                         size_t len);
+
+enum weir__account_found {
+    WEIR__ACCOUNT_NEW,     /* there was none, or of another algorithm: the state is fresh */
+    WEIR__ACCOUNT_SAME,    /* under the same limit */
+    WEIR__ACCOUNT_MOVED,   /* under another: what was used is kept, as by weir_step_change */
+    WEIR__ACCOUNT_FOREIGN, /* these bytes are something else */
+};
+
+/* Reads a whole account into a state of the plan. */
+enum weir__account_found weir__account_open(const struct weir_plan *plan,
+                                            const struct weir__account_head *head, void *state,
+                                            const void *bytes, size_t len, weir_time now);
 
 #endif

@@ -128,6 +128,7 @@ static inline weir_time weir__real_at(weir_time at, int64_t ahead)
 /* calendar.c -- the length of the calendar window that `now` lies in, and where it starts (the
  * first ones before 1970, and so before 0). */
 weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, weir_time *start);
+weir_time weir__calendar_longest(const struct weir_plan *plan); /* that such a window can be */
 const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; else NULL */
 /* Whether algorithm, period, calendar and zone go together. */
 int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,

@@ -139,7 +139,7 @@ weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, wei
     return window_start(plan, window + 1) - *start;
 }
 
-static weir_time longest(const struct weir_plan *plan)
+weir_time weir__calendar_longest(const struct weir_plan *plan)
 {
     return kinds[plan->limit.calendar].longest;
 }
@@ -159,7 +159,9 @@ static bool same(const struct weir_plan *a, const struct weir_plan *b)
     return a->limit.calendar == b->limit.calendar && a->zone == b->zone;
 }
 
-static const struct weir__edges edges = { longest, start_of, end_of, end_after, passed, same };
+static const struct weir__edges edges = {
+    weir__calendar_longest, start_of, end_of, end_after, passed, same
+};
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
                  struct weir_decision *d)

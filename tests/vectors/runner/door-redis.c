@@ -1,8 +1,16 @@
 /* door-redis.c -- vector doors into a redis-server.
  *
- * Each case has a key of its own.  redis-module: the time of each line is set at the module's test
- * clock, and times are in ns both ways, so nothing is rounded.  A change is an ask for nothing
- * under the new limit.
+ * Each case has a key of its own, and a change is an ask for nothing under the new limit.
+ *
+ * redis-module: the time of each line is set at the module's test clock, and times are in ns both
+ * ways, so nothing is rounded.
+ *
+ * redis: the scripts, with their clock read from two keys, and lives in seconds instead of
+ * milliseconds, so that nothing expires meanwhile.  A script's clock has microseconds.  So a case
+ * with times between them is run a thousand times slower: a nanosecond of the vector is one
+ * microsecond of Redis, and every edge is met exactly.  Where that cannot be (dates, late
+ * asks, the far future), a line that expects a grant is asked at the next microsecond, one
+ * that expects a refusal at the last, and times may be off by one.
  */
 #include "door-redis.h"
 
@@ -12,6 +20,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/account/call.h"
+#include "redis-scripts.h"
 #include "redis-server.h"
 #include "resp-client.h"
 #include "server/base/complain.h"
@@ -19,13 +29,18 @@
 struct redis_door {
     struct weir__door door;
     struct redis_server server;
+    bool by_scripts;
+    struct redis_scripts scripts;
     int cases;
     char said[sizeof((struct weir_error){ 0 }).text]; /* the last complaint, not to be repeated */
 };
 
 struct run {
     struct redis_door *redis;
-    char key[32], limit[192];
+    char key[32], limit[192]; /* redis-module */
+    struct weir_plan plan;    /* redis */
+    weir_time slower;         /* redis: 1 or 1000 */
+    const struct weir__vector_line *line;
 };
 
 /* ---------------------------------------------------------------- asking ---- */
@@ -45,7 +60,11 @@ static weir_time time_of(int64_t n)
     return n < 0 ? WEIR_NEVER : n;
 }
 
-static int ask_module(struct run *r, const char *verb, const struct weir_ask *ask,
+static const char *const verbs[] = { [WEIR__ACCOUNT_TAKE] = "WEIR.TAKE",
+                                     [WEIR__ACCOUNT_PEEK] = "WEIR.PEEK",
+                                     [WEIR__ACCOUNT_GIVE] = "WEIR.GIVE" };
+
+static int ask_module(struct run *r, enum weir__account_verb verb, const struct weir_ask *ask,
                       struct weir_decision *d, struct weir_error *error)
 {
     char cost[24], wait[24];
@@ -53,14 +72,15 @@ static int ask_module(struct run *r, const char *verb, const struct weir_ask *as
 
     snprintf(cost, sizeof(cost), "%" PRId64, ask->cost);
     snprintf(wait, sizeof(wait), "%" PRId64, ask->wait_max);
-    const char *const words[] = { verb, r->key, r->limit, "COST", cost, "WAIT", wait, "NS", NULL };
+    const char *const words[] = { verbs[verb], r->key, r->limit, "COST", cost,
+                                  "WAIT",      wait,   "NS",     NULL };
     int code = set_clock(r->redis, ask->now, error);
     if (code == WEIR_OK)
         code = resp_client_ask(r->redis->server.client, words, &answer, error);
     if (code != WEIR_OK || answer.kind == '+')
         return code;
     if (answer.kind != '*' || answer.n != 6)
-        return weir__fail(error, WEIR_INVALID, "%s: not six numbers", verb);
+        return weir__fail(error, WEIR_INVALID, "%s: not six numbers", verbs[verb]);
     *d = (struct weir_decision){ .allowed = answer.numbers[0] == 1,
                                  .limit = answer.numbers[1],
                                  .remaining = answer.numbers[2],
@@ -70,16 +90,84 @@ static int ask_module(struct run *r, const char *verb, const struct weir_ask *as
     return WEIR_OK;
 }
 
+/* --------------------------------------------------------------- scripts ---- */
+
+static weir_time faster(const struct run *r, weir_time t)
+{
+    return t == WEIR_NEVER ? t : t / r->slower + (t % r->slower != 0);
+}
+
+/* In whole microseconds. */
+static weir_time redis_time(const struct run *r, weir_time now)
+{
+    weir_time rest = now * r->slower % WEIR_MICROSECOND;
+
+    return now * r->slower - rest + (rest && r->line->allowed ? WEIR_MICROSECOND : 0);
+}
+
+static int ask_scripts(struct run *r, enum weir__account_verb verb, const struct weir_ask *ask,
+                       struct weir_decision *d, struct weir_error *error)
+{
+    struct weir__account_item item = { .key = { r->key, strlen(r->key) }, .plan = &r->plan };
+    weir_time now = redis_time(r, ask->now < 0 ? 0 : ask->now);
+    struct weir__account_call call = { .verb = verb, .items = &item, .n = 1, .near = now };
+
+    item.ask = *ask;
+    if (__builtin_mul_overflow(item.ask.wait_max, r->slower, &item.ask.wait_max))
+        item.ask.wait_max = WEIR_FOREVER;
+    int code = redis_scripts_clock(&r->redis->scripts, now, error);
+    if (code == WEIR_OK)
+        code = redis_scripts_run(&r->redis->scripts, &call, error);
+    weir__account_free(&call);
+    *d = item.decision;
+    d->wait = faster(r, d->wait);
+    d->retry = faster(r, d->retry);
+    d->reset = faster(r, d->reset);
+    return code;
+}
+
+#define SLOWER   1000
+#define SLOW_MAX ((weir_time)1 << 53) /* ns: INT64_MAX by about a thousand */
+
+/* How a case is run: whether a microsecond can tell its times apart, or a nanosecond must become
+ * one. */
+static void choose_pace(struct run *r, const struct weir__vectors *vectors,
+                        const struct weir__vector_case *c)
+{
+    bool fine = c->limit.period % WEIR_MICROSECOND != 0, slow = true;
+    weir_time before = 0;
+
+    for (size_t i = c->first; i < c->first + c->count; i++) {
+        weir_time at = vectors->lines[i].at;
+        fine = fine || at % WEIR_MICROSECOND != 0;
+        bool late = at < before && before - at <= WEIR_SECOND; /* slower it would be no more */
+        slow = slow && !late && at < SLOW_MAX;
+        before = at;
+    }
+    slow = slow && c->limit.calendar == WEIR_NO_CALENDAR;
+    r->slower = fine && slow ? SLOWER : 1;
+    r->redis->door.resolution = !fine ? 0 : slow ? 1 : WEIR_MICROSECOND;
+}
+
+/* ------------------------------------------------------------------ both ---- */
+
+static int send_ask(struct run *r, enum weir__account_verb verb, const struct weir_ask *ask,
+                    struct weir_decision *d, struct weir_error *error)
+{
+    return r->redis->by_scripts ? ask_scripts(r, verb, ask, d, error)
+                                : ask_module(r, verb, ask, d, error);
+}
+
 /* A cost below 0 is an error here, where the bare algorithm says never: that it is one is seen, and
  * then what the key has left. */
-static int ask_redis(struct run *r, const char *verb, const struct weir_ask *ask,
+static int ask_redis(struct run *r, enum weir__account_verb verb, const struct weir_ask *ask,
                      struct weir_decision *d, struct weir_error *error)
 {
-    int code = ask_module(r, verb, ask, d, error);
+    int code = send_ask(r, verb, ask, d, error);
 
     if (ask->cost >= 0 || code != WEIR_INVALID)
         return code;
-    code = ask_module(r, "WEIR.PEEK", &(struct weir_ask){ .now = ask->now }, d, error);
+    code = send_ask(r, WEIR__ACCOUNT_PEEK, &(struct weir_ask){ .now = ask->now }, d, error);
     d->allowed = false;
     d->retry = WEIR_NEVER;
     d->wait = 0;
@@ -88,8 +176,14 @@ static int ask_redis(struct run *r, const char *verb, const struct weir_ask *ask
 
 /* ---------------------------------------------------------------- the door ---- */
 
-static int print_limit(struct run *r, const struct weir_limit *limit, struct weir_error *error)
+static int set_limit(struct run *r, const struct weir_limit *limit, struct weir_error *error)
 {
+    struct weir_limit slow = *limit;
+
+    slow.period *= r->slower;
+    slow.warmup *= r->slower;
+    if (r->redis->by_scripts)
+        return weir__plan_make(&r->plan, &slow, error);
     if (weir_limit_print(r->limit, sizeof(r->limit), limit) < (int)sizeof(r->limit))
         return WEIR_OK;
     return weir__fail(error, WEIR_INVALID, "the limit is too long to be sent");
@@ -102,13 +196,16 @@ static int redis_open(const struct weir__door *self, void **run,
     struct redis_door *redis = self->context;
     struct run *r = calloc(1, sizeof(*r));
 
-    (void)vectors;
     if (!r)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
     r->redis = redis;
+    r->slower = 1;
+    r->line = &vectors->lines[c->first];
+    if (redis->by_scripts)
+        choose_pace(r, vectors, c);
     snprintf(r->key, sizeof(r->key), "case-%d", redis->cases++);
     *run = r;
-    return print_limit(r, &c->limit, error);
+    return set_limit(r, &c->limit, error);
 }
 
 static void complain(struct redis_door *r, const struct weir_error *error)
@@ -125,9 +222,11 @@ static bool redis_ask(void *run, enum weir__vector_verb verb, const struct weir_
 {
     struct run *r = run;
     struct weir_error error = { 0 };
-    const char *name = verb == WEIR__VECTOR_TAKE ? "WEIR.TAKE" : "WEIR.PEEK";
+    bool takes = verb == WEIR__VECTOR_TAKE;
+    int code = ask_redis(r, takes ? WEIR__ACCOUNT_TAKE : WEIR__ACCOUNT_PEEK, ask, d, &error);
 
-    if (ask_redis(r, name, ask, d, &error) == WEIR_OK)
+    r->line++;
+    if (code == WEIR_OK)
         return d->allowed;
     complain(r->redis, &error);
     *d = (struct weir_decision){ 0 };
@@ -140,19 +239,22 @@ static void redis_give(void *run, const struct weir_ask *ask)
     struct weir_error error = { 0 };
     struct weir_decision d;
 
-    if (ask_redis(r, "WEIR.GIVE", ask, &d, &error) != WEIR_OK)
+    if (ask_redis(r, WEIR__ACCOUNT_GIVE, ask, &d, &error) != WEIR_OK)
         complain(r->redis, &error);
+    r->line++;
 }
 
 static int redis_change(void *run, const struct weir_limit *limit, weir_time now,
                         struct weir_error *error)
 {
+    struct run *r = run;
     struct weir_decision d;
-    int code = print_limit(run, limit, error);
+    int code = set_limit(r, limit, error);
 
-    return code == WEIR_OK
-               ? ask_redis(run, "WEIR.TAKE", &(struct weir_ask){ .now = now }, &d, error)
-               : code;
+    if (code == WEIR_OK)
+        code = ask_redis(r, WEIR__ACCOUNT_TAKE, &(struct weir_ask){ .now = now }, &d, error);
+    r->line++;
+    return code;
 }
 
 static void redis_close(void *run)
@@ -162,7 +264,7 @@ static void redis_close(void *run)
 
 bool weir__door_redis_is(const char *name)
 {
-    return strcmp(name, "redis-module") == 0;
+    return strcmp(name, "redis-module") == 0 || strcmp(name, "redis") == 0;
 }
 
 int weir__door_redis_open(struct weir__door **out, const char *name, const char *module,
@@ -179,7 +281,10 @@ int weir__door_redis_open(struct weir__door **out, const char *name, const char 
                                    .give = redis_give,
                                    .change = redis_change,
                                    .close = redis_close };
-    int code = redis_server_start(&r->server, module, error);
+    r->by_scripts = strcmp(name, "redis") == 0;
+    int code = redis_server_start(&r->server, r->by_scripts ? NULL : module, error);
+    if (code == WEIR_OK && r->by_scripts)
+        code = redis_scripts_load(&r->scripts, r->server.client, error);
     if (code == WEIR_OK)
         *out = &r->door;
     else
@@ -192,5 +297,6 @@ void weir__door_redis_close(struct weir__door *door)
     struct redis_door *r = door->context;
 
     redis_server_stop(&r->server);
+    redis_scripts_free(&r->scripts);
     free(r);
 }

@@ -1,4 +1,4 @@
-/* door-redis.h -- vector doors into a redis-server: redis-module. */
+/* door-redis.h -- vector doors into a redis-server: redis-module, and redis for the scripts. */
 #ifndef WEIR_TESTS_DOOR_REDIS_H
 #define WEIR_TESTS_DOOR_REDIS_H
 

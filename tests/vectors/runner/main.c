@@ -20,7 +20,7 @@ struct options {
 static const struct weir__option options[] = {
     WEIR__TEXT("door", 0, door, "NAME",
                "step (the bare algorithm; default), table, shm, or all of them; resp or http of a "
-               "server; redis-module"),
+               "server; redis-module, redis (the scripts)"),
     WEIR__TEXT("server", 's', server, "ADDRESS",
                "with resp and http: a server that has --test-clock; default: start one"),
     WEIR__TEXT("weir", 0, weir, "PATH", "the command to start one with; default: build/weir"),
@@ -113,7 +113,7 @@ static const struct weir__door *choose_door(const struct weir__command *self,
     if (!door && strcmp(o->door, "all") != 0)
         weir__complain(self->name,
                        "there is no door '%s'; the doors are step, table, shm, and all for each of "
-                       "them; resp, http; redis-module",
+                       "them; resp, http; redis, redis-module",
                        o->door);
     else if (o->server)
         weir__complain(self->name, "--server is for the doors resp and http");

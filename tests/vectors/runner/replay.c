@@ -46,23 +46,25 @@ static int64_t value_of(const struct weir_decision *d, enum weir__vector_field f
     return d->reset;
 }
 
-static bool meets(const struct weir__expectation *e, int64_t got)
+static bool meets(const struct weir__expectation *e, int64_t got, weir_time most)
 {
     int64_t off;
 
     if (!e->named || got == e->value)
         return true;
-    if (!e->about || __builtin_sub_overflow(got, e->value, &off))
+    if (__builtin_sub_overflow(got, e->value, &off))
         return false;
-    return off >= -ABOUT_NS && off <= ABOUT_NS;
+    most = e->about && most < ABOUT_NS ? ABOUT_NS : most;
+    return off >= -most && off <= most;
 }
 
-static bool line_meets(const struct weir__vector_line *l, const struct weir_decision *d)
+static bool line_meets(const struct weir__vector_line *l, const struct weir_decision *d,
+                       weir_time resolution)
 {
     bool good = d->allowed == l->allowed;
 
     for (unsigned i = 0; i < WEIR__VECTOR_FIELDS; i++)
-        good = good && meets(&l->fields[i], value_of(d, i));
+        good = good && meets(&l->fields[i], value_of(d, i), i < WEIR__VECTOR_WAIT ? 0 : resolution);
     return good;
 }
 
@@ -126,7 +128,7 @@ static bool replay_line(const struct weir__door *door, void *run, const struct w
         return false;
     }
     bool allowed = door->ask(run, l->verb, &ask, &d);
-    if (allowed == d.allowed && line_meets(l, &d))
+    if (allowed == d.allowed && line_meets(l, &d, door->resolution))
         return true;
     describe(t, l, &d);
     if (allowed != d.allowed)

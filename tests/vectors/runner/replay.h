@@ -8,7 +8,8 @@
  * it. */
 struct weir__door {
     const char *name;
-    void *context; /* the door's own */
+    void *context;        /* the door's own */
+    weir_time resolution; /* its clock's in the case that is open: times may be off by as much */
     int (*open)(const struct weir__door *self, void **run, const struct weir__vectors *vectors,
                 const struct weir__vector_case *c, struct weir_error *error);
     bool (*ask)(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,

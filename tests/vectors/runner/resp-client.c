@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "resp-reply.h"
+#include "wire/resp-reply.h"
 
 #define WORDS_MAX 24
 
@@ -72,4 +73,30 @@ int resp_client_ask(struct weir__client *c, const char *const *words, struct res
     for (; words[n] && n < WORDS_MAX; n++)
         lengths[n] = (struct resp_word){ words[n], strlen(words[n]) };
     return resp_client_send(c, lengths, n, answer, error);
+}
+
+int resp_client_raw(struct weir__client *c, const struct weir__buffer *bytes,
+                    struct weir__buffer *reply, struct weir_error *error)
+{
+    struct weir__resp_scan scan = { 0 };
+    struct weir__buffer *in = NULL;
+    const char *what = "";
+    int code = weir__client_send(c, bytes->bytes, bytes->len, error);
+
+    reply->len = 0;
+    while (code == WEIR_OK) {
+        ptrdiff_t n =
+            in && in->len ? weir__resp_scan(&scan, in->bytes, in->len, 1 << 24, &what) : 0;
+        if (n > 0) {
+            weir__buffer_add(reply, in->bytes, (size_t)n);
+            weir__buffer_drop(in, (size_t)n);
+            return WEIR_OK;
+        }
+        ptrdiff_t more = n < 0 ? 0 : weir__client_receive(c, &in, error);
+        if (more < 0)
+            code = (int)more;
+        else if (more == 0)
+            code = weir__fail(error, WEIR_SYSTEM, "the connection has ended, or this is no RESP");
+    }
+    return code;
 }

@@ -24,4 +24,8 @@ int resp_client_send(struct weir__client *c, const struct resp_word *words, size
 int resp_client_ask(struct weir__client *c, const char *const *words, struct resp_answer *answer,
                     struct weir_error *error);
 
+/* Sends bytes as they are; *reply is one whole reply. */
+int resp_client_raw(struct weir__client *c, const struct weir__buffer *bytes,
+                    struct weir__buffer *reply, struct weir_error *error);
+
 #endif

@@ -1,0 +1,254 @@
+/* call.c -- an ask on accounts from its first script to its answer. */
+#include "cluster/account/call.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/resp-reply.h"
+
+#define LIFE_MAX ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
+
+extern const char weir__lua_take[], weir__lua_decide[], weir__lua_read[], weir__lua_swap[];
+extern const size_t weir__lua_take_len, weir__lua_decide_len, weir__lua_read_len,
+    weir__lua_swap_len;
+
+const struct weir__account_script weir__account_scripts[] = {
+    [WEIR__SCRIPT_TAKE] = { "take", weir__lua_take, &weir__lua_take_len },
+    [WEIR__SCRIPT_DECIDE] = { "decide", weir__lua_decide, &weir__lua_decide_len },
+    [WEIR__SCRIPT_READ] = { "read", weir__lua_read, &weir__lua_read_len },
+    [WEIR__SCRIPT_SWAP] = { "swap", weir__lua_swap, &weir__lua_swap_len },
+    { 0 },
+};
+
+static bool is_at(const struct weir__account_call *call, enum weir__script script)
+{
+    return call->script == &weir__account_scripts[script];
+}
+
+static int sendable(const struct weir__account_call *call, int code, struct weir_error *error)
+{
+    return call->words.failed ? weir__fail(error, WEIR_NO_MEMORY, "no memory for an ask") : code;
+}
+
+int weir__account_begin(struct weir__account_call *call, struct weir_error *error)
+{
+    if (call->n < 1 || call->n > WEIR__ACCOUNT_ITEMS_MAX)
+        return weir__fail(error, WEIR_INVALID, "1 to %d keys can be asked at once",
+                          WEIR__ACCOUNT_ITEMS_MAX);
+    for (size_t i = 0; i < call->n; i++)
+        if (call->items[i].ask.cost < 0)
+            return weir__fail(error, WEIR_INVALID, "the cost must not be negative");
+    call->tries = 0;
+    weir__script_begin(call);
+    return sendable(call, WEIR_OK, error);
+}
+
+void weir__account_free(struct weir__account_call *call)
+{
+    weir__buffer_free(&call->words);
+}
+
+/* --------------------------------------------- decided here, by lib/algo ---- */
+
+struct opened {
+    struct weir__text before;
+    enum weir__account_found found;
+    struct weir__account_head head;
+    void *state;
+};
+
+struct desk {
+    weir_time now;
+    struct opened opened[WEIR__ACCOUNT_ITEMS_MAX];
+};
+
+static void close_desk(struct weir__account_call *call, struct desk *desk)
+{
+    for (size_t i = 0; i < call->n; i++)
+        free(desk->opened[i].state);
+}
+
+/* Reads {now, account ...}. */
+static int open_desk(struct weir__account_call *call, const char *at, struct desk *desk,
+                     struct weir_error *error)
+{
+    struct weir__resp_value value;
+
+    at = weir__resp_value(at, &value);
+    desk->now = value.integer * WEIR_MICROSECOND;
+    for (size_t i = 0; i < call->n; i++) {
+        struct opened *o = &desk->opened[i];
+        const struct weir_plan *plan = call->items[i].plan;
+        at = weir__resp_value(at, &value);
+        o->before = value.kind == '$' ? value.text : (struct weir__text){ "", 0 };
+        o->head = weir__account_head(plan);
+        o->state = malloc(plan->state_size);
+        if (o->state == NULL)
+            return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state");
+        o->found =
+            weir__account_open(plan, &o->head, o->state, o->before.bytes, o->before.len, desk->now);
+        if (o->found == WEIR__ACCOUNT_FOREIGN)
+            return weir__fail(error, WEIR_INVALID,
+                              "the key holds something else than a limit's "
+                              "state");
+    }
+    return WEIR_OK;
+}
+
+static bool peek_all(struct weir__account_call *call, struct desk *desk)
+{
+    bool granted = true;
+
+    for (size_t i = 0; i < call->n; i++) {
+        struct weir__account_item *it = &call->items[i];
+        it->ask.now = desk->now;
+        weir_step_peek(it->plan, desk->opened[i].state, &it->ask, &it->decision);
+        it->units = it->decision.allowed ? it->ask.cost : 0;
+        granted = granted && it->decision.allowed;
+    }
+    return granted;
+}
+
+static void draw_units(struct weir__account_item *it, void *state)
+{
+    struct weir_ask ask = { .now = it->ask.now };
+
+    weir_step_peek(it->plan, state, &ask, &it->decision);
+    int64_t left = it->decision.remaining, need = it->ask.cost;
+    ask.cost = left < need ? need : left < it->want ? left : it->want < need ? need : it->want;
+    it->units = weir_step(it->plan, state, &ask, &it->decision) ? ask.cost : 0;
+}
+
+/* Changes the states; a refusal of several changes none. */
+static void decide_all(struct weir__account_call *call, struct desk *desk)
+{
+    bool granted = peek_all(call, desk) || call->n == 1;
+
+    for (size_t i = 0; i < call->n; i++) {
+        struct weir__account_item *it = &call->items[i];
+        struct opened *o = &desk->opened[i];
+        if (call->verb == WEIR__ACCOUNT_DRAW)
+            draw_units(it, o->state);
+        else if (call->verb == WEIR__ACCOUNT_GIVE && o->before.len > 0)
+            weir_step_give(it->plan, o->state, &it->ask);
+        else if (call->verb == WEIR__ACCOUNT_TAKE && granted &&
+                 !(o->found == WEIR__ACCOUNT_MOVED && it->ask.cost == 0))
+            weir_step(it->plan, o->state, &it->ask, &it->decision);
+    }
+}
+
+static bool is_zero(const unsigned char *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* The words of one account for swap.lua.  True: it changes. */
+static bool swap_words(struct weir__account_call *call, const struct desk *desk, size_t i)
+{
+    const struct opened *o = &desk->opened[i];
+    const struct weir_plan *plan = call->items[i].plan;
+    weir_time idle = weir_step_idle_at(plan, o->state), life = idle - desk->now;
+    unsigned char *after = malloc(o->head.len + weir__account_state_max(plan));
+    size_t len = o->head.len;
+
+    if (after == NULL) {
+        call->words.failed = true;
+        return false;
+    }
+    memcpy(after, o->head.bytes, len);
+    len += weir__account_write(plan, o->state, after + len);
+    if ((o->before.len == 0 && is_zero(o->state, plan->state_size)) ||
+        (len == o->before.len && memcmp(after, o->before.bytes, len) == 0))
+        len = 0;
+    weir__script_word(call, o->before.bytes, o->before.len);
+    weir__script_word(call, after, len);
+    weir__script_number(call, (life < 0          ? 0
+                               : life > LIFE_MAX ? LIFE_MAX
+                                                 : life) /
+                                      WEIR_MILLISECOND +
+                                  2);
+    free(after);
+    return len > 0;
+}
+
+/* WEIR__ACCOUNT_AGAIN if there is something to write. */
+static int decide_here(struct weir__account_call *call, const char *accounts,
+                       struct weir_error *error)
+{
+    struct desk desk = { 0 };
+    bool changes = false;
+    int code = open_desk(call, accounts, &desk, error);
+
+    if (code == WEIR_OK && call->verb == WEIR__ACCOUNT_PEEK)
+        peek_all(call, &desk);
+    else if (code == WEIR_OK) {
+        decide_all(call, &desk);
+        weir__script_keys(call, WEIR__SCRIPT_SWAP);
+        for (size_t i = 0; i < call->n; i++)
+            changes = swap_words(call, &desk, i) || changes;
+        code = sendable(call, changes ? WEIR__ACCOUNT_AGAIN : WEIR_OK, error);
+    }
+    close_desk(call, &desk);
+    return code;
+}
+
+/* -------------------------------------------------------------- replies ---- */
+
+static int read_again(struct weir__account_call *call, struct weir_error *error)
+{
+    if (++call->tries > WEIR__ACCOUNT_TRIES)
+        return weir__fail(error, WEIR_SYSTEM, "others change this key all the time");
+    weir__script_keys(call, WEIR__SCRIPT_READ);
+    return sendable(call, WEIR__ACCOUNT_AGAIN, error);
+}
+
+/* {now, account ...}: accounts are bulk strings, or null. */
+static bool is_accounts(const struct weir__account_call *call, const char *reply)
+{
+    struct weir__resp_value list, value;
+    const char *at = weir__resp_value(reply, &list);
+
+    if (list.kind != '*' || list.n != call->n + 1)
+        return false;
+    at = weir__resp_value(at, &value);
+    if (value.kind != ':' || value.integer < 0 || value.integer > INT64_MAX / WEIR_MICROSECOND)
+        return false;
+    for (size_t i = 0; i < call->n; i++) {
+        at = weir__resp_value(at, &value);
+        if (value.kind != '$' && value.kind != '_')
+            return false;
+    }
+    return true;
+}
+
+/* Refused at once by a script that cannot promise a later turn, to a caller that can wait. */
+static bool may_wait(const struct weir__account_call *call)
+{
+    for (size_t i = 0; i < call->n; i++) {
+        const struct weir__account_item *it = &call->items[i];
+        bool meter = it->plan->algo == &weir__gcra || it->plan->algo == &weir__token_bucket ||
+                     it->plan->algo == &weir__leaky_bucket;
+        if (call->verb == WEIR__ACCOUNT_TAKE && it->units == 0 && !meter && it->ask.wait_max > 0)
+            return true;
+    }
+    return false;
+}
+
+int weir__account_reply(struct weir__account_call *call, struct weir__text reply,
+                        struct weir_error *error)
+{
+    struct weir__resp_value value;
+    const char *at = weir__resp_value(reply.bytes, &value);
+
+    if (value.kind == '-')
+        return weir__fail(error, WEIR_SYSTEM, "Redis: %.*s",
+                          (int)(value.text.len < 200 ? value.text.len : 200), value.text.bytes);
+    if (is_at(call, WEIR__SCRIPT_SWAP))
+        return value.kind == ':' && value.integer == 1 ? WEIR_OK : read_again(call, error);
+    if (is_accounts(call, reply.bytes))
+        return decide_here(call, at, error);
+    if (is_at(call, WEIR__SCRIPT_READ) || !weir__script_reply(call, reply.bytes))
+        return weir__fail(error, WEIR_SYSTEM, "Redis: a reply that makes no sense");
+    return may_wait(call) ? read_again(call, error) : WEIR_OK;
+}

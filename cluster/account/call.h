@@ -1,0 +1,89 @@
+/* call.h -- one ask on accounts in Redis, by scripts: the words to send, and what a reply means.
+ *
+ * Nothing here has a socket: the caller sends a script and its words, and brings the reply back,
+ * until it is done.  Most asks are done with the first reply, one round trip:
+ *
+ *     take.lua     takes from one meter or window at once, or refuses
+ *     decide.lua   the same for several accounts, all or nothing, and the other algorithms; draws;
+ *                  gives back
+ *     read.lua     looks; and begins where a script cannot decide: under another limit than before,
+ *                  after the clock stepped back, for waits in windows, for smooth and warm-up
+ *     swap.lua     writes what was then decided here, by lib/algo, if nobody else was faster
+ *
+ * If an account changed meanwhile, it is read again, up to WEIR__ACCOUNT_TRIES times.
+ */
+#ifndef WEIR_ACCOUNT_CALL_H
+#define WEIR_ACCOUNT_CALL_H
+
+#include "cluster/account/layout.h"
+#include "wire/buffer.h"
+#include "wire/text.h"
+
+#define WEIR__ACCOUNT_ITEMS_MAX 32
+#define WEIR__ACCOUNT_TRIES     16
+
+enum weir__account_verb {
+    WEIR__ACCOUNT_TAKE,
+    WEIR__ACCOUNT_PEEK,
+    WEIR__ACCOUNT_GIVE,
+    WEIR__ACCOUNT_DRAW, /* as many units as there are: none, or ask.cost to `want` */
+};
+
+struct weir__account_item {
+    struct weir_key key; /* of Redis; those of one call in one slot */
+    const struct weir_plan *plan;
+    struct weir_ask ask; /* its time is Redis's */
+    int64_t want;
+    /* The answer */
+    struct weir_decision decision;
+    int64_t units; /* granted */
+};
+
+struct weir__account_script {
+    const char *name, *text;
+    const size_t *len;
+};
+
+struct weir__account_call {
+    enum weir__account_verb verb;
+    struct weir__account_item *items;
+    size_t n;
+    weir_time near; /* about the present, by the caller's clock: which calendar windows to name */
+
+    /* To be sent: the script, and its words NUMKEYS KEY ... ARG ... as bulk strings of RESP */
+    const struct weir__account_script *script;
+    struct weir__buffer words;
+    size_t n_words;
+
+    int tries;
+};
+
+/* Fills in the words for the first script.  The items stay the caller's, and must stay. */
+int weir__account_begin(struct weir__account_call *call, struct weir_error *error);
+
+/* One whole reply, in RESP.  WEIR__ACCOUNT_AGAIN: there are other words to be sent. */
+#define WEIR__ACCOUNT_AGAIN 1
+int weir__account_reply(struct weir__account_call *call, struct weir__text reply,
+                        struct weir_error *error);
+
+void weir__account_free(struct weir__account_call *call); /* its words */
+
+/* take, decide, read, swap; ended by a row without a name. */
+extern const struct weir__account_script weir__account_scripts[];
+
+/* ------------------------------------------------ between the files of this room ---- */
+
+enum weir__script { WEIR__SCRIPT_TAKE, WEIR__SCRIPT_DECIDE, WEIR__SCRIPT_READ, WEIR__SCRIPT_SWAP };
+
+/* script-words.c -- the script to begin with, and its words. */
+void weir__script_begin(struct weir__account_call *call);
+/* NUMKEYS and the keys of a script. */
+void weir__script_keys(struct weir__account_call *call, enum weir__script script);
+void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);
+void weir__script_number(struct weir__account_call *call, int64_t n);
+
+/* script-reply.c -- decisions from the replies of take.lua and decide.lua.  False: it is none of
+ * theirs, or it does not fit together. */
+bool weir__script_reply(struct weir__account_call *call, const char *reply);
+
+#endif

@@ -1,0 +1,159 @@
+/* script-reply.c -- decisions from what take.lua and decide.lua have answered.
+ *
+ * They answer the state before the ask, in few numbers; the decision is what lib/algo says about
+ * such a state.
+ */
+#include "cluster/account/call.h"
+
+#include "algo/debt.h"
+#include "algo/window.h"
+#include "wire/resp-reply.h"
+
+#define NUMBERS 5
+
+/* Microseconds of a script as a time. */
+static weir_time time_of(int64_t us)
+{
+    return us > INT64_MAX / WEIR_MICROSECOND ? INT64_MAX : us * WEIR_MICROSECOND;
+}
+
+/* Of one item: decide.lua's five. */
+struct answer {
+    int64_t granted, now, state[3]; /* us */
+};
+
+static bool is_window(const struct weir_plan *plan)
+{
+    return plan->algo == &weir__fixed_window || plan->algo == &weir__calendar;
+}
+
+/* A decision on a state of two words; the ask is for what was granted, or needed.  A script promises
+ * nobody a later window. */
+static bool decide_small(struct weir__account_item *it, int64_t granted, int64_t state[2],
+                         weir_time now)
+{
+    struct weir_ask ask = it->ask;
+
+    ask.now = now;
+    ask.cost = granted > 0 ? granted : ask.cost;
+    ask.wait_max = is_window(it->plan) ? 0 : ask.wait_max;
+    weir_step(it->plan, state, &ask, &it->decision);
+    it->units = granted;
+    return it->decision.allowed == (granted > 0);
+}
+
+static weir_time gone_at(const struct weir_plan *plan, int64_t instant)
+{
+    const struct weir_limit *l = &plan->limit;
+
+    if (plan->algo == &weir__sliding_log)
+        return time_of(instant) + l->period;
+    int64_t width = (int64_t)plan->by_bucket.by;
+    return l->loose ? (instant + l->buckets) * width : (instant + 1) * width + l->period;
+}
+
+/* The windows that slide: from what is used, the newest and the one that has to leave. */
+static bool decide_sliding(struct weir__account_item *it, const struct answer *a)
+{
+    const struct weir_plan *plan = it->plan;
+    struct weir_decision *d = &it->decision;
+    bool log = plan->algo == &weir__sliding_log;
+    weir_time now = time_of(a->now);
+    int64_t left = plan->limit.count - a->state[0] - a->granted,
+            newest = a->granted == 0 ? a->state[1]
+                     : log           ? a->now
+                                     : now / (int64_t)plan->by_bucket.by;
+
+    weir__decision_begin(plan, d);
+    d->remaining = left < 0 ? 0 : left;
+    d->reset = newest < 0 ? 0 : gone_at(plan, newest) - now;
+    it->units = a->granted;
+    if (a->granted > 0)
+        return weir__grant(d, 0);
+    weir__refuse(d, gone_at(plan, a->state[2]) - now);
+    return d->retry > 0;
+}
+
+static bool decide_item(struct weir__account_item *it, const struct answer *a)
+{
+    const struct weir_plan *plan = it->plan;
+    weir_time now = time_of(a->now);
+    int64_t rate = weir__account_rate(plan);
+
+    if (plan->algo == &weir__sliding_window || plan->algo == &weir__sliding_log)
+        return decide_sliding(it, a);
+    if (is_window(plan))
+        return decide_small(it, a->granted, (int64_t[]){ time_of(a->state[1]), a->state[0] }, now);
+    return decide_small(it, a->granted, (int64_t[]){ now, a->state[0] * rate + a->state[1] }, now);
+}
+
+/* -------------------------------------------------------------- replies ---- */
+
+static const char *read_numbers(const char *at, size_t n, int64_t *out)
+{
+    struct weir__resp_value value;
+
+    for (size_t i = 0; i < n; i++) {
+        at = weir__resp_value(at, &value);
+        if (value.kind != ':')
+            return NULL;
+        if (i < NUMBERS)
+            out[i] = value.integer;
+    }
+    return at;
+}
+
+/* One integer: of a meter. */
+static bool read_meter(struct weir__account_call *call, int64_t n)
+{
+    struct weir__account_item *it = &call->items[0];
+    bool granted = n >= 0;
+    weir_time now = WEIR_SECOND; /* any will do */
+
+    return decide_small(it, granted ? it->ask.cost : 0, (int64_t[]){ now, granted ? n : -1 - n },
+                        now);
+}
+
+/* Two or three: of a window. */
+static bool read_window(struct weir__account_call *call, const char *at, size_t n)
+{
+    struct weir__account_item *it = &call->items[0];
+    int64_t numbers[NUMBERS] = { 0 };
+
+    if (n < 2 || n > 3 || !read_numbers(at, n, numbers))
+        return false;
+    bool granted = numbers[0] >= 0;
+    weir_time now = time_of(numbers[2]), end = time_of(numbers[2] + numbers[1]);
+    return decide_small(it, granted ? it->ask.cost : 0,
+                        (int64_t[]){ end, granted ? numbers[0] : -1 - numbers[0] }, now);
+}
+
+static bool read_items(struct weir__account_call *call, const char *at, size_t n)
+{
+    struct weir__resp_value list;
+
+    for (size_t i = 0; i < call->n && n == call->n; i++) {
+        int64_t numbers[NUMBERS] = { 0 };
+        at = weir__resp_value(at, &list);
+        if (list.kind != '*' || (at = read_numbers(at, list.n, numbers)) == NULL)
+            return false;
+        struct answer a = { numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
+        if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a))
+            return false;
+    }
+    return n == call->n;
+}
+
+bool weir__script_reply(struct weir__account_call *call, const char *reply)
+{
+    struct weir__resp_value value;
+    const char *at = weir__resp_value(reply, &value);
+
+    if (value.kind == ':')
+        return read_meter(call, value.integer);
+    if (value.kind != '*' || value.n == 0)
+        return false;
+    return call->script == &weir__account_scripts[WEIR__SCRIPT_TAKE]
+               ? read_window(call, at, value.n)
+               : read_items(call, at, value.n);
+}

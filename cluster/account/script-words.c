@@ -1,0 +1,276 @@
+/* script-words.c -- which script decides on accounts, and the numbers that it needs.
+ *
+ * A script's numbers are exact below 2^53.  What does not fit (periods of odd nanoseconds, very
+ * long logs) is decided here instead, between read.lua and swap.lua.
+ */
+#include "cluster/account/call.h"
+
+#include <string.h>
+
+#include "algo/debt.h"
+
+#define EXACT_MAX   WEIR__ACCOUNT_EXACT_MAX
+#define RING_MAX    200                /* numbers that Lua takes apart at once */
+#define WIDTH_MAX   ((int64_t)1 << 42) /* of buckets in odd nanoseconds */
+#define STAMP_MAX   6                  /* bytes: decide.lua's low() is exact to there */
+#define NUMBERS_MAX 16
+#define ENDS        4 /* of calendar windows: the last, the present and the next two */
+
+void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len)
+{
+    weir__buffer_format(&call->words, "$%zu\r\n", len);
+    weir__buffer_add(&call->words, bytes, len);
+    weir__buffer_add(&call->words, "\r\n", 2);
+    call->n_words++;
+}
+
+void weir__script_number(struct weir__account_call *call, int64_t n)
+{
+    char text[WEIR__NUMBER_MAX];
+
+    weir__script_word(call, text, (size_t)(weir__put_number(text, n) - text));
+}
+
+void weir__script_keys(struct weir__account_call *call, enum weir__script script)
+{
+    call->script = &weir__account_scripts[script];
+    call->words.len = 0;
+    call->n_words = 0;
+    weir__script_number(call, (int64_t)call->n);
+    for (size_t i = 0; i < call->n; i++)
+        weir__script_word(call, call->items[i].key.bytes, call->items[i].key.len);
+}
+
+/* ---------------------------------------------------------------- kinds ---- */
+
+static bool is_whole(weir_time t)
+{
+    return t % WEIR_MICROSECOND == 0;
+}
+
+/* The letter of a script's kind; 0: no script has it. */
+static char kind_of(const struct weir_plan *plan)
+{
+    const struct weir__algo *a = plan->algo;
+    const struct weir_limit *l = &plan->limit;
+
+    if (a == &weir__gcra || a == &weir__token_bucket || a == &weir__leaky_bucket)
+        return plan->by_scale.by < EXACT_MAX / 1000 ? 'm' : 0;
+    if (l->count > EXACT_MAX || !is_whole(l->period) || l->period > EXACT_MAX)
+        return 0;
+    if (a == &weir__fixed_window)
+        return 'w';
+    if (a == &weir__calendar)
+        return 'c';
+    if (a == &weir__sliding_window)
+        return plan->ring <= RING_MAX &&
+                       (is_whole((weir_time)plan->by_bucket.by) || plan->by_bucket.by < WIDTH_MAX)
+                   ? 's'
+                   : 0;
+    return a == &weir__sliding_log && plan->stamp_size <= STAMP_MAX ? 'l' : 0;
+}
+
+static bool is_queue(const struct weir_plan *plan)
+{
+    return plan->algo == &weir__leaky_bucket && plan->limit.queue != 0;
+}
+
+/* Whether a script can decide on it. */
+static bool is_scripted(const struct weir__account_call *call, const struct weir__account_item *it)
+{
+    int64_t most = call->verb == WEIR__ACCOUNT_GIVE ? EXACT_MAX : it->plan->most;
+
+    return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most;
+}
+
+/* The usual ask: take.lua. */
+static bool is_usual(const struct weir__account_call *call, const struct weir__account_item *it)
+{
+    char kind = kind_of(it->plan);
+    bool meter = kind == 'm' && !weir__account_is_split(it->plan) && !is_queue(it->plan);
+
+    return call->n == 1 && call->verb == WEIR__ACCOUNT_TAKE && it->ask.wait_max == 0 &&
+           (meter || kind == 'w' || kind == 'c');
+}
+
+/* ----------------------------------------------------- calendar windows ---- */
+
+/* Ends of windows in us, from that of the last one on: Redis's clock may be behind. */
+static size_t calendar_ends(const struct weir__account_call *call, const struct weir_plan *plan,
+                            int64_t ends[ENDS])
+{
+    weir_time start, at = call->near;
+    size_t n = 0;
+
+    for (int i = 0; i < ENDS - 1; i++) {
+        weir_time length = weir__calendar_window(plan, at, &start);
+        if (i == 0 && start > 0)
+            ends[n++] = start / WEIR_MICROSECOND;
+        at = start + length;
+        ends[n++] = at / WEIR_MICROSECOND;
+    }
+    return n;
+}
+
+static int64_t calendar_far(const struct weir_plan *plan)
+{
+    return (2 * weir__calendar_longest(plan) + WEIR__LATE_MAX) / WEIR_MICROSECOND;
+}
+
+/* ------------------------------------------------------------- take.lua ---- */
+
+static void usual_words(struct weir__account_call *call)
+{
+    const struct weir__account_item *it = &call->items[0];
+    const struct weir_plan *plan = it->plan;
+    struct weir__account_head head = weir__account_head(plan);
+    char kind = kind_of(plan);
+    int64_t ends[ENDS];
+
+    weir__script_keys(call, WEIR__SCRIPT_TAKE);
+    weir__script_word(call, &kind, 1);
+    weir__script_word(call, head.bytes, head.len);
+    if (kind == 'm') {
+        weir__script_number(call, it->ask.cost * plan->price);
+        weir__script_number(call, plan->capacity);
+        weir__script_number(call, weir__account_rate(plan));
+        return;
+    }
+    weir__script_number(call, it->ask.cost);
+    weir__script_number(call, plan->limit.count);
+    if (kind == 'w') {
+        weir__script_number(call, plan->limit.period / WEIR_MICROSECOND);
+        if (plan->limit.align_first)
+            weir__script_number(call, 1);
+        return;
+    }
+    weir__script_number(call, calendar_far(plan));
+    size_t n = calendar_ends(call, plan, ends);
+    for (size_t i = 0; i < n; i++)
+        weir__script_number(call, ends[i]);
+}
+
+/* ----------------------------------------------------------- decide.lua ---- */
+
+struct numbers {
+    unsigned char bytes[NUMBERS_MAX * 8];
+    size_t len;
+};
+
+static void add(struct numbers *to, int64_t n)
+{
+    for (int i = 0; i < 8; i++)
+        to->bytes[to->len++] = (unsigned char)((uint64_t)n >> (8 * i));
+}
+
+/* Parts as whole microseconds and the rest. */
+static void add_pair(struct numbers *to, const struct weir_plan *plan, weir__i128 parts)
+{
+    int64_t rate = weir__account_rate(plan);
+    weir__i128 whole = parts / rate;
+
+    add(to, whole > EXACT_MAX ? EXACT_MAX : (int64_t)whole);
+    add(to, whole > EXACT_MAX ? 0 : (int64_t)(parts % rate));
+}
+
+static int64_t cut(int64_t n)
+{
+    return n > EXACT_MAX ? EXACT_MAX : n;
+}
+
+static void meter_numbers(const struct weir__account_item *it, struct numbers *to)
+{
+    const struct weir_plan *plan = it->plan;
+    weir__i128 wait = (weir__i128)it->ask.wait_max * (int64_t)plan->by_scale.by;
+    weir__i128 free = (weir__i128)EXACT_MAX * weir__account_rate(plan);
+
+    add(to, weir__account_rate(plan));
+    add(to, weir__account_is_split(plan));
+    add_pair(to, plan, (weir__i128)it->ask.cost * plan->price);
+    add_pair(to, plan, is_queue(plan) ? plan->credit_free + wait : free);
+    add_pair(to, plan, is_queue(plan) ? plan->capacity : plan->capacity + wait);
+    add(to, cut(plan->price));
+    add(to, cut(plan->capacity));
+}
+
+static void window_numbers(const struct weir__account_call *call, const struct weir_plan *plan,
+                           struct numbers *to)
+{
+    const struct weir_limit *l = &plan->limit;
+    int64_t ends[ENDS];
+
+    add(to, l->count);
+    if (plan->algo == &weir__fixed_window) {
+        add(to, l->period / WEIR_MICROSECOND);
+        add(to, l->align_first);
+        return;
+    }
+    add(to, calendar_far(plan));
+    size_t n = calendar_ends(call, plan, ends);
+    for (size_t i = 0; i < n; i++)
+        add(to, ends[i]);
+}
+
+static int64_t life_of(weir_time span)
+{
+    return span / WEIR_MILLISECOND + 2;
+}
+
+static void sliding_numbers(const struct weir_plan *plan, struct numbers *to)
+{
+    const struct weir_limit *l = &plan->limit;
+    int64_t width = (int64_t)plan->by_bucket.by, whole = is_whole(width);
+
+    add(to, l->count);
+    if (plan->algo == &weir__sliding_log) {
+        add(to, l->period / WEIR_MICROSECOND);
+        add(to, plan->stamp_size);
+        add(to, life_of(l->period));
+        return;
+    }
+    add(to, plan->ring);
+    add(to, whole ? width / WEIR_MICROSECOND : width);
+    add(to, whole ? 1 : WEIR_MICROSECOND);
+    add(to, l->loose ? 0 : l->period / WEIR_MICROSECOND);
+    add(to, life_of(l->period + width));
+}
+
+static void decide_words(struct weir__account_call *call)
+{
+    bool gives = call->verb == WEIR__ACCOUNT_GIVE;
+
+    weir__script_keys(call, WEIR__SCRIPT_DECIDE);
+    weir__script_word(call, gives ? "give" : "take", 4);
+    for (size_t i = 0; i < call->n; i++) {
+        const struct weir__account_item *it = &call->items[i];
+        struct weir__account_head head = weir__account_head(it->plan);
+        struct numbers numbers = { .len = 0 };
+        char kind = kind_of(it->plan);
+        bool draws = call->verb == WEIR__ACCOUNT_DRAW && it->want > it->ask.cost;
+        add(&numbers, it->ask.cost);
+        add(&numbers, draws ? cut(it->want) : it->ask.cost);
+        if (kind == 'm')
+            meter_numbers(it, &numbers);
+        else if (kind == 'w' || kind == 'c')
+            window_numbers(call, it->plan, &numbers);
+        else
+            sliding_numbers(it->plan, &numbers);
+        weir__script_word(call, &kind, 1);
+        weir__script_word(call, head.bytes, head.len);
+        weir__script_word(call, numbers.bytes, numbers.len);
+    }
+}
+
+void weir__script_begin(struct weir__account_call *call)
+{
+    bool scripted = call->verb != WEIR__ACCOUNT_PEEK;
+
+    for (size_t i = 0; i < call->n; i++)
+        scripted = scripted && is_scripted(call, &call->items[i]);
+    if (!scripted)
+        weir__script_keys(call, WEIR__SCRIPT_READ);
+    else if (is_usual(call, &call->items[0]))
+        usual_words(call);
+    else
+        decide_words(call);
+}

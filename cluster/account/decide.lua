@@ -32,6 +32,9 @@ function kinds.m(v, at_state, numbers)
   local need, want, rate, split, need_q, need_r, before_q, before_r, after_q, after_r, price,
     capacity = unpack_at('<i8i8i8i8i8i8i8i8i8i8i8i8', numbers)
   local at, q, r = now, 0, 0
+  if split == 1 and need ~= want then
+    return
+  end
   if v then
     local ns
     if split == 1 then
@@ -40,7 +43,7 @@ function kinds.m(v, at_state, numbers)
       at, ns, q = unpack_at('<I7I2i8', v, at_state)
       q, r = floor(q / rate), q % rate
     end
-    if ns ~= 0 or now < at or (split == 1 and need ~= want) then
+    if ns ~= 0 or now < at then
       return
     end
     q = q - (now - at)
@@ -60,9 +63,6 @@ function kinds.m(v, at_state, numbers)
     r = q * rate + r + granted * price
     q, r = floor(r / rate), r % rate
   else
-    if q > before_q or (q == before_q and r > before_r) then
-      granted = 0
-    end
     q, r = q + need_q, r + need_r
     if r >= rate then
       q, r = q + 1, r - rate
@@ -70,6 +70,9 @@ function kinds.m(v, at_state, numbers)
     if q > after_q or (q == after_q and r > after_r) then
       granted = 0
     end
+  end
+  if not gives and (answer_q > before_q or (answer_q == before_q and answer_r > before_r)) then
+    granted = 0
   end
   if r < 0 then
     q, r = q - 1, r + rate
@@ -187,8 +190,8 @@ function kinds.l(v, at_state, numbers)
     local ns, more
     seen, ns, newest, more, first, used = unpack_at('<I7I2I7I2I4I4', v, at_state)
     stamps = sub(v, at_state + 26)
-    if ns ~= 0 or more ~= 0 or now < seen or newest > now or used > count or first >= count
-      or #stamps < math.min(first + used, count) * size then
+    if ns ~= 0 or more ~= 0 or now < seen or newest > (gives and seen or now)
+      or used > count or first >= count or #stamps < math.min(first + used, count) * size then
       return
     end
   end

@@ -9,12 +9,13 @@
 #include "algo/window.h"
 #include "wire/resp-reply.h"
 
-#define NUMBERS 5
+#define NUMBERS    5
+#define NUMBER_MAX ((int64_t)1 << 54) /* a script counts to 2^53 */
 
 /* Microseconds of a script as a time. */
 static weir_time time_of(int64_t us)
 {
-    return us > INT64_MAX / WEIR_MICROSECOND ? INT64_MAX : us * WEIR_MICROSECOND;
+    return us < 0 ? 0 : us > INT64_MAX / WEIR_MICROSECOND ? INT64_MAX : us * WEIR_MICROSECOND;
 }
 
 /* Of one item: decide.lua's five. */
@@ -45,11 +46,13 @@ static bool decide_small(struct weir__account_item *it, int64_t granted, int64_t
 static weir_time gone_at(const struct weir_plan *plan, int64_t instant)
 {
     const struct weir_limit *l = &plan->limit;
+    weir__i128 width = plan->by_bucket.by, t;
 
     if (plan->algo == &weir__sliding_log)
-        return time_of(instant) + l->period;
-    int64_t width = (int64_t)plan->by_bucket.by;
-    return l->loose ? (instant + l->buckets) * width : (instant + 1) * width + l->period;
+        t = (weir__i128)time_of(instant) + l->period;
+    else
+        t = l->loose ? (instant + l->buckets) * width : (instant + 1) * width + l->period;
+    return t > INT64_MAX ? INT64_MAX : t < 0 ? 0 : (weir_time)t;
 }
 
 /* The windows that slide: from what is used, the newest and the one that has to leave. */
@@ -84,7 +87,9 @@ static bool decide_item(struct weir__account_item *it, const struct answer *a)
         return decide_sliding(it, a);
     if (is_window(plan))
         return decide_small(it, a->granted, (int64_t[]){ time_of(a->state[1]), a->state[0] }, now);
-    return decide_small(it, a->granted, (int64_t[]){ now, a->state[0] * rate + a->state[1] }, now);
+    weir__i128 owed = (weir__i128)a->state[0] * rate + a->state[1];
+    return owed >= 0 && owed <= WEIR__OWED_MAX &&
+           decide_small(it, a->granted, (int64_t[]){ now, (int64_t)owed }, now);
 }
 
 /* -------------------------------------------------------------- replies ---- */
@@ -95,7 +100,7 @@ static const char *read_numbers(const char *at, size_t n, int64_t *out)
 
     for (size_t i = 0; i < n; i++) {
         at = weir__resp_value(at, &value);
-        if (value.kind != ':')
+        if (value.kind != ':' || value.integer > NUMBER_MAX || value.integer < -NUMBER_MAX)
             return NULL;
         if (i < NUMBERS)
             out[i] = value.integer;
@@ -110,6 +115,8 @@ static bool read_meter(struct weir__account_call *call, int64_t n)
     bool granted = n >= 0;
     weir_time now = WEIR_SECOND; /* any will do */
 
+    if (call->script != &weir__account_scripts[WEIR__SCRIPT_TAKE] || is_window(it->plan))
+        return false;
     return decide_small(it, granted ? it->ask.cost : 0, (int64_t[]){ now, granted ? n : -1 - n },
                         now);
 }
@@ -120,7 +127,7 @@ static bool read_window(struct weir__account_call *call, const char *at, size_t 
     struct weir__account_item *it = &call->items[0];
     int64_t numbers[NUMBERS] = { 0 };
 
-    if (n < 2 || n > 3 || !read_numbers(at, n, numbers))
+    if (!is_window(it->plan) || n < 2 || n > 3 || !read_numbers(at, n, numbers))
         return false;
     bool granted = numbers[0] >= 0;
     weir_time now = time_of(numbers[2]), end = time_of(numbers[2] + numbers[1]);
@@ -138,6 +145,8 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
         if (list.kind != '*' || (at = read_numbers(at, list.n, numbers)) == NULL)
             return false;
         struct answer a = { numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
+        if (a.granted < 0 || a.now < 0)
+            return false;
         if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a))
             return false;
     }

@@ -1,0 +1,389 @@
+/* redis.c -- random walks over accounts in a redis-server: the scripts and the module, by turns on
+ * the same keys, answer what the bare algorithm answers.
+ *
+ *     property-redis MODULE SEED ROUNDS    prints the seed, the step and both answers on a mismatch
+ *
+ * Each round has a random limit for each of a few keys, and some hundred asks in whole microseconds:
+ * take, peek, give and draw, with and without waiting, of one key or of all at once; now and then
+ * the limit changes, or the clock steps back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/algo.h"
+#include "random.h"
+#include "vectors/runner/redis-scripts.h"
+#include "vectors/runner/redis-server.h"
+#include "vectors/runner/resp-client.h"
+
+#define KEYS  3
+#define STEPS 150
+
+static uint64_t seed_of_round;
+static int step;
+static struct redis_server server;
+static struct redis_scripts scripts;
+static weir_time now;
+
+/* A key, and beside it the state that the bare algorithm keeps. */
+static struct account {
+    char name[32], text[160];
+    struct weir_plan plan, before; /* before: under which the state was written */
+    void *state;
+    bool there, moved;
+} accounts[KEYS];
+
+static void print_asked(void);
+
+static void stop(const char *what)
+{
+    print_asked();
+    fprintf(stderr, "property-redis: seed %" PRIu64 ", step %d: %s\n", seed_of_round, step, what);
+    redis_server_stop(&server);
+    exit(1);
+}
+
+static void check(int code, const struct weir_error *error)
+{
+    if (code != WEIR_OK)
+        stop(error->text);
+}
+
+/* --------------------------------------------------------------- limits ---- */
+
+static void random_limit(char *out, size_t size, int kind)
+{
+    int count = int_between(1, one_in(4) ? 100 : 12), burst = int_between(1, 20);
+    static const char *const periods[] = { "1s", "13s", "1h", "777777us", "1d", "50ms", "7us" };
+    const char *period = periods[between(0, 6)];
+    int buckets = int_between(1, 12);
+
+    switch (kind) {
+    case 0:
+        snprintf(out, size, "gcra %d/%s burst %d", count, period, burst);
+        return;
+    case 1:
+        snprintf(out, size, "token-bucket %d/%s burst %d", one_in(3) ? 1009 : count,
+                 one_in(3) ? "30d" : period, one_in(3) ? 100000 : burst);
+        return;
+    case 2:
+        snprintf(out, size, "leaky-bucket %d/%s burst %d", count, period, burst);
+        return;
+    case 3:
+        snprintf(out, size, "leaky-bucket %d/%s burst %d queue %d", count, period, burst,
+                 int_between(0, 9));
+        return;
+    case 4:
+        snprintf(out, size, "fixed-window %d/%s%s", count, period, one_in(2) ? " align=first" : "");
+        return;
+    case 5:
+        snprintf(out, size, "sliding-window %d/%s buckets=%d%s", count, period, buckets,
+                 one_in(3) ? " edge=loose" : "");
+        return;
+    case 6:
+        snprintf(out, size, "sliding-log %d/%s", count, period);
+        return;
+    case 7:
+        snprintf(out, size, "%d/%s zone=%s", count, one_in(2) ? "day" : "month",
+                 one_in(2) ? "Europe/Berlin" : "UTC");
+        return;
+    default:
+        snprintf(out, size, "smooth %d/%s burst %d", count, period, burst);
+    }
+}
+
+static void set_limit(struct account *a, int kind)
+{
+    struct weir_limit limit;
+    struct weir_error error = { 0 };
+
+    do { /* some are beyond exact arithmetic */
+        random_limit(a->text, sizeof(a->text), kind);
+        check(weir_limit_parse(&limit, a->text, &error), &error);
+    } while (weir__plan_make(&a->plan, &limit, &error) != WEIR_OK);
+}
+
+static int kind_of(const struct account *a)
+{
+    static const char *const names[] = { "gcra",        "token-bucket", "leaky-bucket",
+                                         NULL,          "fixed-window", "sliding-window",
+                                         "sliding-log", "calendar",     "smooth" };
+
+    for (int i = 0; i < 9; i++)
+        if (names[i] && strcmp(names[i], a->plan.algo->name) == 0)
+            return i == 2 && a->plan.limit.queue != 0 ? 3 : i;
+    return 0;
+}
+
+static void open_accounts(void)
+{
+    for (int i = 0; i < KEYS; i++) {
+        struct account *a = &accounts[i];
+        free(a->state);
+        *a = (struct account){ 0 };
+        snprintf(a->name, sizeof(a->name), "{%" PRIu64 "}%d", seed_of_round, i);
+        set_limit(a, int_between(0, 8));
+        a->before = a->plan;
+        a->state = calloc(1, a->plan.state_size);
+    }
+}
+
+static void change_limit(struct account *a)
+{
+    set_limit(a, kind_of(a));
+    a->moved = a->there && !weir__limit_equal(&a->plan.limit, &a->before.limit);
+    if (!a->there) {
+        free(a->state);
+        a->state = calloc(1, a->plan.state_size);
+        a->before = a->plan;
+    }
+}
+
+/* The bare state under the present limit: a copy. */
+static void *state_now(const struct account *a)
+{
+    void *state = calloc(1, a->plan.state_size);
+
+    if (a->moved)
+        weir_step_change(&a->before, &a->plan, a->state, state, now);
+    else
+        memcpy(state, a->state, a->plan.state_size);
+    return state;
+}
+
+static bool is_zero(const unsigned char *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+static void keep(struct account *a, void *state)
+{
+    free(a->state);
+    a->state = state;
+    a->there = a->there || !is_zero(state, a->plan.state_size);
+    a->before = a->plan;
+    a->moved = false;
+}
+
+/* ------------------------------------------------------------- the asks ---- */
+
+struct asked {
+    enum weir__account_verb verb;
+    int first, n;
+    struct weir_ask asks[KEYS];
+    int64_t want;
+    struct weir_decision bare[KEYS], redis[KEYS];
+    int64_t bare_units, redis_units;
+};
+
+static const struct asked *asked; /* the present one */
+
+static void draw_bare(struct asked *q, struct account *a, void *state)
+{
+    struct weir_ask ask = { .now = now };
+
+    weir_step_peek(&a->plan, state, &ask, &q->bare[0]);
+    int64_t left = q->bare[0].remaining, need = q->asks[0].cost;
+    ask.cost = left < need ? need : left < q->want ? left : q->want;
+    q->bare_units = weir_step(&a->plan, state, &ask, &q->bare[0]) ? ask.cost : 0;
+}
+
+static void ask_bare(struct asked *q)
+{
+    void *states[KEYS];
+    bool granted = true;
+
+    for (int i = 0; i < q->n; i++) {
+        struct account *a = &accounts[q->first + i];
+        states[i] = state_now(a);
+        granted &= weir_step_peek(&a->plan, states[i], &q->asks[i], &q->bare[i]);
+    }
+    for (int i = 0; i < q->n; i++) {
+        struct account *a = &accounts[q->first + i];
+        if (q->verb == WEIR__ACCOUNT_PEEK) {
+            free(states[i]);
+            continue;
+        }
+        if (q->verb == WEIR__ACCOUNT_DRAW)
+            draw_bare(q, a, states[i]);
+        else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
+            weir_step_give(&a->plan, states[i], &q->asks[i]);
+        else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || q->n == 1) &&
+                 !(a->moved && q->asks[i].cost == 0))
+            weir_step(&a->plan, states[i], &q->asks[i], &q->bare[i]);
+        keep(a, states[i]);
+    }
+}
+
+static void ask_scripts(struct asked *q)
+{
+    struct weir__account_item items[KEYS];
+    struct weir_error error = { 0 };
+    struct weir__account_call call = { .verb = q->verb, .items = items, .n = (size_t)q->n };
+
+    memset(items, 0, sizeof(items));
+    call.near = now + between(-5, 5) * WEIR_SECOND;
+    call.near = call.near < 0 ? 0 : call.near;
+    for (int i = 0; i < q->n; i++) {
+        struct account *a = &accounts[q->first + i];
+        items[i] = (struct weir__account_item){ .key = { a->name, strlen(a->name) },
+                                                .plan = &a->plan,
+                                                .ask = q->asks[i],
+                                                .want = q->want };
+    }
+    check(redis_scripts_clock(&scripts, now, &error), &error);
+    check(redis_scripts_run(&scripts, &call, &error), &error);
+    for (int i = 0; i < q->n; i++)
+        q->redis[i] = items[i].decision;
+    q->redis_units = items[0].units;
+    weir__account_free(&call);
+}
+
+static void ask_module(struct asked *q)
+{
+    static const char *const verbs[] = { "WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW" };
+    char cost[24], want[24], wait[24], clock[24];
+    struct account *a = &accounts[q->first];
+    struct resp_answer answer;
+    struct weir_error error = { 0 };
+    bool draws = q->verb == WEIR__ACCOUNT_DRAW;
+
+    snprintf(cost, sizeof(cost), "%" PRId64, q->asks[0].cost);
+    snprintf(wait, sizeof(wait), "%" PRId64, q->asks[0].wait_max);
+    snprintf(want, sizeof(want), "%" PRId64, q->want);
+    snprintf(clock, sizeof(clock), "%" PRId64, now);
+    check(resp_client_ask(server.client, (const char *const[]){ "WEIR.CLOCK", clock, NULL },
+                          &answer, &error),
+          &error);
+    const char *const words[] = { verbs[q->verb],
+                                  a->name,
+                                  a->text,
+                                  "NS",
+                                  draws ? "NEED" : "COST",
+                                  cost,
+                                  draws ? "WANT" : "WAIT",
+                                  draws ? want : wait,
+                                  NULL };
+    check(resp_client_ask(server.client, words, &answer, &error), &error);
+    struct weir_decision *d = &q->redis[0];
+    *d = (struct weir_decision){ .allowed = answer.numbers[0] > 0, .limit = answer.numbers[1] };
+    q->redis_units = answer.numbers[0];
+    d->remaining = answer.numbers[2];
+    d->retry = d->allowed ? 0 : answer.numbers[3] < 0 ? WEIR_NEVER : answer.numbers[3];
+    d->reset = answer.numbers[4];
+    d->wait = answer.numbers[5];
+}
+
+static void print(const char *who, const struct weir_decision *d)
+{
+    fprintf(stderr,
+            "  %s %d limit %" PRId64 " remaining %" PRId64 " retry %" PRId64 " reset %" PRId64
+            " wait %" PRId64 "\n",
+            who, d->allowed, d->limit, d->remaining, d->retry, d->reset, d->wait);
+}
+
+static void print_asked(void)
+{
+    const struct asked *q = asked;
+
+    for (int i = 0; q && i < q->n; i++) {
+        const struct account *a = &accounts[q->first + i];
+        fprintf(stderr,
+                "verb %d, key %s, limit %s, cost %" PRId64 ", wait %" PRId64 ", want %" PRId64
+                ", now %" PRId64 "\n",
+                (int)q->verb, a->name, a->text, q->asks[i].cost, q->asks[i].wait_max, q->want, now);
+        print("bare ", &q->bare[i]);
+        print("redis", &q->redis[i]);
+    }
+}
+
+static void compare(const struct asked *q)
+{
+    bool same = q->verb != WEIR__ACCOUNT_DRAW || q->bare_units == q->redis_units;
+
+    if (q->verb == WEIR__ACCOUNT_GIVE)
+        return;
+    for (int i = 0; i < q->n && same; i++) {
+        const struct weir_decision *a = &q->bare[i], *b = &q->redis[i];
+        same = a->allowed == b->allowed && a->limit == b->limit && a->remaining == b->remaining &&
+               a->retry == b->retry && a->reset == b->reset && a->wait == b->wait;
+    }
+    if (same)
+        return;
+    stop("the answers differ");
+}
+
+static void random_ask(struct asked *q)
+{
+    *q = (struct asked){ .verb = one_in(2) ? WEIR__ACCOUNT_TAKE
+                                           : (enum weir__account_verb)between(0, 3) };
+    q->n = q->verb == WEIR__ACCOUNT_TAKE && one_in(4) ? int_between(2, KEYS) : 1;
+    q->first = int_between(0, KEYS - q->n);
+    for (int i = 0; i < q->n; i++) {
+        q->asks[i].now = now;
+        q->asks[i].cost = one_in(6) ? between(0, 30) : between(1, 3);
+        q->asks[i].cost += q->verb == WEIR__ACCOUNT_DRAW && q->asks[i].cost == 0;
+        if (q->verb != WEIR__ACCOUNT_DRAW && q->n == 1 && one_in(4))
+            q->asks[i].wait_max = between(0, 20000000) * WEIR_MICROSECOND;
+    }
+    q->want = q->asks[0].cost + between(0, 5);
+}
+
+static void pass_time(void)
+{
+    static const int64_t spans[] = { 3, 1000, 100000, 2000000, 30000000, 90000000000 };
+    int64_t us = between(0, spans[between(0, one_in(10) ? 5 : 3)]);
+
+    now += us * WEIR_MICROSECOND;
+    if (one_in(60))
+        now -= between(0, one_in(2) ? 1000000 : 50000000) * WEIR_MICROSECOND;
+    now = now < 0 ? 0 : now;
+}
+
+static void walk(void)
+{
+    struct asked q;
+
+    random_state = seed_of_round;
+    now = between(0, one_in(3) ? 100 : 1800000000) * WEIR_SECOND;
+    open_accounts();
+    for (step = 0; step < STEPS; step++) {
+        if (one_in(25))
+            change_limit(&accounts[between(0, KEYS - 1)]);
+        random_ask(&q);
+        asked = &q;
+        ask_bare(&q);
+        bool by_module = q.n == 1 && one_in(2);
+        if (by_module)
+            ask_module(&q);
+        else
+            ask_scripts(&q);
+        compare(&q);
+        pass_time();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct weir_error error = { 0 };
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: property-redis MODULE SEED ROUNDS\n");
+        return 2;
+    }
+    uint64_t seed = strtoull(argv[2], NULL, 10), rounds = strtoull(argv[3], NULL, 10);
+    check(redis_server_start(&server, argv[1], &error), &error);
+    check(redis_scripts_load(&scripts, server.client, &error), &error);
+    for (seed_of_round = seed; seed_of_round < seed + rounds; seed_of_round++)
+        walk();
+    long took = scripts.sent[WEIR__SCRIPT_TAKE], decided = scripts.sent[WEIR__SCRIPT_DECIDE],
+         swapped = scripts.sent[WEIR__SCRIPT_SWAP];
+    printf("%" PRIu64 " rounds; take %ld, decide %ld, swap %ld\n", rounds, took, decided, swapped);
+    for (int i = 0; i < KEYS; i++)
+        free(accounts[i].state);
+    redis_scripts_free(&scripts);
+    redis_server_stop(&server);
+    return 0;
+}

@@ -1,0 +1,162 @@
+/* call.c -- asks on accounts: what is sent, and replies that make no sense. */
+#include "unit/test.h"
+
+#include "cluster/account/call.h"
+#include "random.h"
+#include "unit/fixture.h"
+#include "wire/resp-reply.h"
+
+static struct weir_plan plan_of(const char *text)
+{
+    struct weir_limit limit = limit_of(text);
+    struct weir_plan plan;
+
+    assert_int_equal(weir__plan_make(&plan, &limit, NULL), WEIR_OK);
+    return plan;
+}
+
+static const char *script_for(const char *limit, enum weir__account_verb verb, int64_t cost,
+                              weir_time wait)
+{
+    struct weir_plan plan = plan_of(limit);
+    struct weir__account_item item = {
+        .key = { "k", 1 }, .plan = &plan, .ask = { .cost = cost, .wait_max = wait }, .want = 5
+    };
+    struct weir__account_call call = { .verb = verb, .items = &item, .n = 1, .near = 1000 * S };
+
+    assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
+    weir__account_free(&call);
+    return call.script->name;
+}
+
+TEST(test_usual_asks_take_one_script)
+{
+    static const struct {
+        const char *limit;
+        enum weir__account_verb verb;
+        int64_t cost;
+        weir_time wait;
+        const char *script;
+    } rows[] = {
+        { "5/s", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
+        { "gcra 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
+        { "fixed-window 5/s align=first", WEIR__ACCOUNT_TAKE, 5, 0, "take" },
+        { "5/day", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
+        { "5/s", WEIR__ACCOUNT_TAKE, 1, S, "decide" },
+        { "5/s", WEIR__ACCOUNT_DRAW, 1, 0, "decide" },
+        { "5/s", WEIR__ACCOUNT_GIVE, 7, 0, "decide" },
+        { "leaky-bucket 5/s queue 5", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "token-bucket 1009/1d burst 100000", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "sliding-window 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "sliding-log 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "5/s", WEIR__ACCOUNT_PEEK, 1, 0, "read" },
+        { "5/s", WEIR__ACCOUNT_TAKE, 6, 0, "read" }, /* never */
+        { "5/s", WEIR__ACCOUNT_TAKE, 0, 0, "read" }, /* nothing */
+        { "smooth 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "warm-up 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "fixed-window 5/15ns", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "sliding-log 5/100d", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "sliding-window 5/s buckets=1000", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        print_message("%s\n", rows[i].limit);
+        assert_string_equal(script_for(rows[i].limit, rows[i].verb, rows[i].cost, rows[i].wait),
+                            rows[i].script);
+    }
+}
+
+TEST(test_asks_that_make_no_sense)
+{
+    struct weir_plan plan = plan_of("5/s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = -1 } };
+    struct weir__account_call call = { .items = &item, .n = 1 };
+    struct weir_error error = { 0 };
+
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_INVALID);
+    call.n = 0;
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_INVALID);
+    call.n = WEIR__ACCOUNT_ITEMS_MAX + 1;
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_INVALID);
+    weir__account_free(&call);
+}
+
+TEST(test_a_key_that_others_change_is_given_up)
+{
+    struct weir_plan plan = plan_of("smooth 5/s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
+    struct weir__account_call call = { .items = &item, .n = 1 };
+    struct weir_error error = { 0 };
+    int code = weir__account_begin(&call, &error), sent = 0;
+
+    for (; code >= 0; sent++) {
+        bool reads = strcmp(call.script->name, "read") == 0;
+        const char *reply = reads ? "*2\r\n:1000000\r\n$-1\r\n" : ":0\r\n";
+        code = weir__account_reply(&call, (struct weir__text){ reply, strlen(reply) }, &error);
+    }
+    assert_int_equal(sent, 2 * WEIR__ACCOUNT_TRIES + 2);
+    assert_non_null(strstr(error.text, "others change this key"));
+    weir__account_free(&call);
+}
+
+/* Any reply that is RESP: an answer or an error, and nothing else. */
+static void put_random_value(struct weir__buffer *to, int depth)
+{
+    int kind = int_between(0, depth > 2 ? 3 : 5);
+
+    if (kind == 0)
+        weir__buffer_format(to, ":%lld\r\n",
+                            (long long)(one_in(3) ? (int64_t)roll() : between(-9, 9)));
+    else if (kind == 1)
+        weir__buffer_text(to, "$-1\r\n");
+    else if (kind == 2)
+        weir__buffer_text(to, "-ERR no\r\n");
+    else if (kind == 3) {
+        unsigned char bytes[30] = "W\1\4\5\1\0";
+        int len = int_between(0, sizeof(bytes));
+        for (int i = one_in(2) ? 6 : 0; i < len; i++)
+            bytes[i] = (unsigned char)roll();
+        weir__buffer_format(to, "$%d\r\n", len);
+        weir__buffer_add(to, bytes, (size_t)len);
+        weir__buffer_text(to, "\r\n");
+    } else {
+        int n = int_between(0, 5);
+        weir__buffer_format(to, "*%d\r\n", n);
+        for (int i = 0; i < n; i++)
+            put_random_value(to, depth + 1);
+    }
+}
+
+TEST(test_any_reply_is_answered)
+{
+    static const char *const limits[] = { "5/s",
+                                          "fixed-window 5/s",
+                                          "5/day",
+                                          "sliding-log 5/s",
+                                          "sliding-window 5/s",
+                                          "smooth 5/s",
+                                          "token-bucket 1009/1d burst 100000" };
+
+    random_state = 3;
+    for (int round = 0; round < 20000; round++) {
+        struct weir_plan plans[2] = { plan_of(limits[between(0, 6)]),
+                                      plan_of(limits[between(0, 6)]) };
+        struct weir__account_item items[2] = {
+            { .key = { "a", 1 }, .plan = &plans[0], .ask = { .cost = between(0, 6) }, .want = 3 },
+            { .key = { "b", 1 }, .plan = &plans[1], .ask = { .cost = between(0, 6) }, .want = 3 },
+        };
+        struct weir__account_call call = { .verb = (enum weir__account_verb)between(0, 3),
+                                           .items = items,
+                                           .n = (size_t)between(1, 2),
+                                           .near = 1000 * S };
+        struct weir_error error = { 0 };
+        int code = weir__account_begin(&call, &error);
+        for (int i = 0; i < 8 && (i == 0 || code == WEIR__ACCOUNT_AGAIN); i++) {
+            struct weir__buffer reply = { 0 };
+            put_random_value(&reply, 0);
+            code =
+                weir__account_reply(&call, (struct weir__text){ reply.bytes, reply.len }, &error);
+            weir__buffer_free(&reply);
+        }
+        weir__account_free(&call);
+    }
+}

@@ -156,7 +156,8 @@ void account_store(struct account *a, weir_time now)
     memcpy(bytes, limit->head.bytes, len);
     len += weir__account_write(&limit->plan, a->state, bytes + len);
     bool is_none = a->stored_len == 0 && is_fresh(a);
-    if (is_none || (len == a->stored_len && memcmp(bytes, a->stored, len) == 0))
+    if (is_none ||
+        weir__account_is_same(&limit->plan, &limit->head, bytes, len, a->stored, a->stored_len))
         len = 0;
     if (len > 0)
         write_bytes(a, bytes, len, now);

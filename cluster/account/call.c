@@ -9,16 +9,24 @@
 
 #define LIFE_MAX ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 
-extern const char weir__lua_take[], weir__lua_decide[], weir__lua_read[], weir__lua_swap[];
-extern const size_t weir__lua_take_len, weir__lua_decide_len, weir__lua_read_len,
-    weir__lua_swap_len;
+#define SCRIPT(name)                                     \
+    {                                                    \
+#name, weir__lua_##name, &weir__lua_##name##_len \
+    }
+
+extern const char weir__lua_decide[], weir__lua_log[], weir__lua_meter[], weir__lua_read[],
+    weir__lua_swap[], weir__lua_window[];
+extern const size_t weir__lua_decide_len, weir__lua_log_len, weir__lua_meter_len,
+    weir__lua_read_len, weir__lua_swap_len, weir__lua_window_len;
 
 const struct weir__account_script weir__account_scripts[] = {
-    [WEIR__SCRIPT_TAKE] = { "take", weir__lua_take, &weir__lua_take_len },
-    [WEIR__SCRIPT_DECIDE] = { "decide", weir__lua_decide, &weir__lua_decide_len },
-    [WEIR__SCRIPT_READ] = { "read", weir__lua_read, &weir__lua_read_len },
-    [WEIR__SCRIPT_SWAP] = { "swap", weir__lua_swap, &weir__lua_swap_len },
-    { 0 },
+    [WEIR__SCRIPT_METER] = SCRIPT(meter),
+    [WEIR__SCRIPT_WINDOW] = SCRIPT(window),
+    [WEIR__SCRIPT_LOG] = SCRIPT(log),
+    [WEIR__SCRIPT_DECIDE] = SCRIPT(decide),
+    [WEIR__SCRIPT_READ] = SCRIPT(read),
+    [WEIR__SCRIPT_SWAP] = SCRIPT(swap),
+    [WEIR__SCRIPTS] = { 0 },
 };
 
 static bool is_at(const struct weir__account_call *call, enum weir__script script)
@@ -159,7 +167,7 @@ static bool swap_words(struct weir__account_call *call, const struct desk *desk,
     memcpy(after, o->head.bytes, len);
     len += weir__account_write(plan, o->state, after + len);
     if ((o->before.len == 0 && is_zero(o->state, plan->state_size)) ||
-        (len == o->before.len && memcmp(after, o->before.bytes, len) == 0))
+        weir__account_is_same(plan, &o->head, after, len, o->before.bytes, o->before.len))
         len = 0;
     weir__script_word(call, o->before.bytes, o->before.len);
     weir__script_word(call, after, len);

@@ -3,9 +3,9 @@
  * Nothing here has a socket: the caller sends a script and its words, and brings the reply back,
  * until it is done.  Most asks are done with the first reply, one round trip:
  *
- *     take.lua     takes from one meter or window at once, or refuses
- *     decide.lua   the same for several accounts, all or nothing, and the other algorithms; draws;
- *                  gives back
+ *     meter.lua, window.lua, log.lua   take from one account at once, or refuse
+ *     decide.lua   the same for several accounts, all or nothing, and for sliding windows; draws;
+ *                  gives back; waits for meters
  *     read.lua     looks; and begins where a script cannot decide: under another limit than before,
  *                  after the clock stepped back, for waits in windows, for smooth and warm-up
  *     swap.lua     writes what was then decided here, by lib/algo, if nobody else was faster
@@ -68,12 +68,20 @@ int weir__account_reply(struct weir__account_call *call, struct weir__text reply
 
 void weir__account_free(struct weir__account_call *call); /* its words */
 
-/* take, decide, read, swap; ended by a row without a name. */
+/* By enum weir__script; ended by a row without a name. */
 extern const struct weir__account_script weir__account_scripts[];
 
 /* ------------------------------------------------ between the files of this room ---- */
 
-enum weir__script { WEIR__SCRIPT_TAKE, WEIR__SCRIPT_DECIDE, WEIR__SCRIPT_READ, WEIR__SCRIPT_SWAP };
+enum weir__script {
+    WEIR__SCRIPT_METER,
+    WEIR__SCRIPT_WINDOW,
+    WEIR__SCRIPT_LOG,
+    WEIR__SCRIPT_DECIDE,
+    WEIR__SCRIPT_READ,
+    WEIR__SCRIPT_SWAP,
+    WEIR__SCRIPTS
+};
 
 /* script-words.c -- the script to begin with, and its words. */
 void weir__script_begin(struct weir__account_call *call);
@@ -82,7 +90,7 @@ void weir__script_keys(struct weir__account_call *call, enum weir__script script
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);
 void weir__script_number(struct weir__account_call *call, int64_t n);
 
-/* script-reply.c -- decisions from the replies of take.lua and decide.lua.  False: it is none of
+/* script-reply.c -- decisions from the replies of the scripts that decide.  False: it is none of
  * theirs, or it does not fit together. */
 bool weir__script_reply(struct weir__account_call *call, const char *reply);
 

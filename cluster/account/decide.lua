@@ -6,7 +6,7 @@
 --   m  need, want, parts a microsecond, whether it is split; then pairs of microseconds and parts:
 --      price of the need, most that may be owed before, most after; price of a unit, capacity
 --   w  need, want, count, period, whether it starts with the first ask
---   c  need, want, count, how far ahead an end may lie, ends of windows
+--   c  need, want, count, 0, how far ahead an end may lie, ends of windows
 --   s  need, want, count, counters, width, its unit (1: us, 1000: ns), period (0: loose edge), life
 --   l  need, want, count, period, bytes of a stamp, life
 --
@@ -43,7 +43,7 @@ function kinds.m(v, at_state, numbers)
       at, ns, q = unpack_at('<I7I2i8', v, at_state)
       q, r = floor(q / rate), q % rate
     end
-    if ns ~= 0 or now < at then
+    if (ns ~= 0 and ns ~= 32768) or now < at then
       return
     end
     q = q - (now - at)
@@ -110,9 +110,9 @@ function kinds.w(v, at_state, numbers)
 end
 
 function kinds.c(v, at_state, numbers)
-  local need, want, count, far = unpack_at('<i8i8i8i8', numbers)
+  local need, want, count, _, far = unpack_at('<i8i8i8i8i8', numbers)
   return window(v, at_state, need, want, count, far, function()
-    for i = 33, #numbers, 8 do
+    for i = 41, #numbers, 8 do
       local ends = unpack_at('<i8', numbers, i)
       if ends > now then
         return ends

@@ -37,7 +37,7 @@ static unsigned char *put_time(unsigned char *to, weir_time t)
 
 static weir_time get_time(const unsigned char **from)
 {
-    uint64_t us = get_bytes(from, 7), ns = get_bytes(from, 2);
+    uint64_t us = get_bytes(from, 7), ns = get_bytes(from, 2) & 0x7fff;
 
     return us > INT64_MAX / 1000 - 1 ? INT64_MAX : (weir_time)(us * 1000 + ns % 1000);
 }
@@ -360,6 +360,20 @@ bool weir__account_read(const struct weir_plan *plan, void *state, const unsigne
             memcpy((char *)state + sizeof(w) + (size_t)i * sizeof(count), &count, sizeof(count));
         }
     return true;
+}
+
+bool weir__account_is_same(const struct weir_plan *plan, const struct weir__account_head *head,
+                           const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    const unsigned char *x = a, *y = b;
+    size_t mark = head->len + TIME_SIZE - 1;
+
+    if (a_len != b_len)
+        return false;
+    if (kind_of(plan) != METER)
+        return memcmp(x, y, a_len) == 0;
+    return memcmp(x, y, mark) == 0 && (x[mark] & 127) == (y[mark] & 127) &&
+           memcmp(x + mark + 1, y + mark + 1, a_len - mark - 1) == 0;
 }
 
 /* ---------------------------------------------------------------- open ---- */

@@ -14,7 +14,7 @@
  * the head says what the old one was, so that what was used stays used.
  *
  * A time is 7 bytes of microseconds and 2 of nanoseconds (0 by Redis's clock), because Lua counts
- * exactly to 2^53 only.  The states, all numbers little-endian:
+ * exactly to 2^53 only.  The top bit of a meter's is meter.lua's mark.  The states, all numbers little-endian:
  *
  *     gcra, token-bucket, leaky-bucket   time at; int64 owed, or (weir__account_is_split) int64
  *                                        whole microseconds and int64 parts
@@ -61,6 +61,10 @@ size_t weir__account_write(const struct weir_plan *plan, const void *state, unsi
 /* Reads a state into plan->state_size bytes.  False: it is too short to be one. */
 bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
                         size_t len);
+
+/* Whether two accounts are the same but for meter.lua's mark; the first is under this head. */
+bool weir__account_is_same(const struct weir_plan *plan, const struct weir__account_head *head,
+                           const void *a, size_t a_len, const void *b, size_t b_len);
 
 enum weir__account_found {
     WEIR__ACCOUNT_NEW,     /* there was none, or of another algorithm: the state is fresh */

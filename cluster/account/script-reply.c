@@ -1,4 +1,4 @@
-/* script-reply.c -- decisions from what take.lua and decide.lua have answered.
+/* script-reply.c -- decisions from what the scripts have answered.
  *
  * They answer the state before the ask, in few numbers; the decision is what lib/algo says about
  * such a state.
@@ -115,8 +115,6 @@ static bool read_meter(struct weir__account_call *call, int64_t n)
     bool granted = n >= 0;
     weir_time now = WEIR_SECOND; /* any will do */
 
-    if (call->script != &weir__account_scripts[WEIR__SCRIPT_TAKE] || is_window(it->plan))
-        return false;
     return decide_small(it, granted ? it->ask.cost : 0, (int64_t[]){ now, granted ? n : -1 - n },
                         now);
 }
@@ -127,7 +125,7 @@ static bool read_window(struct weir__account_call *call, const char *at, size_t 
     struct weir__account_item *it = &call->items[0];
     int64_t numbers[NUMBERS] = { 0 };
 
-    if (!is_window(it->plan) || n < 2 || n > 3 || !read_numbers(at, n, numbers))
+    if (n < 2 || n > 3 || !read_numbers(at, n, numbers))
         return false;
     bool granted = numbers[0] >= 0;
     weir_time now = time_of(numbers[2]), end = time_of(numbers[2] + numbers[1]);
@@ -153,16 +151,31 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
     return n == call->n;
 }
 
+/* Four: of a log. */
+static bool read_log(struct weir__account_call *call, const char *at, size_t n)
+{
+    int64_t numbers[NUMBERS] = { 0 };
+
+    if (n != 4 || !read_numbers(at, n, numbers))
+        return false;
+    bool granted = numbers[0] >= 0;
+    struct answer a = { granted ? call->items[0].ask.cost : 0,
+                        numbers[3],
+                        { granted ? numbers[0] : -1 - numbers[0], numbers[1], numbers[2] } };
+    return a.now >= 0 && decide_item(&call->items[0], &a);
+}
+
 bool weir__script_reply(struct weir__account_call *call, const char *reply)
 {
     struct weir__resp_value value;
     const char *at = weir__resp_value(reply, &value);
+    enum weir__script script = (enum weir__script)(call->script - weir__account_scripts);
 
-    if (value.kind == ':')
-        return read_meter(call, value.integer);
-    if (value.kind != '*' || value.n == 0)
+    if (script == WEIR__SCRIPT_METER)
+        return value.kind == ':' && read_meter(call, value.integer);
+    if (value.kind != '*')
         return false;
-    return call->script == &weir__account_scripts[WEIR__SCRIPT_TAKE]
-               ? read_window(call, at, value.n)
-               : read_items(call, at, value.n);
+    return script == WEIR__SCRIPT_WINDOW ? read_window(call, at, value.n)
+           : script == WEIR__SCRIPT_LOG  ? read_log(call, at, value.n)
+                                         : read_items(call, at, value.n);
 }

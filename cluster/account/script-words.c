@@ -83,14 +83,14 @@ static bool is_scripted(const struct weir__account_call *call, const struct weir
     return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most;
 }
 
-/* The usual ask: take.lua. */
+/* The usual ask: a script of its own. */
 static bool is_usual(const struct weir__account_call *call, const struct weir__account_item *it)
 {
     char kind = kind_of(it->plan);
     bool meter = kind == 'm' && !weir__account_is_split(it->plan) && !is_queue(it->plan);
 
     return call->n == 1 && call->verb == WEIR__ACCOUNT_TAKE && it->ask.wait_max == 0 &&
-           (meter || kind == 'w' || kind == 'c');
+           (meter || kind == 'w' || kind == 'c' || kind == 'l');
 }
 
 /* ----------------------------------------------------- calendar windows ---- */
@@ -117,40 +117,7 @@ static int64_t calendar_far(const struct weir_plan *plan)
     return (2 * weir__calendar_longest(plan) + WEIR__LATE_MAX) / WEIR_MICROSECOND;
 }
 
-/* ------------------------------------------------------------- take.lua ---- */
-
-static void usual_words(struct weir__account_call *call)
-{
-    const struct weir__account_item *it = &call->items[0];
-    const struct weir_plan *plan = it->plan;
-    struct weir__account_head head = weir__account_head(plan);
-    char kind = kind_of(plan);
-    int64_t ends[ENDS];
-
-    weir__script_keys(call, WEIR__SCRIPT_TAKE);
-    weir__script_word(call, &kind, 1);
-    weir__script_word(call, head.bytes, head.len);
-    if (kind == 'm') {
-        weir__script_number(call, it->ask.cost * plan->price);
-        weir__script_number(call, plan->capacity);
-        weir__script_number(call, weir__account_rate(plan));
-        return;
-    }
-    weir__script_number(call, it->ask.cost);
-    weir__script_number(call, plan->limit.count);
-    if (kind == 'w') {
-        weir__script_number(call, plan->limit.period / WEIR_MICROSECOND);
-        if (plan->limit.align_first)
-            weir__script_number(call, 1);
-        return;
-    }
-    weir__script_number(call, calendar_far(plan));
-    size_t n = calendar_ends(call, plan, ends);
-    for (size_t i = 0; i < n; i++)
-        weir__script_number(call, ends[i]);
-}
-
-/* ----------------------------------------------------------- decide.lua ---- */
+/* -------------------------------------------------------------- numbers ---- */
 
 struct numbers {
     unsigned char bytes[NUMBERS_MAX * 8];
@@ -205,6 +172,7 @@ static void window_numbers(const struct weir__account_call *call, const struct w
         add(to, l->align_first);
         return;
     }
+    add(to, 0);
     add(to, calendar_far(plan));
     size_t n = calendar_ends(call, plan, ends);
     for (size_t i = 0; i < n; i++)
@@ -233,6 +201,44 @@ static void sliding_numbers(const struct weir_plan *plan, struct numbers *to)
     add(to, whole ? 1 : WEIR_MICROSECOND);
     add(to, l->loose ? 0 : l->period / WEIR_MICROSECOND);
     add(to, life_of(l->period + width));
+}
+
+/* ---------------------------------------------------------------- words ---- */
+
+/* Into the numbers of window.lua; decide.lua's begin with what is needed and wanted. */
+static void usual_numbers(const struct weir__account_call *call, struct numbers *to)
+{
+    const struct weir__account_item *it = &call->items[0];
+    const struct weir_plan *plan = it->plan;
+    int64_t rate = weir__account_rate(plan);
+
+    if (call->script == &weir__account_scripts[WEIR__SCRIPT_METER]) {
+        add(to, it->ask.cost * plan->price);
+        add(to, plan->capacity);
+        add(to, rate);
+        add(to, plan->capacity / rate + 1);
+        return;
+    }
+    add(to, it->ask.cost);
+    if (call->script == &weir__account_scripts[WEIR__SCRIPT_LOG])
+        sliding_numbers(plan, to);
+    else
+        window_numbers(call, plan, to);
+}
+
+static void usual_words(struct weir__account_call *call)
+{
+    const struct weir_plan *plan = call->items[0].plan;
+    struct weir__account_head head = weir__account_head(plan);
+    struct numbers numbers = { .len = 0 };
+    char kind = kind_of(plan);
+
+    weir__script_keys(call, kind == 'm'   ? WEIR__SCRIPT_METER
+                            : kind == 'l' ? WEIR__SCRIPT_LOG
+                                          : WEIR__SCRIPT_WINDOW);
+    usual_numbers(call, &numbers);
+    weir__script_word(call, head.bytes, head.len);
+    weir__script_word(call, numbers.bytes, numbers.len);
 }
 
 static void decide_words(struct weir__account_call *call)

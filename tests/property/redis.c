@@ -378,9 +378,10 @@ int main(int argc, char **argv)
     check(redis_scripts_load(&scripts, server.client, &error), &error);
     for (seed_of_round = seed; seed_of_round < seed + rounds; seed_of_round++)
         walk();
-    long took = scripts.sent[WEIR__SCRIPT_TAKE], decided = scripts.sent[WEIR__SCRIPT_DECIDE],
-         swapped = scripts.sent[WEIR__SCRIPT_SWAP];
-    printf("%" PRIu64 " rounds; take %ld, decide %ld, swap %ld\n", rounds, took, decided, swapped);
+    printf("%" PRIu64 " rounds;", rounds);
+    for (size_t i = 0; i < WEIR__SCRIPTS; i++)
+        printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);
+    printf("\n");
     for (int i = 0; i < KEYS; i++)
         free(accounts[i].state);
     redis_scripts_free(&scripts);

@@ -38,17 +38,17 @@ TEST(test_usual_asks_take_one_script)
         weir_time wait;
         const char *script;
     } rows[] = {
-        { "5/s", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
-        { "gcra 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
-        { "fixed-window 5/s align=first", WEIR__ACCOUNT_TAKE, 5, 0, "take" },
-        { "5/day", WEIR__ACCOUNT_TAKE, 1, 0, "take" },
+        { "5/s", WEIR__ACCOUNT_TAKE, 1, 0, "meter" },
+        { "gcra 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "meter" },
+        { "fixed-window 5/s align=first", WEIR__ACCOUNT_TAKE, 5, 0, "window" },
+        { "5/day", WEIR__ACCOUNT_TAKE, 1, 0, "window" },
         { "5/s", WEIR__ACCOUNT_TAKE, 1, S, "decide" },
         { "5/s", WEIR__ACCOUNT_DRAW, 1, 0, "decide" },
         { "5/s", WEIR__ACCOUNT_GIVE, 7, 0, "decide" },
         { "leaky-bucket 5/s queue 5", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "token-bucket 1009/1d burst 100000", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "sliding-window 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
-        { "sliding-log 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "sliding-log 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "log" },
         { "5/s", WEIR__ACCOUNT_PEEK, 1, 0, "read" },
         { "5/s", WEIR__ACCOUNT_TAKE, 6, 0, "read" }, /* never */
         { "5/s", WEIR__ACCOUNT_TAKE, 0, 0, "read" }, /* nothing */

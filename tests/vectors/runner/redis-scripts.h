@@ -7,9 +7,9 @@
 
 struct redis_scripts {
     struct weir__client *client;
-    char shas[4][41];
+    char shas[WEIR__SCRIPTS][41];
     struct weir__buffer out, in;
-    long sent[4]; /* times that each was sent */
+    long sent[WEIR__SCRIPTS]; /* times that each was sent */
 };
 
 /* Their clock is two keys, and lives are seconds instead of milliseconds: nothing expires during a

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""run.py BUILD -- what a decision costs redis-server: name<TAB>value<TAB>unit, one figure a line.
+
+    redis.WHAT.pP.cpu      CPU of redis-server per decision in us, at pipeline P, 100000 keys
+    redis.WHAT.p64.rate    decisions per second
+    redis.ratio....        ours over theirs, of the same run
+    redis.memory.*         bytes per key with an expiry, by used_memory
+
+WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell),
+usual-bucket, usual-window, usual-log (the scripts in bench/serve) and script-bucket, script-window,
+script-log (ours).  The server has one core, the load the other; every figure is the median of three
+runs by turns.  WEIR_BENCH_QUICK=1 takes a fifth of the requests, once.
+"""
+import os
+import random
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+QUICK = 5 if os.environ.get("WEIR_BENCH_QUICK") else 1
+RUNS = 1 if QUICK > 1 else 3
+KEYS = 100000
+REQUESTS = {1: 60000 // QUICK, 16: 300000 // QUICK, 64: 500000 // QUICK}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def encode(words):
+    out = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        out.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"".join(out)
+
+
+def say(name, value, unit):
+    print("%s\t%.4g\t%s" % (name, value, unit), flush=True)
+
+
+class Redis:
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="weir-bench-")
+        self.path = os.path.join(self.folder, "socket")
+        self.process = subprocess.Popen(
+            ["taskset", "-c", "0", "redis-server", "--port", "0", "--unixsocket", self.path,
+             "--save", "", "--dir", self.folder, *options], stdout=subprocess.DEVNULL)
+        self.socket = socket.socket(socket.AF_UNIX)
+        while self.socket.connect_ex(self.path) != 0:
+            assert self.process.poll() is None, "redis-server ended"
+            time.sleep(0.02)
+
+    def __call__(self, *words):
+        self.socket.sendall(encode(words))
+        data = b""
+        while not data.endswith(b"\r\n"):
+            data += self.socket.recv(1 << 20)
+        if data[:1] == b"$":
+            head, rest = data.split(b"\r\n", 1)
+            return rest[:int(head[1:])]
+        return data[1:-2]
+
+    def cpu(self):
+        fields = open("/proc/%d/stat" % self.process.pid).read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory(self):
+        info = self("INFO", "memory").decode()
+        return int([line for line in info.splitlines() if line.startswith("used_memory:")][0][12:])
+
+    def stop(self):
+        self.socket.close()
+        os.kill(self.process.pid, signal.SIGTERM)
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Load:
+    """A command for many keys: `words` has the key's place as None; `lines` a reply's lines."""
+
+    def __init__(self, redis, words, lines=1, prepare=None):
+        self.redis, self.words, self.lines, self.prepare = redis, words, lines, prepare
+
+    def command(self, key):
+        return encode([b"key:%06d" % key if word is None else word for word in self.words])
+
+    def fresh(self):
+        self.redis("FLUSHALL")
+        for at in range(0, KEYS, 1000):  # every key is there, so that no run has more new ones
+            batch = [self.command(key) for key in range(at, at + 1000)]
+            self.exchange(b"".join(batch), 1000 * self.lines)
+            if self.prepare:
+                batch = [encode([self.prepare, b"key:%06d" % key, "100000"])
+                         for key in range(at, at + 1000)]
+                self.exchange(b"".join(batch), 1000)
+
+    def exchange(self, data, lines):
+        self.redis.socket.sendall(data)
+        while lines > 0:
+            lines -= self.redis.socket.recv(1 << 20).count(b"\n")
+
+    def run(self, pipeline):
+        rounds = REQUESTS[pipeline] // pipeline
+        batches = [b"".join(self.command(random.randrange(KEYS)) for _ in range(pipeline))
+                   for _ in range(min(rounds, 3000))]
+        cpu, began = self.redis.cpu(), time.monotonic()
+        for i in range(rounds):
+            self.exchange(batches[i % len(batches)], pipeline * self.lines)
+        spent, took = self.redis.cpu() - cpu, time.monotonic() - began
+        return spent / (rounds * pipeline) * 1e6, rounds * pipeline / took
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), "rb") as file:
+        return file.read()
+
+
+def script(redis, *path):
+    return redis("SCRIPT", "LOAD", read(*path))
+
+
+def head_of(redis, limit, state):
+    """The head of accounts under a limit, as the module writes it."""
+    redis("WEIR.TAKE", "head", limit)
+    return redis("GET", "head")[:-state]
+
+
+def loads_of(redis, cell):
+    usual = {name: script(redis, "bench/serve", name + ".lua")
+             for name in ("token-bucket", "fixed-window", "sorted-set")}
+    ours = {name: script(redis, "cluster/account", name + ".lua")
+            for name in ("meter", "window", "log")}
+    bucket = head_of(redis, "gcra 1/100s burst 10000", 17)  # no key expires during a run
+    window = head_of(redis, "fixed-window 1000000/1000s", 17)
+    log = head_of(redis, "sliding-log 100/60s", 31)
+    loads = {
+        "incr": Load(redis, ["INCR", None]),
+        "incr-ttl": Load(redis, ["INCR", None], prepare="EXPIRE"),
+        "module": Load(redis, ["CL.THROTTLE", None, 9999, 1, 100], 6),
+        "usual-bucket": Load(redis, ["EVALSHA", usual["token-bucket"], 1, None, 10000, 10**9],
+                             3),
+        "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None, bucket,
+                                      struct.pack("<4q", 10**11, 10**15, 1000, 10**12)]),
+        "usual-window": Load(redis, ["EVALSHA", usual["fixed-window"], 1, None, 1000000, 1000000]),
+        "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None, window,
+                                      struct.pack("<4q", 1, 1000000, 10**9, 0)], 3),
+        "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
+        "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
+                                   struct.pack("<5q", 1, 100, 60000000, 5, 60002)], 5),
+    }
+    if cell:
+        loads["cell"] = Load(cell, ["CL.THROTTLE", None, 9999, 1, 100], 6)
+    return loads
+
+
+def measure(loads, figures):
+    for pipeline in REQUESTS:
+        results = {name: [] for name in loads}
+        for _ in range(RUNS):
+            for name, load in loads.items():
+                load.fresh()
+                results[name].append(load.run(pipeline))
+        for name, runs in results.items():
+            cpu = statistics.median(r[0] for r in runs)
+            figures[name, pipeline] = cpu
+            say("redis.%s.p%d.cpu" % (name, pipeline), cpu, "us")
+            if pipeline == 64:
+                say("redis.%s.p64.rate" % name, statistics.median(r[1] for r in runs), "1/s")
+
+
+def compare(figures):
+    for ours, theirs, pipeline in (
+            ("module", "incr", 1), ("module", "incr-ttl", 64), ("module", "cell", 64),
+            ("module", "usual-bucket", 64), ("script-bucket", "usual-bucket", 64),
+            ("script-window", "usual-window", 64), ("script-log", "usual-log", 64)):
+        if (theirs, pipeline) in figures:
+            say("redis.ratio.%s.over-%s.p%d" % (ours, theirs, pipeline),
+                figures[ours, pipeline] / figures[theirs, pipeline], "times")
+
+
+def weigh(loads):
+    for name in ("incr-ttl", "module", "script-bucket", "cell"):
+        if name in loads:
+            load = loads[name]
+            load.redis("FLUSHALL")
+            before = load.redis.memory()
+            load.fresh()
+            say("redis.memory." + name, (load.redis.memory() - before) / KEYS, "bytes")
+
+
+def build_cell(folder):
+    """redis-cell from its crate; None if that cannot be."""
+    try:
+        subprocess.run(["sh", os.path.join(HERE, "cell.sh"), folder], check=True, timeout=400,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        print("skipped: redis-cell: its crate could not be built", file=sys.stderr)
+        return None
+    return os.path.join(folder, "libredis_cell.so")
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    os.sched_setaffinity(0, {os.cpu_count() - 1})
+    out = os.path.join(build, "bench-out", "redis-cell")
+    os.makedirs(out, exist_ok=True)
+    module = build_cell(out)
+    redis = Redis("--loadmodule", os.path.join(build, "redis-module/weir.so"))
+    cell = Redis("--loadmodule", module) if module else None
+    figures, loads = {}, loads_of(redis, cell)
+    try:
+        measure(loads, figures)
+        compare(figures)
+        weigh(loads)
+    finally:
+        redis.stop()
+        if cell:
+            cell.stop()
+
+
+if __name__ == "__main__":
+    main()

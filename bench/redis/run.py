@@ -152,7 +152,7 @@ def loads_of(redis, cell):
                                       struct.pack("<4q", 1, 1000000, 10**9, 0)], 3),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
         "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
-                                   struct.pack("<5q", 1, 100, 60000000, 5, 60002)], 5),
+                                   struct.pack("<4q", 1, 100, 60000000, 5), 60002], 3),
     }
     if cell:
         loads["cell"] = Load(cell, ["CL.THROTTLE", None, 9999, 1, 100], 6)

@@ -1,16 +1,16 @@
 -- log.lua -- takes from one account (layout.h) of a sliding log at once, or refuses: the usual ask.
 --
 --   KEYS[1]  the account
---   ARGV     its head; packed as int64: cost, count, period, bytes of a stamp, its life in ms
---   -> units that count, or -1 - that if refused; the newest instant; the one that has to leave
---      first; now
+--   ARGV     its head; packed as int64: cost, count, period, bytes of a stamp; its life in ms
+--   -> granted: units that counted before, now
+--      refused: -1 - those units, now, the newest instant, the one that has to leave first
 --
 -- A string instead of the usual sorted set: a tenth of its memory, and cheaper.  Times are
 -- microseconds by this server's clock.  Whatever is not usual is answered {now, the account}.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key, head = KEYS[1], ARGV[1]
-local cost, count, period, size, life = struct.unpack('<i8i8i8i8i8', ARGV[2])
+local cost, count, period, size = struct.unpack('<i8i8i8i8', ARGV[2])
 local v = redis.call('GET', key)
 local n = #head
 local first, used, stamps, newest, live = 0, 0, '', -1, 0
@@ -46,7 +46,7 @@ if used > 0 then
   live = used - drop
   if live + cost > count then
     local low = struct.unpack(format, v, from + (first + used + cost - count - 1) % count * size)
-    return {-1 - live, newest, newest - (base - low) % modulus / 1000, now}
+    return {-1 - live, now, newest, newest - (base - low) % modulus / 1000}
   end
   first = (first + drop) % count
 end
@@ -70,5 +70,5 @@ if here < cost then
   stamps = string.rep(bytes, cost - here) .. string.sub(stamps, (cost - here) * size + 1)
 end
 redis.call('SET', key, head .. struct.pack('<I7I2I7I2I4I4', now, 0, now, 0, first, live + cost)
-  .. stamps, 'PX', life)
-return {live, newest, -1, now}
+  .. stamps, 'PX', ARGV[3])
+return {live, now}

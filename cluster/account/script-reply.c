@@ -151,17 +151,19 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
     return n == call->n;
 }
 
-/* Four: of a log. */
+/* Two or four: of a log. */
 static bool read_log(struct weir__account_call *call, const char *at, size_t n)
 {
     int64_t numbers[NUMBERS] = { 0 };
 
-    if (n != 4 || !read_numbers(at, n, numbers))
+    if (!read_numbers(at, n, numbers))
         return false;
     bool granted = numbers[0] >= 0;
+    if (n != (granted ? 2u : 4u))
+        return false;
     struct answer a = { granted ? call->items[0].ask.cost : 0,
-                        numbers[3],
-                        { granted ? numbers[0] : -1 - numbers[0], numbers[1], numbers[2] } };
+                        numbers[1],
+                        { granted ? numbers[0] : -1 - numbers[0], numbers[2], numbers[3] } };
     return a.now >= 0 && decide_item(&call->items[0], &a);
 }
 

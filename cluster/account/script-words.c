@@ -205,7 +205,7 @@ static void sliding_numbers(const struct weir_plan *plan, struct numbers *to)
 
 /* ---------------------------------------------------------------- words ---- */
 
-/* Into the numbers of window.lua; decide.lua's begin with what is needed and wanted. */
+/* decide.lua has the same, after what is needed and wanted. */
 static void usual_numbers(const struct weir__account_call *call, struct numbers *to)
 {
     const struct weir__account_item *it = &call->items[0];
@@ -239,6 +239,8 @@ static void usual_words(struct weir__account_call *call)
     usual_numbers(call, &numbers);
     weir__script_word(call, head.bytes, head.len);
     weir__script_word(call, numbers.bytes, numbers.len);
+    if (kind == 'l')
+        weir__script_number(call, life_of(plan->limit.period));
 }
 
 static void decide_words(struct weir__account_call *call)

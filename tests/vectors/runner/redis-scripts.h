@@ -1,4 +1,4 @@
-/* redis-scripts.h -- the scripts of cluster/account in a redis-server, with a clock of the test's. */
+/* redis-scripts.h -- the scripts of cluster/account in a redis-server, by a test's clock. */
 #ifndef WEIR_TESTS_REDIS_SCRIPTS_H
 #define WEIR_TESTS_REDIS_SCRIPTS_H
 

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""redis-scripts.py WEIR.SO [TEST...] -- the scripts of cluster/account in a real redis-server, by
+its own clock: expiry, replicas, restarts, full memory, rights, and keys shared with the module."""
+import os
+import struct
+import sys
+
+from redising import Error, Redis, until, wait_ms
+from serving import run_tests
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cluster/account")
+METER, WINDOW, LOG = "gcra 10/1h burst 10", "fixed-window 10/1h", "sliding-log 10/1h"
+HOUR = 3600 * 10**6  # us
+
+
+def text_of(name):
+    with open(os.path.join(FOLDER, name + ".lua")) as file:
+        return file.read()
+
+
+def head_of(r, limit, state):
+    """The head of accounts under a limit: as the module writes it."""
+    r.ok("WEIR.TAKE", "head", limit)
+    with r.connect() as raw:
+        raw.send("GET", "head")
+        line = raw.line()
+        while len(raw.bytes) < int(line[1:]) + 2:
+            raw.more()
+        head = raw.bytes[:int(line[1:]) - state]
+    r.ok("DEL", "head")
+    return head
+
+
+class Scripts:
+    """Takes of one unit under the three limits: 10 an hour."""
+
+    def __init__(self, r):
+        self.heads = {"meter": head_of(r, METER, 17), "window": head_of(r, WINDOW, 17),
+                      "log": head_of(r, LOG, 32)}
+        price = HOUR * 1000 // 10
+        self.numbers = {"meter": [struct.pack("<4q", price, 10 * price, 1000, HOUR)],
+                        "window": [struct.pack("<4q", 1, 10, HOUR, 0)],
+                        "log": [struct.pack("<4q", 1, 10, HOUR, 6), HOUR // 1000 + 2]}
+
+    def words(self, name, key):
+        return ["EVAL", text_of(name), 1, key, self.heads[name], *self.numbers[name]]
+
+    def take(self, r, name, key):
+        answer = r(*self.words(name, key))
+        if isinstance(answer, Error) or (isinstance(answer, list)
+                                         and not isinstance(answer[1], int)):
+            return answer  # not usual
+        return (answer[0] if isinstance(answer, list) else answer) >= 0
+
+
+LIMITS = {"meter": METER, "window": WINDOW, "log": LOG}
+
+
+def test_D1_no_key_is_left_without_expiry(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        for name, limit in LIMITS.items():
+            for i in range(12):
+                granted = scripts.take(r, name, name)
+                life, reset = r("PTTL", name), r("WEIR.PEEK", name, limit, "COST", 0)[4]
+                if name != "window" or reset > 1000:  # unless the hour has just ended
+                    assert granted == (i < 10), (name, i)
+                assert life >= reset, (name, i, life, reset)
+
+
+def test_scripts_and_module_share_keys(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        for name, limit in (("meter", METER), ("log", LOG)):
+            granted = 0
+            for i in range(20):
+                granted += scripts.take(r, name, name) if i % 2 else r("WEIR.TAKE", name, limit)[0]
+            assert granted == 10, (name, granted)
+            assert r("WEIR.INFO", name)[7] == 0
+
+
+def test_replicas_get_the_resulting_state(module):
+    with Redis(module) as master:
+        scripts = Scripts(master)
+        with Redis(module, "--replicaof", "127.0.0.1 %d" % master.port) as replica:
+            until("the replica is in step",
+                  lambda: replica.info("replication", "master_link_status") == "up")
+            for name in LIMITS:
+                for _ in range(3):
+                    assert scripts.take(master, name, name) is True
+            master.ok("WAIT", 1, 10000)
+            for name in LIMITS:
+                assert master("GET", name) == replica("GET", name)
+                assert master("PEXPIRETIME", name) == replica("PEXPIRETIME", name)
+                assert "READONLY" in str(replica(*scripts.words(name, name)))
+
+
+def test_restart_with_append_only_file(module):
+    r = Redis(module, "--appendonly", "yes", "--appendfsync", "always")
+    scripts = Scripts(r)
+    for name in LIMITS:
+        for _ in range(4):
+            scripts.take(r, name, name)
+    before = [r("PEXPIRETIME", name) for name in LIMITS]
+    r.kill()
+    r.start()
+    assert [r("PEXPIRETIME", name) for name in LIMITS] == before
+    for name, limit in LIMITS.items():
+        assert r("WEIR.PEEK", name, limit, "COST", 0)[2] in (6, 10 if name == "window" else 6)
+    r.stop()
+
+
+def test_out_of_memory_changes_nothing(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        for name in LIMITS:
+            assert scripts.take(r, name, name) is True
+        before = [r("GET", name) for name in LIMITS]
+        r.ok("CONFIG", "SET", "maxmemory", 1)
+        for name in LIMITS:
+            assert str(scripts.take(r, name, name)).startswith("OOM")
+        assert [r("GET", name) for name in LIMITS] == before
+
+
+def test_foreign_values_stay(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        r.ok("SET", "text", "hello")
+        r.ok("RPUSH", "list", 1)
+        for name in LIMITS:
+            assert scripts.take(r, name, "text")[1] == "hello"
+            answer = scripts.take(r, name, "list")
+            assert isinstance(answer, Error) and "WRONGTYPE" in answer
+        assert r("GET", "text") == "hello"
+
+
+def test_rights(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+eval", "+get", "+time")
+        with r.connect() as ann:
+            assert ann("AUTH", "ann", "pw") == "OK"
+            for name in LIMITS:
+                assert isinstance(ann(*scripts.words(name, name)), Error)
+        assert r("DBSIZE") == 0
+
+
+def test_another_limit_is_left_to_the_caller(module):
+    with Redis(module) as r:
+        scripts = Scripts(r)
+        for name, limit in (("meter", "gcra 11/1h burst 10"), ("window", "fixed-window 11/1h"),
+                            ("log", "sliding-log 11/1h")):
+            r.ok("WEIR.TAKE", name, limit)
+            before = r("GET", name)
+            answer = scripts.take(r, name, name)
+            assert isinstance(answer, list) and answer[1] == before
+            assert r("GET", name) == before
+
+
+def test_expiry_is_renewed_before_it_is_needed(module):
+    """A spent key drains in 100 ms; asked for a second, it never goes while it owes."""
+    with Redis(module) as r:
+        limit = "gcra 100/1s burst 10"
+        numbers = struct.pack("<4q", 10**7, 10**8, 1000, 10**5)
+        head = head_of(r, limit, 17)
+        for _ in range(100):
+            owed = r("EVAL", text_of("meter"), 1, "k", head, numbers)
+            life, reset = r("PTTL", "k"), r("WEIR.PEEK", "k", limit, "COST", 0)[4]
+            assert owed < 10**8 and (reset == 0 or life >= reset), (owed, life, reset)
+            wait_ms(10)
+        until("the key goes", lambda: r("EXISTS", "k") == 0, 10)
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    run_tests(globals())

@@ -14,7 +14,8 @@
  * the head says what the old one was, so that what was used stays used.
  *
  * A time is 7 bytes of microseconds and 2 of nanoseconds (0 by Redis's clock), because Lua counts
- * exactly to 2^53 only.  The top bit of a meter's is meter.lua's mark.  The states, all numbers little-endian:
+ * exactly to 2^53 only.  The top bit of a meter's is meter.lua's mark.  The states, all numbers
+ * little-endian:
  *
  *     gcra, token-bucket, leaky-bucket   time at; int64 owed, or (weir__account_is_split) int64
  *                                        whole microseconds and int64 parts

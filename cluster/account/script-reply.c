@@ -28,8 +28,8 @@ static bool is_window(const struct weir_plan *plan)
     return plan->algo == &weir__fixed_window || plan->algo == &weir__calendar;
 }
 
-/* A decision on a state of two words; the ask is for what was granted, or needed.  A script promises
- * nobody a later window. */
+/* A decision on a state of two words; the ask is for what was granted, or needed.  A script
+ * promises nobody a later window. */
 static bool decide_small(struct weir__account_item *it, int64_t granted, int64_t state[2],
                          weir_time now)
 {

@@ -4,8 +4,8 @@
  *     property-redis MODULE SEED ROUNDS    prints the seed, the step and both answers on a mismatch
  *
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
- * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once; now and then
- * the limit changes, or the clock steps back.
+ * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once;
+ * now and then the limit changes, or the clock steps back.
  */
 #include <inttypes.h>
 #include <stdio.h>

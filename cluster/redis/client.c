@@ -417,13 +417,18 @@ int weir__redis_client_create(struct weir__redis_client **out,
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
 }
 
+void weir__redis_client_end(struct weir__redis_client *c)
+{
+    c->ending = true;
+    while (c->dues.n > 0)
+        weir__redis_give_up(c, c->dues.heap[0], "the client is ending");
+}
+
 void weir__redis_client_destroy(struct weir__redis_client *c)
 {
     if (!c)
         return;
-    c->ending = true;
-    while (c->dues.n > 0)
-        weir__redis_give_up(c, c->dues.heap[0], "the client is ending");
+    weir__redis_client_end(c);
     for (size_t i = 0; i < c->n_nodes; i++) {
         for (int k = 0; k < WEIR__REDIS_POOL_MAX; k++)
             weir__redis_conn_free(&c->nodes[i]->conns[k]);

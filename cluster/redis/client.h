@@ -50,8 +50,9 @@ struct weir__redis_client;
 
 int weir__redis_client_create(struct weir__redis_client **out,
                               const struct weir__redis_options *options, struct weir_error *error);
-/* Asks that are not answered yet get an answer first. */
-void weir__redis_client_destroy(struct weir__redis_client *client);
+/* Asks that are not answered yet get an answer, and all others at once. */
+void weir__redis_client_end(struct weir__redis_client *client);
+void weir__redis_client_destroy(struct weir__redis_client *client); /* ended first */
 
 void weir__redis_client_ask(struct weir__redis_client *client, struct weir__redis_ask *ask,
                             weir_time now);

@@ -82,6 +82,11 @@ void weir__redis_drive_destroy(struct weir__redis_drive *d)
     free(d);
 }
 
+void weir__redis_drive_end(struct weir__redis_drive *d)
+{
+    weir__redis_client_end(d->client);
+}
+
 struct weir__redis_client *weir__redis_drive_client(struct weir__redis_drive *d)
 {
     return d->client;

@@ -13,7 +13,9 @@ struct weir__redis_drive;
 
 int weir__redis_drive_create(struct weir__redis_drive **out,
                              const struct weir__redis_options *options, struct weir_error *error);
-void weir__redis_drive_destroy(struct weir__redis_drive *drive); /* asks are answered first */
+void weir__redis_drive_destroy(struct weir__redis_drive *drive); /* ended first */
+/* All asks are answered now, and so will any others be. */
+void weir__redis_drive_end(struct weir__redis_drive *drive);
 
 struct weir__redis_client *weir__redis_drive_client(struct weir__redis_drive *drive);
 int weir__redis_drive_fd(const struct weir__redis_drive *drive);

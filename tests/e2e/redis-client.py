@@ -14,7 +14,7 @@ import threading
 import time
 
 from redising import Redis, free_port, until
-from redisload import LONG, Load, check_counted, count, load, url
+from redisload import LONG, Load, check_counted, count, load, status, url
 from serving import run_tests
 
 
@@ -31,6 +31,20 @@ def test_D1_alone(program):
         r.ok("SELECT", 3)
         check_counted(result, count(r))
         assert "DB index" in load(program, url(r, rest="/99")).why
+
+
+def test_D1_status(program):
+    with Redis() as r:
+        for rest in ("", "?protocol=2"):
+            said, code = status(url(r, rest=rest))
+            node, = said["nodes"]
+            assert code == 0 and said["mode"] == "single", said
+            assert node["version"] == r.info("server", "redis_version"), said
+            assert node["role"] == "master" and node["decides_by"] == "scripts", said
+            assert node["pings"] == 5 and sum(node["up_to_2^i_us"]) == 5, said
+            assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
+    said, code = status(url(r))
+    assert code == 2 and "Connection refused" in said, said
 
 
 def test_D1_unix_socket(program):
@@ -216,6 +230,9 @@ def test_D1_sentinel(program):
     """The master dies under load: its replica is the master, and the client finds it."""
     with replicated() as (master, replica, sentinel):
         assert load(program, sentinel).good > 20
+        said, code = status(sentinel)
+        assert code == 0 and said["mode"] == "sentinel", said
+        assert sorted(n["role"] for n in said["nodes"]) == ["master", "sentinel"], said
         assert "know no master" in load(program, sentinel + "x").why
         master.ok("FLUSHALL")
         time.sleep(2.2)  # until the Sentinel knows the replica

@@ -6,7 +6,7 @@ import signal
 import time
 
 from redising import Error, Redis, free_port, until
-from redisload import KEYS, LONG, Load, address, check_counted, count, load
+from redisload import KEYS, LONG, Load, address, check_counted, count, load, status
 from serving import run_tests
 
 
@@ -95,6 +95,9 @@ def calm(program, cluster):
     result = load(program, cluster.url(), 0.5, timeout=1000)
     assert result.good > 50 and result.errors + result.undone + result.unknown == 0, result.tally
     check_counted(result, count(*cluster.masters()))
+    said, code = status(cluster.url())
+    assert code == 0 and said["mode"] == "cluster" and said["slots"] == 16384, said
+    assert sorted(n["role"] for n in said["nodes"]) == 3 * ["master"] + 3 * ["replica"], said
 
 
 def manual_failover(program, cluster):

@@ -5,6 +5,7 @@ Each ask increments a counter, so Redis itself knows how often it was carried ou
 was answered, or up to as often as it may have been.  Writes that a failover lost are counted
 apart."""
 import json
+import os
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from redising import Error
 from serving import has_sanitizer
 
 KEYS = 16
+WEIR = os.path.join(os.path.dirname(sys.argv[1]), "..", "weir")
 LONG = "--long" in sys.argv
 sys.argv = [word for word in sys.argv if word != "--long"]
 SLOW = has_sanitizer(sys.argv[1], "asan") or has_sanitizer(sys.argv[1], "tsan")
@@ -63,6 +65,13 @@ def count(*servers):
 
 def check_counted(result, total, lost=0):
     assert result.good - lost <= total <= result.good + result.unknown, (result.tally, total)
+
+
+def status(*words):
+    """What `weir redis status --json` says, and its exit code."""
+    done = subprocess.run([WEIR, "redis", "status", "--json", "-n", "5", *words],
+                          capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout) if done.stdout else done.stderr, done.returncode
 
 
 def address(server):

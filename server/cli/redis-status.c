@@ -1,0 +1,409 @@
+/* redis-status.c -- `weir redis status`: what the client sees of a Redis, alone or not.
+ *
+ * Each node is asked on its own, one question after the other, so that the times are the network's
+ * and Redis's alone.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/redis/drive.h"
+#include "server/base/buffer.h"
+#include "server/base/complain.h"
+#include "server/base/options.h"
+#include "server/base/safe-text.h"
+#include "server/base/terminal.h"
+
+enum { NODES_MAX = 64, BINS = 24, BAR = 32 };
+
+struct options {
+    int64_t count;
+    weir_time timeout;
+    bool json;
+};
+
+static const struct weir__option rows[] = {
+    WEIR__COUNT("count", 'n', count, 1, "PINGs to each node (100)"),
+    WEIR__VALUE("timeout", 0, TIME, timeout, "TIME", "for each answer (1s)"),
+    WEIR__SWITCH("json", 0, json, "answer with a JSON object"),
+    { 0 },
+};
+
+/* What was found out about a node. */
+struct found {
+    struct weir__redis_node_info info;
+    bool answers;
+    char why[160]; /* it does not */
+    char version[24];
+    char decides[16];                        /* what decides there: module, redis-cell or scripts */
+    int64_t clock, margin;                   /* its clock is ahead by this many ns, give or take */
+    int64_t pings, bins[BINS], total, worst; /* bin i: up to 2^i microseconds */
+};
+
+struct look {
+    const struct options *options;
+    struct weir__redis_drive *drive;
+    struct weir__redis_client *client;
+    struct found nodes[NODES_MAX];
+    size_t n;
+    /* The question under way */
+    bool waiting;
+    enum weir__redis_outcome outcome;
+    struct weir__buffer reply;
+    char why[160];
+};
+
+/* ---------------------------------------------------------------- asking ---- */
+
+static void note(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct look *l = ask->context;
+
+    l->waiting = false;
+    l->outcome = answer->outcome;
+    l->reply.len = 0;
+    if (answer->outcome == WEIR__REDIS_ANSWERED)
+        weir__buffer_add(&l->reply, answer->reply.bytes, answer->reply.len);
+    else
+        snprintf(l->why, sizeof(l->why), "%s", answer->why);
+}
+
+static void wait_until(struct look *l, weir_time due)
+{
+    struct pollfd watched = { .fd = weir__redis_drive_fd(l->drive), .events = POLLIN };
+    weir_time now = weir__clock_monotonic(), span = due > now ? due - now : 0;
+    weir_time ms = span / WEIR_MILLISECOND + (span % WEIR_MILLISECOND > 0);
+
+    poll(&watched, 1, due == WEIR_NEVER || ms > INT_MAX ? -1 : (int)ms);
+}
+
+/* Asks one node, or anyone, and waits.  False: not answered. */
+static bool ask(struct look *l, struct weir__redis_node *node, const char *const *words)
+{
+    struct weir__redis_ask question = {
+        .slot = WEIR__REDIS_ANY_SLOT, .only = node, .repeatable = true, .done = note, .context = l
+    };
+
+    weir__redis_ask_texts(&question, words);
+    question.deadline = weir__clock_monotonic() + l->options->timeout;
+    l->waiting = true;
+    weir__redis_client_ask(l->client, &question, weir__clock_monotonic());
+    while (l->waiting) {
+        weir_time due = weir__redis_drive_turn(l->drive, weir__clock_monotonic());
+        if (l->waiting)
+            wait_until(l, due);
+    }
+    weir__redis_ask_free(&question);
+    return l->outcome == WEIR__REDIS_ANSWERED && !l->reply.failed;
+}
+
+static struct weir__resp_value head_of(const struct look *l, const char **rest)
+{
+    struct weir__resp_value head;
+    const char *at = weir__resp_value(l->reply.bytes, &head);
+
+    *rest = head.n > 0 ? at : NULL;
+    return head;
+}
+
+/* ----------------------------------------------------------- finding out ---- */
+
+static bool knows_command(struct look *l, struct found *f, const char *name)
+{
+    const char *rest;
+    struct weir__resp_value first = { .kind = '_' };
+
+    if (!ask(l, f->info.node, (const char *[]){ "COMMAND", "INFO", name, NULL }))
+        return false;
+    head_of(l, &rest);
+    if (rest)
+        weir__resp_value(rest, &first);
+    return first.kind == '*';
+}
+
+static void find_decider(struct look *l, struct found *f)
+{
+    const char *rest;
+
+    if (knows_command(l, f, "weir.take"))
+        strcpy(f->decides, "module");
+    else if (knows_command(l, f, "cl.throttle"))
+        strcpy(f->decides, "redis-cell");
+    else if (ask(l, f->info.node, (const char *[]){ "EVAL", "return 1", "0", NULL }) &&
+             head_of(l, &rest).kind == ':')
+        strcpy(f->decides, "scripts");
+    else
+        strcpy(f->decides, "nothing");
+}
+
+/* A server without HELLO says it in a line of INFO. */
+static void find_version(struct look *l, struct found *f)
+{
+    static const char name[] = "redis_version:";
+    const char *rest, *at;
+
+    if (!ask(l, f->info.node, (const char *[]){ "INFO", "server", NULL }))
+        return;
+    struct weir__text text = head_of(l, &rest).text;
+    at = text.len ? memmem(text.bytes, text.len, name, sizeof(name) - 1) : NULL;
+    if (at) {
+        size_t left = (size_t)(text.bytes + text.len - at) - (sizeof(name) - 1), n = 0;
+        at += sizeof(name) - 1;
+        while (n < left && n < sizeof(f->version) - 1 && at[n] != '\r' && at[n] != '\n')
+            n++;
+        memcpy(f->version, at, n);
+    }
+}
+
+/* TIME answers seconds and microseconds, as texts. */
+static void find_clock(struct look *l, struct found *f)
+{
+    weir_time before = weir__clock_real();
+    bool answered = ask(l, f->info.node, (const char *[]){ "TIME", NULL });
+    weir_time after = weir__clock_real();
+    struct weir__resp_value s, us;
+    int64_t seconds, micros;
+    const char *rest;
+
+    if (!answered || head_of(l, &rest).kind != '*' || !rest)
+        return;
+    weir__resp_value(weir__resp_value(rest, &s), &us);
+    if (!weir__count_parse(s.text.bytes, s.text.len, &seconds) ||
+        !weir__count_parse(us.text.bytes, us.text.len, &micros))
+        return;
+    f->margin = (after - before) / 2 + 1;
+    f->clock = seconds * WEIR_SECOND + micros * WEIR_MICROSECOND - (before + f->margin);
+}
+
+static void find_latency(struct look *l, struct found *f)
+{
+    for (int64_t i = 0; i < l->options->count; i++) {
+        weir_time begun = weir__clock_monotonic();
+        if (!ask(l, f->info.node, (const char *[]){ "PING", NULL }))
+            return;
+        weir_time took = weir__clock_monotonic() - begun;
+        int bin = 0;
+        while (bin < BINS - 1 && took > (WEIR_MICROSECOND << bin))
+            bin++;
+        f->bins[bin]++;
+        f->pings++;
+        f->total += took;
+        f->worst = took > f->worst ? took : f->worst;
+    }
+}
+
+static void find_node(struct look *l, struct found *f)
+{
+    f->answers = ask(l, f->info.node, (const char *[]){ "PING", NULL });
+    if (!f->answers) {
+        memcpy(f->why, l->why, sizeof(f->why));
+        return;
+    }
+    find_version(l, f);
+    if (!f->info.sentinel) {
+        find_decider(l, f);
+        find_clock(l, f);
+    }
+    find_latency(l, f);
+}
+
+/* Nodes are found before they are asked: the map may change meanwhile. */
+static void find_all(struct look *l)
+{
+    size_t cursor = 0;
+
+    while (l->n < NODES_MAX &&
+           weir__redis_client_node_next(l->client, &cursor, &l->nodes[l->n].info))
+        l->n++;
+    for (size_t i = 0; i < l->n; i++) {
+        struct weir__redis_node *node = l->nodes[i].info.node;
+        find_node(l, &l->nodes[i]);
+        size_t again = 0; /* connecting has told its role and protocol */
+        for (struct weir__redis_node_info info;
+             weir__redis_client_node_next(l->client, &again, &info);) {
+            if (info.node == node)
+                l->nodes[i].info = info;
+        }
+    }
+}
+
+/* --------------------------------------------------------------- showing ---- */
+
+static const char *mode_name(const struct look *l)
+{
+    static const char *const names[] = { "unknown", "single", "sentinel", "cluster" };
+
+    return names[weir__redis_client_mode(l->client)];
+}
+
+static const char *role_of(const struct found *f)
+{
+    return f->info.sentinel ? "sentinel" : f->info.replica ? "replica" : "master";
+}
+
+static void show_bins(const struct found *f)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < BINS; i++)
+        most = f->bins[i] > most ? f->bins[i] : most;
+    for (int i = 0; i < BINS; i++) {
+        if (f->bins[i] == 0)
+            continue;
+        printf("  <= %8.3f ms %6lld ", (double)(WEIR_MICROSECOND << i) / 1e6,
+               (long long)f->bins[i]);
+        weir__words_bar(stdout, (double)f->bins[i], (double)most, BAR);
+        putchar('\n');
+    }
+}
+
+static void show_node(const struct look *l, const struct found *f)
+{
+    weir__safe_text(stdout, WEIR__SAFE_TERMINAL, weir__redis_place(&f->info.address).text);
+    printf("  %s", role_of(f));
+    if (weir__redis_client_mode(l->client) == WEIR__REDIS_MODE_CLUSTER && !f->info.replica)
+        printf(", %d slots", f->info.slots);
+    if (!f->answers) {
+        printf(", DOES NOT ANSWER: ");
+        weir__safe_text(stdout, WEIR__SAFE_TERMINAL, f->why);
+        putchar('\n');
+        return;
+    }
+    printf(", version ");
+    weir__safe_text(stdout, WEIR__SAFE_TERMINAL, f->version[0] ? f->version : "unknown");
+    printf(", RESP%d", (int)(f->info.facts.protocol ? f->info.facts.protocol : 2));
+    if (f->decides[0])
+        printf(", decides by %s", f->decides);
+    if (f->margin > 0)
+        printf(", clock %+.3f ms (+/- %.3f)", (double)f->clock / 1e6, (double)f->margin / 1e6);
+    putchar('\n');
+    if (f->pings > 0)
+        printf("  %lld PINGs: mean %.3f ms, worst %.3f ms\n", (long long)f->pings,
+               (double)f->total / (double)f->pings / 1e6, (double)f->worst / 1e6);
+    show_bins(f);
+}
+
+static int slots_owned(const struct look *l)
+{
+    int slots = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        slots += l->nodes[i].info.slots;
+    return slots;
+}
+
+static void show(const struct look *l)
+{
+    bool cluster = weir__redis_client_mode(l->client) == WEIR__REDIS_MODE_CLUSTER;
+
+    printf("%s: %zu node%s", mode_name(l), l->n, l->n == 1 ? "" : "s");
+    if (cluster)
+        printf(", %d of %d slots have a master", slots_owned(l), WEIR__REDIS_SLOTS);
+    printf("\n");
+    for (size_t i = 0; i < l->n; i++)
+        show_node(l, &l->nodes[i]);
+}
+
+static void add_node(struct weir__buffer *json, const struct found *f)
+{
+    weir__buffer_open(json, NULL, '{');
+    weir__buffer_member(json, "address", weir__redis_place(&f->info.address).text);
+    weir__buffer_member(json, "role", role_of(f));
+    weir__buffer_member_number(json, "slots", f->info.slots);
+    weir__buffer_member_bool(json, "answers", f->answers);
+    weir__buffer_member_or_null(json, "problem", f->answers ? NULL : f->why);
+    weir__buffer_member_or_null(json, "version", f->version[0] ? f->version : NULL);
+    weir__buffer_member_number(json, "protocol",
+                               f->info.facts.protocol ? f->info.facts.protocol : 2);
+    weir__buffer_member_or_null(json, "decides_by", f->decides[0] ? f->decides : NULL);
+    weir__buffer_member_number(json, "clock_ahead_ns", f->clock);
+    weir__buffer_member_number(json, "clock_margin_ns", f->margin);
+    weir__buffer_member_number(json, "pings", f->pings);
+    weir__buffer_member_number(json, "mean_ns", f->pings ? f->total / f->pings : 0);
+    weir__buffer_member_number(json, "worst_ns", f->worst);
+    weir__buffer_member_numbers(json, "up_to_2^i_us", f->bins, BINS);
+    weir__buffer_close(json, "}");
+}
+
+static int print_json(const struct look *l)
+{
+    struct weir__buffer json = { 0 };
+
+    weir__buffer_open(&json, NULL, '{');
+    weir__buffer_member(&json, "mode", mode_name(l));
+    weir__buffer_member_number(&json, "slots", slots_owned(l));
+    weir__buffer_open(&json, "nodes", '[');
+    for (size_t i = 0; i < l->n; i++)
+        add_node(&json, &l->nodes[i]);
+    weir__buffer_close(&json, "]}\n");
+    return weir__buffer_print(&json, stdout);
+}
+
+/* ------------------------------------------------------------ the command ---- */
+
+static int look_around(struct look *l, const struct weir__call *call)
+{
+    if (!ask(l, NULL, (const char *[]){ "PING", NULL })) /* finds the others */
+        return weir__complain(call->self->name, "Redis does not answer: %s", l->why);
+    find_all(l);
+    int code = WEIR__EXIT_OK;
+    if (l->options->json)
+        code = print_json(l);
+    else
+        show(l);
+    for (size_t i = 0; i < l->n; i++)
+        code = code == WEIR__EXIT_OK && !l->nodes[i].answers ? WEIR__EXIT_NO : code;
+    return code;
+}
+
+static int run(const struct weir__call *call)
+{
+    const char *url = call->n > 0 ? call->words[0] : getenv("WEIR_REDIS");
+    struct weir__redis_options options = { .pool = 1 };
+    struct weir_error error;
+
+    if (!url)
+        return weir__command_wrong(call->self, "where is Redis? name a URL, or set WEIR_REDIS");
+    if (weir__redis_url_parse(&options.url, url, &error) != WEIR_OK)
+        return weir__complain(call->self->name, "%s (column %d)", error.text, error.column);
+    struct look *l = calloc(1, sizeof(*l));
+    if (!l)
+        return weir__complain(call->self->name, "no memory");
+    l->options = call->options;
+    options.jitter = (uint64_t)weir__clock_real();
+    if (weir__redis_drive_create(&l->drive, &options, &error) != WEIR_OK) {
+        free(l);
+        return weir__complain(call->self->name, "%s", error.text);
+    }
+    l->client = weir__redis_drive_client(l->drive);
+    int code = look_around(l, call);
+    weir__redis_drive_destroy(l->drive);
+    weir__buffer_free(&l->reply);
+    free(l);
+    return code;
+}
+
+const struct weir__command weir__cmd_redis_status = {
+    .name = "redis status",
+    .summary = "show a Redis, its nodes, clocks and latency",
+    .arguments = "[options] [URL]",
+    .help = "Finds out whether it is one server, one under Sentinels or a cluster, and asks each "
+            "node for its version, for what decides there (Weir's module, redis-cell or scripts), "
+            "for its clock against this host's, and how long it takes to answer.\n"
+            "\n"
+            "  weir redis status redis://localhost\n"
+            "  weir redis status redis://10.0.0.1:7000,10.0.0.2:7000\n"
+            "  weir redis status redis-sentinel://10.0.0.1,10.0.0.2/mymaster\n"
+            "  weir redis status 'rediss://redis.example.org?ca=ca.pem'\n"
+            "  weir redis status unix:///run/redis/redis.sock\n"
+            "\n"
+            "Without a URL that of WEIR_REDIS is used: other users of the host see the words of a "
+            "command, so a URL with a password (redis://USER:PASSWORD@HOST) belongs there.\n"
+            "\n"
+            "Exit codes: 0 all nodes answer, 1 some do not, 2 wrong use or no Redis.",
+    WEIR__COMMAND_OPTIONS(rows, .count = 100, .timeout = WEIR_SECOND),
+    .words_max = 1,
+    .run = run,
+};

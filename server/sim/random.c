@@ -12,6 +12,8 @@
 #define LN_2   UINT64_C(2977044472) /* ln 2 and 1 / ln 2, times 2^32 */
 #define LOG2_E UINT64_C(6196328019)
 
+#define FOR_EVER (INT64_MAX / 4)
+
 uint64_t weir__sim_dice_roll(struct weir__sim_dice *dice)
 {
     return weir__mix64(dice->state += WEIR__GOLDEN);
@@ -62,9 +64,10 @@ static weir_time times_exp(weir_time value, int64_t x)
         sum += term;
     }
     weir__u128 product = (weir__u128)(uint64_t)value * (sum >> 4); /* times 2^56 */
-    if (whole > 6)
-        return INT64_MAX / 4; /* nobody waits that long */
-    return whole < -50 ? 0 : (weir_time)(product >> (56 - whole));
+    if (whole < -50 || whole > 55)
+        return whole < 0 ? 0 : FOR_EVER;
+    product >>= 56 - whole;
+    return product > FOR_EVER ? FOR_EVER : (weir_time)product;
 }
 
 /* About normal, times 2^32: twelve numbers from 0 to 1 added, less 6.  Never beyond 6

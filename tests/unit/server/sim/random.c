@@ -95,6 +95,27 @@ TEST(test_lognormal)
                 0.04); /* e^(2.3263/2 - 1/8) */
 }
 
+/* A few in ten thousand take over 128 times the mean, and none takes for ever. */
+TEST(test_lognormal_with_a_heavy_tail)
+{
+    struct weir__sim_work work = { .shape = WEIR__SIM_WORK_LOGNORMAL,
+                                   .mean = 20 * MS,
+                                   .spread = 2 * WEIR__SIM_ONE };
+    struct weir__sim_dice dice;
+    weir_time longest = 0;
+    double above;
+
+    /* (sinh 1)^12 / e^2: twelve numbers have a thinner tail than the normal distribution */
+    assert_near(mean_of(&work, &above), 20e6 * 0.939, 0.05);
+    assert_near(above, 0.1587, 0.02); /* 1 - Phi(1) */
+    weir__sim_dice_seed(&dice, 1, 2);
+    for (int i = 0; i < N; i++) {
+        weir_time time = weir__sim_dice_work(&dice, &work);
+        longest = time > longest ? time : longest;
+    }
+    assert_in_range(longest, 128 * work.mean, 22027 * work.mean); /* e^(6 * 2 - 2) */
+}
+
 TEST(test_bimodal_and_constant)
 {
     struct weir__sim_work work = { .shape = WEIR__SIM_WORK_BIMODAL,

@@ -36,11 +36,14 @@ struct weir__sample {
     int64_t succeeded, failed;  /* results */
     int64_t timed_out, dropped; /* results that say: too much */
     int64_t entered, refused;   /* asks let in; asks refused for lack of permits */
+    int64_t shed;               /* asks refused because others are more important */
+    int64_t full;               /* succeeded and failed work that ended while no permit was free */
     int64_t in_flight_max;      /* largest number at work */
     int64_t in_flight;          /* at its end */
     int64_t limit;              /* in force */
     weir_time min, mean;        /* time of those that succeeded; 0: none did */
-    double area; /* in-flight times ns, over the stretch: area / span is the mean in-flight */
+    double area;                /* times of all results together */
+    double out;                 /* permits out times ns: out / span is their mean number */
     const struct weir__histogram *times; /* of the succeeded ones */
     const struct weir__recent *recent;   /* of the last plan->window, with this sample */
 };

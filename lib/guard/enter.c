@@ -303,6 +303,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
         let_through(&p, &in_flight);
     }
     fill_permit(&p, how->leased, permit);
+    weir__in_flight_moment(p.record, plan, -p.cost, p.now);
     in_flight += p.cost;
     note_most(&p.record->window, in_flight);
     *d = (struct weir_decision){ .allowed = true, .reason = (uint8_t)reason, .limit = limit };
@@ -334,8 +335,8 @@ static inline bool is_permit(const struct weir_guard *guard, const struct weir_p
            weir__permit_weight(permit->word) != 0;
 }
 
-/* False: its lease was over, and another permit may have the seat. */
-static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit)
+/* False: its lease was over, and another permit may have the seat.  `out` is how many were out. */
+static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit, int64_t *out)
 {
     uint64_t word = permit->word;
     bool good = is_permit(guard, permit);
@@ -344,8 +345,14 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
     if (__builtin_expect(
             !good || !weir__swap(&guard->seats[permit->seat], word, weir__permit_freed(word)), 0))
         return false;
-    weir__in_flight_lower(guard->record, weir__permit_weight(word));
+    *out = weir__in_flight_lower(guard->record, weir__permit_weight(word));
     return true;
+}
+
+/* No permit was free.  Only an adaptive limit wants to know. */
+static inline bool was_full(const struct weir__guard_record *r, int64_t out)
+{
+    return (uint64_t)weir__get(&r->limit) - 1 < (uint64_t)out; /* 0: there is none */
 }
 
 static inline void note_least(struct weir__window *w, weir_time took)
@@ -394,17 +401,23 @@ static void give_all(struct weir_guard *guard, const struct weir__guard_plan *pl
     give_pace(&p);
 }
 
-bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
-                     enum weir_outcome outcome, weir_time took, weir_time now)
+/* `now` is a weir__guard_time. */
+static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *guard,
+                                                          struct weir_permit *permit,
+                                                          enum weir_outcome outcome, weir_time took,
+                                                          weir_time now)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
     uint64_t word = permit->word;
+    int64_t out;
 
-    if (!take_back(guard, permit))
+    if (!take_back(guard, permit, &out))
         return false;
+    if (__builtin_expect(was_full(r, out), 0) && outcome <= WEIR_FAILED)
+        weir__count(&r->window.full, 1);
     took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
-    now = weir__guard_time(now);
+    weir__in_flight_moment(r, plan, weir__permit_weight(word), now);
     if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
         give_all(guard, plan, word);
         return true;
@@ -417,18 +430,25 @@ bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
     return true;
 }
 
+bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
+                     enum weir_outcome outcome, weir_time took, weir_time now)
+{
+    return exit_at(guard, permit, outcome, took, weir__guard_time(now));
+}
+
 bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
                weir_time now)
 {
-    return weir_exit_after(guard, permit, outcome,
-                           weir__guard_time(now) - weir__guard_time(permit->since), now);
+    now = weir__guard_time(now);
+    return exit_at(guard, permit, outcome, now - weir__guard_time(permit->since), now);
 }
 
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 {
     uint64_t word = permit->word;
+    int64_t out;
 
-    if (take_back(guard, permit))
+    if (take_back(guard, permit, &out))
         give_all(guard, weir__guard_plan_of(guard), word);
 }
 

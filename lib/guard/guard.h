@@ -60,7 +60,8 @@ struct weir__window {
     int64_t other_sum;                /* of the others */
     /* By outcome; those that succeeded are counted by `times` alone. */
     int64_t results[WEIR_IGNORED];
-    int64_t min; /* ns + 1; 0: none */
+    int64_t min;  /* ns + 1; 0: none */
+    int64_t full; /* those that succeeded or failed while no permit was free */
     _Alignas(WEIR__LINE) int64_t in_flight_max;
     int64_t busy; /* refused for lack of permits, not shed; never reset */
     struct weir__histogram times;
@@ -76,6 +77,9 @@ struct weir__learnt {
     int64_t drift, drift_times;               /* excess of in_flight; sweeps that found it */
     int64_t watching;                         /* sweeps to go */
     uint64_t holders_lost;                    /* of the table, at the last look */
+    int64_t shed_seen;                        /* totals.shed, at the last look */
+    int64_t out_at, out_from, out_n;          /* the last tick: when, tick_at since, permits out */
+    double out;                               /* permits out times ns, since the last look */
     struct weir__pressure pressure;
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;
@@ -96,6 +100,7 @@ struct weir__guard_record {
 
     _Alignas(WEIR__LINE) int64_t in_flight; /* permits out */
     int64_t extra;                          /* permits beyond one for each ask in flight */
+    int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */
@@ -261,12 +266,21 @@ static inline weir_time weir__guard_time(weir_time now)
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
 }
 
-/* Permits have been given back. */
-static inline void weir__in_flight_lower(struct weir__guard_record *r, uint32_t permits)
+/* Permits have been given back; returns how many were out. */
+static inline int64_t weir__in_flight_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
         weir__count(&r->extra, 1 - (int64_t)permits);
-    __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
+    return __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
+}
+
+/* An enter (permits below 0) or an exit, for the mean number of permits out: see tick.c. */
+static inline void weir__in_flight_moment(struct weir__guard_record *r,
+                                          const struct weir__guard_plan *plan, int64_t permits,
+                                          weir_time now)
+{
+    if (plan->controller.row != NULL)
+        weir__count(&r->moments, permits * (now - weir__get(&r->tick_at)));
 }
 
 /* Asks in flight, not permits. */

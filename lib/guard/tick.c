@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "guard/guard.h"
+#include "guard/number.h"
 
 #define TICK         (WEIR_SECOND / 10)
 #define TICKER_LATE  60                /* of 2^30 ns */
@@ -87,6 +88,28 @@ static int64_t empty(int64_t *counter)
     return weir__get(counter) == 0 ? 0 : __atomic_exchange_n(counter, 0, __ATOMIC_RELAXED);
 }
 
+/* Adds the permits out, over the time since the last tick.  Each enter and exit has noted when it
+ * was, so this is a true integral; Little's law from exits alone is biased by its own noise.
+ * Threads on their way, clocks that differ and permits taken back by a sweep make it slightly
+ * wrong, never impossible. */
+static void add_out(struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                    weir_time now)
+{
+    struct weir__learnt *l = &r->learnt;
+    int64_t n = weir__get(&r->in_flight),
+            moments = __atomic_exchange_n(&r->moments, 0, __ATOMIC_RELAXED);
+    double span = (double)(now - l->out_at);
+
+    if (l->out_at > 0 && span > 0) {
+        double out = (double)l->out_n * span +
+                     (double)(n - l->out_n) * (double)(now - l->out_from) + (double)moments;
+        l->out += weir__between(0, out, (double)plan->max * span);
+    }
+    l->out_at = now;
+    l->out_from = weir__get(&r->tick_at);
+    l->out_n = n;
+}
+
 /* Empties the window into a histogram and a sample. */
 static void empty_window(struct weir__guard_record *r, struct weir__histogram *times,
                          struct weir__sample *s)
@@ -101,11 +124,14 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
     s->failed = empty(&w->results[WEIR_FAILED]);
     s->timed_out = empty(&w->results[WEIR_TIMED_OUT]);
     s->dropped = empty(&w->results[WEIR_DROPPED]);
+    s->full = empty(&w->full);
     s->refused = weir__get(&w->busy) - r->learnt.busy;
     int64_t sum = empty(&w->sum), least = empty(&w->min);
     s->mean = s->succeeded > 0 ? sum / s->succeeded : 0;
     s->min = least > 0 ? least - 1 : 0;
     s->area = (double)sum + (double)empty(&w->other_sum);
+    s->out = r->learnt.out;
+    r->learnt.out = 0;
     s->in_flight = weir__get(&r->in_flight);
     s->in_flight_max = __atomic_exchange_n(&w->in_flight_max, s->in_flight, __ATOMIC_RELAXED);
 }
@@ -178,7 +204,8 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
 
     empty_window(r, &times, &s);
     add_totals(r, &s);
-    int64_t calls = weir__guard_calls(r);
+    int64_t calls = weir__guard_calls(r), shed_so_far = weir__get(&r->totals.shed);
+    s.shed = shed_so_far - l->shed_seen;
     s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + calls - l->calls +
                 weir__guard_resultless(r) - l->resultless;
     weir__recent_add(&l->recent, &times, window, now);
@@ -188,6 +215,7 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
     l->looked = now;
     l->calls = calls;
     l->busy += s.refused;
+    l->shed_seen = shed_so_far;
     l->resultless = weir__guard_resultless(r);
 }
 
@@ -301,6 +329,8 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     if (!begin(guard, plan, now, &mine))
         return;
     weir__permits_sweep(guard, plan, now);
+    if (plan->controller.row != NULL)
+        add_out(r, plan, now);
     int64_t succeeded = weir__window_succeeded(&r->window), returned = returned_of(r, succeeded),
             others = 0;
     for (int i = WEIR_FAILED; i < WEIR_IGNORED; i++)

@@ -91,6 +91,47 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_string_equal(text, "base 1ms");
 }
 
+/* Permits out, over time: also of work that has not ended. */
+TEST(test_L12_permits_out_are_integrated_over_time)
+{
+    A_GUARD(g, .max = 50, .adaptive = { .controller = "weir" });
+    struct weir_permit permits[3];
+    info_of(g, NOW);
+    for (int i = 0; i < 3; i++)
+        assert_true(enter_at(g, NOW + (i + 1) * 10 * MS, &permits[i]));
+    info_of(g, NOW + 100 * MS);
+    assert_true(g->record->learnt.out == (90 + 80 + 70) * (double)MS);
+    assert_true(weir_exit(g, &permits[1], WEIR_IGNORED, NOW + 130 * MS));
+    info_of(g, NOW + 200 * MS);
+    assert_true(g->record->learnt.out == (190 + 110 + 170) * (double)MS);
+    assert_true(weir_exit(g, &permits[0], WEIR_SUCCEEDED, NOW + 210 * MS));
+    info_of(g, NOW + 300 * MS); /* a look */
+    assert_true(g->record->learnt.out == 0);
+    info_of(g, NOW + 400 * MS);
+    assert_true(g->record->learnt.out == 100 * (double)MS);
+}
+
+/* Only work that has ended well or badly, and only once there is a limit of a controller. */
+TEST(test_L12_ends_that_leave_a_full_gate_are_counted)
+{
+    A_GUARD(g, .max = 50, .adaptive = { .controller = "weir", .initial = 3, .min = 3, .max = 3 });
+    struct weir_permit permits[3];
+    work(g, NOW, MS, WEIR_SUCCEEDED);
+    info_of(g, NOW + 100 * MS);
+    assert_int_equal(g->record->limit, 3);
+    static const enum weir_outcome outcomes[] = { WEIR_SUCCEEDED, WEIR_FAILED, WEIR_TIMED_OUT,
+                                                  WEIR_DROPPED, WEIR_IGNORED };
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
+        weir_time now = NOW + 101 * MS;
+        for (int k = 0; k < 3; k++)
+            assert_true(enter_at(g, now, &permits[k]));
+        weir_exit(g, &permits[0], outcomes[i], now);
+        weir_exit(g, &permits[1], WEIR_SUCCEEDED, now);
+        weir_exit(g, &permits[2], WEIR_SUCCEEDED, now);
+        assert_int_equal(g->record->window.full, i < 2 ? i + 1 : 2);
+    }
+}
+
 TEST(test_L12_a_guard_lowers_its_limit_while_work_is_lost)
 {
     A_GUARD(g, .max = 500, .adaptive = { .controller = "weir", .initial = 40, .max = 100 });

@@ -1,41 +1,29 @@
-/* adaptive.c -- Weir's own controller: it estimates the number of workers behind the guard, and
- * believes the number that best explains the results.
+/* adaptive.c -- Weir's own controller.  It asks: does more come than can be done?  If so: how many
+ * workers are there behind the guard?
  *
- * With N at work, w workers and work that takes S, a backend finishes
+ * Start.  The limit doubles, a phase at a time, as long as more permits finish more.
  *
- *     X = min(N, w) / S
+ * Demand.  While no permit is free, asks are refused and work ends.  For each end that leaves a
+ * full gate as many asks were refused as came in the time of one end, so
  *
- * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S,
- * which follows the results if the guess is right.  The limit breathes: of four phases one is a
- * little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had to
- * change to explain that lose belief, those whose S stayed gain it (Bayes, with the tails of
- * Student's t, so that one strange phase decides nothing).  A little belief always leaks to
- * neighbours, because backends change.  Then
+ *     refused / ends from full  =  demand / capacity at this limit
+ *
+ * whatever the work is like.  Below 1 nobody has to be refused for long: the limit rises while
+ * anybody is, and nothing is learnt, because results are then as many as asks, whatever the limit.
+ * Around 1 it moves by as many deviations as it is off.  Clearly above 1 permits are scarce.
+ *
+ * Workers.  While they are scarce, the limit breathes: now and then a phase is a little lower or
+ * higher, and a belief about the number of workers learns from the results (adaptive-belief.h).
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
- * The headroom keeps workers busy between an exit and the next ask.  A share `busy` of all asks
- * finds it full; with goes = 1 - busy, the chance of h free places at once is about goes^h, so it
- * is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
+ * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).
  *
- * It follows:
- *   - no base time is stored that could be wrong or drift: S only counts as it changes with N.
- *     Slower work changes the S of all guesses alike and moves nothing; a phase that surprises all
- *     of them begins with new S
- *   - more workers show as X that grows with N: up by half in each phase; fewer as X that does not
- *     fall with N
- *   - at light load (nobody is refused) S is seen as it is, and nothing grows
- *   - the variance of the work is learnt (noise); it sets the length of a phase and how deep the
- *     limit breathes: 3 to 20 %, at least 1
- *   - a phase is at least 100 ms, twice as long as the work, and leaves out earlier admissions
- *
- * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is
- * lost, not below a fifth; beliefs stay, so that the limit is back three phases after an outage;
- * but if losses come with results, or come back with the limit, guesses above are disbelieved.
- * Losses never raise it.
- * Target: never more than X * target at work (the mean is then below it), and as long as too many
- * are over it (1 % unless percentile says otherwise) the headroom shrinks, down to 40 %.  Neither
- * goes below the workers' need by belief: work that takes too long by itself is no reason.
+ * Time-outs (over 5 % of a phase) take the headroom; where nothing is answered at all, half of the
+ * limit, down to a fifth, and it is back three phases after an outage.  Drops: the most that the
+ * backend bore is a roof, which rises slowly while there are none.  A target counts while permits
+ * are scarce, if the work alone is not as long: never more than X * target at work, and as long as
+ * too many are over it the headroom shrinks, to 40 %.
  *
  * Why not a lowest time and a highest throughput (Vegas, BBR): with varied work the lowest is luck,
  * and when the work becomes slower both are of a backend that is no more.  Why not an average as
@@ -45,225 +33,284 @@
 
 #include <stdio.h>
 
+#include "guard/adaptive-belief.h"
 #include "guard/number.h"
 
-#define GUESSES 48
-#define RATIO   1.23
-#define EDGE    1.109 /* its square root */
-
-#define BELIEVED  0.7  /* see above */
-#define LEAK      0.03 /* of the belief, in a phase; to 6 guesses on either side of the middle */
-#define GAIN      0.2  /* how fast the times follow */
-#define SURPRISE  12.0 /* squares of deviations: begin with new times */
-#define CYCLE     4    /* phases; one is lower, one higher */
-#define RESULTS   60.0 /* in a phase, times the noise */
+#define BELIEVED  0.7                      /* see above */
+#define RESULTS   60.0                     /* in a phase, times the noise */
 #define SHORTEST  (100 * WEIR_MILLISECOND) /* phase */
 #define LONGEST   (4 * WEIR_SECOND)        /* phase, however few the results */
 #define SETTLE    (5 * WEIR_SECOND)        /* at most */
 #define MUCH_LOST 0.05
 
+#define CYCLE 4   /* phases; one is lower, one higher ... */
+#define CALM  10  /* ... when the number is known well: */
+#define SHARP 1.3 /* the middle 60 % of the belief are within this factor */
+#define DOWN  0.8 /* deviations of a phase to go down ... */
+#define UP    1.5 /* ... and up */
+#define DIP   0.2 /* of the limit, at most */
+
+#define FAST  40.0  /* ends from full that are remembered, to see a change ... */
+#define SLOW  500.0 /* ... and to know well */
+#define MANY  5.0   /* refused for each end: more says no more, and would be remembered for long */
+#define PRIOR 5.0   /* of both, before anything is seen */
+#define LASTS (60 * WEIR_SECOND)
+#define PRESS 1.5 /* deviations: more come than go */
+
+#define DOUBLES 1.5 /* demand over capacity that the start goes on with */
+
 struct state {
-    float belief[GUESSES]; /* their sum is 1 */
-    float base[GUESSES];   /* ln of the time that the work takes, if that guess is right */
-    double centre;         /* around which the limit breathes; 0: fresh */
-    int64_t settled;       /* work admitted under the last limit has ended by then */
-    int64_t span;          /* the phase so far ... */
-    double area;           /* in-flight times ns */
-    float ended, lost, over, entered, refused; /* ... over: the target */
-    float limit;                               /* in force */
-    float used;            /* of the limit, on average, while some are refused */
-    float busy;            /* share of asks that is refused */
-    float noise;           /* square of how much single times deviate */
-    float kept;            /* of the limit, because of losses */
-    float queue;           /* of the headroom, because of the target */
-    uint16_t phases, turn; /* phases: since the times are learnt, as far as that matters */
-    uint16_t healing;      /* the limit is rising again after losses */
+    struct weir__belief workers;
+    double centre;   /* around which the limit breathes; 0: fresh */
+    int64_t settled; /* work admitted under the last limit has ended by then */
+
+    /* The phase so far. */
+    int64_t span;
+    double area, out; /* times of the results; permits out times ns */
+    double square;    /* sum of the squared times, ns^2, of those that succeeded ... */
+    double good;      /* ... and of their times */
+    float ended, lost, dropped, over, entered, refused; /* over: the target */
+    float most;                                         /* in flight */
+
+    float limit;              /* in force */
+    float full[2], turned[2]; /* ends from full, refused; lately and for longer */
+    float shed;               /* share of asks that is shed before they come to the gate */
+    float busy;               /* share of asks that is refused */
+    float roof;               /* beyond which the backend drops; 0: not known */
+    float kept;               /* of the limit, because of silence */
+    float hurry;              /* of the headroom, because clients give up */
+    float queue;              /* of the headroom, because of the target */
+    float rate, at;   /* results per second in the last phase of the start, with these out */
+    float light;      /* mean time before permits were scarce, ns; 0: not known */
+    uint16_t started; /* the start is over */
+    uint16_t rose;    /* it has found that more permits finish more */
+    uint16_t turn;
+    uint16_t healing; /* the limit is rising again after silence */
+    uint16_t clean;   /* phases without drops, under the roof */
 };
 
 _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
 /* A phase, summed up. */
 struct phase {
-    double n, in_flight, rate, took; /* results, mean at work, per ns, mean time */
-    double refused, lost;            /* shares */
-    bool binds;                      /* the limit */
+    double n, rate, took;       /* results, per ns, mean time */
+    double out;                 /* permits, on average */
+    double lasts;               /* twice the mean time, or the mean of those at work */
+    double refused, lost, late; /* shares; late: of time-outs */
+    bool binds;                 /* the limit */
+    bool scarce;                /* permits: more comes than can be done */
 };
 
-/* -------------------------------------------------------------- arithmetic ---- */
+/* ----------------------------------------------------------------- demand ---- */
 
-/* Natural logarithm, of 1e-18 to 1e18. */
-static double ln(double x)
+static double demand(const struct state *s)
 {
-    double n = 0;
-
-    x = weir__between(1e-18, x, 1e18);
-    for (; x > 1.4142135623730951; x /= 2)
-        n++;
-    for (; x < 0.7071067811865476; x *= 2)
-        n--;
-    double z = (x - 1) / (x + 1), q = z * z;
-    return n * 0.6931471805599453 +
-           2 * z * (1 + q * (1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q / 9))));
+    return (s->turned[1] + PRIOR) / (s->full[1] + PRIOR);
 }
 
-/* The likelihood of an error: Student's t with four degrees of freedom. */
-static double fit(double error, double variance)
+/* By how many deviations more come than go, with those that were shed before. */
+static double pressing(const struct state *s)
 {
-    double y = 1 + error * error / (4 * variance);
+    double n = s->full[1] + PRIOR, r = demand(s) / (1 - weir__between(0, s->shed, 0.95));
 
-    return 1 / (y * y * weir__root(y));
+    return (r - 1) * n / weir__root(n * r * (1 + r));
 }
 
-/* ------------------------------------------------------------------ belief ---- */
-
-static int guess_near(double w)
+static void watch(struct state *s, const struct weir__sample *sample)
 {
-    int i = 0;
+    double asked = (double)(sample->entered + sample->refused), shed = (double)sample->shed;
+    double full = (double)sample->full,
+           turned = weir__least((double)sample->refused, MANY * (full + 1));
 
-    for (double edge = EDGE; i < GUESSES - 1 && edge < w; edge *= RATIO)
-        i++;
-    return i;
-}
-
-/* The point with this share of the belief below it. */
-static double believed(const struct state *s, double share)
-{
-    double sum = 0, low = 1 / EDGE;
-    int i = 0;
-
-    for (; i < GUESSES - 1 && sum + s->belief[i] < share; low *= RATIO)
-        sum += s->belief[i++];
-    return low *
-           (1 + (RATIO - 1) * weir__between(0, (share - sum) / weir__most(s->belief[i], 1e-9), 1));
-}
-
-static void normalize(struct state *s)
-{
-    double sum = 0;
-
-    for (int i = 0; i < GUESSES; i++)
-        sum += s->belief[i] = (float)weir__between(1e-6, s->belief[i], 1e6);
-    for (int i = 0; i < GUESSES; i++)
-        s->belief[i] = (float)(s->belief[i] / sum);
-}
-
-static void leak(struct state *s, double share, double middle, int below, int above)
-{
-    int near = guess_near(middle), from = near > below ? near - below : 0,
-        to = near + above < GUESSES ? near + above : GUESSES - 1;
-
-    for (int i = 0; i < GUESSES; i++)
-        s->belief[i] = (float)(s->belief[i] * (1 - share) +
-                               (i >= from && i <= to ? share / (to - from + 1) : 0));
-}
-
-/* The times that follow from each guess; and how far off are the nearest believed guess and the
- * most believed one. */
-static void conclude(const struct state *s, double in_flight, double rate, double times[GUESSES],
-                     double *nearest, double *best)
-{
-    double w = 1, top = 0, seen = ln(in_flight / rate), n = ln(in_flight), ln_w = 0,
-           ln_ratio = ln(RATIO);
-
-    *nearest = 1e9, *best = 0;
-    for (int i = 0; i < GUESSES; i++, w *= RATIO, ln_w += ln_ratio) {
-        times[i] = seen - (in_flight > w ? n - ln_w : 0);
-        double error = times[i] > s->base[i] ? times[i] - s->base[i] : s->base[i] - times[i];
-        if (s->belief[i] > 0.005)
-            *nearest = weir__least(*nearest, error);
-        if (s->belief[i] > top)
-            top = s->belief[i], *best = error;
+    if (asked + shed > 0)
+        s->shed += (float)((shed / (asked + shed) - s->shed) * weir__share(asked + shed, 100));
+    for (int i = 0; i < 2; i++) {
+        double stays = weir__between(0, 1 - (double)sample->span / (double)LASTS, 1) /
+                       (1 + full / (i ? SLOW : FAST));
+        s->full[i] = (float)(s->full[i] * stays + full);
+        s->turned[i] = (float)(s->turned[i] * stays + turned);
     }
+    double n = s->full[0], r = demand(s), off = s->turned[0] - r * n;
+    if (n > 10 && off * off > 9 * n * r * (1 + r))
+        s->full[1] = s->full[0], s->turned[1] = s->turned[0]; /* it has changed */
 }
 
-static void learn(struct state *s, const struct phase *p, double in_flight)
-{
-    double times[GUESSES], nearest, best, variance = s->noise / p->n * (p->binds ? 1 : 4) + 0.0004;
-    double gain = weir__most(GAIN, 1.0 / (s->phases + 1));
-
-    conclude(s, in_flight, p->rate, times, &nearest, &best);
-    bool anew = s->phases == 0 || nearest * nearest > SURPRISE * variance;
-    for (int i = 0; i < GUESSES; i++) {
-        double error = times[i] - s->base[i];
-        s->belief[i] *= anew ? 1 : (float)fit(error, variance * (1 + gain));
-        s->base[i] = (float)(anew ? times[i] : s->base[i] + gain * error);
-    }
-    s->phases = anew ? 1 : (uint16_t)(s->phases < 1000 ? s->phases + 1 : 1000);
-    if (anew)
-        return;
-    if (p->binds)
-        s->noise += (float)(0.05 * (weir__least(best * best * p->n, 6 * s->noise) - s->noise));
-    s->noise = (float)weir__between(0.1, s->noise, 10);
-    normalize(s);
-    if (p->binds)
-        leak(s, LEAK, believed(s, 0.5), 6,
-             6); /* otherwise nothing would ever speak against too many workers */
-}
-
-/* ------------------------------------------------------------------ phases ---- */
+/* ----------------------------------------------------------------- phases ---- */
 
 static void begin(struct state *s, weir_time now, double settle)
 {
     s->settled = now + (weir_time)weir__between(0, settle, SETTLE);
     s->span = 0;
-    s->area = s->ended = s->lost = s->over = s->entered = s->refused = 0;
+    s->area = s->out = s->good = s->square = 0;
+    s->ended = s->lost = s->dropped = s->over = s->entered = s->refused = s->most = 0;
+}
+
+static void add_times(struct state *s, const struct weir__controller_plan *plan,
+                      const struct weir__sample *sample)
+{
+    unsigned far = plan->target > 0 ? weir__bin_of(plan->target) + 1 : WEIR__BINS;
+    int64_t left = sample->succeeded;
+
+    for (unsigned i = weir__bin_of(sample->min); i < WEIR__BINS && left > 0; i++) {
+        uint32_t n = sample->times->counts[i];
+        if (n == 0)
+            continue;
+        double took = (double)weir__bin_middle(i);
+        s->square += took * took * n;
+        s->over += i >= far ? (float)n : 0;
+        left -= n;
+    }
 }
 
 static void add(struct state *s, const struct weir__controller_plan *plan,
                 const struct weir__sample *sample)
 {
+    double good = (double)sample->mean * (double)sample->succeeded,
+           area = sample->area > 0 ? sample->area : good;
+
     s->span += sample->span;
-    s->area += sample->area > 0 ? sample->area : (double)sample->mean * (double)sample->succeeded;
+    s->area += area;
+    s->good += good;
+    s->out += sample->out > 0 ? sample->out : area;
     s->ended += (float)(sample->succeeded + sample->failed);
     s->lost += (float)(sample->timed_out + sample->dropped);
+    s->dropped += (float)sample->dropped;
+    s->most = (float)weir__most(s->most, (double)sample->in_flight_max);
     s->entered += (float)sample->entered;
     s->refused += (float)sample->refused;
-    for (unsigned i = plan->target > 0 ? weir__bin_of(plan->target) + 1 : WEIR__BINS;
-         i < WEIR__BINS; i++)
-        s->over += (float)sample->times->counts[i];
+    add_times(s, plan, sample);
 }
 
 static struct phase sum_up(const struct state *s)
 {
     double n = (double)s->ended + (double)s->lost, asked = (double)s->entered + (double)s->refused,
            span = weir__most((double)s->span, 1);
-    struct phase p = { .n = n, .in_flight = s->area / span, .rate = s->ended / span };
+    struct phase p = { .n = n, .out = s->out / span, .rate = s->ended / span };
 
     p.took = n > 0 ? s->area / n : 0;
+    p.lasts = weir__most(s->good > 0 ? s->square / s->good : 0, 2 * p.took);
     p.lost = n > 0 ? s->lost / n : 0;
+    p.late = n > 0 ? (s->lost - s->dropped) / n : 0;
     p.refused = asked > 0 ? s->refused / asked : 0;
     p.binds = p.refused > 0.01;
     return p;
+}
+
+/* If the gate is nearly always full, refused asks do not come again and find room. */
+static bool is_scarce(const struct state *s, const struct phase *p)
+{
+    bool clear = p->out > 0.85 * s->limit && s->busy > 0.1 && p->refused > 0.1;
+
+    return p->binds && p->out > 0.5 * s->limit &&
+           (clear || (pressing(s) > PRESS && demand(s) > 1.1 * (1 - s->shed)));
 }
 
 static bool is_over(const struct state *s, const struct phase *p)
 {
     double span = (double)s->span;
 
-    if (s->span >= LONGEST || (s->lost >= 3 && s->lost > s->ended))
+    if (s->span >= LONGEST || (s->lost >= weir__most(3, s->limit) && s->lost > s->ended))
         return true;
     if (s->kept < 1 && p->n >= 10 && span >= p->took)
         return true;
-    bool enough = p->n >= RESULTS * weir__between(0.5, s->noise, 5) && s->span >= SHORTEST;
-    return span >= 2 * p->took && (enough || (p->n >= 20 && s->span >= WEIR_SECOND));
+    bool enough = p->n >= RESULTS * weir__between(0.5, s->workers.noise, 5) && s->span >= SHORTEST;
+    return span >= (s->started || s->rate == 0 ? p->lasts : p->took) &&
+           (enough || (p->n >= 20 && s->span >= WEIR_SECOND));
 }
 
-/* ------------------------------------------------------------------- limit ---- */
+/* ----------------------------------------------------------------- losses ---- */
 
-static void mind_losses(struct state *s, const struct phase *p)
+/* Work that the backend drops at once holds a permit for no time: those at work are what it can
+ * bear, and one more.  The longer nothing is dropped, the faster the roof rises. */
+static void mind_drops(struct state *s, const struct phase *p)
 {
-    if (p->lost > MUCH_LOST) {
-        if (s->ended > 0 || s->healing)
-            for (int i = guess_near(0.7 * s->limit) + 1; i < GUESSES; i++)
-                s->belief[i] *= 0.3f;
-        normalize(s);
-        s->kept = (float)weir__between(0.2, s->kept * (1 - weir__least(p->lost, 0.5)), 1);
+    double share = s->dropped / weir__most(p->n, 1),
+           worked = s->good / weir__most((double)s->span, 1),
+           below = weir__least(s->most - 1, weir__most(0.9 * s->limit, s->limit - 1));
+
+    if (s->dropped >= 2 && s->ended > 0 && share > (p->binds ? 0.02 : 0.1)) {
+        s->roof = (float)weir__most((double)(int64_t)worked + 1, below);
+        s->clean = 0;
+    } else if (s->roof > 0 && s->dropped < 1) {
+        s->clean = (uint16_t)(s->clean < 20 ? s->clean + 1 : 20);
+        s->roof += (float)(s->clean * weir__most(0.1, 0.01 * s->roof));
+    }
+    if (s->roof > 3 * s->centre + 10)
+        s->roof = 0;
+}
+
+/* Silence that comes again with the limit is no chance. */
+static void mind_silence(struct state *s, bool silent)
+{
+    if (silent) {
+        if ((s->ended > 0 && s->kept < 1) || s->healing)
+            weir__belief_doubt(&s->workers, 0.7 * s->limit);
+        s->kept = (float)weir__between(0.2, s->kept / 2, 1);
         s->healing = 0;
     } else if (s->ended > 0) {
         s->healing = s->kept < 1;
         s->kept = (float)weir__least(s->kept * 3, 1);
     }
 }
+
+/* While many give up, nobody should wait for a worker. */
+static void mind_losses(struct state *s, const struct phase *p)
+{
+    bool silent =
+        s->ended < 1 ? p->lost > MUCH_LOST : p->late > 0.5 && p->n >= weir__most(10, s->limit);
+    double by = p->late > MUCH_LOST ? 0.7 : p->late < MUCH_LOST / 2 ? 1.25 : 1;
+
+    mind_silence(s, silent);
+    if (!silent)
+        s->hurry = (float)weir__between(0.05, s->hurry * by, 1);
+}
+
+/* ------------------------------------------------------------------ start ---- */
+
+static void end_start(struct state *s, double low, double high)
+{
+    weir__belief_start(&s->workers, low, high);
+    s->centre = weir__least(s->centre, high);
+    s->started = 1;
+}
+
+/* Results that take far less time than permits are out say that a queue is building: at once if it
+ * would take seconds to work off. */
+static bool is_queueing(const struct state *s, const struct phase *p)
+{
+    return s->area < (p->out > 3 * WEIR_SECOND * p->rate ? 0.6 : 0.25) * s->out;
+}
+
+/* Before permits were scarce, the time was that of the work. */
+static bool knows_work(struct state *s, const struct phase *p)
+{
+    double w = p->rate * s->light;
+
+    if (s->light == 0 || p->took < 2 * s->light)
+        return false;
+    end_start(s, w / 2, weir__least(4 * w, 1.5 * p->out));
+    return true;
+}
+
+/* The start goes on as long as twice the permits finish at least half as much again. */
+static void look_at_start(const struct weir__controller_plan *plan, struct state *s,
+                          const struct phase *p)
+{
+    double rate = p->rate * WEIR_SECOND, could = p->out / weir__most(s->at, 0.01),
+           grew = rate / weir__most(s->rate, 1e-6), w = grew * s->at;
+
+    if (s->rate > 0 && could > 1.2 && grew < 1 + 0.5 * (could - 1))
+        end_start(s, s->rose ? w / 2 : w / 16, 1.5 * w);
+    else if (!knows_work(s, p) &&
+             (p->lost > MUCH_LOST || is_queueing(s, p) || demand(s) < DOUBLES * (1 - s->shed) ||
+              2 * s->limit > (double)plan->max))
+        end_start(s, p->out / 16, 1.5 * p->out);
+    s->rose = s->rate > 0 && could > 1.2;
+    s->rate = (float)rate;
+    s->at = (float)p->out;
+}
+
+/* ------------------------------------------------------------------ limit ---- */
 
 static void mind_target(const struct weir__controller_plan *plan, struct state *s,
                         const struct phase *p)
@@ -276,43 +323,104 @@ static void mind_target(const struct weir__controller_plan *plan, struct state *
 
 static double headroom(const struct state *s, double w)
 {
-    double goes = weir__between(0.05, 1 - s->busy, 0.99),
-           varied = weir__between(1, (1 + s->noise) / 2, 2);
+    double over = weir__least(weir__ln(demand(s)), -weir__ln(1 - weir__between(0, s->busy, 0.99))),
+           varied = weir__between(1, (1 + s->workers.noise) / 2, 2);
 
-    return weir__between(2, 2.5 * varied / -ln(goes), 2 + 1.5 * weir__root(w));
+    return weir__between(1, 2.5 * varied / weir__most(over, 0.01), 3 + 3 * weir__root(w));
 }
 
-static double breath(struct state *s, const struct phase *p)
+static double breath(struct state *s, const struct phase *p, double limit)
 {
-    double deep = weir__between(0.03, 0.8 * weir__root(s->noise / weir__most(p->n, 20)), 0.2);
+    double deep = weir__root(s->workers.noise / weir__most(p->n, 20));
+    bool sharp = weir__belief_at(&s->workers, 0.8) < SHARP * weir__belief_at(&s->workers, 0.2);
+    int cycle = sharp ? CALM : CYCLE;
 
-    s->turn = (uint16_t)((s->turn + 1) % CYCLE);
-    return (s->turn == 0 ? -1 : s->turn == CYCLE / 2 ? 1 : 0) * weir__most(1, deep * s->centre);
+    s->turn = (uint16_t)((s->turn + 1) % cycle);
+    if (s->turn == 0)
+        return -weir__most(1, weir__between(0.03, DOWN * deep, DIP) * limit);
+    if (s->turn == cycle / 2)
+        return weir__most(1, weir__between(0.03, UP * deep, DIP) * limit);
+    return 0;
+}
+
+/* While permits are scarce: around the workers. */
+static double choose_scarce(const struct weir__controller_plan *plan, struct state *s,
+                            const struct phase *p)
+{
+    double w = weir__belief_at(&s->workers, BELIEVED), want = w + headroom(s, w),
+           middle = weir__belief_at(&s->workers, 0.5);
+
+    s->centre = weir__between(s->centre / (pressing(s) > 4 ? 2 : 1.3), want, s->centre * 1.5);
+    s->centre = weir__between((double)plan->min, s->centre, (double)plan->max);
+    double limit = s->centre, room = weir__most(0, s->centre - w);
+    if (plan->target > 0 && weir__belief_work(&s->workers) < 0.85 * (double)plan->target) {
+        limit -= room * (1 - s->queue);
+        limit =
+            weir__between(weir__least(limit, middle + 2), p->rate * (double)plan->target, limit);
+    }
+    if (s->hurry < 1)
+        limit = weir__least(limit, w + room * s->hurry);
+    return limit + breath(s, p, limit);
+}
+
+/* While they are not: up while anybody is refused, unless more comes than goes. */
+static double choose_plenty(const struct weir__controller_plan *plan, struct state *s,
+                            const struct phase *p)
+{
+    double press = pressing(s), w = weir__belief_at(&s->workers, BELIEVED);
+    double step = weir__between(-1, press < 0 ? press / 2 - 0.3 : press / 2, 1),
+           next = s->centre * (1 - 0.1 * step) - weir__least(step, 0);
+
+    if (p->refused > 0 && next > s->centre)
+        s->centre = weir__most(s->centre, weir__least(next, 1.5 * p->out + 20));
+    else if (p->refused > 0)
+        s->centre = weir__least(s->centre, weir__most(next, w + headroom(s, w)));
+    return s->centre = weir__between((double)plan->min, s->centre, (double)plan->max);
 }
 
 static double choose(const struct weir__controller_plan *plan, struct state *s,
                      const struct phase *p)
 {
-    double w = believed(s, BELIEVED), want = w + headroom(s, w), least = believed(s, 0.3);
+    double limit = p->scarce && s->started ? choose_scarce(plan, s, p)
+                   : p->scarce             ? s->centre = 2 * s->limit
+                                           : choose_plenty(plan, s, p);
 
-    if (p->binds || want < s->centre)
-        s->centre = weir__between(s->centre / 1.3, want, p->binds ? s->centre * 1.5 : s->centre);
-    s->centre = weir__between((double)plan->min, s->centre, (double)plan->max);
-    double limit = s->centre > w ? w + (s->centre - w) * s->queue : s->centre;
-    if (plan->target > 0 && limit > least)
-        limit = weir__between(least, p->rate * (double)plan->target, limit);
-    limit = (limit + breath(s, p)) * s->kept + 0.5;
+    limit = limit * s->kept + 0.5;
+    if (s->roof > 0)
+        limit = weir__least(limit, s->roof);
     return (double)(int64_t)weir__between((double)plan->min, limit, (double)plan->max);
 }
+
+/* ------------------------------------------------------------------- step ---- */
 
 static void start(const struct weir__controller_plan *plan, struct state *s, weir_time now)
 {
     s->centre = (double)plan->initial;
     s->limit = (float)plan->initial;
-    s->used = s->noise = s->kept = s->queue = 1;
-    s->busy = 0.5f;
-    leak(s, 1, s->centre, 8, 2);
+    s->workers.noise = s->kept = s->queue = s->hurry = 1;
+    weir__belief_start(&s->workers, s->centre / 16, 1.5 * s->centre);
     begin(s, now, 0);
+}
+
+static void end_phase(const struct weir__controller_plan *plan, struct state *s, struct phase *p)
+{
+    s->busy += (float)(0.3 * (p->refused - s->busy));
+    p->scarce = is_scarce(s, p);
+    mind_drops(s, p);
+    mind_losses(s, p);
+    mind_target(plan, s, p);
+    if (!p->binds && p->n >= 20 && p->lost < 0.01)
+        s->light += (float)((s->light > 0 ? 0.3 : 1) * (p->took - s->light));
+    if (p->scarce && !s->started)
+        look_at_start(plan, s, p);
+    if (p->scarce && s->started && s->ended >= 5 && p->lost <= 0.3)
+        weir__belief_learn(&s->workers, &(struct weir__belief_phase){
+                                            .out = weir__between(s->limit / 8, p->out, s->limit),
+                                            .limit = s->limit,
+                                            .n = p->n,
+                                            .rate = p->rate,
+                                            .clean = p->lost < 0.01 });
+    s->limit = (float)choose(plan, s, p);
 }
 
 static double step(const struct weir__controller_plan *plan, void *state,
@@ -324,32 +432,29 @@ static double step(const struct weir__controller_plan *plan, void *state,
         start(plan, s, sample->now - sample->span);
     if (sample->span <= 0 || s->settled > sample->now + SETTLE)
         begin(s, sample->now, 0); /* the clock has stepped */
+    if (sample->span > 0)
+        watch(s, sample);
     if (sample->span <= 0 || sample->now - sample->span / 2 < s->settled)
         return s->limit;
     add(s, plan, sample);
     struct phase p = sum_up(s);
     if (!is_over(s, &p))
         return s->limit;
-    s->busy += (float)(0.3 * (p.refused - s->busy));
-    mind_losses(s, &p);
-    mind_target(plan, s, &p);
-    if (s->ended >= 5 && p.lost <= MUCH_LOST) {
-        if (p.binds)
-            s->used += (float)(0.2 * (weir__between(0.05, p.in_flight / s->limit, 1.2) - s->used));
-        learn(s, &p, p.binds && s->phases > 0 ? (double)s->limit * s->used : p.in_flight);
-    }
-    s->limit = (float)choose(plan, s, &p);
-    begin(s, sample->now, p.took);
+    double before = s->limit;
+    end_phase(plan, s, &p);
+    begin(s, sample->now,
+          p.took * (s->limit < before ? weir__most(0.25, 1 - s->limit / before) : 1));
     return s->limit;
 }
 
 static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
-    double w = weir__between(1, believed(s, 0.5), 99999);
+    double w = weir__between(1, weir__belief_at(&s->workers, 0.5), 99999);
 
     snprintf(out, size, "%s, %.*f workers",
-             s->kept < 1    ? "losses"
+             !s->started    ? "starting"
+             : s->kept < 1  ? "losses"
              : s->queue < 1 ? "over target"
                             : "breathing",
              w < 10, w);

@@ -37,8 +37,10 @@ static struct weir__sample sample_of(struct plant *p, weir_time span)
                                    .entered = n,
                                    .in_flight_max = (int64_t)in,
                                    .in_flight = (int64_t)in,
-                                   .area = in * (double)span };
-    sample.refused = p->asks > in ? n + 1 : 0;
+                                   .area = in * (double)span,
+                                   .out = in * (double)span };
+    sample.refused = p->asks > in ? 2 * (n + 1) : 0;
+    sample.full = p->asks > in ? n : 0;
     if (p->silent) {
         sample.timed_out = n;
     } else {
@@ -146,18 +148,43 @@ TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
     assert_true(p.s.limit >= 8);
 }
 
-TEST(test_L12_drops_lower_it)
+/* A backend without a queue: work beyond its 8 workers is dropped at once. */
+static struct weir__sample dropping(struct plant *p, weir_time span)
+{
+    int64_t n = 8 * span / p->work, limit = p->s.limit < 8 ? p->s.limit : 8;
+
+    add_times(&p->s, p->work, n * limit / 8);
+    return (struct weir__sample){ .span = span,
+                                  .succeeded = n * limit / 8,
+                                  .dropped = p->s.limit > 8 ? 3 * n : 0,
+                                  .entered = n,
+                                  .refused = p->s.limit > 8 ? 0 : n,
+                                  .full = n * limit / 8,
+                                  .mean = p->work,
+                                  .min = p->work,
+                                  .in_flight = limit,
+                                  .in_flight_max = p->s.limit < 9 ? p->s.limit : 9,
+                                  .area = (double)(limit * span),
+                                  .out = (double)(limit * span) };
+}
+
+TEST(test_L12_drops_are_a_roof_that_rises_again)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
+    int64_t lowest = 99, highest = 0;
 
-    run(&p, 60 * S);
-    int64_t before = p.s.limit;
-    for (int i = 0; i < 20; i++) {
-        struct weir__sample sample = sample_of(&p, 20 * MS);
-        sample.dropped = sample.succeeded;
-        feed(&p.s, sample);
+    for (int i = 0; i < 200; i++)
+        feed(&p.s, dropping(&p, 20 * MS));
+    for (int i = 0; i < 500; i++) {
+        int64_t limit = feed(&p.s, dropping(&p, 20 * MS));
+        lowest = limit < lowest ? limit : lowest;
+        highest = limit > highest ? limit : highest;
     }
-    assert_true(p.s.limit < before);
+    assert_in_range(lowest, 7, 9);
+    assert_in_range(highest, 8, 10);
+    p.workers = 16;
+    run(&p, 60 * S);
+    assert_true(p.s.limit >= 15);
 }
 
 /* The headroom goes when the time is over the target; what the workers need does not. */

@@ -67,19 +67,38 @@ static int compile_limit(struct weir_plan *plan, const char *text, size_t len,
     return code;
 }
 
+static struct limit **place_of(const char *text, size_t len)
+{
+    return &cache[hash_text(text, len) % PLACES];
+}
+
+static bool is_of(const struct limit *limit, const char *text, size_t len, limit_compile *compile)
+{
+    return limit != NULL && limit->len == len && limit->compile == compile &&
+           memcmp(limit->text, text, len) == 0;
+}
+
+const struct limit *limits_look(const char *text, size_t len, limit_compile *compile)
+{
+    const struct limit *limit = *place_of(text, len);
+
+    return is_of(limit, text, len, compile) ? limit : NULL;
+}
+
 const struct limit *limits_find(const char *text, size_t len, limit_compile *compile,
                                 struct weir_error *error)
 {
-    struct limit **place = &cache[hash_text(text, len) % PLACES], *old = *place;
+    struct limit **place = place_of(text, len), *old = *place;
     struct weir_plan plan;
 
-    if (old != NULL && old->len == len && memcmp(old->text, text, len) == 0)
+    if (is_of(old, text, len, compile))
         return old;
     if (compile_limit(&plan, text, len, compile, error) != WEIR_OK)
         return NULL;
     struct limit *limit = redis.Alloc(sizeof(*limit) + len);
     limit->plan = plan;
     limit->head = weir__account_head(&plan);
+    limit->compile = compile;
     limit->len = len;
     memcpy(limit->text, text, len);
     if (old != NULL)

@@ -12,7 +12,8 @@
 #include "redis-module/account.h"
 #include "redis-module/verbs.h"
 
-#define USAGE "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+#define USAGE    "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+#define TEXT_MAX 80 /* three numbers are shorter */
 
 static int cell_error(struct redis_context *context, const char *what, struct redis_string *word)
 {
@@ -50,21 +51,51 @@ static int compile_cell(struct weir_limit *out, const char *text, struct weir_er
 }
 
 /* False, and that was answered, if a word is no number or below 0. */
-static bool read_numbers(struct redis_context *context, struct redis_string **words, int n,
-                         long long numbers[4])
+static bool read_number(struct redis_context *context, struct redis_string *word, const char *below,
+                        long long *out)
 {
-    for (int i = 0; i < n; i++) {
-        bool is = redis.StringToLongLong(words[i], &numbers[i]) == REDIS_OK;
-        if (is && numbers[i] >= 0)
-            continue;
-        cell_error(context,
-                   !is      ? "Couldn't parse as integer: "
-                   : i == 3 ? "Negative quantities are not supported: "
-                            : "Negative numbers are not supported: ",
-                   words[i]);
-        return false;
+    bool is = redis.StringToLongLong(word, out) == REDIS_OK;
+
+    if (is && *out >= 0)
+        return true;
+    cell_error(context, is ? below : "Couldn't parse as integer: ", word);
+    return false;
+}
+
+/* The three words of a limit as one text.  0: it is too long to be one. */
+static size_t join_words(struct redis_string **words, char *text, size_t size)
+{
+    size_t at = 0, len;
+
+    for (int i = 0; i < 3; i++) {
+        const char *bytes = redis.StringPtrLen(words[i], &len);
+        if (len + 1 > size - at)
+            return 0;
+        memcpy(text + at, bytes, len);
+        at += len;
+        text[at++] = ' ';
     }
-    return true;
+    return at;
+}
+
+/* The limit, mostly one that was seen before; NULL, and that was answered, if it makes no sense. */
+static const struct limit *find_limit(struct redis_context *context, struct redis_string **words)
+{
+    char text[TEXT_MAX];
+    size_t len = join_words(words, text, sizeof(text));
+    const struct limit *limit = len > 0 ? limits_look(text, len, compile_cell) : NULL;
+    struct weir_error error;
+    long long number;
+
+    if (limit != NULL)
+        return limit;
+    for (int i = 0; i < 3; i++)
+        if (!read_number(context, words[i], "Negative numbers are not supported: ", &number))
+            return NULL;
+    limit = limits_find(text, len, compile_cell, &error);
+    if (limit == NULL)
+        cell_error(context, error.text, NULL);
+    return limit;
 }
 
 /* Seconds as redis-cell has them: the part below a second counts if it holds a whole
@@ -86,22 +117,19 @@ static int reply(struct redis_context *context, const struct weir_decision *d)
 
 int verb_throttle(struct redis_context *context, struct redis_string **words, int n)
 {
-    long long numbers[4] = { [3] = 1 };
-    struct weir_error error;
+    long long quantity = 1;
     struct account account;
     struct weir_decision d;
-    char text[80];
 
     if (n < 5 || n > 6)
         return cell_error(context, USAGE, NULL);
-    if (!read_numbers(context, words + 2, n - 2, numbers))
-        return REDIS_OK;
     limits_begin();
-    int len = snprintf(text, sizeof(text), "%lld %lld %lld", numbers[0], numbers[1], numbers[2]);
-    const struct limit *limit = limits_find(text, (size_t)len, compile_cell, &error);
-    if (limit == NULL)
-        return cell_error(context, error.text, NULL);
-    struct weir_ask ask = { .cost = numbers[3], .now = module_now() };
+    const struct limit *limit = find_limit(context, words + 2);
+    if (limit == NULL ||
+        (n == 6 &&
+         !read_number(context, words[5], "Negative quantities are not supported: ", &quantity)))
+        return REDIS_OK;
+    struct weir_ask ask = { .cost = quantity, .now = module_now() };
     const struct opening how = { context,   words[1], limit, REDIS_READ | REDIS_WRITE,
                                  KEEP_DEBT, ask.now };
     if (account_open(&account, &how) != ACCOUNT_OPEN)

@@ -160,18 +160,18 @@ def loads_of(redis, cell):
 
 
 def measure(loads, figures):
-    for pipeline in REQUESTS:
-        results = {name: [] for name in loads}
-        for _ in range(RUNS):
-            for name, load in loads.items():
-                load.fresh()
-                results[name].append(load.run(pipeline))
-        for name, runs in results.items():
-            cpu = statistics.median(r[0] for r in runs)
-            figures[name, pipeline] = cpu
-            say("redis.%s.p%d.cpu" % (name, pipeline), cpu, "us")
-            if pipeline == 64:
-                say("redis.%s.p64.rate" % name, statistics.median(r[1] for r in runs), "1/s")
+    results = {(name, pipeline): [] for pipeline in REQUESTS for name in loads}
+    for _ in range(RUNS):
+        for name, load in loads.items():
+            load.fresh()
+            for pipeline in REQUESTS:
+                results[name, pipeline].append(load.run(pipeline))
+    for (name, pipeline), runs in results.items():
+        cpu = statistics.median(r[0] for r in runs)
+        figures[name, pipeline] = cpu
+        say("redis.%s.p%d.cpu" % (name, pipeline), cpu, "us")
+        if pipeline == 64:
+            say("redis.%s.p64.rate" % name, statistics.median(r[1] for r in runs), "1/s")
 
 
 def compare(figures):

@@ -39,6 +39,7 @@ start="${prefix#"$dir/root"}/bin/weir serve --config /etc/weir/weir.conf"
 check "unit" grep -qx "ExecStart=$start" "$units/weir.service"
 check "sockets" test -f "$units/weir.socket" -a -f "$units/weir-http.socket"
 check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/weir/rules.yaml"
+check "module for Redis" test -f "$libdir/redis/modules/weir.so"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
 echo '#include <weir.h>' >"$dir/only.c"

@@ -48,6 +48,14 @@ def test_throttle_keeps_the_debt_under_another_limit(module):
         assert r("CL.THROTTLE", "k", 9, 10, 10, 0) == [0, 10, 5, -1, 5]  # a refusal wrote nothing
 
 
+def test_throttle_and_take_share_an_account(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("CL.THROTTLE", "ann", 15, 30, 60) == [0, 16, 15, -1, 2]
+        assert r("WEIR.TAKE", "ann", "gcra 30/60 burst 16") == [1, 16, 14, -1, 4000, 0]
+        assert r("CL.THROTTLE", "ann", 15, 30, 60, 0) == [0, 16, 14, -1, 4]
+
+
 def test_throttle_goes_on_from_a_value_of_redis_cell(module):
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)
@@ -113,6 +121,9 @@ def test_a_changed_limit_keeps_what_was_used(module):
 def test_errors(module):
     with Redis(module) as r:
         assert r("WEIR.TAKE", "k", "tokn 5/10s").startswith("ERR unknown")
+        r.ok("CL.THROTTLE", "c", 15, 30, 60)
+        assert isinstance(r("WEIR.TAKE", "k", "15 30 60 "), Error)  # no limit here
+        r.ok("DEL", "c")
         for words in (["WEIR.TAKE", "k"], ["WEIR.TAKE"], ["WEIR.TAKE", "k", "5/"],
                       ["WEIR.TAKE", "k", "5/s", "COST"], ["WEIR.TAKE", "k", "5/s", "COST", -1],
                       ["WEIR.TAKE", "k", "5/s", "COST", "x"], ["WEIR.TAKE", "k", "5/s", "NONE"],

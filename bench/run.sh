@@ -3,8 +3,8 @@
 # beside us.
 #
 # Parts: decisions (with the peers), keys, rules, logs, replay, serve, redis, guard (with its peers,
-# and docs/guards-figures.md); without any, all.  WEIR_BENCH_KEYS=N stops at N keys (default 100000000,
-# which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
+# and docs/guards-figures.md); without any, all.  WEIR_BENCH_KEYS=N stops at N keys (default
+# 100000000, which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}

@@ -5,6 +5,7 @@
  * from time to time.  Nodes keep their place in memory; one that the map has not named for long is
  * made into another.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,8 +242,10 @@ void weir__redis_node_failed(struct weir__redis_client *c, struct weir__redis_no
                              const struct weir__redis_conn *conn, weir_time now)
 {
     struct weir__redis_ask *ask;
+    char why[440];
     size_t n = 0;
 
+    snprintf(why, sizeof(why), "%s: %s", weir__redis_place(&node->address).text, conn->why);
     node->open_at = now + weir__redis_back_off(c, OPEN_BASE, OPEN_MAX, node->fails);
     node->refused = conn->refused;
     memcpy(node->why, conn->why, sizeof(node->why));
@@ -253,7 +256,7 @@ void weir__redis_node_failed(struct weir__redis_client *c, struct weir__redis_no
     for (ask = node->queue.first; ask; ask = ask->own.next)
         n++;
     for (; n > 0 && (ask = find_hopeless(node)) != NULL; n--)
-        weir__redis_give_up(c, ask, conn->why);
+        weir__redis_give_up(c, ask, why);
 }
 
 static bool is_idle(const struct weir__redis_conn *conn)

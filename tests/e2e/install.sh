@@ -42,6 +42,16 @@ check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/w
 check "module for Redis" test -f "$libdir/redis/modules/weir.so"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
+# A client of Redis: a library of its own, with a pkg-config file of its own.
+redis_config() {
+    pkg-config --define-variable=prefix="$prefix" "$@" weir-redis
+}
+# shellcheck disable=SC2046 # several words
+check "redis" cc -Wall -Wextra -Werror "$root/examples/redis.c" \
+    $(redis_config --cflags --libs) -o "$dir/redis"
+check "it needs its .so" test "$(needs "$dir/redis" | grep redis)" = libweir-redis.so.0
+check "it runs" env LD_LIBRARY_PATH="$libdir" "$dir/redis"
+
 echo '#include <weir.h>' >"$dir/only.c"
 cp "$dir/only.c" "$dir/only.cc"
 # shellcheck disable=SC2046 # several words

@@ -14,7 +14,7 @@ import threading
 import time
 
 from redising import Redis, free_port, until
-from redisload import LONG, Load, check_counted, count, load, status, url
+from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url
 from serving import run_tests
 
 
@@ -45,6 +45,15 @@ def test_D1_status(program):
             assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
     said, code = status(url(r))
     assert code == 2 and "Connection refused" in said, said
+
+
+def test_D1_example(program):
+    with Redis() as r:
+        said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
+        assert said.stdout == "visit 1\nvisit 2\nvisit 3\n", said
+        assert 0 < r("TTL", "visits:ann") <= 60
+    said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
+    assert said.stdout.count("not counted: ") == 3, said
 
 
 def test_D1_unix_socket(program):

@@ -89,6 +89,8 @@ def test_D2_cluster(program):
         reshard(program, cluster)
         stop(program, cluster)
         kill(program, cluster)
+        if LONG:
+            kill_while_its_replica_lags(program, cluster)
 
 
 def calm(program, cluster):
@@ -162,6 +164,31 @@ def kill(program, cluster):
     check_counted(result, count(*cluster.masters()) - before, lost=result.good // 10)
     result = load(program, cluster.url(), timeout=1000)
     assert result.good > 50 and result.errors + result.undone + result.unknown == 0, result.tally
+
+
+def kill_while_its_replica_lags(program, cluster):
+    """The replica has not seen the last writes: they are lost, and nothing else is."""
+    for node in cluster.nodes:
+        if node.process.poll() is not None:
+            node.start()
+    cluster.wait()
+    before = count(*cluster.masters())
+    master = cluster.masters()[0]
+    replica = next(n for n in cluster.live() if n("ROLE")[0] == "slave"
+                   and n("ROLE")[2] == master.port)
+    with Load(program, cluster.url(), 10, timeout=100) as result:
+        time.sleep(1)
+        replica.process.send_signal(signal.SIGSTOP)
+        master.ok("CLIENT", "KILL", "TYPE", "replica")
+        time.sleep(0.6)
+        master.kill()
+        replica.process.send_signal(signal.SIGCONT)
+        until("its replica took its place", lambda: len(cluster.masters()) == 3, 60)
+        time.sleep(1)
+    total = count(*cluster.masters()) - before
+    print("lost: %d of %d" % (result.good - total, result.good))
+    assert result.good > total, "nothing was lost: this proves nothing"
+    check_counted(result, total, lost=result.good // 3)
 
 
 if __name__ == "__main__":

@@ -335,7 +335,8 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     if (code)
         return code;
     memset(r, 0, sizeof(*r));
-    if (weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
+    r->salt = table->salt_next;
+    if (r->salt == 0 && weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
     memcpy(r->name, name, strlen(name));
     r->algorithm = (uint32_t)weir__algo_index(plan->limit.algorithm);

@@ -134,7 +134,7 @@ static int choose_sizes(const struct weir_table_options *o, struct sizes *out,
 /* ------------------------------------------------------------ header ---- */
 
 /* FNV-1a: notices damage, not malice. */
-static uint64_t header_check(const struct weir__header *h)
+uint64_t weir__header_check(const struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     const unsigned char *p = (const unsigned char *)h;
@@ -158,7 +158,7 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->slot_size = (uint32_t)s->keys.slot_size;
     if (weir__random_fill(h->secrets, sizeof(h->secrets)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a table");
-    h->check = header_check(h);
+    h->check = weir__header_check(h);
     uint64_t magic;
     memcpy(&magic, WEIR__MAGIC, sizeof(magic));
     __atomic_store_n((uint64_t *)(void *)h->magic, magic,
@@ -200,10 +200,10 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT, "'%s' was made on a machine of the other byte order",
                           path);
     if (h->format != WEIR__FORMAT)
-        return weir__fail(error, WEIR_CORRUPT,
-                          "'%s' has format %" PRIu32 "; this library reads format %d", path,
-                          h->format, WEIR__FORMAT);
-    if (h->header_size != sizeof(*h) || h->check != header_check(h))
+        return weir__fail(
+            error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d%s",
+            path, h->format, WEIR__FORMAT, h->format == 3 ? ": see weir table FILE --upgrade" : "");
+    if (h->header_size != sizeof(*h) || h->check != weir__header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
     if (!sizes_fit(h, file_bytes, out) || h->limiters > h->limiters_max ||
         h->guards > h->guards_max)
@@ -221,7 +221,7 @@ weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time m
     return (real > latest ? real : latest) - monotonic;
 }
 
-static void set_clock(struct weir__header *h)
+void weir__table_set_clock(struct weir__header *h)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
 
@@ -399,7 +399,7 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
         (code = map_region(table, s.keys.end, error)))
         return code;
     weir__registry_make(table->header);
-    set_clock(table->header);
+    weir__table_set_clock(table->header);
     code = write_header(table->header, &s, error);
     return code ? code : settle_in(table, &s, error);
 }
@@ -426,7 +426,7 @@ static void put_in_order(struct weir_table *table)
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
     }
-    set_clock(table->header);
+    weir__table_set_clock(table->header);
     weir__bans_settle(table);
 }
 

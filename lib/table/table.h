@@ -68,6 +68,7 @@ struct weir_table {
     void *guarding; /* the guards' room's own data in this process, and how to end it */
     void (*guarding_end)(struct weir_table *table);
     uint64_t secrets[WEIR__HASH_SECRETS];
+    uint64_t salt_next; /* for a copy: the salt of the next limiter; 0: a random one */
     uint32_t limiters_max;
     uint32_t named;        /* limiters that `names` has */
     uint32_t *names;       /* their ids + 1 by the hash of their names; at the registry's desk */
@@ -77,9 +78,12 @@ struct weir_table {
 };
 
 /* table.c */
+uint64_t weir__header_check(const struct weir__header *header);
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
                        struct weir_error *error);
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
+/* After another boot the table's time goes on from the real one. */
+void weir__table_set_clock(struct weir__header *header);
 /* Notes by how much the real time differs from the table's. */
 void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic);
 

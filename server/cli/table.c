@@ -4,19 +4,23 @@
 
 #include "server/base/buffer.h"
 #include "server/base/command.h"
+#include "table/file.h"
 #include "table/table.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 #include "server/base/words.h"
 
 struct options {
-    bool json;
+    const char *backup;
+    bool json, upgrade;
     weir_time now;
 };
 
 static const struct weir__option rows[] = {
     WEIR__SWITCH("json", 0, json, "print a JSON object"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "count live keys as of this time: " WEIR__MOMENT),
+    WEIR__TEXT("backup", 0, backup, "COPY", "copy the table to a new file, also while it is used"),
+    WEIR__SWITCH("upgrade", 0, upgrade, "convert a file of the format before this one"),
     { 0 },
 };
 
@@ -146,6 +150,38 @@ static void print_json(const char *path, const struct weir_table *table,
     weir__buffer_print(&json, stdout);
 }
 
+/* ---------------------------------------------------------------- copies ---- */
+
+static int say_copied(const char *verb, const char *path, const struct weir__copied *c)
+{
+    printf("%s %s: %lld limiters, %lld states, %lld bans", verb, path, (long long)c->limiters,
+           (long long)c->states, (long long)c->bans);
+    if (c->lost > 0)
+        printf("; %lld states start fresh", (long long)c->lost);
+    putchar('\n');
+    return WEIR__EXIT_OK;
+}
+
+static int upgrade(const char *command, const char *path)
+{
+    struct weir__copied copied;
+    struct weir_error error = { 0 };
+
+    if (weir__table_upgrade(path, &copied, &error) != WEIR_OK)
+        return weir__complain(command, "%s", error.text);
+    return say_copied("upgraded", path, &copied);
+}
+
+static int back_up(const char *command, struct weir_table *table, const char *path)
+{
+    struct weir__copied copied;
+    struct weir_error error = { 0 };
+
+    if (weir__table_backup(table, path, &copied, &error) != WEIR_OK)
+        return weir__complain(command, "%s", error.text);
+    return say_copied("wrote", path, &copied);
+}
+
 static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
@@ -154,8 +190,15 @@ static int run(const struct weir__call *call)
     struct weir_error error = { 0 };
     struct weir_table_stats stats;
 
+    if (o->upgrade)
+        return upgrade(call->self->name, path);
     if (weir__table_attach(call->self->name, &table, path, &error) != WEIR_OK)
         return weir__complain(call->self->name, "%s", error.text);
+    if (o->backup != NULL) {
+        int code = back_up(call->self->name, table, o->backup);
+        weir_table_destroy(table);
+        return code;
+    }
     weir_table_stats(table, o->now < 0 ? weir_table_now(table) : o->now, &stats);
     if (o->json)
         print_json(path, table, &stats);
@@ -172,6 +215,10 @@ const struct weir__command weir__cmd_table = {
     .help = "Keys, memory, evictions, bans, guards and limiters.\n"
             "\n"
             "  weir table /dev/shm/limits\n"
+            "\n"
+            "--backup takes every key as it was at some moment while the copy was made; to restore "
+            "it, end all that use the table and put the copy in its place. --upgrade needs a file "
+            "that nobody uses.\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or not a table.",
     WEIR__COMMAND_OPTIONS(rows, .now = -1),

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""table-file.py -- what happens to a table's file, from outside: a wrong clock, a cut, its owner."""
+"""table-file.py -- what happens to a table's file, from outside: a wrong clock, a cut, its owner,
+upgrades and backups."""
 import email.utils
+import fcntl
 import grp
+import gzip
+import json
 import os
+import random
 import struct
 import subprocess
 import tempfile
 import time
 
-from serving import Server, run_tests
+from serving import RULES, Server, run_tests
 
 DAY = 86400
 CLOCK_OFFSET = 256  # docs/shm.md
@@ -102,6 +107,147 @@ def test_owner_and_group_of_a_new_table(weir):
         assert found.st_gid == grp.getgrnam("daemon").gr_gid and found.st_mode & 0o777 == 0o640
         done = take(weir, os.path.join(folder, "third"), "k", "2/1h", "--group", "no-such-group")
         assert done.returncode == 2 and "there is no group 'no-such-group'" in done.stderr, done
+
+
+# ------------------------------------------------------------------------------ format 3 ----
+
+FORMAT3 = {  # what the program that made the file says of its keys at this time
+    "api": {"k%d" % i: 9 - i % 10 for i in range(60)},
+    "changed": {"old": 16, "mid": 16, "new": 16, "other": 20},
+    "month": {"k": 1, "other": 3},
+    "fixed": {"k": 4, "other": 7},
+    "smooth": {"k": 9, "other": 10},
+    "window": {"k": 5},  # starts fresh
+}
+THEN = "2000000001s"
+
+
+def old_table(folder, name="format3.gz"):
+    """A file of format 3, made by the library that wrote it."""
+    path = os.path.join(folder, "table")
+    with gzip.open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as file:
+        with open(path, "wb") as out:
+            out.write(file.read())
+    os.chmod(path, 0o640)
+    return path
+
+
+def remaining(weir, table, name, key):
+    done = run(weir, "peek", "--table", table, "--name", name, "--cost", "0", "--now", THEN,
+               "--json", key)
+    return json.loads(done.stdout)["remaining"]
+
+
+def test_a_table_of_format_3_is_refused_and_the_refusal_names_the_way(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = old_table(folder)
+        before = open(table, "rb").read()
+        for words in ("table", table), ("serve", "--table", table, "--http", ""):
+            done = run(weir, *words)
+            assert done.returncode == 2 and "format 3" in done.stderr, done
+            assert "--upgrade" in done.stderr, done
+        assert open(table, "rb").read() == before
+
+
+def test_a_table_of_format_3_is_upgraded(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = old_table(folder)
+        done = run(weir, "table", table, "--upgrade")
+        assert done.returncode == 0, done
+        assert "7 limiters, 68 states, 2 bans; 1 states start fresh" in done.stdout, done
+        for name, keys in FORMAT3.items():
+            for key, left in keys.items():
+                assert remaining(weir, table, name, key) == left, (name, key)
+        done = run(weir, "peek", "--table", table, "--name", "warm", "--now", THEN, "k")
+        assert done.stdout == "would be refused, retry in 16m 47s\n", done
+        done = run(weir, "bans", "--table", table, "--now", THEN)
+        assert done.stdout.count("for another 24h") == 2 and "203.0.113.9 " in done.stdout, done
+        assert os.stat(table).st_mode & 0o777 == 0o640
+        assert os.listdir(folder) == ["table"]
+        with Server(weir, table=table) as server:
+            server.clock(2000000000)
+            with server.resp() as client:
+                assert client("CL.THROTTLE", "ann", "15", "30", "60", "0")[2] == 11
+        done = run(weir, "table", table, "--upgrade")
+        assert done.returncode == 2 and "format 4 already" in done.stderr, done
+
+
+def test_what_cannot_be_upgraded_is_refused_and_stays(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        def expect(words):
+            before = open(table, "rb").read()
+            done = run(weir, "table", table, "--upgrade")
+            assert done.returncode == 2 and words in done.stderr, (words, done)
+            assert open(table, "rb").read() == before and os.listdir(folder) == ["table"]
+
+        table = old_table(folder, "format3-narrow.gz")
+        expect("narrow")
+        for at, bytes_, words in ((8, b"\2", "only format 3"), (24, b"\xff", "damaged"),
+                                  (250, b"?", "damaged"), (0, b"X", "not a Weir table")):
+            table = old_table(folder)
+            with open(table, "r+b") as file:
+                file.seek(at)
+                file.write(bytes_)
+            expect(words)
+        table = old_table(folder)
+        os.truncate(table, os.path.getsize(table) - 4096)
+        expect("damaged")
+        os.truncate(table, 100)
+        expect("too short")
+        table = old_table(folder)
+        with open(table) as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            expect("in use")
+
+
+def test_a_damaged_table_of_format_3_is_refused_or_becomes_a_table(weir):
+    """Any bytes behind the header: no crash, and the outcome is a table."""
+    chance = random.Random(3)
+    for _ in range(60):
+        with tempfile.TemporaryDirectory() as folder:
+            table = old_table(folder)
+            with open(table, "r+b") as file:
+                for _ in range(chance.choice((1, 10, 1000))):
+                    file.seek(chance.choice((256 + chance.randrange(192),
+                                             8192 + chance.randrange(12000),
+                                             chance.randrange(8192, os.path.getsize(table)))))
+                    file.write(bytes([chance.choice((0, 1, 255, chance.randrange(256)))]))
+            done = run(weir, "table", table, "--upgrade")
+            assert done.returncode in (0, 2), done
+            if done.returncode == 0:
+                assert run(weir, "table", table).returncode == 0
+                assert take(weir, table, "fresh").returncode == 0
+
+
+# -------------------------------------------------------------------------------- backup ----
+
+
+def test_a_backup_while_in_use_is_restored(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table, copy = os.path.join(folder, "table"), os.path.join(folder, "copy")
+        with Server(weir, "--keys", "5000", table=table, rules=RULES) as server:
+            with server.resp() as client:
+                for i in range(300):
+                    client("CL.THROTTLE", "k%d" % i, "9", "10", "3600", i % 10)
+            http = server.http()
+            for _ in range(6):
+                http.check(ip="192.0.2.1", uri="/")
+            done = run(weir, "table", table, "--backup", copy)
+            assert done.returncode == 0 and done.stdout.startswith("wrote %s: " % copy), done
+            done = run(weir, "table", table, "--backup", copy)
+            assert done.returncode == 2 and "there already" in done.stderr, done
+            http.close()
+        os.remove(table)
+        os.rename(copy, table)  # restored
+        with Server(weir, "--keys", "5000", table=table, rules=RULES) as server:
+            with server.resp() as client:
+                for i in range(300):
+                    assert client("CL.THROTTLE", "k%d" % i, "9", "10", "3600", "0")[2] == (
+                        10 - i % 10), i
+            http = server.http()
+            assert not http.check(ip="192.0.2.1", uri="/").json()["allowed"]
+            assert http.check(ip="192.0.2.2", uri="/").json()["allowed"]
+            http.close()
 
 
 if __name__ == "__main__":

@@ -181,6 +181,7 @@ enum weir_reason {
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
+    WEIR_NO_ROOM = 14,   /* rules: `when_full: closed`, and there is no room for a new key */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
@@ -258,8 +259,7 @@ WEIR_API weir_time weir_table_now(const struct weir_table *table);
 WEIR_API weir_time weir_table_real(const struct weir_table *table, weir_time at);
 
 struct weir_table_stats {
-    int64_t slots;           /* places for keys */
-    int64_t keys;            /* places in use, including idle keys */
+    int64_t slots, keys;     /* places for keys; those in use, including idle keys */
     int64_t slab, slab_used; /* bytes for large states, and those in use */
     int64_t live;            /* keys that are not as good as fresh; -1 unless asked for */
     int64_t bytes;           /* of the whole region */
@@ -269,6 +269,7 @@ struct weir_table_stats {
     int64_t recovered;     /* half-done decisions of killed processes, put right by others */
     int64_t bans;          /* in force; -1 unless asked for */
     int64_t bans_lost;     /* bans that made room before their end: the table has too few places */
+    int64_t no_room;       /* asks refused with WEIR_NO_ROOM */
     bool narrow;
 };
 /* Counting `live` and `bans` reads every slot and every ban: now = -1 leaves that out. */
@@ -278,8 +279,7 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
 /* A limit at work in a table.  Processes that share the table and use the same name share the
  * states.  It lives as long as the table; creating a name again gives the same limiter. */
 struct weir_limiter;
-/* WEIR_EXISTS: the name has another limit; weir_limiter_change changes it.  A name has 1 to 63
- * bytes. */
+/* WEIR_EXISTS: the name, of 1 to 63 bytes, has another limit; weir_limiter_change changes it. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
                                  const char *name, const struct weir_limit *limit,
                                  struct weir_error *error);

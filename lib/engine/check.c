@@ -213,13 +213,17 @@ RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t r
 
 /* Counts a refusal.  The one that reaches the threshold bans the key, and the count starts
  * again. */
-static void count_refusal(const struct checker *c, struct inquiry *q, const struct weir__post *post,
+static void count_refusal(const struct checker *c, struct inquiry *q, uint32_t rule,
                           struct weir_key key)
 {
+    const struct weir__post *post = &c->active->posts[rule];
     struct weir_decision d;
     struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
+    struct weir__item item = { .cost = 1 };
 
-    if (weir_take(post->refusals, &one, &d) && d.remaining > 0)
+    weir__item_aim(&item, post->refusals, key);
+    item.closed = c->active->rules->rules[rule].closed; /* nor does a count drive anybody out */
+    if ((weir__all_take(&item, 1, &one, &d) && d.remaining > 0) || d.reason == WEIR_NO_ROOM)
         return;
     one.cost = INT64_MAX;
     weir_give(post->refusals, &one);
@@ -236,7 +240,8 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
 {
     const struct weir__post *post = &c->active->posts[rule];
     char text[WEIR_KEY_TEXT];
-    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->peek,
+    bool own = q->ruling->decision.reason != WEIR_NO_ROOM, /* else others have filled the table */
+        counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
 
     count(c, &c->tally[rule].refused);
@@ -246,7 +251,7 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
     if (tells)
         tell_key(q, key);
     if (counts)
-        count_refusal(c, q, post, key);
+        count_refusal(c, q, rule, key);
 }
 
 /* ------------------------------------------------------------- applying ---- */
@@ -272,8 +277,9 @@ ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p
     for (uint32_t k = 0; k < n; k++, item++) {
         item->cost = cost;
         item->whose = i;
-        item->which = k;
+        item->which = (uint16_t)k;
         weir__item_aim(item, limiters[k], key);
+        item->closed = rule->closed;
         __builtin_prefetch(item->line, 1);
     }
     p->items += n;

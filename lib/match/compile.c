@@ -179,6 +179,7 @@ static int make_rules(struct weir_rules *set, struct weir_error *error)
         rule->draft = draft_of(set, i);
         rule->first_limit = (uint32_t)set->n_limits;
         rule->n_limits = (uint8_t)rule->draft->n_limits;
+        rule->closed = rule->draft->closed;
         rule->cost = rule->draft->cost;
         set->n_limits += rule->draft->n_limits;
         if ((code = make_clauses(set, rule, &tests, &clauses, error)) == WEIR_OK)

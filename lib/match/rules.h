@@ -80,6 +80,7 @@ struct weir__rule {
     uint32_t first_limit; /* numbered across all rules */
     uint8_t n_limits;
     uint8_t key_kind;       /* enum weir__key_kind */
+    bool closed;            /* when the table is full */
     int16_t cost_attribute; /* or -1 */
     int64_t cost;
     const struct weir__rule_draft *draft;

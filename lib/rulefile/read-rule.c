@@ -12,7 +12,7 @@
  *       mode: shadow
  *       ban: { refusals: 50/60s, for: 10m }
  *       zone: Europe/Berlin
- *       keys: 10000
+ *       when_full: closed
  */
 #include "rulefile/read.h"
 
@@ -26,7 +26,7 @@
 /* clang-format off */
 static const struct weir__row row_list[] = {
     { "keys", WEIR__ROW(struct weir__rule_draft, keys), WEIR__ROW_COUNT, 1, INT64_MAX,
-      .text = "Room for keys of sliding-window and sliding-log limits" },
+      .text = "Does nothing any more" },
 };
 /* clang-format on */
 
@@ -207,12 +207,20 @@ static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
         weir__read_ban(r, ban->value, &defaults, &rule->ban);
 }
 
+static void read_when_full(struct weir__reader *r, const struct weir__member *m,
+                           struct weir__rule_draft *rule)
+{
+    static const char *const words[] = { "open", "closed", NULL };
+
+    rule->closed = weir__read_word(r, m, words) == 1;
+}
+
 static void read_rule(struct weir__reader *r, const struct weir__node *node,
                       struct weir__rule_draft *rule)
 {
-    static const char *const others[] = { "name",  "about",     "match", "not",  "key",
-                                          "limit", "algorithm", "cost",  "mode", "ban",
-                                          "zone",  "paths",     NULL };
+    static const char *const others[] = { "name",  "about",     "match",     "not",  "key",
+                                          "limit", "algorithm", "cost",      "mode", "ban",
+                                          "zone",  "paths",     "when_full", NULL };
     struct weir__mapping m = { .others = others };
 
     rule->key = r->empty;
@@ -228,6 +236,7 @@ static void read_rule(struct weir__reader *r, const struct weir__node *node,
                   rule->name ? "'" : "");
     if (weir__member_of(&m, "key")->value)
         read_key(r, weir__member_of(&m, "key")->value, rule);
+    read_when_full(r, weir__member_of(&m, "when_full"), rule);
     read_how_much(r, &m, rule);
 }
 

@@ -12,7 +12,7 @@
 #include <assert.h>
 
 #include "table/all.h"
-#include "table/part.h"
+#include "table/victim.h"
 
 /* An item on its way. */
 struct part {
@@ -170,6 +170,7 @@ EITHER bool read_quick(struct part *part, bool narrow)
 struct aid {
     struct weir_table *table;
     struct weir__hand *hand; /* NULL until it is needed */
+    struct part *full;       /* that is closed and found no room; NULL: none */
     struct weir__copies copies;
 };
 
@@ -180,14 +181,22 @@ static struct weir__hand *hand_of(struct aid *aid)
     return aid->hand;
 }
 
+static bool note_full(struct aid *aid, struct part *part)
+{
+    if (part->p.room_at != 0)
+        aid->full = part;
+    return part->p.room_at != 0;
+}
+
 static __attribute__((noinline)) bool read_slowly(struct aid *aid, struct part *part, size_t i)
 {
     weir__part_begin(&part->p, part->of->limiter, weir__item_home(part->of));
+    part->p.closed = part->of->closed;
     return weir__part_read(&part->p, hand_of(aid), i, &aid->copies, part->ask->now) &&
-           !weir__part_finds_room(&part->p, aid->hand, part->ask->now);
+           !weir__part_finds_room(&part->p, aid->hand, part->ask->now) && !note_full(aid, part);
 }
 
-enum outcome { REFUSED, GRANTED, AGAIN };
+enum outcome { REFUSED, GRANTED, AGAIN, NO_ROOM };
 
 /* The steps, on copies. */
 EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool take, bool narrow,
@@ -224,15 +233,17 @@ static inline bool claim_slots(struct aid *aid, struct part *parts, size_t n)
     for (size_t i = 0; i < n; i++)
         mine[i] = parts[i].of->hash.tag;
     for (size_t i = 0; i < n; i++)
-        if (parts[i].changed && parts[i].p.slot == NULL)
-            (void)weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n);
+        if (parts[i].changed && parts[i].p.slot == NULL &&
+            !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n) &&
+            note_full(aid, &parts[i]))
+            break;
     return true;
 }
 
 _Static_assert(WEIR_ALL_MAX < WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
 
 /* The slab is full.  True: now it has room: look again. */
-static __attribute__((noinline)) bool make_room(struct aid *aid, const struct part *p)
+static __attribute__((noinline)) bool make_room(struct aid *aid, struct part *p)
 {
     weir__hand_clear(aid->hand);
     return weir__slab_make_room(&p->p, p->p.plan->state_size, p->ask->now, aid->hand);
@@ -246,7 +257,7 @@ static inline bool write_all(struct aid *aid, struct part *parts, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (!parts[i].changed || weir__part_write(&parts[i].p, hand, i))
             continue;
-        if (make_room(aid, &parts[i]))
+        if (make_room(aid, &parts[i]) || note_full(aid, &parts[i]))
             return false;
         parts[i].changed = false; /* it is not remembered */
         weir__count(&aid->table->header->evicted_early, 1);
@@ -275,6 +286,11 @@ EITHER enum outcome take_once(struct aid *aid, struct part *parts, size_t n, boo
 
     if (out == GRANTED && (claim_slots(aid, parts, n) || !write_all(aid, parts, n)))
         out = AGAIN;
+    if (__builtin_expect(aid->full != NULL, 0)) {
+        weir__part_refuse(&aid->full->p, aid->full->ask, all);
+        all->item = (uint16_t)aid->full->item;
+        out = NO_ROOM;
+    }
     return out;
 }
 
@@ -295,6 +311,7 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
 
     aid.table = table;
     aid.hand = NULL;
+    aid.full = NULL;
     shorten_waits(table, parts, n);
     for (unsigned tries = 0; out == AGAIN; tries++) {
         out = table->keys.narrow ? take_once(&aid, parts, n, true, all)
@@ -329,6 +346,16 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
     return take_parts(table, parts, join(items, n, own, parts), decision);
 }
 
+/* The key has no state yet. */
+static bool is_new(const struct weir__item *item)
+{
+    const struct weir__space *space = item->limiter->space;
+    void *slot = weir__slot_find(space, weir__item_home(item));
+
+    return slot == NULL || (item->limiter->kind == WEIR__LARGE &&
+                            (uint32_t)weir__load(weir__slot_pair(space, slot) + 1) == 0);
+}
+
 /* A single one needs no hand.  If it is not the first of its line or anything is in its way, take.c
  * has the rest. */
 static bool take_one(const struct weir__item *item, const struct weir_ask *ask,
@@ -341,6 +368,12 @@ static bool take_one(const struct weir__item *item, const struct weir_ask *ask,
         if (weir__wide_try(item->line, item->hash.tag, era->version, weir__step, &era->plan, &own,
                            true, d) == WEIR__TRIED_DONE)
             return d->allowed;
+    }
+    if (__builtin_expect(item->closed, 0) && is_new(item)) {
+        struct weir__part part;
+        weir__part_begin(&part, item->limiter, weir__item_home(item));
+        part.closed = true;
+        return weir__decide_slowly(&part, &own, true, d);
     }
     return weir__decide(item->limiter, weir__item_home(item), &own, true, d);
 }
@@ -358,6 +391,22 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
     return take_parts(items->limiter->table, parts, n, decision);
 }
 
+/* What a take would find: a slot for the key, or none. */
+static void look_for_room(const struct weir__item *item, const struct weir_ask *ask,
+                          struct weir_decision *d)
+{
+    struct weir__part part;
+
+    weir__part_begin(&part, item->limiter, weir__item_home(item));
+    if (weir__slot_find(item->limiter->space, part.home) != NULL)
+        return;
+    part.closed = true;
+    struct weir__victim v = weir__victim_near(&part, ask->now < 0 ? 0 : ask->now, NULL, 0);
+    part.room_at = v.room_at;
+    if (v.used > 0)
+        weir__part_say_no_room(&part, ask, d);
+}
+
 bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask,
                     struct weir_decision *decision)
 {
@@ -365,8 +414,10 @@ bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_
     for (size_t i = 0; i < n; i++) {
         struct weir_ask own = { .cost = items[i].cost, .wait_max = ask->wait_max, .now = ask->now };
         struct weir_decision d;
-        weir__decide(items[i].limiter, weir__item_home(&items[i]), &own, false,
-                     i == 0 ? decision : &d);
+        struct weir_decision *to = i == 0 ? decision : &d;
+        weir__decide(items[i].limiter, weir__item_home(&items[i]), &own, false, to);
+        if (__builtin_expect(items[i].closed, 0) && to->allowed && own.cost > 0)
+            look_for_room(&items[i], &own, to);
         if (i == 0)
             decision->item = 0;
         else

@@ -11,10 +11,12 @@ struct weir__item {
     struct weir__hash hash; /* of the key; the tag as slots have it */
     void *line;             /* where the search for the slot begins */
     int64_t cost;
-    uint32_t whose, which; /* the caller's own marks */
+    uint32_t whose; /* the caller's own marks */
+    uint16_t which;
+    bool closed; /* refused if a key in use would have to make room for it */
 };
 
-/* Sets limiter, hash and line. */
+/* Sets all but cost and marks; it is not closed. */
 static inline __attribute__((always_inline)) void
 weir__item_aim(struct weir__item *item, struct weir_limiter *limiter, struct weir_key key)
 {
@@ -24,6 +26,7 @@ weir__item_aim(struct weir__item *item, struct weir_limiter *limiter, struct wei
     item->limiter = limiter;
     item->hash = h;
     item->line = weir__slot_at(limiter->space, home.group, home.first);
+    item->closed = false;
 }
 
 static inline struct weir__home weir__item_home(const struct weir__item *item)

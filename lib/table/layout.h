@@ -86,6 +86,7 @@ struct weir__header {
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
     int64_t bans_lost; /* bans that made room before their end */
+    int64_t no_room;   /* asks refused because nobody could make room */
 };
 
 struct weir__desk {

@@ -22,6 +22,19 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, str
     part->version = era->version;
     part->era = era;
     part->home = home;
+    part->closed = false;
+    part->room_at = 0;
+}
+
+/* The same again, under the present limit. */
+static void begin_anew(struct weir__part *part)
+{
+    bool closed = part->closed;
+
+    if (part->limiter->record == NULL)
+        return;
+    weir__part_begin(part, part->limiter, part->home);
+    part->closed = closed;
 }
 
 /* ---------------------------------------------------------------- read ---- */
@@ -180,7 +193,7 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     return !is_large(part) || weir__part_is_same(part);
 }
 
-bool weir__part_finds_room(const struct weir__part *part, struct weir__hand *hand, weir_time now)
+bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
     return part->state == NULL && part->owed == 0 &&
            weir__slab_make_room(part, part->plan->state_size, now, hand);
@@ -260,14 +273,15 @@ bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, si
 }
 
 /* Writes one part.  False: begin again. */
-static bool write_alone(const struct weir__part *part, struct weir__hand *hand, weir_time now)
+static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
     if (weir__part_write(part, hand, 0))
         return weir__hand_commit(part->limiter->table, hand);
     weir__hand_clear(hand);
     if (weir__slab_make_room(part, part->plan->state_size, now, hand))
         return false;
-    weir__count(&part->limiter->table->header->evicted_early, 1); /* nothing is remembered */
+    if (part->room_at == 0) /* nothing is remembered */
+        weir__count(&part->limiter->table->header->evicted_early, 1);
     return true;
 }
 
@@ -299,8 +313,7 @@ void weir__part_change(struct weir__part *part, weir__changer *change, void *con
     struct weir__hand *hand = weir__hand_take(part->limiter->table);
 
     while (!change_once(part, hand, change, context, make, now))
-        if (part->limiter->record != NULL)
-            weir__part_begin(part, part->limiter, part->home);
+        begin_anew(part);
     weir__hand_give(hand);
 }
 
@@ -338,6 +351,33 @@ void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask
         d->reason = WEIR_BAD_ASK;
 }
 
+void weir__part_say_no_room(const struct weir__part *part, const struct weir_ask *ask,
+                            struct weir_decision *d)
+{
+    weir_time now = ask->now < 0 ? 0 : ask->now;
+
+    weir__decision_begin(part->plan, d);
+    weir__refuse_until(d, part->room_at == INT64_MAX ? WEIR_NEVER : part->room_at - now);
+    d->reason = WEIR_NO_ROOM;
+    d->remaining = d->reset = 0;
+}
+
+void weir__part_refuse(const struct weir__part *part, const struct weir_ask *ask,
+                       struct weir_decision *d)
+{
+    weir__part_say_no_room(part, ask, d);
+    weir__count(&part->limiter->table->header->no_room, 1);
+}
+
+/* A round that is over, but for want of room. */
+static bool end_round(const struct weir__part *part, const struct weir_ask *ask, bool done,
+                      struct weir_decision *d)
+{
+    if (part->room_at != 0)
+        weir__part_refuse(part, ask, d);
+    return done || part->room_at != 0;
+}
+
 /* One round; true: done. */
 static bool decide_once(struct weir__part *part, struct weir__hand *hand,
                         const struct weir_ask *ask, bool take, struct weir_decision *d)
@@ -349,13 +389,15 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
         return false;
     if (take && weir__part_finds_room(part, hand, ask->now))
         return false;
+    if (part->room_at != 0)
+        return end_round(part, ask, true, d);
     bool changed = weir__part_step(part, ask, take, d);
     if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
-    if (part->slot != NULL)
-        return write_alone(part, hand, ask->now);
-    (void)weir__slot_claim(part, ask->now, hand, &part->home.tag, 1);
-    return false;
+    bool done = part->slot != NULL && write_alone(part, hand, ask->now);
+    if (part->slot == NULL)
+        (void)weir__slot_claim(part, ask->now, hand, &part->home.tag, 1);
+    return end_round(part, ask, done, d);
 }
 
 bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bool take,
@@ -366,8 +408,7 @@ bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bo
         take || !fits ? weir__hand_take(part->limiter->table) : NULL;
 
     while (!decide_once(part, hand, ask, take, d))
-        if (part->limiter->record != NULL)
-            weir__part_begin(part, part->limiter, part->home);
+        begin_anew(part);
     if (hand != NULL)
         weir__hand_give(hand);
     return d->allowed;

@@ -20,9 +20,11 @@ struct weir__part {
     uint64_t tags[2];
     void *state; /* a copy under the present limit: in `small`, `room` or the hand's spare block */
     uint64_t small[2];
-    uint32_t block;  /* the spare block, if `state` is in it */
-    bool stepped;    /* narrow: the clock has stepped back, which the copy does not show */
-    weir__i128 owed; /* of a limit that comes with the ask: more than the copy can tell; or 0 */
+    uint32_t block;    /* the spare block, if `state` is in it */
+    bool stepped;      /* narrow: the clock has stepped back, which the copy does not show */
+    weir__i128 owed;   /* of a limit that comes with the ask: more than the copy can tell; or 0 */
+    bool closed;       /* no key in use makes room for this one if it is new: */
+    weir_time room_at; /* there is no room before then; 0: not known */
 };
 
 /* Space for copies of large states.  A larger one is made in a spare block. */
@@ -44,7 +46,7 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 void weir__part_copy(struct weir__part *part, weir_time now);
 
 /* If there is no copy because the slab is full: another key's block has been freed, read again. */
-bool weir__part_finds_room(const struct weir__part *part, struct weir__hand *hand, weir_time now);
+bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now);
 
 /* Copies a large state to `out`, zeros if there is none; of a limiter whose limit never changes.
  * False: the slot changed meanwhile. */
@@ -85,6 +87,12 @@ static inline __attribute__((always_inline)) bool weir__part_step(struct weir__p
 
 /* Adds the part to what the hand will write.  False: the slab is full. */
 bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i);
+
+/* No: there is no room for the key.  The second one counts it. */
+void weir__part_say_no_room(const struct weir__part *part, const struct weir_ask *ask,
+                            struct weir_decision *d);
+void weir__part_refuse(const struct weir__part *part, const struct weir_ask *ask,
+                       struct weir_decision *d);
 
 /* A decision on one key, whatever its state is like. */
 bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bool take,

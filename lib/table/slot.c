@@ -132,7 +132,19 @@ static bool replace(struct weir__space *space, struct weir__hand *hand, struct w
     return true;
 }
 
-bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir__hand *hand,
+/* The part's key is new and would need a key in use to make room, which it may not. */
+static bool is_refused(struct weir__part *part, const struct weir__victim *v)
+{
+    bool large = part->limiter->kind == WEIR__LARGE,
+         new = part->slot == NULL || (large && (uint32_t)part->before[1] == 0);
+
+    if (!part->closed || !new || (v->slot != NULL && v->used == 0))
+        return false;
+    part->room_at = v->room_at;
+    return true;
+}
+
+bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
                       const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
@@ -150,7 +162,7 @@ bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir_
         if (fill_empty(space, part))
             return true;
         struct weir__victim v = weir__victim_near(part, now, mine, n);
-        if (v.slot == NULL)
+        if (v.slot == NULL || is_refused(part, &v))
             return false;
         bool done = false;
         if (replace(space, hand, v, part, now)) {
@@ -190,7 +202,7 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
     return weir__hand_commit(space->table, hand);
 }
 
-bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time now,
+bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
                           struct weir__hand *hand)
 {
     struct weir__space *space = part->limiter->space;
@@ -198,7 +210,7 @@ bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time
     now = now < 0 ? 0 : now;
     for (;;) {
         struct weir__victim v = weir__victim_with_block(part, weir__block_round(bytes), now);
-        if (v.slot == NULL)
+        if (is_refused(part, &v) || v.slot == NULL)
             return false;
         if (!free_block(space, hand, v, now))
             continue;

@@ -184,14 +184,16 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint32_t version, weir__st
 }
 
 /* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  `mine` are
- * tags that must stay.  The hand is empty before and after.  False: there is none. */
+ * tags that must stay.  The hand is empty before and after.  False: there is none; the part's
+ * room_at says when, if it is closed. */
 struct weir__part;
-bool weir__slot_claim(const struct weir__part *part, weir_time now, struct weir__hand *hand,
+bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
                       const uint64_t *mine, size_t n);
 
 /* The slab has no block of this many bytes: a large state within reach of the part's key, or
- * elsewhere, is forgotten.  The hand is empty before and after.  False: there is none to forget. */
-bool weir__slab_make_room(const struct weir__part *part, size_t bytes, weir_time now,
+ * elsewhere, is forgotten.  The hand is empty before and after.  False: there is none to forget; or
+ * the part is closed, and then its room_at says when. */
+bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
                           struct weir__hand *hand);
 
 /* For a process that is alone: blocks that no slot has are free again. */

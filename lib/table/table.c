@@ -690,6 +690,7 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),
         .bans = now < 0 ? -1 : weir__bans_in_force(table, now),
         .bans_lost = __atomic_load_n(&h->bans_lost, __ATOMIC_RELAXED),
+        .no_room = __atomic_load_n(&h->no_room, __ATOMIC_RELAXED),
         .narrow = table->keys.narrow,
     };
 }

@@ -178,13 +178,16 @@ static struct weir__victim choose(const struct choice *c, const struct weir__par
     bool bans = part->limiter == &part->limiter->table->banned;
     uint32_t share = greediest(c, share_of(part->home.tag, part->version));
     struct weir__victim best = { .slot = NULL };
+    weir_time room_at = INT64_MAX;
 
     for (size_t i = 0; i < c->n; i++) {
         const struct weir__victim *v = &c->all[i];
+        room_at = v->idle_at < room_at ? v->idle_at : room_at;
         bool over = bans && v->used == 1; /* whatever its rule is */
         if ((v->share == share || over) && (best.slot == NULL || is_cheaper(v, &best)))
             best = *v;
     }
+    best.room_at = room_at;
     return best;
 }
 
@@ -194,6 +197,16 @@ static bool is_mine(const uint64_t *tag, const uint64_t *mine, size_t n)
         if (weir__load(tag) == mine[i])
             return true;
     return false;
+}
+
+/* Where a key in use would mean a refusal, it must be known: a pin may hide an idle one. */
+static struct weir__victim judge_for(const struct weir__part *part, void *slot, weir_time now)
+{
+    struct weir__space *space = part->limiter->space;
+
+    if (part->closed)
+        weir__hand_settle(space->table, weir__slot_pin(space, slot));
+    return weir__victim_judge(space, slot, now);
 }
 
 struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
@@ -207,7 +220,7 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
         void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
         if (is_mine(slot, mine, n))
             continue;
-        c.all[c.n] = weir__victim_judge(space, slot, now);
+        c.all[c.n] = judge_for(part, slot, now);
         if (c.all[c.n].used == 0)
             return c.all[c.n];
         c.n++;

@@ -126,6 +126,7 @@ static void print_json(const char *path, const struct weir_table *table,
         { "recovered", s->recovered },
         { "bans", s->bans },
         { "bans_lost", s->bans_lost },
+        { "no_room", s->no_room },
         { "guards", s->guards },
     };
     struct weir__buffer json = { 0 };

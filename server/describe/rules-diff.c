@@ -359,9 +359,9 @@ static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
     diff_limits(d, old, new);
     diff_words(d, "cost", "", put_cost, old, new);
     diff_words(d, "ban", "bans in force stay", put_ban, &old->ban, &new->ban);
-    if (old->keys != new->keys)
-        say(d, "keys", "", "keys %" PRId64 " -> %" PRId64 "%s", old->keys, new->keys,
-            new->keys ? "" : " (as the table has)");
+    if (old->closed != new->closed)
+        say(d, "when_full", "", "when_full %s -> %s", old->closed ? "closed" : "open",
+            new->closed ? "closed" : "open");
     diff_about(d, old, new);
 }
 

@@ -29,7 +29,7 @@
 #define WEIR__REPLAY_PAIRS 256
 #define WEIR__REPLAY_LATE \
     WEIR_SECOND /* logs are written when a request ends, so they are out of order by a little */
-#define WEIR__REPLAY_REASONS (WEIR_TOO_MANY + 1)
+#define WEIR__REPLAY_REASONS (WEIR_NO_ROOM + 1)
 
 #define WEIR__REPLAY_PASSED (-1) /* in place of a rule's number */
 #define WEIR__REPLAY_LIST   (-2) /* the deny list */

@@ -92,7 +92,7 @@ static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *
                         replay->requests ? (double)side->refused / (double)replay->requests : 0);
     weir__buffer_open(b, "reasons", '{');
     for (int i = WEIR_LIMITED; i < WEIR__REPLAY_REASONS; i++)
-        if (i <= WEIR_DENIED || i == WEIR_TOO_MANY) /* no guard is asked */
+        if (i <= WEIR_DENIED || i >= WEIR_TOO_MANY) /* no guard is asked */
             weir__buffer_member_number(b, weir_reason_name((enum weir_reason)i), side->reasons[i]);
     weir__buffer_close(b, "}");
     weir__buffer_member_numbers(b, "levels", side->levels, 4);

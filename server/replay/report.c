@@ -68,6 +68,7 @@ size_t weir__report_totals(const struct weir__replay *replay, struct weir__total
     add(&t, "over a limit", x[WEIR_LIMITED], y[WEIR_LIMITED], BAD | INNER);
     add(&t, "too big for it", x[WEIR_TOO_BIG], y[WEIR_TOO_BIG], BAD | INNER);
     add(&t, "too many limits", x[WEIR_TOO_MANY], y[WEIR_TOO_MANY], BAD | INNER);
+    add(&t, "no room in the table", x[WEIR_NO_ROOM], y[WEIR_NO_ROOM], BAD | INNER);
     add(&t, "banned", x[WEIR_BANNED], y[WEIR_BANNED], BAD | INNER);
     add(&t, "on the deny list", x[WEIR_DENIED], y[WEIR_DENIED], BAD | INNER);
     add(&t, "in shadow, would refuse", a->would, b->would, BAD);

@@ -55,7 +55,7 @@ struct weir__total {
     bool about; /* estimated */
 };
 
-#define WEIR__TOTALS 16
+#define WEIR__TOTALS 17
 
 size_t weir__report_totals(const struct weir__replay *replay, struct weir__total out[WEIR__TOTALS]);
 

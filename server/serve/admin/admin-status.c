@@ -83,6 +83,7 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "evicted_early", stats.evicted_early);
     weir__buffer_member_number(out, "recovered", stats.recovered);
     weir__buffer_member_number(out, "bans_lost", stats.bans_lost);
+    weir__buffer_member_number(out, "no_room", stats.no_room);
 }
 
 /* Modes set by hand: an emergency switch that was forgotten must be seen. */

@@ -59,13 +59,13 @@ struct weir__watch {
     struct watched *rules;
     size_t n, room, hint; /* hint: where the last one was found; the next one is often behind it */
     bool table_full;
-    int64_t evicted_early; /* at the last tick */
-    weir_time early_at;    /* when that last grew; 0: never */
-    weir_time counted_at;  /* when all slots were read; 0: never */
-    int percent;           /* counted then */
-    uint64_t *told;        /* by guard: the number of the last change that was told */
-    size_t guards;         /* that were met so far */
-    int degradation;       /* of degradation */
+    int64_t evicted_early, no_room; /* at the last tick */
+    weir_time early_at;             /* when one of them last grew; 0: never */
+    weir_time counted_at;           /* when all slots were read; 0: never */
+    int percent;                    /* counted then */
+    uint64_t *told;                 /* by guard: the number of the last change that was told */
+    size_t guards;                  /* that were met so far */
+    int degradation;                /* of degradation */
 
     pthread_mutex_t bans_lock;
     struct ban *bans;
@@ -210,17 +210,20 @@ static int percent_live(struct weir__watch *watch, const struct weir_table *tabl
     return watch->percent;
 }
 
-static void tell_table_full(struct weir__watch *watch, int64_t early, int percent, weir_time now)
+static void tell_table_full(struct weir__watch *watch, int64_t early, int64_t refused, int percent,
+                            weir_time now)
 {
     char text[128];
 
-    if (early > 0)
+    if (refused > 0)
+        snprintf(text, sizeof(text), "new keys are refused: the table needs more keys");
+    else if (early > 0)
         snprintf(text, sizeof(text),
                  "keys had to make room before their time: the table needs more keys");
     else
         snprintf(text, sizeof(text), "%d %% of the places hold keys that are in use", percent);
     weir__events_emit(watch->events, WEIR__EVENT_TABLE_FULL, now,
-                      &(struct weir__event_facts){ .text = text, .count = early });
+                      &(struct weir__event_facts){ .text = text, .count = early + refused });
     watch->table_full = true;
 }
 
@@ -229,17 +232,17 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
     struct weir_table_stats s;
 
     weir_table_stats(table, -1, &s);
-    int64_t early =
-        watch->tick == 1
-            ? 0
-            : s.evicted_early - watch->evicted_early; /* a file has those of earlier days */
+    bool first = watch->tick == 1; /* a file has those of earlier days */
+    int64_t early = first ? 0 : s.evicted_early - watch->evicted_early,
+            refused = first ? 0 : s.no_room - watch->no_room;
     watch->evicted_early = s.evicted_early;
-    if (early > 0 || now < watch->early_at)
+    watch->no_room = s.no_room;
+    if (early + refused > 0 || now < watch->early_at)
         watch->early_at = now;
     int percent = percent_live(watch, table, &s, now);
     bool quiet = watch->early_at == 0 || now - watch->early_at >= TABLE_QUIET;
-    if (!watch->table_full && (early > 0 || percent > FULL_PERCENT)) {
-        tell_table_full(watch, early, percent, now);
+    if (!watch->table_full && (early + refused > 0 || percent > FULL_PERCENT)) {
+        tell_table_full(watch, early, refused, percent, now);
     } else if (watch->table_full && quiet && percent < ROOM_PERCENT) {
         weir__events_emit(watch->events, WEIR__EVENT_TABLE_ROOM, now, NULL);
         watch->table_full = false;

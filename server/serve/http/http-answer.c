@@ -299,13 +299,16 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                    "Banned", "weir-banned", "refused", 429 },
         denied = { "about:blank", "Denied", "weir-denied", "refused", 403 },
         too_many = { "about:blank", "Too many limits", "weir-too-many",
-                     "more limits apply to this request than can be asked", 503 };
+                     "more limits apply to this request than can be asked", 503 },
+        no_room = { "about:blank", "No room", "weir-no-room",
+                    "the table is full, and this key is new", 503 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
     return d->reason == WEIR_DENIED     ? &denied
            : d->reason == WEIR_BANNED   ? &banned
            : d->reason == WEIR_TOO_MANY ? &too_many
+           : d->reason == WEIR_NO_ROOM  ? &no_room
                                         : &limited;
 }
 
@@ -397,7 +400,7 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
     }
     if (r->rule)
         put(pen, r->rule, strnlen(r->rule, 63));
-    if (r->decision.reason == WEIR_TOO_MANY) {
+    if (r->decision.reason == WEIR_TOO_MANY || r->decision.reason == WEIR_NO_ROOM) {
         PUT(pen, ": ");
         put_text(pen, refusal_of(&r->decision)->why);
         return;

@@ -6,7 +6,7 @@
 
 #define LEVEL      "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing"
 #define NEVER_NULL "null: allowed, or it can never pass"
-#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied|too-many"
+#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied|too-many|no-room"
 #define WHY        "applies|off|unmatched|excepted|no-key"
 #define NOT_THERE  "why it does not apply, in words"
 
@@ -24,7 +24,8 @@ const struct weir__schema weir__schemas[] = {
           "asked" },
         { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
         { "level", "0..3", LEVEL },
-        { "reason", BY_RULES, "too-big can never pass; too-many: more than 64 limits apply" },
+        { "reason", BY_RULES, "too-big can never pass; too-many: more than 64 limits apply; "
+          "no-room: the table is full, and the rule says when_full: closed" },
         { "-applied", "count", "rules that apply" },
         { "shadow", "text?", "a rule in shadow that would have refused; null: none" },
         { "-list", "allow|deny?", "the list that decided; null: none" }) },
@@ -150,7 +151,7 @@ const struct weir__schema weir__schemas[] = {
     { "StatusTable", "", FIELDS(
         { "file", "text?", "" },
         { "slots keys slab slab_used limiters bytes bytes_on_disk evicted_idle "
-          "evicted_early recovered bans_lost", "count", "" }) },
+          "evicted_early recovered bans_lost no_room", "count", "" }) },
     { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched "
           "shadow_refused", "count", "" }) },
     { "StatusTotals", "", FIELDS(

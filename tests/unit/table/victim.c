@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "table/all.h"
 #include "table/bans.h"
 #include "table/carried.h"
 #include "table/slot.h"
@@ -426,4 +427,95 @@ TEST(test_T2_a_plain_model_names_the_key_that_has_to_go)
         assert_true(run_world(&w, S >> (2 * (round / 2))) > 100);
         weir_table_destroy(w.table);
     }
+}
+
+/* -------------------------------------------------------------- closed ---- */
+
+static struct weir_decision take_closed(struct weir_limiter *limiter, const char *key,
+                                        bool only_look, weir_time now)
+{
+    struct weir__item item = { .cost = 1 };
+    struct weir_ask ask = { .cost = 1, .now = now };
+    struct weir_decision d;
+
+    weir__item_aim(&item, limiter, key_of(key));
+    item.closed = true;
+    (only_look ? weir__all_peek : weir__all_take)(&item, 1, &ask, &d);
+    return d;
+}
+
+/* As many as fit get in, nobody is forgotten, and a look says the same as a take. */
+static int fill_closed(struct weir_limiter *limiter, int n, weir_time now)
+{
+    int in = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct weir_decision look = take_closed(limiter, name_of("k", i), true, now),
+                             d = take_closed(limiter, name_of("k", i), false, now);
+        assert_int_equal(d.reason, look.reason);
+        assert_true(d.allowed || (d.reason == WEIR_NO_ROOM && d.retry > 0 && d.remaining == 0));
+        in += d.allowed;
+    }
+    return in;
+}
+
+TEST(test_T2_closed_refuses_only_if_a_key_in_use_would_go)
+{
+    static const char *const limits[] = { "gcra 2/100s", "sliding-log 2/100s",
+                                          "sliding-window 2/100s" };
+
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t l = 0; l < COUNT_OF(limits) - (size_t)narrow; l++) {
+            OWN(weir_table) *table = private_table(narrow, 1);
+            struct weir_limiter *limiter = limiter_of(table, "l", limits[l]);
+            int in = fill_closed(limiter, 1000, NOW);
+            assert_int_equal(in, stats_of(table, NOW).slots); /* to the last one */
+            assert_fields(stats_of(table, NOW), (no_room, 1000 - in), (evicted_early, 0));
+            for (int i = 0, again = 0; i < 1000; i++, again = 0) {
+                again = take_closed(limiter, name_of("k", i), false, NOW + 1).allowed;
+                assert_int_equal(left(limiter, name_of("k", i), NOW + 1), again ? 0 : 2);
+            }
+            weir_time retry = take_closed(limiter, "new", false, NOW + 2).retry;
+            assert_false(take_closed(limiter, "new", false, NOW + 1 + retry).allowed);
+            assert_true(take_closed(limiter, "new", false, NOW + 2 + retry).allowed);
+            assert_int_equal(stats_of(table, -1).evicted_early, 0);
+        }
+}
+
+/* The slab has no block left, but slots. */
+TEST(test_T2_closed_counts_for_blocks_too)
+{
+    OWN(weir_table) *table = table_with_slab(20000, 64 << 10);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-log 2/100s");
+    int in = 0;
+
+    for (int i = 0; i < 3000; i++)
+        in += take_closed(limiter, name_of("k", i), false, NOW).allowed;
+    assert_in_range(in, 900, 1024);
+    assert_fields(stats_of(table, NOW), (no_room, 3000 - in), (evicted_early, 0));
+    assert_int_equal(take_closed(limiter, "k 0", false, NOW + 1).remaining, 0); /* it was there */
+    assert_true(take_closed(limiter, "new", false, NOW + 101 * S).allowed);
+}
+
+/* One of several that finds no room refuses all, and nothing is taken. */
+TEST(test_T2_closed_among_several)
+{
+    OWN(weir_table) *table = private_table(false, 1);
+    struct weir_limiter *a = limiter_of(table, "a", "gcra 5/100s"),
+                        *b = limiter_of(table, "b", "gcra 5/100s");
+    struct weir__item items[2] = { { .cost = 1 }, { .cost = 1 } };
+    struct weir_ask ask = { .now = NOW + 1 };
+    struct weir_decision d;
+
+    fill_closed(b, 1000, NOW);
+    weir__item_aim(&items[0], b, key_of("k 0"));
+    weir__item_aim(&items[1], a, key_of("new"));
+    items[1].closed = true;
+    assert_false(weir__all_take(items, 2, &ask, &d));
+    assert_fields(d, (reason, WEIR_NO_ROOM), (item, 1));
+    assert_int_equal(left(b, "k 0", NOW + 1), 4);
+    assert_false(weir__all_peek(items, 2, &ask, &d));
+    items[1].closed = false;
+    assert_true(weir__all_take(items, 2, &ask, &d));
+    assert_int_equal(left(b, "k 0", NOW + 1), 3);
 }

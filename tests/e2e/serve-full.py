@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""serve-full.py WEIR [TEST...] -- a table that is full: floods of keys free nobody, and a rule with
+when_full: closed refuses new keys instead of forgetting others."""
+import re
+
+from serving import Server, encode, run_tests
+
+LOGIN = "version: 1\nrules:\n" \
+        "  - { name: login, match: { uri: /login }, key: '{account}', limit: 5/1m }\n"
+
+
+def many(client, asks):
+    """Answers to all, a thousand under way at a time."""
+    answers = []
+    for begin in range(0, len(asks), 1000):
+        part = asks[begin:begin + 1000]
+        client.raw(b"".join(encode(ask) for ask in part))
+        answers += [client.read() for _ in part]
+    return answers
+
+
+def metric(server, name):
+    page = server.http()("GET", "/metrics").body.decode()
+    return float(re.search(r"^%s (\S+)$" % re.escape(name), page, re.M).group(1))
+
+
+def check(account, uri="/"):
+    return ("WEIR.CHECK", "account", account, "uri", uri)
+
+
+def flood_and_count(weir, rules, flood):
+    """How many of 100 spent logins pass again after the flood."""
+    logins = [check("bob%d" % i, "/login") for i in range(100)]
+    with Server(weir, "--keys", "1000", rules=LOGIN + rules) as server, server.resp() as client:
+        assert all(a[0] == 1 for _ in range(5) for a in many(client, logins))
+        many(client, flood)
+        assert metric(server, 'weir_table_evicted_total{when="early"}') > 1000
+        return sum(a[0] for a in many(client, logins))
+
+
+def test_T2_fresh_accounts_free_no_login(weir):
+    rules = "  - { name: account, not: { uri: /login }, key: '{account}', limit: %s }\n"
+    flood = [check("eve%d" % i) for i in range(5000)]
+    for limit in ["1000/day", "sliding-window 1000/1d", "fixed-window 1/1d", "sliding-log 10/1d"]:
+        assert flood_and_count(weir, rules % limit, flood) == 0, limit
+
+
+def test_T2_keys_under_many_rules_free_no_login(weir):
+    rules = "".join("  - { name: r%d, not: { uri: /login }, key: '{account}', limit: 1/%dh }\n"
+                    % (i, 10 + i) for i in range(5))
+    assert flood_and_count(weir, rules, [check("eve%d" % i) for i in range(3000)]) == 0
+
+
+def test_T2_limits_that_come_with_the_ask_free_no_login(weir):
+    assert flood_and_count(weir, "", [("CL.THROTTLE", "eve%d" % i, 999, 1000, 86400)
+                                      for i in range(5000)]) == 0
+    logins = [("CL.THROTTLE", "bob%d" % i, 4, 5, 60) for i in range(100)]
+    flood = [("CL.THROTTLE", "eve%d" % i, 999, 1000, 86400) for i in range(5000)]
+    with Server(weir, "--keys", "1000") as server, server.resp() as client:
+        assert all(a[0] == 0 for _ in range(5) for a in many(client, logins))
+        many(client, flood)
+        assert all(a[0] == 1 for a in many(client, logins))
+
+
+CLOSED = "version: 1\nrules:\n" \
+         "  - name: login\n    key: '{account}'\n    limit: %s\n    when_full: closed\n" \
+         "    ban: { refusals: 3/1h, for: 1h }\n"
+
+
+def test_T2_closed_refuses_new_keys_and_forgets_none(weir):
+    for limit in ["1/1h", "sliding-window 1/1h"]:
+        with Server(weir, "--keys", "1000", rules=CLOSED % limit) as server, \
+                server.resp() as client:
+            server.clock(0)  # which also looks for events
+            asks = [check("a%d" % i) for i in range(3000)]
+            answers = many(client, asks)
+            known = [ask for ask, a in zip(asks, answers) if a[0] == 1]
+            refused = [a for a in answers if a[0] == 0]
+            assert 1000 <= len(known) < 1300, len(known)
+            assert {a[8] for a in refused} == {"no-room"}, refused[0]
+            assert all(0 < a[4] <= 3960000 for a in refused)
+            assert metric(server, "weir_table_no_room_total") == len(refused)
+            assert metric(server, 'weir_table_evicted_total{when="early"}') == 0
+            assert {a[8] for a in many(client, known)} == {"limited"}  # nobody was forgotten
+
+            new = next(ask for ask, a in zip(asks, answers) if a[0] == 0)
+            answer = server.http().check(account=new[2], uri="/")
+            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0
+            assert answer.json()["code"] == "weir-no-room", answer.body
+            assert "no-room" in client("WEIR.EXPLAIN", *new[1:]), "explain says why"
+            server.clock(1)
+            told = [e for e in client.json("WEIR.EVENTS") if e["event"] == "table-full"]
+            assert len(told) == 1 and "refused" in told[0]["text"], told
+            assert client.json("WEIR.STATUS")["table"]["no_room"] > 0
+
+            server.clock(7201)  # all are idle, so there is room
+            assert all(a[0] == 1 for a in many(client, asks[:500]))
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -82,7 +82,7 @@ def test_scripts_and_module_share_keys(module):
 def test_replicas_get_the_resulting_state(module):
     with Redis(module) as master:
         scripts = Scripts(master)
-        with Redis(module, "--replicaof", "127.0.0.1 %d" % master.port) as replica:
+        with Redis(module, "--replicaof", "127.0.0.1", str(master.port)) as replica:
             until("the replica is in step",
                   lambda: replica.info("replication", "master_link_status") == "up")
             for name in LIMITS:
@@ -91,7 +91,7 @@ def test_replicas_get_the_resulting_state(module):
             master.ok("WAIT", 1, 10000)
             for name in LIMITS:
                 assert master("GET", name) == replica("GET", name)
-                assert master("PEXPIRETIME", name) == replica("PEXPIRETIME", name)
+                assert master.expiry(name) == replica.expiry(name)
                 assert "READONLY" in str(replica(*scripts.words(name, name)))
 
 
@@ -101,10 +101,10 @@ def test_restart_with_append_only_file(module):
     for name in LIMITS:
         for _ in range(4):
             scripts.take(r, name, name)
-    before = [r("PEXPIRETIME", name) for name in LIMITS]
+    before = [r.expiry(name) for name in LIMITS]
     r.kill()
     r.start()
-    assert [r("PEXPIRETIME", name) for name in LIMITS] == before
+    assert [r.expiry(name) for name in LIMITS] == before
     for name, limit in LIMITS.items():
         assert r("WEIR.PEEK", name, limit, "COST", 0)[2] in (6, 10 if name == "window" else 6)
     r.stop()
@@ -118,7 +118,7 @@ def test_out_of_memory_changes_nothing(module):
         before = [r("GET", name) for name in LIMITS]
         r.ok("CONFIG", "SET", "maxmemory", 1)
         for name in LIMITS:
-            assert str(scripts.take(r, name, name)).startswith("OOM")
+            assert "OOM" in str(scripts.take(r, name, name))
         assert [r("GET", name) for name in LIMITS] == before
 
 

@@ -1,6 +1,8 @@
 """redising.py -- shared by the tests of Weir inside Redis: a redis-server on a port of its own,
-with the module or without, stopped by its own pid."""
+with the module or without, stopped by its own pid.  REDIS_SERVER=PATH takes another than the
+installed one: 6.2 and later will do."""
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -10,7 +12,18 @@ import time
 
 from serving import Error, Resp, until
 
-__all__ = ["Error", "Redis", "Resp", "until", "free_port"]
+__all__ = ["Error", "Redis", "Resp", "VERSION", "until", "free_port"]
+
+
+SERVER = os.environ.get("REDIS_SERVER", "redis-server")
+
+
+def version():
+    said = subprocess.run([SERVER, "--version"], capture_output=True, text=True).stdout
+    return int(re.search(r"v=(\d+)", said).group(1))
+
+
+VERSION = version()
 
 
 def free_port():
@@ -38,10 +51,13 @@ class Redis:
         self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
         self.module = module
         self.port = free_port()
-        self.command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
-                        self.folder, "--save", "", "--enable-debug-command", "yes",
-                        "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
+        self.command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+                        self.folder, "--save", "", "--repl-diskless-sync", "yes",
+                        "--repl-diskless-sync-delay", "0",
                         "--logfile", os.path.join(self.folder, "log")]
+        if VERSION >= 7:
+            self.command += ["--enable-debug-command", "yes", "--enable-module-command", "yes",
+                             "--shutdown-timeout", "0"]
         if cluster:
             self.command += ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
         if module:
@@ -82,6 +98,12 @@ class Redis:
         answer = self.client(*words)
         assert not isinstance(answer, Error), (words, answer)
         return answer
+
+    def expiry(self, key):
+        """When a key expires, in ms; before Redis 7 only how soon, in s."""
+        if VERSION >= 7:
+            return self.ok("PEXPIRETIME", key)
+        return self.ok("TTL", key)
 
     def info(self, section, field):
         for line in self.client("INFO", section).splitlines():

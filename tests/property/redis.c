@@ -5,7 +5,9 @@
  *
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once;
- * now and then the limit changes, or the clock steps back.
+ * now and then the limit changes, or the clock steps back.  Then several callers ask at once for
+ * one key, each script of theirs at a random turn: together they get what they would have got one
+ * after the other.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -365,6 +367,78 @@ static void walk(void)
     }
 }
 
+/* ------------------------------------------------------- callers at once ---- */
+
+#define CALLERS 6
+
+static int by_wait(const void *a, const void *b)
+{
+    const struct weir_decision *x = a, *y = b;
+
+    return x->wait != y->wait ? (x->wait > y->wait ? 1 : -1) : x->allowed - y->allowed;
+}
+
+/* Each caller's next script, in random order, until all have their answers. */
+static void run_callers(struct weir__account_call calls[CALLERS])
+{
+    struct weir_error error = { 0 };
+    int codes[CALLERS], left = CALLERS;
+
+    for (int i = 0; i < CALLERS; i++) {
+        check(weir__account_begin(&calls[i], &error), &error);
+        codes[i] = WEIR__ACCOUNT_AGAIN;
+    }
+    while (left > 0) {
+        int64_t i = between(0, CALLERS - 1);
+        if (codes[i] != WEIR__ACCOUNT_AGAIN)
+            continue;
+        codes[i] = redis_scripts_step(&scripts, &calls[i], &error);
+        if (codes[i] < 0)
+            stop(error.text);
+        left -= codes[i] == WEIR_OK;
+    }
+}
+
+static void race(void)
+{
+    struct account *a = &accounts[0];
+    struct weir__account_item items[CALLERS];
+    struct weir__account_call calls[CALLERS];
+    struct weir_decision bare[CALLERS], redis[CALLERS];
+    struct weir_error error = { 0 };
+    struct weir_ask ask = { .now = now,
+                            .cost = between(1, 2),
+                            .wait_max = one_in(2) ? 0 : between(0, 9000000) * WEIR_MICROSECOND };
+
+    asked = NULL;
+    snprintf(a->name, sizeof(a->name), "race-%" PRIu64, seed_of_round);
+    set_limit(a, int_between(0, 8));
+    void *state = calloc(1, a->plan.state_size);
+    check(redis_scripts_clock(&scripts, now, &error), &error);
+    for (int i = 0; i < CALLERS; i++) {
+        items[i] = (struct weir__account_item){ .key = { a->name, strlen(a->name) },
+                                                .plan = &a->plan,
+                                                .ask = ask };
+        calls[i] = (struct weir__account_call){ .items = &items[i], .n = 1, .near = now };
+        weir_step(&a->plan, state, &ask, &bare[i]);
+    }
+    run_callers(calls);
+    for (int i = 0; i < CALLERS; i++) {
+        redis[i] = items[i].decision;
+        weir__account_free(&calls[i]);
+    }
+    qsort(bare, CALLERS, sizeof(bare[0]), by_wait);
+    qsort(redis, CALLERS, sizeof(redis[0]), by_wait);
+    for (int i = 0; i < CALLERS; i++)
+        if (bare[i].allowed != redis[i].allowed || bare[i].wait != redis[i].wait) {
+            print("bare ", &bare[i]);
+            print("redis", &redis[i]);
+            fprintf(stderr, "limit %s\n", a->text);
+            stop("callers at once get something else than one by one");
+        }
+    free(state);
+}
+
 int main(int argc, char **argv)
 {
     struct weir_error error = { 0 };
@@ -376,8 +450,10 @@ int main(int argc, char **argv)
     uint64_t seed = strtoull(argv[2], NULL, 10), rounds = strtoull(argv[3], NULL, 10);
     check(redis_server_start(&server, argv[1], &error), &error);
     check(redis_scripts_load(&scripts, server.client, &error), &error);
-    for (seed_of_round = seed; seed_of_round < seed + rounds; seed_of_round++)
+    for (seed_of_round = seed; seed_of_round < seed + rounds; seed_of_round++) {
         walk();
+        race();
+    }
     printf("%" PRIu64 " rounds;", rounds);
     for (size_t i = 0; i < WEIR__SCRIPTS; i++)
         printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);

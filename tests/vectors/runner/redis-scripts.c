@@ -55,7 +55,7 @@ int redis_scripts_clock(struct redis_scripts *s, weir_time now, struct weir_erro
         &answer, error);
 }
 
-static int send_script(struct redis_scripts *s, struct weir__account_call *call,
+int redis_scripts_step(struct redis_scripts *s, struct weir__account_call *call,
                        struct weir_error *error)
 {
     size_t script = (size_t)(call->script - weir__account_scripts);
@@ -78,7 +78,7 @@ int redis_scripts_run(struct redis_scripts *s, struct weir__account_call *call,
 
     if (code == WEIR_OK)
         do
-            code = send_script(s, call, error);
+            code = redis_scripts_step(s, call, error);
         while (code == WEIR__ACCOUNT_AGAIN);
     return code;
 }

@@ -17,6 +17,9 @@ struct redis_scripts {
 int redis_scripts_load(struct redis_scripts *s, struct weir__client *client,
                        struct weir_error *error);
 int redis_scripts_clock(struct redis_scripts *s, weir_time now, struct weir_error *error);
+/* Sends the script that is due; WEIR__ACCOUNT_AGAIN: another is. */
+int redis_scripts_step(struct redis_scripts *s, struct weir__account_call *call,
+                       struct weir_error *error);
 /* From the first script to the answer. */
 int redis_scripts_run(struct redis_scripts *s, struct weir__account_call *call,
                       struct weir_error *error);

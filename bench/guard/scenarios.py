@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""scenarios.py BUILD [DOCS] -- every scenario of `weir sim` with every controller:
-docs/guards-figures.md.
+"""scenarios.py BUILD [DOCS] -- every scenario of `weir sim`, and the cases beside this file, with
+every controller and ten seeds, with a target and without; and loads around the capacity (loads.py):
+docs/guards-figures.md, docs/guards-load.svg.
 
 The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal
 is also printed, name<TAB>value<TAB>unit:
@@ -9,23 +10,30 @@ is also printed, name<TAB>value<TAB>unit:
     guard.sim.overload-10x.weir.goodput    with Weir's own controller
     guard.sim.overload-10x.weir.p99        of the admitted, over the p99 of the work alone
     guard.sim.behind-best                  the most that Weir's own is behind the best published
-    controller in any scenario, in points of goodput
+    controller in any scenario of weir sim, in points of goodput
 """
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+
+import loads
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 OWN = "weir"
 PUBLISHED = ("aimd", "vegas", "gradient2")
 DRAWN = "overload-10x"
+SEEDS = 10
 
 HEAD = """# Guards: scenarios and controllers
 
-Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --all --json`: the real guard on
-virtual time, in front of a simulated backend; the same seed gives the same page on every machine.
-`weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it. `none` lets
+Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --json`: the real guard on virtual
+time, in front of a simulated backend; the same seeds give the same page on every machine. Figures
+are means of ten seeds, or the least of them. `weir sim NAME` shows one scenario in full,
+`weir sim NAME --svg FILE` draws it; the last ten are files in `bench/guard/cases`. `none` lets
 everybody in; `fixed` is a limit of twice the workers there are at the beginning, as set by somebody
 who knows them.
 """
@@ -36,17 +44,56 @@ def sim(build, *words):
                           text=True, check=True).stdout
 
 
+def scenarios():
+    """Files: those of weir sim, then the cases."""
+    return (sorted(glob.glob(os.path.join(TOP, "examples", "sim", "*.yaml")))
+            + sorted(glob.glob(os.path.join(TOP, "bench", "guard", "cases", "*.yaml"))))
+
+
+def has_target(path):
+    with open(path) as file:
+        return "target:" in file.read()
+
+
+def without_target(path, place):
+    """A copy whose guard has no target."""
+    with open(path) as file:
+        text = re.sub(r"guard: \{ target: \w+ \}\n|guard:\n  target: \w+\n(?=\Z)", "", file.read())
+    copy = os.path.join(place, os.path.basename(path))
+    with open(copy, "w") as file:
+        file.write(re.sub(r"\n  target: \w+", "", text))
+    return copy
+
+
+def run(build, paths, controllers):
+    trials = []
+    for path in paths:
+        names = [c for c in controllers if c != "percentile" or has_target(path)]
+        for seed in range(1, SEEDS + 1):
+            trials += json.loads(sim(build, "--json", "--seed", str(seed), "--controller",
+                                     ",".join(names), path))
+    return Trials(trials, controllers)
+
+
 class Trials:
-    def __init__(self, trials):
-        self.by = {(t["scenario"], t["controller"]): t for t in trials}
-        self.scenarios = list(dict.fromkeys(t["scenario"] for t in trials))
-        self.controllers = list(dict.fromkeys(t["controller"] for t in trials))
+    def __init__(self, trials, controllers):
+        self.by = {}
+        for t in trials:
+            name = os.path.basename(t["scenario"])
+            self.by.setdefault((name, t["controller"]), []).append(t)
+        self.scenarios = list(dict.fromkeys(name for name, _ in self.by))
+        self.controllers = controllers
 
-    def get(self, scenario, controller, what):
-        return self.by.get((scenario, controller), {}).get(what)
+    def get(self, scenario, controller, what, of=lambda v: sum(v) / len(v)):
+        values = [t[what] for t in self.by.get((scenario, controller), [])]
+        if values and isinstance(values[0], str):
+            return values[0]
+        values = [v for v in values if v is not None]
+        return of(values) if values else None
 
-    def best(self, scenario, what, controllers, choose=max):
-        values = [v for v in (self.get(scenario, c, what) for c in controllers) if v is not None]
+    def best(self, scenario, what, controllers, choose=max, **of):
+        values = [self.get(scenario, c, what, **of) for c in controllers]
+        values = [v for v in values if v is not None]
         return choose(values) if values else None
 
 
@@ -55,13 +102,13 @@ def cell(value, form, marked):
     return "**%s**" % text if marked else text
 
 
-def table(trials, what, form, best=None, scenarios=None):
+def table(trials, what, form, best=None, some=None, **of):
     """Scenarios by controllers; what is best is bold."""
     out = ["| scenario | " + " | ".join(trials.controllers) + " |",
            "|---|" + "---|" * len(trials.controllers)]
-    for scenario in scenarios or trials.scenarios:
-        top = trials.best(scenario, what, trials.controllers, best) if best else None
-        values = [trials.get(scenario, c, what) for c in trials.controllers]
+    for scenario in some or trials.scenarios:
+        top = trials.best(scenario, what, trials.controllers, best, **of) if best else None
+        values = [trials.get(scenario, c, what, **of) for c in trials.controllers]
         out.append("| %s | " % scenario
                    + " | ".join(cell(v, form,
                                      v is not None and top is not None and form % v == form % top)
@@ -94,7 +141,7 @@ def about(trials):
             for s in trials.scenarios]
 
 
-def page(trials):
+def page(trials, bare, found):
     fair = [s
             for s in trials.scenarios
             if trials.best(s, "unfairness", trials.controllers) is not None]
@@ -104,6 +151,11 @@ def page(trials):
         ("Goodput",
          ["Answers in time, as a percentage of what the backend could have answered.",
           ""] + table(trials, "goodput_percent", "%.1f", max)),
+        ("Goodput, least of ten seeds", table(trials, "goodput_percent", "%.1f", max, of=min)),
+        ("Goodput without a target", table(bare, "goodput_percent", "%.1f", max)),
+        ("Goodput without a target, least of ten seeds",
+         table(bare, "goodput_percent", "%.1f", max, of=min)),
+        ("Load", loads.tables(found)),
         ("p99",
          ["Admitted requests, in ms, as their clients see it.",
           ""] + table(trials, "p99_ms", "%.0f")),
@@ -132,20 +184,27 @@ def tell(trials):
     p99, work = trials.get(DRAWN, OWN, "p99_ms"), trials.get(DRAWN, OWN, "work_p99_ms")
     if p99 and work:
         say(DRAWN + ".weir.p99", p99 / work, "times")
-    say("behind-best", max(behind(trials, s) for s in trials.scenarios), "points")
+    built_in = [os.path.basename(p)[:-5] for p in scenarios() if "examples" in p]
+    say("behind-best", max(behind(trials, s) for s in built_in), "points")
 
 
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit("usage: scenarios.py BUILD [DOCS]")
     build, docs = sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else os.path.join(TOP, "docs")
+    controllers = ["none", "fixed"] + [c for c in loads.CONTROLLERS if c != "fixed"]
     try:
-        trials = Trials(json.loads(sim(build, "--all", "--json")))
+        trials = run(build, scenarios(), controllers)
+        with tempfile.TemporaryDirectory() as place:
+            bare = run(build, [without_target(p, place) for p in scenarios() if has_target(p)],
+                       [c for c in controllers if c != "percentile"])
+        found = loads.run(build, SEEDS)
     except subprocess.CalledProcessError:
         print("skipped: the scenarios of guards: weir sim has failed", file=sys.stderr)
         return
+    loads.draw(found, os.path.join(docs, "guards-load.svg"))
     with open(os.path.join(docs, "guards-figures.md"), "w") as file:
-        file.write(page(trials))
+        file.write(page(trials, bare, found))
     tell(trials)
 
 

@@ -57,7 +57,7 @@
 #define LASTS (60 * WEIR_SECOND)
 #define PRESS 1.5 /* deviations: more come than go */
 
-#define DOUBLES 1.5 /* demand over capacity that the start goes on with */
+#define DOUBLES 1.5 /* demand over capacity at which the start doubles the limit */
 
 struct state {
     struct weir__belief workers;
@@ -292,22 +292,29 @@ static bool knows_work(struct state *s, const struct phase *p)
     return true;
 }
 
-/* The start goes on as long as twice the permits finish at least half as much again. */
+/* The start goes on as long as more permits finish at least half as much more.  A fifth more is the
+ * least that shows. */
 static void look_at_start(const struct weir__controller_plan *plan, struct state *s,
                           const struct phase *p)
 {
-    double rate = p->rate * WEIR_SECOND, could = p->out / weir__most(s->at, 0.01),
+    double rate = p->rate * WEIR_SECOND, more = p->out / weir__most(s->at, 0.01),
            grew = rate / weir__most(s->rate, 1e-6), w = grew * s->at;
 
-    if (s->rate > 0 && could > 1.2 && grew < 1 + 0.5 * (could - 1))
+    if (s->rate > 0 && more > 1.2 && grew < 1 + 0.5 * (more - 1))
         end_start(s, s->rose ? w / 2 : w / 16, 1.5 * w);
     else if (!knows_work(s, p) &&
-             (p->lost > MUCH_LOST || is_queueing(s, p) || demand(s) < DOUBLES * (1 - s->shed) ||
-              2 * s->limit > (double)plan->max))
+             (p->lost > MUCH_LOST || is_queueing(s, p) || 2 * s->limit > (double)plan->max))
         end_start(s, p->out / 16, 1.5 * p->out);
-    s->rose = s->rate > 0 && could > 1.2;
+    if (s->rate > 0 && more <= 1.2)
+        return;
+    s->rose = s->rate > 0;
     s->rate = (float)rate;
     s->at = (float)p->out;
+}
+
+static double choose_start(struct state *s)
+{
+    return s->centre = (demand(s) < DOUBLES * (1 - s->shed) ? 1.25 : 2) * s->limit;
 }
 
 /* ------------------------------------------------------------------ limit ---- */
@@ -382,7 +389,7 @@ static double choose(const struct weir__controller_plan *plan, struct state *s,
                      const struct phase *p)
 {
     double limit = p->scarce && s->started ? choose_scarce(plan, s, p)
-                   : p->scarce             ? s->centre = 2 * s->limit
+                   : p->scarce             ? choose_start(s)
                                            : choose_plenty(plan, s, p);
 
     limit = limit * s->kept + 0.5;

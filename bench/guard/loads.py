@@ -1,0 +1,110 @@
+"""loads.py -- loads around the capacity, by workers and controllers: tables and a drawing for the
+page that scenarios.py writes."""
+import json
+import os
+import subprocess
+import tempfile
+
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+CONTROLLERS = ("fixed", "weir", "percentile", "aimd", "vegas", "gradient2")
+DRAWN = (1, 4, 16, 64)
+COLOURS = ("#888888", "#c0392b", "#8e44ad", "#27ae60", "#2980b9", "#e67e22")
+
+SCENARIO = """length: 60s
+warmup: 10s
+backend: { workers: %d, work: 20ms }
+clients: [{ rate: %.1fx, timeout: 2s }]
+guard: { target: 250ms }
+"""
+
+
+def run(build, seeds):
+    """By controller, workers and load: per cent refused, goodput; each a list by seed."""
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        names = {}
+        for workers in WORKERS:
+            for load in LOADS:
+                name = "w%d-l%d" % (workers, round(load * 10))
+                names[name] = (workers, load)
+                with open(os.path.join(place, name + ".yaml"), "w") as file:
+                    file.write(SCENARIO % (workers, load))
+        for seed in range(1, seeds + 1):
+            out = subprocess.run(
+                [os.path.join(build, "weir"), "sim", "--json", "--seed", str(seed), "--controller",
+                 ",".join(CONTROLLERS)] + [os.path.join(place, n + ".yaml") for n in names],
+                stdout=subprocess.PIPE, check=True).stdout
+            for t in json.loads(out):
+                where = (t["controller"],) + names[os.path.basename(t["scenario"])]
+                refused, goodput = found.setdefault(where, ([], []))
+                refused.append(100 * t["measured"]["busy"] / max(1, t["measured"]["requests"]))
+                goodput.append(t["goodput_percent"])
+    return found
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def table(found, which, cell):
+    out = ["| controller | workers | " + " | ".join("%.1fx" % load for load in LOADS) + " |",
+           "|---|---|" + "---|" * len(LOADS)]
+    for controller in CONTROLLERS:
+        for workers in WORKERS:
+            out.append("| %s | %d | " % (controller, workers) + " | ".join(
+                cell(found[controller, workers, load][which]) for load in LOADS) + " |")
+    return out
+
+
+def tables(found):
+    return (["Poisson arrivals, exponential work of 20 ms, no contention, a target of 250 ms.", "",
+             "![refused and goodput by load](guards-load.svg)", "",
+             "Refused, in %: mean, and the most of any seed.", ""]
+            + table(found, 0, lambda v: "%.2f, %.1f" % (mean(v), max(v)))
+            + ["", "Goodput: mean, and the least of any seed.", ""]
+            + table(found, 1, lambda v: "%.1f, %.1f" % (mean(v), min(v))))
+
+
+def panel(found, left, top, workers, which, low, high):
+    """One drawing of 220 by 160: a line for each controller."""
+    width, height = 220, 160
+
+    def x(load):
+        return left + width * (load - LOADS[0]) / (LOADS[-1] - LOADS[0])
+
+    def y(value):
+        return top + height * (1 - (min(max(value, low), high) - low) / (high - low))
+
+    out = ['<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#999"/>'
+           % (left, top, width, height)]
+    for value in (low, (low + high) / 2, high):
+        out.append('<text x="%d" y="%.0f" text-anchor="end">%g</text>' % (left - 4, y(value) + 4,
+                                                                        value))
+    for load in LOADS[::2]:
+        out.append('<text x="%.0f" y="%d" text-anchor="middle">%.1f</text>'
+                   % (x(load), top + height + 14, load))
+    out.append('<text x="%d" y="%d">%d worker%s</text>' % (left + 6, top + 14, workers,
+                                                         "s" * (workers > 1)))
+    for controller, colour in zip(CONTROLLERS, COLOURS):
+        points = " ".join("%.1f,%.1f" % (x(load), y(mean(found[controller, workers, load][which])))
+                          for load in LOADS)
+        out.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="%.1f"/>'
+                   % (points, colour, 2.5 if controller == "weir" else 1.2))
+    return out
+
+
+def draw(found, path):
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1060 470" '
+           'font-family="sans-serif" font-size="11">', '<rect width="1060" height="470" '
+           'fill="white"/>']
+    for i, (controller, colour) in enumerate(zip(CONTROLLERS, COLOURS)):
+        out.append('<text x="%d" y="20" fill="%s" font-weight="bold">%s</text>'
+                   % (50 + 100 * i, colour, controller))
+    out.append('<text x="50" y="42">refused, %, by load over capacity</text>')
+    out.append('<text x="50" y="258">goodput, %, by load over capacity</text>')
+    for i, workers in enumerate(DRAWN):
+        out += panel(found, 50 + 255 * i, 50, workers, 0, 0, 30)
+        out += panel(found, 50 + 255 * i, 266, workers, 1, 70, 100)
+    with open(path, "w") as file:
+        file.write("\n".join(out + ["</svg>"]) + "\n")

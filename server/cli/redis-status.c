@@ -3,18 +3,15 @@
  * Each node is asked on its own, one question after the other, so that the times are the network's
  * and Redis's alone.
  */
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "cluster/redis/drive.h"
 #include "server/base/buffer.h"
 #include "server/base/complain.h"
-#include "server/base/options.h"
 #include "server/base/safe-text.h"
 #include "server/base/terminal.h"
+#include "server/cli/ask-redis.h"
 
 enum { NODES_MAX = 64, BINS = 24, BAR = 32 };
 
@@ -44,65 +41,28 @@ struct found {
 
 struct look {
     const struct options *options;
-    struct weir__redis_drive *drive;
-    struct weir__redis_client *client;
+    struct weir__asker asker;
     struct found nodes[NODES_MAX];
     size_t n;
-    /* The question under way */
-    bool waiting;
-    enum weir__redis_outcome outcome;
-    struct weir__buffer reply;
-    char why[160];
 };
-
-/* ---------------------------------------------------------------- asking ---- */
-
-static void note(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
-{
-    struct look *l = ask->context;
-
-    l->waiting = false;
-    l->outcome = answer->outcome;
-    l->reply.len = 0;
-    if (answer->outcome == WEIR__REDIS_ANSWERED)
-        weir__buffer_add(&l->reply, answer->reply.bytes, answer->reply.len);
-    else
-        snprintf(l->why, sizeof(l->why), "%s", answer->why);
-}
-
-static void wait_until(struct look *l, weir_time due)
-{
-    struct pollfd watched = { .fd = weir__redis_drive_fd(l->drive), .events = POLLIN };
-    weir_time now = weir__clock_monotonic(), span = due > now ? due - now : 0;
-    weir_time ms = span / WEIR_MILLISECOND + (span % WEIR_MILLISECOND > 0);
-
-    poll(&watched, 1, due == WEIR_NEVER || ms > INT_MAX ? -1 : (int)ms);
-}
 
 /* Asks one node, or anyone, and waits.  False: not answered. */
 static bool ask(struct look *l, struct weir__redis_node *node, const char *const *words)
 {
-    struct weir__redis_ask question = {
-        .slot = WEIR__REDIS_ANY_SLOT, .only = node, .repeatable = true, .done = note, .context = l
-    };
+    struct weir__redis_ask question = { .slot = WEIR__REDIS_ANY_SLOT,
+                                        .only = node,
+                                        .repeatable = true };
+    bool answered =
+        weir__redis_ask_texts(&question, words) && weir__asker_ask(&l->asker, &question);
 
-    weir__redis_ask_texts(&question, words);
-    question.deadline = weir__clock_monotonic() + l->options->timeout;
-    l->waiting = true;
-    weir__redis_client_ask(l->client, &question, weir__clock_monotonic());
-    while (l->waiting) {
-        weir_time due = weir__redis_drive_turn(l->drive, weir__clock_monotonic());
-        if (l->waiting)
-            wait_until(l, due);
-    }
     weir__redis_ask_free(&question);
-    return l->outcome == WEIR__REDIS_ANSWERED && !l->reply.failed;
+    return answered;
 }
 
 static struct weir__resp_value head_of(const struct look *l, const char **rest)
 {
     struct weir__resp_value head;
-    const char *at = weir__resp_value(l->reply.bytes, &head);
+    const char *at = weir__resp_value(l->asker.reply.bytes, &head);
 
     *rest = head.n > 0 ? at : NULL;
     return head;
@@ -198,7 +158,7 @@ static void find_node(struct look *l, struct found *f)
 {
     f->answers = ask(l, f->info.node, (const char *[]){ "PING", NULL });
     if (!f->answers) {
-        memcpy(f->why, l->why, sizeof(f->why));
+        memcpy(f->why, l->asker.why, sizeof(f->why));
         return;
     }
     find_version(l, f);
@@ -215,14 +175,14 @@ static void find_all(struct look *l)
     size_t cursor = 0;
 
     while (l->n < NODES_MAX &&
-           weir__redis_client_node_next(l->client, &cursor, &l->nodes[l->n].info))
+           weir__redis_client_node_next(l->asker.client, &cursor, &l->nodes[l->n].info))
         l->n++;
     for (size_t i = 0; i < l->n; i++) {
         struct weir__redis_node *node = l->nodes[i].info.node;
         find_node(l, &l->nodes[i]);
         size_t again = 0; /* connecting has told its role and protocol */
         for (struct weir__redis_node_info info;
-             weir__redis_client_node_next(l->client, &again, &info);) {
+             weir__redis_client_node_next(l->asker.client, &again, &info);) {
             if (info.node == node)
                 l->nodes[i].info = info;
         }
@@ -235,7 +195,7 @@ static const char *mode_name(const struct look *l)
 {
     static const char *const names[] = { "unknown", "single", "sentinel", "cluster" };
 
-    return names[weir__redis_client_mode(l->client)];
+    return names[weir__redis_client_mode(l->asker.client)];
 }
 
 static const char *role_of(const struct found *f)
@@ -263,7 +223,7 @@ static void show_node(const struct look *l, const struct found *f)
 {
     weir__safe_text(stdout, WEIR__SAFE_TERMINAL, weir__redis_place(&f->info.address).text);
     printf("  %s", role_of(f));
-    if (weir__redis_client_mode(l->client) == WEIR__REDIS_MODE_CLUSTER && !f->info.replica)
+    if (weir__redis_client_mode(l->asker.client) == WEIR__REDIS_MODE_CLUSTER && !f->info.replica)
         printf(", %d slots", f->info.slots);
     if (!f->answers) {
         printf(", DOES NOT ANSWER: ");
@@ -296,7 +256,7 @@ static int slots_owned(const struct look *l)
 
 static void show(const struct look *l)
 {
-    bool cluster = weir__redis_client_mode(l->client) == WEIR__REDIS_MODE_CLUSTER;
+    bool cluster = weir__redis_client_mode(l->asker.client) == WEIR__REDIS_MODE_CLUSTER;
 
     printf("%s: %zu node%s", mode_name(l), l->n, l->n == 1 ? "" : "s");
     if (cluster)
@@ -346,7 +306,7 @@ static int print_json(const struct look *l)
 static int look_around(struct look *l, const struct weir__call *call)
 {
     if (!ask(l, NULL, (const char *[]){ "PING", NULL })) /* finds the others */
-        return weir__complain(call->self->name, "Redis does not answer: %s", l->why);
+        return weir__complain(call->self->name, "Redis does not answer: %s", l->asker.why);
     find_all(l);
     int code = WEIR__EXIT_OK;
     if (l->options->json)
@@ -360,27 +320,16 @@ static int look_around(struct look *l, const struct weir__call *call)
 
 static int run(const struct weir__call *call)
 {
-    const char *url = call->n > 0 ? call->words[0] : getenv("WEIR_REDIS");
-    struct weir__redis_options options = { .pool = 1 };
-    struct weir_error error;
-
-    if (!url)
-        return weir__command_wrong(call->self, "where is Redis? name a URL, or set WEIR_REDIS");
-    if (weir__redis_url_parse(&options.url, url, &error) != WEIR_OK)
-        return weir__complain(call->self->name, "%s (column %d)", error.text, error.column);
     struct look *l = calloc(1, sizeof(*l));
+
     if (!l)
         return weir__complain(call->self->name, "no memory");
     l->options = call->options;
-    options.jitter = (uint64_t)weir__clock_real();
-    if (weir__redis_drive_create(&l->drive, &options, &error) != WEIR_OK) {
-        free(l);
-        return weir__complain(call->self->name, "%s", error.text);
-    }
-    l->client = weir__redis_drive_client(l->drive);
-    int code = look_around(l, call);
-    weir__redis_drive_destroy(l->drive);
-    weir__buffer_free(&l->reply);
+    int code = weir__asker_open(&l->asker, call->self->name, call->n > 0 ? call->words[0] : NULL,
+                                l->options->timeout);
+    if (code == WEIR__GO_ON)
+        code = look_around(l, call);
+    weir__asker_close(&l->asker);
     free(l);
     return code;
 }
@@ -398,9 +347,7 @@ const struct weir__command weir__cmd_redis_status = {
             "  weir redis status redis-sentinel://10.0.0.1,10.0.0.2/mymaster\n"
             "  weir redis status 'rediss://redis.example.org?ca=ca.pem'\n"
             "  weir redis status unix:///run/redis/redis.sock\n"
-            "\n"
-            "Without a URL that of WEIR_REDIS is used: other users of the host see the words of a "
-            "command, so a URL with a password (redis://USER:PASSWORD@HOST) belongs there.\n"
+            "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
             "Exit codes: 0 all nodes answer, 1 some do not, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .count = 100, .timeout = WEIR_SECOND),

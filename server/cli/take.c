@@ -18,9 +18,12 @@
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 #include "server/base/words.h"
+#include "server/cli/take-redis.h"
+
+#define REDIS_TIMEOUT (5 * WEIR_SECOND)
 
 struct options {
-    const char *table, *limit, *algorithm, *name, *mode, *owner, *group;
+    const char *table, *redis, *limit, *algorithm, *name, *mode, *owner, *group;
     int64_t cost, keys;
     weir_time wait, now; /* now < 0: ask the table's clock */
     bool json, quiet, no_wait;
@@ -35,10 +38,12 @@ struct options {
 #define QUIET     WEIR__SWITCH("quiet", 'q', quiet, "answer with the exit code only")
 #define NO_WAIT   WEIR__SWITCH("no-wait", 0, no_wait, "fail if somebody has locked the table")
 #define EXISTING  WEIR__TEXT("table", 0, table, "FILE", "the table file; it must exist")
+#define REDIS     WEIR__TEXT("redis", 0, redis, "URL", "an account in Redis, not a table file")
 #define ROOM      WEIR__COUNT("keys", 0, keys, 1, "room for N keys of a sliding window or log")
 
 static const struct weir__option take_rows[] = {
     WEIR__TEXT("table", 0, table, "FILE", "the table file; created if missing"),
+    REDIS,
     LIMIT,
     ALGORITHM,
     WEIR__COUNT("cost", 0, cost, 0, "units to take (1)"),
@@ -58,6 +63,7 @@ static const struct weir__option take_rows[] = {
 
 static const struct weir__option peek_rows[] = {
     EXISTING,
+    REDIS,
     LIMIT,
     ALGORITHM,
     WEIR__COUNT("cost", 0, cost, 0, "units that would be taken (1)"),
@@ -73,9 +79,9 @@ static const struct weir__option peek_rows[] = {
 };
 
 static const struct weir__option give_rows[] = {
-    EXISTING, LIMIT,   ALGORITHM, WEIR__COUNT("cost", 0, cost, 1, "units to give back (1)"),
-    NAME,     ROOM,    NOW,       JSON,
-    QUIET,    NO_WAIT, { 0 },
+    EXISTING, REDIS, LIMIT, ALGORITHM, WEIR__COUNT("cost", 0, cost, 1, "units to give back (1)"),
+    NAME,     ROOM,  NOW,   JSON,      QUIET,
+    NO_WAIT,  { 0 },
 };
 
 struct verb;
@@ -92,6 +98,7 @@ struct call {
 
 struct verb {
     bool (*decide)(struct call *c, const struct weir_ask *ask, struct weir_decision *d);
+    enum weir__account_verb in_redis;
     const char *granted, *refused;
     bool takes; /* may create a table and change a limit */
     bool peeks;
@@ -361,29 +368,56 @@ static void say_json(const struct weir_decision *d)
     weir__buffer_print(&json, stdout);
 }
 
+static int say_it(const struct call *c, const struct weir_decision *d)
+{
+    if (c->o.json && !c->o.quiet)
+        say_json(d);
+    else if (!c->o.quiet)
+        say(c, d);
+    return d->allowed || c->verb->in_redis == WEIR__ACCOUNT_GIVE ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
 static int ask_and_say(struct call *c, const char *key)
 {
     struct weir_decision d = { 0 };
     struct weir_ask ask = {
         .key = { key, strlen(key) }, .cost = c->o.cost, .wait_max = c->o.wait, .now = time_of(c)
     };
-    bool allowed = c->verb->decide(c, &ask, &d);
 
-    if (c->o.json && !c->o.quiet)
-        say_json(&d);
-    else if (!c->o.quiet)
-        say(c, &d);
-    return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    c->verb->decide(c, &ask, &d);
+    return say_it(c, &d);
+}
+
+/* The account is named by the limit too, or by --name: as limiters are. */
+static int ask_redis(const struct call *c, const char *key)
+{
+    struct weir_limiter_info named;
+    struct weir_error error;
+    struct weir_decision d = { 0 };
+
+    if (choose_name(c, &named, &error) != WEIR_OK)
+        return weir__complain(c->command, "%s", error.text);
+    struct weir__take_redis take = { .command = c->command,
+                                     .url = c->o.redis,
+                                     .verb = c->verb->in_redis,
+                                     .limit = c->limit,
+                                     .name = named.name,
+                                     .key = key,
+                                     .cost = c->o.cost,
+                                     .wait_max = c->o.wait,
+                                     .timeout = REDIS_TIMEOUT };
+    int code = weir__take_redis(&take, &d);
+    return code == WEIR__GO_ON ? say_it(c, &d) : code;
 }
 
 /* -------------------------------------------------------- the commands ---- */
 
 static int check(const struct weir__command *self, const struct options *o, int keys)
 {
-    const char *missing = !o->table               ? "--table FILE"
-                          : !o->limit && !o->name ? "--limit TEXT"
-                          : keys == 0             ? "KEY"
-                                                  : NULL;
+    const char *missing = !o->table && !o->redis                ? "--table FILE or --redis URL"
+                          : !o->limit && (!o->name || o->redis) ? "--limit TEXT"
+                          : keys == 0                           ? "KEY"
+                                                                : NULL;
 
     if (missing)
         return weir__command_wrong(self, "%s is missing", missing);
@@ -391,6 +425,9 @@ static int check(const struct weir__command *self, const struct options *o, int 
         return weir__complain(self->name, "one KEY, not %d (quote a key with spaces)", keys);
     if (o->algorithm && !o->limit)
         return weir__complain(self->name, "--algorithm needs --limit");
+    if (o->redis && (o->table || o->now >= 0))
+        return weir__complain(self->name, o->table ? "--table or --redis, not both"
+                                                   : "--now: with --redis its clock decides");
     return WEIR__GO_ON;
 }
 
@@ -405,6 +442,8 @@ static int run(const struct weir__call *call, const struct verb *verb)
         return code;
     if (c.o.limit && !read_limit(&c))
         return WEIR__EXIT_WRONG;
+    if (c.o.redis)
+        return ask_redis(&c, call->words[0]);
     code = open_all(&c) ? ask_and_say(&c, call->words[0]) : WEIR__EXIT_WRONG;
     close_all(&c);
     return code;
@@ -412,20 +451,22 @@ static int run(const struct weir__call *call, const struct verb *verb)
 
 static int run_take(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ take, "granted", "refused", .takes = true });
+    return run(call,
+               &(struct verb){ take, WEIR__ACCOUNT_TAKE, "granted", "refused", .takes = true });
 }
 
 static int run_peek(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ peek, "would be granted", "would be refused", .peeks = true });
+    return run(call, &(struct verb){ peek, WEIR__ACCOUNT_PEEK, "would be granted",
+                                     "would be refused", .peeks = true });
 }
 
 static int run_give(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ give, "given back", "", .peeks = false });
+    return run(call, &(struct verb){ give, WEIR__ACCOUNT_GIVE, "given back", "", .peeks = false });
 }
 
-#define USAGE "--table FILE --limit TEXT [options] KEY"
+#define USAGE "(--table FILE | --redis URL) --limit TEXT [options] KEY"
 #define LIMITS                                                                                  \
     "\n\nLimits: 300/60, 100/5s, 10r/s, 1000/h burst 50, gcra 5/1m burst 3. weir limits lists " \
     "the "                                                                                      \
@@ -440,6 +481,11 @@ const struct weir__command weir__cmd_take = {
             "every key keeps its usage; an existing name needs no --limit.\n"
             "\n"
             "  weir take --table /dev/shm/limits --limit 10/1m alice\n"
+            "  weir take --redis redis://localhost --limit 10/1m alice\n"
+            "\n"
+            "In Redis the key is weir:{LIMIT:KEY}, or with --name weir:{NAME:KEY}, and Redis's "
+            "clock decides. An empty URL stands for that of WEIR_REDIS, where a password is not "
+            "seen by others.\n"
             "\n"
             "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
     WEIR__COMMAND_OPTIONS(take_rows, .cost = 1, .now = -1),

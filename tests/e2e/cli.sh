@@ -247,7 +247,7 @@ complains 'did you mean --version?' --verison
 complains 'no option --limt; did you mean --limit?' take --limt 3/1m key
 complains 'no option --wait' give $minute --wait 5s key
 complains 'no option -x' take -x key
-complains '--table FILE is missing' take --limit 3/1m key
+complains '--table FILE or --redis URL is missing' take --limit 3/1m key
 complains '--limit TEXT is missing' take --table t key
 complains 'KEY is missing' take $minute
 complains 'one KEY' take $minute a b

@@ -3,6 +3,7 @@
 and under a Sentinel: logins, TLS, killed connections, a process that stands still, a slow and torn
 network, a failover."""
 import contextlib
+import json
 import os
 import random
 import select
@@ -14,7 +15,7 @@ import threading
 import time
 
 from redising import Redis, free_port, until
-from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url
+from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url, weir
 from serving import run_tests
 
 
@@ -45,6 +46,31 @@ def test_D1_status(program):
             assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
     said, code = status(url(r))
     assert code == 2 and "Connection refused" in said, said
+
+
+def test_D1_take_peek_give(program):
+    with Redis() as r:
+        def run(verb, *words):
+            return weir(verb, "--redis", url(r), *words, "ann")
+
+        for left in (2, 1, 0):
+            assert run("take", "--limit", "3/1h") == ("granted, %d of 3 left\n" % left, 0)
+        said, code = run("take", "--limit", "3/1h")
+        assert said.startswith("refused, retry in ") and code == 1, said
+        assert run("peek", "--limit", "3/1h")[1] == 1
+        assert run("give", "--limit", "3/1h", "--cost", "2") == ("given back, 2 of 3 left\n", 0)
+        assert run("take", "--limit", "5/1h", "--name", "n", "--cost", "4")[1] == 0
+        assert run("peek", "--limit", "6/1h", "--name", "n")[0].endswith(" of 6\n")
+        said, code = run("take", "--limit", "10/1s burst 1", "--wait", "10s", "--json")
+        assert code == 0 and json.loads(said)["wait_ns"] == 0, said
+        said, code = run("take", "--limit", "10/1s burst 1", "--wait", "10s", "--json")
+        assert code == 0 and json.loads(said)["remaining"] == 0, said
+        assert weir("take", "--redis", "", "--limit", "3/1h", "bob", WEIR_REDIS=url(r))[1] == 0
+        assert r("EXISTS", "weir:{n:ann}", "weir:{token-bucket 3/1h:bob}") == 2
+        assert run("take", "--limit", "3/1h", "--now", "5")[1] == 2
+        assert run("take", "--limit", "3/1h", "--table", "x")[1] == 2
+    said, code = run("take", "--limit", "3/1h")
+    assert code == 2 and "Redis does not answer" in said, said
 
 
 def test_D1_example(program):
@@ -103,7 +129,8 @@ def test_D1_tls(program):
         with Redis(None, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
                    "--tls-ca-cert-file", cert) as r:
             base = "rediss://127.0.0.1:%d?ca=%s" % (port, cert)
-            assert "certificate" in load(program, "rediss://127.0.0.1:%d" % port).why
+            stranger = load(program, "rediss://127.0.0.1:%d" % port, 1, timeout=1000)
+            assert stranger.good == 0 and "certificate" in stranger.why, stranger.tally
             assert load(program, base).good == 0  # it wants to see a certificate
             result = load(program, base + "&certificate=%s&key=%s" % (cert, key), timeout=1000)
             assert result.good > 20 and result.unknown == 0, result.tally

@@ -6,7 +6,8 @@ import signal
 import time
 
 from redising import Error, Redis, free_port, until
-from redisload import KEYS, LONG, Load, address, check_counted, count, load, status
+from redisload import KEYS, LONG, Load, address, check_counted, count, load, status, \
+    weir
 from serving import run_tests
 
 
@@ -97,6 +98,9 @@ def calm(program, cluster):
     result = load(program, cluster.url(), 0.5, timeout=1000)
     assert result.good > 50 and result.errors + result.undone + result.unknown == 0, result.tally
     check_counted(result, count(*cluster.masters()))
+    for i in range(20):  # of all masters
+        take = ["take", "--redis", cluster.url(), "--limit", "1/1h", "key%d" % i]
+        assert [weir(*take)[1], weir(*take)[1]] == [0, 1], i
     said, code = status(cluster.url())
     assert code == 0 and said["mode"] == "cluster" and said["slots"] == 16384, said
     assert sorted(n["role"] for n in said["nodes"]) == 3 * ["master"] + 3 * ["replica"], said

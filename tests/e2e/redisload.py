@@ -68,6 +68,13 @@ def check_counted(result, total, lost=0):
     assert result.good - lost <= total <= result.good + result.unknown, (result.tally, total)
 
 
+def weir(*words, **env):
+    """What the command prints, and its exit code."""
+    done = subprocess.run([WEIR, *words], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, **env))
+    return done.stdout + done.stderr, done.returncode
+
+
 def status(*words):
     """What `weir redis status --json` says, and its exit code."""
     done = subprocess.run([WEIR, "redis", "status", "--json", "-n", "5", *words],

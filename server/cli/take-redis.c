@@ -1,0 +1,111 @@
+/* take-redis.c -- take, peek and give on an account in Redis, from a shell.
+ *
+ * The client carries the scripts of cluster/account: what to send next, and what a reply means, is
+ * theirs; where to send it, and when to give up, is the client's.
+ */
+#include "server/cli/take-redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "server/base/complain.h"
+#include "server/cli/ask-redis.h"
+
+static int complain_of(struct weir__asker *a)
+{
+    const char *outcome = a->outcome == WEIR__REDIS_UNKNOWN
+                              ? "Redis did not answer, and may have counted it"
+                              : "Redis does not answer";
+
+    return weir__complain(a->command, "%s: %s", outcome, a->why);
+}
+
+/* From the first script to the answer. */
+static int carry(struct weir__asker *a, struct weir__account_call *call)
+{
+    struct weir_error error = { .text = "" };
+    struct weir_key key = call->items[0].key;
+    int code = weir__account_begin(call, &error);
+
+    if (code == WEIR_OK)
+        code = WEIR__ACCOUNT_AGAIN;
+    while (code == WEIR__ACCOUNT_AGAIN) {
+        struct weir__redis_script script =
+            weir__redis_script(call->script->text, *call->script->len);
+        struct weir__redis_ask ask = { .script = &script,
+                                       .words = call->words,
+                                       .n_words = call->n_words,
+                                       .slot = weir__redis_slot(key.bytes, key.len) };
+        if (!weir__asker_ask(a, &ask))
+            return complain_of(a);
+        code =
+            weir__account_reply(call, (struct weir__text){ a->reply.bytes, a->reply.len }, &error);
+    }
+    return code == WEIR_OK ? WEIR__GO_ON : weir__complain(a->command, "%s", error.text);
+}
+
+static int run_verb(struct weir__asker *a, enum weir__account_verb verb,
+                    struct weir__account_item *item)
+{
+    struct weir__account_call call = {
+        .verb = verb, .items = item, .n = 1, .near = weir__clock_real()
+    };
+    int code = carry(a, &call);
+
+    weir__account_free(&call);
+    return code;
+}
+
+/* A give has no answer of its own: what is left is looked up. */
+static int decide(struct weir__asker *a, const struct weir__take_redis *t,
+                  struct weir__account_item *item)
+{
+    int code = run_verb(a, t->verb, item);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (t->verb == WEIR__ACCOUNT_GIVE) {
+        item->ask.cost = 0;
+        code = run_verb(a, WEIR__ACCOUNT_PEEK, item);
+    } else if (t->verb == WEIR__ACCOUNT_TAKE && item->decision.allowed && item->decision.wait > 0) {
+        weir__clock_sleep(item->decision.wait);
+    }
+    return code;
+}
+
+static int ask_redis(const struct weir__take_redis *t, struct weir_plan *plan,
+                     struct weir_decision *out)
+{
+    struct weir__asker asker;
+    struct weir__buffer key = { 0 };
+
+    weir__buffer_format(&key, "weir:{%s:%s}", t->name, t->key);
+    if (key.failed)
+        return weir__complain(t->command, "no memory");
+    struct weir__account_item item = {
+        .key = { key.bytes, key.len },
+        .plan = plan,
+        .ask = { .key = { key.bytes, key.len }, .cost = t->cost, .wait_max = t->wait_max },
+    };
+    int code = weir__asker_open(&asker, t->command, t->url[0] ? t->url : NULL, t->timeout);
+    if (code == WEIR__GO_ON)
+        code = decide(&asker, t, &item);
+    weir__asker_close(&asker);
+    weir__buffer_free(&key);
+    *out = item.decision;
+    return code;
+}
+
+int weir__take_redis(const struct weir__take_redis *t, struct weir_decision *out)
+{
+    struct weir_plan *plan;
+    struct weir_error error;
+
+    if (weir_plan_create(&plan, &t->limit, &error) != WEIR_OK)
+        return weir__complain(t->command, "--limit: %s", error.text);
+    int code = ask_redis(t, plan, out);
+    weir_plan_destroy(plan);
+    return code;
+}

@@ -335,6 +335,27 @@ def simulated(f):
     ]
 
 
+def redis(f):
+    """The table of bench/redis/run.py."""
+    def get(who, pipeline):
+        name = f"redis.{who}.p{pipeline}.cpu"
+        return number(f[name][0]) if name in f else "-"
+
+    out = ["CPU of redis-server per decision in us, 100,000 keys ([what is what](redis.md)):", "",
+           "| | P = 1 | P = 16 | P = 64 |", "|---|---|---|---|"]
+    for who in ("incr", "incr-ttl", "module", "cell", "usual-bucket", "script-bucket",
+                "usual-window", "script-window", "usual-log", "script-log"):
+        out.append(f"| {who} | {get(who, 1)} | {get(who, 16)} | {get(who, 64)} |")
+    ratios = [("module.over-incr.p1", "≤ 1.1 times"), ("module.over-incr-ttl.p64", "≤ 2 times"),
+              ("module.over-cell.p64", "≤ 0.6 times"),
+              ("module.over-usual-bucket.p64", "≤ 0.2 times"),
+              ("script-bucket.over-usual-bucket.p64", "≤ 0.6 times"),
+              ("script-window.over-usual-window.p64", "≤ 1.5 times"),
+              ("script-log.over-usual-log.p64", "≤ 1 times")]
+    return out + [""] + GOALS + [row(f, name.replace(".", " "), "redis.ratio." + name, goal)
+                                 for name, goal in ratios if "redis.ratio." + name in f]
+
+
 def peers(f):
     return ["| peer | measured |", "|---|---|"] + [
         f"| {name[5:]} | {number(value)} {unit} |" for name,
@@ -350,6 +371,7 @@ SECTIONS = [  # title, beginnings of the names of its figures, its lines
     ("Reading logs", ("log.",), logs),
     ("Replaying logs", ("replay.",), replay),
     ("The server", ("serve.",), serve),
+    ("Redis", ("redis.",), redis),
     ("Guards", ("guard.",), guards),
     ("Goals not met", (), None),
     ("The peers", ("peer.",), peers),

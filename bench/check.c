@@ -11,6 +11,9 @@
  *                              accounts in all
  *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what
  *                              matching and all-or-nothing cost
+ *     check.takes.ratio        ... and the one against the other
+ *     check.mixed, .ratio      3 rules that apply, one of them with a sliding window; against 3
+ *                              with token buckets
  *     check.many               check.varied.3 by weir_check_many, 16 at a time
  *     check.cold, .many        a million addresses and accounts, in a table that no cache holds;
  *                              one by one, and 16 at a time
@@ -65,17 +68,21 @@ static void add_stranger(int i)
     }
 }
 
+static void add_more_that_apply(const char *limit)
+{
+    add("  - name: items\n    match: { uri: \"/api/v1/items/**\", method: GET }\n    key: "
+        "\"{account}\"\n    limit: %s\n",
+        limit);
+    add("  - name: acme\n    match: { org: acme }\n    key: \"{org}\"\n    limit: %s\n", limit);
+}
+
 static void add_rules(int n, const char *limit)
 {
     text_len = 0;
     add("version: 1\nrules:\n");
     add("  - name: per-ip\n    key: \"{ip}\"\n    limit: %s\n", limit);
-    if (n >= 3) {
-        add("  - name: items\n    match: { uri: \"/api/v1/items/**\", method: GET }\n    key: "
-            "\"{account}\"\n    limit: %s\n",
-            limit);
-        add("  - name: acme\n    match: { org: acme }\n    key: \"{org}\"\n    limit: %s\n", limit);
-    }
+    if (n >= 3)
+        add_more_that_apply(limit);
     for (int i = 3; i < n; i++)
         add_stranger(i);
 }
@@ -364,6 +371,12 @@ static void ask_rules(void)
     double takes = measure_takes();
     figure("check.three_takes", takes, "ns");
     figure("check.over_takes", three - takes, "ns");
+    figure("check.takes.ratio", three / takes, "x");
+    add_rules(2, "sliding-window 1000000000/1s");
+    add_more_that_apply(FREE);
+    double mixed = measure_check(3, true);
+    figure("check.mixed", mixed, "ns");
+    figure("check.mixed.ratio", mixed / three, "x");
 }
 
 static void ask_lists(void)

@@ -1,10 +1,11 @@
 /* take.c -- what a decision on a key costs, beside the bounds that the machine sets.
  *
- *     take hot | hot-loop N | threads | keys N [narrow|wide] [roomy]
+ *     take hot | hot-loop N | threads | log N | keys N [narrow|wide] [roomy]
  *
  *     hot       one key in cache, against hashing the key plus the bare step
  *     hot-loop  N takes on one hot key and nothing else: for callgrind
  *     threads   one and two threads: on different keys, and on one key against a mutex
+ *     log       a key under a sliding log of N stamps, half of them used
  *     keys      N random keys, one by one and in batches of 16, against one dependent load, and a
  *               prefetched load and compare-and-swap, in a region of the same size
  */
@@ -390,6 +391,41 @@ static void threads(void)
     weir_table_destroy(s.table);
 }
 
+/* ------------------------------------------------------------------ log ---- */
+
+/* One stamp more, one expired, over and over. */
+static void take_log(void *context, int64_t n)
+{
+    struct subject *s = context;
+    struct weir_decision d;
+
+    for (int64_t i = 0; i < n; i++) {
+        struct weir_ask a = { .key = { "k", 1 }, .cost = 1, .now = s->now };
+        weir_take(s->limiter, &a, &d);
+        keep((uint64_t)d.remaining);
+        s->now += 2 * WEIR_SECOND / s->keys;
+    }
+}
+
+static void log_of(int64_t stamps)
+{
+    struct subject s = { .keys = stamps, .now = 1000 * WEIR_SECOND };
+    struct weir_table_options o = { .keys = 1000, .slab = 64 * (stamps * 8 + 65536), .guards = 1 };
+    struct weir_limit limit = { .algorithm = "sliding-log",
+                                .count = stamps,
+                                .period = WEIR_SECOND };
+    struct weir_error e;
+    char name[32];
+
+    if (weir_table_create(&s.table, &o, &e) != WEIR_OK ||
+        weir_limiter_create(&s.limiter, s.table, "bench", &limit, &e) != WEIR_OK)
+        die("table", &e);
+    take_log(&s, stamps);
+    snprintf(name, sizeof(name), "take.log.%" PRId64, stamps);
+    figure(name, measure(take_log, &s, 100000000 / (stamps + 10000)), "ns");
+    weir_table_destroy(s.table);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "hot";
@@ -400,6 +436,8 @@ int main(int argc, char **argv)
         hot_loop(argc > 2 ? atoll(argv[2]) : 1000);
     else if (strcmp(what, "threads") == 0)
         threads();
+    else if (strcmp(what, "log") == 0)
+        log_of(argc > 2 ? atoll(argv[2]) : 1000);
     else if (strcmp(what, "keys") == 0)
         keys_in(argc > 2 ? atoll(argv[2]) : 1000000, argc <= 3 || strcmp(argv[3], "wide") != 0,
                 argc > 4 && strcmp(argv[4], "roomy") == 0);

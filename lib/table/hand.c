@@ -136,15 +136,28 @@ void weir__hand_give(struct weir__hand *hand)
     weir__publish(&hand->owner, 0);
 }
 
+static inline void set_pair(uint64_t *to, const uint64_t from[2])
+{
+    weir__set(to, from[0]);
+    weir__set(to + 1, from[1]);
+}
+
 void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry)
 {
     uint64_t n = weir__get(&hand->n);
+    struct weir__entry *e = &hand->entries[n];
 
     if (n == 0) { /* from here on old pins of the hand are nobody's */
         uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
         weir__set(&hand->status, sequence << 2 | PREPARING);
     }
-    weir__copy_words(&hand->entries[n], entry, sizeof(*entry));
+    weir__set(&e->at, entry->at);
+    set_pair(e->before, entry->before);
+    set_pair(e->after, entry->after);
+    set_pair(e->tag_before, entry->tag_before);
+    set_pair(e->tag_after, entry->tag_after);
+    weir__set(&e->block_before, entry->block_before);
+    weir__set(&e->block_after, entry->block_after);
     weir__publish(&hand->n, n + 1);
 }
 
@@ -248,7 +261,8 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
         finish_entry(table, &hand->entries[i], pin, committed);
     uint64_t n = hand->n;
     for (uint64_t i = 0; committed && i < n; i++)
-        trade_block(table, hand, i);
+        if ((hand->entries[i].block_before | hand->entries[i].block_after) != 0)
+            trade_block(table, hand, i);
     weir__publish(&hand->n, 0);
     if (n > SPARES_KEPT)
         drop_spares(table, hand, n);

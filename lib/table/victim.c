@@ -65,12 +65,11 @@ static uint32_t part_used(const struct weir_plan *plan, void *state, weir_time n
 
 static void judge_carried(const struct weir__part *slot, weir_time now, struct weir__victim *v)
 {
-    uint32_t version = (uint32_t)slot->tags[1];
+    uint32_t version = (uint32_t)slot->tags[1], class = weir__carried_class(version);
+    int64_t most = class < 63 ? (int64_t)1 << class : INT64_MAX;
 
     v->idle_at = weir__carried_idle_at(version, slot->before);
-    v->used = v->idle_at <= now
-                  ? 0
-                  : part_of(v->idle_at - now, (int64_t)1 << weir__carried_class(version));
+    v->used = v->idle_at <= now ? 0 : part_of(v->idle_at - now, most);
 }
 
 /* In force: they differ by their ends alone. */

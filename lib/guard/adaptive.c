@@ -99,6 +99,7 @@ struct phase {
     double refused, lost, late; /* shares; late: of time-outs */
     bool binds;                 /* the limit */
     bool scarce;                /* permits: more comes than can be done */
+    bool teaches;               /* how many workers there are: scarce, and most work ends */
 };
 
 /* ----------------------------------------------------------------- demand ---- */
@@ -312,8 +313,10 @@ static void look_at_start(const struct weir__controller_plan *plan, struct state
     s->at = (float)p->out;
 }
 
-static double choose_start(struct state *s)
+static double choose_start(struct state *s, const struct phase *p)
 {
+    if (!p->teaches)
+        return s->centre;
     return s->centre = (demand(s) < DOUBLES * (1 - s->shed) ? 1.25 : 2) * s->limit;
 }
 
@@ -389,7 +392,7 @@ static double choose(const struct weir__controller_plan *plan, struct state *s,
                      const struct phase *p)
 {
     double limit = p->scarce && s->started ? choose_scarce(plan, s, p)
-                   : p->scarce             ? choose_start(s)
+                   : p->scarce             ? choose_start(s, p)
                                            : choose_plenty(plan, s, p);
 
     limit = limit * s->kept + 0.5;
@@ -418,9 +421,10 @@ static void end_phase(const struct weir__controller_plan *plan, struct state *s,
     mind_target(plan, s, p);
     if (!p->binds && p->n >= 20 && p->lost < 0.01)
         s->light += (float)((s->light > 0 ? 0.3 : 1) * (p->took - s->light));
-    if (p->scarce && !s->started)
-        look_at_start(plan, s, p);
-    if (p->scarce && s->started && s->ended >= 5 && p->lost <= 0.3)
+    p->teaches = p->scarce && s->ended >= 5 && p->lost <= 0.3;
+    if (p->scarce && !s->started && (p->teaches || s->rate > 0 || s->light == 0))
+        look_at_start(plan, s, p); /* losses after calm say nothing about the workers */
+    if (p->teaches && s->started)
         weir__belief_learn(&s->workers, &(struct weir__belief_phase){
                                             .out = weir__between(s->limit / 8, p->out, s->limit),
                                             .limit = s->limit,

@@ -73,6 +73,19 @@ TEST(test_L12_no_controller_refuses_at_half_of_the_capacity)
     assert_int_equal(n, 0); /* none is left out */
 }
 
+/* A silence says nothing about the number of workers, even if it is the first thing to happen. */
+TEST(test_L12_slow_work_is_let_in_again_after_a_silence)
+{
+    static const char silence[] =
+        "length: 90s\n"
+        "warmup: 45s\n"
+        "backend: { workers: 12, work: 700ms, changes: [{ from: 20s, to: 31s, silent: true }] }\n"
+        "clients: [{ rate: 0.45x, timeout: 4s }]\n";
+
+    read_text("silence", silence, strlen(silence));
+    assert_at_most(refused(WEIR_ADAPTIVE), 1);
+}
+
 /* What was learnt in trouble does not outlast it by ten seconds. */
 static const char after[] =
     "length: 90s\n"

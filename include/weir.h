@@ -276,13 +276,26 @@ struct weir_table_stats {
 WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
                                struct weir_table_stats *out);
 
+/* Removes what nobody uses any more: limiters and guards that were dropped, within a minute, their
+ * keys with them; those that were released, once nothing of them would be missed; and gives disk
+ * space back.  Have one process call it every ten seconds (weir serve does).  When there is
+ * something to remove it reads all slots, so a large table wants a thread of its own for this. */
+WEIR_API void weir_table_tend(struct weir_table *table, weir_time now);
+
 /* A limit at work in a table.  Processes that share the table and use the same name share the
- * states.  It lives as long as the table; creating a name again gives the same limiter. */
+ * states.  Creating a name again gives the same limiter. */
 struct weir_limiter;
-/* WEIR_EXISTS: the name, of 1 to 63 bytes, has another limit; weir_limiter_change changes it. */
+/* WEIR_EXISTS: the name, of 1 to 63 bytes, has another limit; weir_limiter_change changes it.  It
+ * stays until it is released or dropped as often as it was created, or the table is destroyed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
                                  const char *name, const struct weir_limit *limit,
                                  struct weir_error *error);
+/* NULL: there is none.  It stays until it is dropped, or the table is destroyed. */
+WEIR_API struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name);
+/* The caller needs it no more.  Its keys stay as long as they mean anything. */
+WEIR_API void weir_limiter_release(struct weir_limiter *limiter);
+/* The same, and nobody is expected to want it again: its keys may go. */
+WEIR_API void weir_limiter_drop(struct weir_limiter *limiter);
 /* Changes the limit for all processes; every key keeps what it has used.  The algorithm stays. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit,
                                  weir_time now, struct weir_error *error);
@@ -450,6 +463,11 @@ WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table
 WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
                                struct weir_error *error);
 
+/* As for limiters; a guard that was released goes when nobody has used it for an hour and no permit
+ * is out. */
+WEIR_API void weir_guard_release(struct weir_guard *guard);
+WEIR_API void weir_guard_drop(struct weir_guard *guard);
+
 /* All zeros: none.  It may be copied; any thread or process with the guard may return it, once. */
 struct weir_permit {
     uint64_t word;
@@ -520,8 +538,9 @@ struct weir_guard_info {
 WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 /* What the controller has learnt, in one line for people; "": nothing. */
 WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);
-/* By name (NULL: there is none) or in the order they were made, without damaged ones. */
+/* By name; NULL: there is none.  This process counts as a user from then on. */
 WEIR_API struct weir_guard *weir_guard_find(struct weir_table *table, const char *name);
+/* One after the other, without damaged ones: to look at, not to enter. */
 WEIR_API bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **out);
 
 /* --------------------------------------------- floor 3: rules choose ---- */
@@ -578,6 +597,14 @@ WEIR_API struct weir_table *weir_table_of(struct weir *weir);
  * room for those to come (weir_table_options.limiters). */
 WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now,
                       struct weir_error *error);
+/* The same in two parts, for a program that may still fail at something else in between:
+ * weir_prepare can fail and changes nothing that is in force; weir_commit cannot fail, and destroys
+ * what was prepared.  Until it is committed the rules are the caller's. */
+struct weir_prepared;
+WEIR_API int weir_prepare(struct weir_prepared **out, struct weir *weir, struct weir_rules *rules,
+                          struct weir_error *error);
+WEIR_API void weir_commit(struct weir_prepared *prepared, weir_time now);
+WEIR_API void weir_prepared_destroy(struct weir_prepared *prepared);
 
 /* What is known about a request: { "ip", "192.0.2.7" }.  The rules choose the names. */
 struct weir_attr {

@@ -3,13 +3,12 @@
  * A limit is a limiter of the table, named after the rule, its key, the limit's algorithm and its
  * number: that of a limiter with the same period, if the table has one, else its place in the rule.
  * So a reload finds unchanged limits again, with their states; a limit whose numbers have changed
- * is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that are gone
- * stay in the table, and their keys are forgotten as they become idle.
+ * is changed; one whose key or algorithm has changed begins fresh.  Limiters and guards of rules
+ * that are gone are dropped, and leave the table a minute later (weir_table_tend).
  *
  * A guard is found by its name; one whose options have changed is changed.
  *
- * All that can fail is done first: limiters and guards are made before any is changed, and if a
- * change fails those before it are changed back.
+ * All that can fail is done first: limiters and guards are made before any is changed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,23 +25,19 @@ static int no_memory(struct weir_error *error)
 /* A limiter that exists with another limit. */
 struct change {
     struct weir_limiter *limiter;
-    const char *rule;
-    struct weir_plan to;
-    struct weir_limit from;
+    struct weir_limit to;
 };
 
 /* A guard that exists with other options. */
 struct guard_change {
     struct weir_guard *guard;
     const struct weir__guard_draft *to;
-    struct weir_guard_options from;
 };
 
-struct maker {
+struct weir_prepared {
     struct weir *weir;
     struct weir__active *active;
     struct weir_error *error;
-    weir_time now;
     struct change *changes;
     size_t n_changes;
     struct guard_change *guards;
@@ -147,9 +142,12 @@ static size_t find_number(struct weir_table *table, const struct weir__rule *rul
     for (size_t number = 0; number < WEIR__RULE_LIMITS; number++) {
         char name[WEIR__NAME_SIZE];
         limiter_name(name, rule, '#', number, l);
+        weir__look_begin(table);
         struct weir_limiter *limiter = n->taken[number] ? NULL : weir__limiter_by_name(table, name);
         const struct weir_limit *there = limiter ? &weir__limiter_era(limiter)->plan.limit : NULL;
-        if (there != NULL && there->period == l->period && there->calendar == l->calendar)
+        bool same = there != NULL && there->period == l->period && there->calendar == l->calendar;
+        weir__look_end(table);
+        if (same)
             return number;
     }
     return NO_NUMBER;
@@ -183,56 +181,52 @@ static struct numbers number_limits(struct weir_table *table, const struct weir_
 
 /* ----------------------------------------------------------- limiters ---- */
 
-static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule,
-                       const struct weir_plan *to)
+static int note_change(struct weir_prepared *m, struct weir_limiter *limiter,
+                       const struct weir_plan *to, const char *rule)
 {
     struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof(*more));
+    struct weir_error why;
 
     if (more == NULL)
         return no_memory(m->error);
     m->changes = more;
-    more[m->n_changes++] =
-        (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
-    /* seen to before any is made: there and back is not nothing */
-    struct weir_error why;
+    more[m->n_changes++] = (struct change){ limiter, to->limit };
     int code = weir__table_fits(limiter->table, to, &why);
     return code ? weir__fail(m->error, code, "rule '%s': %s", rule, why.text) : WEIR_OK;
 }
 
-static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table,
-                          const char *name, const struct weir__rule_draft *d,
-                          const struct weir_limit *limit)
+static int make_limiter(struct weir_prepared *m, struct weir_limiter **out, const char *name,
+                        const struct weir__rule_draft *d, const struct weir_plan *plan)
 {
+    struct weir *weir = m->weir;
     struct weir_error why;
-    int code = weir_limiter_create(out, table, name, limit, &why);
+    int code = WEIR_OK;
 
+    *out = weir->aside ? weir__limiter_by_name(weir->table, name) : NULL;
+    if (*out == NULL)
+        code = weir__limiter_join(out, weir->aside ? weir->aside : weir->table, name, plan, &why);
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
 
-/* An engine that only explains makes a missing limiter beside the table. */
-static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name,
+/* An engine that only explains makes a missing limiter beside the table, and changes none. */
+static int add_limiter(struct weir_prepared *m, struct weir_limiter **out, const char *name,
                        const struct weir__rule_draft *d, const struct weir_limit *limit)
 {
     struct weir_plan plan;
-    int code = WEIR_OK;
+    int code = weir__plan_make(&plan, limit, m->error);
 
-    *out = weir__limiter_by_name(m->weir->table, name);
-    if (*out == NULL)
-        code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d,
-                              limit);
-    if (code == WEIR_EXISTS) /* another process has just made it, with another limit */
-        *out = weir__limiter_by_name(m->weir->table, name);
-    if ((code != WEIR_OK && (code != WEIR_EXISTS || *out == NULL)) || m->weir->aside != NULL)
+    if (code == WEIR_OK)
+        code = make_limiter(m, out, name, d, &plan);
+    if (code || m->weir->aside != NULL ||
+        weir__limit_equal(&plan.limit, &weir__limiter_era(*out)->plan.limit))
         return code;
-    code = weir__plan_make(&plan, limit, m->error);
-    if (code == WEIR_OK && !weir__limit_equal(&plan.limit, &weir__limiter_era(*out)->plan.limit))
-        code = note_change(m, *out, d->name, &plan);
-    return code;
+    return note_change(m, *out, &plan, d->name);
 }
 
 /* A mode set by hand is kept under the rule's name alone, in the record of a limiter without keys,
  * so that it survives changes of the rule. */
-static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+static int add_lever(struct weir_prepared *m, struct weir__post *post,
+                     const struct weir__rule *rule)
 {
     static const struct weir_limit none = { .algorithm = "gcra",
                                             .count = 1,
@@ -242,11 +236,11 @@ static int add_lever(struct maker *m, struct weir__post *post, const struct weir
     lever_name(name, rule);
     int code = add_limiter(m, &post->lever, name, rule->draft, &none);
     if (code == WEIR_OK)
-        post->switched = &post->lever->record->mode;
+        post->switched = &post->lever->place->mode;
     return code;
 }
 
-static int add_ban(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+static int add_ban(struct weir_prepared *m, struct weir__post *post, const struct weir__rule *rule)
 {
     const struct weir__rule_draft *d = rule->draft;
     char name[WEIR__NAME_SIZE];
@@ -260,7 +254,8 @@ static int add_ban(struct maker *m, struct weir__post *post, const struct weir__
     return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
 }
 
-static int make_post(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+static int make_post(struct weir_prepared *m, struct weir__post *post,
+                     const struct weir__rule *rule)
 {
     const struct weir__rule_draft *d = rule->draft;
     int code = WEIR_OK;
@@ -283,26 +278,9 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     return code ? code : add_ban(m, post, rule);
 }
 
-static int make_limiter_changes(struct maker *m)
-{
-    int code = WEIR_OK;
-
-    for (size_t i = 0; code == WEIR_OK && i < m->n_changes; i++) {
-        struct weir_error why;
-        code = weir_limiter_change(m->changes[i].limiter, &m->changes[i].to.limit, m->now, &why);
-        if (code == WEIR_OK)
-            continue;
-        code = weir__fail(m->error, code, "rule '%s': %s", m->changes[i].rule, why.text);
-        while (i-- > 0)
-            (void)weir_limiter_change(m->changes[i].limiter, &m->changes[i].from, m->now, NULL);
-        break;
-    }
-    return code;
-}
-
 /* ------------------------------------------------------------- guards ---- */
 
-static int note_guard_change(struct maker *m, struct weir_guard *guard,
+static int note_guard_change(struct weir_prepared *m, struct weir_guard *guard,
                              const struct weir__guard_draft *d)
 {
     struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof(*more));
@@ -310,29 +288,29 @@ static int note_guard_change(struct maker *m, struct weir_guard *guard,
     if (more == NULL)
         return no_memory(m->error);
     m->guards = more;
-    more[m->n_guards++] = (struct guard_change){ guard, d, weir__guard_plan_of(guard)->options };
+    more[m->n_guards++] = (struct guard_change){ guard, d };
     return WEIR_OK;
 }
 
 /* An engine that only explains makes a missing guard beside the table, and changes none. */
-static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
+static int add_guard(struct weir_prepared *m, struct weir_guard **out,
+                     const struct weir__guard_draft *d)
 {
     struct weir_error why = { 0 };
-    struct weir_table *aside = m->weir->aside;
+    struct weir *weir = m->weir;
+    const char *differs = NULL;
 
-    *out = aside ? weir_guard_find(m->weir->table, d->rule.name) : NULL;
+    *out = weir->aside ? weir__guard_named(weir->table, d->rule.name) : NULL;
     if (*out != NULL)
         return WEIR_OK;
-    int code =
-        weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
-    if (code == WEIR_EXISTS) {
-        *out = weir_guard_find(aside ? aside : m->weir->table, d->rule.name);
-        code = *out ? note_guard_change(m, *out, d) : code;
-    }
-    return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
+    int code = weir__guard_join(out, weir->aside ? weir->aside : weir->table, d->rule.name,
+                                &d->options, &differs, &why);
+    if (code)
+        return weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text);
+    return differs ? note_guard_change(m, *out, d) : WEIR_OK;
 }
 
-static int add_fallback(struct maker *m, struct weir_fallback *out,
+static int add_fallback(struct weir_prepared *m, struct weir_fallback *out,
                         const struct weir__fallback_draft *d)
 {
     if (d->status == 0)
@@ -342,7 +320,7 @@ static int add_fallback(struct maker *m, struct weir_fallback *out,
 }
 
 /* A guard's mode set by hand is kept like a rule's. */
-static int make_station(struct maker *m, size_t i)
+static int make_station(struct weir_prepared *m, size_t i)
 {
     const struct weir_rules *rules = m->active->rules;
     const struct weir__guard_draft *d = rules->guards[i].draft;
@@ -356,38 +334,6 @@ static int make_station(struct maker *m, size_t i)
     if (code == WEIR_OK)
         code = add_fallback(m, &m->active->stations[i].fallback, &d->fallback);
     return code ? code : add_guard(m, &m->active->stations[i].guard, d);
-}
-
-static void undo_guards(struct maker *m, size_t n)
-{
-    while (n-- > 0)
-        (void)weir_guard_change(m->guards[n].guard, &m->guards[n].from, NULL);
-}
-
-static int make_guard_changes(struct maker *m)
-{
-    for (size_t i = 0; i < m->n_guards; i++) {
-        struct weir_error why;
-        int code = weir_guard_change(m->guards[i].guard, &m->guards[i].to->options, &why);
-        if (code == WEIR_OK)
-            continue;
-        undo_guards(m, i);
-        return weir__fail(m->error, code, "guard '%s': %s", m->guards[i].to->rule.name, why.text);
-    }
-    return WEIR_OK;
-}
-
-/* Guards first: they can be changed back without loss. */
-static int make_changes(struct maker *m)
-{
-    int code = make_guard_changes(m);
-
-    if (code)
-        return code;
-    code = make_limiter_changes(m);
-    if (code != WEIR_OK)
-        undo_guards(m, m->n_guards);
-    return code;
 }
 
 /* -------------------------------------------------------------- whole ---- */
@@ -438,24 +384,32 @@ static int check_guard_places(const struct weir *weir, const struct weir_rules *
                               struct weir_error *error)
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
-    int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
+    int64_t missing = 0,
+            left = (int64_t)table->guards.most - weir__names_count(table, &table->guards);
 
     for (size_t i = 0; i < rules->n_guards; i++)
-        missing += weir_guard_find(weir->table, rules->guards[i].draft->rule.name) == NULL;
+        missing += weir__name_find(weir->table, &weir->table->guards,
+                                   rules->guards[i].draft->rule.name) == WEIR__NO_PLACE;
     if (missing <= left)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY,
                       "the rules need %lld more guards, and the table, made for %u, has room for "
                       "%lld; make it anew with more",
-                      (long long)missing, table->guards_max, (long long)left);
+                      (long long)missing, table->guards.most, (long long)left);
 }
 
-/* Limiters are never removed, so none is made unless there is room for all. */
+static bool is_missing(const struct weir *weir, const char *name)
+{
+    return weir__name_find(weir->table, &weir->table->limiters, name) == WEIR__NO_PLACE;
+}
+
+/* None is made unless there is room for all. */
 static int check_places(const struct weir *weir, const struct weir_rules *rules,
                         struct weir_error *error)
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
-    int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
+    int64_t missing = 0,
+            left = (int64_t)table->limiters.most - weir__names_count(table, &table->limiters);
     char name[WEIR__NAME_SIZE];
 
     for (size_t i = 0; i < rules->n_rules; i++) {
@@ -464,14 +418,14 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
         struct numbers numbers = number_limits(weir->table, rule);
         for (size_t k = 0; k < d->n_limits; k++) {
             limiter_name(name, rule, '#', numbers.of[k], &d->limits[k]);
-            missing += weir__limiter_by_name(weir->table, name) == NULL;
+            missing += is_missing(weir, name);
         }
         limiter_name(name, rule, '!', 0, &d->ban.refusals);
-        missing += d->ban.set && weir__limiter_by_name(weir->table, name) == NULL;
+        missing += d->ban.set && is_missing(weir, name);
     }
     for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
         lever_name(name, &rules->rules[i]);
-        missing += weir__limiter_by_name(weir->table, name) == NULL;
+        missing += is_missing(weir, name);
     }
     if (missing <= left)
         return check_guard_places(weir, rules, error);
@@ -479,33 +433,136 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
                       "the rules need %lld more limiters (one for each limit, ban, rule and "
                       "guard), and the table, made for %lld, has room for %lld; "
                       "make it anew with more",
-                      (long long)missing, (long long)table->header->limiters_max, (long long)left);
+                      (long long)missing, (long long)table->limiters.most, (long long)left);
 }
 
-int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
-                        weir_time now, struct weir_error *error)
-{
-    struct weir__active *active = make_room(rules);
-    struct maker m = { weir, active, error, now, NULL, 0, NULL, 0 };
-    int code = active ? find_lists(active, error) : no_memory(error);
+/* ------------------------------------------------- prepare and commit ---- */
 
+static void leave_limiter(struct weir_limiter *limiter, bool dropped)
+{
+    if (limiter != NULL && dropped)
+        weir_limiter_drop(limiter);
+    else if (limiter != NULL)
+        weir_limiter_release(limiter);
+}
+
+static void leave_guard(struct weir_guard *guard, bool dropped)
+{
+    if (guard != NULL && dropped)
+        weir_guard_drop(guard);
+    else if (guard != NULL)
+        weir_guard_release(guard);
+}
+
+void weir__active_leave(const struct weir *weir, struct weir__active *active, bool dropped)
+{
+    const struct weir_rules *rules = active->rules;
+
+    if (weir->aside != NULL) /* it only looks */
+        return;
+    for (size_t i = 0; i < rules->n_limits; i++)
+        leave_limiter(active->limiters[i], dropped);
+    for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
+        leave_limiter(active->posts[i].lever, dropped);
+        leave_limiter(active->posts[i].refusals, dropped);
+    }
+    for (size_t i = 0; i < rules->n_guards; i++)
+        leave_guard(active->stations[i].guard, dropped);
+}
+
+int weir_prepare(struct weir_prepared **out, struct weir *weir, struct weir_rules *rules,
+                 struct weir_error *error)
+{
+    struct weir_prepared *m = calloc(1, sizeof(*m));
+    struct weir__active *active = m ? make_room(rules) : NULL;
+
+    if (active == NULL) {
+        free(m);
+        return no_memory(error);
+    }
+    *m = (struct weir_prepared){ .weir = weir, .active = active, .error = error };
+    pthread_mutex_lock(&weir->mutex); /* of the names */
+    int code = find_lists(active, error);
     if (code == WEIR_OK)
         code = check_places(weir, rules, error);
     for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
-        code = make_post(&m, &active->posts[i], &rules->rules[i]);
+        code = make_post(m, &active->posts[i], &rules->rules[i]);
     for (size_t i = 0; code == WEIR_OK && i < rules->n_guards; i++)
-        code = make_station(&m, i);
-    if (code == WEIR_OK)
-        code = make_changes(&m);
-    free(m.changes);
-    free(m.guards);
-    if (code == WEIR_OK) {
-        *out = active;
-    } else if (active != NULL) {
-        active->rules = NULL; /* still the caller's */
-        weir__active_destroy(active);
-    }
+        code = make_station(m, i);
+    pthread_mutex_unlock(&weir->mutex);
+    if (code)
+        weir_prepared_destroy(m);
+    else
+        *out = m;
     return code;
+}
+
+static void free_prepared(struct weir_prepared *m)
+{
+    free(m->changes);
+    free(m->guards);
+    free(m);
+}
+
+void weir_prepared_destroy(struct weir_prepared *m)
+{
+    if (m == NULL)
+        return;
+    weir__active_leave(m->weir, m->active, false);
+    m->active->rules = NULL; /* the caller's */
+    weir__active_destroy(m->active);
+    free_prepared(m);
+}
+
+/* As limiter_name and lever_name make them. */
+static bool is_rules_own(const char *name)
+{
+    size_t len = strnlen(name, WEIR__NAME_SIZE), digest_len = strlen("-01234567");
+
+    if (len > 1 && name[len - 1] == '@')
+        return true;
+    if (len <= digest_len || name[len - digest_len] != '-')
+        return false;
+    size_t at = len - digest_len;
+    while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
+        at--;
+    return at > 1 && at < len - digest_len && strchr("#!", name[at - 1]) != NULL;
+}
+
+static void drop_orphan(struct weir_table *table, const struct weir__names *names, uint32_t id)
+{
+    if (id != WEIR__NO_PLACE && !weir__place_has_users(table, names->first + id))
+        weir__place_leave(table, names, id, true);
+}
+
+/* Rules that went while no process had them in force: nobody uses their limiters and guards. */
+static void drop_orphans(struct weir_table *table)
+{
+    struct weir__limiter_record r;
+
+    for (uint32_t id = 0; id < table->limiters.most; id++) {
+        if (!weir__record_read(table, &table->limiters, id, &r) || !is_rules_own(r.name) ||
+            weir__place_has_users(table, id))
+            continue;
+        drop_orphan(table, &table->limiters, id);
+        size_t len = strnlen(r.name, sizeof(r.name) - 1);
+        bool lever = r.name[len - 1] == '@';
+        r.name[len - 1] = '\0';
+        if (lever)
+            drop_orphan(table, &table->guards, weir__name_find(table, &table->guards, r.name));
+    }
+}
+
+void weir_commit(struct weir_prepared *m, weir_time now)
+{
+    for (size_t i = 0; i < m->n_guards; i++)
+        (void)weir_guard_change(m->guards[i].guard, &m->guards[i].to->options, NULL);
+    for (size_t i = 0; i < m->n_changes; i++)
+        (void)weir_limiter_change(m->changes[i].limiter, &m->changes[i].to, now, NULL);
+    weir__engine_use(m->weir, m->active, now);
+    if (m->weir->aside == NULL)
+        drop_orphans(m->weir->table);
+    free_prepared(m);
 }
 
 int weir__active_edited(struct weir__active **out, const struct weir__active *from,

@@ -99,11 +99,13 @@ static void forget_refusals(struct weir *weir, const char *rule, struct weir_key
     if (post != NULL && post->refusals != NULL)
         weir_give(post->refusals, &all);
     for (int64_t at = 0; post == NULL && weir_limiter_next(weir->table, &at, &info);) {
-        struct weir_limiter *limiter = NULL;
-        if (strncmp(info.name, rule, len) == 0 && info.name[len] == '!')
-            limiter = weir__limiter_by_name(weir->table, info.name);
+        if (strncmp(info.name, rule, len) != 0 || info.name[len] != '!')
+            continue;
+        weir__look_begin(weir->table);
+        struct weir_limiter *limiter = weir__limiter_by_name(weir->table, info.name);
         if (limiter != NULL)
             weir_give(limiter, &all);
+        weir__look_end(weir->table);
     }
 }
 

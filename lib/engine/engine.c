@@ -147,6 +147,8 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
     carry_tallies(active, old);
     if (old->rules == active->rules)
         old->rules = NULL; /* only the lists were edited */
+    else
+        weir__active_leave(weir, old, true);
     weir__active_destroy(old);
 }
 
@@ -159,17 +161,21 @@ static void push_degradation(struct weir *weir, const struct weir_rules *rules, 
         weir__degradation_push(weir->table, rules->draft->degradation, now);
 }
 
+void weir__engine_use(struct weir *weir, struct weir__active *active, weir_time now)
+{
+    pthread_mutex_lock(&weir->mutex);
+    push_degradation(weir, active->rules, now);
+    weir__engine_swap(weir, active);
+    pthread_mutex_unlock(&weir->mutex);
+}
+
 int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
-    struct weir__active *active = NULL;
+    struct weir_prepared *prepared;
+    int code = weir_prepare(&prepared, weir, rules, error);
 
-    pthread_mutex_lock(&weir->mutex);
-    int code = weir__active_create(&active, weir, rules, now, error);
-    if (code == WEIR_OK) {
-        push_degradation(weir, rules, now);
-        weir__engine_swap(weir, active);
-    }
-    pthread_mutex_unlock(&weir->mutex);
+    if (code == WEIR_OK)
+        weir_commit(prepared, now);
     return code;
 }
 
@@ -297,7 +303,11 @@ void weir_destroy(struct weir *weir)
 {
     if (weir == NULL)
         return;
+    if (weir->active != NULL)
+        weir__active_leave(weir, weir->active, false);
     weir__active_destroy(weir->active);
+    if (weir->aside != NULL)
+        weir__look_end(weir->table);
     weir_table_destroy(weir->aside);
     if (weir->own_table)
         weir_table_destroy(weir->table);
@@ -315,7 +325,10 @@ int weir__engine_peek_only(struct weir *weir, struct weir_error *error)
                                         .guards = PRIVATE_GUARDS,
                                         .slab = (int64_t)1 << 30 };
 
-    return weir_table_create(&weir->aside, &small, error);
+    int code = weir_table_create(&weir->aside, &small, error);
+    if (code == WEIR_OK)
+        weir__look_begin(weir->table); /* until the engine is destroyed */
+    return code;
 }
 
 struct weir_table *weir_table_of(struct weir *weir)

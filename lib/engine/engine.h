@@ -102,10 +102,11 @@ static inline void weir__engine_release(struct weir__stripe *stripe)
  * the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__active *active);
 
-/* active-rules.c -- limiters for all limits of a rule set; changes those that exist with other
- * limits. */
-int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
-                        weir_time now, struct weir_error *error);
+/* The rules in force from now on. */
+void weir__engine_use(struct weir *weir, struct weir__active *active, weir_time now);
+
+/* active-rules.c -- limiters and guards of a rule set are needed no more; dropped: for good. */
+void weir__active_leave(const struct weir *weir, struct weir__active *active, bool dropped);
 int weir__active_edited(struct weir__active **out, const struct weir__active *from,
                         struct weir__lists *lists, struct weir_error *error);
 void weir__active_destroy(struct weir__active *active); /* and its rules, if it still owns them */

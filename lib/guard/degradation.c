@@ -22,10 +22,12 @@ int32_t weir__degradation_for(const struct weir__pressure *p, weir_time now)
 static void set_degradation(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    uint32_t by_hand = weir__get(&h->degradation_by_hand), n = weir__guards_in(table);
+    uint32_t by_hand = weir__get(&h->degradation_by_hand), n = table->guards.most;
     int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
 
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
+        if (weir__get(&weir__place_at(table, &table->guards, i)->word) == 0)
+            continue;
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = weir__get(&r->raising);
         if (raising > degradation && weir__get(&r->raising_until) > now)

@@ -153,7 +153,7 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     uint32_t user_class = ask->user_class < p->plan->shed.classes
                               ? ask->user_class
                               : (uint32_t)p->plan->shed.classes - 1;
-    uint32_t rank = weir__shed_rank(ask->key, ask->priority, p->now, p->record->salt);
+    uint32_t rank = weir__shed_rank(ask->key, ask->priority, p->now, p->guard->salt);
 
     *spare = weir__shed_spare(&p->record->shed, user_class, rank);
     return !weir__shed_pass(&p->record->shed, user_class, rank);

@@ -1,7 +1,8 @@
 /* guard.c -- making a guard in a table, joining it, changing it.
  *
- * The terms are in the record; each process compiles them to its own plan, again when their version
- * has changed.  Plans are kept until the table is left, because threads may be reading them.
+ * The terms are in the registry; each process compiles them to its own plan, again when their
+ * edition has changed.  Plans are kept until the table is left, because threads may be reading
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,21 +21,26 @@ static int no_memory(struct weir_error *error)
 
 /* ---------------------------------------------------- in this process ---- */
 
+static void free_plans(struct weir__guard_plan *plan)
+{
+    for (struct weir__guard_plan *older; plan != NULL; plan = older) {
+        older = plan->older;
+        free(plan);
+    }
+}
+
 static void free_guard(struct weir_guard *guard)
 {
-    struct weir__guard_plan *plan = guard ? guard->plan : NULL;
-
-    while (plan != NULL) {
-        struct weir__guard_plan *older = plan->older;
-        free(plan);
-        plan = older;
+    for (struct weir_guard *before; guard != NULL; guard = before) {
+        before = guard->before;
+        free_plans(guard->plan);
+        free(guard);
     }
-    free(guard);
 }
 
 static void free_guarding(struct weir_table *table, struct weir__guarding *g)
 {
-    for (uint32_t i = 0; g->guards != NULL && i < table->guards_max; i++)
+    for (uint32_t i = 0; g->guards != NULL && i < table->guards.most; i++)
         free_guard(g->guards[i]);
     weir__system_destroy(g->system);
     free(g->guards);
@@ -46,18 +52,31 @@ static void end_guarding(struct weir_table *table)
     free_guarding(table, table->guarding);
 }
 
+/* Permits that nobody gives back are taken back here: nobody else looks at a guard without
+ * users. */
+static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
+{
+    struct weir_guard *guard = weir__guard_at(table, id);
+
+    if (guard == NULL)
+        return false;
+    weir__permits_sweep(guard, weir__guard_plan_of(guard), weir__guard_time(now));
+    return weir__get(&guard->record->in_flight) > 0;
+}
+
 static struct weir__guarding *make_guarding(struct weir_table *table)
 {
     struct weir__guarding *g = calloc(1, sizeof(*g));
 
     if (g == NULL)
         return NULL;
-    g->guards = calloc(table->guards_max, sizeof(*g->guards));
+    g->guards = calloc(table->guards.most, sizeof(*g->guards));
     if (g->guards == NULL) {
         free_guarding(table, g);
         return NULL;
     }
     table->guarding_end = end_guarding;
+    table->guard_is_busy = is_busy;
     table->guarding = g;
     return g;
 }
@@ -72,80 +91,51 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table)
 
 /* --------------------------------------------------------------- plans ---- */
 
-/* A consistent copy of the terms; 0: they are being written, or damaged. */
-static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard_options *out)
-{
-    struct weir__guard_terms terms;
-    uint32_t version = weir__acquire(&r->version);
-    const uint64_t *from = (const uint64_t *)(const void *)&r->terms;
-    uint64_t *to = (uint64_t *)(void *)&terms;
-
-    for (size_t i = 0; i < sizeof(terms) / 8; i++)
-        to[i] = weir__acquire(&from[i]); /* before the version is read again */
-    if (version % 2 != 0 || weir__get(&r->version) != version)
-        return 0;
-    weir__guard_terms_read(&terms, out);
-    return version;
-}
-
-_Static_assert(sizeof(struct weir__guard_terms) % 8 == 0, "terms are read word by word");
-
-/* At the registry's desk. */
-static void write_terms_locked(struct weir__guard_record *r, const struct weir__guard_plan *plan)
-{
-    struct weir__guard_terms terms;
-    uint32_t version = weir__get(&r->version) | 1;
-    uint64_t *to = (uint64_t *)(void *)&r->terms;
-    const uint64_t *from = (const uint64_t *)(const void *)&terms;
-
-    weir__guard_terms_write(&terms, &plan->options);
-    weir__set(&r->version, version);
-    for (size_t i = 0; i < sizeof(terms) / 8; i++)
-        weir__publish(&to[i], from[i]); /* not before the version is odd */
-    if (plan->seat_mask + 1 > r->seats)
-        weir__set(&r->seats, plan->seat_mask + 1);
-    weir__publish(&r->version, version + 1 ? version + 1 : 2);
-}
-
-static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
-                   struct weir_error *error)
+static int compile(struct weir__guard_plan **out, const struct weir__guard_named *named,
+                   uint64_t edition, const struct weir__guard_record *r, struct weir_error *error)
 {
     struct weir_guard_options options;
     struct weir__guard_plan *plan = calloc(1, sizeof(*plan));
 
     if (plan == NULL)
         return no_memory(error);
-    uint32_t version = read_terms(r, &options);
-    if (version == 0 || weir__guard_plan_make(plan, &options, r->salt, NULL) != WEIR_OK ||
-        plan->seat_mask >= r->seats) {
+    weir__guard_terms_read(&named->terms, &options);
+    if (weir__guard_plan_make(plan, &options, named->salt, NULL) != WEIR_OK ||
+        plan->seat_mask >= weir__get(&r->seats)) {
         free(plan);
-        return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
+        return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged",
+                          named->name);
     }
-    plan->version = version;
+    plan->edition = edition;
     *out = plan;
     return WEIR_OK;
 }
 
-/* The old plan stays if there is no memory, or while the terms are being written or are damaged. */
+/* The old plan stays if there is no memory, or while the terms are damaged, or if the guard has
+ * gone. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
-    uint32_t version = weir__acquire(&guard->record->version);
+    struct weir_table *table = guard->table;
+    struct weir__guard_named named;
 
-    if (version % 2 != 0 || version == weir__get(&guard->bad_version))
+    if (weir__acquire(&guard->place->edition) == weir__get(&guard->bad_edition))
         return weir__acquire(&guard->plan);
-    pthread_mutex_lock(&guard->table->mutex);
+    uint64_t edition = weir__record_read(table, &table->guards, guard->id, &named);
+    pthread_mutex_lock(&table->mutex);
     struct weir__guard_plan *plan = guard->plan, *fresh;
-    if (weir__acquire(&guard->record->version) != plan->version) {
-        int code = compile(&fresh, guard->record, NULL);
-        if (code == WEIR_CORRUPT && weir__acquire(&guard->record->version) == version)
-            weir__set(&guard->bad_version, version);
+    if (edition > plan->edition) {
+        int code = named.salt != guard->salt
+                       ? WEIR_CORRUPT
+                       : compile(&fresh, &named, edition, guard->record, NULL);
+        if (code == WEIR_CORRUPT)
+            weir__set(&guard->bad_edition, edition);
         if (code == WEIR_OK) {
             fresh->older = plan;
             plan = fresh;
             weir__publish(&guard->plan, plan);
         }
     }
-    pthread_mutex_unlock(&guard->table->mutex);
+    pthread_mutex_unlock(&table->mutex);
     return plan;
 }
 
@@ -161,165 +151,202 @@ static int check_name(const char *name, struct weir_error *error)
     return WEIR_OK;
 }
 
-uint32_t weir__guards_in(const struct weir_table *table)
+/* Disk space and seats for what the terms need, before anybody sees them. */
+static int prepare(struct weir_table *table, uint32_t id, const void *record,
+                   struct weir_error *error)
 {
-    uint32_t n = weir__acquire(&table->header->guards);
-
-    return n < table->guards_max ? n : table->guards_max;
-}
-
-static uint32_t find_place(const struct weir_table *table, const char *name)
-{
-    uint32_t n = weir__guards_in(table), i = 0;
-
-    while (i < n && strncmp(weir__guard_record_at(table, i)->name, name, WEIR__NAME_SIZE) != 0)
-        i++;
-    return i;
-}
-
-/* Disk space for the part of a record that this plan uses. */
-static int commit(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
-                  struct weir_error *error)
-{
-    uint64_t at =
-        (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
-
-    return weir__table_commit(table, at,
-                              WEIR__SEATS_OFFSET + (plan->seat_mask + 1) * sizeof(uint64_t), error);
-}
-
-static int make_locked(struct weir_table *table, uint32_t id, const char *name, uint64_t salt,
-                       const struct weir__guard_plan *plan, struct weir_error *error)
-{
+    const struct weir__guard_named *named = record;
     struct weir__guard_record *r = weir__guard_record_at(table, id);
+    struct weir_guard_options options;
+    struct weir__guard_plan plan;
 
-    if (id >= table->guards_max)
-        return weir__fail(error, WEIR_NO_MEMORY,
-                          "the table has its %u guards already; make one for more",
-                          table->guards_max);
-    int code = commit(table, id, plan, error);
+    weir__guard_terms_read(&named->terms, &options);
+    int code = weir__guard_plan_make(&plan, &options, named->salt, error);
     if (code)
         return code;
-    memset(r, 0, sizeof(*r)); /* a process may have died while making it */
-    strncpy(r->name, name, sizeof(r->name) - 1);
-    r->salt = salt;
-    write_terms_locked(r, plan);
-    weir__publish(&table->header->guards, id + 1);
-    return WEIR_OK;
-}
-
-/* It exists: with the same options, or with damaged ones, which are replaced. */
-static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
-                       struct weir_error *error)
-{
-    struct weir__guard_record *r = weir__guard_record_at(table, id);
-    struct weir_guard_options present;
-
-    if (read_terms(r, &present) == 0) {
-        int code = commit(table, id, plan, error);
-        if (code == WEIR_OK)
-            write_terms_locked(r, plan);
-        return code;
-    }
-    const char *other = weir__guard_difference(&present, &plan->options);
-    return other == NULL ? WEIR_OK
-                         : weir__fail(error, WEIR_EXISTS,
-                                      "there is a guard '%.63s' with other options (%s); "
-                                      "weir_guard_change changes it",
-                                      r->name, other);
+    uint64_t seats = plan.seat_mask + 1,
+             at = (uint64_t)((unsigned char *)r - (unsigned char *)table->header);
+    code = weir__table_commit(table, at, WEIR__SEATS_OFFSET + seats * sizeof(uint64_t), error);
+    for (uint64_t had = weir__get(&r->seats); code == WEIR_OK && had < seats;
+         had = weir__get(&r->seats))
+        (void)weir__swap(&r->seats, had, seats);
+    return code;
 }
 
 /* This process's guard for that place; made on first use.  With the table's mutex. */
 static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
-                struct weir_error *error)
+                const struct weir__guard_named *named, uint64_t edition, struct weir_error *error)
 {
     struct weir__guarding *g = table->guarding;
-    struct weir_guard *guard = g->guards[id];
+    struct weir_guard *guard = calloc(1, sizeof(*guard));
 
-    if (guard == NULL) {
-        if ((guard = calloc(1, sizeof(*guard))) == NULL)
-            return no_memory(error);
-        guard->table = table;
-        guard->id = id;
-        guard->record = weir__guard_record_at(table, id);
-        memcpy(guard->name, guard->record->name, sizeof(guard->name) - 1);
-        weir__text_clean(guard->name);
-        guard->seats = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SEATS_OFFSET);
-        int code = compile(&guard->plan, guard->record, error);
-        if (code) {
-            free(guard);
-            return code;
-        }
-        weir__publish(&g->guards[id], guard);
+    if (guard == NULL)
+        return no_memory(error);
+    guard->table = table;
+    guard->id = id;
+    guard->salt = named->salt;
+    guard->place = weir__place_at(table, &table->guards, id);
+    guard->record = weir__guard_record_at(table, id);
+    memcpy(guard->name, named->name, sizeof(guard->name) - 1);
+    weir__text_clean(guard->name);
+    guard->seats = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SEATS_OFFSET);
+    int code = compile(&guard->plan, named, edition, guard->record, error);
+    if (code) {
+        free(guard);
+        return code;
     }
+    guard->before = g->guards[id];
+    weir__publish(&g->guards[id], guard);
     *out = guard;
     return WEIR_OK;
 }
 
-/* At the registry's desk: nobody is changing its terms. */
-static int meet_locked(struct weir_guard **out, struct weir_table *table, uint32_t id,
-                       struct weir_error *error)
+/* The guard that is in the place now; *out NULL: none is. */
+static int find_guard(struct weir_guard **out, struct weir_table *table, uint32_t id,
+                      struct weir_error *error)
 {
+    struct weir__guarding *g = weir__guarding_of(table);
+    struct weir_guard *guard = g && id < table->guards.most ? weir__acquire(&g->guards[id]) : NULL;
+    struct weir__guard_named named;
+
+    *out = guard;
+    if (g == NULL)
+        return no_memory(error);
+    if (guard != NULL && weir__acquire(&guard->place->edition) ==
+                             weir__acquire(&weir__acquire(&guard->plan)->edition))
+        return WEIR_OK;
+    uint64_t edition = weir__record_read(table, &table->guards, id, &named);
+    *out = NULL;
+    if (edition == 0)
+        return WEIR_OK;
+    int code = WEIR_OK;
     pthread_mutex_lock(&table->mutex);
-    int code = meet(out, table, id, error);
+    guard = g->guards[id];
+    if (guard != NULL && guard->salt == named.salt)
+        *out = guard;
+    else
+        code = meet(out, table, id, &named, edition, error);
     pthread_mutex_unlock(&table->mutex);
+    return code;
+}
+
+/* It is there, but its options are damaged: they are replaced. */
+static int mend_guard(struct weir_table *table, uint32_t id, struct weir__guard_named *fresh,
+                      struct weir_error *error)
+{
+    struct weir__guard_named damaged;
+    uint64_t edition = weir__record_read(table, &table->guards, id, &damaged);
+    bool full = false;
+
+    fresh->salt = edition ? damaged.salt : fresh->salt;
+    int code = prepare(table, id, fresh, error);
+    if (code == WEIR_OK)
+        (void)weir__record_change(table, &table->guards, id, edition, fresh, &full);
+    return full ? no_memory(error) : code;
+}
+
+static bool use(struct weir_guard *guard, bool found)
+{
+    return weir__place_use(guard->table, &guard->table->guards, guard->id, guard->salt, found);
+}
+
+static int join_or_add(struct weir_guard **out, struct weir_table *table,
+                       struct weir__guard_named *named, struct weir_error *error)
+{
+    for (;;) {
+        uint32_t id;
+        int code = weir__name_add(table, &table->guards, named, prepare, &id, error);
+        if (code == WEIR_OK)
+            code = find_guard(out, table, id, error);
+        if (code == WEIR_CORRUPT)
+            code = mend_guard(table, id, named, error);
+        else if (code == WEIR_OK && *out != NULL && use(*out, false))
+            return WEIR_OK;
+        if (code)
+            return code;
+    }
+}
+
+int weir__guard_join(struct weir_guard **out, struct weir_table *table, const char *name,
+                     const struct weir_guard_options *options, const char **differs,
+                     struct weir_error *error)
+{
+    struct weir__guard_named named = { .salt = 0 };
+    struct weir__guard_plan plan;
+    int code = check_name(name, error);
+
+    if (code)
+        return code;
+    if (weir__random_fill(&named.salt, sizeof(named.salt)) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", "a guard");
+    if ((code = weir__guard_plan_make(&plan, options ? options : &defaults, named.salt, error)))
+        return code;
+    memcpy(named.name, name, strlen(name));
+    weir__guard_terms_write(&named.terms, &plan.options);
+    code = join_or_add(out, table, &named, error);
+    if (code == WEIR_OK)
+        *differs = weir__guard_difference(&weir__guard_plan_of(*out)->options, &plan.options);
     return code;
 }
 
 int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                       const struct weir_guard_options *options, struct weir_error *error)
 {
-    struct weir__guard_plan plan;
-    uint64_t salt;
-    int code = check_name(name, error);
+    struct weir_guard *guard = NULL;
+    const char *differs;
+    int code = weir__guard_join(&guard, table, name, options, &differs, error);
 
     if (code)
         return code;
-    if (weir__random_fill(&salt, sizeof(salt)) != 0)
-        return weir__fail_errno(error, "cannot get random bytes for", "a guard");
-    if ((code = weir__guard_plan_make(&plan, options ? options : &defaults, salt, error)))
-        return code;
-    if (weir__guarding_of(table) == NULL)
-        return no_memory(error);
-    weir__registry_lock(table);
-    uint32_t id = find_place(table, name);
-    code = id < weir__guards_in(table) ? join_locked(table, id, &plan, error)
-                                       : make_locked(table, id, name, salt, &plan, error);
-    if (code == WEIR_OK)
-        code = meet_locked(out, table, id, error);
-    weir__registry_unlock(table);
-    return code;
+    if (differs != NULL) {
+        weir_guard_release(guard);
+        return weir__fail(error, WEIR_EXISTS,
+                          "there is a guard '%.63s' with other options (%s); weir_guard_change "
+                          "changes it",
+                          name, differs);
+    }
+    *out = guard;
+    return WEIR_OK;
+}
+
+void weir_guard_release(struct weir_guard *guard)
+{
+    weir__place_leave(guard->table, &guard->table->guards, guard->id, false);
+}
+
+void weir_guard_drop(struct weir_guard *guard)
+{
+    weir__place_leave(guard->table, &guard->table->guards, guard->id, true);
 }
 
 int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
                       struct weir_error *error)
 {
+    struct weir_table *table = guard->table;
     struct weir__guard_plan plan;
-    int code =
-        weir__guard_plan_make(&plan, options ? options : &defaults, guard->record->salt, error);
+    int code = weir__guard_plan_make(&plan, options ? options : &defaults, guard->salt, error);
+    bool done = false, full = false;
 
-    if (code)
-        return code;
-    weir__registry_lock(guard->table);
-    if ((code = commit(guard->table, guard->id, &plan, error)) == WEIR_OK)
-        write_terms_locked(guard->record, &plan);
-    weir__registry_unlock(guard->table);
+    while (code == WEIR_OK && !done && !full) {
+        struct weir__guard_named named;
+        uint64_t edition = weir__record_read(table, &table->guards, guard->id, &named);
+        weir__guard_terms_write(&named.terms, &plan.options);
+        done = edition == 0 || named.salt != guard->salt; /* it has gone, or is damaged */
+        if (!done && (code = prepare(table, guard->id, &named, error)) == WEIR_OK)
+            done = weir__record_change(table, &table->guards, guard->id, edition, &named, &full);
+    }
+    if (full)
+        return no_memory(error);
     if (code == WEIR_OK)
         weir__guard_plan_of(guard);
     return code;
 }
 
-/* Guards that this process has used before are found without the desk. */
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
-    struct weir__guarding *g = id < weir__guards_in(table) ? weir__guarding_of(table) : NULL;
-    struct weir_guard *guard = g ? weir__acquire(&g->guards[id]) : NULL;
+    struct weir_guard *guard = NULL;
 
-    if (guard != NULL || g == NULL)
-        return guard;
-    weir__registry_lock(table);
-    meet_locked(&guard, table, id, NULL);
-    weir__registry_unlock(table);
+    (void)find_guard(&guard, table, id, NULL);
     return guard;
 }
 
@@ -327,16 +354,26 @@ bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **
 {
     struct weir_guard *guard = NULL;
 
-    while (guard == NULL && *at >= 0 && *at < (int64_t)weir__guards_in(table))
+    while (guard == NULL && *at >= 0 && *at < (int64_t)table->guards.most)
         guard = weir__guard_at(table, (uint32_t)(*at)++);
     if (guard != NULL)
         *out = guard;
     return guard != NULL;
 }
 
+struct weir_guard *weir__guard_named(struct weir_table *table, const char *name)
+{
+    return weir__guard_at(table, weir__name_find(table, &table->guards, name));
+}
+
 struct weir_guard *weir_guard_find(struct weir_table *table, const char *name)
 {
-    return weir__guard_at(table, find_place(table, name));
+    struct weir_guard *guard;
+
+    do {
+        guard = weir__guard_named(table, name);
+    } while (guard != NULL && !use(guard, true));
+    return guard;
 }
 
 /* --------------------------------------------------------------- by hand ---- */

@@ -2,8 +2,8 @@
  *
  * Ownership:
  *
- *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile,
- *                          and readers check it
+ *     name, salt, terms    in the registry's record, which never changes: another takes its place
+ *     seats                anybody, before terms that need more are put into the registry
  *     in_flight            anybody, by atomic operations.  It never exceeds the limit, but an ask
  *                          for more than an adaptive limit is admitted alone
  *     a seat               taken by swapping a permit's word into a free one, and freed once: by
@@ -36,6 +36,7 @@
 #include "guard/shed.h"
 #include "guard/host-load.h"
 #include "table/holders.h"
+#include "table/registry.h"
 
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024                    /* the default */
@@ -91,16 +92,20 @@ struct weir__guard_totals {
     int64_t open, busy, limited, shed, degraded, full, late, shadow; /* refused */
 };
 
-struct weir__guard_record {
-    _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
-    uint32_t version; /* of the terms: odd while they are being written */
-    uint32_t seats;   /* never fewer than before, whatever the permits */
-    uint64_t salt;    /* of users' cohorts and the breaker's jitter */
+/* In the registry. */
+struct weir__guard_named {
+    char name[WEIR__NAME_SIZE];
+    uint64_t salt; /* of users' cohorts and the breaker's jitter */
     struct weir__guard_terms terms;
+};
 
+_Static_assert(sizeof(struct weir__guard_named) == WEIR__GUARD_RECORD, "as the registry has it");
+
+struct weir__guard_record {
     _Alignas(WEIR__LINE) int64_t in_flight; /* permits out */
     int64_t extra;                          /* permits beyond one for each ask in flight */
     int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
+    uint64_t seats;  /* never fewer than before, whatever the permits */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */
@@ -132,16 +137,14 @@ struct weir__guard_record {
 _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
                "a guard's seats are behind the rest of its record");
 /* As in docs/shm.md; another layout is another format. */
-_Static_assert(offsetof(struct weir__guard_record, terms) == 80 &&
-                   offsetof(struct weir__guard_record, in_flight) == 576 &&
-                   offsetof(struct weir__guard_record, limit) == 640 &&
-                   offsetof(struct weir__guard_record, totals) == 832 &&
-                   offsetof(struct weir__guard_record, breaker) == 1984 &&
-                   offsetof(struct weir__guard_record, window) == 2816 &&
-                   offsetof(struct weir__guard_record, learnt) == 5056 &&
-                   offsetof(struct weir__guard_record, shed) == 26304,
+_Static_assert(offsetof(struct weir__guard_record, limit) == 64 &&
+                   offsetof(struct weir__guard_record, totals) == 256 &&
+                   offsetof(struct weir__guard_record, breaker) == 1408 &&
+                   offsetof(struct weir__guard_record, window) == 2240 &&
+                   offsetof(struct weir__guard_record, learnt) == 4480 &&
+                   offsetof(struct weir__guard_record, shed) == 25728,
                "the parts of a guard's record are where they are drawn");
-_Static_assert(sizeof(struct weir__guard_record) == 59648 && sizeof(struct weir__holder) == 24 &&
+_Static_assert(sizeof(struct weir__guard_record) == 59072 && sizeof(struct weir__holder) == 24 &&
                    sizeof(struct weir_guard_event) == 32,
                "and as large");
 _Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(uint64_t) <= WEIR__GUARD_BYTES,
@@ -150,7 +153,7 @@ _Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(uint64_t) <= WEIR
 /* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads
  * read it unlocked. */
 struct weir__guard_plan {
-    uint32_t version;
+    uint64_t edition; /* of the guard's place */
     uint32_t seat_mask;
     int64_t max;
     weir_time lease, tick;
@@ -169,17 +172,19 @@ struct weir__guard_plan {
 struct weir_guard {
     struct weir_table *table;
     char name[WEIR__NAME_SIZE]; /* the record's, safe to print */
+    uint64_t salt;
+    struct weir__place *place;
     struct weir__guard_record *record;
     uint64_t *seats;
     struct weir__guard_plan *plan; /* atomic */
-    uint32_t bad_version;          /* of damaged terms: they are not tried again */
+    uint64_t bad_edition;          /* of damaged terms: they are not tried again */
     uint32_t id;
+    struct weir_guard *before; /* that had the place; kept, threads may be using it */
 };
 
 /* The guards' part of a table, in this process. */
 struct weir__guarding {
-    struct weir_guard *
-        *guards; /* guards_max of them, NULL until first met; with the table's mutex */
+    struct weir_guard **guards; /* by id, NULL until first met; with the table's mutex */
     struct weir__system *system;
     int system_failed; /* atomic: there is none */
 };
@@ -200,19 +205,25 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
 {
     struct weir__guard_plan *plan = weir__acquire(&guard->plan);
 
-    if (__builtin_expect(weir__acquire(&guard->record->version) != plan->version, 0))
+    if (__builtin_expect(weir__acquire(&guard->place->edition) != weir__acquire(&plan->edition), 0))
         plan = weir__guard_renew(guard);
     return plan;
 }
+/* Like weir_guard_create; if it is there already, whatever its options are: *differs names the
+ * first that is another one, or is NULL. */
+int weir__guard_join(struct weir_guard **out, struct weir_table *table, const char *name,
+                     const struct weir_guard_options *options, const char **differs,
+                     struct weir_error *error);
 struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no memory */
 
-uint32_t weir__guards_in(const struct weir_table *table);
 /* The guard in place `id`, from 0; NULL: there is none, or its record is damaged. */
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id);
+/* Likewise, by its name: to look at, not to enter. */
+struct weir_guard *weir__guard_named(struct weir_table *table, const char *name);
 static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table,
                                                                uint32_t i)
 {
-    return (struct weir__guard_record *)(void *)(table->guards + i * WEIR__GUARD_BYTES);
+    return (struct weir__guard_record *)(void *)(table->guard_bytes + i * WEIR__GUARD_BYTES);
 }
 
 /* enter.c -- enter, in more detail. */

@@ -173,9 +173,9 @@ static void note_reclaimed(struct weir__guard_record *r, int64_t reclaimed, weir
 
 static uint32_t seats_of(const struct weir__guard_record *r)
 {
-    uint32_t seats = weir__get(&r->seats);
+    uint64_t seats = weir__get(&r->seats);
 
-    return seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
+    return seats < WEIR__GUARD_SEATS ? (uint32_t)seats : WEIR__GUARD_SEATS;
 }
 
 void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,

@@ -162,7 +162,7 @@ EITHER bool read_quick(struct part *part, bool narrow)
     p->state = p->small;
     p->block = 0;
     return narrow ? read_narrow(p, item->hash.tag, part->ask->now) &&
-                        weir__get(&item->limiter->record->version) == era->version
+                        weir__get(&item->limiter->place->edition) == weir__get(&era->edition)
                   : read_wide(p, item->hash.tag);
 }
 

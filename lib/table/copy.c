@@ -334,6 +334,7 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
         return weir__fail(error, WEIR_INVALID, "'%s' is there already", path);
     int code = weir__copy_begin(&copy, path, table->header, NULL, error);
     if (code == WEIR_OK) {
+        weir__look_begin(table);
         copy_limiters(&s);
         s.hand = weir__hand_take(table);
         for (uint64_t i = 0; i < table->keys.groups * WEIR__GROUP_SLOTS; i++)
@@ -342,6 +343,7 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
         weir__hand_give(s.hand);
         for (uint64_t i = 0; i < table->bans.groups * WEIR__GROUP_SLOTS; i++)
             copy_ban(&s, i);
+        weir__look_end(table);
     }
     *out = copy.counts;
     return weir__copy_end(&copy, path, false, code, error);

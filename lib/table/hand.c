@@ -63,10 +63,12 @@ static void pinned_value(const struct weir__entry *e, uint64_t pin, uint64_t out
 
 static struct weir__space *space_of(struct weir_table *table, const struct weir__entry *e)
 {
-    return e->at < table->keys.rooms_at ? &table->bans : &table->keys;
+    return e->at < table->names.end       ? &table->names
+           : e->at < table->keys.rooms_at ? &table->bans
+                                          : &table->keys;
 }
 
-/* An entry from a damaged file must not reach outside of rooms and slots. */
+/* An entry from a damaged file must not reach outside of rooms, slots and places. */
 static bool is_sound(struct weir_table *table, const struct weir__entry *e)
 {
     const struct weir__space *space = space_of(table, e);
@@ -110,22 +112,45 @@ static uint64_t own_mark(struct weir_table *table)
     return (table->fd < 0 ? 0 : weir__holder_me(table)) + (uint64_t)1;
 }
 
-_Static_assert(WEIR__HANDS == 1 << 6, "the hint below chooses among 64");
+_Static_assert(WEIR__HANDS_READY == 1 << 6 && WEIR__HANDS % WEIR__HANDS_READY == 0 &&
+                   WEIR__HANDS <= 1 << HAND_BITS,
+               "the hint below chooses among 64, and a pin names any hand");
+
+/* Hands that have their bytes. */
+static uint32_t hands_of(const struct weir_table *table)
+{
+    uint32_t n = weir__acquire(&table->header->hands) / WEIR__HANDS_READY * WEIR__HANDS_READY;
+
+    return n < WEIR__HANDS_READY ? WEIR__HANDS_READY : n > WEIR__HANDS ? WEIR__HANDS : n;
+}
+
+/* All are in use, by threads that do not run, or by dead processes. */
+static void find_more(struct weir_table *table, uint32_t n)
+{
+    uint64_t bytes = (uint64_t)WEIR__HANDS_READY * WEIR__HAND_BYTES;
+
+    weir__holders_bury(table, weir_table_now(table));
+    if (n < WEIR__HANDS &&
+        weir__table_commit(table, WEIR__HANDS_AT + (uint64_t)n * WEIR__HAND_BYTES, bytes, NULL) ==
+            WEIR_OK)
+        weir__publish(&table->header->hands, n + WEIR__HANDS_READY);
+    else
+        sched_yield();
+}
 
 struct weir__hand *weir__hand_take(struct weir_table *table)
 {
     uint64_t first = weir__thread_hint(6), mark = own_mark(table);
 
-    for (uint64_t i = 0;; i++) {
-        struct weir__hand *hand = hand_at(table, (first + i) % WEIR__HANDS);
-        if (weir__load(&hand->owner) == 0 && weir__swap(&hand->owner, 0, mark)) {
-            weir__set(&hand->n, 0);
-            return hand;
+    for (uint32_t n = hands_of(table);; n = hands_of(table)) {
+        for (uint64_t i = 0; i < n; i++) {
+            struct weir__hand *hand = hand_at(table, (first + i) % n);
+            if (weir__load(&hand->owner) == 0 && weir__swap(&hand->owner, 0, mark)) {
+                weir__set(&hand->n, 0);
+                return hand;
+            }
         }
-        if (i % WEIR__HANDS == WEIR__HANDS - 1) { /* all are in use: by dead processes? */
-            weir__holders_bury(table, weir_table_now(table));
-            sched_yield();
-        }
+        find_more(table, n);
     }
 }
 
@@ -163,21 +188,32 @@ void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry)
 
 /* -------------------------------------------------------------- blocks ---- */
 
-/* A spare: bytes << 32 | block, and whose slab it is of. */
-#define OF_BANS ((uint64_t)1 << 63)
+/* A spare: whose slab it is of << 62 | bytes / 64 << 32 | block. */
+enum { OF_KEYS, OF_BANS, OF_NAMES };
+#define OF(slab) ((uint64_t)(slab) << 62)
 
 static struct weir__slab *slab_of(struct weir_table *table, uint64_t spare)
 {
-    return spare & OF_BANS ? &table->bans.slab : &table->keys.slab;
+    uint64_t of = spare >> 62;
+
+    return of == OF_NAMES  ? &table->names.slab
+           : of == OF_BANS ? &table->bans.slab
+                           : &table->keys.slab;
 }
 
 static uint64_t spare_of(const struct weir__space *space, uint32_t block)
 {
     size_t bytes = weir__block_bytes(&space->slab, block);
+    uint64_t of = space == &space->table->names  ? OF(OF_NAMES)
+                  : space == &space->table->bans ? OF(OF_BANS)
+                                                 : OF(OF_KEYS);
 
-    return bytes == 0
-               ? 0
-               : (space == &space->table->bans ? OF_BANS : 0) | (uint64_t)bytes << 32 | block;
+    return bytes == 0 ? 0 : of | (uint64_t)bytes / WEIR__BLOCK_LEAST << 32 | block;
+}
+
+static size_t bytes_of(uint64_t spare)
+{
+    return (spare >> 32 & 0x3fffffff) * WEIR__BLOCK_LEAST;
 }
 
 /* The place first: killed here, the block is lost until the table is next alone. */
@@ -187,7 +223,7 @@ static void give_spare(struct weir_table *table, uint64_t *spare)
 
     *spare = 0;
     if ((uint32_t)had != 0)
-        weir__block_give(slab_of(table, had), (uint32_t)had, (had & ~OF_BANS) >> 32);
+        weir__block_give(slab_of(table, had), (uint32_t)had, bytes_of(had));
 }
 
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
@@ -197,7 +233,7 @@ uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, si
 
     bytes = weir__block_round(bytes);
     if ((uint32_t)*spare != 0 && *spare == spare_of(space, (uint32_t)*spare) &&
-        (*spare & ~OF_BANS) >> 32 == bytes)
+        bytes_of(*spare) == bytes)
         return (uint32_t)*spare;
     give_spare(space->table, spare);
     *spare = spare_of(space, weir__block_take(&space->slab, bytes));
@@ -319,11 +355,15 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word)
 
     if ((pin & WEIR__PIN) == 0 || is_lifted_soon(word, pin))
         return;
-    struct weir__hand *hand = hand_at(table, i % WEIR__HANDS);
+    if (i >= hands_of(table)) {
+        mend(table, word, pin);
+        return;
+    }
+    struct weir__hand *hand = hand_at(table, i);
     uint64_t undecided = sequence << 2 | UNDECIDED;
     (void)weir__swap(&hand->status, undecided, sequence << 2 | ABORTED);
     uint64_t status = weir__load(&hand->status);
-    bool known = i < WEIR__HANDS && status >> 2 == sequence && (status & 3) != PREPARING;
+    bool known = status >> 2 == sequence && (status & 3) != PREPARING;
     if (known)
         finish_hand(table, hand, status, pin);
     else if (weir__load(word) == pin)
@@ -354,7 +394,7 @@ static void recover(struct weir_table *table, struct weir__hand *hand)
 
 void weir__hands_recover(struct weir_table *table, uint32_t place)
 {
-    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+    for (uint64_t i = 0, n = hands_of(table); i < n; i++) {
         struct weir__hand *hand = hand_at(table, i);
         if (weir__load(&hand->owner) != (uint64_t)place + 1 ||
             !weir__swap(&hand->owner, (uint64_t)place + 1, own_mark(table)))
@@ -366,7 +406,7 @@ void weir__hands_recover(struct weir_table *table, uint32_t place)
 
 void weir__hands_recover_all(struct weir_table *table)
 {
-    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+    for (uint64_t i = 0, n = hands_of(table); i < n; i++) {
         struct weir__hand *hand = hand_at(table, i);
         if (hand->owner != 0)
             recover(table, hand);

@@ -15,9 +15,11 @@
 
 #include "table/hand.h"
 #include "table/holders.h"
+#include "table/registry.h"
 
 #define LOOK   (WEIR_SECOND / 4) /* between two looks at who is alive */
 #define COMING UINT32_MAX        /* where the pid will be: the rest of the place is being written */
+#define BURIED ((uint32_t)1 << 31) /* | by which holder: what the dead one left is being put away */
 
 /* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not
  * there.  The third field is its state: a zombie holds nothing any more, unless only its first
@@ -69,7 +71,25 @@ static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
     out->pid = __atomic_load_n(&h->pid, __ATOMIC_ACQUIRE);
     out->start = __atomic_load_n(&h->start, __ATOMIC_ACQUIRE);
     out->space = __atomic_load_n(&h->space, __ATOMIC_ACQUIRE);
-    return out->pid != 0 && out->pid != COMING && weir__get(&h->pid) == out->pid;
+    return out->pid != 0 && !(out->pid & BURIED) && weir__get(&h->pid) == out->pid;
+}
+
+/* One process puts away what the dead one left: another that did it as well, but was stopped
+ * meanwhile, would go on when the place is somebody else's. */
+static void bury(struct weir_table *table, uint32_t place, uint32_t was)
+{
+    uint32_t by_me = BURIED | weir__holder_me(table);
+
+    if (!__atomic_compare_exchange_n(&table->holders[place].pid, &was, by_me, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    weir__hands_recover(table, place);
+    weir__places_forget(table, place);
+    for (uint32_t i = 1; i < WEIR__HOLDERS; i++) /* that it was about to bury */
+        if (weir__get(&table->holders[i].pid) == (BURIED | place))
+            bury(table, i, BURIED | place);
+    weir__count((int64_t *)&table->header->holders_lost, 1);
+    weir__publish(&table->holders[place].pid, 0);
 }
 
 void weir__holders_bury(struct weir_table *table, weir_time now)
@@ -86,10 +106,7 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
         struct weir__holder holder;
         if (!read_holder(&table->holders[i], &holder) || is_alive(&holder, space))
             continue;
-        weir__hands_recover(table, i); /* before its place is another's */
-        if (__atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            weir__count((int64_t *)&h->holders_lost, 1);
+        bury(table, i, holder.pid);
     }
 }
 
@@ -130,6 +147,8 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     pthread_mutex_lock(&table->mutex); /* threads of this process */
     if (!has_place(table, me, &place)) {
         place = claim_place(table, &self);
+        if (place != 0)
+            weir__places_reuse(table, (uint32_t)place);
         weir__set(&me[1], self.pid);
         weir__publish(&me[0], place ? place : WEIR__HOLDERS);
     }
@@ -153,7 +172,9 @@ void weir__holder_leave(struct weir_table *table)
     uint64_t *me = table->me;
     uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
 
-    if (place != 0)
-        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
+    if (place == 0 || weir__get(&table->holders[place].pid) != pid)
+        return;
+    weir__places_forget(table, place);
+    __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
 }

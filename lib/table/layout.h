@@ -1,11 +1,11 @@
 /* layout.h -- the bytes of a table.  docs/shm.md draws them.
  *
  *     header          one page: format, sizes, secrets, then all that changes
- *     desk            one page: the registry's lock
  *     hands           changes of several slots under way
- *     limiters        records, as many as the table was made for
- *     guards          attached processes, for hands and permits that a dead one leaves; then a
- *                     record for each guard (lib/guard/guard.h)
+ *     holders         attached processes, for what a dead one leaves
+ *     registry        a directory, places of limiters and guards, their users; then
+ *         map, slab   blocks for their records
+ *     guards          as much of each as is not in its record (lib/guard/guard.h)
  *     bans, keys      a space for each:
  *         rooms       a counter for each group: how often a key made room for another
  *         slots       groups of 256 slots
@@ -17,8 +17,6 @@
 #ifndef WEIR_TABLE_LAYOUT_H
 #define WEIR_TABLE_LAYOUT_H
 
-#include <pthread.h>
-
 #include "algo/algo.h"
 #include "base/hash.h"
 
@@ -28,19 +26,21 @@
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
 
-#define WEIR__HANDS      64
-#define WEIR__HAND_BYTES 6144
+#define WEIR__HANDS       1024
+#define WEIR__HANDS_READY 64 /* of them; the others get their bytes when these are all in use */
+#define WEIR__HAND_BYTES  6144
 
 #define WEIR__LIMITERS_MAX 65536
 #define WEIR__NAME_SIZE    64
-#define WEIR__PAST         8 /* limits of a limiter that are remembered, with the present one */
+#define WEIR__PAST         7 /* limits of a limiter that are remembered, with the present one */
 
 #define WEIR__BANS_MAX ((int64_t)1 << 20)
 #define WEIR__BAN_KEY  160 /* bytes of a key that are kept, to be shown */
 
-#define WEIR__GUARDS_MAX  4096
-#define WEIR__GUARD_BYTES ((uint64_t)320 << 10) /* of a guard's record; sparse: see its permits */
-#define WEIR__HOLDERS     1024 /* processes that can hold permits; the first place stays empty */
+#define WEIR__GUARDS_MAX   4096
+#define WEIR__GUARD_RECORD 512 /* bytes of its record in the registry: name, salt, terms */
+#define WEIR__GUARD_BYTES  ((uint64_t)320 << 10) /* of all else; sparse: see its permits */
+#define WEIR__HOLDERS      1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
@@ -68,9 +68,9 @@ struct weir__header {
     _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
     int64_t clock_latest; /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
-    uint64_t limiters;                 /* records in use */
-    uint32_t mode;                     /* of all limiters: enum weir_mode, by hand */
-    uint32_t guards;                   /* records in use */
+    uint32_t mode;   /* of all limiters: enum weir_mode, by hand */
+    uint32_t hands;  /* that have their bytes; fewer than WEIR__HANDS_READY count as these */
+    int64_t tend_at; /* when it was last looked what can be reclaimed */
     _Alignas(16) uint64_t bans_latest; /* no ban ends later: from then on nobody need look */
     uint64_t bans_written;             /* swapped together with it */
 
@@ -87,11 +87,6 @@ struct weir__header {
     int64_t evicted_idle, evicted_early, recovered;
     int64_t bans_lost; /* bans that made room before their end */
     int64_t no_room;   /* asks refused because nobody could make room */
-};
-
-struct weir__desk {
-    /* Process-shared and robust; made anew when nobody is attached. */
-    _Alignas(WEIR__LINE) pthread_mutex_t mutex;
 };
 
 /* A pair of words to be changed together with others. */
@@ -126,13 +121,26 @@ struct weir__limit_record {
     int64_t calendar, zone[5]; /* zone: a name of 39 bytes, and NUL */
 };
 
-/* The members that decisions read come first, on a line of their own. */
+/* Where a limiter or a guard is; registry.c says how it changes. */
+struct weir__place {
+    _Alignas(16) uint64_t edition; /* grows with every change; takes the pin */
+    uint64_t word;                 /* its record's block, and whether it is closed; 0: free */
+    uint32_t mode;                 /* enum weir_mode, by hand */
+    uint32_t dropped;              /* nobody is expected to want it again */
+    int64_t look_at;               /* not in use: when it may be reclaimed; 0: in use */
+};
+
+/* A bit for each holder that uses what is in the place. */
+struct weir__users {
+    uint64_t bits[WEIR__HOLDERS / 64];
+};
+
+/* A limiter's record, in a block. */
 struct weir__limiter_record {
-    _Alignas(WEIR__LINE) uint32_t algorithm; /* index in weir_algorithms() */
-    uint32_t version; /* of the limit: past[version % WEIR__PAST] is the present one */
+    char name[WEIR__NAME_SIZE];
     uint64_t salt;
-    uint32_t mode; /* enum weir_mode, by hand */
-    _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
+    uint32_t algorithm; /* index in weir_algorithms() */
+    uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
     struct weir__limit_record past[WEIR__PAST];
 };
 
@@ -146,7 +154,7 @@ struct weir__ban_record {
     char key[WEIR__BAN_KEY];
 };
 
-/* A process that may hold permits: written at the registry's desk, pid last. */
+/* A process that is attached: pid is written last. */
 struct weir__holder {
     uint32_t pid; /* 0: the place is free */
     uint32_t unused;
@@ -155,10 +163,9 @@ struct weir__holder {
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
-_Static_assert(sizeof(struct weir__limiter_record) % WEIR__LINE == 0,
-               "a limiter's record is whole cache lines");
+_Static_assert(sizeof(struct weir__limiter_record) <= 1024, "a limiter's record fits a block");
+_Static_assert(sizeof(struct weir__place) == 32, "two places are a cache line");
 _Static_assert(sizeof(struct weir__ban_record) == 256, "a ban fills a block");
-_Static_assert(sizeof(struct weir__desk) == WEIR__LINE, "a desk is a cache line");
 
 /* Slots.  The tag stands for key and limiter: 47 bits of the hash << 17 | the limiter's id; 0:
  * empty.  A large state is a block: the slot names it, with a number that changes whenever
@@ -180,9 +187,8 @@ struct weir__wide {
     uint64_t state[2]; /* the first takes the pin */
 };
 
-#define WEIR__DESK_AT     ((uint64_t)WEIR__PAGE)
-#define WEIR__HANDS_AT    (WEIR__DESK_AT + WEIR__PAGE)
-#define WEIR__LIMITERS_AT (WEIR__HANDS_AT + (uint64_t)WEIR__HANDS * WEIR__HAND_BYTES)
+#define WEIR__HANDS_AT   ((uint64_t)WEIR__PAGE)
+#define WEIR__HOLDERS_AT (WEIR__HANDS_AT + (uint64_t)WEIR__HANDS * WEIR__HAND_BYTES)
 
 _Static_assert(sizeof(struct weir__hand) <= WEIR__HAND_BYTES, "a hand fits its bytes");
 _Static_assert(sizeof(struct weir__entry) == 80, "an entry");
@@ -191,22 +197,6 @@ _Static_assert(sizeof(struct weir__entry) == 80, "an entry");
 static inline uint64_t weir__page_up(uint64_t n)
 {
     return (n + WEIR__PAGE - 1) & ~(uint64_t)(WEIR__PAGE - 1);
-}
-
-static inline uint64_t weir__guards_at(uint64_t limiters_max)
-{
-    return WEIR__LIMITERS_AT + weir__page_up(limiters_max * sizeof(struct weir__limiter_record));
-}
-
-static inline uint64_t weir__guard_records_at(uint64_t limiters_max)
-{
-    return weir__guards_at(limiters_max) +
-           weir__page_up(WEIR__HOLDERS * sizeof(struct weir__holder));
-}
-
-static inline uint64_t weir__spaces_at(uint64_t limiters_max, uint64_t guards_max)
-{
-    return weir__guard_records_at(limiters_max) + guards_max * WEIR__GUARD_BYTES;
 }
 
 #endif

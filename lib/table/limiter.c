@@ -2,15 +2,16 @@
  * process compiles from them.
  *
  * A record keeps the limit in numbers, not the plan: every process checks and compiles it for
- * itself, so a damaged or hostile file can at worst set an odd limit.  A change writes the next of
- * eight places and then the version, which is all that deciding threads look at.  States are
- * brought over one by one as they are next used.
+ * itself, so a damaged or hostile file can at worst set an odd limit.  A change is another record
+ * with the limits before it, and another edition of the place, which is all that deciding threads
+ * look at.  States are brought over one by one as they are next used.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "table/table.h"
+#include "table/holders.h"
+#include "table/registry.h"
 #include "base/utf8.h"
 
 /* ------------------------------------------------ limits as numbers ---- */
@@ -61,41 +62,17 @@ static size_t algorithms(void)
     return n;
 }
 
-/* Numbers that other processes may be writing, one by one. */
-static void load_numbers(struct weir__limit_record *out, const struct weir__limit_record *from)
-{
-    const int64_t *p = &from->count;
-
-    for (size_t i = 0; i < sizeof(*out) / sizeof(int64_t); i++)
-        (&out->count)[i] = __atomic_load_n(p + i, __ATOMIC_ACQUIRE);
-}
-
-static void store_numbers(struct weir__limit_record *to, const struct weir__limit_record *from)
-{
-    for (size_t i = 0; i < sizeof(*to) / sizeof(int64_t); i++)
-        __atomic_store_n(&to->count + i, (&from->count)[i], __ATOMIC_RELAXED);
-}
-
-static struct weir__limiter_record *record_at(const struct weir_table *table, uint64_t id)
-{
-    return (struct weir__limiter_record *)(void *)((unsigned char *)table->header +
-                                                   WEIR__LIMITERS_AT) +
-           id;
-}
-
 /* ------------------------------------------------------------- eras ---- */
 
-static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
+static struct weir__era *compile_era(const struct weir_table *table,
+                                     const struct weir__limiter_record *r, uint32_t version,
+                                     uint64_t edition)
 {
-    const struct weir__limiter_record *r = record_at(table, id);
-    struct weir__limit_record numbers;
+    const struct weir__limit_record *numbers = &r->past[version % WEIR__PAST];
 
-    load_numbers(&numbers, &r->past[version % WEIR__PAST]);
-    bool overwritten = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE) - version >=
-                       WEIR__PAST - 1; /* or about to be */
-    if (overwritten || r->algorithm >= algorithms())
+    if (r->algorithm >= algorithms())
         return NULL;
-    struct weir_limit limit = from_numbers(r->algorithm, &numbers);
+    struct weir_limit limit = from_numbers(r->algorithm, numbers);
     struct weir__era *era = calloc(1, sizeof(*era));
     if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK ||
         (table->keys.narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
@@ -103,17 +80,23 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
         return NULL;
     }
     era->plan.real_ahead = &table->header->real_ahead;
-    era->since = numbers.since;
+    era->since = numbers->since;
     era->version = version;
+    era->edition = edition;
     return era;
 }
 
 /* Compiles the versions that the record has and this process has not yet, oldest first.  What is
  * damaged is left out. */
-static void add_eras(struct weir_limiter *limiter, uint32_t from, uint32_t to)
+static void add_eras(struct weir_limiter *limiter, const struct weir__limiter_record *r,
+                     uint64_t edition)
 {
-    for (uint32_t version = from; version != to + 1; version++) {
-        struct weir__era *era = compile_era(limiter->table, limiter->id, version);
+    uint32_t from = r->version < WEIR__PAST ? 0 : r->version - (WEIR__PAST - 1);
+
+    if (limiter->era && r->version - limiter->era->version < WEIR__PAST)
+        from = limiter->era->version + 1;
+    for (uint32_t version = from; version != r->version + 1; version++) {
+        struct weir__era *era = compile_era(limiter->table, r, version, edition);
         if (era == NULL)
             continue;
         era->older = limiter->era;
@@ -133,14 +116,17 @@ static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t v
 /* If the record is damaged, or memory is out, the limit stays as it was: deciding does not fail. */
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
 {
-    pthread_mutex_lock(&limiter->table->mutex);
-    uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE),
-             known = limiter->era->version;
-    if (target != known)
-        add_eras(limiter, target - known >= WEIR__PAST - 1 ? target - (WEIR__PAST - 2) : known + 1,
-                 target);
+    struct weir_table *table = limiter->table;
+    struct weir__limiter_record r;
+    uint64_t edition = weir__record_read(table, &table->limiters, limiter->id, &r);
+
+    pthread_mutex_lock(&table->mutex);
+    if (edition > limiter->era->edition && r.salt == limiter->salt) {
+        add_eras(limiter, &r, edition);
+        __atomic_store_n(&limiter->era->edition, edition, __ATOMIC_RELEASE);
+    }
     const struct weir__era *era = limiter->era;
-    pthread_mutex_unlock(&limiter->table->mutex);
+    pthread_mutex_unlock(&table->mutex);
     return era;
 }
 
@@ -206,25 +192,28 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
 
 /* --------------------------------------------------- this process's ---- */
 
-uint32_t weir__limiters_in(const struct weir_table *table)
+static void free_limiter(struct weir_limiter *limiter)
 {
-    uint64_t n = __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE);
-
-    return n < table->limiters_max ? (uint32_t)n : table->limiters_max;
+    for (struct weir__era *era = limiter->era, *older; era != NULL; era = older) {
+        older = era->older;
+        free(era);
+    }
+    free(limiter);
 }
 
-static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
+static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id,
+                                         const struct weir__limiter_record *r, uint64_t edition)
 {
-    struct weir__limiter_record *r = record_at(table, id);
     struct weir_limiter *limiter = calloc(1, sizeof(*limiter));
 
     if (limiter == NULL)
         return NULL;
-    *limiter = (struct weir_limiter){
-        .table = table, .space = &table->keys, .record = r, .salt = r->salt, .id = id
-    };
-    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
-    add_eras(limiter, version < WEIR__PAST - 1 ? 0 : version - (WEIR__PAST - 2), version);
+    *limiter = (struct weir_limiter){ .table = table,
+                                      .space = &table->keys,
+                                      .place = weir__place_at(table, &table->limiters, id),
+                                      .salt = r->salt,
+                                      .id = id };
+    add_eras(limiter, r, edition);
     if (limiter->era == NULL) {
         free(limiter);
         return NULL;
@@ -235,114 +224,81 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
     return limiter;
 }
 
+/* Its place went.  A thread that found it before may be looking at it still; one that begins now
+ * finds another. */
+static void retire_locked(struct weir_table *table, struct weir_limiter *limiter)
+{
+    limiter->retired = table->retired;
+    weir__set(&table->retired, limiter);
+}
+
+static void free_retired(struct weir_table *table)
+{
+    struct weir_limiter *limiter = table->retired, *next;
+
+    weir__set(&table->retired, NULL);
+    for (; limiter != NULL; limiter = next) {
+        next = limiter->retired;
+        free_limiter(limiter);
+    }
+}
+
+void weir__look_end(struct weir_table *table)
+{
+    if (__atomic_sub_fetch(&table->looking, 1, __ATOMIC_SEQ_CST) > 0 ||
+        __builtin_expect(weir__get(&table->retired) == NULL, 1))
+        return;
+    pthread_mutex_lock(&table->mutex);
+    if (__atomic_load_n(&table->looking, __ATOMIC_SEQ_CST) == 0)
+        free_retired(table);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+/* Another record than the one that is known, if any. */
+static struct weir_limiter *meet_locked(struct weir_table *table, uint32_t id)
+{
+    struct weir_limiter *known = table->met[id];
+    struct weir__limiter_record r;
+    uint64_t edition = weir__record_read(table, &table->limiters, id, &r);
+
+    if (known != NULL && (edition == 0 || r.salt != known->salt)) {
+        __atomic_store_n(&table->met[id], NULL, __ATOMIC_SEQ_CST);
+        retire_locked(table, known);
+        known = NULL;
+    }
+    if (known == NULL && edition != 0)
+        __atomic_store_n(&table->met[id], open_limiter(table, id, &r, edition), __ATOMIC_SEQ_CST);
+    return table->met[id];
+}
+
 struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id)
 {
-    if (id >= weir__limiters_in(table))
+    if (id >= table->limiters.most)
         return NULL;
-    struct weir_limiter *limiter = __atomic_load_n(&table->limiters[id], __ATOMIC_ACQUIRE);
-    if (limiter != NULL)
+    struct weir_limiter *limiter = __atomic_load_n(&table->met[id], __ATOMIC_ACQUIRE);
+    if (limiter != NULL && weir__acquire(&limiter->place->edition) ==
+                               weir__acquire(&weir__acquire(&limiter->era)->edition))
         return limiter;
     pthread_mutex_lock(&table->mutex);
-    if (table->limiters[id] == NULL)
-        __atomic_store_n(&table->limiters[id], open_limiter(table, id), __ATOMIC_RELEASE);
-    limiter = table->limiters[id];
+    limiter = meet_locked(table, id);
     pthread_mutex_unlock(&table->mutex);
     return limiter;
 }
 
-void weir__limiter_free(struct weir_limiter *limiter)
+void weir__limiters_free(struct weir_table *table)
 {
-    if (limiter == NULL)
-        return;
-    for (struct weir__era *era = limiter->era, *older; era != NULL; era = older) {
-        older = era->older;
-        free(era);
-    }
-    free(limiter);
-}
-
-/* ------------------------------------------------------------ names ---- */
-
-/* Where each process finds a limiter by its name: open addressing, at most half full, in memory of
- * its own.  It grows with the records, whoever makes them; those that have come since are taken in
- * when next something is looked for. */
-
-#define NONE UINT32_MAX
-
-size_t weir__names_room(const struct weir_table *table)
-{
-    size_t room = 1;
-
-    while (room < 2 * (size_t)table->limiters_max)
-        room *= 2;
-    return room;
-}
-
-/* The place of the name, or the empty one where it would go. */
-static uint32_t *name_place(const struct weir_table *table, const char *name, size_t len)
-{
-    size_t mask = weir__names_room(table) - 1,
-           i = weir__hash_key(table->secrets, 0, (struct weir_key){ name, len }).place & mask;
-
-    while (table->names[i] != 0 &&
-           strncmp(record_at(table, table->names[i] - 1)->name, name, WEIR__NAME_SIZE) != 0)
-        i = (i + 1) & mask;
-    return &table->names[i];
-}
-
-/* The id of the limiter of this name, or NONE.  For the holder of the registry's desk. */
-static uint32_t find_name_locked(struct weir_table *table, const char *name)
-{
-    for (uint32_t n = weir__limiters_in(table); table->named < n; table->named++) {
-        const char *other = record_at(table, table->named)->name;
-        uint32_t *place = name_place(table, other, strnlen(other, WEIR__NAME_SIZE));
-        if (*place == 0) /* of two that damage made equal the first counts */
-            *place = table->named + 1;
-    }
-    return *name_place(table, name, strlen(name)) - 1;
+    for (uint32_t id = 0; table->met != NULL && id < table->limiters.most; id++)
+        if (table->met[id] != NULL)
+            free_limiter(table->met[id]);
+    free_retired(table);
 }
 
 struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name)
 {
-    weir__registry_lock(table);
-    uint32_t id = find_name_locked(table, name);
-    weir__registry_unlock(table);
-    return weir__limiter_by_id(table, id);
+    return weir__limiter_by_id(table, weir__name_find(table, &table->limiters, name));
 }
 
 /* --------------------------------------------------------- creation ---- */
-
-#define COMMIT_RECORDS 64
-
-/* Records get their disk space some at a time, when they are needed. */
-static int commit_record(const struct weir_table *table, uint32_t id, struct weir_error *error)
-{
-    uint32_t left = table->limiters_max - id, n = left < COMMIT_RECORDS ? left : COMMIT_RECORDS;
-
-    if (id % COMMIT_RECORDS != 0)
-        return WEIR_OK;
-    return weir__table_commit(table, WEIR__LIMITERS_AT + id * sizeof(struct weir__limiter_record),
-                              n * sizeof(struct weir__limiter_record), error);
-}
-
-static int write_record(struct weir_table *table, uint32_t id, const char *name,
-                        const struct weir_plan *plan, struct weir_error *error)
-{
-    struct weir__limiter_record *r = record_at(table, id);
-    struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
-    int code = commit_record(table, id, error);
-
-    if (code)
-        return code;
-    memset(r, 0, sizeof(*r));
-    r->salt = table->salt_next;
-    if (r->salt == 0 && weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
-        return weir__fail_errno(error, "cannot get random bytes for", name);
-    memcpy(r->name, name, strlen(name));
-    r->algorithm = (uint32_t)weir__algo_index(plan->limit.algorithm);
-    r->past[0] = numbers;
-    return WEIR_OK;
-}
 
 static int check_name(const char *name, struct weir_error *error)
 {
@@ -374,105 +330,175 @@ int weir__table_fits(const struct weir_table *table, const struct weir_plan *pla
                       "period/count is a whole number of ns; make the table wide");
 }
 
-static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name,
-                       const struct weir_plan *plan, struct weir_error *error)
+static int write_record(const struct weir_table *table, struct weir__limiter_record *r,
+                        const char *name, const struct weir_plan *plan, struct weir_error *error)
 {
-    uint32_t id = find_name_locked(table, name);
+    *r = (struct weir__limiter_record){ .algorithm =
+                                            (uint32_t)weir__algo_index(plan->limit.algorithm) };
+    r->past[0] = to_numbers(&plan->limit, 0);
+    memcpy(r->name, name, strlen(name));
+    r->salt = table->salt_next;
+    if (r->salt == 0 && weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", name);
+    return WEIR_OK;
+}
 
-    if (id == NONE) {
-        id = weir__limiters_in(table);
-        if (id == table->limiters_max)
-            return weir__fail(error, WEIR_NO_MEMORY,
-                              "the table was made for %" PRIu32 " limiters, and has them already",
-                              table->limiters_max);
-        int code = write_record(table, id, name, plan, error);
+/* Finds or adds it, and uses it. */
+static int join_or_add(struct weir_limiter **out, struct weir_table *table,
+                       const struct weir__limiter_record *r, struct weir_error *error)
+{
+    for (;;) {
+        uint32_t id;
+        int code = weir__name_add(table, &table->limiters, r, NULL, &id, error);
         if (code)
             return code;
-        __atomic_store_n(&table->header->limiters, (uint64_t)id + 1, __ATOMIC_RELEASE);
+        weir__look_begin(table);
+        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+        bool used =
+            limiter != NULL && weir__place_use(table, &table->limiters, id, limiter->salt, false);
+        weir__look_end(table);
+        if (limiter == NULL && weir__name_find(table, &table->limiters, r->name) == id)
+            return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense",
+                              r->name);
+        *out = limiter;
+        if (used)
+            return WEIR_OK;
     }
-    struct weir_limiter *limiter = weir__limiter_by_id(table, id);
-    if (limiter == NULL)
-        return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense", name);
+}
+
+int weir__limiter_join(struct weir_limiter **out, struct weir_table *table, const char *name,
+                       const struct weir_plan *plan, struct weir_error *error)
+{
+    struct weir__limiter_record r;
+    int code;
+
+    if ((code = check_name(name, error)) || (code = weir__table_fits(table, plan, error)) ||
+        (code = write_record(table, &r, name, plan, error)))
+        return code;
+    return join_or_add(out, table, &r, error);
+}
+
+int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
+                        const struct weir_limit *limit, struct weir_error *error)
+{
+    struct weir_limiter *limiter = NULL;
+    struct weir_plan plan;
+    int code = weir__plan_make(&plan, limit, error);
+
+    if (code || (code = weir__limiter_join(&limiter, table, name, &plan, error)))
+        return code;
     const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
-    if (!weir__limit_equal(&present->limit, &plan->limit)) {
+    if (!weir__limit_equal(&present->limit, &plan.limit)) {
         char text[192];
         struct weir_limit named = weir__plan_limit_named(present);
         weir_limit_print(text, sizeof(text), &named);
+        weir_limiter_release(limiter);
         return weir__fail(error, WEIR_EXISTS, "limiter '%s' is there already, as %s", name, text);
     }
     *out = limiter;
     return WEIR_OK;
 }
 
-int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
-                        const struct weir_limit *limit, struct weir_error *error)
+struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name)
 {
-    struct weir_plan plan;
-    int code;
+    struct weir_limiter *limiter;
 
-    if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) ||
-        (code = weir__table_fits(table, &plan, error)))
-        return code;
-    weir__registry_lock(table);
-    code = join_or_add(out, table, name, &plan, error);
-    weir__registry_unlock(table);
-    return code;
+    weir__look_begin(table);
+    do {
+        limiter = weir__limiter_by_name(table, name);
+    } while (limiter != NULL &&
+             !weir__place_use(table, &table->limiters, limiter->id, limiter->salt, true));
+    weir__look_end(table);
+    return limiter;
+}
+
+void weir_limiter_release(struct weir_limiter *limiter)
+{
+    weir__place_leave(limiter->table, &limiter->table->limiters, limiter->id, false);
+}
+
+void weir_limiter_drop(struct weir_limiter *limiter)
+{
+    weir__place_leave(limiter->table, &limiter->table->limiters, limiter->id, true);
 }
 
 /* ----------------------------------------------------------- change ---- */
 
-static void change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now)
+/* One try.  False: another process has changed it meanwhile, or see `full`. */
+static bool change_once(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now,
+                        bool *full)
 {
-    struct weir__limiter_record *r = limiter->record;
-    struct weir__limit_record numbers = to_numbers(&plan->limit, now);
-    uint32_t next = r->version + 1;
+    struct weir_table *table = limiter->table;
+    struct weir__limiter_record r;
+    uint64_t edition = weir__record_read(table, &table->limiters, limiter->id, &r);
 
-    if (weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
-        return;
-    store_numbers(&r->past[next % WEIR__PAST], &numbers);
-    weir__publish(&r->version, next);
-    weir__limiter_renew(limiter);
+    if (edition == 0 || r.salt != limiter->salt || r.algorithm >= algorithms())
+        return true; /* damaged: the limit stays */
+    struct weir_limit present = from_numbers(r.algorithm, &r.past[r.version % WEIR__PAST]);
+    struct weir_plan there;
+    if (weir__plan_make(&there, &present, NULL) == WEIR_OK &&
+        weir__limit_equal(&there.limit, &plan->limit))
+        return true;
+    r.version++;
+    r.past[r.version % WEIR__PAST] = to_numbers(&plan->limit, now);
+    return weir__record_change(table, &table->limiters, limiter->id, edition, &r, full);
 }
 
 int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now,
                         struct weir_error *error)
 {
-    struct weir_table *table = limiter->table;
     struct weir_limit wanted = *limit;
     const char *algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
     struct weir_plan plan;
+    bool full = false;
+    int code;
 
     wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
     if (strcmp(wanted.algorithm, algorithm) != 0)
         return weir__fail(error, WEIR_INVALID,
                           "the algorithm cannot change from %s to %s; make another limiter",
                           algorithm, wanted.algorithm);
-    int code;
     if ((code = weir__plan_make(&plan, &wanted, error)) ||
-        (code = weir__table_fits(table, &plan, error)))
+        (code = weir__table_fits(limiter->table, &plan, error)))
         return code;
-    weir__registry_lock(table);
-    change_locked(limiter, &plan, now < 0 ? 0 : now);
-    weir__registry_unlock(table);
+    while (!full && !change_once(limiter, &plan, now < 0 ? 0 : now, &full))
+        ;
+    if (full)
+        return weir__fail(error, WEIR_NO_MEMORY, "there is no room for the changed limit");
+    weir__limiter_era(limiter);
     return WEIR_OK;
 }
 
-bool weir_limiter_next(const struct weir_table *table, int64_t *at, struct weir_limiter_info *out)
+static void describe(struct weir_limiter *limiter, struct weir_limiter_info *out)
 {
-    int64_t i = *at;
+    const struct weir__era *era = weir__limiter_era(limiter);
+    struct weir_limit named = weir__plan_limit_named(&era->plan);
 
-    if (i < 0 || i >= weir__limiters_in(table))
+    weir_limit_print(out->limit, sizeof(out->limit), &named);
+    out->changes = (int64_t)era->version;
+}
+
+bool weir_limiter_next(const struct weir_table *const_table, int64_t *at,
+                       struct weir_limiter_info *out)
+{
+    struct weir_table *table = (struct weir_table *)const_table;
+    struct weir__limiter_record r;
+    uint32_t id, most = table->limiters.most;
+
+    if (*at < 0 || *at >= most)
         return false;
-    *at = i + 1;
+    for (id = (uint32_t)*at; id < most && !weir__record_read(table, &table->limiters, id, &r);)
+        id++;
+    *at = (int64_t)id + 1;
+    if (id == most)
+        return false;
     *out = (struct weir_limiter_info){ .limit = "damaged" };
-    memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof(out->name) - 1);
+    memcpy(out->name, r.name, sizeof(out->name) - 1);
     weir__text_clean(out->name);
-    struct weir_limiter *limiter = weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
-    if (limiter != NULL) {
-        const struct weir__era *era = weir__limiter_era(limiter);
-        struct weir_limit named = weir__plan_limit_named(&era->plan);
-        weir_limit_print(out->limit, sizeof(out->limit), &named);
-        out->changes = (int64_t)era->version;
-    }
+    weir__look_begin(table);
+    struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+    if (limiter != NULL)
+        describe(limiter, out);
+    weir__look_end(table);
     return true;
 }

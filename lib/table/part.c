@@ -13,7 +13,7 @@
 
 void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, struct weir__home home)
 {
-    const struct weir__era *era = limiter->record == NULL
+    const struct weir__era *era = limiter->place == NULL
                                       ? limiter->era
                                       : weir__limiter_era(limiter); /* bans: never changes */
 
@@ -31,7 +31,7 @@ static void begin_anew(struct weir__part *part)
 {
     bool closed = part->closed;
 
-    if (part->limiter->record == NULL)
+    if (part->limiter->place == NULL)
         return;
     weir__part_begin(part, part->limiter, part->home);
     part->closed = closed;
@@ -99,7 +99,7 @@ static void read_large(struct weir__part *part)
     }
     const void *from = weir__block_at(&part->limiter->space->slab, block);
     uint32_t version = weir__part_version(part);
-    const struct weir_plan *plan = version == part->version || part->limiter->record == NULL
+    const struct weir_plan *plan = version == part->version || part->limiter->place == NULL
                                        ? part->plan
                                        : weir__limiter_plan(part->limiter, version);
     if (plan == part->plan && plan->state_size > bytes)

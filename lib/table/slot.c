@@ -96,11 +96,14 @@ static void replace_raw(struct weir__space *space, struct weir__hand *hand,
     weir__hand_add(hand, &e);
 }
 
-static void count_eviction(struct weir__space *space, bool early)
+static void count_eviction(struct weir__space *space, const struct weir__victim *v)
 {
     struct weir__header *h = space->table->header;
+    bool early = v->used > 0;
 
-    if (space == &space->table->keys)
+    if (v->tag == WEIR__DEAD_TAG) /* it was nobody's */
+        weir__count(&h->keys, 1);
+    else if (space == &space->table->keys)
         weir__count(early ? &h->evicted_early : &h->evicted_idle, 1);
     else if (early)
         weir__count(&h->bans_lost, 1);
@@ -161,16 +164,19 @@ bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand 
         }
         if (fill_empty(space, part))
             return true;
+        weir__look_begin(space->table);
         struct weir__victim v = weir__victim_near(part, now, mine, n);
-        if (v.slot == NULL || is_refused(part, &v))
-            return false;
         bool done = false;
-        if (replace(space, hand, v, part, now)) {
+        bool refused = v.slot == NULL || is_refused(part, &v);
+        if (!refused && replace(space, hand, v, part, now)) {
             count_change(space, hand, part->home.group, count, weir__load(&room->unused));
             done = weir__hand_commit(space->table, hand);
         }
+        weir__look_end(space->table);
+        if (refused)
+            return false;
         if (done) {
-            count_eviction(space, v.used > 0);
+            count_eviction(space, &v);
             return true;
         }
     }
@@ -207,16 +213,20 @@ bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
 {
     struct weir__space *space = part->limiter->space;
 
+    bool freed, refused;
+    struct weir__victim v;
+
     now = now < 0 ? 0 : now;
-    for (;;) {
-        struct weir__victim v = weir__victim_with_block(part, weir__block_round(bytes), now);
-        if (is_refused(part, &v) || v.slot == NULL)
-            return false;
-        if (!free_block(space, hand, v, now))
-            continue;
-        count_eviction(space, v.used > 0);
-        return true;
-    }
+    weir__look_begin(space->table);
+    do {
+        v = weir__victim_with_block(part, weir__block_round(bytes), now);
+        refused = is_refused(part, &v) || v.slot == NULL;
+        freed = !refused && free_block(space, hand, v, now);
+    } while (!refused && !freed);
+    weir__look_end(space->table);
+    if (freed)
+        count_eviction(space, &v);
+    return freed;
 }
 
 /* ------------------------------------------------------------ rebuild ---- */
@@ -230,7 +240,7 @@ static bool mark_block(struct weir__space *space, struct weir_limiter *limiter, 
         return false;
     const struct weir__era *era = weir__acquire(&limiter->era);
     part.version = era->version;
-    const struct weir_plan *plan = limiter->record == NULL
+    const struct weir_plan *plan = limiter->place == NULL
                                        ? &era->plan
                                        : weir__limiter_plan(limiter, weir__part_version(&part));
     return plan != NULL &&
@@ -254,7 +264,7 @@ void weir__slots_rebuild(struct weir__space *space)
 {
     bool any = space == &space->table->bans;
 
-    for (uint32_t id = 0, n = weir__limiters_in(space->table); id < n && !any; id++) {
+    for (uint32_t id = 0, n = space->table->limiters.most; id < n && !any; id++) {
         struct weir_limiter *limiter = weir__limiter_by_id(space->table, id);
         any = limiter != NULL && limiter->kind == WEIR__LARGE;
     }
@@ -266,10 +276,21 @@ void weir__slots_rebuild(struct weir__space *space)
 
 /* ------------------------------------------------------------ figures ---- */
 
+weir_time weir__slot_idle_at(struct weir__space *space, uint64_t slot, weir_time now)
+{
+    void *s = weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
+    struct weir__victim v = weir__victim_judge(space, s, now);
+
+    return v.used == 0 ? now : v.idle_at;
+}
+
 bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now)
 {
     void *s = weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
 
-    return weir__load(s) != 0 &&
-           weir__victim_judge(space, s, now).used > 0; /* the tag is a slot's first word */
+    weir__look_begin(space->table);
+    bool live = weir__load(s) != 0 && /* its first word is the tag */
+                weir__victim_judge(space, s, now).used > 0;
+    weir__look_end(space->table);
+    return live;
 }

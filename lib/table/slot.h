@@ -6,6 +6,8 @@
 
 #define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
 #define WEIR__ID_BITS      17
+/* Of a slot whose limiter has gone: not empty, because keys may lie behind it. */
+#define WEIR__DEAD_TAG ((uint64_t)1 << WEIR__ID_BITS | ((1 << WEIR__ID_BITS) - 2))
 
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
@@ -199,6 +201,8 @@ bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
 /* For a process that is alone: blocks that no slot has are free again. */
 void weir__slots_rebuild(struct weir__space *space);
 
+/* When the state in a slot is idle; not after `now`: it is. */
+weir_time weir__slot_idle_at(struct weir__space *space, uint64_t slot, weir_time now);
 /* For the figures: whether a slot's key has anything to forget. */
 bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now);
 

@@ -16,120 +16,22 @@
 #include "table/bans.h"
 #include "table/carried.h"
 #include "table/file.h"
+#include "table/fork.h"
 #include "table/hand.h"
 #include "table/holders.h"
+#include "table/registry.h"
+#include "table/sizes.h"
 #include "table/slot.h"
 #include "weir-queue.h"
 
-#define KEYS_DEFAULT     65536
-#define KEYS_MAX         ((int64_t)1 << 40)
-#define SLAB_MAX         (((int64_t)1 << 38) - (int64_t)WEIR__CHUNK)
-#define SLAB_KEPT        8 /* the last eighth: block.c */
-#define SLAB_LEAST       ((int64_t)16 << 20)
-#define LIMITERS_DEFAULT 256
-#define BANS_DEFAULT     4096
-#define GUARDS_DEFAULT   64
-#define SLAB_PER_KEY     256 /* two sliding windows of 10 buckets */
-#define MAGIC_SIZE       8
-#define MAKING           "WEIRMAKE"  /* where the magic will be, while a table is being made */
-#define REAL_EVERY       WEIR_SECOND /* the real clock is looked at this often */
-#define REAL_NEAR        (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
-#define LOCK_STEP_MS     5
-#define LOCK_WAIT_MS     30000
-#define HUGE_PAGES_FROM  ((size_t)4 << 20)
-
-/* ------------------------------------------------------------- sizes ---- */
-
-/* Where the parts of a space lie. */
-struct space_sizes {
-    uint64_t groups, slot_size, chunks; /* chosen; the rest follows */
-    uint64_t rooms_at, slots_at, map_at, slab_at, end;
-};
-
-struct sizes {
-    uint64_t limiters_max, guards_max;
-    struct space_sizes bans, keys;
-};
-
-static void place_space(struct space_sizes *s, uint64_t at)
-{
-    s->rooms_at = at;
-    s->slots_at = at + weir__page_up(s->groups * sizeof(struct weir__room));
-    s->map_at = weir__page_up(s->slots_at + s->groups * WEIR__GROUP_SLOTS * s->slot_size);
-    s->slab_at = weir__page_up(s->map_at + weir__slab_map_bytes(s->chunks));
-    s->end = s->slab_at + s->chunks * WEIR__CHUNK;
-}
-
-/* A block for every ban, and a few for hands. */
-static uint64_t ban_chunks(uint64_t groups)
-{
-    uint64_t blocks = groups * WEIR__GROUP_SLOTS + 2 * WEIR__HANDS;
-
-    return blocks * sizeof(struct weir__ban_record) / WEIR__CHUNK + 1;
-}
-
-/* What follows from the numbers that a header has. */
-static void place_spaces(struct sizes *s)
-{
-    s->bans.slot_size = sizeof(struct weir__wide);
-    s->bans.chunks = ban_chunks(s->bans.groups);
-    place_space(&s->bans, weir__spaces_at(s->limiters_max, s->guards_max));
-    place_space(&s->keys, s->bans.end);
-}
-
-static uint64_t groups_for(int64_t keys)
-{
-    return ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
-}
-
-/* Of the parts that do not grow with the keys. */
-static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out,
-                              struct weir_error *error)
-{
-    int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT,
-            bans = o->bans ? o->bans : BANS_DEFAULT;
-    int64_t guards = o->guards ? o->guards : GUARDS_DEFAULT;
-
-    if (limiters < 1 || limiters > WEIR__LIMITERS_MAX)
-        return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64,
-                          WEIR__LIMITERS_MAX, limiters);
-    if (bans < 1 || bans > WEIR__BANS_MAX)
-        return weir__fail(error, WEIR_INVALID,
-                          "bans must be from 1 to %" PRId64 ", and is %" PRId64, WEIR__BANS_MAX,
-                          bans);
-    if (guards < 1 || guards > WEIR__GUARDS_MAX)
-        return weir__fail(error, WEIR_INVALID, "guards must be from 1 to %d, and is %" PRId64,
-                          WEIR__GUARDS_MAX, guards);
-    out->limiters_max = (uint64_t)limiters;
-    out->guards_max = (uint64_t)guards;
-    out->bans.groups = groups_for(bans);
-    return WEIR_OK;
-}
-
-static int choose_sizes(const struct weir_table_options *o, struct sizes *out,
-                        struct weir_error *error)
-{
-    int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab;
-
-    if (keys < 1 || keys > KEYS_MAX)
-        return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64,
-                          keys);
-    if (slab == 0)
-        slab = keys < SLAB_LEAST / SLAB_PER_KEY ? SLAB_LEAST
-               : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY
-                                                : SLAB_MAX;
-    if (slab < 0 || slab > SLAB_MAX)
-        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^38 bytes, and is %" PRId64,
-                          slab);
-    int code = choose_fixed_sizes(o, out, error);
-    if (code)
-        return code;
-    out->keys.groups = groups_for(keys);
-    out->keys.slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
-    out->keys.chunks = ((uint64_t)slab + WEIR__CHUNK - 1) / WEIR__CHUNK;
-    place_spaces(out);
-    return WEIR_OK;
-}
+#define SLAB_KEPT       8 /* the last eighth: block.c */
+#define MAGIC_SIZE      8
+#define MAKING          "WEIRMAKE"  /* where the magic will be, while a table is being made */
+#define REAL_EVERY      WEIR_SECOND /* the real clock is looked at this often */
+#define REAL_NEAR       (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
+#define LOCK_STEP_MS    5
+#define LOCK_WAIT_MS    30000
+#define HUGE_PAGES_FROM ((size_t)4 << 20)
 
 /* ------------------------------------------------------------ header ---- */
 
@@ -144,7 +46,8 @@ uint64_t weir__header_check(const struct weir__header *h)
     return sum;
 }
 
-static int write_header(struct weir__header *h, const struct sizes *s, struct weir_error *error)
+static int write_header(struct weir__header *h, const struct weir__sizes *s,
+                        struct weir_error *error)
 {
     h->format = WEIR__FORMAT;
     h->endian = WEIR__ENDIAN;
@@ -166,33 +69,12 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     return WEIR_OK;
 }
 
-/* Whether all that was written once agrees with itself, so that no part reaches out of the file. */
-static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes, struct sizes *out)
-{
-    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->guards_max == 0 ||
-        h->guards_max > WEIR__GUARDS_MAX || h->ban_groups == 0 ||
-        h->ban_groups > groups_for(WEIR__BANS_MAX) || h->groups == 0 ||
-        h->groups > groups_for(KEYS_MAX) || h->slab_bytes % WEIR__CHUNK != 0 ||
-        h->slab_bytes > (uint64_t)SLAB_MAX + WEIR__CHUNK)
-        return false;
-    if (h->slot_size != sizeof(struct weir__narrow) && h->slot_size != sizeof(struct weir__wide))
-        return false;
-    *out = (struct sizes){ .limiters_max = h->limiters_max,
-                           .guards_max = h->guards_max,
-                           .bans.groups = h->ban_groups,
-                           .keys = { .groups = h->groups,
-                                     .slot_size = h->slot_size,
-                                     .chunks = h->slab_bytes / WEIR__CHUNK } };
-    place_spaces(out);
-    return h->bytes == out->keys.end && h->bytes == file_bytes;
-}
-
 static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path,
-                        struct sizes *out, struct weir_error *error)
+                        struct weir__sizes *out, struct weir_error *error)
 {
     bool magic = memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) == 0;
 
-    if (file_bytes < (magic ? WEIR__LIMITERS_AT : WEIR__HANDS_AT))
+    if (file_bytes < (magic ? WEIR__HOLDERS_AT : WEIR__HANDS_AT))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     if (!magic)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
@@ -205,8 +87,7 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
             path, h->format, WEIR__FORMAT, h->format == 3 ? ": see weir table FILE --upgrade" : "");
     if (h->header_size != sizeof(*h) || h->check != weir__header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
-    if (!sizes_fit(h, file_bytes, out) || h->limiters > h->limiters_max ||
-        h->guards > h->guards_max)
+    if (!weir__sizes_fit(h, file_bytes, out))
         return weir__fail(error, WEIR_CORRUPT,
                           "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
@@ -321,6 +202,15 @@ int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t byt
                       strerror(code));
 }
 
+bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n)
+{
+    off_t at = (off_t)((unsigned char *)bytes - (unsigned char *)table->header);
+
+    return (table->fd < 0 ? madvise(bytes, n, MADV_DONTNEED)
+                          : fallocate(table->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+                                      (off_t)n)) == 0;
+}
+
 static int map_region(struct weir_table *table, uint64_t bytes, struct weir_error *error)
 {
     int flags = table->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -337,7 +227,7 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
 }
 
 static void open_space(struct weir_table *table, struct weir__space *out,
-                       const struct space_sizes *s)
+                       const struct weir__space_sizes *s)
 {
     unsigned char *base = (unsigned char *)table->header;
 
@@ -356,15 +246,20 @@ static void open_space(struct weir_table *table, struct weir__space *out,
     weir__slab_open(&out->slab, base + s->map_at);
 }
 
-static int settle_in(struct weir_table *table, const struct sizes *s, struct weir_error *error)
+static int settle_in(struct weir_table *table, const struct weir__sizes *s,
+                     struct weir_error *error)
 {
     struct weir__header *h = table->header;
     unsigned char *base = (unsigned char *)h;
 
-    table->limiters_max = (uint32_t)h->limiters_max;
-    table->holders = (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max));
-    table->guards = base + weir__guard_records_at(h->limiters_max);
-    table->guards_max = (uint32_t)h->guards_max;
+    table->holders = (struct weir__holder *)(void *)(base + WEIR__HOLDERS_AT);
+    table->directory = (struct weir__room *)(void *)(base + s->names.rooms_at);
+    table->places = (struct weir__place *)(void *)(base + s->names.slots_at);
+    table->users = (struct weir__users *)(void *)(base + s->users_at);
+    table->n_places = (uint32_t)(s->limiters_max + s->guards_max);
+    table->guard_bytes = base + s->guards_at;
+    open_space(table, &table->names, &s->names);
+    table->names.end = s->users_at;
     open_space(table, &table->bans, &s->bans);
     open_space(table, &table->keys, &s->keys);
     weir__carried_open(table, &table->carried);
@@ -372,18 +267,38 @@ static int settle_in(struct weir_table *table, const struct sizes *s, struct wei
     if (table->fd >= 0)
         table->me = make_me();
     memcpy(table->secrets, h->secrets, sizeof(table->secrets));
-    table->limiters = calloc(table->limiters_max, sizeof(*table->limiters));
-    table->names = calloc(weir__names_room(table), sizeof(*table->names));
-    return table->limiters && table->names
-               ? WEIR_OK
-               : weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
+    uint32_t limiters = (uint32_t)s->limiters_max, guards = (uint32_t)s->guards_max;
+    table->met = calloc(limiters, sizeof(*table->met));
+    if (table->met == NULL ||
+        weir__names_open(&table->limiters, 0, limiters, sizeof(struct weir__limiter_record)) ||
+        weir__names_open(&table->guards, limiters, guards, WEIR__GUARD_RECORD))
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
+    return WEIR_OK;
+}
+
+/* What is needed from the beginning. */
+static int commit_parts(struct weir_table *table, const struct weir__sizes *s,
+                        struct weir_error *error)
+{
+    const uint64_t parts[][2] = {
+        { 0, WEIR__HANDS_AT + (uint64_t)WEIR__HANDS_READY * WEIR__HAND_BYTES },
+        { WEIR__HOLDERS_AT, s->users_at },
+        { s->names.map_at, s->names.slab_at },
+        { s->bans.rooms_at, s->bans.slab_at },
+        { s->keys.rooms_at, s->keys.slab_at },
+    };
+    int code = WEIR_OK;
+
+    for (size_t i = 0; code == WEIR_OK && i < sizeof(parts) / sizeof(parts[0]); i++)
+        code = weir__table_commit(table, parts[i][0], parts[i][1] - parts[i][0], error);
+    return code;
 }
 
 static int lay_out(struct weir_table *table, const struct weir_table_options *options,
                    struct weir_error *error)
 {
-    struct sizes s = { 0 };
-    int code = choose_sizes(options, &s, error);
+    struct weir__sizes s = { 0 };
+    int code = weir__sizes_choose(options, &s, error);
 
     if (code)
         return code;
@@ -391,14 +306,8 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
         (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
          ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    uint64_t holders_at = weir__guards_at(s.limiters_max), bans_at = s.bans.rooms_at;
-    if ((code = weir__table_commit(table, 0, WEIR__LIMITERS_AT, error)) ||
-        (code = weir__table_commit(table, holders_at,
-                                   weir__guard_records_at(s.limiters_max) - holders_at, error)) ||
-        (code = weir__table_commit(table, bans_at, s.keys.slab_at - bans_at, error)) ||
-        (code = map_region(table, s.keys.end, error)))
+    if ((code = commit_parts(table, &s, error)) || (code = map_region(table, s.keys.end, error)))
         return code;
-    weir__registry_make(table->header);
     weir__table_set_clock(table->header);
     code = write_header(table->header, &s, error);
     return code ? code : settle_in(table, &s, error);
@@ -418,9 +327,9 @@ static bool is_out_of_order(const struct weir_table *table)
  * lost. */
 static void put_in_order(struct weir_table *table)
 {
-    weir__registry_make(table->header);
     if (is_out_of_order(table)) {
         weir__hands_recover_all(table);
+        weir__registry_rebuild(table);
         weir__slots_rebuild(&table->bans);
         weir__slots_rebuild(&table->keys);
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
@@ -433,7 +342,7 @@ static void put_in_order(struct weir_table *table)
 static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
                          struct weir_error *error)
 {
-    struct sizes s;
+    struct weir__sizes s;
 
     if (bytes < sizeof(struct weir__header))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
@@ -604,10 +513,10 @@ static void dispose(struct weir_table *table)
 {
     if (table->guarding_end != NULL)
         table->guarding_end(table);
-    for (uint32_t i = 0; table->limiters != NULL && i < table->limiters_max; i++)
-        weir__limiter_free(table->limiters[i]);
-    free(table->limiters);
-    free(table->names);
+    weir__limiters_free(table);
+    free(table->met);
+    weir__names_close(&table->limiters);
+    weir__names_close(&table->guards);
     if (table->me != NULL && table->holders != NULL)
         weir__holder_leave(table);
     if (table->me != NULL)
@@ -627,6 +536,7 @@ static int finish_table(struct weir_table **out, struct weir_table *table, int c
         return code;
     }
     note_time(table);
+    weir__fork_watch(table);
     *out = table;
     return WEIR_OK;
 }
@@ -657,6 +567,7 @@ void weir_table_destroy(struct weir_table *table)
 {
     if (table == NULL)
         return;
+    weir__fork_forget(table);
     note_time(table);
     dispose(table);
 }
@@ -683,8 +594,8 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .slab_used = (int64_t)weir__slab_stats(&table->keys.slab).bytes,
         .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
         .bytes = (int64_t)table->bytes,
-        .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),
-        .guards = (int64_t)__atomic_load_n(&h->guards, __ATOMIC_RELAXED),
+        .limiters = weir__names_count(table, &table->limiters),
+        .guards = weir__names_count(table, &table->guards),
         .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
         .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),

@@ -6,16 +6,15 @@
  *     an empty slot              the first to swap its tag in; slots never become empty again
  *     a slot's key, several      by a hand (hand.h), which anybody can finish or abort
  *     slots, large states
- *     the limiters' records      the holder of the registry writes, `version` last; readers check
- *                                it after they have read
+ *     a place of the registry    by a hand; its record never changes, another takes its place
+ *     a place's user             its holder's bit: the holder; once that is dead, anybody
  *     a mode                     anybody, by an atomic store
- *     a ban's mark               the holder of the registry writes; anybody reads, by atomic
- *                                operations
- *     a ban's record             the holder of the registry
  *     a guard's record           lib/guard/guard.h
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
+
+#include <pthread.h>
 
 #include "algo/debt.h"
 #include "base/atomic.h"
@@ -28,6 +27,7 @@ struct weir__era {
     struct weir_plan plan;
     weir_time since;
     uint32_t version;
+    uint64_t edition;        /* of the place when this was the present limit */
     struct weir__era *older; /* versions that this process has seen, newest first */
 };
 
@@ -48,58 +48,83 @@ struct weir__space {
 struct weir_limiter {
     struct weir_table *table;
     struct weir__space *space; /* the table's, where its states are */
-    struct weir__limiter_record *record;
+    struct weir__place *place; /* NULL: none, of limits that come with the ask and of bans */
     uint64_t salt;
     uint32_t id;
     enum weir__kind kind;
-    struct weir__era *era; /* the present one; atomic */
+    struct weir__era *era;        /* the present one; atomic */
+    struct weir_limiter *retired; /* the next one in the list */
+};
+
+/* The places of limiters, or of guards, as this process finds and uses them; with the table's
+ * mutex.  registry.c */
+struct weir__names {
+    uint32_t first, most; /* places */
+    size_t record_bytes;
+    uint32_t *index; /* ids + 1 by the hash of their names */
+    size_t room, indexed;
+    uint64_t *editions; /* of the places when they were taken in */
+    uint64_t taken_in;  /* the directory's counter then */
+    uint32_t *uses;     /* by parts of this process */
+    uint32_t next;      /* where a free place is looked for first; atomic */
 };
 
 struct weir_table {
-    struct weir__header *header; /* the region */
-    uint64_t bytes;              /* its length as mapped: the header's may be damaged */
-    struct weir__space keys, bans;
-    int fd;       /* -1: private */
+    struct weir__header *header;          /* the region */
+    uint64_t bytes;                       /* its length as mapped: the header's may be damaged */
+    struct weir__space names, keys, bans; /* names: the registry's; it has places, not slots */
+    int fd;                               /* -1: private */
     uint64_t *me; /* a page that is zeros again after fork: place among the holders, or 0; private
                      tables: NULL */
-    unsigned char *guards; /* the first record */
     struct weir__holder *holders;
-    uint32_t guards_max;
-    void *guarding; /* the guards' room's own data in this process, and how to end it */
+    struct weir__room *directory; /* counts names that came and went */
+    struct weir__place *places;   /* n_places of them: limiters', then guards' */
+    struct weir__users *users;
+    uint32_t n_places;
+    unsigned char *guard_bytes; /* the first guard's */
+    void *guarding;             /* the guards' room's own data in this process, and how to end it */
     void (*guarding_end)(struct weir_table *table);
+    bool (*guard_is_busy)(struct weir_table *table, uint32_t id, weir_time now); /* NULL: unknown */
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t salt_next; /* for a copy: the salt of the next limiter; 0: a random one */
-    uint32_t limiters_max;
-    uint32_t named;        /* limiters that `names` has */
-    uint32_t *names;       /* their ids + 1 by the hash of their names; at the registry's desk */
-    pthread_mutex_t mutex; /* of the following, in this process only */
     struct weir_limiter carried, banned; /* stand for limits that come with the ask, and for bans */
-    struct weir_limiter **limiters;      /* limiters_max of them, NULL until first met */
+    pthread_mutex_t mutex;               /* of the following, in this process only */
+    struct weir__names limiters, guards;
+    struct weir_limiter **met;    /* by id, NULL until first met; atomic */
+    struct weir_limiter *retired; /* their places went */
+    int64_t looking;              /* threads that use limiters without weir__place_use; atomic */
+    struct weir_table *next;      /* of this process: fork.c */
 };
 
 /* table.c */
 uint64_t weir__header_check(const struct weir__header *header);
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
                        struct weir_error *error);
+/* Gives disk space or memory back; the bytes are zeros then.  False: that is not possible here. */
+bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n);
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
 /* After another boot the table's time goes on from the real one. */
 void weir__table_set_clock(struct weir__header *header);
 /* Notes by how much the real time differs from the table's. */
 void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic);
 
-/* registry.c */
-void weir__registry_make(struct weir__header *header);
-void weir__registry_lock(struct weir_table *table);
-void weir__registry_unlock(struct weir_table *table);
-
-/* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if its
- * record makes no sense. */
+/* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if
+ * there is none, or its record makes no sense.  It stays while it is used, or while the caller is
+ * between weir__look_begin and _end. */
 struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id);
-/* The limiter of this name; NULL if there is none, or its record makes no sense. */
+/* The limiter of this name, likewise. */
 struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name);
-uint32_t weir__limiters_in(const struct weir_table *table); /* records in use, whatever the header
-                                                               says no more than there are */
-size_t weir__names_room(const struct weir_table *table);    /* of weir_table.names */
+
+static inline void weir__look_begin(struct weir_table *table)
+{
+    __atomic_fetch_add(&table->looking, 1, __ATOMIC_SEQ_CST);
+}
+
+void weir__look_end(struct weir_table *table);
+
+/* Like weir_limiter_create; if it is there already, whatever its limit is. */
+int weir__limiter_join(struct weir_limiter **out, struct weir_table *table, const char *name,
+                       const struct weir_plan *plan, struct weir_error *error);
 /* Whether states under the plan fit the table. */
 int weir__table_fits(const struct weir_table *table, const struct weir_plan *plan,
                      struct weir_error *error);
@@ -111,14 +136,14 @@ const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_
  * sizes. */
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
                            uint32_t version, const void *from, void *to);
-void weir__limiter_free(struct weir_limiter *limiter);
+void weir__limiters_free(struct weir_table *table);
 
 static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
 
-    if (__builtin_expect(
-            __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) != era->version, 0))
+    if (__builtin_expect(weir__acquire(&limiter->place->edition) != weir__acquire(&era->edition),
+                         0))
         era = weir__limiter_renew(limiter);
     return era;
 }
@@ -133,12 +158,12 @@ static inline enum weir_mode weir__mode_load(const uint32_t *mode)
 
 static inline enum weir_mode weir__limiter_mode(const struct weir_limiter *limiter)
 {
-    return weir__mode_load(&limiter->record->mode);
+    return weir__mode_load(&limiter->place->mode);
 }
 
 static inline void weir__limiter_set_mode(struct weir_limiter *limiter, enum weir_mode mode)
 {
-    __atomic_store_n(&limiter->record->mode, (uint32_t)mode, __ATOMIC_RELEASE);
+    __atomic_store_n(&limiter->place->mode, (uint32_t)mode, __ATOMIC_RELEASE);
 }
 
 static inline enum weir_mode weir__table_mode(const struct weir_table *table)

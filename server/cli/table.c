@@ -69,7 +69,7 @@ static void print_limiter(struct weir_table *table, const struct weir_limiter_in
     char words[96];
 
     if (len > 1 && info->name[len - 1] == '@' && strcmp(info->limit, "gcra 1/1s") == 0) {
-        const struct weir_limiter *lever = weir__limiter_by_name(table, info->name);
+        const struct weir_limiter *lever = weir_limiter_find(table, info->name);
         enum weir_mode mode = lever ? weir__limiter_mode(lever) : WEIR_AS_WRITTEN;
         if (mode != WEIR_AS_WRITTEN)
             printf("  rule %.*s: mode %s by hand\n", (int)len - 1, info->name,

@@ -252,6 +252,7 @@ static void tick(struct weir__server *server, weir_time now)
 {
     weir__watch_tick(server->watch, server, now);
     weir__top_tick(server->top, now);
+    weir_table_tend(server->table, now);
 }
 
 /* The rule file has changed: readers of this terminal, or of the journal, want to know the

@@ -186,7 +186,7 @@ static int make_guard(struct weir__sim_trial *t, const char *controller, struct 
     if (code == WEIR_OK)
         code = weir_guard_create(&t->guard, t->table, "backend", &options, error);
     if (code == WEIR_OK)
-        t->guard->record->salt = t->guard->plan->breaker.seed =
+        t->guard->salt = t->guard->plan->breaker.seed =
             t->out->seed; /* a real one is from the kernel, so that nobody knows it */
     return code;
 }

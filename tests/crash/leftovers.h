@@ -37,7 +37,8 @@ static void check_distinct(struct complaint *c, const char *what, uint64_t *all,
 }
 
 #define SLOTS_MAX (16 * WEIR__GROUP_SLOTS)
-#define OF_BANS   ((uint64_t)1 << 32)
+#define OF_BANS   ((uint64_t)1 << 62) /* as in a spare (hand.c) */
+#define OF_NAMES  ((uint64_t)2 << 62)
 
 static bool has_block(const struct world *w, const struct weir__space *space, uint64_t tag)
 {
@@ -75,16 +76,35 @@ static size_t check_hands(const struct world *w, uint64_t *blocks, struct compla
 {
     size_t n = 0;
 
-    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+    for (uint64_t i = 0; i < 2 * WEIR__HANDS_READY; i++) {
         struct weir__hand *hand =
             (void *)((unsigned char *)w->table->header + WEIR__HANDS_AT + i * WEIR__HAND_BYTES);
         if (hand->owner != 0)
             complain(c, "a hand that is still somebody's", hand->owner, 0);
         for (size_t k = 0; k < WEIR_ALL_MAX; k++)
             if (hand->spares[k] != 0)
-                blocks[n++] = (hand->spares[k] >> 63 ? OF_BANS : 0) | (uint32_t)hand->spares[k];
+                blocks[n++] = hand->spares[k] >> 62 << 62 | (uint32_t)hand->spares[k];
     }
     return n;
+}
+
+static size_t check_places(const struct world *w, uint64_t *blocks, struct complaint *c)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < w->table->n_places; i++) {
+        const struct weir__place *place = &w->table->places[i];
+        if (place->edition & WEIR__PIN)
+            complain(c, "a place that is still pinned", i, 0);
+        if (place->word != 0)
+            blocks[n++] = OF_NAMES | (uint32_t)place->word;
+    }
+    return n;
+}
+
+static const struct weir__slab *slab_of(const struct weir_table *t, uint64_t block)
+{
+    return block & OF_NAMES ? &t->names.slab : block & OF_BANS ? &t->bans.slab : &t->keys.slab;
 }
 
 /* A kill may cost a block until the table is next alone. */
@@ -94,15 +114,16 @@ static void check_table(const struct world *w, bool killed, struct complaint *c)
     struct weir_table *t = w->table;
 
     weir__holders_bury(t, weir_table_now(t) + 10 * WEIR_SECOND);
-    uint64_t bytes = 0,
-             used = weir__slab_stats(&t->keys.slab).bytes + weir__slab_stats(&t->bans.slab).bytes;
+    uint64_t bytes = 0, used = weir__slab_stats(&t->keys.slab).bytes +
+                               weir__slab_stats(&t->bans.slab).bytes +
+                               weir__slab_stats(&t->names.slab).bytes;
     size_t n = check_slots(w, &t->keys, blocks, c);
     n += check_slots(w, &t->bans, blocks + n, c);
     n += check_hands(w, blocks + n, c);
+    n += check_places(w, blocks + n, c);
     check_distinct(c, "a block that two have", blocks, n);
     for (size_t i = 0; i < n; i++)
-        bytes += weir__block_bytes(blocks[i] & OF_BANS ? &t->bans.slab : &t->keys.slab,
-                                   (uint32_t)blocks[i]);
+        bytes += weir__block_bytes(slab_of(t, blocks[i]), (uint32_t)blocks[i]);
     if (killed ? used < bytes : used != bytes)
         complain(c, "bytes in blocks", used, bytes);
 }

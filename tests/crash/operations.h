@@ -5,6 +5,7 @@
 
 #include "crash/history.h"
 #include "random.h"
+#include "table/registry.h"
 
 /* Full: no slot is empty, most keys are idle.  Crowded: none is idle.  Stuffed: no block is free,
  * and the keys that have large ones are idle; stuffed more: these are too large to be copied to the
@@ -87,9 +88,8 @@ static const struct operation operations[] = {
       .next = { TAKE, LARGE, 0, 2 } },
     { "create", ROOMY, CHANGING | BIT(MAKE), .deed = { CREATE, MADE, 0, 0 },
       .next = { TAKE, MADE, 0, 1 } },
-    /* There are WEIR__HANDS hands, and a process that finds all taken waits. */
-    { "all hands are stopped", ROOMY, BIT(TOUCH), .deed = { GIVE, SMALL, 0, 1 }, .all_hands = true,
-      .later = true },
+    { "all hands are stopped", ROOMY, BIT(TOUCH), .deed = { GIVE, SMALL, 0, 1 },
+      .all_hands = true },
     { "ban", ROOMY, PLAIN | BIT(BAN), .deed = { STRIKE, 0, 0, 0 } },
     { "lift a ban", ROOMY, PLAIN | BIT(BAN), .deed = { LIFT, 0, 0, 0 },
       .before = { STRIKE, 0, 0, 0 } },
@@ -97,21 +97,9 @@ static const struct operation operations[] = {
 
 #define OPERATIONS (sizeof(operations) / sizeof(*operations))
 
-/* TO BE ENABLED, by removing both functions, as soon as making and changing limiters no longer lock
- * the registry: a victim stopped with the lock holds up everybody else that needs it. */
-static bool locks_registry(const struct operation *op)
-{
-    return op->deed.verb == CHANGE || op->deed.verb == CREATE;
-}
-
-static bool is_for_later(const struct operation *op, enum script script)
-{
-    return locks_registry(op) && (script == LOWER || script == RAISE || script == MAKE);
-}
-
 static bool has_script(const struct operation *op, enum script script)
 {
-    return (op->scripts & BIT(script)) && !is_for_later(op, script);
+    return op->scripts & BIT(script);
 }
 
 /* -------------------------------------------------------------- scripts ---- */
@@ -250,8 +238,11 @@ static void fix_places(struct world *w)
 {
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
         w->table->secrets[i] = roll();
-    for (int i = 0; i < MADE; i++)
-        w->l[i]->salt = w->l[i]->record->salt = roll();
+    for (int i = 0; i < MADE; i++) {
+        struct weir__record_head *head =
+            weir__block_at(&w->table->names.slab, (uint32_t)w->l[i]->place->word);
+        w->l[i]->salt = head->salt = roll();
+    }
 }
 
 static void take_early(const struct world *w, int of, int key, weir_time earlier)

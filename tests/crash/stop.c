@@ -249,7 +249,7 @@ static void report(const struct ground *g, const struct round *round, const char
 
 static void play_round(struct ground *g, const struct round *round)
 {
-    if (g->failed >= FAILURES_MAX || (round->victims > 1 && locks_registry(g->ops[0])))
+    if (g->failed >= FAILURES_MAX)
         return;
     const char *wrong = play(g, round);
     g->rounds++;
@@ -352,8 +352,8 @@ static const struct operation *companion_of(const struct operation *op)
         return op;
     do
         i = (i + 1) % OPERATIONS;
-    while (operations[i].scene != op->scene || locks_registry(&operations[i]) ||
-           operations[i].later || operations[i].before.verb != NONE ||
+    while (operations[i].scene != op->scene || operations[i].later ||
+           operations[i].before.verb != NONE ||
            (operations[i].deed.verb == CARRIED && op->deed.verb != CARRIED));
     return &operations[i];
 }
@@ -375,13 +375,13 @@ static bool record(struct ground *g, int which)
     return true;
 }
 
-/* As many victims as there are hands, each with one: an operation that needs a hand must not wait
- * for them. */
+/* As many victims as there are hands at first, each with one: an operation that needs a hand must
+ * not wait for them. */
 static const char *stop_hands(struct ground *g, struct book *books, struct stepped *victims)
 {
     struct round round = { .scripts = { TOUCH }, .victims = 1 };
 
-    for (int i = 0; i < WEIR__HANDS; i++) {
+    for (int i = 0; i < WEIR__HANDS_READY; i++) {
         struct work work = { &g->world, &books[i], 0, 0, false };
         g->book = &books[i];
         write_stories(g, &round);
@@ -389,7 +389,7 @@ static const char *stop_hands(struct ground *g, struct book *books, struct stepp
             stepping_run(&victims[i], &g->paths[0], g->paths[0].length / 2) != STEPPING_STOPPED)
             return "a victim did not stop";
     }
-    g->book = &books[WEIR__HANDS];
+    g->book = &books[WEIR__HANDS_READY];
     write_stories(g, &round);
     struct work work = { &g->world, g->book, 0, g->book->first_end, false };
     return run_other(&work);
@@ -397,15 +397,15 @@ static const char *stop_hands(struct ground *g, struct book *books, struct stepp
 
 static void play_hands(struct ground *g)
 {
-    struct book *books = stepping_room((1 + WEIR__HANDS) * sizeof(*books)), *own = g->book;
-    struct stepped victims[WEIR__HANDS] = { { 0 } };
+    struct book *books = stepping_room((1 + WEIR__HANDS_READY) * sizeof(*books)), *own = g->book;
+    struct stepped victims[WEIR__HANDS_READY] = { { 0 } };
     const char *wrong = stop_hands(g, books, victims);
 
-    for (int i = 0; i < WEIR__HANDS; i++)
+    for (int i = 0; i < WEIR__HANDS_READY; i++)
         stepping_kill(&victims[i]);
     if (wrong != NULL)
         fprintf(stderr, "stop: %s: %s\n", g->ops[0]->name, wrong);
-    munmap(books, (1 + WEIR__HANDS) * sizeof(*books));
+    munmap(books, (1 + WEIR__HANDS_READY) * sizeof(*books));
     g->book = own;
     g->failed += wrong != NULL;
     g->rounds++;

@@ -123,16 +123,14 @@ static unsigned char *good_table(size_t *size, char *path)
 
 static size_t place_of(unsigned kind, unsigned place, size_t size, const struct weir__header *good)
 {
-    size_t bans = weir__spaces_at(good->limiters_max, good->guards_max),
-           groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide),
+    size_t names = WEIR__HOLDERS_AT, groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide),
            slots_at = size - good->slab_bytes - 2 * groups; /* or near */
-    size_t at = kind % 6 == 0 ? place % sizeof(struct weir__header)
-                : kind % 6 == 1
-                    ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
+    size_t at = kind % 6 == 0   ? place % sizeof(struct weir__header)
+                : kind % 6 == 1 ? names + place % (64 << 10) /* holders, places, records */
                 : kind % 6 == 2 ? slots_at + place % groups
                 : kind % 6 == 3 ? slots_at + groups + place
                 : kind % 6 == 4 ? (size_t)place * 64
-                                : bans + place % (slots_at - bans);
+                                : names + place % (slots_at - names);
 
     return at % (size - 8);
 }

@@ -3,7 +3,7 @@
 
     format     C is formatted by clang-format with the settings in .clang-format
     columns    no line of more than 100 columns in C, Python, shell and Meson, but for long texts
-    length     no source of more than 700 lines; weir.h, which is the manual, 750
+    length     no source of more than 700 lines; weir.h, which is the manual, 800
     sizeof     with parentheses
     blank      a blank line between a function's declarations and its statements
     comments   no line that the next line's first word would fit on with room to spare
@@ -20,7 +20,7 @@ from rooms import Report, list_files, read
 
 COLUMNS = 100
 LINES_MAX = 700
-MANUAL, MANUAL_LINES_MAX = "include/weir.h", 750
+MANUAL, MANUAL_LINES_MAX = "include/weir.h", 800
 SHORT = ("lib/", "wire/", "cluster/", "redis-module/", "server/", "include/", "nginx/")
 SPARE = 12  # columns that the end of a comment's line may be short of a word
 FORMATTER = 14  # other versions of clang-format disagree about details

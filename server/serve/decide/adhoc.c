@@ -200,11 +200,11 @@ static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_w
                                const char *name, const struct weir_plan *plan,
                                struct weir_limiter **out, struct weir_error *error)
 {
-    struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
+    struct weir_limiter *limiter = weir_limiter_find(a->table, name);
     int code = limiter ? WEIR_OK : make_locked(a, w, name, plan, &limiter, error);
 
     if (code == WEIR_EXISTS &&
-        (limiter = weir__limiter_by_name(a->table, name))) /* another process has just made it */
+        (limiter = weir_limiter_find(a->table, name))) /* another process has just made it */
         code = WEIR_OK;
     if (code == WEIR_OK &&
         !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
@@ -217,7 +217,7 @@ static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_w
 static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_limiter **out,
                         struct weir_error *error)
 {
-    struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
+    struct weir_limiter *limiter = weir_limiter_find(a->table, name);
 
     if (!limiter)
         return weir__fail(error, WEIR_INVALID,
@@ -230,7 +230,7 @@ static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_lim
 /* A limit that names no algorithm means the one that its name has. */
 static void keep_algorithm(const struct weir__adhoc *a, const char *name, struct weir_limit *limit)
 {
-    struct weir_limiter *limiter = limit->algorithm ? NULL : weir__limiter_by_name(a->table, name);
+    struct weir_limiter *limiter = limit->algorithm ? NULL : weir_limiter_find(a->table, name);
 
     if (limiter)
         limit->algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
@@ -318,7 +318,7 @@ int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
     if (code == WEIR_OK)
         code = read_wanted(a, w, name, plan, error);
     if (code == WEIR_OK)
-        *out = weir__limiter_by_name(a->table, name);
+        *out = weir_limiter_find(a->table, name);
     return code;
 }
 
@@ -327,12 +327,11 @@ int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
 /* Limits that earlier runs have left in the table. */
 static int64_t count_limits(const struct weir_table *table)
 {
-    const struct weir__limiter_record *records =
-        (void *)((unsigned char *)table->header + WEIR__LIMITERS_AT);
+    struct weir_limiter_info info;
     int64_t n = 0;
 
-    for (uint32_t i = 0; i < weir__limiters_in(table); i++)
-        n += records[i].name[0] == NAMED || records[i].name[0] == UNNAMED;
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
+        n += info.name[0] == NAMED || info.name[0] == UNNAMED;
     return n;
 }
 

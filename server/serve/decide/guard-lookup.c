@@ -16,7 +16,6 @@
 struct weir__guards {
     struct weir_table *table;
     struct weir__permit_key key;
-    struct weir_guard *known[WEIR__GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
     uint32_t names[NAMES]; /* id + 1 of the one that was found last of all names of that hash; 0:
                               none; atomic */
 };
@@ -42,17 +41,9 @@ const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)
     return &g->key;
 }
 
-/* All threads that meet one are given the same. */
 struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 {
-    struct weir_guard *guard =
-        id < WEIR__GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
-
-    if (guard != NULL || id >= WEIR__GUARDS_MAX)
-        return guard;
-    guard = weir__guard_at(g->table, id);
-    __atomic_store_n(&g->known[id], guard, __ATOMIC_RELEASE);
-    return guard;
+    return weir__guard_at(g->table, id);
 }
 
 static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
@@ -87,7 +78,7 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
     const char *names[LIKELY], *near;
     size_t n = 0;
 
-    for (uint32_t i = 0; n < LIKELY && i < weir__guards_in(g->table); i++) {
+    for (uint32_t i = 0; n < LIKELY && i < g->table->guards.most; i++) {
         const struct weir_guard *guard = weir__guards_get(g, i);
         if (guard != NULL)
             names[n++] = guard->name;

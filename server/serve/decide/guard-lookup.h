@@ -13,9 +13,8 @@ void weir__guards_destroy(struct weir__guards *guards); /* may be NULL; before t
 
 /* NULL: there is none.  They stay as long as the table. */
 struct weir_guard *weir__guards_find(struct weir__guards *guards, const char *name, size_t len);
-struct weir_guard *
-weir__guards_get(struct weir__guards *guards,
-                 uint32_t id); /* from 0 to weir__guards_in - 1; NULL: it is damaged */
+struct weir_guard *weir__guards_get(struct weir__guards *guards,
+                                    uint32_t id); /* NULL: there is none, or it is damaged */
 int weir__guards_unknown(struct weir__guards *guards, const char *name, size_t len,
                          struct weir_error *error); /* 404, and a likely one */
 const struct weir__permit_key *

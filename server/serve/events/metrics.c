@@ -494,7 +494,7 @@ struct guard_list {
 /* One that is damaged is left out. */
 static void list_guards(struct guard_list *list, const struct weir__server *server, weir_time now)
 {
-    uint32_t n = weir__guards_in(server->table);
+    uint32_t n = weir__names_count(server->table, &server->table->guards);
     struct weir_guard *guard;
 
     list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof(*list->guards)) : NULL;

@@ -419,3 +419,93 @@ TEST(test_R6_a_limit_that_the_table_cannot_hold)
 }
 
 GROUP(make_folder, remove_folder)
+
+/* ------------------------------------------------------------ come and go ---- */
+
+static weir_time tend(struct weir_table *table, weir_time from, weir_time span)
+{
+    for (weir_time now = from; now <= from + span; now += 10 * S)
+        weir_table_tend(table, now);
+    return from + span;
+}
+
+TEST(test_R6_rules_that_went_leave_nothing_behind)
+{
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .limiters = 16, .guards = 3 });
+    OWN(weir) *weir = engine_on(table);
+    weir_time now = NOW;
+
+    for (int i = 0; i < 1000; i++) {
+        char yaml[400];
+        snprintf(
+            yaml, sizeof(yaml),
+            RULES("- { name: r%d, key: \"{ip}\", limit: sliding-window 100/60,\n"
+                  "    ban: { refusals: 3/1h, for: 1h } }\n"
+                  "- { name: kept, key: \"{ip}\", limit: 1000/1d }\n") "guards:\n- { name: "
+                                                                       "g%d, concurrency: 5 }\n",
+            i, i);
+        use(weir, yaml, now);
+        assert_true(passes(weir, "ip=::1", now));
+        if (i % 2)
+            now = tend(table, now, 60 * S);
+    }
+    assert_true(rule_left(weir, "kept", "ip=::1", now) < 400); /* it was never forgotten */
+    tend(table, now, 60 * S);
+    struct weir_table_stats s = stats_of(table, -1);
+    assert_int_equal(s.limiters, 6); /* three of the rule, two of the other, the guard's switch */
+    assert_int_equal(s.guards, 1);
+}
+
+/* The file was edited while the server was down. */
+TEST(test_R6_rules_that_went_while_nobody_had_them)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100 });
+    struct weir *weir = engine_on(table);
+    struct weir_limiter *mine = limiter_of(table, "mine", "gcra 10/1d");
+
+    use(weir, RULES("- { name: old, key: \"{ip}\", limit: 5/1d }\n"), NOW);
+    assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 5);
+    take(mine, "k", 4, NOW);
+    weir_limiter_release(mine);
+    weir_destroy(weir);
+    weir = engine_on(table);
+    weir_time now = tend(table, NOW, 600 * S);
+    use(weir, RULES("- { name: old, key: \"{ip}\", limit: 5/1d }\n"), now);
+    assert_false(passes(weir, "ip=::1", now)); /* it was down for ten minutes */
+    weir_destroy(weir);
+    weir = engine_on(table);
+    use(weir, RULES("- { name: new, key: \"{ip}\", limit: 5/1d }\n"), now);
+    tend(table, now, 60 * S);
+    assert_int_equal(stats_of(table, -1).limiters, 3);
+    assert_int_equal(left(weir_limiter_find(table, "mine"), "k", NOW), 6);
+    weir_destroy(weir);
+}
+
+/* A gateway that checks a file, and then fails at something else. */
+TEST(test_R6_what_is_prepared_changes_nothing_until_it_is_committed)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100 });
+    OWN(weir) *weir = engine_on(table);
+    struct weir_prepared *prepared;
+    struct weir_error error;
+
+    use(weir, ONE("300/60"), NOW);
+    assert_true(check_cost(weir, "ip=::1", 100, NOW).decision.allowed);
+    struct weir_rules *rules = rules_of(ONE("250/60") "- { name: b, key: \"{ip}\", limit: 7/60 }\n"
+                                                      "guards:\n- { name: g, concurrency: 5 }\n");
+    assert_ok(weir_prepare(&prepared, weir, rules, &error));
+    assert_int_equal(a_left(weir, NOW), 200);
+    weir_prepared_destroy(prepared);
+    assert_int_equal(a_left(weir, NOW), 200);
+    assert_ok(weir_prepare(&prepared, weir, rules, &error));
+    weir_commit(prepared, NOW); /* the rules are the engine's now */
+    OWN(weir) *other = engine_of(ONE("300/60"));
+    assert_true(check_cost(other, "ip=::1", 100, NOW).decision.allowed);
+    use(other, ONE("250/60"), NOW);
+    assert_int_equal(a_left(weir, NOW), a_left(other, NOW));
+    assert_true(a_left(weir, NOW) < 250);
+    assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 7);
+    tend(table, NOW, 120 * S);
+    assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 7);
+}

@@ -195,12 +195,12 @@ TEST(test_damaged_options_are_not_used)
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
-    g->record->terms.values[0] = 1 << 30;
-    g->record->version += 2;
+    struct weir__guard_named *named = weir__block_at(&table->names.slab, (uint32_t)g->place->word);
+    named->terms.values[0] = 1 << 30;
+    g->place->edition++;
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED); /* the old plan goes on */
     OWN(weir_table) *other = attach(path);
     assert_null(weir__guard_at(other, 0));
-    g->record->version++; /* a writer has died */
     struct weir_guard *again = guard_of(other, "g", &(struct weir_guard_options){ .max = 4 });
     assert_int_equal(info_of(again, NOW).limit, 4);
     assert_int_equal(info_of(g, NOW).limit, 4);

@@ -43,24 +43,25 @@ struct picture {
 
 static struct picture look_at(const struct weir_table *table)
 {
-    struct picture p = { table, NULL, table->bytes - WEIR__LIMITERS_AT };
+    struct picture p = { table, NULL, table->bytes - table->names.rooms_at };
 
     p.bytes = malloc(p.size);
     assert_non_null(p.bytes);
-    memcpy(p.bytes, (unsigned char *)table->header + WEIR__LIMITERS_AT, p.size);
+    memcpy(p.bytes, (unsigned char *)table->header + table->names.rooms_at, p.size);
     return p;
 }
 
 static void assert_unchanged(struct picture *p)
 {
-    const unsigned char *now = (unsigned char *)p->table->header + WEIR__LIMITERS_AT;
+    const unsigned char *now = (unsigned char *)p->table->header + p->table->names.rooms_at;
     size_t at = 0;
 
     while (at < p->size && now[at] == p->bytes[at])
         at++;
     free(p->bytes);
     if (at < p->size)
-        fail_msg("the byte at %zu of the region has changed", at + (size_t)WEIR__LIMITERS_AT);
+        fail_msg("the byte at %zu of the region has changed",
+                 at + (size_t)p->table->names.rooms_at);
 }
 
 /* ----------------------------------------------------------- SPEC L10 ---- */

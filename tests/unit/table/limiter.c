@@ -2,6 +2,7 @@
  * keeping what was used. */
 #include "unit/test.h"
 
+#include "table/registry.h"
 #include "unit/fixture.h"
 
 static struct weir_limiter *const untouched = (struct weir_limiter *)(uintptr_t)0x5a5a;
@@ -237,10 +238,11 @@ TEST(test_damaged_names_are_survived)
         snprintf(name, sizeof(name), "l%d", i);
         limiter_of(table, name, "gcra 10/1h");
     }
-    table->named = 0; /* as who attaches now sees it */
-    memset(table->names, 0, weir__names_room(table) * sizeof(*table->names));
     for (uint32_t i = 1; i <= 200; i++)
-        memset(weir__limiter_by_id(table, i)->record->name, i % 3 ? 'x' : 0, WEIR__NAME_SIZE);
+        memset(weir__block_at(&table->names.slab, (uint32_t)table->places[i].word), i % 3 ? 'x' : 0,
+               WEIR__NAME_SIZE);
+    weir__names_close(&table->limiters); /* as a process that attaches now sees it */
+    assert_ok(weir__names_open(&table->limiters, 0, 256, sizeof(struct weir__limiter_record)));
     assert_int_equal(weir__limiter_by_name(table, "a")->id, 0);
     assert_null(weir__limiter_by_name(table, "l7"));
     limiter_of(table, "new", "gcra 10/1h");
@@ -492,7 +494,7 @@ TEST(test_R5_a_mode_that_is_none_counts_as_written)
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
     for (uint32_t odd = 4; odd != 0; odd <<= 1) {
-        limiter->record->mode = table->header->mode = odd;
+        limiter->place->mode = table->header->mode = odd;
         assert_int_equal(weir__limiter_mode(limiter), WEIR_AS_WRITTEN);
         assert_int_equal(weir__table_mode(table), WEIR_AS_WRITTEN);
     }

@@ -46,16 +46,16 @@ static struct weir_table *small_slab_table(bool narrow)
 /* All of the region that decisions may change: the slots and the slab. */
 static void *copy_region(const struct weir_table *table, size_t *size)
 {
-    *size = table->bytes - WEIR__LIMITERS_AT;
+    *size = table->bytes - table->names.rooms_at;
     void *copy = malloc(*size);
     assert_non_null(copy);
-    memcpy(copy, (unsigned char *)table->header + WEIR__LIMITERS_AT, *size);
+    memcpy(copy, (unsigned char *)table->header + table->names.rooms_at, *size);
     return copy;
 }
 
 static void assert_region(const struct weir_table *table, void *copy, size_t size)
 {
-    assert_int_equal(memcmp(copy, (unsigned char *)table->header + WEIR__LIMITERS_AT, size), 0);
+    assert_int_equal(memcmp(copy, (unsigned char *)table->header + table->names.rooms_at, size), 0);
     free(copy);
 }
 

@@ -1,0 +1,220 @@
+/* reclaim.c -- what nobody uses any more goes: limiters and guards, their states, and disk space.
+ *
+ *     dropped      by its last user, because its rule is gone: a minute later, states and all
+ *     left         by its last user: once none of its states would be missed, and a guard once
+ *                  nobody has used it for an hour and no permit is out
+ *     switched     by hand: stays, so that the switch is there when the rule comes back
+ *
+ * A limiter's place is closed first.  Then its states are taken out of their slots one by one, each
+ * together with a look that the place is still closed: a user that comes back in between finds the
+ * rest of its states.  At the end the place is free.
+ */
+#include <string.h>
+
+#include "table/hand.h"
+#include "table/holders.h"
+#include "table/registry.h"
+#include "table/slot.h"
+#include "weir-queue.h"
+
+#define LOOK (10 * WEIR_SECOND) /* between two looks by anybody */
+#define GRACE \
+    (45 * WEIR_SECOND) /* after the last use; with a look before and one after, a minute */
+#define HOUR (3600 * WEIR_SECOND)
+#define DAY  (24 * HOUR)
+#define TRIM 64 /* chunks of the slab at a time */
+
+/* ---------------------------------------------------------------- states ---- */
+
+/* The hand has the look at the limiter's place already. */
+static void add_removal(struct weir__space *space, struct weir__hand *hand, void *slot,
+                        const uint64_t pair[2], const uint64_t tags[2], bool large)
+{
+    unsigned char *base = (unsigned char *)space->table->header;
+    struct weir__entry e = { .at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) - base),
+                             .before = { pair[0], pair[1] },
+                             .block_before = large ? (uint32_t)pair[1] : 0 };
+
+    if (space->narrow) {
+        e.after[0] = WEIR__DEAD_TAG;
+    } else {
+        memcpy(e.tag_before, tags, sizeof(e.tag_before));
+        e.tag_after[0] = WEIR__DEAD_TAG;
+        e.tag_after[1] = ((tags[1] >> 32) + 1) << 32;
+    }
+    weir__hand_add(hand, &e);
+}
+
+/* Takes a state out of its slot.  False: the slot or the place has changed meanwhile. */
+static bool remove_state(struct weir_limiter *limiter, void *slot)
+{
+    struct weir_table *table = limiter->table;
+    struct weir__space *space = limiter->space;
+    struct weir__wide *wide = slot;
+    uint64_t pair[2], tags[2] = { 0, 0 };
+
+    weir__load_pair(weir__slot_pair(space, slot), pair);
+    if (pair[space->narrow] & WEIR__PIN) {
+        weir__hand_settle(table, weir__slot_pin(space, slot));
+        return false;
+    }
+    if (!space->narrow) {
+        tags[0] = weir__load(&wide->tag);
+        tags[1] = weir__load(&wide->meta);
+    }
+    if (weir__tag_id(space->narrow ? pair[0] : tags[0]) != limiter->id)
+        return false;
+    struct weir__hand *hand = weir__hand_take(table);
+    bool removed = weir__place_stays_closed(table, limiter->id, hand);
+    if (removed) {
+        add_removal(space, hand, slot, pair, tags, limiter->kind == WEIR__LARGE);
+        removed = weir__hand_commit(table, hand);
+    }
+    weir__hand_give(hand);
+    if (removed)
+        weir__count(&table->header->keys, -1);
+    return removed;
+}
+
+/* ------------------------------------------------------------- limiters ---- */
+
+/* Limiters that are leaving: a bit for each id. */
+struct leaving {
+    uint64_t bits[WEIR__LIMITERS_MAX / 64];
+    uint32_t n;
+};
+
+static bool is_leaving(const struct leaving *l, uint32_t id)
+{
+    return id < WEIR__LIMITERS_MAX && (l->bits[id / 64] >> id % 64 & 1);
+}
+
+static void stay(struct leaving *l, uint32_t id)
+{
+    l->bits[id / 64] &= ~((uint64_t)1 << id % 64);
+    l->n--;
+}
+
+static struct weir__place *place_of(const struct weir_table *table, uint32_t place)
+{
+    return &table->places[place];
+}
+
+/* One slot of a limiter that is leaving. */
+static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, weir_time now)
+{
+    void *slot = weir__slot_at(&table->keys, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
+    uint32_t id = weir__tag_id(weir__load(slot));
+
+    while (weir__load(slot) != 0 && is_leaving(l, id) && weir__tag_id(weir__load(slot)) == id) {
+        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+        weir_time idle_at = weir__slot_idle_at(&table->keys, i, now);
+        struct weir__place *place = place_of(table, id);
+        if (limiter == NULL || !weir__place_is_closed(table, id)) {
+            stay(l, id);
+        } else if (idle_at > now && !weir__get(&place->dropped)) {
+            weir__set(&place->look_at, idle_at < now + DAY ? idle_at : now + DAY);
+            stay(l, id);
+        } else {
+            (void)remove_state(limiter, slot);
+        }
+    }
+}
+
+/* Reads every slot, and frees the places of limiters that have no state left. */
+static void clear_slots(struct weir_table *table, struct leaving *l, weir_time now)
+{
+    for (uint64_t i = 0; l->n > 0 && i < table->keys.groups * WEIR__GROUP_SLOTS; i++) {
+        weir__look_begin(table);
+        clear_slot(table, l, i, now);
+        weir__look_end(table);
+    }
+    for (uint32_t id = 0; l->n > 0 && id < table->limiters.most; id++)
+        if (is_leaving(l, id))
+            (void)weir__place_free(table, id);
+}
+
+/* --------------------------------------------------------------- guards ---- */
+
+/* Frees its disk space too, where that is possible. */
+static void wipe_guard(struct weir_table *table, uint32_t id)
+{
+    unsigned char *bytes = table->guard_bytes + id * WEIR__GUARD_BYTES;
+
+    if (!weir__table_punch(table, bytes, WEIR__GUARD_BYTES))
+        memset(bytes, 0, WEIR__GUARD_BYTES);
+}
+
+static void remove_guard(struct weir_table *table, uint32_t id)
+{
+    uint32_t place = table->guards.first + id;
+
+    if (weir__place_close(table, place) && weir__place_doom(table, place)) {
+        wipe_guard(table, id);
+        (void)weir__place_free(table, place);
+    }
+}
+
+/* ----------------------------------------------------------------- tend ---- */
+
+/* Whether nobody has used it for a while. */
+static bool is_forsaken(struct weir_table *table, uint32_t i, weir_time grace, weir_time now)
+{
+    struct weir__place *place = place_of(table, i);
+    int64_t at = weir__get(&place->look_at);
+
+    if (weir__get(&place->word) == 0 || weir__get(&place->mode) != 0 ||
+        weir__place_has_users(table, i))
+        return false;
+    if (at == 0 || at > now + DAY) { /* or the clock has stepped back */
+        weir__set(&place->look_at, now + (weir__get(&place->dropped) ? GRACE : grace));
+        return false;
+    }
+    return at <= now;
+}
+
+static void tend_limiters(struct weir_table *table, weir_time now)
+{
+    struct leaving leaving = { .n = 0 };
+
+    for (uint32_t id = 0; id < table->limiters.most; id++)
+        if (is_forsaken(table, id, GRACE, now) && weir__place_close(table, id)) {
+            leaving.bits[id / 64] |= (uint64_t)1 << id % 64;
+            leaving.n++;
+        }
+    if (leaving.n > 0)
+        clear_slots(table, &leaving, now);
+}
+
+static void tend_guards(struct weir_table *table, weir_time now)
+{
+    if (table->guard_is_busy == NULL) /* this process has no guards, and cannot tell */
+        return;
+    for (uint32_t id = 0; id < table->guards.most; id++) {
+        struct weir__place *place = place_of(table, table->guards.first + id);
+        if (!is_forsaken(table, table->guards.first + id, HOUR, now))
+            continue;
+        if (!weir__get(&place->dropped) && table->guard_is_busy(table, id, now))
+            weir__set(&place->look_at, now + GRACE);
+        else
+            remove_guard(table, id);
+    }
+}
+
+void weir_table_tend(struct weir_table *table, weir_time now)
+{
+    struct weir__header *h = table->header;
+    int64_t last = weir__get(&h->tend_at);
+
+    now = now < 0 ? 0 : now;
+    if ((last <= now && now - last < LOOK) ||
+        !__atomic_compare_exchange_n(&h->tend_at, &last, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        return;
+    weir__holders_bury(table, weir_table_now(table));
+    tend_limiters(table, now);
+    tend_guards(table, now);
+    (void)weir__slab_trim(&table->keys.slab, TRIM);
+    (void)weir__slab_trim(&table->bans.slab, TRIM);
+    (void)weir__slab_trim(&table->names.slab, TRIM);
+}

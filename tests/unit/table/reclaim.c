@@ -1,0 +1,392 @@
+/* Limiters and guards come and go: nothing that nobody uses stays, and nothing that somebody uses
+ * goes. */
+#include "unit/test.h"
+
+#include <sys/wait.h>
+
+#include "guard/guard.h"
+#include "table/registry.h"
+#include "unit/fixture.h"
+
+#define MINUTE (60 * S)
+
+GROUP(make_folder, remove_folder)
+
+static const bool forms[] = { false, true };
+
+/* Looks every ten seconds, as a server does; returns the time afterwards. */
+static weir_time tend(struct weir_table *table, weir_time from, weir_time span)
+{
+    for (weir_time now = from; now <= from + span; now += 10 * S)
+        weir_table_tend(table, now);
+    return from + span;
+}
+
+static bool has(struct weir_table *table, const char *name)
+{
+    struct weir_limiter_info info;
+
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
+        if (strcmp(info.name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool has_guard(struct weir_table *table, const char *name)
+{
+    return weir__name_find(table, &table->guards, name) != WEIR__NO_PLACE;
+}
+
+static int64_t disk_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return (int64_t)st.st_blocks * 512;
+}
+
+/* -------------------------------------------------------------- limiters ---- */
+
+TEST(test_a_dropped_limiter_goes_within_a_minute_with_its_keys)
+{
+    for (size_t i = 0; i < 2; i++) {
+        OWN(weir_table) *table = private_table(forms[i], 1000);
+        struct weir_limiter *kept = limiter_of(table, "kept", "gcra 10/1d"),
+                            *gone = limiter_of(table, "gone", "gcra 10/1d"),
+                            *window = limiter_of(table, "window", "sliding-window 10/1d");
+        take(kept, "k", 3, NOW);
+        take(gone, "k", 3, NOW);
+        take(window, "k", 3, NOW);
+        assert_int_equal(keys_of(table), 3);
+        weir_limiter_drop(gone);
+        weir_limiter_drop(window);
+        weir_time now = tend(table, NOW, 40 * S);
+        assert_true(has(table, "gone"));
+        now = tend(table, now, 20 * S);
+        assert_false(has(table, "gone") || has(table, "window"));
+        assert_int_equal(keys_of(table), 1);
+        assert_int_equal(stats_of(table, -1).slab_used, 0);
+        assert_int_equal(left(kept, "k", now), 7);
+        assert_int_equal(left(limiter_of(table, "gone", "gcra 10/1d"), "k", now), 10);
+    }
+}
+
+TEST(test_a_released_limiter_stays_while_its_keys_mean_anything)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1h");
+    take(limiter, "k", 5, NOW); /* idle again after half an hour */
+    weir_limiter_release(limiter);
+    weir_time now = tend(table, NOW, 29 * MINUTE);
+    assert_true(has(table, "l"));
+    limiter = limiter_of(table, "l", "gcra 10/1h");
+    assert_int_equal(left(limiter, "k", NOW), 5);
+    weir_limiter_release(limiter);
+    tend(table, now, 3 * MINUTE);
+    assert_false(has(table, "l"));
+    assert_int_equal(keys_of(table), 0);
+}
+
+TEST(test_a_limiter_in_use_stays)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    struct weir_limiter *twice = limiter_of(table, "twice", "gcra 10/1s");
+    assert_ptr_equal(limiter_of(table, "twice", "gcra 10/1s"), twice);
+    weir_limiter_drop(twice);
+    assert_ptr_equal(weir_limiter_find(table, "twice"), twice);
+    tend(table, NOW, 5 * MINUTE);
+    assert_true(has(table, "twice"));
+    weir_limiter_release(twice); /* it was found too */
+    tend(table, NOW + 5 * MINUTE, 5 * MINUTE);
+    assert_true(has(table, "twice"));
+    weir_limiter_drop(twice);
+    tend(table, NOW + 10 * MINUTE, MINUTE);
+    assert_false(has(table, "twice"));
+    assert_null(weir_limiter_find(table, "twice"));
+}
+
+TEST(test_a_limiter_that_was_dropped_and_is_wanted_again_keeps_its_keys)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    take(limiter, "k", 5, NOW);
+    weir_limiter_drop(limiter);
+    weir_time now = tend(table, NOW, 30 * S);
+    limiter = limiter_of(table, "l", "gcra 10/1d");
+    tend(table, now, 5 * MINUTE);
+    assert_int_equal(left(limiter, "k", NOW), 5);
+}
+
+/* So that the switch is there when the rule comes back. */
+TEST(test_a_limiter_that_is_switched_by_hand_stays)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    weir__limiter_set_mode(limiter, WEIR_SHADOW);
+    weir_limiter_drop(limiter);
+    weir_time now = tend(table, NOW, 5 * MINUTE);
+    assert_true(has(table, "l"));
+    weir__limiter_set_mode(weir_limiter_find(table, "l"), WEIR_AS_WRITTEN);
+    weir_limiter_drop(limiter);
+    tend(table, now, 5 * MINUTE);
+    assert_false(has(table, "l"));
+}
+
+TEST(test_a_limiter_of_another_process_stays)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *one = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    OWN(weir_table) *two = attach(path);
+    struct weir_limiter *a = limiter_of(one, "l", "gcra 10/1d"),
+                        *b = limiter_of(two, "l", "gcra 10/1d");
+
+    take(b, "k", 5, NOW);
+    weir_limiter_drop(a);
+    weir_time now = tend(one, NOW, 5 * MINUTE);
+    assert_int_equal(left(b, "k", NOW), 5);
+    weir_table_destroy(two); /* it leaves, and drops nothing; the other has */
+    two = NULL;
+    tend(one, now, 2 * MINUTE);
+    assert_false(has(one, "l"));
+}
+
+TEST(test_limiters_of_a_killed_process_go)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct weir_table *own = attach(path);
+        limiter_of(own, "l", "gcra 10/1d");
+        take(limiter_of(own, "l", "gcra 10/1d"), "k", 1, NOW);
+        _exit(0); /* without leaving */
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(has(table, "l"));
+    tend(table, weir_table_now(table) + MINUTE, 30 * 24 * 60 * MINUTE);
+    assert_false(has(table, "l"));
+}
+
+/* The parent may have gone when the child first uses it. */
+TEST(test_a_child_uses_what_its_parent_used)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    int go[2], there[2];
+    char byte;
+
+    assert_int_equal(pipe(go) | pipe(there), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        close(go[1]);
+        struct weir_table *own = attach(path);
+        struct weir_limiter *limiter = limiter_of(own, "l", "gcra 10/1d");
+        take(limiter, "k", 4, NOW);
+        if (fork() == 0)
+            _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+        weir_limiter_drop(limiter);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    assert_int_equal(read(there[0], &byte, 1), 1); /* the grandchild runs */
+    weir_time now = weir_table_now(table) + MINUTE;
+    tend(table, now, 5 * MINUTE);
+    assert_true(has(table, "l"));
+    close(go[0]), close(go[1]), close(there[0]), close(there[1]); /* and ends */
+}
+
+TEST(test_what_nobody_uses_goes_after_a_restart_too)
+{
+    const char *path = new_path();
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+
+    take(limiter_of(table, "a", "gcra 10/10s"), "k", 5, NOW);
+    take(limiter_of(table, "b", "gcra 10/10s"), "k", 5, NOW);
+    weir_table_destroy(table);
+    table = attach(path);
+    limiter_of(table, "b", "gcra 10/10s");
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has(table, "a"));
+    assert_true(has(table, "b"));
+    weir_table_destroy(table);
+}
+
+TEST(test_the_clock_steps_back_and_limiters_still_go)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    weir_limiter_drop(limiter_of(table, "l", "gcra 10/1d"));
+    tend(table, 100000 * NOW, 20 * S);
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has(table, "l"));
+}
+
+/* ------------------------------------------------------------- a thousand ---- */
+
+TEST(test_a_thousand_renames_leave_the_size)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 1000, .limiters = 16 });
+    weir_time now = NOW;
+    int64_t disk = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "r%d", i);
+        struct weir_limiter *window = limiter_of(table, name, "sliding-window 1000/1d");
+        for (int k = 0; k < 20; k++) {
+            char key[16];
+            snprintf(key, sizeof(key), "k%d", k);
+            take(window, key, 1, now);
+        }
+        weir_limiter_drop(window);
+        if (i % 10 == 9)
+            now = tend(table, now + 10 * S, MINUTE);
+        if (i == 19)
+            disk = disk_of(path);
+    }
+    assert_int_equal(keys_of(table), 0);
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    assert_true(disk_of(path) <= disk + (64 << 10));
+    assert_int_equal(weir__slab_stats(&table->names.slab).bytes, 0);
+}
+
+TEST(test_a_thousand_changes_leave_the_size)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-window 10/1h");
+    struct weir_guard *guard = NULL;
+    int64_t disk = 0;
+
+    assert_ok(weir_guard_create(&guard, table, "g", NULL, NULL));
+    for (int i = 0; i < 1000; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "sliding-window %d/1h", 11 + i % 7);
+        change(limiter, text, NOW + i * S);
+        take(limiter, "k", 1, NOW + i * S);
+        assert_ok(weir_guard_change(guard, &(struct weir_guard_options){ .max = 5 + i % 3 }, NULL));
+        if (i == 10)
+            disk = disk_of(path);
+    }
+    assert_true(disk_of(path) <= disk);
+    assert_int_equal(weir__slab_stats(&table->names.slab).chunks, 2); /* of two sizes */
+}
+
+/* Places are used again, by limiters of other kinds. */
+TEST(test_places_are_used_again)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 64, .limiters = 3 });
+    static const char *const limits[] = { "gcra 10/1d", "sliding-window 10/1d", "sliding-log 10/1d",
+                                          "fixed-window 10/1d" };
+    weir_time now = NOW;
+
+    for (int i = 0; i < 200; i++) {
+        char name[16], key[16];
+        snprintf(name, sizeof(name), "l%d", i);
+        struct weir_limiter *limiter = limiter_of(table, name, limits[i % 4]);
+        for (int k = 0; k < 100; k++) { /* more than there is room for */
+            snprintf(key, sizeof(key), "k%d", k);
+            take(limiter, key, 2, now);
+        }
+        assert_int_equal(left(limiter, key, now), 8);
+        weir_limiter_drop(limiter);
+        now = tend(table, now, MINUTE);
+        assert_int_equal(keys_of(table), 0);
+        assert_int_equal(stats_of(table, -1).slab_used, 0);
+    }
+}
+
+TEST(test_all_places_are_taken)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .limiters = 2 });
+    struct weir_limit limit = limit_of("gcra 10/1d");
+    struct weir_limiter *limiter;
+    struct weir_error error;
+
+    limiter_of(table, "a", "gcra 10/1d");
+    struct weir_limiter *b = limiter_of(table, "b", "gcra 10/1d");
+    assert_int_equal(weir_limiter_create(&limiter, table, "c", &limit, &error), WEIR_NO_MEMORY);
+    assert_contains(error.text, "made for 2 limiters");
+    weir_limiter_drop(b);
+    tend(table, NOW, 2 * MINUTE);
+    limiter_of(table, "c", "gcra 10/1d");
+}
+
+/* ---------------------------------------------------------------- guards ---- */
+
+static struct weir_guard *guard_of(struct weir_table *table, const char *name, int64_t max)
+{
+    struct weir_guard *guard = NULL;
+
+    assert_ok(
+        weir_guard_create(&guard, table, name, &(struct weir_guard_options){ .max = max }, NULL));
+    return guard;
+}
+
+TEST(test_a_dropped_guard_goes_and_leaves_nothing_behind)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    struct weir_guard *kept = guard_of(table, "kept", 3), *gone = guard_of(table, "gone", 3);
+    struct weir_permit permit, old;
+    struct weir_ask ask = { .now = NOW };
+    struct weir_decision d;
+
+    assert_true(weir_enter(kept, &ask, &permit, &d));
+    assert_true(weir_enter(gone, &ask, &old, &d));
+    weir_guard_drop(gone);
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has_guard(table, "gone"));
+    struct weir_guard *other = guard_of(table, "other", 1); /* in the same place */
+    assert_int_equal(other->id, 1);
+    assert_false(weir_exit(other, &old, WEIR_SUCCEEDED, NOW));
+    assert_true(weir_enter(other, &ask, &old, &d));
+    assert_int_equal(d.limit, 1);
+    assert_true(weir_exit(kept, &permit, WEIR_SUCCEEDED, NOW));
+}
+
+TEST(test_a_released_guard_stays_for_an_hour_and_while_permits_are_out)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .guards = 2 });
+    struct weir_guard *guard = guard_of(table, "g", 3);
+    struct weir_permit permit;
+    struct weir_ask ask = { .now = NOW };
+    struct weir_decision d;
+
+    assert_true(weir_enter(guard, &ask, &permit, &d));
+    weir_guard_release(guard);
+    weir_time now = tend(table, NOW, 59 * MINUTE);
+    assert_true(has_guard(table, "g"));
+    assert_true(weir_exit(guard, &permit, WEIR_SUCCEEDED, NOW));
+    tend(table, now, 3 * MINUTE);
+    assert_false(has_guard(table, "g"));
+}
+
+TEST(test_a_thousand_guards_come_and_go)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 12 });
+    weir_time now = NOW;
+    int64_t disk = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "g%d", i);
+        weir_guard_drop(guard_of(table, name, 100));
+        if (i % 10 == 9)
+            now = tend(table, now, MINUTE);
+        if (i == 19)
+            disk = disk_of(path);
+    }
+    assert_true(disk_of(path) <= disk + (64 << 10));
+}

@@ -650,7 +650,7 @@ TEST(test_a_symbolic_link_is_not_followed)
 /* ------------------------------------------------------------------ torn pages ---- */
 
 /* Pages that a host's end left unwritten are not noticed: each costs the keys in it their memory,
- * and nothing else (docs/decisions/0074-torn-pages.md). */
+ * and nothing else (docs/decisions/0077-torn-pages.md). */
 static int count_spent(struct weir_table *table, const char *limit, int keys)
 {
     struct weir_limiter *limiter = limiter_of(table, "l", limit);

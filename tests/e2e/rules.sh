@@ -112,7 +112,6 @@ rule login (requests with uri /login and method POST or DELETE)
 rule api (every request)
     key {ip}:{account} -> {ip}-{account}: keys keep their counts
     limit 10/1h is new: all keys begin fresh in it
-    keys 0 -> 5
 rule new (requests with uri /api/...)
     added: 5/1m for each {ip}
 rule bots (requests with agent bot... or curl, but not with ip 10.0.0.0/8)

@@ -51,6 +51,12 @@ struct ban {
     char rule[64], key[160];
 };
 
+/* The last change of a guard that was told. */
+struct told {
+    uint64_t salt; /* the guard's */
+    uint64_t number;
+};
+
 struct weir__watch {
     struct weir__events *events;
 
@@ -63,7 +69,7 @@ struct weir__watch {
     weir_time early_at;             /* when one of them last grew; 0: never */
     weir_time counted_at;           /* when all slots were read; 0: never */
     int percent;                    /* counted then */
-    uint64_t *told;                 /* by guard: the number of the last change that was told */
+    struct told *told;              /* by the guards' ids */
     size_t guards;                  /* that were met so far */
     int degradation;                /* of degradation */
 
@@ -292,17 +298,21 @@ static void look_at_guard(struct weir__watch *watch, const struct weir__server *
     }
 }
 
-static bool meet_guard(struct weir__watch *watch, size_t i)
+/* A guard may have the place of another that went.  NULL: no memory, it is tried again at the next
+ * tick. */
+static struct told *meet_guard(struct weir__watch *watch, const struct weir_guard *guard)
 {
-    if (i < watch->guards)
-        return true;
-    uint64_t *told = realloc(watch->told, (i + 1) * sizeof(*told));
-    if (told == NULL) /* it is tried again at the next tick */
-        return false;
-    watch->told = told;
-    watch->told[i] = 0;
-    watch->guards = i + 1;
-    return true;
+    while (watch->guards <= guard->id) {
+        struct told *told = realloc(watch->told, (watch->guards + 1) * sizeof(*told));
+        if (told == NULL)
+            return NULL;
+        watch->told = told;
+        told[watch->guards++] = (struct told){ 0, 0 };
+    }
+    struct told *told = &watch->told[guard->id];
+    if (told->salt != guard->salt)
+        *told = (struct told){ guard->salt, 0 };
+    return told;
 }
 
 static void look_at_degradation(struct weir__watch *watch, const struct weir_table *table,
@@ -328,10 +338,12 @@ static void look_at_guards(struct weir__watch *watch, const struct weir__server 
     struct weir_guard_info info;
     struct weir_guard *guard;
 
-    for (int64_t at = 0;
-         weir_guard_next(server->table, &at, &guard) && meet_guard(watch, guard->id);) {
+    for (int64_t at = 0; weir_guard_next(server->table, &at, &guard);) {
+        struct told *told = meet_guard(watch, guard);
+        if (told == NULL)
+            break;
         weir_guard_get(guard, now, &info);
-        look_at_guard(watch, server, &info, &watch->told[guard->id]);
+        look_at_guard(watch, server, &info, &told->number);
     }
     look_at_degradation(watch, server->table, now);
 }

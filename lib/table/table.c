@@ -74,7 +74,7 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
 {
     bool magic = memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) == 0;
 
-    if (file_bytes < (magic ? WEIR__HOLDERS_AT : WEIR__HANDS_AT))
+    if (file_bytes < WEIR__HANDS_AT)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     if (!magic)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
@@ -85,6 +85,8 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(
             error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d%s",
             path, h->format, WEIR__FORMAT, h->format == 3 ? ": see weir table FILE --upgrade" : "");
+    if (file_bytes < WEIR__HOLDERS_AT)
+        return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     if (h->header_size != sizeof(*h) || h->check != weir__header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
     if (!weir__sizes_fit(h, file_bytes, out))

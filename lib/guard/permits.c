@@ -11,6 +11,7 @@
 #define GRAIN        22                  /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1)    /* ... modulo this */
 #define LAPSE        (600 * WEIR_SECOND) /* without a sweep; then callers catch up first */
+#define STALE_MAX    (7 * 24 * 3600 * WEIR_SECOND) /* between sweeps, at least */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
 
@@ -193,6 +194,16 @@ void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_p
                                 __ATOMIC_RELAXED);
 }
 
+/* A caller that was stopped after it had read the clock must not take its time for the present one:
+ * permits that entered since would look old.  Unless the table's own clock is elsewhere: then the
+ * callers' has stepped back. */
+static bool is_stale(const struct weir_table *table, weir_time due)
+{
+    weir_time clock = weir_table_now(table);
+
+    return due <= clock + SWEEP + WEIR__SKEW && clock - due < STALE_MAX;
+}
+
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now)
 {
@@ -201,7 +212,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);
 
-    if (now < due && due - now <= SWEEP + WEIR__SKEW)
+    if (now < due && (due - now <= SWEEP + WEIR__SKEW || is_stale(guard->table, due)))
         return;
     weir__set(&r->sweep_at, now + SWEEP);
     if (guard->table->fd >= 0)

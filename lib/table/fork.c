@@ -14,13 +14,13 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
     for (struct weir_table *t = tables; t != NULL; t = t->next)
-        pthread_mutex_lock(&t->mutex);
+        pthread_mutex_lock(&t->tending), pthread_mutex_lock(&t->mutex);
 }
 
 static void after_fork(void)
 {
     for (struct weir_table *t = tables; t != NULL; t = t->next)
-        pthread_mutex_unlock(&t->mutex);
+        pthread_mutex_unlock(&t->mutex), pthread_mutex_unlock(&t->tending);
     pthread_mutex_unlock(&mutex);
 }
 

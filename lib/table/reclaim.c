@@ -9,6 +9,7 @@
  * together with a look that the place is still closed: a user that comes back in between finds the
  * rest of its states.  At the end the place is free.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "table/hand.h"
@@ -46,7 +47,7 @@ static void add_removal(struct weir__space *space, struct weir__hand *hand, void
 }
 
 /* Takes a state out of its slot.  False: the slot or the place has changed meanwhile. */
-static bool remove_state(struct weir_limiter *limiter, void *slot)
+static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *slot)
 {
     struct weir_table *table = limiter->table;
     struct weir__space *space = limiter->space;
@@ -65,7 +66,7 @@ static bool remove_state(struct weir_limiter *limiter, void *slot)
     if (weir__tag_id(space->narrow ? pair[0] : tags[0]) != limiter->id)
         return false;
     struct weir__hand *hand = weir__hand_take(table);
-    bool removed = weir__place_stays_closed(table, limiter->id, hand);
+    bool removed = weir__place_stays_closed(table, limiter->id, edition, hand);
     if (removed) {
         add_removal(space, hand, slot, pair, tags, limiter->kind == WEIR__LARGE);
         removed = weir__hand_commit(table, hand);
@@ -78,20 +79,20 @@ static bool remove_state(struct weir_limiter *limiter, void *slot)
 
 /* ------------------------------------------------------------- limiters ---- */
 
-/* Limiters that are leaving: a bit for each id. */
+/* Limiters that are leaving: the editions that closed them, by id; 0: it stays. */
 struct leaving {
-    uint64_t bits[WEIR__LIMITERS_MAX / 64];
-    uint32_t n;
+    uint64_t *editions;
+    uint32_t most, n;
 };
 
-static bool is_leaving(const struct leaving *l, uint32_t id)
+static uint64_t edition_of(const struct leaving *l, uint32_t id)
 {
-    return id < WEIR__LIMITERS_MAX && (l->bits[id / 64] >> id % 64 & 1);
+    return id < l->most ? l->editions[id] : 0;
 }
 
 static void stay(struct leaving *l, uint32_t id)
 {
-    l->bits[id / 64] &= ~((uint64_t)1 << id % 64);
+    l->editions[id] = 0;
     l->n--;
 }
 
@@ -106,17 +107,17 @@ static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, 
     void *slot = weir__slot_at(&table->keys, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
     uint32_t id = weir__tag_id(weir__load(slot));
 
-    while (weir__load(slot) != 0 && is_leaving(l, id) && weir__tag_id(weir__load(slot)) == id) {
+    while (weir__load(slot) != 0 && edition_of(l, id) && weir__tag_id(weir__load(slot)) == id) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
         weir_time idle_at = weir__slot_idle_at(&table->keys, i, now);
         struct weir__place *place = place_of(table, id);
-        if (limiter == NULL || !weir__place_is_closed(table, id)) {
+        if (limiter == NULL || !weir__place_is_closed(table, id, edition_of(l, id))) {
             stay(l, id);
         } else if (idle_at > now && !weir__get(&place->dropped)) {
             weir__set(&place->look_at, idle_at < now + DAY ? idle_at : now + DAY);
             stay(l, id);
         } else {
-            (void)remove_state(limiter, slot);
+            (void)remove_state(limiter, edition_of(l, id), slot);
         }
     }
 }
@@ -124,14 +125,15 @@ static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, 
 /* Reads every slot, and frees the places of limiters that have no state left. */
 static void clear_slots(struct weir_table *table, struct leaving *l, weir_time now)
 {
-    for (uint64_t i = 0; l->n > 0 && i < table->keys.groups * WEIR__GROUP_SLOTS; i++) {
+    for (uint64_t group = 0; l->n > 0 && group < table->keys.groups; group++) {
         weir__look_begin(table);
-        clear_slot(table, l, i, now);
+        for (uint64_t i = 0; i < WEIR__GROUP_SLOTS; i++)
+            clear_slot(table, l, group * WEIR__GROUP_SLOTS + i, now);
         weir__look_end(table);
     }
     for (uint32_t id = 0; l->n > 0 && id < table->limiters.most; id++)
-        if (is_leaving(l, id))
-            (void)weir__place_free(table, id);
+        if (edition_of(l, id))
+            weir__place_free(table, id, edition_of(l, id));
 }
 
 /* --------------------------------------------------------------- guards ---- */
@@ -148,11 +150,12 @@ static void wipe_guard(struct weir_table *table, uint32_t id)
 static void remove_guard(struct weir_table *table, uint32_t id)
 {
     uint32_t place = table->guards.first + id;
+    uint64_t edition = weir__place_close(table, place);
 
-    if (weir__place_close(table, place) && weir__place_doom(table, place)) {
-        wipe_guard(table, id);
-        (void)weir__place_free(table, place);
-    }
+    if (edition == 0 || (edition = weir__place_doom(table, place, edition)) == 0)
+        return;
+    wipe_guard(table, id);
+    weir__place_free(table, place, edition);
 }
 
 /* ----------------------------------------------------------------- tend ---- */
@@ -175,15 +178,15 @@ static bool is_forsaken(struct weir_table *table, uint32_t i, weir_time grace, w
 
 static void tend_limiters(struct weir_table *table, weir_time now)
 {
-    struct leaving leaving = { .n = 0 };
+    struct leaving leaving = { calloc(table->limiters.most, sizeof(uint64_t)), table->limiters.most,
+                               0 };
 
-    for (uint32_t id = 0; id < table->limiters.most; id++)
-        if (is_forsaken(table, id, GRACE, now) && weir__place_close(table, id)) {
-            leaving.bits[id / 64] |= (uint64_t)1 << id % 64;
-            leaving.n++;
-        }
+    for (uint32_t id = 0; leaving.editions != NULL && id < leaving.most; id++)
+        if (is_forsaken(table, id, GRACE, now))
+            leaving.n += (leaving.editions[id] = weir__place_close(table, id)) != 0;
     if (leaving.n > 0)
         clear_slots(table, &leaving, now);
+    free(leaving.editions);
 }
 
 static void tend_guards(struct weir_table *table, weir_time now)
@@ -201,20 +204,31 @@ static void tend_guards(struct weir_table *table, weir_time now)
     }
 }
 
-void weir_table_tend(struct weir_table *table, weir_time now)
+static void tend(struct weir_table *table, weir_time now)
 {
-    struct weir__header *h = table->header;
-    int64_t last = weir__get(&h->tend_at);
-
-    now = now < 0 ? 0 : now;
-    if ((last <= now && now - last < LOOK) ||
-        !__atomic_compare_exchange_n(&h->tend_at, &last, now, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED))
-        return;
     weir__holders_bury(table, weir_table_now(table));
     tend_limiters(table, now);
     tend_guards(table, now);
     (void)weir__slab_trim(&table->keys.slab, TRIM);
     (void)weir__slab_trim(&table->bans.slab, TRIM);
     (void)weir__slab_trim(&table->names.slab, TRIM);
+}
+
+static bool is_due(struct weir__header *h, weir_time now)
+{
+    int64_t last = weir__get(&h->tend_at);
+
+    return (last > now || now - last >= LOOK) &&
+           __atomic_compare_exchange_n(&h->tend_at, &last, now, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+}
+
+void weir_table_tend(struct weir_table *table, weir_time now)
+{
+    now = now < 0 ? 0 : now;
+    if (pthread_mutex_trylock(&table->tending) != 0)
+        return;
+    if (is_due(table->header, now))
+        tend(table, now);
+    pthread_mutex_unlock(&table->tending);
 }

@@ -486,20 +486,27 @@ void weir__places_reuse(struct weir_table *table, uint32_t holder)
 
 /* -------------------------------------------------------------- removal ---- */
 
-bool weir__place_is_closed(struct weir_table *table, uint32_t place)
+/* The pair of a place that is closed since that edition. */
+static bool load_closed(struct weir_table *table, uint32_t place, uint64_t edition,
+                        uint64_t pair[2])
 {
-    uint64_t pair[2];
-
     load_place(table, place, pair);
-    return (pair[1] & CLOSED) != 0;
+    return (pair[1] & CLOSED) && pair[0] == edition;
 }
 
-bool weir__place_stays_closed(struct weir_table *table, uint32_t place, struct weir__hand *hand)
+bool weir__place_is_closed(struct weir_table *table, uint32_t place, uint64_t edition)
 {
     uint64_t pair[2];
 
-    load_place(table, place, pair);
-    if ((pair[1] & CLOSED) == 0)
+    return load_closed(table, place, edition, pair);
+}
+
+bool weir__place_stays_closed(struct weir_table *table, uint32_t place, uint64_t edition,
+                              struct weir__hand *hand)
+{
+    uint64_t pair[2];
+
+    if (!load_closed(table, place, edition, pair))
         return false;
     weir__hand_add(hand, &(struct weir__entry){ .at = offset_of(table, place_at(table, place)),
                                                 .before = { pair[0], pair[1] },
@@ -507,55 +514,58 @@ bool weir__place_stays_closed(struct weir_table *table, uint32_t place, struct w
     return true;
 }
 
-bool weir__place_close(struct weir_table *table, uint32_t place)
+uint64_t weir__place_close(struct weir_table *table, uint32_t place)
 {
     uint64_t pair[2];
 
     load_place(table, place, pair);
-    if (pair[1] == 0 || weir__place_has_users(table, place) ||
-        ((pair[1] & CLOSED) == 0 && !set_word(table, place, pair, pair[1] | CLOSED)))
-        return false;
+    if (pair[1] == 0 || weir__place_has_users(table, place))
+        return 0;
+    if ((pair[1] & CLOSED) == 0) {
+        if (!set_word(table, place, pair, pair[1] | CLOSED))
+            return 0;
+        pair[0]++;
+    }
     if (!weir__place_has_users(table, place))
-        return true;
+        return pair[0];
     reopen(table, place);
-    return false;
+    return 0;
 }
 
-/* A process that died before it was done is followed by another. */
+/* A process that died before it was done is followed by another.  One without a place of its own
+ * does not begin: nobody could tell whether it goes on. */
 static bool is_others(const struct weir_table *table, uint64_t word, uint32_t me)
 {
     uint32_t by = (uint32_t)((word & DOOMED_BY) >> 32);
 
-    return (word & DOOMED) && by != me && weir__get(&table->holders[by].pid) != 0;
+    return ((word & DOOMED) && by != me && weir__get(&table->holders[by].pid) != 0) ||
+           (me == 0 && table->fd >= 0);
 }
 
-bool weir__place_doom(struct weir_table *table, uint32_t place)
+uint64_t weir__place_doom(struct weir_table *table, uint32_t place, uint64_t edition)
 {
     uint32_t me = weir__holder_me(table);
     uint64_t pair[2];
+    bool doomed =
+        load_closed(table, place, edition, pair) && !is_others(table, pair[1], me) &&
+        set_word(table, place, pair, CLOSED | DOOMED | (uint64_t)me << 32 | (uint32_t)pair[1]);
 
-    load_place(table, place, pair);
-    return (pair[1] & CLOSED) && !is_others(table, pair[1], me) &&
-           set_word(table, place, pair, CLOSED | DOOMED | (uint64_t)me << 32 | (uint32_t)pair[1]);
+    return doomed ? pair[0] + 1 : 0;
 }
 
-bool weir__place_free(struct weir_table *table, uint32_t place)
+void weir__place_free(struct weir_table *table, uint32_t place, uint64_t edition)
 {
     struct weir__hand *hand = weir__hand_take(table);
     uint64_t pair[2], directory[2];
     bool freed = false;
 
-    do {
+    while (!freed && load_closed(table, place, edition, pair)) {
         load_directory(table, directory);
-        load_place(table, place, pair);
-        if ((pair[1] & CLOSED) == 0)
-            break;
         change_place(table, hand, place, pair, 0);
         change_directory(table, hand, directory);
         freed = weir__hand_commit(table, hand);
-    } while (!freed);
+    }
     weir__hand_give(hand);
-    return freed;
 }
 
 /* ------------------------------------------------------------------ alone ---- */

@@ -68,14 +68,17 @@ void weir__registry_rebuild(struct weir_table *table);
 /* ---- removal, for reclaim.c ---- */
 
 bool weir__place_has_users(const struct weir_table *table, uint32_t place);
-/* Not in use for some time: nobody finds it any more.  False: it is in use. */
-bool weir__place_close(struct weir_table *table, uint32_t place);
-bool weir__place_is_closed(struct weir_table *table, uint32_t place);
+/* Not in use for some time.  Returns the edition that says so; 0: it is in use.  A user that comes
+ * opens it again, and closing it again is another edition: a process that was stopped meanwhile
+ * knows by that that its work is void. */
+uint64_t weir__place_close(struct weir_table *table, uint32_t place);
+bool weir__place_is_closed(struct weir_table *table, uint32_t place, uint64_t edition);
 /* Adds to the hand that the place is closed; with that it commits.  False: it is not. */
-bool weir__place_stays_closed(struct weir_table *table, uint32_t place, struct weir__hand *hand);
-/* Closed for good, by this process: nobody can use it again.  False: somebody did before. */
-bool weir__place_doom(struct weir_table *table, uint32_t place);
-/* Nothing is left of it: the place is free.  False: somebody uses it again. */
-bool weir__place_free(struct weir_table *table, uint32_t place);
+bool weir__place_stays_closed(struct weir_table *table, uint32_t place, uint64_t edition,
+                              struct weir__hand *hand);
+/* Closed for good, by this process: nobody can use it again.  Returns the edition, 0: not done. */
+uint64_t weir__place_doom(struct weir_table *table, uint32_t place, uint64_t edition);
+/* Nothing is left of it: the place is free, unless somebody uses it again. */
+void weir__place_free(struct weir_table *table, uint32_t place, uint64_t edition);
 
 #endif

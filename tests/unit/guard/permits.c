@@ -382,3 +382,21 @@ TEST(test_slots_are_found_until_the_last)
 }
 
 GROUP(make_folder, remove_folder)
+
+/* It was stopped after it had read the clock, for two hours. */
+TEST(test_a_stale_caller_takes_back_nothing)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
+    weir_time now = weir_table_now(table);
+    struct weir_permit permit = { 0 };
+    struct weir_ask ask = { .now = now };
+    struct weir_decision d;
+
+    assert_true(weir_enter(g, &ask, &permit, &d));
+    weir_guard_get(g, now, &(struct weir_guard_info){ 0 });
+    for (int minutes = 5; minutes < 600; minutes += 7)
+        weir_guard_get(g, now - minutes * 60 * S, &(struct weir_guard_info){ 0 });
+    weir_guard_get(g, now, &(struct weir_guard_info){ 0 });
+    assert_true(weir_exit(g, &permit, WEIR_SUCCEEDED, now));
+}

@@ -278,9 +278,13 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
     struct weir__copies copies = { 0 };
 
     weir__part_begin(&part, old, home_at(old->space, i, tag));
-    if (!weir__part_read(&part, s->hand, 0, &copies, s->now) || part.slot == NULL)
+    if (!weir__part_read(&part, s->hand, 0, &copies, s->now))
         return false;
-    if (part.state == NULL || limiter == NULL ||
+    if (part.slot == NULL && weir__load((uint64_t *)weir__slot_at(old->space, i / WEIR__GROUP_SLOTS,
+                                                                  i % WEIR__GROUP_SLOTS)) != tag)
+        return false;
+    if (part.slot == NULL || /* damage: it is behind an empty one */
+        part.state == NULL || limiter == NULL ||
         part.plan->state_size != limiter->era->plan.state_size)
         weir__copy_fill(s->copy, &s->copy->to->keys, i, tag);
     else

@@ -7,6 +7,7 @@
 
 #include "table/bans.h"
 #include "table/file.h"
+#include "table/slot.h"
 
 static struct weir__copied back_up(struct weir_table *table, const char *path)
 {
@@ -220,6 +221,23 @@ static void expect_no_backup(struct weir_table *table, const char *path, const c
 
     assert_true(weir__table_backup(table, path, &copied, &error) != WEIR_OK);
     assert_contains(error.text, words);
+}
+
+/* Damage: no key is looked for behind an empty slot. */
+TEST(test_a_backup_ends_where_a_slot_cannot_be_found)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1h");
+    struct weir__wide *slot;
+
+    take(limiter, "k", 3, NOW);
+    slot = weir__slot_find(&table->keys, weir__home_of(limiter, key_of("k")));
+    memcpy(slot + 1, slot, sizeof(*slot));
+    memset(slot, 0, sizeof(*slot));
+    alarm(10);
+    struct weir__copied c = back_up(table, new_path());
+    alarm(0);
+    assert_int_equal(c.limiters, 1);
 }
 
 TEST(test_a_backup_that_fails_leaves_nothing)

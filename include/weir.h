@@ -294,7 +294,7 @@ WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *t
 WEIR_API struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name);
 /* The caller needs it no more.  Its keys stay as long as they mean anything. */
 WEIR_API void weir_limiter_release(struct weir_limiter *limiter);
-/* The same, and nobody is expected to want it again: its keys may go. */
+/* The same; from the last user: nobody is expected to want it again, and its keys may go. */
 WEIR_API void weir_limiter_drop(struct weir_limiter *limiter);
 /* Changes the limit for all processes; every key keeps what it has used.  The algorithm stays. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit,

@@ -529,12 +529,6 @@ static bool is_rules_own(const char *name)
     return at > 1 && at < len - digest_len && strchr("#!", name[at - 1]) != NULL;
 }
 
-static void drop_orphan(struct weir_table *table, const struct weir__names *names, uint32_t id)
-{
-    if (id != WEIR__NO_PLACE && !weir__place_has_users(table, names->first + id))
-        weir__place_leave(table, names, id, true);
-}
-
 /* Rules that went while no process had them in force: nobody uses their limiters and guards. */
 static void drop_orphans(struct weir_table *table)
 {
@@ -544,12 +538,13 @@ static void drop_orphans(struct weir_table *table)
         if (!weir__record_read(table, &table->limiters, id, &r) || !is_rules_own(r.name) ||
             weir__place_has_users(table, id))
             continue;
-        drop_orphan(table, &table->limiters, id);
+        weir__place_drop(table, id);
         size_t len = strnlen(r.name, sizeof(r.name) - 1);
         bool lever = r.name[len - 1] == '@';
         r.name[len - 1] = '\0';
-        if (lever)
-            drop_orphan(table, &table->guards, weir__name_find(table, &table->guards, r.name));
+        uint32_t guard = lever ? weir__name_find(table, &table->guards, r.name) : WEIR__NO_PLACE;
+        if (guard != WEIR__NO_PLACE)
+            weir__place_drop(table, table->guards.first + guard);
     }
 }
 

@@ -53,7 +53,8 @@ static uint64_t own_space(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* kill tells of another user's process that it may not be touched: then it is there. */
+/* kill tells of another user's process that it may not be touched: then it is there.  A process that
+ * has no descriptor left cannot read when it began. */
 static bool is_alive(const struct weir__holder *h, uint64_t space)
 {
     if (h->space != space || space == 0)
@@ -62,7 +63,7 @@ static bool is_alive(const struct weir__holder *h, uint64_t space)
         return false;
     bool gone = false;
     uint64_t start = start_of(h->pid, &gone);
-    return !gone && (start == 0 || start == h->start);
+    return !gone && (start == 0 || h->start == 0 || start == h->start);
 }
 
 /* False: the place is free, or just changes hands. */

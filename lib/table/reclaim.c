@@ -189,15 +189,19 @@ static void tend_limiters(struct weir_table *table, weir_time now)
     free(leaving.editions);
 }
 
+/* A process that has no guards of its own cannot tell. */
+static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
+{
+    return table->guard_is_busy == NULL || table->guard_is_busy(table, id, now);
+}
+
 static void tend_guards(struct weir_table *table, weir_time now)
 {
-    if (table->guard_is_busy == NULL) /* this process has no guards, and cannot tell */
-        return;
     for (uint32_t id = 0; id < table->guards.most; id++) {
         struct weir__place *place = place_of(table, table->guards.first + id);
         if (!is_forsaken(table, table->guards.first + id, HOUR, now))
             continue;
-        if (!weir__get(&place->dropped) && table->guard_is_busy(table, id, now))
+        if (!weir__get(&place->dropped) && is_busy(table, id, now))
             weir__set(&place->look_at, now + GRACE);
         else
             remove_guard(table, id);

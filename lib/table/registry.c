@@ -407,18 +407,13 @@ static void reopen(struct weir_table *table, uint32_t place)
 
 #define FOUND ((uint32_t)1 << 31) /* in the number of uses */
 
-static void use_locked(const struct weir__names *names, uint32_t id, bool found)
-{
-    names->uses[id] = found ? names->uses[id] | FOUND : names->uses[id] + 1;
-}
-
-/* The last takes the process's bit away. */
+/* The last takes the process's bit away.  all: those who have found it leave too. */
 static void leave_locked(struct weir_table *table, const struct weir__names *names, uint32_t id,
-                         bool counted, bool found, uint32_t me)
+                         bool all, uint32_t me)
 {
-    uint32_t had = names->uses[id], now = had - (counted && (had & ~FOUND) > 0);
+    uint32_t had = names->uses[id], now = had - ((had & ~FOUND) > 0);
 
-    if (found && (now & ~FOUND) == 0)
+    if (all && (now & ~FOUND) == 0)
         now = 0;
     names->uses[id] = now;
     if (had != 0 && now == 0 && (me != 0 || table->fd < 0))
@@ -432,34 +427,61 @@ bool weir__place_use(struct weir_table *table, const struct weir__names *names, 
     struct weir__record_head head;
 
     pthread_mutex_lock(&table->mutex);
-    use_locked(names, id, found);
+    names->uses[id]++;
     set_user(table, place, me);
     pthread_mutex_unlock(&table->mutex);
     reopen(table, place);
-    if (read_place(table, place, &head, sizeof(head), CLOSED | DOOMED) != 0 && head.salt == salt) {
+    bool used =
+        read_place(table, place, &head, sizeof(head), CLOSED | DOOMED) != 0 && head.salt == salt;
+    if (used) {
         weir__set(&place_at(table, place)->dropped, 0);
         weir__set(&place_at(table, place)->look_at, 0);
-        return true;
     }
+    if (used && !found)
+        return true;
     pthread_mutex_lock(&table->mutex);
-    leave_locked(table, names, id, !found, found, me);
+    if (used)
+        names->uses[id] |= FOUND;
+    leave_locked(table, names, id, false, me);
     pthread_mutex_unlock(&table->mutex);
-    return false;
+    return used;
+}
+
+void weir__place_drop(struct weir_table *table, uint32_t place)
+{
+    struct weir__place *p = place_at(table, place);
+
+    if (weir__place_has_users(table, place))
+        weir__holders_bury(table, weir_table_now(table)); /* they may be dead */
+    if (weir__get(&p->dropped) || weir__place_has_users(table, place))
+        return;
+    weir__set(&p->look_at, 0);
+    __atomic_store_n(&p->dropped, 1, __ATOMIC_SEQ_CST);
+    if (weir__place_has_users(table, place)) /* it has come since, and may have been here before */
+        weir__set(&p->dropped, 0);
 }
 
 void weir__place_leave(struct weir_table *table, const struct weir__names *names, uint32_t id,
                        bool dropped)
 {
-    struct weir__place *place = place_at(table, names->first + id);
     uint32_t me = weir__holder_me(table);
 
-    if (dropped) {
-        weir__set(&place->dropped, 1);
-        weir__set(&place->look_at, 0);
-    }
     pthread_mutex_lock(&table->mutex);
-    leave_locked(table, names, id, true, dropped, me);
+    leave_locked(table, names, id, dropped, me);
     pthread_mutex_unlock(&table->mutex);
+    if (dropped)
+        weir__place_drop(table, names->first + id);
+}
+
+/* The dead holder's place may be another's soon: what it doomed is anybody's. */
+static void disown(struct weir_table *table, uint32_t place, uint32_t holder)
+{
+    uint64_t pair[2];
+
+    do {
+        load_place(table, place, pair);
+    } while ((pair[1] & DOOMED) && (pair[1] & DOOMED_BY) >> 32 == holder &&
+             !set_word(table, place, pair, pair[1] & ~DOOMED_BY));
 }
 
 void weir__places_forget(struct weir_table *table, uint32_t holder)
@@ -468,6 +490,8 @@ void weir__places_forget(struct weir_table *table, uint32_t holder)
         uint64_t word = weir__get(&place_at(table, place)->word);
         if (word != 0)
             clear_user(table, place, holder);
+        if (word & DOOMED)
+            disown(table, place, holder);
     }
 }
 

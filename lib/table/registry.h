@@ -53,9 +53,12 @@ uint32_t weir__names_count(const struct weir_table *table, const struct weir__na
  * who find it, until it is dropped.  False: by now it is not the record with that salt any more. */
 bool weir__place_use(struct weir_table *table, const struct weir__names *names, uint32_t id,
                      uint64_t salt, bool found);
-/* dropped: nobody is expected to want it again. */
+/* dropped: if this was the last user of all, nobody is expected to want it again. */
 void weir__place_leave(struct weir_table *table, const struct weir__names *names, uint32_t id,
                        bool dropped);
+
+/* The same for a place that nobody uses; of one that somebody uses nothing changes. */
+void weir__place_drop(struct weir_table *table, uint32_t place);
 
 /* A holder has gone: it uses nothing. */
 void weir__places_forget(struct weir_table *table, uint32_t holder);

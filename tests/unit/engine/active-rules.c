@@ -482,6 +482,42 @@ TEST(test_R6_rules_that_went_while_nobody_had_them)
     weir_destroy(weir);
 }
 
+/* One that reloads every half minute. */
+TEST(test_R6_rules_that_went_go_however_often_others_come)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100 });
+    struct weir *weir = engine_on(table);
+    weir_time now = NOW;
+
+    use(weir, RULES("- { name: old, key: \"{ip}\", limit: 5/1d }\n"), now);
+    assert_true(passes(weir, "ip=::1", now));
+    weir_destroy(weir);
+    weir = engine_on(table);
+    for (int i = 0; i < 4; i++) {
+        use(weir, RULES("- { name: new, key: \"{ip}\", limit: 5/1d }\n"), now);
+        now = tend(table, now, 30 * S);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 2);
+    weir_destroy(weir);
+}
+
+/* The server is down for a while after a reload, and another one tends the table. */
+TEST(test_R6_rules_that_stayed_are_kept_after_a_reload)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100 });
+    struct weir *weir = engine_on(table);
+
+    use(weir, RULES("- { name: a, key: \"{ip}\", limit: 5/1d }\n"), NOW);
+    assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 5);
+    use(weir, RULES("- { name: a, key: \"{ip}\", limit: 5/1d }\n"), NOW);
+    weir_destroy(weir);
+    weir_time now = tend(table, NOW, 600 * S);
+    weir = engine_on(table);
+    use(weir, RULES("- { name: a, key: \"{ip}\", limit: 5/1d }\n"), now);
+    assert_false(passes(weir, "ip=::1", now));
+    weir_destroy(weir);
+}
+
 /* A gateway that checks a file, and then fails at something else. */
 TEST(test_R6_what_is_prepared_changes_nothing_until_it_is_committed)
 {

@@ -2,9 +2,11 @@
  * goes. */
 #include "unit/test.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "guard/guard.h"
+#include "table/holders.h"
 #include "table/registry.h"
 #include "unit/fixture.h"
 
@@ -145,10 +147,74 @@ TEST(test_a_limiter_of_another_process_stays)
     weir_limiter_drop(a);
     weir_time now = tend(one, NOW, 5 * MINUTE);
     assert_int_equal(left(b, "k", NOW), 5);
-    weir_table_destroy(two); /* it leaves, and drops nothing; the other has */
+    weir_table_destroy(two); /* the last to leave has not dropped it */
     two = NULL;
+    now = tend(one, now, 2 * MINUTE);
+    a = limiter_of(one, "l", "gcra 10/1d");
+    assert_int_equal(left(a, "k", NOW), 5);
+    weir_limiter_drop(a);
     tend(one, now, 2 * MINUTE);
     assert_false(has(one, "l"));
+}
+
+/* Two parts of a process: one drops it, the other may come back tomorrow. */
+TEST(test_a_limiter_that_somebody_still_uses_is_not_dropped)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+    struct weir_limiter *l = limiter_of(table, "l", "gcra 10/1d");
+
+    assert_ptr_equal(limiter_of(table, "l", "gcra 10/1d"), l);
+    take(l, "k", 5, NOW);
+    weir_limiter_drop(l);
+    weir_limiter_release(l);
+    tend(table, NOW, 5 * MINUTE);
+    assert_int_equal(left(limiter_of(table, "l", "gcra 10/1d"), "k", NOW), 5);
+}
+
+/* A thread that found the one before in this place comes too late. */
+TEST(test_a_late_find_leaves_the_next_one_in_use)
+{
+    OWN(weir_table) *table = private_table(false, 1000);
+
+    limiter_of(table, "l", "gcra 10/1d");
+    struct weir_limiter *l = weir_limiter_find(table, "l");
+    weir_limiter_release(l);
+    assert_false(weir__place_use(table, &table->limiters, l->id, l->salt + 1, true));
+    assert_true(weir__place_has_users(table, l->id));
+}
+
+static size_t places_of(const struct weir_table *table, pid_t pid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < WEIR__HOLDERS; i++)
+        n += table->holders[i].pid == (uint32_t)pid;
+    return n;
+}
+
+/* It cannot read when it began, so nobody can compare. */
+TEST(test_a_process_without_descriptors_is_alive)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    int go[2], there[2];
+    char byte;
+
+    assert_int_equal(pipe(go) | pipe(there), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        struct weir_table *own = attach(path);
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 3, 3 });
+        limiter_of(own, "l", "gcra 10/1d");
+        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    assert_int_equal(read(there[0], &byte, 1), 1);
+    weir__holders_bury(table, weir_table_now(table));
+    assert_int_equal(places_of(table, pid), 2); /* one since the fork */
+    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 TEST(test_limiters_of_a_killed_process_go)
@@ -389,4 +455,42 @@ TEST(test_a_thousand_guards_come_and_go)
             disk = disk_of(path);
     }
     assert_true(disk_of(path) <= disk + (64 << 10));
+}
+
+/* A server whose new rules have none. */
+TEST(test_a_dropped_guard_goes_without_anybody_who_has_guards)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    OWN(weir_table) *other = attach(path);
+    weir_guard_drop(guard_of(other, "g", 3));
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has_guard(table, "g"));
+}
+
+/* A process was killed while it wiped a guard, and another has its place among the holders. */
+TEST(test_a_doomed_guard_goes)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    struct weir_guard *guard = guard_of(table, "g", 3);
+    pid_t pid = fork();
+    if (pid == 0) {
+        limiter_of(attach(path), "l", "gcra 10/1d");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    uint64_t dead = table->header->holders_next, doomed = (uint64_t)3 << 62;
+    assert_int_equal(table->holders[dead].pid, pid);
+    guard->place->word |= doomed | dead << 32;
+    weir_guard_drop(guard); /* the dead child does not count as its user */
+    assert_int_equal(table->holders[dead].pid, 0);
+    table->header->holders_next = (uint32_t)dead - 1;
+    OWN(weir_table) *other = attach(path);
+    limiter_of(other, "l", "gcra 10/1d");
+    assert_int_equal(table->holders[dead].pid, getpid());
+    tend(table, NOW, 2 * MINUTE);
+    assert_int_equal(stats_of(table, -1).guards, 0);
 }

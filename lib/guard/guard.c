@@ -254,14 +254,17 @@ static int join_or_add(struct weir_guard **out, struct weir_table *table,
                        struct weir__guard_named *named, struct weir_error *error)
 {
     for (;;) {
+        struct weir_guard *guard = NULL;
         uint32_t id;
         int code = weir__name_add(table, &table->guards, named, prepare, &id, error);
         if (code == WEIR_OK)
-            code = find_guard(out, table, id, error);
-        if (code == WEIR_CORRUPT)
+            code = find_guard(&guard, table, id, error);
+        if (code == WEIR_CORRUPT) {
             code = mend_guard(table, id, named, error);
-        else if (code == WEIR_OK && *out != NULL && use(*out, false))
+        } else if (code == WEIR_OK && guard != NULL && use(guard, false)) {
+            *out = guard;
             return WEIR_OK;
+        }
         if (code)
             return code;
     }

@@ -360,9 +360,10 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table,
         if (limiter == NULL && weir__name_find(table, &table->limiters, r->name) == id)
             return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense",
                               r->name);
-        *out = limiter;
-        if (used)
+        if (used) {
+            *out = limiter;
             return WEIR_OK;
+        }
     }
 }
 

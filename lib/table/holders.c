@@ -148,8 +148,7 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     pthread_mutex_lock(&table->mutex); /* threads of this process */
     if (!has_place(table, me, &place)) {
         place = claim_place(table, &self);
-        if (place != 0)
-            weir__places_reuse(table, (uint32_t)place);
+        weir__places_reuse(table, (uint32_t)place);
         weir__set(&me[1], self.pid);
         weir__publish(&me[0], place ? place : WEIR__HOLDERS);
     }

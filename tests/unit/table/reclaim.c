@@ -265,6 +265,31 @@ TEST(test_a_child_uses_what_its_parent_used)
     close(go[0]), close(go[1]), close(there[0]), close(there[1]); /* and ends */
 }
 
+/* It is one too many to be told from others. */
+TEST(test_a_child_without_a_place_uses_what_its_parent_used)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    int go[2], there[2];
+    char byte;
+
+    assert_int_equal(pipe(go) | pipe(there), 0);
+    for (size_t i = 1; i < WEIR__HOLDERS; i++)
+        table->holders[i].pid = (uint32_t)getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(there[0], &byte, 1), 1);
+    weir_limiter_drop(limiter);
+    assert_true(weir__place_has_users(table, limiter->id));
+    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 TEST(test_what_nobody_uses_goes_after_a_restart_too)
 {
     const char *path = new_path();

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""serve-stop.py WEIR SPEND [TEST...] -- a library process on the server's table is stopped (SIGSTOP)
-wherever it happens to be: the server goes on, and nothing is granted twice when it continues."""
+"""serve-stop.py WEIR SPEND [TEST...] -- a library process on the server's table is stopped
+(SIGSTOP) wherever it happens to be: the server goes on, and nothing is granted twice later."""
 import os
 import signal
 import subprocess

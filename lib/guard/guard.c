@@ -253,7 +253,7 @@ static bool use(struct weir_guard *guard, bool found)
 static int join_or_add(struct weir_guard **out, struct weir_table *table,
                        struct weir__guard_named *named, struct weir_error *error)
 {
-    for (;;) {
+    for (int tries = 0; tries < WEIR__JOIN_TRIES; tries++) {
         struct weir_guard *guard = NULL;
         uint32_t id;
         int code = weir__name_add(table, &table->guards, named, prepare, &id, error);
@@ -268,6 +268,7 @@ static int join_or_add(struct weir_guard **out, struct weir_table *table,
         if (code)
             return code;
     }
+    return weir__fail(error, WEIR_CORRUPT, "the record of guard '%.63s' is damaged", named->name);
 }
 
 int weir__guard_join(struct weir_guard **out, struct weir_table *table, const char *name,

@@ -347,7 +347,7 @@ static int write_record(const struct weir_table *table, struct weir__limiter_rec
 static int join_or_add(struct weir_limiter **out, struct weir_table *table,
                        const struct weir__limiter_record *r, struct weir_error *error)
 {
-    for (;;) {
+    for (int tries = 0; tries < WEIR__JOIN_TRIES; tries++) {
         uint32_t id;
         int code = weir__name_add(table, &table->limiters, r, NULL, &id, error);
         if (code)
@@ -357,14 +357,12 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table,
         bool used =
             limiter != NULL && weir__place_use(table, &table->limiters, id, limiter->salt, false);
         weir__look_end(table);
-        if (limiter == NULL && weir__name_find(table, &table->limiters, r->name) == id)
-            return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense",
-                              r->name);
         if (used) {
             *out = limiter;
             return WEIR_OK;
         }
     }
+    return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense", r->name);
 }
 
 int weir__limiter_join(struct weir_limiter **out, struct weir_table *table, const char *name,

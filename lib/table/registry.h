@@ -9,7 +9,8 @@
 
 #include "table/table.h"
 
-#define WEIR__NO_PLACE UINT32_MAX
+#define WEIR__NO_PLACE   UINT32_MAX
+#define WEIR__JOIN_TRIES 1000 /* of a name that goes whenever it was found; more is damage */
 
 /* What every record begins with. */
 struct weir__record_head {

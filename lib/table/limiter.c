@@ -361,6 +361,8 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table,
             *out = limiter;
             return WEIR_OK;
         }
+        if (limiter == NULL && weir__name_find(table, &table->limiters, r->name) == id)
+            break;
     }
     return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense", r->name);
 }

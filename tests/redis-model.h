@@ -434,7 +434,7 @@ static inline struct model *model_begin(uint64_t (*dice)(void *, uint64_t), void
     m->context = context;
     m->now = 1000 * WEIR_SECOND;
     m->faults = true;
-    m->kind = model_pick(m, 3);
+    m->kind = (unsigned)model_pick(m, 3);
     m->script = weir__redis_script(MODEL_SCRIPT, strlen(MODEL_SCRIPT));
     for (int i = 0; i < MODEL_SERVERS; i++) {
         m->up[i] = true;

@@ -252,8 +252,7 @@ bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, si
     const struct weir__space *space = part->limiter->space;
     struct weir__entry e = { .before = { part->before[0], part->before[1] } };
 
-    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, part->slot) -
-                      (unsigned char *)part->limiter->table->header);
+    e.at = weir__offset_of(part->limiter->table, weir__slot_pin(space, part->slot));
     if (!space->narrow) {
         e.tag_before[0] = part->tags[0];
         e.tag_before[1] = part->tags[1];

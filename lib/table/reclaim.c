@@ -18,12 +18,11 @@
 #include "table/slot.h"
 #include "weir-queue.h"
 
-#define LOOK (10 * WEIR_SECOND) /* between two looks by anybody */
-#define GRACE \
-    (45 * WEIR_SECOND) /* after the last use; with a look before and one after, a minute */
-#define HOUR (3600 * WEIR_SECOND)
-#define DAY  (24 * HOUR)
-#define TRIM 64 /* chunks of the slab at a time */
+#define LOOK  (10 * WEIR_SECOND) /* between two looks by anybody */
+#define GRACE (45 * WEIR_SECOND) /* after the last use: a minute, with a look before and after */
+#define HOUR  (3600 * WEIR_SECOND)
+#define DAY   (24 * HOUR)
+#define TRIM  64 /* chunks of the slab at a time */
 
 /* ---------------------------------------------------------------- states ---- */
 
@@ -31,8 +30,7 @@
 static void add_removal(struct weir__space *space, struct weir__hand *hand, void *slot,
                         const uint64_t pair[2], const uint64_t tags[2], bool large)
 {
-    unsigned char *base = (unsigned char *)space->table->header;
-    struct weir__entry e = { .at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) - base),
+    struct weir__entry e = { .at = weir__offset_of(space->table, weir__slot_pin(space, slot)),
                              .before = { pair[0], pair[1] },
                              .block_before = large ? (uint32_t)pair[1] : 0 };
 
@@ -96,11 +94,6 @@ static void stay(struct leaving *l, uint32_t id)
     l->n--;
 }
 
-static struct weir__place *place_of(const struct weir_table *table, uint32_t place)
-{
-    return &table->places[place];
-}
-
 /* One slot of a limiter that is leaving. */
 static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, weir_time now)
 {
@@ -110,7 +103,7 @@ static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, 
     while (weir__load(slot) != 0 && edition_of(l, id) && weir__tag_id(weir__load(slot)) == id) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
         weir_time idle_at = weir__slot_idle_at(&table->keys, i, now);
-        struct weir__place *place = place_of(table, id);
+        struct weir__place *place = &table->places[id];
         if (limiter == NULL || !weir__place_is_closed(table, id, edition_of(l, id))) {
             stay(l, id);
         } else if (idle_at > now && !weir__get(&place->dropped)) {
@@ -163,7 +156,7 @@ static void remove_guard(struct weir_table *table, uint32_t id)
 /* Whether nobody has used it for a while. */
 static bool is_forsaken(struct weir_table *table, uint32_t i, weir_time grace, weir_time now)
 {
-    struct weir__place *place = place_of(table, i);
+    struct weir__place *place = &table->places[i];
     int64_t at = weir__get(&place->look_at);
 
     if (weir__get(&place->word) == 0 || weir__get(&place->mode) != 0 ||
@@ -198,7 +191,7 @@ static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
 static void tend_guards(struct weir_table *table, weir_time now)
 {
     for (uint32_t id = 0; id < table->guards.most; id++) {
-        struct weir__place *place = place_of(table, table->guards.first + id);
+        struct weir__place *place = &table->places[table->guards.first + id];
         if (!is_forsaken(table, table->guards.first + id, HOUR, now))
             continue;
         if (!weir__get(&place->dropped) && is_busy(table, id, now))

@@ -45,14 +45,9 @@ static void load_settled(struct weir_table *table, uint64_t *at, uint64_t pair[2
     }
 }
 
-static struct weir__place *place_at(const struct weir_table *table, uint32_t place)
-{
-    return &table->places[place];
-}
-
 static void load_place(struct weir_table *table, uint32_t place, uint64_t pair[2])
 {
-    load_settled(table, &place_at(table, place)->edition, pair);
+    load_settled(table, &table->places[place].edition, pair);
 }
 
 static void load_directory(struct weir_table *table, uint64_t pair[2])
@@ -60,17 +55,12 @@ static void load_directory(struct weir_table *table, uint64_t pair[2])
     load_settled(table, &table->directory->count, pair);
 }
 
-static uint64_t offset_of(const struct weir_table *table, const void *p)
-{
-    return (uint64_t)((const unsigned char *)p - (const unsigned char *)table->header);
-}
-
 /* Adds to the hand: the place's second word becomes `word`. */
 static void change_place(struct weir_table *table, struct weir__hand *hand, uint32_t place,
                          const uint64_t pair[2], uint64_t word)
 {
     uint32_t block_before = (uint32_t)pair[1], block_after = (uint32_t)word;
-    struct weir__entry e = { .at = offset_of(table, place_at(table, place)),
+    struct weir__entry e = { .at = weir__offset_of(table, &table->places[place]),
                              .before = { pair[0], pair[1] },
                              .after = { (pair[0] + 1) & ~WEIR__PIN, word } };
 
@@ -84,7 +74,7 @@ static void change_place(struct weir_table *table, struct weir__hand *hand, uint
 static void change_directory(struct weir_table *table, struct weir__hand *hand,
                              const uint64_t pair[2])
 {
-    weir__hand_add(hand, &(struct weir__entry){ .at = offset_of(table, table->directory),
+    weir__hand_add(hand, &(struct weir__entry){ .at = weir__offset_of(table, table->directory),
                                                 .before = { pair[0], pair[1] },
                                                 .after = { (pair[0] + 1) & ~WEIR__PIN, pair[1] } });
 }
@@ -103,7 +93,7 @@ static uint64_t read_place(struct weir_table *table, uint32_t place, void *out, 
         if (weir__block_bytes(&table->names.slab, block) < bytes || (pair[1] & without))
             return 0;
         weir__copy_words(out, weir__block_at(&table->names.slab, block), bytes);
-        weir__load_pair(&place_at(table, place)->edition, again);
+        weir__load_pair(&table->places[place].edition, again);
         if (again[0] == pair[0] && again[1] == pair[1])
             return pair[0];
     }
@@ -296,9 +286,9 @@ static int prepare_place(struct weir_table *table, const struct weir__names *nam
                          const void *record, weir__preparer *prepare, struct weir_error *error)
 {
     const struct weir__users *users = table->users + names->first + id;
-    int code = id == names->most
-                   ? fail_full(names, error)
-                   : weir__table_commit(table, offset_of(table, users), sizeof(*users), error);
+    int code = id == names->most ? fail_full(names, error)
+                                 : weir__table_commit(table, weir__offset_of(table, users),
+                                                      sizeof(*users), error);
 
     return code == WEIR_OK && prepare ? prepare(table, id, record, error) : code;
 }
@@ -434,8 +424,8 @@ bool weir__place_use(struct weir_table *table, const struct weir__names *names, 
     bool used =
         read_place(table, place, &head, sizeof(head), CLOSED | DOOMED) != 0 && head.salt == salt;
     if (used) {
-        weir__set(&place_at(table, place)->dropped, 0);
-        weir__set(&place_at(table, place)->look_at, 0);
+        weir__set(&table->places[place].dropped, 0);
+        weir__set(&table->places[place].look_at, 0);
     }
     if (used && !found)
         return true;
@@ -449,7 +439,7 @@ bool weir__place_use(struct weir_table *table, const struct weir__names *names, 
 
 void weir__place_drop(struct weir_table *table, uint32_t place)
 {
-    struct weir__place *p = place_at(table, place);
+    struct weir__place *p = &table->places[place];
 
     if (weir__place_has_users(table, place))
         weir__holders_bury(table, weir_table_now(table)); /* they may be dead */
@@ -487,7 +477,7 @@ static void disown(struct weir_table *table, uint32_t place, uint32_t holder)
 void weir__places_forget(struct weir_table *table, uint32_t holder)
 {
     for (uint32_t place = 0; place < table->n_places; place++) {
-        uint64_t word = weir__get(&place_at(table, place)->word);
+        uint64_t word = weir__get(&table->places[place].word);
         if (word != 0)
             clear_user(table, place, holder);
         if (word & DOOMED)
@@ -532,7 +522,7 @@ bool weir__place_stays_closed(struct weir_table *table, uint32_t place, uint64_t
 
     if (!load_closed(table, place, edition, pair))
         return false;
-    weir__hand_add(hand, &(struct weir__entry){ .at = offset_of(table, place_at(table, place)),
+    weir__hand_add(hand, &(struct weir__entry){ .at = weir__offset_of(table, &table->places[place]),
                                                 .before = { pair[0], pair[1] },
                                                 .after = { pair[0], pair[1] } });
     return true;
@@ -596,7 +586,7 @@ void weir__place_free(struct weir_table *table, uint32_t place, uint64_t edition
 
 static void rebuild_place(struct weir_table *table, uint32_t place)
 {
-    struct weir__place *p = place_at(table, place);
+    struct weir__place *p = &table->places[place];
     size_t bytes =
         place < table->limiters.most ? table->limiters.record_bytes : table->guards.record_bytes;
 

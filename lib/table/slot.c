@@ -81,8 +81,7 @@ static void replace_raw(struct weir__space *space, struct weir__hand *hand,
     struct weir__part fresh = *part;
 
     make_fresh(space, &fresh, now);
-    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, old->slot) -
-                      (unsigned char *)space->table->header);
+    e.at = weir__offset_of(space->table, weir__slot_pin(space, old->slot));
     memcpy(e.before, old->before, sizeof(e.before));
     e.after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
     e.after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
@@ -196,8 +195,7 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
         (v.used == 0 && weir__victim_judge(space, slot, now).used != 0))
         return false;
     struct weir__entry e = { 0 };
-    e.at = (uint64_t)((unsigned char *)weir__slot_pin(space, slot) -
-                      (unsigned char *)space->table->header);
+    e.at = weir__offset_of(space->table, weir__slot_pin(space, slot));
     memcpy(e.before, old.before, sizeof(e.before));
     e.after[0] = space->narrow ? old.before[0] : 0;
     e.after[1] = 0;

@@ -97,6 +97,12 @@ struct weir_table {
     struct weir_table *next;      /* of this process: fork.c */
 };
 
+/* Of a word, as hands name it. */
+static inline uint64_t weir__offset_of(const struct weir_table *table, const void *p)
+{
+    return (uint64_t)((const unsigned char *)p - (const unsigned char *)table->header);
+}
+
 /* table.c */
 uint64_t weir__header_check(const struct weir__header *header);
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,

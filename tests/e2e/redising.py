@@ -6,11 +6,10 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
-from serving import Error, Resp, until
+from serving import Error, Resp, Running, until
 
 __all__ = ["Error", "Redis", "Resp", "VERSION", "until", "free_port"]
 
@@ -26,10 +25,12 @@ def version():
 VERSION = version()
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def free_port(most=65535):
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            if s.getsockname()[1] <= most:
+                return s.getsockname()[1]
 
 
 def environment(module):
@@ -43,14 +44,14 @@ def environment(module):
     return env
 
 
-class Redis:
+class Redis(Running):
     """redis-server, ready when the constructor returns.  Its folder outlives a kill, so that it can
     start again with what it has saved."""
 
     def __init__(self, module=None, *options, clock=False, cluster=False, folder=None):
         self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
         self.module = module
-        self.port = free_port()
+        self.port = free_port(55535 if cluster else 65535)  # the bus is 10,000 higher
         self.command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
                         self.folder, "--save", "", "--repl-diskless-sync", "yes",
                         "--repl-diskless-sync-delay", "0",
@@ -74,14 +75,14 @@ class Redis:
         self.client = self.connect()
 
     def is_ready(self):
-        assert self.process.poll() is None, "redis-server ended: " + self.log()
+        assert self.process.poll() is None, "redis-server ended: " + self.complaints()
         try:
             with self.connect() as client:
                 return client("PING") == "PONG"
         except OSError:
             return False
 
-    def log(self):
+    def complaints(self):
         text = ""
         for name in ("log", "stderr"):
             path = os.path.join(self.folder, name)
@@ -122,22 +123,10 @@ class Redis:
             self.process.terminate()
             self.process.wait(timeout=60)
         self.client.close()
-        said = self.log()
+        said = self.complaints()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert "AddressSanitizer" not in said and "runtime error" not in said, said
         assert "BUG REPORT" not in said, said
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.stop()
-        else:
-            self.process.kill()
-            self.process.wait()
-            sys.stderr.write(self.log())
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def wait_ms(ms):

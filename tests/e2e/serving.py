@@ -39,7 +39,23 @@ lists:
 """
 
 
-class Server:
+class Running:
+    """For with: stops at the end of the block; after a failure kills, and shows what was said."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.stop()
+        else:
+            self.process.kill()
+            self.process.wait()
+            sys.stderr.write(self.complaints())
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Server(Running):
     """weir serve, ready when the constructor returns."""
 
     def __init__(self, weir, *options, rules=None, clock=True, table=None, env=None,
@@ -121,18 +137,6 @@ class Server:
         assert "ERROR: AddressSanitizer" not in said and "runtime error" not in said, said
         assert "LeakSanitizer" not in said, said
         return said
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.stop()
-        else:
-            self.process.kill()
-            self.process.wait()
-            sys.stderr.write(self.complaints())
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Error(str):

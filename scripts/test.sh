@@ -1,6 +1,6 @@
 #!/bin/sh
 # test.sh [--quick | --long | NAME] -- all tests, three times: as built for use, under ASan + UBSan,
-# and under TSan.  Ends with "N passed, M failed".
+# and under TSan.  Ends with the failed tests' last lines and "N passed, M failed".
 #     --quick  only those that take seconds, only as built for use, in build/
 #     --long   those that take more seeds, rounds or kills; and the fuzzers
 #     NAME     those with this in their name, as built for use, in build/
@@ -8,6 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 passed=0
 failed=0
+what_failed=
 
 # setup DIR MESON-SETUP-OPTIONS...
 setup() {
@@ -17,6 +18,8 @@ setup() {
 # run DIR WORD... -- runs the tests that the words choose, and counts
 run() {
     log=$1/result.txt
+    details=$1/meson-logs/testlog.json
+    rm -f "$details"
     quiet='^ninja\|^$\|^Full log\|^Expected Fail\|^Unexpected\|^Skipped\|^Timeout'
     meson test -C "$@" -t 3 --no-rebuild --print-errorlogs 2>&1 | tee "$log" |
         grep -v "$quiet" || true
@@ -25,9 +28,25 @@ run() {
     late=$(sed -n 's/^Timeout: *//p' "$log")
     passed=$((passed + ${ok:-0}))
     failed=$((failed + ${bad:-1} + ${late:-0}))
+    what_failed=$what_failed$(tell_failures "$1" "$details")
+}
+
+# tell_failures DIR DETAILS -- each failed test: its build, its name, the end of its log
+tell_failures() {
+    python3 -c '
+import json, os, sys
+build, details = sys.argv[1:]
+if not os.path.exists(details):
+    sys.exit("\n%s: meson test ended without a result" % build)
+for test in map(json.loads, open(details)):
+    if test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL"):
+        print("\n%s: %s: %s" % (build, test["name"], test["result"]))
+        for line in (test.get("stdout", "") + test.get("stderr", "")).splitlines()[-20:]:
+            print("    " + line[:300])' "$@" 2>&1 || true
 }
 
 finish() {
+    [ -z "$what_failed" ] || echo "$what_failed"
     echo "$passed passed, $failed failed"
     [ "$failed" = 0 ]
     exit

@@ -110,5 +110,5 @@ export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/t
 suites='--suite race'
 $long && suites='--suite thread'
 run_as tsan race-programs "$suites" -Db_sanitize=thread -Db_lundef=false
-$long && scripts/fuzz.sh 4
+$long && { scripts/fuzz.sh 4 || failed=$((failed + 1)); }
 finish

@@ -1,7 +1,7 @@
 /* http1-chunks.c -- chunked bodies of HTTP/1.1 (RFC 9112, 7.1), byte by byte. */
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/digit.h"
 #include "wire/http1.h"
 
 enum {

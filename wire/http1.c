@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "base/hex.h"
+#include "base/digit.h"
 #include "wire/text.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/digit.h"
 #include "base/utf8.h"
 #include "wire/text.h"
 

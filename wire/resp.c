@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "base/digit.h"
+
 #define LINE_MAX_BYTES (64 * 1024) /* of an inline command */
 
 #define RARE \
@@ -22,11 +24,6 @@ static ptrdiff_t wrong(const char **what, const char *why)
 {
     *what = why;
     return -1;
-}
-
-static inline bool is_digit(char c)
-{
-    return (unsigned char)(c - '0') <= 9;
 }
 
 static inline bool is_line_end(const char *at)
@@ -53,7 +50,7 @@ static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_
     const char *at = from;
     size_t count = 0;
 
-    for (; at < end && is_digit(*at); at++) {
+    for (; at < end && weir__is_digit(*at); at++) {
         size_t digit = (size_t)(*at - '0');
         if (at > from && count == 0)
             return wrong(what, "expected a number without zeros before it");
@@ -157,7 +154,7 @@ static inline size_t read_plain_arg(const char *at, size_t left, struct weir__te
     if (len > 9)
         return 0;
     if (!is_line_end(at + 2)) {
-        if (len == 0 || !is_digit(at[2]) || !is_line_end(at + 3))
+        if (len == 0 || !weir__is_digit(at[2]) || !is_line_end(at + 3))
             return 0;
         len = len * 10 + (size_t)(at[2] - '0');
         head = 5;
@@ -285,7 +282,7 @@ static bool read_digits(const char *at, const char *end, uint64_t more, uint64_t
     if (at == end)
         return false;
     for (; at < end; at++) {
-        if (!is_digit(*at) || n > INT64_MAX / 10)
+        if (!weir__is_digit(*at) || n > INT64_MAX / 10)
             return false;
         n = n * 10 + (uint64_t)(*at - '0'); /* at most INT64_MAX + 2 */
     }

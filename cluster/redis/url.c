@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/hex.h"
+#include "base/digit.h"
 #include "wire/host.h"
 #include "wire/text.h"
 

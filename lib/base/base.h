@@ -51,6 +51,9 @@ struct weir__hint {
     char text[160];
 };
 struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n);
+/* If no name is near: `otherwise`. */
+struct weir__hint weir__hint_or(const char *word, size_t len, const char *const *names, size_t n,
+                                const char *otherwise);
 
 /* Foreign text in quotes, safe in one line of a log: cut if it is long, bytes that a terminal might
  * obey written as \xNN. */

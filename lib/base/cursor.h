@@ -7,18 +7,13 @@
 #define WEIR_BASE_CURSOR_H
 
 #include "base/base.h"
+#include "base/digit.h"
 
 struct weir__cursor {
     const char *text;         /* the whole line, ended by NUL: columns count from here */
     const char *at;           /* the next character; set it to text to begin */
     struct weir_error *error; /* may be NULL */
 };
-
-/* Not <ctype.h>: that asks the locale. */
-static inline bool weir__is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 /* Bytes of UTF-8 count as letters, so that a wrong word is quoted whole. */
 static inline bool weir__is_letter(char c)

@@ -82,16 +82,28 @@ static void list_names(struct weir__hint *hint, const char *const *names, size_t
     }
 }
 
-struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n)
+struct weir__hint weir__hint_or(const char *word, size_t len, const char *const *names, size_t n,
+                                const char *otherwise)
 {
     struct weir__hint hint;
     const char *near = weir__nearest(word, len, names, n);
 
     if (near)
         snprintf(hint.text, sizeof(hint.text), "did you mean '%s'?", near);
-    else if (n == 0 || names[0] == NULL)
-        snprintf(hint.text, sizeof(hint.text), "there are none");
-    else if (n == 1 || names[1] == NULL)
+    else
+        snprintf(hint.text, sizeof(hint.text), "%s", otherwise);
+    return hint;
+}
+
+struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n)
+{
+    struct weir__hint hint = weir__hint_or(word, len, names, n, "");
+
+    if (hint.text[0])
+        return hint;
+    if (n == 0 || names[0] == NULL)
+        return (struct weir__hint){ "there are none" };
+    if (n == 1 || names[1] == NULL)
         snprintf(hint.text, sizeof(hint.text), "only '%s' is known", names[0]);
     else
         list_names(&hint, names, n);

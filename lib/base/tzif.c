@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/zone.h"
 
 #define FIRST_YEAR \
@@ -38,11 +39,6 @@ struct tail {
     struct rule start, end; /* of summer */
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_alpha(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -60,9 +56,9 @@ static bool read_number(const char **at, int64_t min, int64_t max, int64_t *out)
 {
     int64_t n = 0;
 
-    if (!is_digit(**at))
+    if (!weir__is_digit(**at))
         return false;
-    for (; is_digit(**at); ++*at) {
+    for (; weir__is_digit(**at); ++*at) {
         n = n * 10 + (**at - '0');
         if (n > max)
             return false;
@@ -77,8 +73,8 @@ static bool skip_name(const char **at)
     bool quoted = accept(at, '<');
     size_t length = 0;
 
-    while (is_alpha((*at)[length]) ||
-           (quoted && (is_digit((*at)[length]) || (*at)[length] == '+' || (*at)[length] == '-')))
+    while (is_alpha((*at)[length]) || (quoted && (weir__is_digit((*at)[length]) ||
+                                                  (*at)[length] == '+' || (*at)[length] == '-')))
         length++;
     *at += length;
     return length >= 3 && (!quoted || accept(at, '>'));

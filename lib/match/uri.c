@@ -27,7 +27,7 @@
  */
 #include "match/words.h"
 
-#include "base/hex.h"
+#include "base/digit.h"
 #include "match/bytes.h"
 
 /* ------------------------------------------------------------- is it plain ---- */

@@ -67,6 +67,12 @@ static inline bool weir__option_is_text(const struct weir__option *option)
     WEIR__VALUE(name, letter, TEXT, member, value, help)
 #define WEIR__COUNT(name, letter, member, min, help) \
     WEIR__OPTION(struct options, name, letter, COUNT, member, min, "N", help)
+#define WEIR__MODE(title, key, member, about)                                               \
+    {                                                                                       \
+        .name = title, .letter = key, .kind = WEIR__OPTION_MODE,                            \
+        .offset = offsetof(struct options, member), .min = 1, .max = 0777, .value = "MODE", \
+        .help = about                                                                       \
+    }
 #define WEIR__MOMENT "seconds since 1970, or 2026-11-30T23:59:59Z"
 
 struct weir__command;

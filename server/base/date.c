@@ -30,11 +30,6 @@ static int digits(const char *text, int n)
     return value;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* ---------------------------------------------------------------- calendar ---- */
 
 struct moment {
@@ -90,12 +85,12 @@ static bool read_offset(const char *sign, const char *hours, const char *minutes
     return true;
 }
 
+const char weir__date_months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
 static int month_of(const char *name)
 {
-    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-
     for (int i = 0; i < 12; i++)
-        if (memcmp(names + 3 * i, name, 3) == 0)
+        if (memcmp(weir__date_months + 3 * i, name, 3) == 0)
             return i + 1;
     return -1;
 }
@@ -121,7 +116,7 @@ static const char *read_fraction(const char *at, const char *end, int64_t *ns)
 {
     int64_t weight = WEIR_SECOND / 10;
 
-    for (*ns = 0; at < end && is_digit(*at); at++, weight /= 10)
+    for (*ns = 0; at < end && weir__is_digit(*at); at++, weight /= 10)
         *ns += (*at - '0') * weight;
     return at;
 }
@@ -159,7 +154,7 @@ static bool read_iso(const char *text, size_t len, weir_time *out)
     t.hour = digits(text + 11, 2);
     t.minute = digits(text + 14, 2);
     t.second = digits(text + 17, 2);
-    if (end - at >= 2 && (*at == '.' || *at == ',') && is_digit(at[1]))
+    if (end - at >= 2 && (*at == '.' || *at == ',') && weir__is_digit(at[1]))
         at = read_fraction(at + 1, end, &t.fraction);
     return read_zone(at, end, &t.offset) && time_of(&t, out);
 }
@@ -182,7 +177,7 @@ static bool read_exponent(const char *at, const char *end, int *out)
     if (at == end || end - at > 3)
         return false;
     for (; at < end; at++) {
-        if (!is_digit(*at))
+        if (!weir__is_digit(*at))
             return false;
         value = value * 10 + (*at - '0');
     }
@@ -198,7 +193,8 @@ static bool read_number(const char *text, size_t len, struct number *out)
     bool behind = false, any = false;
     int exponent = 0;
 
-    for (out->n = out->point = 0; at < end && (is_digit(*at) || (*at == '.' && !behind)); at++) {
+    for (out->n = out->point = 0; at < end && (weir__is_digit(*at) || (*at == '.' && !behind));
+         at++) {
         if (*at == '.') {
             behind = true;
             continue;

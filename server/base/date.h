@@ -2,8 +2,11 @@
 #ifndef WEIR_SERVER_DATE_H
 #define WEIR_SERVER_DATE_H
 
-#include "base/hex.h"
+#include "base/digit.h"
 #include "weir.h"
+
+/* Three letters each, as in logs and in HTTP. */
+extern const char weir__date_months[];
 
 /* 10/Oct/2000:13:55:36 -0700 */
 #define WEIR__DATE_COMBINED 26

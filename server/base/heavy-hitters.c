@@ -150,7 +150,7 @@ void weir__hitters_add(struct weir__hitters *h, uint64_t hash, const char *text,
     sink(h, h->place[item]);
 }
 
-static int by_count(const void *a, const void *b)
+int weir__hitter_compare(const void *a, const void *b)
 {
     const struct weir__hitter *x = a, *y = b;
 
@@ -168,7 +168,7 @@ size_t weir__hitters_top(const struct weir__hitters *h, struct weir__hitter *out
     if (sorted == NULL)
         return 0;
     memcpy(sorted, h->items, h->n * sizeof(*sorted));
-    qsort(sorted, h->n, sizeof(*sorted), by_count);
+    qsort(sorted, h->n, sizeof(*sorted), weir__hitter_compare);
     for (size_t i = 0; i < h->n && n < max; i++) {
         if (sorted[i].error <= sorted[i].count / 2)
             out[n++] = sorted[i];

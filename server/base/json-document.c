@@ -90,74 +90,45 @@ void weir__document_free(struct weir__document *document)
 
 /* ---------------------------------------------------------------- finding ---- */
 
-static const struct weir__scalar *find(const struct weir__document *d, const char *format,
-                                       va_list args)
+const struct weir__scalar *weir__document_find(const struct weir__document *d, const char *format,
+                                               ...)
 {
     char path[WEIR__JSON_PATH + 1];
     struct weir__scalar wanted = { .path = path };
+    va_list args;
 
+    va_start(args, format);
     vsnprintf(path, sizeof(path), format, args);
+    va_end(args);
     const struct weir__scalar *found =
         d->n ? bsearch(&wanted, d->scalars, d->n, sizeof(*d->scalars), compare) : NULL;
     return found && found->kind != WEIR__JSON_NULL ? found : NULL;
 }
 
-const struct weir__scalar *weir__document_find(const struct weir__document *document,
-                                               const char *format, ...)
+const char *weir__scalar_text(const struct weir__scalar *scalar)
 {
-    va_list args;
-
-    va_start(args, format);
-    const struct weir__scalar *found = find(document, format, args);
-    va_end(args);
-    return found;
+    return scalar ? scalar->text : NULL;
 }
 
-const char *weir__document_text(const struct weir__document *document, const char *format, ...)
+int64_t weir__scalar_number(const struct weir__scalar *scalar, int64_t otherwise)
 {
-    va_list args;
-
-    va_start(args, format);
-    const struct weir__scalar *found = find(document, format, args);
-    va_end(args);
-    return found ? found->text : NULL;
-}
-
-int64_t weir__document_number(const struct weir__document *document, int64_t otherwise,
-                              const char *format, ...)
-{
-    va_list args;
     char *end = NULL;
 
-    va_start(args, format);
-    const struct weir__scalar *found = find(document, format, args);
-    va_end(args);
-    if (!found || found->kind != WEIR__JSON_NUMBER)
+    if (!scalar || scalar->kind != WEIR__JSON_NUMBER)
         return otherwise;
-    int64_t n = strtoll(found->text, &end, 10);
+    int64_t n = strtoll(scalar->text, &end, 10);
     return *end ? otherwise : n;
 }
 
-weir_time weir__document_ms(const struct weir__document *document, const char *format, ...)
+weir_time weir__scalar_ms(const struct weir__scalar *scalar)
 {
-    va_list args;
-    char *end = NULL;
+    int64_t ms = weir__scalar_number(scalar, -1);
     weir_time time;
 
-    va_start(args, format);
-    const struct weir__scalar *found = find(document, format, args);
-    va_end(args);
-    int64_t ms = found && found->kind == WEIR__JSON_NUMBER ? strtoll(found->text, &end, 10) : -1;
-    return ms < 0 || *end || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time) ? WEIR_NEVER
-                                                                                 : time;
+    return ms < 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time) ? WEIR_NEVER : time;
 }
 
-bool weir__document_true(const struct weir__document *document, const char *format, ...)
+bool weir__scalar_is_true(const struct weir__scalar *scalar)
 {
-    va_list args;
-
-    va_start(args, format);
-    const struct weir__scalar *found = find(document, format, args);
-    va_end(args);
-    return found && found->kind == WEIR__JSON_TRUE;
+    return scalar && scalar->kind == WEIR__JSON_TRUE;
 }

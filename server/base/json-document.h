@@ -31,21 +31,25 @@ int weir__document_read(struct weir__document *out, const char *text, size_t len
                         struct weir_error *error);
 void weir__document_free(struct weir__document *document);
 
-#define WEIR__PATH_FORMAT(at, from) __attribute__((format(printf, at, from)))
-
 /* NULL: there is none, or it is null. */
 const struct weir__scalar *weir__document_find(const struct weir__document *document,
-                                               const char *format, ...) WEIR__PATH_FORMAT(2, 3);
-const char *weir__document_text(const struct weir__document *document, const char *format, ...)
-    WEIR__PATH_FORMAT(2, 3);
+                                               const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A path, as for weir__document_find, in place of the scalar. */
+#define weir__document_text(document, ...) \
+    weir__scalar_text(weir__document_find(document, __VA_ARGS__))
+#define weir__document_number(document, otherwise, ...) \
+    weir__scalar_number(weir__document_find(document, __VA_ARGS__), otherwise)
+#define weir__document_ms(document, ...) weir__scalar_ms(weir__document_find(document, __VA_ARGS__))
+#define weir__document_true(document, ...) \
+    weir__scalar_is_true(weir__document_find(document, __VA_ARGS__))
+
+const char *weir__scalar_text(const struct weir__scalar *scalar); /* NULL stays NULL */
 /* `otherwise` if there is none, or it is no whole number. */
-int64_t weir__document_number(const struct weir__document *document, int64_t otherwise,
-                              const char *format, ...) WEIR__PATH_FORMAT(3, 4);
-/* Milliseconds; WEIR_NEVER if it is null, there is none, or it is no whole number from 0. */
-weir_time weir__document_ms(const struct weir__document *document, const char *format, ...)
-    WEIR__PATH_FORMAT(2, 3);
-/* Whether it is there and true. */
-bool weir__document_true(const struct weir__document *document, const char *format, ...)
-    WEIR__PATH_FORMAT(2, 3);
+int64_t weir__scalar_number(const struct weir__scalar *scalar, int64_t otherwise);
+/* Milliseconds; WEIR_NEVER if there is none, or it is no whole number from 0. */
+weir_time weir__scalar_ms(const struct weir__scalar *scalar);
+bool weir__scalar_is_true(const struct weir__scalar *scalar);
 
 #endif

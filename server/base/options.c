@@ -254,9 +254,10 @@ int weir__options_find(const struct weir__command *command, int argc, char **arg
 
 /* ---------------------------------------------------------------- reading ---- */
 
+static const char units[] = "kmg"; /* each is 1024 of the one before */
+
 void weir__option_print(char *out, size_t size, const struct weir__option *o, int64_t n)
 {
-    static const char units[] = "kmg";
     int unit = -1;
 
     for (; o->kind == WEIR__OPTION_SIZE && n > 0 && n % 1024 == 0 && unit < 2; n /= 1024)
@@ -292,7 +293,6 @@ static bool refuse(const char *command, const struct weir__option *o, const char
 /* Digits, and of a size k, m or g behind them. */
 static bool read_number(const struct weir__option *o, const char *text, int64_t *out)
 {
-    static const char units[] = "kmg";
     bool octal = o->kind == WEIR__OPTION_MODE;
     size_t len = strspn(text, octal ? "01234567" : "0123456789");
     const char *unit =

@@ -6,6 +6,8 @@
  */
 #include "server/base/siphash.h"
 
+#include "server/base/little-endian.h"
+
 static uint64_t rotate(uint64_t x, unsigned by)
 {
     return x << by | x >> (64 - by);
@@ -33,22 +35,6 @@ static void absorb(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-/* Little-endian on every host. */
-static uint64_t get_word(const unsigned char *bytes, size_t n)
-{
-    uint64_t word = 0;
-
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)bytes[i] << 8 * i;
-    return word;
-}
-
-static void put_word(unsigned char *out, uint64_t word)
-{
-    for (size_t i = 0; i < 8; i++)
-        out[i] = (unsigned char)(word >> 8 * i);
-}
-
 void weir__siphash(const uint64_t key[2], const void *bytes, size_t len,
                    unsigned char out[WEIR__SIPHASH_BYTES])
 {
@@ -58,12 +44,12 @@ void weir__siphash(const uint64_t key[2], const void *bytes, size_t len,
     size_t left = len;
 
     for (; left >= 8; at += 8, left -= 8)
-        absorb(v, get_word(at, 8));
-    absorb(v, (uint64_t)len << 56 | get_word(at, left));
+        absorb(v, weir__little_get(at, 8));
+    absorb(v, (uint64_t)len << 56 | weir__little_get(at, left));
     v[2] ^= 0xee;
     rounds(v, 4);
-    put_word(out, v[0] ^ v[1] ^ v[2] ^ v[3]);
+    weir__little_put(out, v[0] ^ v[1] ^ v[2] ^ v[3], 8);
     v[1] ^= 0xdd;
     rounds(v, 4);
-    put_word(out + 8, v[0] ^ v[1] ^ v[2] ^ v[3]);
+    weir__little_put(out + 8, v[0] ^ v[1] ^ v[2] ^ v[3], 8);
 }

@@ -41,6 +41,9 @@ struct weir__hitter {
     char text[WEIR__HITTER_TEXT]; /* longer ones end in "..." */
 };
 
+/* The most frequent first, for qsort. */
+int weir__hitter_compare(const void *a, const void *b);
+
 struct weir__hitters;
 
 /* Whatever makes up more than 1/capacity of all is among them, and no count is wrong by more than

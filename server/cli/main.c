@@ -44,19 +44,16 @@ static int help(void)
 
 static int unknown(const char *word)
 {
-    const char *names[COMMANDS + 3];
+    const char *names[COMMANDS + 2];
     size_t n = 0;
 
     for (; n < COMMANDS; n++)
         names[n] = commands[n]->name;
     names[n++] = "--help";
     names[n++] = "--version";
-    names[n] = NULL;
-    const char *near = weir__nearest(word, strlen(word), names, WEIR__TO_NULL);
-    const char *what = word[0] == '-' ? "option" : "command";
-    if (near)
-        return weir__complain(NULL, "there is no %s '%s'; did you mean %s?", what, word, near);
-    return weir__complain(NULL, "there is no %s '%s'; see: weir --help", what, word);
+    return weir__complain(NULL, "there is no %s '%s'; %s", word[0] == '-' ? "option" : "command",
+                          word,
+                          weir__hint_or(word, strlen(word), names, n, "see: weir --help").text);
 }
 
 /* The number of words in argv that name this command; 0: they name another. */

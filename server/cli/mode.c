@@ -129,10 +129,8 @@ static int run(const struct weir__call *call)
         if (strcmp(modes[m], word) == 0)
             return WEIR__GO_ON;
     }
-    const char *near = weir__nearest(word, strlen(word), modes, WEIR__TO_NULL);
-    return weir__command_wrong(
-        call->self, near ? "there is no mode '%s'; did you mean %s?" : "there is no mode '%s'",
-        word, near);
+    return weir__command_wrong(call->self, "there is no mode '%s'; %s", word,
+                               weir__hint(word, strlen(word), modes, WEIR__TO_NULL).text);
 }
 
 const struct weir__command weir__cmd_mode = {

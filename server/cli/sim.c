@@ -73,18 +73,15 @@ static bool parse(const struct weir__command *self, const char *path, const char
 
 static bool complain_of_file(const struct weir__command *self, const char *path)
 {
-    const char *names[64] = { NULL };
+    const char *names[64];
     size_t n = 0;
 
-    for (const struct weir__embedded *e = weir__sim_files; e->name && n < 63; e++)
+    for (const struct weir__embedded *e = weir__sim_files; e->name && n < 64; e++)
         names[n++] = e->name;
-    const char *near = weir__nearest(path, strlen(path), names, WEIR__TO_NULL);
-    if (errno == ENOENT && near)
-        weir__complain(self->name, "there is no scenario or file '%s'; did you mean %s?", path,
-                       near);
-    else if (errno == ENOENT)
-        weir__complain(self->name,
-                       "there is no scenario or file '%s'; weir sim lists the scenarios", path);
+    if (errno == ENOENT)
+        weir__complain(
+            self->name, "there is no scenario or file '%s'; %s", path,
+            weir__hint_or(path, strlen(path), names, n, "weir sim lists the scenarios").text);
     else if (errno == EFBIG)
         weir__complain(self->name, "%s has more than %d bytes", path, WEIR__SIM_TEXT);
     else

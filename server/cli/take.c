@@ -23,8 +23,8 @@
 #define REDIS_TIMEOUT (5 * WEIR_SECOND)
 
 struct options {
-    const char *table, *redis, *limit, *algorithm, *name, *mode, *owner, *group;
-    int64_t cost, keys;
+    const char *table, *redis, *limit, *algorithm, *name, *owner, *group;
+    int64_t cost, keys, mode;
     weir_time wait, now; /* now < 0: ask the table's clock */
     bool json, quiet, no_wait;
 };
@@ -51,7 +51,7 @@ static const struct weir__option take_rows[] = {
                 "wait at most this long, or forever (0s); with --now, only say how long"),
     NAME,
     WEIR__COUNT("keys", 0, keys, 1, "room for N keys in a new table (65536)"),
-    WEIR__TEXT("mode", 0, mode, "MODE", "permissions of a new table, as in 0660 (0600)"),
+    WEIR__MODE("mode", 0, mode, "permissions of a new table, as in 0660 (0600)"),
     WEIR__TEXT("owner", 0, owner, "USER", "owner of a new table, a name or a number"),
     WEIR__TEXT("group", 0, group, "GROUP", "group of a new table; its mode is 0660 then"),
     NOW,
@@ -114,11 +114,10 @@ static bool read_algorithm(struct call *c)
     while (*names && strcmp(*names, wanted) != 0)
         names++;
     if (!*names) {
-        const char *near = weir__nearest(wanted, strlen(wanted), weir_algorithms(), WEIR__TO_NULL);
-        weir__complain(c->command,
-                       near ? "--algorithm: there is no '%s'; did you mean %s?"
-                            : "--algorithm: there is no '%s'; see: weir limits",
-                       wanted, near);
+        weir__complain(c->command, "--algorithm: there is no '%s'; %s", wanted,
+                       weir__hint_or(wanted, strlen(wanted), weir_algorithms(), WEIR__TO_NULL,
+                                     "see: weir limits")
+                           .text);
         return false;
     }
     if (c->limit.algorithm && strcmp(c->limit.algorithm, *names) != 0) {
@@ -245,26 +244,14 @@ static int open_limiter(struct call *c, struct weir_error *error)
     return code;
 }
 
-static int read_mode(const struct call *c, unsigned *mode, struct weir_error *error)
-{
-    char *end = NULL;
-    unsigned long value = c->o.mode ? strtoul(c->o.mode, &end, 8) : 0;
-
-    if (c->o.mode && (*c->o.mode < '0' || *c->o.mode > '7' || *end || value == 0 || value > 0777))
-        return weir__fail(error, WEIR_INVALID, "--mode: '%s' is not an octal number such as 0660",
-                          c->o.mode);
-    *mode = (unsigned)value;
-    return WEIR_OK;
-}
-
 static int open_table(struct call *c, struct weir_error *error)
 {
-    struct weir_table_options options = { .path = c->o.table, .keys = c->o.keys, .slab = c->slab };
-    int code = read_mode(c, &options.mode, error);
+    struct weir_table_options options = {
+        .path = c->o.table, .keys = c->o.keys, .slab = c->slab, .mode = (unsigned)c->o.mode
+    };
+    int code =
+        weir__table_owned(&options, &(struct weir__file_owner){ c->o.owner, c->o.group }, error);
 
-    if (code == WEIR_OK)
-        code = weir__table_owned(&options, &(struct weir__file_owner){ c->o.owner, c->o.group },
-                                 error);
     if (code == WEIR_OK)
         code = weir__table_await(c->command, c->o.table, !c->o.no_wait, error);
     if (code != WEIR_OK)
@@ -289,12 +276,6 @@ static bool open_all(struct call *c)
     if (code != WEIR_OK)
         weir__complain(c->command, "%s", error.text);
     return code == WEIR_OK;
-}
-
-static void close_all(struct call *c)
-{
-    if (c->table)
-        weir_table_destroy(c->table);
 }
 
 /* ------------------------------------------------------------- the ask ---- */
@@ -445,7 +426,7 @@ static int run(const struct weir__call *call, const struct verb *verb)
     if (c.o.redis)
         return ask_redis(&c, call->words[0]);
     code = open_all(&c) ? ask_and_say(&c, call->words[0]) : WEIR__EXIT_WRONG;
-    close_all(&c);
+    weir_table_destroy(c.table);
     return code;
 }
 

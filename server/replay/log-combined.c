@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/digit.h"
 #include "wire/text.h"
 #include "server/replay/log.h"
 

@@ -186,8 +186,7 @@ void weir__side_clear(struct weir__side *side)
     free(side->rules);
     free(side->by_name);
     weir_destroy(side->weir);
-    if (side->table)
-        weir_table_destroy(side->table);
+    weir_table_destroy(side->table);
 }
 
 /* ----------------------------------------------------------------- traces ---- */

@@ -229,10 +229,8 @@ static void free_parts(struct life *life)
     weir__events_destroy(server->events);
     weir__tls_context_destroy(server->tls);
     weir__cidr_set_destroy(server->proxies);
-    if (server->engine)
-        weir_destroy(server->engine);
-    if (server->table)
-        weir_table_destroy(server->table);
+    weir_destroy(server->engine);
+    weir_table_destroy(server->table);
     weir__settings_free(&life->settings);
 }
 

@@ -165,13 +165,15 @@ struct weir__sharer {
     uint16_t address, connection;
 };
 
+union weir__stream {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe; /* of a Unix socket */
+};
+
 struct weir__conn {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
+    union weir__stream uv;
     struct weir__loop *loop;
     struct weir__conn *next, **link;
     const struct weir__protocol *protocol;
@@ -228,7 +230,10 @@ void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
                        void (*done)(struct weir__conn *conn, void *context), void *context);
 
-/* auth.c -- which role a secret gives; compared in constant time. */
+/* auth.c -- whether there is a token at all. */
+bool weir__auth_has_tokens(const struct weir__settings *settings);
+const char *weir__role_name(enum weir__role role);
+/* Which role a secret gives; compared in constant time. */
 enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret,
                                 size_t len);
 /* A client has shown a token that gives `role`; NONE: a wrong one, which is counted, and after a

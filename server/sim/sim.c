@@ -242,8 +242,7 @@ static void end(struct weir__sim_trial *t)
         weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->permits_left = info.in_flight;
     }
-    if (t->table)
-        weir_table_destroy(t->table);
+    weir_table_destroy(t->table);
     weir__sim_agenda_clear(&t->agenda);
     free(t->attempts);
     free(t->times);

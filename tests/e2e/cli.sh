@@ -241,9 +241,9 @@ complains "'2026-02-30' is not a time; write seconds since 1970, or 2026-11-30T2
 # ---------------------------------------------------------------- errors ----
 
 complains 'see: weir --help'
-complains "no command 'tkae'; did you mean take?" tkae
+complains "no command 'tkae'; did you mean 'take'?" tkae
 complains "no command 'xyzzy'; see: weir --help" xyzzy
-complains 'did you mean --version?' --verison
+complains "did you mean '--version'?" --verison
 complains 'no option --limt; did you mean --limit?' take --limt 3/1m key
 complains 'no option --wait' give $minute --wait 5s key
 complains 'no option -x' take -x key
@@ -257,7 +257,7 @@ complains '--json takes no value' take --json=yes $minute key
 complains '--cost must be a whole number, at least 0' take $minute --cost -1 key
 complains '--cost must be a whole number, at least 1' give $minute --cost 0 key
 complains '--keys must be a whole number, at least 1' take $minute --keys many key
-complains 'did you mean gcra' take $minute --algorithm gcr key
+complains "did you mean 'gcra'" take $minute --algorithm gcr key
 complains '--limit says gcra and --algorithm says smooth' take --table t --limit 'gcra 3/1m' --algorithm smooth key
 complains '--wait: ' take $minute --wait soon key
 complains '--now: ' take $minute --now 5x key

@@ -188,7 +188,7 @@ says 0 '"$schema":"https://json-schema.org/draft/2020-12/schema"' rules schema
 says 2 'takes no words' rules schema x
 says 2 'rules check' rules
 says 0 'rules check' rules --help
-says 2 "did you mean rules check?" rules chekc
+says 2 "did you mean 'rules check'?" rules chekc
 says 0 'usage: weir rules diff' rules diff --help
 
 finish

@@ -157,7 +157,7 @@ def test_R5_mode(weir):
         assert cli(0, "mode", "as-written") == "all rules: enforce\n" and "MODE" not in cli(0, "status")
         assert cli(1, "check", "ip=203.0.113.9")
         assert cli.json(0, "mode")["in_force"] == "enforce"
-        cli.fails("there is no mode 'shado'; did you mean shadow?", "mode", "shado")
+        cli.fails("there is no mode 'shado'; did you mean 'shadow'?", "mode", "shado")
         cli.fails("there is no rule or guard 'logn'; did you mean 'login'?", "mode", "off", "--rule", "logn")
 
 

@@ -66,7 +66,7 @@ printf 'length: 1m\nwarmup: 2m\nbackend: { workers: 2, work: 20ms }\nclients: [{
 says 2 "warmup must be from 0s to 1m" wrong.yaml
 
 # --- mistakes
-says 2 "did you mean overload-10x" overload-10
+says 2 "did you mean 'overload-10x'" overload-10
 says 2 "weir sim lists" nothing-like-it
 says 2 "there is no controller 'vegsa'; known are: none, fixed, fixed:N, " overload-2x -c vegsa
 says 2 "1 to 16384" overload-2x -c fixed:x

@@ -9,42 +9,29 @@
 
 /* --------------------------------------------------------------- finding ---- */
 
-/* The list that was most likely meant, or "". */
-static void find_nearest(struct weir *weir, const char *list, char near[64])
-{
-    static const char *const always[] = { "allow", "deny", NULL };
-    const char *best = weir__nearest(list, strlen(list), always, WEIR__TO_NULL);
-    struct weir_list_info l;
-
-    snprintf(near, 64, "%s", best ? best : "");
-    for (int64_t at = 0; weir_list_next(weir, &at, &l);) {
-        const char *const two[] = { near[0] ? near : l.name, l.name, NULL };
-        best = weir__nearest(list, strlen(list), two, WEIR__TO_NULL);
-        if (best != NULL && best != near)
-            memcpy(near, l.name, sizeof(l.name));
-    }
-}
-
 /* Whether there is such a list, for any attribute. */
 static bool find_list(struct weir__verb_call *call, const char *list)
 {
+    enum { LIKELY = 64 };
+    char copies[LIKELY][sizeof(((struct weir_list_info *)0)->name)];
+    const char *names[LIKELY] = { "allow", "deny" };
     bool found = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0;
     struct weir_list_info l;
-    char near[64];
+    size_t n = 2;
 
-    for (int64_t at = 0; !found && weir_list_next(call->server->engine, &at, &l);)
+    for (int64_t at = 0; !found && weir_list_next(call->server->engine, &at, &l);) {
         found = strcmp(l.name, list) == 0;
-    if (found)
-        return true;
-    find_nearest(call->server->engine, list, near);
-    if (near[0])
-        weir__call_fail(call, 404, "there is no list %s; did you mean '%s'?",
-                        weir__quote(list, strlen(list)).text, near);
-    else
-        weir__call_fail(call, 404,
-                        "there is no list %s; there are allow, deny and those that the rules name",
-                        weir__quote(list, strlen(list)).text);
-    return false;
+        if (n < LIKELY) {
+            names[n] = memcpy(copies[n], l.name, sizeof(l.name));
+            n++;
+        }
+    }
+    if (!found)
+        weir__call_fail(call, 404, "there is no list %s; %s", weir__quote(list, strlen(list)).text,
+                        weir__hint_or(list, strlen(list), names, n,
+                                      "there are allow, deny and those that the rules name")
+                            .text);
+    return found;
 }
 
 /* --------------------------------------------------------------- listing ---- */

@@ -59,17 +59,18 @@ static uint64_t tag_of(const struct weir__adhoc *a, const struct weir__adhoc_wan
 {
     const uint64_t *secrets = a->table->secrets;
     uint64_t salt =
-        w->name_len ? weir__hash_key(secrets, SALT, (struct weir_key){ w->name, w->name_len }).tag
-                    : SALT;
+        w->name.len
+            ? weir__hash_key(secrets, SALT, (struct weir_key){ w->name.bytes, w->name.len }).tag
+            : SALT;
 
-    return weir__hash_key(secrets, salt, (struct weir_key){ w->limit, w->limit_len }).place;
+    return weir__hash_key(secrets, salt, (struct weir_key){ w->limit.bytes, w->limit.len }).place;
 }
 
 static bool is_of(const struct entry *e, uint64_t tag, const struct weir__adhoc_wanted *w)
 {
-    return e->tag == tag && e->name_len == w->name_len && e->limit_len == w->limit_len &&
-           weir__same_bytes(e->bytes, w->name, w->name_len) &&
-           weir__same_bytes(e->bytes + e->name_len, w->limit, w->limit_len);
+    return e->tag == tag && e->name_len == w->name.len && e->limit_len == w->limit.len &&
+           weir__same_bytes(e->bytes, w->name.bytes, w->name.len) &&
+           weir__same_bytes(e->bytes + e->name_len, w->limit.bytes, w->limit.len);
 }
 
 static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag,
@@ -100,13 +101,13 @@ static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct we
         return;
     }
     if (a->entries >= a->limits_max * SPELLINGS ||
-        !(e = malloc(sizeof(*e) + w->name_len + w->limit_len)))
+        !(e = malloc(sizeof(*e) + w->name.len + w->limit.len)))
         return;
-    *e = (struct entry){ *chain, tag, limiter, version, w->name_len, w->limit_len };
-    if (w->name_len)
-        memcpy(e->bytes, w->name, w->name_len);
-    if (w->limit_len)
-        memcpy(e->bytes + w->name_len, w->limit, w->limit_len);
+    *e = (struct entry){ *chain, tag, limiter, version, w->name.len, w->limit.len };
+    if (w->name.len)
+        memcpy(e->bytes, w->name.bytes, w->name.len);
+    if (w->limit.len)
+        memcpy(e->bytes + w->name.len, w->limit.bytes, w->limit.len);
     __atomic_store_n(chain, e, __ATOMIC_RELEASE);
     a->entries++;
 }
@@ -118,29 +119,29 @@ static int read_limit(struct weir_limit *out, const struct weir__adhoc_wanted *w
 {
     char text[TEXT_LEN_MAX + 1];
 
-    if (w->limit_len > TEXT_LEN_MAX)
+    if (w->limit.len > TEXT_LEN_MAX)
         return weir__fail(error, WEIR_INVALID, "a limit has at most %d bytes, and this has %zu",
-                          TEXT_LEN_MAX, w->limit_len);
-    if (memchr(w->limit, '\0', w->limit_len))
+                          TEXT_LEN_MAX, w->limit.len);
+    if (memchr(w->limit.bytes, '\0', w->limit.len))
         return weir__fail(error, WEIR_INVALID,
                           "a limit is text, such as 300/60, and this has a NUL byte");
-    memcpy(text, w->limit, w->limit_len);
-    text[w->limit_len] = '\0';
+    memcpy(text, w->limit.bytes, w->limit.len);
+    text[w->limit.len] = '\0';
     return weir_limit_parse(out, text, error);
 }
 
 static int name_named(char out[WEIR__NAME_SIZE], const struct weir__adhoc_wanted *w,
                       struct weir_error *error)
 {
-    if (w->name_len > NAME_LEN_MAX)
+    if (w->name.len > NAME_LEN_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "a limit's name has at most %d bytes, and this has %zu", NAME_LEN_MAX,
-                          w->name_len);
-    if (memchr(w->name, '\0', w->name_len))
+                          w->name.len);
+    if (memchr(w->name.bytes, '\0', w->name.len))
         return weir__fail(error, WEIR_INVALID, "a limit's name is text, and this has a NUL byte");
     out[0] = NAMED;
-    memcpy(out + 1, w->name, w->name_len);
-    out[w->name_len + 1] = '\0';
+    memcpy(out + 1, w->name.bytes, w->name.len);
+    out[w->name.len + 1] = '\0';
     return WEIR_OK;
 }
 
@@ -243,11 +244,11 @@ static int read_wanted(struct weir__adhoc *a, const struct weir__adhoc_wanted *w
     struct weir_limit limit;
     int code = read_limit(&limit, w, error);
 
-    if (code == WEIR_OK && w->name_len)
+    if (code == WEIR_OK && w->name.len)
         keep_algorithm(a, name, &limit);
     if (code == WEIR_OK)
         code = weir__plan_make(plan, &limit, error);
-    if (code == WEIR_OK && !w->name_len)
+    if (code == WEIR_OK && !w->name.len)
         code = name_unnamed(name, plan, error);
     return code;
 }
@@ -257,9 +258,9 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__a
 {
     char name[WEIR__NAME_SIZE];
     struct weir_plan plan;
-    int code = w->name_len ? name_named(name, w, error) : WEIR_OK;
+    int code = w->name.len ? name_named(name, w, error) : WEIR_OK;
 
-    if (code == WEIR_OK && w->limit_len == 0) {
+    if (code == WEIR_OK && w->limit.len == 0) {
         code = find_by_name(a, name, out, error);
         if (code == WEIR_OK)
             remember_locked(a, tag, w, *out, ANY);
@@ -292,7 +293,7 @@ int weir__adhoc_find(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
         *out = e->limiter;
         return WEIR_OK;
     }
-    if (w->limit_len == 0 && w->name_len == 0)
+    if (w->limit.len == 0 && w->name.len == 0)
         return fail_missing(error);
     pthread_mutex_lock(&a->mutex);
     int code = find_locked(a, tag, w, out, error);
@@ -310,10 +311,10 @@ int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
         *out = e->limiter;
         return WEIR_OK;
     }
-    if (w->limit_len == 0 && w->name_len == 0)
+    if (w->limit.len == 0 && w->name.len == 0)
         return fail_missing(error);
-    int code = w->name_len ? name_named(name, w, error) : WEIR_OK;
-    if (code == WEIR_OK && w->limit_len == 0)
+    int code = w->name.len ? name_named(name, w, error) : WEIR_OK;
+    if (code == WEIR_OK && w->limit.len == 0)
         return find_by_name(a, name, out, error);
     if (code == WEIR_OK)
         code = read_wanted(a, w, name, plan, error);

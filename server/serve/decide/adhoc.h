@@ -2,7 +2,7 @@
  *
  * So any algorithm will do, and a key has a state of its own under each limit.  But limiters are
  * never removed from a table: their number is bounded, with those of earlier runs.
- * (CL.THROTTLE's limits leave no limiter behind: table/loose.h.)
+ * (CL.THROTTLE's limits leave no limiter behind: table/carried.h.)
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
@@ -24,8 +24,7 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
 void weir__adhoc_destroy(struct weir__adhoc *adhoc);
 
 struct weir__adhoc_wanted {
-    const char *limit, *name;
-    size_t limit_len, name_len;
+    struct weir__text limit, name;
     weir_time now;
     const struct weir__conn *conn; /* NULL: nobody in particular */
 };

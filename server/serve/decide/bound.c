@@ -51,8 +51,9 @@ const char *weir__bound_make_room(struct weir__conn *conn)
         if (bound->each[i].until <= now)
             drop(bound, &bound->each[i]);
     return bound->n < BOUND_MAX ? NULL
-                                : "a connection has room for 256 permits that are BOUND: exit "
-                                  "some, or use several connections";
+                                : "a connection has room for " WEIR__DIGITS(
+                                      BOUND_MAX) " permits that are BOUND: exit "
+                                                 "some, or use several connections";
 }
 
 void weir__bound_keep(struct weir__conn *conn, const struct weir__entered *entered)

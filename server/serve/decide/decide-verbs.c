@@ -1,6 +1,7 @@
 /* decide-verbs.c -- the deciding verbs: from the values of a call to an ask, the same at every
  * door. */
 #include "server/serve/decide/decide-verbs.h"
+#include "server/serve/decide/adhoc.h"
 
 enum { KEY, LIMIT, COST, WAIT, NAME, UNIT, LIFETIME }; /* of take, peek, give, reserve */
 
@@ -66,20 +67,26 @@ void weir__decide_settle(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values; /* reservation, cost */
 
-    answer(call, WEIR__ANSWER_BOOL, weir__ask_settle(call->loop, v[0].text, v[1].number));
+    answer(call, WEIR__ANSWER_BOOL,
+           weir__reservations_settle(call->server->reservations, v[0].text.bytes, v[0].text.len,
+                                     v[1].number, weir__loop_now(call->loop)));
 }
 
 void weir__decide_forget(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values; /* key, limit, name */
+    const struct weir__adhoc_wanted wanted = { v[1].text, v[2].text, weir__loop_now(call->loop),
+                                               call->loop->fed };
+    const struct weir_key key = { v[0].text.bytes, v[0].text.len };
+    struct weir_limiter *limiter = NULL;
     struct weir_error error = { 0 };
-    bool found = false;
-    int code = weir__ask_forget(call->loop, v[0].text, v[1].text, v[2].text, &found, &error);
+    struct weir_plan plan;
+    int code = weir__adhoc_look(call->server->adhoc, &wanted, &limiter, &plan, &error);
 
     if (code != WEIR_OK)
         fail(call, code, &error);
     else
-        answer(call, WEIR__ANSWER_BOOL, found);
+        answer(call, WEIR__ANSWER_BOOL, limiter && weir_forget(limiter, key, wanted.now));
 }
 
 /* --------------------------------------------------------------- guards ---- */

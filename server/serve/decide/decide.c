@@ -12,7 +12,6 @@
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
-#include "table/carried.h"
 #include "server/base/words.h"
 
 int64_t weir__ask_ms(weir_time t)
@@ -50,23 +49,36 @@ static void count_checks(struct weir__loop *loop, size_t n, size_t allowed)
         weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_REFUSED, (int64_t)(n - allowed));
 }
 
-static bool decide(struct weir__loop *loop, const struct weir__check *check,
+void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings)
+{
+    char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
+
+    while (n > 0) {
+        size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
+        weir_time began = weir__counters_begin(&loop->counters);
+        size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
+        weir__counters_end(&loop->counters, began, part);
+        count_checks(loop, part, allowed);
+        for (size_t i = 0; allowed < part && i < part; i++)
+            if (!rulings[i].decision.allowed)
+                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
+        requests += part;
+        rulings += part;
+        n -= part;
+    }
+}
+
+static void decide(struct weir__loop *loop, const struct weir__check *check,
                    struct weir_ruling *ruling)
 {
-    char key[WEIR_KEY_TEXT];
-    struct weir_ask ask = { .cost = check->cost,
-                            .wait_max = check->wait_max,
-                            .now = weir__loop_now(loop) };
-    bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
-    weir_time began = timed ? weir__clock_monotonic() : 0;
-    bool allowed = weir_check_key(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
+    const struct weir_request request = {
+        check->attrs,
+        check->n,
+        { .cost = check->cost, .wait_max = check->wait_max, .now = weir__loop_now(loop) }
+    };
 
-    if (timed)
-        weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
-    count_checks(loop, 1, allowed);
-    if (!allowed)
-        weir__ask_note_refused(loop, ruling, key, ask.now);
-    return allowed;
+    weir__ask_check_many(loop, &request, 1, ruling);
 }
 
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
@@ -98,28 +110,6 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
         decide(loop, check, ruling);
         weir__ask_ids_end(ids, hold, ruling);
         return NULL;
-    }
-}
-
-void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
-                          struct weir_ruling *rulings)
-{
-    char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
-
-    while (n > 0) {
-        size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
-        bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
-        weir_time began = timed ? weir__clock_monotonic() : 0;
-        size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
-        if (timed)
-            weir__counters_time(&loop->counters, (int64_t)part, weir__clock_monotonic() - began);
-        count_checks(loop, part, allowed);
-        for (size_t i = 0; allowed < part && i < part; i++)
-            if (!rulings[i].decision.allowed)
-                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
-        requests += part;
-        rulings += part;
-        n -= part;
     }
 }
 
@@ -177,8 +167,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
                             .cost = a->cost,
                             .wait_max = a->wait_max,
                             .now = weir__loop_now(loop) };
-    const struct weir__adhoc_wanted wanted = { a->limit.bytes, a->name.bytes, a->limit.len,
-                                               a->name.len,    ask.now,       loop->fed };
+    const struct weir__adhoc_wanted wanted = { a->limit, a->name, ask.now, loop->fed };
     struct weir_limiter *limiter = NULL;
     struct weir_plan plan;
     int code = only_reads(a) ? weir__adhoc_look(server->adhoc, &wanted, &limiter, &plan, error)
@@ -198,31 +187,4 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
     if (code == WEIR_OK)
         count_take(loop, a, &answer->decision);
     return code;
-}
-
-bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost)
-{
-    return weir__reservations_settle(loop->server->reservations, reservation.bytes, reservation.len,
-                                     cost, weir__loop_now(loop));
-}
-
-int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
-                     struct weir__text name, bool *found, struct weir_error *error)
-{
-    struct weir_key k = { key.bytes, key.len };
-    weir_time now = weir__loop_now(loop);
-    struct weir_limiter *limiter = NULL;
-    struct weir_plan plan;
-
-    if (limit.len == 0 && name.len == 0) {
-        *found = weir__carried_forget(loop->server->table, k, now);
-        return WEIR_OK;
-    }
-    const struct weir__adhoc_wanted wanted = { limit.bytes, name.bytes, limit.len,
-                                               name.len,    now,        loop->fed };
-    int code = weir__adhoc_look(loop->server->adhoc, &wanted, &limiter, &plan, error);
-    if (code != WEIR_OK)
-        return code;
-    *found = limiter && weir_forget(limiter, k, now);
-    return WEIR_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef WEIR_SERVE_DECIDE_H
 #define WEIR_SERVE_DECIDE_H
 
+#include "server/serve/decide/reservations.h"
 #include "server/serve/serve.h"
 
 #define WEIR__ASK_MANY  64        /* are decided at a time */
@@ -42,17 +43,12 @@ struct weir__adhoc_ask {
 
 struct weir__adhoc_answer {
     struct weir_decision decision;
-    char reservation[36]; /* of a reserve that was granted */
+    char reservation[WEIR__RESERVATION_ID]; /* of a reserve that was granted */
 };
 
 /* WEIR_OK, or what is wrong with it. */
 int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
                     struct weir__adhoc_answer *answer, struct weir_error *error);
-/* True if it was there and not settled yet. */
-bool weir__ask_settle(struct weir__loop *loop, struct weir__text reservation, int64_t cost);
-/* Resets a key: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
-int weir__ask_forget(struct weir__loop *loop, struct weir__text key, struct weir__text limit,
-                     struct weir__text name, bool *found, struct weir_error *error);
 
 /* Times as replies have them: rounded up to ms; -1: never, or it does not apply. */
 int64_t weir__ask_ms(weir_time t);

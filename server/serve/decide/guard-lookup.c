@@ -75,7 +75,7 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
 int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
                          struct weir_error *error)
 {
-    const char *names[LIKELY], *near;
+    const char *names[LIKELY];
     size_t n = 0;
 
     for (uint32_t i = 0; n < LIKELY && i < g->table->guards.most; i++) {
@@ -83,15 +83,10 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
         if (guard != NULL)
             names[n++] = guard->name;
     }
-    near = weir__nearest(name, len, names, n);
-    if (near)
-        snprintf(error->text, sizeof(error->text), "there is no guard %s; did you mean '%s'?",
-                 weir__quote(name, len).text, near);
-    else
-        snprintf(error->text, sizeof(error->text), "there is no guard %s; %s",
-                 weir__quote(name, len).text,
-                 n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them"
-                   : "the rules have none (guards:)");
+    const char *otherwise = n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them"
+                              : "the rules have none (guards:)";
+    snprintf(error->text, sizeof(error->text), "there is no guard %s; %s",
+             weir__quote(name, len).text, weir__hint_or(name, len, names, n, otherwise).text);
     return 404;
 }
 

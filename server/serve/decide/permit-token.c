@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/base/base64.h"
+#include "server/base/little-endian.h"
 #include "server/base/siphash.h"
 
 #define VERSION 1
@@ -15,21 +16,6 @@
 _Static_assert(WEIR__BASE64_LEN(RAW_MAX) + 1 <= WEIR__PERMIT_TOKEN_MAX,
                "the longest token has room");
 
-static void put_word(unsigned char *out, uint64_t word, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        out[i] = (unsigned char)(word >> 8 * i);
-}
-
-static uint64_t get_word(const unsigned char *bytes, size_t n)
-{
-    uint64_t word = 0;
-
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)bytes[i] << 8 * i;
-    return word;
-}
-
 /* Nothing of the secrets can be known from it; and another purpose would have another label. */
 void weir__permit_key_make(struct weir__permit_key *out, const uint64_t secrets[WEIR__HASH_SECRETS])
 {
@@ -38,9 +24,9 @@ void weir__permit_key_make(struct weir__permit_key *out, const uint64_t secrets[
 
     memcpy(bytes, label, sizeof(label));
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
-        put_word(bytes + sizeof(label) + 8 * i, secrets[i], 8);
+        weir__little_put(bytes + sizeof(label) + 8 * i, secrets[i], 8);
     weir__siphash(secrets, bytes, sizeof(bytes), mac);
-    *out = (struct weir__permit_key){ { get_word(mac, 8), get_word(mac + 8, 8) } };
+    *out = (struct weir__permit_key){ { weir__little_get(mac, 8), weir__little_get(mac + 8, 8) } };
     explicit_bzero(bytes, sizeof(bytes));
 }
 
@@ -52,10 +38,10 @@ size_t weir__permits_print(char out[WEIR__PERMIT_TOKEN_MAX], const struct weir__
 
     for (uint32_t i = 0; i < permits->n; i++, at += EACH) {
         const struct weir_permit *p = &permits->each[i].permit;
-        put_word(at, permits->each[i].guard, 2);
-        put_word(at + 2, p->word, 8);
-        put_word(at + 10, p->seat, 4);
-        put_word(at + 14, (uint64_t)p->since, 8);
+        weir__little_put(at, permits->each[i].guard, 2);
+        weir__little_put(at + 2, p->word, 8);
+        weir__little_put(at + 10, p->seat, 4);
+        weir__little_put(at + 14, (uint64_t)p->since, 8);
     }
     weir__siphash(key->words, raw, (size_t)(at - raw), at);
     return weir__base64_write(out, raw, (size_t)(at - raw) + MAC, WEIR__BASE64_URL);
@@ -66,10 +52,11 @@ static void read_each(struct weir__permits *out, const unsigned char *raw)
     *out = (struct weir__permits){ .n = raw[1] };
     for (uint32_t i = 0; i < out->n; i++) {
         const unsigned char *at = raw + HEAD + i * EACH;
-        out->each[i].guard = (uint32_t)get_word(at, 2);
-        out->each[i].permit = (struct weir_permit){ .word = get_word(at + 2, 8),
-                                                    .seat = (uint32_t)get_word(at + 10, 4),
-                                                    .since = (weir_time)get_word(at + 14, 8) };
+        out->each[i].guard = (uint32_t)weir__little_get(at, 2);
+        out->each[i].permit =
+            (struct weir_permit){ .word = weir__little_get(at + 2, 8),
+                                  .seat = (uint32_t)weir__little_get(at + 10, 4),
+                                  .since = (weir_time)weir__little_get(at + 14, 8) };
     }
 }
 

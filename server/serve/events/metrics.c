@@ -33,6 +33,20 @@ enum { RULES_MAX = 1000, GUARDS_MAX = 256, TOP_KEYS = 10, TRIES = 3 };
 
 #define FIRST_BUCKET ((weir_time)250)
 
+#define TIMED_BATCHES 64
+
+/* 0: this batch is not timed. */
+weir_time weir__counters_begin(struct weir__counters *c)
+{
+    return c->batches++ % TIMED_BATCHES == 0 ? weir__clock_monotonic() : 0;
+}
+
+void weir__counters_end(struct weir__counters *c, weir_time began, size_t n)
+{
+    if (began)
+        weir__counters_time(c, (int64_t)n, weir__clock_monotonic() - began);
+}
+
 void weir__counters_time(struct weir__counters *c, int64_t n, weir_time span)
 {
     size_t i = 0;

@@ -39,12 +39,10 @@ enum weir__counter {
 struct weir__counters {
     _Alignas(64) int64_t counts[WEIR__COUNTERS];
     int64_t times[WEIR__TIME_BUCKETS]; /* decisions by the time they took; one batch in
-                                          WEIR__TIMED_BATCHES is timed */
+                                          64 is timed */
     int64_t times_sum;                 /* ns */
     int64_t batches;
 };
-
-#define WEIR__TIMED_BATCHES 64
 
 static inline void weir__counter_add(struct weir__counters *c, enum weir__counter which, int64_t n)
 {
@@ -52,7 +50,9 @@ static inline void weir__counter_add(struct weir__counters *c, enum weir__counte
                      __ATOMIC_RELAXED);
 }
 
-/* A batch of n decisions took `span`. */
+/* Around a batch of n decisions. */
+weir_time weir__counters_begin(struct weir__counters *c);
+void weir__counters_end(struct weir__counters *c, weir_time began, size_t n);
 void weir__counters_time(struct weir__counters *c, int64_t n, weir_time span);
 
 struct weir__server;

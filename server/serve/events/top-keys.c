@@ -109,7 +109,7 @@ void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const c
     size_t rule_len = strlen(rule);
     char text[WEIR__HITTER_TEXT + 1];
 
-    uint64_t hash = weir__sketch_hash(&top->secrets, rule, rule_len) * 0x9e3779b97f4a7c15u +
+    uint64_t hash = weir__sketch_hash(&top->secrets, rule, rule_len) * WEIR__GOLDEN +
                     weir__sketch_hash(&top->secrets, key, key_len);
     size_t len = compose(text, rule, rule_len, key, key_len);
     if (pthread_mutex_trylock(&share->lock) != 0) {
@@ -172,16 +172,6 @@ static int by_hash(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-static int by_count(const void *a, const void *b)
-{
-    const struct weir__hitter *x = a, *y = b;
-
-    if (x->count != y->count)
-        return x->count < y->count ? 1 : -1;
-    int order = strcmp(x->text, y->text);
-    return order != 0 ? order : by_hash(a, b);
-}
-
 /* One entry for each key, the greatest first. */
 static void merge(struct gathered *g)
 {
@@ -197,7 +187,7 @@ static void merge(struct gathered *g)
         }
     }
     g->n = n;
-    qsort(g->hitters, g->n, sizeof(*g->hitters), by_count);
+    qsort(g->hitters, g->n, sizeof(*g->hitters), weir__hitter_compare);
 }
 
 /* A few more than n of each sketch, because the n-th of all may be further down in each.  False:

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/hash.h"
 #include "server/serve/events/webhook-post.h"
 #include "server/base/complain.h"
 #include "server/base/token.h"
@@ -176,10 +177,9 @@ static void wait_and_retry(struct weir__webhook *w)
         return;
     }
     w->state = PAUSED;
-    w->chance = w->chance * 6364136223846793005u +
-                1442695040888963407u; /* Knuth's generator: nothing depends on its quality */
+    uint64_t chance = weir__mix64(w->chance += WEIR__GOLDEN);
     uv_timer_start(&w->pause, on_pause,
-                   weir__webhook_pause_ms(w->o.pause_ms, w->failures, w->chance >> 33), 0);
+                   weir__webhook_pause_ms(w->o.pause_ms, w->failures, chance >> 33), 0);
 }
 
 static void on_done(void *context, int status, const char *why)

@@ -105,11 +105,6 @@ static const char *why_foreign(const struct asker *asker)
     return NULL;
 }
 
-static bool has_tokens(const struct weir__settings *settings)
-{
-    return settings->check_token[0] || settings->admin_token[0];
-}
-
 static void turn_away(struct weir__http_call *call, weir_time wait)
 {
     char header[48];
@@ -137,7 +132,7 @@ bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool
 
     call->own_token = shown != WEIR__ROLE_NONE;
     call->role = shown > call->conn->role ? shown : call->conn->role;
-    bool wrong = asker.authorization.len && !call->own_token && has_tokens(settings) &&
+    bool wrong = asker.authorization.len && !call->own_token && weir__auth_has_tokens(settings) &&
                  (!foreign || call->role < needed);
     weir_time wait = wrong || call->own_token ? weir__auth_judge(call->conn, shown) : 0;
     call->manner.close |= call->conn->ending;

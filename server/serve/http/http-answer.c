@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/base/date.h"
 #include "server/base/words.h"
 
 #define SF_INTEGER_MAX 999999999999999 /* RFC 9651: fifteen digits */
@@ -79,15 +80,14 @@ static void put_name(struct pen *pen, const char *name)
 
 static void make_date(struct weir__loop *loop, int64_t second)
 {
-    static const char days[] = "SunMonTueWedThuFriSat",
-                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char days[] = "SunMonTueWedThuFriSat";
     time_t at = (time_t)second;
     struct tm tm;
 
     if (gmtime_r(&at, &tm) == NULL || tm.tm_year + 1900 > 9999)
         memset(&tm, 0, sizeof(tm));
     snprintf(loop->date, sizeof(loop->date), "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-             days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100, months + 3 * tm.tm_mon,
+             days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100, weir__date_months + 3 * tm.tm_mon,
              (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100,
              (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
     loop->date_second = second;

@@ -18,6 +18,7 @@
  */
 #include "server/serve/http/http.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -231,12 +232,11 @@ static bool describe(struct forwarded *f)
 
 static bool read_refuse(struct forwarded *f, struct weir__text value)
 {
-    static const int known[] = { 401, 403, 429, 503 };
+    static const char *const known[] = { "401", "403", "429", "503" };
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && value.len == 3; i++)
-        if ((value.bytes[0] - '0') * 100 + (value.bytes[1] - '0') * 10 + value.bytes[2] - '0' ==
-            known[i])
-            f->refuse = known[i];
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (weir__http_is(value, known[i], 3))
+            f->refuse = atoi(known[i]);
     if (f->refuse)
         return true;
     weir__http_problem(&f->call->manner, 400, NULL, "refuse must be 401, 403, 429 or 503, not %s",

@@ -74,12 +74,9 @@ static void turn_away(struct weir__conn *conn)
     uv_close(&conn->uv.handle, on_turned_away);
 }
 
-static int init_stream(struct weir__conn *conn, const struct weir__listener *listener)
+static int init_stream(uv_loop_t *uv, union weir__stream *stream, bool unix_socket)
 {
-    uv_loop_t *uv = &conn->loop->uv;
-
-    return listener->unix_socket ? uv_pipe_init(uv, &conn->uv.pipe, 0)
-                                 : uv_tcp_init(uv, &conn->uv.tcp);
+    return unix_socket ? uv_pipe_init(uv, &stream->pipe, 0) : uv_tcp_init(uv, &stream->tcp);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -97,7 +94,7 @@ static void on_connection(uv_stream_t *stream, int status)
     conn->protocol = listener->protocol;
     conn->role = conn->first_role = listener->role;
     conn->id = __atomic_add_fetch(&server->connection_ids, 1, __ATOMIC_RELAXED);
-    if (init_stream(conn, listener) != 0) {
+    if (init_stream(&loop->uv, &conn->uv, listener->unix_socket) != 0) {
         free(conn);
         listener->missed = true;
         return;
@@ -127,8 +124,7 @@ static void on_connection(uv_stream_t *stream, int status)
 int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener,
                       struct weir_error *error)
 {
-    int code = listener->unix_socket ? uv_pipe_init(&loop->uv, &listener->uv.pipe, 0)
-                                     : uv_tcp_init(&loop->uv, &listener->uv.tcp);
+    int code = init_stream(&loop->uv, &listener->uv, listener->unix_socket);
 
     listener->loop = loop;
     if (code == 0)

@@ -6,12 +6,7 @@
 
 /* A listening socket as a loop has it. */
 struct weir__listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
+    union weir__stream uv;
     struct weir__loop *loop;
     const struct weir__protocol *protocol;
     enum weir__role role; /* of clients that have shown no secret */

@@ -58,17 +58,12 @@ static bool authenticate(struct weir__conn *conn, struct weir__text secret)
     return wait == 0 && role != WEIR__ROLE_NONE;
 }
 
-static bool has_secrets(const struct weir__settings *s)
-{
-    return *s->check_token || *s->admin_token;
-}
-
 /* AUTH [user] token */
 void weir__resp_auth(struct weir__resp_call *call)
 {
     if (call->n > 3)
         weir__resp_say_usage(call);
-    else if (!has_secrets(call->conn->loop->server->settings))
+    else if (!weir__auth_has_tokens(call->conn->loop->server->settings))
         weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: every "
                                       "client may do everything");
     else if (authenticate(call->conn, call->args[call->n - 1]))
@@ -177,9 +172,7 @@ static void client_info(struct weir__conn *conn)
     int n =
         snprintf(text, sizeof(text), "id=%" PRIu64 " addr=%s name=%s lib-name=%s resp=%d role=%s\n",
                  conn->id, conn->peer, s ? s->name : "", s ? s->library : "", conn->resp,
-                 conn->role == WEIR__ROLE_ADMIN   ? "admin"
-                 : conn->role == WEIR__ROLE_CHECK ? "check"
-                                                  : "none");
+                 weir__role_name(conn->role));
 
     weir__reply_bulk(conn, text,
                      n < 0                      ? 0

@@ -43,7 +43,7 @@ static const char *add(struct weir__conn *conn, struct weir__resp_session *s,
     if (find(s, name, pattern) < s->n_channels)
         return NULL;
     if (s->n_channels == WEIR__CHANNELS_MAX)
-        return "too many channels: at most 64";
+        return "too many channels: at most " WEIR__DIGITS(WEIR__CHANNELS_MAX);
     if (name.len > 128 || memchr(name.bytes, 0, name.len))
         return "a channel's name has at most 128 bytes, and no NUL";
     char *text = strndup(name.bytes, name.len);

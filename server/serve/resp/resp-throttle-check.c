@@ -100,13 +100,11 @@ static void note_refused(struct weir__loop *loop, const struct batch *b, size_t 
 static void flush_throttles(struct weir__loop *loop, struct batch *b)
 {
     size_t n = b->throttles, granted;
-    bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
-    weir_time began = timed ? weir__clock_monotonic() : 0;
+    weir_time began = weir__counters_begin(&loop->counters);
 
     b->throttles = 0;
     granted = weir__carried_take_many(loop->server->table, b->items, n, b->decisions);
-    if (timed)
-        weir__counters_time(&loop->counters, (int64_t)n, weir__clock_monotonic() - began);
+    weir__counters_end(&loop->counters, began, n);
     char *to = weir__buffer_room(&loop->out, n * 6 * WEIR__RESP_NUMBER_MAX), *begin = to;
     if (!to)
         return;

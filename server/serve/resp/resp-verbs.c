@@ -3,6 +3,7 @@
 
 #include "server/base/words.h"
 #include "server/serve/resp/resp.h"
+#include "table/carried.h"
 
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)
 {
@@ -133,13 +134,12 @@ void weir__resp_verb(struct weir__resp_call *call)
 /* DEL key ...: how users of redis-cell reset a key. */
 void weir__resp_del(struct weir__resp_call *call)
 {
+    struct weir__loop *loop = call->conn->loop;
     int64_t n = 0;
 
     for (size_t i = 1; i < call->n; i++) {
-        bool found = false;
-        weir__ask_forget(call->conn->loop, call->args[i], (struct weir__text){ 0 },
-                         (struct weir__text){ 0 }, &found, NULL);
-        n += found;
+        const struct weir_key key = { call->args[i].bytes, call->args[i].len };
+        n += weir__carried_forget(loop->server->table, key, weir__loop_now(loop));
     }
     weir__reply_integer(call->conn, n);
 }

@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digit.h"
 #include "server/base/file.h"
 #include "match/key-template.h"
 #include "server/base/digest.h"
+#include "wire/text.h"
 
 #define VERSION_LINE "weir lists 1"
 #define HEAD_SIZE \
@@ -341,11 +343,11 @@ static bool unescape(char *text)
 
     for (const char *from = text; *from != '\0'; from++) {
         unsigned value = (unsigned char)*from;
-        char digits[3] = { from[0] == '%' ? from[1] : 'x', from[1] ? from[2] : '\0', '\0' };
         if (value == '%') {
-            if (strspn(digits, "0123456789abcdef") != 2 ||
-                (value = (unsigned)strtoul(digits, NULL, 16)) == 0)
+            int high = weir__hex(from[1]), low = high < 0 ? -1 : weir__hex(from[2]);
+            if (low < 0 || high + low == 0)
                 return false;
+            value = (unsigned)(high << 4 | low);
             from += 2;
         }
         *to++ = (char)value;
@@ -384,7 +386,8 @@ static int parse_line(struct weir__overlay *o, char *line, size_t number, const 
         !unescape(rest))
         return damaged(error, name, number, "expected: added|removed LIST ATTRIBUTE ENTRY");
     if (o->n == WEIR__OVERLAY_MAX)
-        return damaged(error, name, number, "it has more than 100000 entries");
+        return damaged(error, name, number,
+                       "it has more than " WEIR__DIGITS(WEIR__OVERLAY_MAX) " entries");
     char *small = weir__attribute_small(attribute); /* somebody may have written it by hand */
     int code = small ? add_entry(o, list, small, rest, added, &why) : WEIR_NO_MEMORY;
     free(small);

@@ -1,8 +1,7 @@
 /* auth.c -- the role that a secret gives.
  *
- * The time of a comparison must reveal nothing about the secret, not even its length. So both are
- * put into buffers of one size, and every byte of these is compared; always both
- * tokens.
+ * The time of a comparison must reveal nothing about the secret, not even its length.  So both
+ * are put into buffers of one size, and every byte of these is compared; always both tokens.
  */
 #include <string.h>
 
@@ -37,6 +36,18 @@ enum weir__role weir__auth_role(const struct weir__settings *settings, const cha
          check = same(settings->check_token, secret, len);
 
     return admin ? WEIR__ROLE_ADMIN : check ? WEIR__ROLE_CHECK : WEIR__ROLE_NONE;
+}
+
+bool weir__auth_has_tokens(const struct weir__settings *settings)
+{
+    return *settings->check_token || *settings->admin_token;
+}
+
+const char *weir__role_name(enum weir__role role)
+{
+    static const char *const names[] = { "none", "check", "admin" };
+
+    return names[role];
 }
 
 weir_time weir__auth_judge(struct weir__conn *conn, enum weir__role role)
@@ -75,7 +86,7 @@ int weir__auth_suffices(const struct weir__settings *settings, const char *addre
 {
     const char *admin = settings->admin_token, *check = settings->check_token;
 
-    if (!*admin && !*check)
+    if (!weir__auth_has_tokens(settings))
         return weir__fail(error, WEIR_INVALID,
                           "%s can be reached from other hosts, and there is no token: set "
                           "WEIR_ADMIN_TOKEN or admin-token-file (and "

@@ -459,7 +459,6 @@ static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
 
 static void add_operation(struct weir__buffer *out, const struct weir__verb *v, const char *method)
 {
-    static const char *const roles[] = { "none", "check", "admin" };
     char name[16] = "", id[48];
 
     for (size_t i = 0; method[i] && i < sizeof(name) - 1; i++)
@@ -478,7 +477,7 @@ static void add_operation(struct weir__buffer *out, const struct weir__verb *v, 
     add_responses(out, v);
     if (v->role == WEIR__ROLE_NONE)
         weir__buffer_text(out, ",\"security\":[]");
-    weir__buffer_member(out, "x-weir-role", roles[v->role]);
+    weir__buffer_member(out, "x-weir-role", weir__role_name(v->role));
     if (v->command)
         weir__buffer_member(out, "x-weir-command", v->command);
     weir__buffer_close(out, "}");

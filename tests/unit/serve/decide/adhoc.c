@@ -26,7 +26,8 @@ static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, 
     char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
          *n = memcpy(malloc(name_len + !name_len), name, name_len);
     int code = weir__adhoc_find(
-        adhoc, &(struct weir__adhoc_wanted){ l, n, limit_len, name_len, now, NULL }, out, error);
+        adhoc, &(struct weir__adhoc_wanted){ { l, limit_len }, { n, name_len }, now, NULL }, out,
+        error);
 
     free(l);
     free(n);
@@ -118,18 +119,20 @@ TEST(test_what_is_wrong_is_told)
     refused(adhoc, "300/60", long_name, "at most 62 bytes");
     refused(adhoc, "300/60", "a\nb", "control");
     refused(adhoc, "", "nobody", "no limit named 'nobody'");
-    assert_fails(weir__adhoc_find(adhoc,
-                                  &(struct weir__adhoc_wanted){ "300\0/60", NULL, 7, 0, NOW, NULL },
-                                  &limiter, &error),
-                 WEIR_INVALID, "NUL");
-    assert_fails(weir__adhoc_find(adhoc,
-                                  &(struct weir__adhoc_wanted){ "300/60", "a\0b", 6, 3, NOW, NULL },
-                                  &limiter, &error),
-                 WEIR_INVALID, "NUL");
-    assert_int_equal(weir__adhoc_find(adhoc,
-                                      &(struct weir__adhoc_wanted){ "x", NULL, 1, 0, NOW, NULL },
-                                      &limiter, NULL),
-                     WEIR_INVALID);
+    assert_fails(
+        weir__adhoc_find(adhoc,
+                         &(struct weir__adhoc_wanted){ { "300\0/60", 7 }, { NULL, 0 }, NOW, NULL },
+                         &limiter, &error),
+        WEIR_INVALID, "NUL");
+    assert_fails(
+        weir__adhoc_find(adhoc,
+                         &(struct weir__adhoc_wanted){ { "300/60", 6 }, { "a\0b", 3 }, NOW, NULL },
+                         &limiter, &error),
+        WEIR_INVALID, "NUL");
+    assert_int_equal(
+        weir__adhoc_find(adhoc, &(struct weir__adhoc_wanted){ { "x", 1 }, { NULL, 0 }, NOW, NULL },
+                         &limiter, NULL),
+        WEIR_INVALID);
     assert_int_equal(stats_of(table, -1).limiters, 0);
 }
 
@@ -287,10 +290,10 @@ static void *look_for_all(void *argument)
         struct weir_decision d;
         size_t len =
             (size_t)snprintf(text, sizeof(text), "gcra %d/1%s", 1 + i % LIMITS, i % 3 ? "" : "s");
-        bool good = weir__adhoc_find(adhoc,
-                                     &(struct weir__adhoc_wanted){ text, "shared", len,
-                                                                   i % 7 ? 0 : 6, NOW + i, NULL },
-                                     &limiter, NULL) == WEIR_OK;
+        struct weir__adhoc_wanted wanted = {
+            { text, len }, { "shared", i % 7 ? 0 : 6 }, NOW + i, NULL
+        };
+        bool good = weir__adhoc_find(adhoc, &wanted, &limiter, NULL) == WEIR_OK;
         if (!good ||
             !weir_peek(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = NOW }, &d))
             return adhoc;

@@ -156,10 +156,10 @@ struct weir__ban_record {
 
 /* A process that is attached: pid is written last. */
 struct weir__holder {
-    uint32_t pid; /* 0: the place is free */
-    uint32_t unused;
-    uint64_t start; /* when the process began, in the kernel's ticks: pids are used again */
-    uint64_t space; /* the pid namespace: in another one it cannot be told who is alive */
+    uint32_t pid;    /* 0: the place is free */
+    uint32_t locked; /* 1: it has its lock (holder-lock.h) as long as it runs this program */
+    uint64_t start;  /* when the process began, in the kernel's ticks: pids are used again */
+    uint64_t space;  /* the pid namespace: in another one pids are others' */
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");

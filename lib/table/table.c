@@ -480,6 +480,8 @@ static int try_file(struct weir_table *table, const char *path,
         return weir__fail_errno(error, "cannot look at", path);
     if ((code = check_file(&st, path, error)))
         return code;
+    table->inode = st.st_ino;
+    table->device = st.st_dev;
     bool unfinished = is_unfinished(table->fd, (uint64_t)st.st_size);
     if (options && (st.st_nlink == 0 || (unfinished && !alone)))
         return AGAIN;

@@ -15,6 +15,7 @@
 #define WEIR_TABLE_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "algo/debt.h"
 #include "base/atomic.h"
@@ -74,6 +75,9 @@ struct weir_table {
     uint64_t bytes;                       /* its length as mapped: the header's may be damaged */
     struct weir__space names, keys, bans; /* names: the registry's; it has places, not slots */
     int fd;                               /* -1: private */
+    ino_t inode;                          /* of the file */
+    dev_t device;
+    pid_t opened_by; /* the process whose locks are on fd; 0: none's yet */
     uint64_t *me; /* a page that is zeros again after fork: place among the holders, or 0; private
                      tables: NULL */
     struct weir__holder *holders;
@@ -93,6 +97,7 @@ struct weir_table {
     struct weir__names limiters, guards;
     struct weir_limiter **met;    /* by id, NULL until first met; atomic */
     struct weir_limiter *retired; /* their places went */
+    uint32_t burying;             /* this process, while one of its threads does; atomic */
     int64_t looking;              /* threads that use limiters without weir__place_use; atomic */
     struct weir_table *next;      /* of this process: fork.c */
 };

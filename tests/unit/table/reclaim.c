@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "guard/guard.h"
+#include "table/holder-lock.h"
 #include "table/holders.h"
 #include "table/registry.h"
 #include "unit/fixture.h"
@@ -288,6 +289,150 @@ TEST(test_a_child_without_a_place_uses_what_its_parent_used)
     assert_true(weir__place_has_users(table, limiter->id));
     close(go[0]), close(go[1]), close(there[0]), close(there[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* A child of fork that runs another program, which answers once it does. */
+static pid_t run_cat(const int to[2], const int from[2])
+{
+    char byte = 'x';
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        close(to[1]);
+        execlp("cat", "cat", (char *)NULL);
+        _exit(1);
+    }
+    assert_int_equal(write(to[1], &byte, 1), 1);
+    assert_int_equal(read(from[0], &byte, 1), 1);
+    return pid;
+}
+
+TEST(test_another_program_uses_nothing)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    int to[2], from[2];
+
+    assert_int_equal(pipe(to) | pipe(from), 0);
+    pid_t pid = run_cat(to, from);
+    assert_int_equal(places_of(table, pid), 1); /* between fork and exec it was a user */
+    weir_limiter_drop(limiter);
+    assert_int_equal(places_of(table, pid), 0);
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has(table, "l"));
+    close(to[0]), close(to[1]), close(from[0]), close(from[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Its own child still has the memory that it had before. */
+TEST(test_a_process_that_goes_on_as_another_program_uses_nothing)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    int to[2], from[2], go[2];
+    char byte = 'x';
+
+    assert_int_equal(pipe(to) | pipe(from) | pipe(go), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct weir_table *own = attach(path);
+        limiter_of(own, "l", "gcra 10/1d");
+        close(go[1]), close(to[1]);
+        if (fork() == 0)
+            _exit(write(from[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
+        dup2(to[0], 0), dup2(from[1], 1);
+        execlp("cat", "cat", (char *)NULL);
+        _exit(1);
+    }
+    assert_int_equal(write(to[1], &byte, 1), 1);
+    for (size_t i = 0; i < 2; i++) /* child and grandchild are there */
+        assert_int_equal(read(from[0], &byte, 1), 1);
+    assert_int_equal(places_of(table, pid), 2);
+    table->header->holders_at = 0;
+    weir__holders_bury(table, weir_table_now(table));
+    assert_int_equal(places_of(table, pid), 0);
+    assert_true(weir__place_has_users(table, weir__name_find(table, &table->limiters, "l")));
+    close(to[0]), close(to[1]), close(from[0]), close(from[1]), close(go[0]), close(go[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Its pid says nothing here. */
+TEST(test_a_process_in_another_container_is_known_to_be_dead)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    int go[2], there[2];
+    char byte;
+
+    assert_int_equal(pipe(go) | pipe(there), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        table->holders[weir__holder_me(table)].space = 1;
+        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(there[0], &byte, 1), 1);
+    weir__holders_bury(table, weir_table_now(table));
+    assert_int_equal(places_of(table, pid), 1);
+    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    table->header->holders_at = 0;
+    weir__holders_bury(table, weir_table_now(table));
+    assert_int_equal(places_of(table, pid), 0);
+    assert_true(weir__place_has_users(table, limiter->id));
+}
+
+/* The first number stands for a place that was being claimed, the other for one that was being put
+ * away by a process without a place. */
+TEST(test_a_place_whose_process_died_on_the_way_is_free_again)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    OWN(weir_table) *other = attach(path);
+    const uint32_t words[] = { UINT32_MAX, (uint32_t)1 << 31 };
+
+    assert_int_not_equal(weir__holder_me(other), 0);
+    for (size_t i = 0; i < 2; i++) {
+        table->holders[500].pid = words[i];
+        assert_int_equal(weir__holder_lock_take(other, 500), WEIR__LOCK_OURS);
+        table->header->holders_at = 0;
+        weir__holders_bury(table, weir_table_now(table));
+        assert_int_equal(table->holders[500].pid, words[i]);
+        weir__holder_lock_give(other, 500);
+        table->header->holders_at = 0;
+        weir__holders_bury(table, weir_table_now(table));
+        assert_int_equal(table->holders[500].pid, 0);
+    }
+}
+
+TEST(test_a_process_gets_a_place_once_there_is_one)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    OWN(weir_table) *other = attach(path);
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    assert_int_equal(waitpid(dead, NULL, 0), dead);
+    uint32_t me = weir__holder_me(table);
+    weir__holder_lock_give(table, me);
+    struct weir__holder holder = table->holders[me];
+    holder.pid = (uint32_t)dead;
+    for (size_t i = 1; i < WEIR__HOLDERS; i++)
+        table->holders[i] = holder;
+    assert_int_equal(weir__holder_me(other), 0);
+    weir__holders_bury(other, weir_table_now(other));
+    assert_int_not_equal(weir__holder_me(other), 0);
+    assert_int_equal(places_of(table, dead), 0);
 }
 
 TEST(test_what_nobody_uses_goes_after_a_restart_too)

@@ -141,16 +141,6 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 
 /* ---------------------------------------------------------------- making ---- */
 
-static int check_name(const char *name, struct weir_error *error)
-{
-    size_t len = strnlen(name, WEIR__NAME_SIZE);
-
-    if (len == 0 || len >= WEIR__NAME_SIZE)
-        return weir__fail(error, WEIR_INVALID, "a guard's name has 1 to %d bytes",
-                          WEIR__NAME_SIZE - 1);
-    return WEIR_OK;
-}
-
 /* Disk space and seats for what the terms need, before anybody sees them. */
 static int prepare(struct weir_table *table, uint32_t id, const void *record,
                    struct weir_error *error)
@@ -277,7 +267,7 @@ int weir__guard_join(struct weir_guard **out, struct weir_table *table, const ch
 {
     struct weir__guard_named named = { .salt = 0 };
     struct weir__guard_plan plan;
-    int code = check_name(name, error);
+    int code = weir__name_check(&table->guards, name, error);
 
     if (code)
         return code;

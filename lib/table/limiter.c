@@ -300,20 +300,6 @@ struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char 
 
 /* --------------------------------------------------------- creation ---- */
 
-static int check_name(const char *name, struct weir_error *error)
-{
-    size_t len = strlen(name);
-
-    if (len == 0 || len >= WEIR__NAME_SIZE)
-        return weir__fail(error, WEIR_INVALID,
-                          "a limiter's name has 1 to %d bytes, and this has %zu",
-                          WEIR__NAME_SIZE - 1, len);
-    for (size_t i = 0; i < len; i++)
-        if (weir__utf8_is_control(name + i))
-            return weir__fail_at(error, (int)i + 1, "a limiter's name has no control characters");
-    return WEIR_OK;
-}
-
 int weir__table_fits(const struct weir_table *table, const struct weir_plan *plan,
                      struct weir_error *error)
 {
@@ -373,7 +359,8 @@ int weir__limiter_join(struct weir_limiter **out, struct weir_table *table, cons
     struct weir__limiter_record r;
     int code;
 
-    if ((code = check_name(name, error)) || (code = weir__table_fits(table, plan, error)) ||
+    if ((code = weir__name_check(&table->limiters, name, error)) ||
+        (code = weir__table_fits(table, plan, error)) ||
         (code = write_record(table, &r, name, plan, error)))
         return code;
     return join_or_add(out, table, &r, error);

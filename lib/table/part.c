@@ -250,17 +250,10 @@ static uint64_t packed(const struct weir__part *part)
 bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i)
 {
     const struct weir__space *space = part->limiter->space;
-    struct weir__entry e = { .before = { part->before[0], part->before[1] } };
+    struct weir__entry e = weir__slot_entry(space, part);
 
-    e.at = weir__offset_of(part->limiter->table, weir__slot_pin(space, part->slot));
-    if (!space->narrow) {
-        e.tag_before[0] = part->tags[0];
-        e.tag_before[1] = part->tags[1];
-    }
-    if (!space->narrow && (uint32_t)part->tags[1] != part->version) {
-        e.tag_after[0] = part->home.tag;
-        e.tag_after[1] = ((part->tags[1] >> 32) + 1) << 32 | part->version;
-    }
+    if (!space->narrow && (uint32_t)part->tags[1] != part->version)
+        weir__entry_retag(&e, part->home.tag, part->version);
     if (!is_large(part)) {
         e.after[0] = space->narrow ? part->home.tag : part->small[0];
         e.after[1] = space->narrow ? packed(part) : part->small[1];

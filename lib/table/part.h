@@ -58,6 +58,31 @@ uint32_t weir__part_version(const struct weir__part *part);
 /* The slot is as it was read. */
 bool weir__slot_is_same(const struct weir__space *space, const struct weir__part *part);
 
+/* Reads a slot's words, whoever's they are: slot, before and tags.  False: a pin was settled, or the
+ * slot changed meanwhile. */
+bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *out);
+
+/* An entry for the slot as it was read, with nothing to write yet. */
+static inline struct weir__entry weir__slot_entry(const struct weir__space *space,
+                                                  const struct weir__part *part)
+{
+    struct weir__entry e = { .at = weir__offset_of(space->table, weir__slot_pin(space, part->slot)),
+                             .before = { part->before[0], part->before[1] } };
+
+    if (!space->narrow) {
+        e.tag_before[0] = part->tags[0];
+        e.tag_before[1] = part->tags[1];
+    }
+    return e;
+}
+
+/* A wide slot is another key's, or under another version, from now on. */
+static inline void weir__entry_retag(struct weir__entry *e, uint64_t tag, uint32_t version)
+{
+    e->tag_after[0] = tag;
+    e->tag_after[1] = ((e->tag_before[1] >> 32) + 1) << 32 | version;
+}
+
 static inline bool weir__part_is_same(const struct weir__part *part)
 {
     return part->slot == NULL || weir__slot_is_same(part->limiter->space, part);

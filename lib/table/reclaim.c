@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "table/hand.h"
 #include "table/holders.h"
+#include "table/part.h"
 #include "table/registry.h"
-#include "table/slot.h"
 #include "weir-queue.h"
 
 #define LOOK  (10 * WEIR_SECOND) /* between two looks by anybody */
@@ -26,47 +25,25 @@
 
 /* ---------------------------------------------------------------- states ---- */
 
-/* The hand has the look at the limiter's place already. */
-static void add_removal(struct weir__space *space, struct weir__hand *hand, void *slot,
-                        const uint64_t pair[2], const uint64_t tags[2], bool large)
-{
-    struct weir__entry e = { .at = weir__offset_of(space->table, weir__slot_pin(space, slot)),
-                             .before = { pair[0], pair[1] },
-                             .block_before = large ? (uint32_t)pair[1] : 0 };
-
-    if (space->narrow) {
-        e.after[0] = WEIR__DEAD_TAG;
-    } else {
-        memcpy(e.tag_before, tags, sizeof(e.tag_before));
-        e.tag_after[0] = WEIR__DEAD_TAG;
-        e.tag_after[1] = ((tags[1] >> 32) + 1) << 32;
-    }
-    weir__hand_add(hand, &e);
-}
-
 /* Takes a state out of its slot.  False: the slot or the place has changed meanwhile. */
 static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *slot)
 {
     struct weir_table *table = limiter->table;
     struct weir__space *space = limiter->space;
-    struct weir__wide *wide = slot;
-    uint64_t pair[2], tags[2] = { 0, 0 };
+    struct weir__part there;
 
-    weir__load_pair(weir__slot_pair(space, slot), pair);
-    if (pair[space->narrow] & WEIR__PIN) {
-        weir__hand_settle(table, weir__slot_pin(space, slot));
+    if (!weir__slot_read(space, slot, &there) || weir__tag_id(there.tags[0]) != limiter->id)
         return false;
-    }
-    if (!space->narrow) {
-        tags[0] = weir__load(&wide->tag);
-        tags[1] = weir__load(&wide->meta);
-    }
-    if (weir__tag_id(space->narrow ? pair[0] : tags[0]) != limiter->id)
-        return false;
+    struct weir__entry e = weir__slot_entry(space, &there);
+    if (space->narrow)
+        e.after[0] = WEIR__DEAD_TAG;
+    else
+        weir__entry_retag(&e, WEIR__DEAD_TAG, 0);
+    e.block_before = limiter->kind == WEIR__LARGE ? (uint32_t)there.before[1] : 0;
     struct weir__hand *hand = weir__hand_take(table);
     bool removed = weir__place_stays_closed(table, limiter->id, edition, hand);
     if (removed) {
-        add_removal(space, hand, slot, pair, tags, limiter->kind == WEIR__LARGE);
+        weir__hand_add(hand, &e);
         removed = weir__hand_commit(table, hand);
     }
     weir__hand_give(hand);

@@ -27,6 +27,7 @@
 #include "table/hand.h"
 #include "table/holders.h"
 #include "table/registry.h"
+#include "base/utf8.h"
 
 /* In a place's second word, with the block. */
 #define CLOSED    ((uint64_t)1 << 63)
@@ -180,6 +181,25 @@ static bool has_name(struct weir_table *table, const struct weir__names *names, 
            strncmp(head.name, name, sizeof(head.name)) == 0;
 }
 
+static const char *kind_of(const struct weir__names *names)
+{
+    return names->first == 0 ? "limiter" : "guard";
+}
+
+int weir__name_check(const struct weir__names *names, const char *name, struct weir_error *error)
+{
+    size_t len = strlen(name);
+
+    if (len == 0 || len >= WEIR__NAME_SIZE)
+        return weir__fail(error, WEIR_INVALID, "a %s's name has 1 to %d bytes, and this has %zu",
+                          kind_of(names), WEIR__NAME_SIZE - 1, len);
+    for (size_t i = 0; i < len; i++)
+        if (weir__utf8_is_control(name + i))
+            return weir__fail_at(error, (int)i + 1, "a %s's name has no control characters",
+                                 kind_of(names));
+    return WEIR_OK;
+}
+
 /* The index's place for a name: where the first id of that name is, or where it would go. */
 static uint32_t *index_place(struct weir_table *table, const struct weir__names *names,
                              const char *name)
@@ -277,8 +297,8 @@ static uint32_t find_free(const struct weir_table *table, struct weir__names *na
 static int fail_full(const struct weir__names *names, struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY,
-                      "the table was made for %" PRIu32 " %s, and has them already", names->most,
-                      names->first == 0 ? "limiters" : "guards");
+                      "the table was made for %" PRIu32 " %ss, and has them already", names->most,
+                      kind_of(names));
 }
 
 /* Everything that a new place needs: disk space for it, and its record in a block. */

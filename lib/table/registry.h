@@ -31,6 +31,9 @@ static inline struct weir__place *weir__place_at(const struct weir_table *table,
 uint64_t weir__record_read(struct weir_table *table, const struct weir__names *names, uint32_t id,
                            void *out);
 
+/* Whether it can be a name. */
+int weir__name_check(const struct weir__names *names, const char *name, struct weir_error *error);
+
 /* The place of this name, or WEIR__NO_PLACE. */
 uint32_t weir__name_find(struct weir_table *table, struct weir__names *names, const char *name);
 

@@ -8,8 +8,6 @@
  * that make room for the same key at once would change the counter twice, so one of them fails,
  * looks again, and finds the key there.
  */
-#include <string.h>
-
 #include "table/victim.h"
 
 /* ------------------------------------------------------- empty slots ---- */
@@ -55,8 +53,7 @@ static void make_fresh(const struct weir__space *space, struct weir__part *part,
     part->small[1] = 0;
 }
 
-/* The slot's words as they are, whoever's they are. */
-static bool read_raw(struct weir__space *space, void *slot, struct weir__part *out)
+bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *out)
 {
     const struct weir__wide *s = slot;
 
@@ -75,21 +72,16 @@ static bool read_raw(struct weir__space *space, void *slot, struct weir__part *o
 static void replace_raw(struct weir__space *space, struct weir__hand *hand,
                         const struct weir__part *old, const struct weir__part *part, weir_time now)
 {
-    struct weir__entry e = { 0 };
+    struct weir__entry e = weir__slot_entry(space, old);
     struct weir_limiter *limiter = weir__slot_limiter(space, old->tags[0]);
     bool narrow = space->narrow, large = part->limiter->kind == WEIR__LARGE;
     struct weir__part fresh = *part;
 
     make_fresh(space, &fresh, now);
-    e.at = weir__offset_of(space->table, weir__slot_pin(space, old->slot));
-    memcpy(e.before, old->before, sizeof(e.before));
     e.after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
     e.after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
-    if (!narrow) {
-        memcpy(e.tag_before, old->tags, sizeof(e.tag_before));
-        e.tag_after[0] = part->home.tag;
-        e.tag_after[1] = ((old->tags[1] >> 32) + 1) << 32 | part->version;
-    }
+    if (!narrow)
+        weir__entry_retag(&e, part->home.tag, part->version);
     if (limiter != NULL && limiter->kind == WEIR__LARGE)
         e.block_before = (uint32_t)old->before[1];
     weir__hand_add(hand, &e);
@@ -126,7 +118,7 @@ static bool replace(struct weir__space *space, struct weir__hand *hand, struct w
 {
     struct weir__part victim;
 
-    if (!read_raw(space, v.slot, &victim) || victim.tags[0] != v.tag ||
+    if (!weir__slot_read(space, v.slot, &victim) || victim.tags[0] != v.tag ||
         (v.used == 0 &&
          weir__victim_judge(space, v.slot, now).used != 0)) /* it was idle, and is in use again */
         return false;
@@ -191,16 +183,11 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
     struct weir__part old;
     void *slot = v.slot;
 
-    if (!read_raw(space, slot, &old) || old.tags[0] != v.tag ||
+    if (!weir__slot_read(space, slot, &old) || old.tags[0] != v.tag ||
         (v.used == 0 && weir__victim_judge(space, slot, now).used != 0))
         return false;
-    struct weir__entry e = { 0 };
-    e.at = weir__offset_of(space->table, weir__slot_pin(space, slot));
-    memcpy(e.before, old.before, sizeof(e.before));
+    struct weir__entry e = weir__slot_entry(space, &old);
     e.after[0] = space->narrow ? old.before[0] : 0;
-    e.after[1] = 0;
-    if (!space->narrow)
-        memcpy(e.tag_before, old.tags, sizeof(e.tag_before));
     e.block_before = (uint32_t)old.before[1];
     weir__hand_add(hand, &e);
     return weir__hand_commit(space->table, hand);
@@ -234,7 +221,7 @@ static bool mark_block(struct weir__space *space, struct weir_limiter *limiter, 
 {
     struct weir__part part = { .limiter = limiter };
 
-    if (!read_raw(space, slot, &part))
+    if (!weir__slot_read(space, slot, &part))
         return false;
     const struct weir__era *era = weir__acquire(&limiter->era);
     part.version = era->version;

@@ -4,12 +4,11 @@ installed one: 6.2 and later will do."""
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 
-from serving import Error, Resp, Running, until
+from serving import Error, Resp, Running, free_port, until
 
 __all__ = ["Error", "Redis", "Resp", "VERSION", "until", "free_port"]
 
@@ -23,14 +22,6 @@ def version():
 
 
 VERSION = version()
-
-
-def free_port(most=65535):
-    while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            if s.getsockname()[1] <= most:
-                return s.getsockname()[1]
 
 
 def environment(module):

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 from clients.world import ROOT, snippet
-from serving import Answer, Server, run_tests, write
+from serving import Answer, Server, free_port, run_tests, write
 
 RULES = """version: 1
 rules:
@@ -81,12 +81,6 @@ ALL_HEADERS = """    server {{
         location @refused {{ return 429; }}
     }}
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def configuration(folder, front, weir):

@@ -39,6 +39,14 @@ lists:
 """
 
 
+def free_port(most=65535):
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            if s.getsockname()[1] <= most:
+                return s.getsockname()[1]
+
+
 class Running:
     """For with: stops at the end of the block; after a failure kills, and shows what was said."""
 

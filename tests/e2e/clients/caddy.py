@@ -5,14 +5,13 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from clients.world import snippet  # noqa: E402
-from serving import Answer, Server, run_tests, write  # noqa: E402
+from serving import Answer, Server, free_port, run_tests, write  # noqa: E402
 
 RULES = """version: 1
 rules:
@@ -29,12 +28,6 @@ rules:
 # told.
 OPTIONS = "{\n    admin off\n    auto_https off\n}\n"
 BACKEND = 'respond "{method} {uri} level={header.Weir-Level}"'
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Caddy:

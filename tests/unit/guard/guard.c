@@ -123,6 +123,7 @@ TEST(test_bad_options_are_refused_by_name)
     name[64] = '\0';
     assert_int_equal(weir_guard_create(&g, table, name, NULL, &error), WEIR_INVALID);
     assert_int_equal(weir_guard_create(&g, table, "", NULL, &error), WEIR_INVALID);
+    assert_int_equal(weir_guard_create(&g, table, "new\nline", NULL, &error), WEIR_INVALID);
     name[63] = '\0';
     assert_ok(weir_guard_create(&g, table, name, NULL, &error));
 }

@@ -1,15 +1,19 @@
 /* verbs.c -- WEIR.TAKE and the others: any limit, written out in the ask.
  *
- *     WEIR.TAKE  key limit [COST n] [WAIT ms] [NS] [AND key limit [COST n] [WAIT ms]] ...
+ *     WEIR.TAKE  key limit [COST n] [WAIT ms] [NS] [ID key [KEEP ms]]
+ *                [AND key limit [COST n] [WAIT ms]] ...
  *     WEIR.PEEK  the same, and takes nothing
  *     WEIR.GIVE  the same; gives back
- *     WEIR.DRAW  key limit NEED n WANT n [NS]     as many units as there are: none, or NEED to WANT
+ *     WEIR.DRAW  key limit DEMAND key [NEED n] [WAITING n] [HAVE n] [ASKED n] [FAST n] [SLOW n] [NS]
+ *                [ID key [KEEP ms]]      units for a node to spend by itself: cluster/account/draw.h
  *     WEIR.RESET key ...
  *     WEIR.INFO  key
  *
  * Take, peek and draw answer like a Weir server: allowed (draw: units), limit, remaining, retry
- * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  With AND, a list of those for
- * each key; all pass, or none is charged.
+ * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  A draw adds whether the account
+ * is spent, and the node's share.  With AND, a list of those for each key; all pass, or none is
+ * charged.  An ask with an ID that was granted before is answered again and not charged:
+ * cluster/account/receipt.h.
  */
 #include "redis-module/verbs.h"
 
@@ -17,15 +21,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cluster/account/receipt.h"
 #include "redis-module/account.h"
+#include "redis-module/note.h"
 
-#define ITEMS_MAX 32
+#define ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
 
 struct item {
     struct redis_string *name;
     const struct limit *limit;
     struct weir_ask ask;
-    int64_t want; /* draw; cost is what it needs */
     struct account account;
     struct weir_decision decision;
 };
@@ -35,6 +40,14 @@ struct call {
     struct redis_string **words;
     int n, at;
     bool draws, ns;
+    struct redis_string *id; /* or NULL */
+    int64_t keep;
+    bool repeated; /* and there is a receipt */
+    struct weir__receipt receipt;
+    struct redis_string *demand_name; /* of a draw */
+    struct weir__demand demand;
+    struct weir__draw draw; /* its need is the ask's cost */
+    struct weir__drawn drawn;
     size_t items;
     struct item item[ITEMS_MAX];
 };
@@ -81,6 +94,38 @@ static bool read_number(struct call *c, const char *name, int64_t least, int64_t
     return fail(c, text);
 }
 
+static bool read_key(struct call *c, const char *name, struct redis_string **out)
+{
+    char text[80];
+
+    if (c->at < c->n) {
+        *out = c->words[c->at++];
+        return true;
+    }
+    snprintf(text, sizeof(text), "%s needs a key", name);
+    return fail(c, text);
+}
+
+static bool read_draw_option(struct call *c, struct item *item, struct redis_string *word)
+{
+    const struct {
+        const char *name;
+        int64_t least, *number;
+    } rows[] = {
+        { "NEED", 1, &item->ask.cost }, { "WAITING", 0, &c->draw.waiting },
+        { "HAVE", 0, &c->draw.have },   { "ASKED", 0, &c->draw.asked },
+        { "FAST", 0, &c->draw.fast },   { "SLOW", 0, &c->draw.slow },
+    };
+
+    if (is_word(word, "DEMAND"))
+        return read_key(c, "DEMAND", &c->demand_name);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (is_word(word, rows[i].name))
+            return read_number(c, rows[i].name, rows[i].least, rows[i].number);
+    return fail(c, "unknown option; there are DEMAND, NEED, WAITING, HAVE, ASKED, FAST, SLOW, NS, "
+                   "ID, KEEP");
+}
+
 /* The option that comes next; false, and that was answered, if it is none. */
 static bool read_option(struct call *c, struct item *item)
 {
@@ -88,16 +133,17 @@ static bool read_option(struct call *c, struct item *item)
 
     if (is_word(word, "NS"))
         return c->ns = true;
-    if (c->draws && is_word(word, "NEED"))
-        return read_number(c, "NEED", 1, &item->ask.cost);
-    if (c->draws && is_word(word, "WANT"))
-        return read_number(c, "WANT", 1, &item->want);
-    if (!c->draws && is_word(word, "COST"))
+    if (is_word(word, "ID"))
+        return read_key(c, "ID", &c->id);
+    if (is_word(word, "KEEP"))
+        return read_number(c, "KEEP", 1, &c->keep);
+    if (c->draws)
+        return read_draw_option(c, item, word);
+    if (is_word(word, "COST"))
         return read_number(c, "COST", 0, &item->ask.cost);
-    if (!c->draws && is_word(word, "WAIT"))
+    if (is_word(word, "WAIT"))
         return read_number(c, "WAIT", 0, &item->ask.wait_max);
-    return fail(c, c->draws ? "unknown option; there are NEED, WANT, NS"
-                            : "unknown option; there are COST, WAIT, NS, AND");
+    return fail(c, "unknown option; there are COST, WAIT, NS, ID, KEEP, AND");
 }
 
 static bool read_item(struct call *c, struct item *item, weir_time now)
@@ -107,7 +153,7 @@ static bool read_item(struct call *c, struct item *item, weir_time now)
 
     if (c->n - c->at < 2)
         return fail(c, "a key and a limit are needed");
-    *item = (struct item){ .name = c->words[c->at++], .want = 1, .ask = { .cost = 1, .now = now } };
+    *item = (struct item){ .name = c->words[c->at++], .ask = { .cost = 1, .now = now } };
     const char *text = redis.StringPtrLen(c->words[c->at++], &len);
     item->limit = limits_find(text, len, weir_limit_parse, &error);
     if (item->limit == NULL) {
@@ -118,7 +164,6 @@ static bool read_item(struct call *c, struct item *item, weir_time now)
     while (c->at < c->n && (c->draws || !is_word(c->words[c->at], "AND")))
         if (!read_option(c, item))
             return false;
-    item->want = item->want < item->ask.cost ? item->ask.cost : item->want;
     return true;
 }
 
@@ -130,13 +175,22 @@ static bool is_same(struct redis_string *a, struct redis_string *b)
     return a_len == b_len && memcmp(a_bytes, b_bytes, a_len) == 0;
 }
 
+static bool is_account(const struct call *c, struct redis_string *name, size_t before)
+{
+    for (size_t i = 0; i < before; i++)
+        if (is_same(c->item[i].name, name))
+            return true;
+    return false;
+}
+
 static bool is_twice(const struct call *c)
 {
-    for (size_t i = 0; i < c->items; i++)
-        for (size_t k = 0; k < i; k++)
-            if (is_same(c->item[i].name, c->item[k].name))
-                return true;
-    return false;
+    for (size_t i = 1; i < c->items; i++)
+        if (is_account(c, c->item[i].name, i))
+            return true;
+    return (c->id && (is_account(c, c->id, c->items) ||
+                      (c->demand_name && is_same(c->id, c->demand_name)))) ||
+           (c->demand_name && is_account(c, c->demand_name, c->items));
 }
 
 static void scale_waits(struct call *c)
@@ -160,16 +214,18 @@ static bool read_items(struct call *c)
         c->items++;
     } while (c->at++ < c->n);
     scale_waits(c);
-    return c->items == 1 || !is_twice(c) || fail(c, "the same key twice");
+    if (c->draws && c->demand_name == NULL)
+        return fail(c, "DEMAND is needed");
+    return !is_twice(c) || fail(c, "the same key twice");
 }
 
 /* Where the keys are, for Redis Cluster and access control: the second word, and the one after each
- * AND. */
+ * AND, ID and DEMAND. */
 static int say_keys(struct redis_context *context, struct redis_string **words, int n)
 {
     redis.KeyAtPos(context, 1);
     for (int i = 3; i + 1 < n; i++)
-        if (is_word(words[i], "AND"))
+        if (is_word(words[i], "AND") || is_word(words[i], "ID") || is_word(words[i], "DEMAND"))
             redis.KeyAtPos(context, ++i);
     return REDIS_OK;
 }
@@ -227,6 +283,54 @@ static void take_all(struct call *c)
     }
 }
 
+/* ------------------------------------------------------------- receipts ---- */
+
+/* False, and that was answered: the key of the id holds something else. */
+static bool find_receipt(struct call *c)
+{
+    unsigned char bytes[WEIR__RECEIPT_SIZE_MAX];
+
+    if (c->id == NULL)
+        return true;
+    long len = note_read(c->context, c->id, bytes, sizeof(bytes));
+    if (len == NOTE_NONE)
+        return true;
+    c->repeated =
+        len > 0 && weir__receipt_read(&c->receipt, c->items, c->draws, bytes, (size_t)len);
+    if (c->repeated)
+        return true;
+    return fail(c, "the id belongs to another ask");
+}
+
+/* All that was granted; a refusal leaves nothing. */
+static void keep_receipt(struct call *c)
+{
+    unsigned char bytes[WEIR__RECEIPT_SIZE_MAX];
+    struct weir__receipt receipt = { .draws = c->draws, .drawn = c->drawn };
+
+    if (c->id == NULL)
+        return;
+    for (size_t i = 0; i < c->items; i++) {
+        const struct item *it = &c->item[i];
+        if (!it->decision.allowed)
+            return;
+        weir__receipt_note(&receipt, c->draws ? c->drawn.units : it->ask.cost, &it->decision,
+                           it->ask.now);
+    }
+    note_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
+               c->keep > 0 ? c->keep : WEIR__RECEIPT_KEEP);
+}
+
+static void answer_again(struct call *c)
+{
+    for (size_t i = 0; i < c->items; i++) {
+        struct item *it = &c->item[i];
+        weir__receipt_decide(&c->receipt, i, &it->limit->plan, it->account.state, it->ask.now,
+                             &it->decision);
+    }
+    c->drawn = c->receipt.drawn;
+}
+
 /* -------------------------------------------------------------- answers ---- */
 
 static long long in_unit(const struct call *c, weir_time t)
@@ -236,13 +340,17 @@ static long long in_unit(const struct call *c, weir_time t)
 
 static void reply_decision(const struct call *c, const struct weir_decision *d, int64_t units)
 {
-    redis.ReplyWithArray(c->context, 6);
+    redis.ReplyWithArray(c->context, c->draws ? 8 : 6);
     redis.ReplyWithLongLong(c->context, units);
     redis.ReplyWithLongLong(c->context, d->limit);
     redis.ReplyWithLongLong(c->context, d->remaining);
     redis.ReplyWithLongLong(c->context, d->allowed ? -1 : in_unit(c, d->retry));
     redis.ReplyWithLongLong(c->context, in_unit(c, d->reset));
     redis.ReplyWithLongLong(c->context, in_unit(c, d->wait));
+    if (c->draws) {
+        redis.ReplyWithLongLong(c->context, c->drawn.spent);
+        redis.ReplyWithLongLong(c->context, c->drawn.share);
+    }
 }
 
 static int reply_items(const struct call *c)
@@ -265,8 +373,17 @@ static struct call *begin(struct redis_context *context, struct redis_string **w
     c->n = n;
     c->at = 1;
     c->items = 0;
-    c->draws = c->ns = false;
+    c->draws = c->ns = c->repeated = false;
+    c->id = c->demand_name = NULL;
+    c->keep = 0;
+    c->draw = (struct weir__draw){ 0 };
     return c;
+}
+
+/* Reads the ask and opens its accounts.  False: that was answered. */
+static bool open_call(struct call *c, int mode)
+{
+    return read_items(c) && find_receipt(c) && open_items(c, mode);
 }
 
 int verb_take(struct redis_context *context, struct redis_string **words, int n)
@@ -275,10 +392,15 @@ int verb_take(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n);
-    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+    if (!open_call(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
-    take_all(c);
+    if (c->repeated)
+        answer_again(c);
+    else
+        take_all(c);
     close_items(c, c->items);
+    if (!c->repeated)
+        keep_receipt(c);
     return reply_items(c);
 }
 
@@ -288,7 +410,7 @@ int verb_peek(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n);
-    if (!read_items(c) || !open_items(c, REDIS_READ))
+    if (!open_call(c, REDIS_READ))
         return REDIS_OK;
     peek_all(c);
     close_items(c, c->items);
@@ -301,38 +423,68 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n);
-    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+    if (!open_call(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
-    for (size_t i = 0; i < c->items; i++) {
+    for (size_t i = 0; i < c->items && !c->repeated; i++) {
         struct item *it = &c->item[i];
+        it->decision = (struct weir_decision){ .allowed = true };
         if (it->account.stored != NULL) { /* a fresh key has nothing to be given back */
             weir_step_give(&it->limit->plan, it->account.state, &it->ask);
             account_store(&it->account, it->ask.now);
         }
     }
     close_items(c, c->items);
+    if (!c->repeated)
+        keep_receipt(c);
     return redis.ReplyWithSimpleString(context, "OK");
 }
 
-/* Units for a node to spend: as many as are left, up to what it wants; none if it needs more. */
+/* False, and that was answered: the key of the demand holds something else. */
+static bool find_demand(struct call *c)
+{
+    unsigned char bytes[WEIR__DEMAND_SIZE];
+    long len = note_read(c->context, c->demand_name, bytes, sizeof(bytes));
+
+    if (len != NOTE_FOREIGN && weir__demand_read(&c->demand, bytes, (size_t)len))
+        return true;
+    reply_foreign(c->context);
+    return false;
+}
+
+static void keep_demand(struct call *c)
+{
+    unsigned char bytes[WEIR__DEMAND_SIZE];
+    struct weir__draw_terms terms = weir__draw_terms(&c->item[0].limit->plan);
+
+    weir__demand_write(&c->demand, bytes);
+    note_write(c->context, c->demand_name, bytes, sizeof(bytes), weir__demand_life(terms.epoch));
+}
+
 int verb_draw(struct redis_context *context, struct redis_string **words, int n)
 {
     struct call *c = begin(context, words, n);
     struct item *it = &c->item[0];
-    struct weir_decision left;
 
+    if (redis.IsKeysPositionRequest(context))
+        return say_keys(context, words, n);
     c->draws = true;
-    if (!read_items(c) || !open_items(c, REDIS_READ | REDIS_WRITE))
+    if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
+        !open_items(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
-    struct weir_ask ask = { .now = it->ask.now };
-    weir_step_peek(&it->limit->plan, it->account.state, &ask, &left);
-    ask.cost = left.remaining < it->ask.cost ? it->ask.cost
-               : left.remaining < it->want   ? left.remaining
-                                             : it->want;
-    bool granted = weir_step(&it->limit->plan, it->account.state, &ask, &it->decision);
-    account_store(&it->account, ask.now);
+    c->draw.need = it->ask.cost;
+    if (c->repeated) {
+        answer_again(c);
+    } else {
+        c->drawn = weir__draw_units(&it->limit->plan, it->account.state, &c->demand, &c->draw,
+                                    it->ask.now, &it->decision);
+        account_store(&it->account, it->ask.now);
+    }
     close_items(c, 1);
-    reply_decision(c, &it->decision, granted ? ask.cost : 0);
+    if (!c->repeated) {
+        keep_demand(c);
+        keep_receipt(c);
+    }
+    reply_decision(c, &it->decision, c->drawn.units);
     return REDIS_OK;
 }
 

@@ -1,7 +1,6 @@
 /* call.c -- an ask on accounts from its first script to its answer. */
 #include "cluster/account/call.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +46,10 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
     for (size_t i = 0; i < call->n; i++)
         if (call->items[i].ask.cost < 0)
             return weir__fail(error, WEIR_INVALID, "the cost must not be negative");
+    if (call->verb == WEIR__ACCOUNT_DRAW &&
+        (call->n != 1 || call->items[0].ask.cost < 1 || call->demand.len == 0))
+        return weir__fail(error, WEIR_INVALID,
+                          "a draw is from one key, of 1 unit at least, and has a key of demand");
     call->tries = 0;
     weir__script_begin(call);
     return sendable(call, WEIR_OK, error);
@@ -69,6 +72,9 @@ struct opened {
 struct desk {
     weir_time now;
     struct opened opened[WEIR__ACCOUNT_ITEMS_MAX];
+    struct weir__text demand_before;
+    struct weir__demand demand;
+    struct weir__receipt receipt;
 };
 
 static void close_desk(struct weir__account_call *call, struct desk *desk)
@@ -77,31 +83,64 @@ static void close_desk(struct weir__account_call *call, struct desk *desk)
         free(desk->opened[i].state);
 }
 
-/* Reads {now, account ...}. */
+static struct weir__text next_text(const char **at)
+{
+    struct weir__resp_value value;
+
+    *at = weir__resp_value(*at, &value);
+    return value.kind == '$' ? value.text : (struct weir__text){ "", 0 };
+}
+
+static int open_account(const struct weir_plan *plan, struct opened *o, weir_time now,
+                        struct weir_error *error)
+{
+    o->head = weir__account_head(plan);
+    o->state = malloc(plan->state_size);
+    if (o->state == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state");
+    o->found = weir__account_open(plan, &o->head, o->state, o->before.bytes, o->before.len, now);
+    if (o->found == WEIR__ACCOUNT_FOREIGN)
+        return weir__fail(error, WEIR_INVALID, "the key holds something else than a limit's state");
+    return WEIR_OK;
+}
+
+/* Reads {now, account ..., demand, receipt}. */
 static int open_desk(struct weir__account_call *call, const char *at, struct desk *desk,
                      struct weir_error *error)
 {
     struct weir__resp_value value;
+    bool draws = call->verb == WEIR__ACCOUNT_DRAW;
+    int code = WEIR_OK;
 
     at = weir__resp_value(at, &value);
     desk->now = value.integer * WEIR_MICROSECOND;
-    for (size_t i = 0; i < call->n; i++) {
-        struct opened *o = &desk->opened[i];
-        const struct weir_plan *plan = call->items[i].plan;
-        at = weir__resp_value(at, &value);
-        o->before = value.kind == '$' ? value.text : (struct weir__text){ "", 0 };
-        o->head = weir__account_head(plan);
-        o->state = malloc(plan->state_size);
-        if (o->state == NULL)
-            return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state");
-        o->found =
-            weir__account_open(plan, &o->head, o->state, o->before.bytes, o->before.len, desk->now);
-        if (o->found == WEIR__ACCOUNT_FOREIGN)
-            return weir__fail(error, WEIR_INVALID,
-                              "the key holds something else than a limit's "
-                              "state");
+    for (size_t i = 0; i < call->n && code == WEIR_OK; i++) {
+        desk->opened[i].before = next_text(&at);
+        code = open_account(call->items[i].plan, &desk->opened[i], desk->now, error);
     }
+    if (code != WEIR_OK)
+        return code;
+    desk->demand_before = draws ? next_text(&at) : (struct weir__text){ "", 0 };
+    if (!weir__demand_read(&desk->demand, desk->demand_before.bytes, desk->demand_before.len))
+        return weir__fail(error, WEIR_INVALID, "the key of demand holds something else");
+    struct weir__text stored = call->id.len > 0 ? next_text(&at) : (struct weir__text){ "", 0 };
+    call->repeated = stored.len > 0;
+    if (call->repeated &&
+        !weir__receipt_read(&desk->receipt, call->n, draws, stored.bytes, stored.len))
+        return weir__fail(error, WEIR_INVALID, "the id belongs to another ask");
     return WEIR_OK;
+}
+
+/* The ask was granted before. */
+static void answer_again(struct weir__account_call *call, struct desk *desk)
+{
+    for (size_t i = 0; i < call->n; i++) {
+        struct weir__account_item *it = &call->items[i];
+        weir__receipt_decide(&desk->receipt, i, it->plan, desk->opened[i].state, desk->now,
+                             &it->decision);
+        it->units = desk->receipt.items[i].units;
+    }
+    call->drawn = desk->receipt.drawn;
 }
 
 static bool peek_all(struct weir__account_call *call, struct desk *desk)
@@ -118,16 +157,6 @@ static bool peek_all(struct weir__account_call *call, struct desk *desk)
     return granted;
 }
 
-static void draw_units(struct weir__account_item *it, void *state)
-{
-    struct weir_ask ask = { .now = it->ask.now };
-
-    weir_step_peek(it->plan, state, &ask, &it->decision);
-    int64_t left = it->decision.remaining, need = it->ask.cost;
-    ask.cost = left < need ? need : left < it->want ? left : it->want < need ? need : it->want;
-    it->units = weir_step(it->plan, state, &ask, &it->decision) ? ask.cost : 0;
-}
-
 /* Changes the states; a refusal of several changes none. */
 static void decide_all(struct weir__account_call *call, struct desk *desk)
 {
@@ -136,9 +165,11 @@ static void decide_all(struct weir__account_call *call, struct desk *desk)
     for (size_t i = 0; i < call->n; i++) {
         struct weir__account_item *it = &call->items[i];
         struct opened *o = &desk->opened[i];
-        if (call->verb == WEIR__ACCOUNT_DRAW)
-            draw_units(it, o->state);
-        else if (call->verb == WEIR__ACCOUNT_GIVE && o->before.len > 0)
+        if (call->verb == WEIR__ACCOUNT_DRAW) {
+            call->drawn = weir__draw_units(it->plan, o->state, &desk->demand, &call->draw,
+                                           desk->now, &it->decision);
+            it->units = call->drawn.units;
+        } else if (call->verb == WEIR__ACCOUNT_GIVE && o->before.len > 0)
             weir_step_give(it->plan, o->state, &it->ask);
         else if (call->verb == WEIR__ACCOUNT_TAKE && granted &&
                  !(o->found == WEIR__ACCOUNT_MOVED && it->ask.cost == 0))
@@ -180,22 +211,69 @@ static bool swap_words(struct weir__account_call *call, const struct desk *desk,
     return len > 0;
 }
 
+static void demand_words(struct weir__account_call *call, const struct desk *desk)
+{
+    unsigned char after[WEIR__DEMAND_SIZE];
+    struct weir__draw_terms terms = weir__draw_terms(call->items[0].plan);
+
+    weir__demand_write(&desk->demand, after);
+    weir__script_word(call, desk->demand_before.bytes, desk->demand_before.len);
+    weir__script_word(call, after, sizeof(after));
+    weir__script_number(call, weir__demand_life(terms.epoch));
+}
+
+/* The receipt, which is not there yet.  True: there is something to be remembered. */
+static bool receipt_words(struct weir__account_call *call, struct desk *desk)
+{
+    unsigned char after[WEIR__RECEIPT_SIZE_MAX];
+    bool gives = call->verb == WEIR__ACCOUNT_GIVE, granted = true;
+    size_t len = 0;
+
+    desk->receipt =
+        (struct weir__receipt){ .draws = call->verb == WEIR__ACCOUNT_DRAW, .drawn = call->drawn };
+    for (size_t i = 0; i < call->n; i++) {
+        const struct weir__account_item *it = &call->items[i];
+        granted = granted && it->decision.allowed;
+        weir__receipt_note(&desk->receipt, gives ? it->ask.cost : it->units, &it->decision,
+                           desk->now);
+    }
+    if (granted || gives)
+        len = weir__receipt_write(&desk->receipt, after);
+    weir__script_word(call, "", 0);
+    weir__script_word(call, after, len);
+    weir__script_number(call, call->keep > 0 ? call->keep : WEIR__RECEIPT_KEEP);
+    return len > 0;
+}
+
+/* Words for swap.lua.  WEIR__ACCOUNT_AGAIN if there is something to write. */
+static int write_down(struct weir__account_call *call, struct desk *desk, struct weir_error *error)
+{
+    bool draws = call->verb == WEIR__ACCOUNT_DRAW, changes = draws;
+
+    weir__script_keys(call, WEIR__SCRIPT_SWAP);
+    for (size_t i = 0; i < call->n; i++)
+        changes = swap_words(call, desk, i) || changes;
+    if (draws)
+        demand_words(call, desk);
+    if (call->id.len > 0)
+        changes = receipt_words(call, desk) || changes;
+    return sendable(call, changes ? WEIR__ACCOUNT_AGAIN : WEIR_OK, error);
+}
+
 /* WEIR__ACCOUNT_AGAIN if there is something to write. */
 static int decide_here(struct weir__account_call *call, const char *accounts,
                        struct weir_error *error)
 {
     struct desk desk = { 0 };
-    bool changes = false;
     int code = open_desk(call, accounts, &desk, error);
 
-    if (code == WEIR_OK && call->verb == WEIR__ACCOUNT_PEEK)
+    if (code == WEIR_OK && call->repeated)
+        answer_again(call, &desk);
+    else if (code == WEIR_OK && call->verb == WEIR__ACCOUNT_PEEK)
         peek_all(call, &desk);
     else if (code == WEIR_OK) {
         decide_all(call, &desk);
-        weir__script_keys(call, WEIR__SCRIPT_SWAP);
-        for (size_t i = 0; i < call->n; i++)
-            changes = swap_words(call, &desk, i) || changes;
-        code = sendable(call, changes ? WEIR__ACCOUNT_AGAIN : WEIR_OK, error);
+        code = write_down(call, &desk, error);
     }
     close_desk(call, &desk);
     return code;
@@ -211,18 +289,19 @@ static int read_again(struct weir__account_call *call, struct weir_error *error)
     return sendable(call, WEIR__ACCOUNT_AGAIN, error);
 }
 
-/* {now, account ...}: accounts are bulk strings, or null. */
+/* {now, a value for each key}: bulk strings, or null. */
 static bool is_accounts(const struct weir__account_call *call, const char *reply)
 {
     struct weir__resp_value list, value;
     const char *at = weir__resp_value(reply, &list);
+    size_t keys = weir__script_key_count(call);
 
-    if (list.kind != '*' || list.n != call->n + 1)
+    if (list.kind != '*' || list.n != keys + 1)
         return false;
     at = weir__resp_value(at, &value);
     if (value.kind != ':' || value.integer < 0 || value.integer > INT64_MAX / WEIR_MICROSECOND)
         return false;
-    for (size_t i = 0; i < call->n; i++) {
+    for (size_t i = 0; i < keys; i++) {
         at = weir__resp_value(at, &value);
         if (value.kind != '$' && value.kind != '_')
             return false;

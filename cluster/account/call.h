@@ -11,29 +11,32 @@
  *     swap.lua     writes what was then decided here, by lib/algo, if nobody else was faster
  *
  * If an account changed meanwhile, it is read again, up to WEIR__ACCOUNT_TRIES times.
+ *
+ * Where Redis has the module, `command` and its words ask the same of it; its reply is understood
+ * as well.  An ask with an id may be repeated as a whole: receipt.h.
  */
 #ifndef WEIR_ACCOUNT_CALL_H
 #define WEIR_ACCOUNT_CALL_H
 
 #include "cluster/account/layout.h"
+#include "cluster/account/receipt.h"
 #include "wire/buffer.h"
 #include "wire/text.h"
 
-#define WEIR__ACCOUNT_ITEMS_MAX 32
+#define WEIR__ACCOUNT_ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
 #define WEIR__ACCOUNT_TRIES     16
 
 enum weir__account_verb {
     WEIR__ACCOUNT_TAKE,
     WEIR__ACCOUNT_PEEK,
     WEIR__ACCOUNT_GIVE,
-    WEIR__ACCOUNT_DRAW, /* as many units as there are: none, or ask.cost to `want` */
+    WEIR__ACCOUNT_DRAW, /* units for a node to spend by itself: draw.h */
 };
 
 struct weir__account_item {
     struct weir_key key; /* of Redis; those of one call in one slot */
     const struct weir_plan *plan;
     struct weir_ask ask; /* its time is Redis's */
-    int64_t want;
     /* The answer */
     struct weir_decision decision;
     int64_t units; /* granted */
@@ -49,12 +52,20 @@ struct weir__account_call {
     struct weir__account_item *items;
     size_t n;
     weir_time near; /* about the present, by the caller's clock: which calendar windows to name */
+    struct weir_key id; /* a key of Redis, in their slot; no bytes: not to be repeated */
+    int64_t keep;       /* ms that the id is remembered; 0: WEIR__RECEIPT_KEEP */
+
+    /* A draw, from one account */
+    struct weir_key demand;   /* of all nodes: a key of Redis, in its slot */
+    struct weir__draw draw;   /* its need is the ask's cost */
+    struct weir__drawn drawn; /* the answer */
 
     /* To be sent: the script, and its words NUMKEYS KEY ... ARG ... as bulk strings of RESP */
     const struct weir__account_script *script;
     struct weir__buffer words;
     size_t n_words;
 
+    bool repeated; /* the answer is that of an earlier ask with this id */
     int tries;
 };
 
@@ -85,6 +96,8 @@ enum weir__script {
 
 /* script-words.c -- the script to begin with, and its words. */
 void weir__script_begin(struct weir__account_call *call);
+/* How many keys it has: the accounts, the demand of a draw, the id. */
+size_t weir__script_key_count(const struct weir__account_call *call);
 /* NUMKEYS and the keys of a script. */
 void weir__script_keys(struct weir__account_call *call, enum weir__script script);
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);

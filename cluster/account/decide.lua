@@ -1,40 +1,92 @@
--- decide.lua -- takes from several accounts (layout.h), all or nothing; draws; gives back.
+-- decide.lua -- takes from several accounts (layout.h), all or nothing; gives back; draws.
 --
---   KEYS     the accounts
---   ARGV[1]  take or give, and for each account: its kind, its head, and numbers, packed as int64:
+--   KEYS     the accounts; of a draw, the demand (draw.h); the id, if there is one
+--   ARGV     take, give or draw; ms that the id is remembered (0: none); for each account its kind,
+--            its head, and numbers, packed as int64; of a draw, the numbers in draw.h
 --
---   m  need, want, parts a microsecond, whether it is split; then pairs of microseconds and parts:
---      price of the need, most that may be owed before, most after; price of a unit, capacity
---   w  need, want, count, period, whether it starts with the first ask
---   c  need, want, count, 0, how far ahead an end may lie, ends of windows
---   s  need, want, count, counters, width, its unit (1: us, 1000: ns), period (0: loose edge), life
---   l  need, want, count, period, bytes of a stamp, life
+--   m  need, parts a microsecond, whether it is split; then pairs of microseconds and parts: price
+--      of the need, most that may be owed before, most after; price of a unit, capacity
+--   w  need, count, period, whether it starts with the first ask
+--   c  need, count, 0, how far ahead an end may lie, ends of windows
+--   s  need, count, counters, width, its unit (1: us, 1000: ns), period (0: loose edge), life
+--   l  need, count, period, bytes of a stamp, life
 --
--- Take grants `want` units, or as many as there are, or 0 if fewer than `need`.  The answer for
--- each: units granted, now, and the state before: m owed, as a pair; w and c used, end; s and l
--- used, the newest, the one that has to leave first.
+-- The answer for each: units granted, now, and the state before: m owed, as a pair; w and c used,
+-- end; s and l used, the newest, the one that has to leave first.  Of a draw also: spent, share.
 --
--- Times are microseconds, life milliseconds.  What is not usual is answered {now, account ...}: the
--- caller decides, and writes by swap.lua.
+-- Times are microseconds, life milliseconds.  What is not usual, and an id that was seen before, is
+-- answered {now, a value for each key}: the caller decides, and writes by swap.lua.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local gives = ARGV[1] == 'give'
+local gives, draws, keep = ARGV[1] == 'give', ARGV[1] == 'draw', tonumber(ARGV[2])
+local accounts = #KEYS - (draws and 1 or 0) - (keep > 0 and 1 or 0)
 local floor, sub, pack, unpack_at = math.floor, string.sub, struct.pack, struct.unpack
+local min, max = math.min, math.max
+
+local function as_it_is()
+  local values = {now}
+  for i, key in ipairs(KEYS) do
+    values[i + 1] = redis.call('GET', key)
+  end
+  return values
+end
+
+if keep > 0 and redis.call('EXISTS', KEYS[#KEYS]) == 1 then
+  return as_it_is()
+end
+
+-- Of a draw: what all nodes have asked in this epoch and the one before, and the choice.
+local demand, drawn, epoch
+local demanded = draws and redis.call('GET', KEYS[2])
+if demanded and (#demanded ~= 25 or sub(demanded, 1, 2) ~= 'D\1') then
+  return as_it_is()
+end
+
+local function choose(left, need)
+  if not draws then
+    return left >= need and need or 0
+  end
+  local waiting, have, asked, fast, ahead, refill, of_left, least_left
+  waiting, have, asked, fast, ahead, epoch, refill, of_left, least_left =
+    unpack_at('<i8i8i8i8i8i8i8i8i8', ARGV[#ARGV])
+  local since, before, present = 0, 0, 0
+  if demanded then
+    since, before, present = unpack_at('<I7i8i8', demanded, 3)
+    before, present = min(max(before, 0), 4194304), min(max(present, 0), 4194304)
+  end
+  local start = now - now % epoch
+  if start - since >= 2 * epoch or since - now > 2 * epoch then
+    since, before, present = start, 0, 0
+  elseif start > since then
+    since, before, present = start, present, 0
+  end
+  present = min(present + asked, 4194304)
+  demand = pack('<I7i8i8', since, before, present)
+  local rate = floor((before + present) * 1000000000 / (epoch + max(0, now - since)))
+
+  local most = max(rate, fast)
+  local part = most > 0 and floor(fast * 1048576 / most) or 0
+  left = min(max(left, 0), 4398046511104)
+  local supply = floor((refill + of_left * left) / 1000)
+  local share = floor(supply / 1048576) * part + floor(supply % 1048576 * part / 1048576)
+  local wanted = waiting + ahead
+  local units = max(min(waiting, max(need, floor(left / 2))), min(wanted, share - have))
+  units = min(left, units)
+  if units < need then
+    units = left >= need and (waiting > 0 or have < 1) and need or 0
+  end
+  local spent = units == 0 or units < wanted and (left - units) * 1000 < least_left
+  drawn = {spent and 1 or 0, share}
+  return units
+end
 
 -- Each returns its answer, and the state to write with its life; nothing at all if it is not usual.
 local kinds = {}
 
-local function choose(left, need, want)
-  return left >= want and want or left >= need and left or 0
-end
-
 function kinds.m(v, at_state, numbers)
-  local need, want, rate, split, need_q, need_r, before_q, before_r, after_q, after_r, price,
-    capacity = unpack_at('<i8i8i8i8i8i8i8i8i8i8i8i8', numbers)
+  local need, rate, split, need_q, need_r, before_q, before_r, after_q, after_r, price, capacity =
+    unpack_at('<i8i8i8i8i8i8i8i8i8i8i8', numbers)
   local at, q, r = now, 0, 0
-  if split == 1 and need ~= want then
-    return
-  end
   if v then
     local ns
     if split == 1 then
@@ -51,15 +103,15 @@ function kinds.m(v, at_state, numbers)
       q, r = 0, 0
     end
   end
-  local granted, answer_q, answer_r = want, q, r
+  local granted, answer_q, answer_r = need, q, r
   if gives then
     if q < need_q or (q == need_q and r < need_r) then
       q, r = 0, 0
     else
       q, r = q - need_q, r - need_r
     end
-  elseif need ~= want then
-    granted = choose(floor((capacity - (q * rate + r)) / price), need, want)
+  elseif draws then
+    granted = choose(floor((capacity - (q * rate + r)) / price), need)
     r = q * rate + r + granted * price
     q, r = floor(r / rate), r % rate
   else
@@ -73,6 +125,9 @@ function kinds.m(v, at_state, numbers)
   end
   if not gives and (answer_q > before_q or (answer_q == before_q and answer_r > before_r)) then
     granted = 0
+    if draws then
+      drawn[1] = 1
+    end
   end
   if r < 0 then
     q, r = q - 1, r + rate
@@ -82,7 +137,7 @@ function kinds.m(v, at_state, numbers)
   return {granted, now, answer_q, answer_r}, state, floor(q / 1000) + 2
 end
 
-local function window(v, at_state, need, want, count, far, next_end)
+local function window(v, at_state, need, count, far, next_end)
   local ends, used = nil, 0
   if v then
     local ns
@@ -97,22 +152,22 @@ local function window(v, at_state, need, want, count, far, next_end)
       return
     end
   end
-  local granted = gives and want or choose(count - used, need, want)
-  local after = gives and math.max(used - want, 0) or used + granted
+  local granted = gives and need or choose(count - used, need)
+  local after = gives and max(used - need, 0) or used + granted
   return {granted, now, used, ends}, pack('<I7I2i8', ends, 0, after), floor((ends - now) / 1000) + 2
 end
 
 function kinds.w(v, at_state, numbers)
-  local need, want, count, period, first = unpack_at('<i8i8i8i8i8', numbers)
-  return window(v, at_state, need, want, count, 2 * period + 1000000, function()
+  local need, count, period, first = unpack_at('<i8i8i8i8', numbers)
+  return window(v, at_state, need, count, 2 * period + 1000000, function()
     return now + period - (first == 1 and 0 or now % period)
   end)
 end
 
 function kinds.c(v, at_state, numbers)
-  local need, want, count, _, far = unpack_at('<i8i8i8i8i8', numbers)
-  return window(v, at_state, need, want, count, far, function()
-    for i = 41, #numbers, 8 do
+  local need, count, _, far = unpack_at('<i8i8i8i8', numbers)
+  return window(v, at_state, need, count, far, function()
+    for i = 33, #numbers, 8 do
       local ends = unpack_at('<i8', numbers, i)
       if ends > now then
         return ends
@@ -122,7 +177,7 @@ function kinds.c(v, at_state, numbers)
 end
 
 function kinds.s(v, at_state, numbers)
-  local need, want, count, ring, width, unit, period, life = unpack_at('<i8i8i8i8i8i8i8i8', numbers)
+  local need, count, ring, width, unit, period, life = unpack_at('<i8i8i8i8i8i8i8', numbers)
   local function bucket(time)
     return unit * floor(time / width) + floor(unit * (time % width) / width)
   end
@@ -138,7 +193,7 @@ function kinds.s(v, at_state, numbers)
     end
     counts = {unpack_at(format, v, at_state + 17)}
     counts[ring + 1] = nil
-    tail = math.max(tail, head - ring + 1, 0)
+    tail = max(tail, head - ring + 1, 0)
     for b = tail, head do
       local units = counts[b % ring + 1]
       live = live + units
@@ -149,17 +204,17 @@ function kinds.s(v, at_state, numbers)
       counts[i] = 0
     end
   end
-  local granted = gives and want or choose(count - live, need, want)
+  local granted = gives and need or choose(count - live, need)
   if gives then
-    local back = want
-    for b = head, math.max(head - ring + 1, 0), -1 do
-      local less = math.min(back, counts[b % ring + 1])
+    local back = need
+    for b = head, max(head - ring + 1, 0), -1 do
+      local less = min(back, counts[b % ring + 1])
       counts[b % ring + 1] = counts[b % ring + 1] - less
       back = back - less
     end
     top = head
   elseif granted > 0 then
-    for b = math.max(head, top - ring) + 1, top do
+    for b = max(head, top - ring) + 1, top do
       counts[b % ring + 1] = 0
     end
     counts[top % ring + 1] = counts[top % ring + 1] + granted
@@ -180,7 +235,7 @@ function kinds.s(v, at_state, numbers)
 end
 
 function kinds.l(v, at_state, numbers)
-  local need, want, count, period, size, life = unpack_at('<i8i8i8i8i8i8', numbers)
+  local need, count, period, size, life = unpack_at('<i8i8i8i8i8', numbers)
   local seen, newest, first, used, stamps = now, 0, 0, 0, ''
   local format, modulus = '<I' .. size, 256 ^ size
   local function low(time) -- bytes of it in nanoseconds
@@ -191,7 +246,7 @@ function kinds.l(v, at_state, numbers)
     seen, ns, newest, more, first, used = unpack_at('<I7I2I7I2I4I4', v, at_state)
     stamps = sub(v, at_state + 26)
     if ns ~= 0 or more ~= 0 or now < seen or newest > (gives and seen or now)
-      or used > count or first >= count or #stamps < math.min(first + used, count) * size then
+      or used > count or first >= count or #stamps < min(first + used, count) * size then
       return
     end
   end
@@ -212,16 +267,16 @@ function kinds.l(v, at_state, numbers)
     end
   end
   local live = used - drop
-  local granted = gives and want or choose(count - live, need, want)
+  local granted = gives and need or choose(count - live, need)
   local answer = {granted, now, live, used > 0 and stamp(used - 1) or -1, -1}
   if gives then
-    used = math.max(used - want, 0)
+    used = max(used - need, 0)
     newest = used > 0 and stamp(used - 1) or 0
     stamps = first + used <= count and sub(stamps, 1, (first + used) * size) or stamps
   elseif granted > 0 then
     first, used = (first + drop) % count, live + granted
     local place = (first + live) % count
-    local here = math.min(granted, count - place)
+    local here = min(granted, count - place)
     local bytes = pack(format, low(now))
     stamps = sub(stamps, 1, place * size) .. string.rep(bytes, here)
       .. sub(stamps, (place + here) * size + 1)
@@ -229,16 +284,16 @@ function kinds.l(v, at_state, numbers)
       stamps = string.rep(bytes, granted - here) .. sub(stamps, (granted - here) * size + 1)
     end
     newest, seen = now, now
-  else
+  elseif live + need > count then
     answer[5] = stamp(used + need - count - 1)
   end
   return answer, pack('<I7I2I7I2I4I4', seen, 0, newest, 0, first, used) .. stamps, life
 end
 
-local answers, states, lives, granted = {}, {}, {}, true
-for i, key in ipairs(KEYS) do
-  local kind, head, numbers = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
-  local v = redis.call('GET', key)
+local answers, states, lives, granted, receipt = {}, {}, {}, true, 'I\1'
+for i = 1, accounts do
+  local kind, head, numbers = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local v = redis.call('GET', KEYS[i])
   if not v or sub(v, 1, #head) == head then
     answers[i], states[i], lives[i] = kinds[kind](v, #head + 1, numbers)
     if gives and not v then
@@ -246,17 +301,22 @@ for i, key in ipairs(KEYS) do
     end
   end
   if not answers[i] then
-    local accounts = {now}
-    for k, name in ipairs(KEYS) do
-      accounts[k + 1] = redis.call('GET', name)
-    end
-    return accounts
+    return as_it_is()
   end
   granted = granted and answers[i][1] > 0
+  receipt = receipt .. pack('<i8i8', answers[i][1], now)
 end
-for i, key in ipairs(KEYS) do
+for i = 1, accounts do
   if granted and states[i] then
-    redis.call('SET', key, ARGV[3 * i] .. states[i], 'PX', lives[i])
+    redis.call('SET', KEYS[i], ARGV[3 * i + 1] .. states[i], 'PX', lives[i])
   end
+end
+if draws then
+  redis.call('SET', KEYS[2], 'D\1' .. demand, 'PX', floor(2 * epoch / 1000) + 2)
+  receipt = receipt .. pack('<i8', drawn[1] == 1 and -1 - drawn[2] or drawn[2])
+  answers[2] = drawn
+end
+if granted and keep > 0 then
+  redis.call('SET', KEYS[#KEYS], receipt, 'PX', keep)
 end
 return answers

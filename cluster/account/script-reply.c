@@ -43,6 +43,16 @@ static bool decide_small(struct weir__account_item *it, int64_t granted, int64_t
     return it->decision.allowed == (granted > 0);
 }
 
+/* A draw may get nothing although there is something left. */
+static bool decide_none(struct weir__account_item *it, int64_t state[2], weir_time now)
+{
+    struct weir_ask need = { .now = now, .cost = it->ask.cost };
+
+    weir__draw_step(it->plan, state, &need, &(struct weir__drawn){ .units = 0 }, &it->decision);
+    it->units = 0;
+    return true;
+}
+
 static weir_time gone_at(const struct weir_plan *plan, int64_t instant)
 {
     const struct weir_limit *l = &plan->limit;
@@ -56,7 +66,7 @@ static weir_time gone_at(const struct weir_plan *plan, int64_t instant)
 }
 
 /* The windows that slide: from what is used, the newest and the one that has to leave. */
-static bool decide_sliding(struct weir__account_item *it, const struct answer *a)
+static bool decide_sliding(struct weir__account_item *it, const struct answer *a, bool draws)
 {
     const struct weir_plan *plan = it->plan;
     struct weir_decision *d = &it->decision;
@@ -69,27 +79,34 @@ static bool decide_sliding(struct weir__account_item *it, const struct answer *a
 
     weir__decision_begin(plan, d);
     d->remaining = left < 0 ? 0 : left;
-    d->reset = newest < 0 ? 0 : gone_at(plan, newest) - now;
+    weir_time reset = newest < 0 ? 0 : gone_at(plan, newest) - now;
+    d->reset = reset < 0 ? 0 : reset;
     it->units = a->granted;
     if (a->granted > 0)
         return weir__grant(d, 0);
-    weir__refuse(d, gone_at(plan, a->state[2]) - now);
-    return d->retry > 0;
+    bool room = it->ask.cost <= left;
+    weir__refuse(d, room ? 0 : gone_at(plan, a->state[2]) - now);
+    return room ? draws : d->retry > 0;
 }
 
-static bool decide_item(struct weir__account_item *it, const struct answer *a)
+static bool decide_item(struct weir__account_item *it, const struct answer *a, bool draws)
 {
     const struct weir_plan *plan = it->plan;
     weir_time now = time_of(a->now);
     int64_t rate = weir__account_rate(plan);
+    weir__i128 owed = (weir__i128)a->state[0] * rate + a->state[1];
+    int64_t state[2] = { now, (int64_t)owed };
 
     if (plan->algo == &weir__sliding_window || plan->algo == &weir__sliding_log)
-        return decide_sliding(it, a);
-    if (is_window(plan))
-        return decide_small(it, a->granted, (int64_t[]){ time_of(a->state[1]), a->state[0] }, now);
-    weir__i128 owed = (weir__i128)a->state[0] * rate + a->state[1];
-    return owed >= 0 && owed <= WEIR__OWED_MAX &&
-           decide_small(it, a->granted, (int64_t[]){ now, (int64_t)owed }, now);
+        return decide_sliding(it, a, draws);
+    if (is_window(plan)) {
+        state[0] = time_of(a->state[1]);
+        state[1] = a->state[0];
+    } else if (owed < 0 || owed > WEIR__OWED_MAX) {
+        return false;
+    }
+    return draws && a->granted == 0 ? decide_none(it, state, now)
+                                    : decide_small(it, a->granted, state, now);
 }
 
 /* -------------------------------------------------------------- replies ---- */
@@ -133,11 +150,29 @@ static bool read_window(struct weir__account_call *call, const char *at, size_t 
                         (int64_t[]){ end, granted ? numbers[0] : -1 - numbers[0] }, now);
 }
 
+/* Spent, and this node's share. */
+static bool read_drawn(struct weir__account_call *call, const char *at)
+{
+    struct weir__resp_value list;
+    int64_t numbers[NUMBERS] = { 0 };
+
+    at = weir__resp_value(at, &list);
+    if (list.kind != '*' || list.n != 2 || !read_numbers(at, list.n, numbers) || numbers[1] < 0)
+        return false;
+    call->drawn = (struct weir__drawn){ .units = call->items[0].units,
+                                        .share = numbers[1],
+                                        .spent = numbers[0] != 0 };
+    return true;
+}
+
 static bool read_items(struct weir__account_call *call, const char *at, size_t n)
 {
     struct weir__resp_value list;
+    bool draws = call->verb == WEIR__ACCOUNT_DRAW;
 
-    for (size_t i = 0; i < call->n && n == call->n; i++) {
+    if (n != call->n + draws)
+        return false;
+    for (size_t i = 0; i < call->n; i++) {
         int64_t numbers[NUMBERS] = { 0 };
         at = weir__resp_value(at, &list);
         if (list.kind != '*' || (at = read_numbers(at, list.n, numbers)) == NULL)
@@ -145,10 +180,10 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
         struct answer a = { numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
         if (a.granted < 0 || a.now < 0)
             return false;
-        if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a))
+        if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, draws))
             return false;
     }
-    return n == call->n;
+    return !draws || read_drawn(call, at);
 }
 
 /* Two or four: of a log. */
@@ -164,7 +199,7 @@ static bool read_log(struct weir__account_call *call, const char *at, size_t n)
     struct answer a = { granted ? call->items[0].ask.cost : 0,
                         numbers[1],
                         { granted ? numbers[0] : -1 - numbers[0], numbers[2], numbers[3] } };
-    return a.now >= 0 && decide_item(&call->items[0], &a);
+    return a.now >= 0 && decide_item(&call->items[0], &a, false);
 }
 
 bool weir__script_reply(struct weir__account_call *call, const char *reply)

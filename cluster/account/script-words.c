@@ -31,14 +31,23 @@ void weir__script_number(struct weir__account_call *call, int64_t n)
     weir__script_word(call, text, (size_t)(weir__put_number(text, n) - text));
 }
 
+size_t weir__script_key_count(const struct weir__account_call *call)
+{
+    return call->n + (call->verb == WEIR__ACCOUNT_DRAW) + (call->id.len > 0);
+}
+
 void weir__script_keys(struct weir__account_call *call, enum weir__script script)
 {
     call->script = &weir__account_scripts[script];
     call->words.len = 0;
     call->n_words = 0;
-    weir__script_number(call, (int64_t)call->n);
+    weir__script_number(call, (int64_t)weir__script_key_count(call));
     for (size_t i = 0; i < call->n; i++)
         weir__script_word(call, call->items[i].key.bytes, call->items[i].key.len);
+    if (call->verb == WEIR__ACCOUNT_DRAW)
+        weir__script_word(call, call->demand.bytes, call->demand.len);
+    if (call->id.len > 0)
+        weir__script_word(call, call->id.bytes, call->id.len);
 }
 
 /* ---------------------------------------------------------------- kinds ---- */
@@ -75,12 +84,14 @@ static bool is_queue(const struct weir_plan *plan)
     return plan->algo == &weir__leaky_bucket && plan->limit.queue != 0;
 }
 
-/* Whether a script can decide on it. */
+/* Whether a script can decide on it.  A receipt has the moment of use, which scripts leave to us. */
 static bool is_scripted(const struct weir__account_call *call, const struct weir__account_item *it)
 {
     int64_t most = call->verb == WEIR__ACCOUNT_GIVE ? EXACT_MAX : it->plan->most;
 
-    return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most;
+    return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most &&
+           !(call->id.len > 0 && (it->ask.wait_max > 0 || is_queue(it->plan))) &&
+           !(call->verb == WEIR__ACCOUNT_DRAW && weir__account_is_split(it->plan));
 }
 
 /* The usual ask: a script of its own. */
@@ -90,7 +101,7 @@ static bool is_usual(const struct weir__account_call *call, const struct weir__a
     bool meter = kind == 'm' && !weir__account_is_split(it->plan) && !is_queue(it->plan);
 
     return call->n == 1 && call->verb == WEIR__ACCOUNT_TAKE && it->ask.wait_max == 0 &&
-           (meter || kind == 'w' || kind == 'c' || kind == 'l');
+           call->id.len == 0 && (meter || kind == 'w' || kind == 'c' || kind == 'l');
 }
 
 /* ----------------------------------------------------- calendar windows ---- */
@@ -205,7 +216,7 @@ static void sliding_numbers(const struct weir_plan *plan, struct numbers *to)
 
 /* ---------------------------------------------------------------- words ---- */
 
-/* decide.lua has the same, after what is needed and wanted. */
+/* decide.lua has the same. */
 static void usual_numbers(const struct weir__account_call *call, struct numbers *to)
 {
     const struct weir__account_item *it = &call->items[0];
@@ -243,36 +254,63 @@ static void usual_words(struct weir__account_call *call)
         weir__script_number(call, life_of(plan->limit.period));
 }
 
+static void item_words(struct weir__account_call *call, const struct weir__account_item *it)
+{
+    struct weir__account_head head = weir__account_head(it->plan);
+    struct numbers numbers = { .len = 0 };
+    char kind = kind_of(it->plan);
+
+    add(&numbers, it->ask.cost);
+    if (kind == 'm')
+        meter_numbers(it, &numbers);
+    else if (kind == 'w' || kind == 'c')
+        window_numbers(call, it->plan, &numbers);
+    else
+        sliding_numbers(it->plan, &numbers);
+    weir__script_word(call, &kind, 1);
+    weir__script_word(call, head.bytes, head.len);
+    weir__script_word(call, numbers.bytes, numbers.len);
+}
+
+static void draw_word(struct weir__account_call *call)
+{
+    struct weir__draw_terms terms = weir__draw_terms(call->items[0].plan);
+    struct weir__draw_numbers n = weir__draw_numbers(&terms, &call->draw);
+    struct numbers numbers = { .len = 0 };
+
+    add(&numbers, n.waiting);
+    add(&numbers, n.have);
+    add(&numbers, n.asked);
+    add(&numbers, n.fast);
+    add(&numbers, n.ahead);
+    add(&numbers, n.epoch);
+    add(&numbers, n.refill);
+    add(&numbers, n.of_left);
+    add(&numbers, n.least_left);
+    weir__script_word(call, numbers.bytes, numbers.len);
+}
+
 static void decide_words(struct weir__account_call *call)
 {
-    bool gives = call->verb == WEIR__ACCOUNT_GIVE;
+    static const char *const verbs[] = { "take", "peek", "give", "draw" };
 
     weir__script_keys(call, WEIR__SCRIPT_DECIDE);
-    weir__script_word(call, gives ? "give" : "take", 4);
-    for (size_t i = 0; i < call->n; i++) {
-        const struct weir__account_item *it = &call->items[i];
-        struct weir__account_head head = weir__account_head(it->plan);
-        struct numbers numbers = { .len = 0 };
-        char kind = kind_of(it->plan);
-        bool draws = call->verb == WEIR__ACCOUNT_DRAW && it->want > it->ask.cost;
-        add(&numbers, it->ask.cost);
-        add(&numbers, draws ? cut(it->want) : it->ask.cost);
-        if (kind == 'm')
-            meter_numbers(it, &numbers);
-        else if (kind == 'w' || kind == 'c')
-            window_numbers(call, it->plan, &numbers);
-        else
-            sliding_numbers(it->plan, &numbers);
-        weir__script_word(call, &kind, 1);
-        weir__script_word(call, head.bytes, head.len);
-        weir__script_word(call, numbers.bytes, numbers.len);
-    }
+    weir__script_word(call, verbs[call->verb], 4);
+    weir__script_number(call, call->id.len == 0 ? 0
+                              : call->keep > 0  ? call->keep
+                                                : WEIR__RECEIPT_KEEP);
+    for (size_t i = 0; i < call->n; i++)
+        item_words(call, &call->items[i]);
+    if (call->verb == WEIR__ACCOUNT_DRAW)
+        draw_word(call);
 }
 
 void weir__script_begin(struct weir__account_call *call)
 {
     bool scripted = call->verb != WEIR__ACCOUNT_PEEK;
 
+    call->repeated = false;
+    call->draw.need = call->items[0].ask.cost;
     for (size_t i = 0; i < call->n; i++)
         scripted = scripted && is_scripted(call, &call->items[i]);
     if (!scripted)

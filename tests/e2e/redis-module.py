@@ -87,13 +87,50 @@ def test_D1_verbs(module):
         assert r("WEIR.TAKE", "k", "5/10s", "COST", 6)[0] == 0 and r("EXISTS", "k") == 0
 
 
-def test_draw_takes_what_there_is(module):
+def test_D3_draw(module):
     with Redis(module, clock=True) as r:
+        def draw(*words):
+            return r("WEIR.DRAW", "{k}", "10/10s", "DEMAND", "{k}:demand", *words)
+
         r.ok("WEIR.CLOCK", 10**18)
-        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [7, 10, 3, -1, 7000, 0]
-        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [3, 10, 0, -1, 10000, 0]
-        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 2, "WANT", 7) == [0, 10, 0, 2000, 10000, 0]
-        assert r("WEIR.DRAW", "k", "10/10s", "NEED", 11) == [0, 10, 0, -1, 10000, 0]
+        assert draw("NEED", 2, "WAITING", 7) == [5, 10, 5, -1, 5000, 0, 0, 0]  # half of what is left
+        assert draw("NEED", 2, "WAITING", 7) == [2, 10, 3, -1, 7000, 0, 0, 0]
+        assert draw("NEED", 3, "WAITING", 7) == [3, 10, 0, -1, 10000, 0, 1, 0]
+        assert draw("NEED", 2, "WAITING", 7) == [0, 10, 0, 2000, 10000, 0, 1, 0]
+        assert draw("NEED", 11) == [0, 10, 0, -1, 10000, 0, 1, 0]
+        r.ok("WEIR.CLOCK", 10**18 + 10**10)
+        # All the demand is here: its share is 0.9 * 0.1 + 10 / 4, of which it has one
+        assert draw("HAVE", 1, "ASKED", 8, "FAST", 20000, "SLOW", 8000) == \
+            [1, 10, 9, -1, 1000, 0, 0, 2]
+        assert isinstance(r("WEIR.DRAW", "{k}", "10/10s"), Error)
+        assert r("WEIR.DRAW", "k", "5/s", "DEMAND", "k") == "ERR the same key twice"
+        r.ok("SET", "text", "hello")
+        assert r("WEIR.DRAW", "k", "5/s", "DEMAND", "text").startswith("WRONGTYPE")
+        keys = ["WEIR.DRAW", "{k}", "5/s", "NEED", 1, "DEMAND", "{k}d", "ID", "{k}i"]
+        assert r("COMMAND", "GETKEYS", *keys) == ["{k}", "{k}d", "{k}i"]
+
+
+def test_X3_a_repeated_ask_is_charged_once(module):
+    with Redis(module) as r:
+        ask = ["k", "gcra 10/1h burst 10", "COST", 3, "ID", "id", "KEEP", 60000]
+        first = r("WEIR.TAKE", *ask)
+        assert [r("WEIR.TAKE", *ask)[:3] for _ in range(3)] == 3 * [first[:3]] == 3 * [[1, 10, 7]]
+        assert 0 < r("PTTL", "id") <= 60000
+        assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
+        assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
+        assert r("WEIR.PEEK", "k", ask[1], "COST", 0)[2] == 10
+        both = ["a", "5/1h", "ID", "id3", "AND", "b", "1/1h"]
+        assert [[a[0] for a in r("WEIR.TAKE", *both)] for _ in range(3)] == 3 * [[1, 1]]
+        assert [a[2] for a in r("WEIR.PEEK", "a", "5/1h", "COST", 0, "AND", "b", "1/1h", "COST",
+                                0)] == [4, 0]
+        assert r("WEIR.TAKE", "a", "5/1h", "AND", "b", "1/1h", "ID", "id4")[1][0] == 0
+        assert r("EXISTS", "id4") == 0  # a refusal leaves nothing
+        assert r("WEIR.TAKE", "k", "5/s", "ID", "id3") == "ERR the id belongs to another ask"
+        assert r("WEIR.TAKE", "k", "5/s", "ID", "k") == "ERR the same key twice"
+        r.ok("RPUSH", "list", 1)
+        assert r("WEIR.TAKE", "k", "5/s", "ID", "list") == "ERR the id belongs to another ask"
+        r.ok("WEIR.TAKE", "k", "5/s", "ID", "short", "KEEP", 1)
+        until("it is forgotten", lambda: r("EXISTS", "short") == 0)
 
 
 def test_all_or_nothing(module):
@@ -131,7 +168,8 @@ def test_errors(module):
                       ["WEIR.TAKE", "k", "5/s", "AND"], ["WEIR.TAKE", "k", "5/s", "AND", "b"],
                       ["WEIR.TAKE", "k", "5/s\0"], ["WEIR.TAKE", "k", "5/s" + " " * 300],
                       ["WEIR.TAKE", "k", "sliding-log 10000000/s"],
-                      ["WEIR.DRAW", "k", "5/s", "AND"],
+                      ["WEIR.DRAW", "k", "5/s", "AND", "b"], ["WEIR.TAKE", "k", "5/s", "ID"],
+                      ["WEIR.DRAW", "k", "5/s", "NEED", 1], ["WEIR.TAKE", "k", "5/s", "KEEP", 0],
                       ["WEIR.RESET"], ["WEIR.INFO"], ["WEIR.INFO", "a", "b"],
                       ["WEIR.CLOCK", 5]):
             answer = r(*words)
@@ -152,7 +190,7 @@ def test_foreign_values_stay(module):
         for key in ("text", "list", "damaged"):
             for words in (["CL.THROTTLE", key, 1, 1, 1], ["WEIR.TAKE", key, "5/s"],
                           ["WEIR.PEEK", key, "5/s"], ["WEIR.GIVE", key, "5/s"],
-                          ["WEIR.DRAW", key, "5/s"], ["WEIR.RESET", key], ["WEIR.INFO", key],
+                          ["WEIR.DRAW", key, "5/s", "DEMAND", "d"], ["WEIR.RESET", key], ["WEIR.INFO", key],
                           ["WEIR.TAKE", "new", "5/s", "AND", key, "5/s"]):
                 answer = r(*words)
                 assert isinstance(answer, Error) and answer.startswith("WRONGTYPE"), (words, answer)

@@ -5,7 +5,8 @@
  *
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once;
- * now and then the limit changes, or the clock steps back.  Then several callers ask at once for
+ * now and then the limit changes, or the clock steps back.  Some asks have an id, and are repeated:
+ * the same answer, and nothing is charged.  Then several callers ask at once for
  * one key, each script of theirs at a random turn: together they get what they would have got one
  * after the other.
  */
@@ -34,6 +35,7 @@ static struct account {
     char name[32], text[160];
     struct weir_plan plan, before; /* before: under which the state was written */
     void *state;
+    struct weir__demand demand;
     bool there, moved;
 } accounts[KEYS];
 
@@ -175,22 +177,14 @@ struct asked {
     enum weir__account_verb verb;
     int first, n;
     struct weir_ask asks[KEYS];
-    int64_t want;
+    struct weir__draw draw;
+    char id[48]; /* "": none */
     struct weir_decision bare[KEYS], redis[KEYS];
-    int64_t bare_units, redis_units;
+    struct weir__drawn bare_drawn, redis_drawn;
+    int64_t bare_units, redis_units; /* of the first */
 };
 
 static const struct asked *asked; /* the present one */
-
-static void draw_bare(struct asked *q, struct account *a, void *state)
-{
-    struct weir_ask ask = { .now = now };
-
-    weir_step_peek(&a->plan, state, &ask, &q->bare[0]);
-    int64_t left = q->bare[0].remaining, need = q->asks[0].cost;
-    ask.cost = left < need ? need : left < q->want ? left : q->want;
-    q->bare_units = weir_step(&a->plan, state, &ask, &q->bare[0]) ? ask.cost : 0;
-}
 
 static void ask_bare(struct asked *q)
 {
@@ -209,13 +203,32 @@ static void ask_bare(struct asked *q)
             continue;
         }
         if (q->verb == WEIR__ACCOUNT_DRAW)
-            draw_bare(q, a, states[i]);
+            q->bare_drawn =
+                weir__draw_units(&a->plan, states[i], &a->demand, &q->draw, now, &q->bare[0]);
         else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
             weir_step_give(&a->plan, states[i], &q->asks[i]);
         else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || q->n == 1) &&
                  !(a->moved && q->asks[i].cost == 0))
             weir_step(&a->plan, states[i], &q->asks[i], &q->bare[i]);
         keep(a, states[i]);
+    }
+    q->bare_units = q->verb == WEIR__ACCOUNT_DRAW ? q->bare_drawn.units
+                    : q->bare[0].allowed          ? q->asks[0].cost
+                                                  : 0;
+}
+
+/* What a repeat is answered: as granted, with what is left now. */
+static void repeat_bare(struct asked *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        struct account *a = &accounts[q->first + i];
+        void *state = state_now(a);
+        weir_time wait = q->bare[i].wait;
+        weir_step_peek(&a->plan, state, &(struct weir_ask){ .now = now }, &q->bare[i]);
+        q->bare[i].allowed = true;
+        q->bare[i].retry = 0;
+        q->bare[i].wait = (wait + WEIR_MICROSECOND - 1) / WEIR_MICROSECOND * WEIR_MICROSECOND;
+        free(state);
     }
 }
 
@@ -224,58 +237,119 @@ static void ask_scripts(struct asked *q)
     struct weir__account_item items[KEYS];
     struct weir_error error = { 0 };
     struct weir__account_call call = { .verb = q->verb, .items = items, .n = (size_t)q->n };
+    char demand[64];
 
     memset(items, 0, sizeof(items));
+    snprintf(demand, sizeof(demand), "%s:demand", accounts[q->first].name);
+    call.demand = (struct weir_key){ demand, strlen(demand) };
+    call.draw = q->draw;
+    call.id = (struct weir_key){ q->id, strlen(q->id) };
     call.near = now + between(-5, 5) * WEIR_SECOND;
     call.near = call.near < 0 ? 0 : call.near;
     for (int i = 0; i < q->n; i++) {
         struct account *a = &accounts[q->first + i];
         items[i] = (struct weir__account_item){ .key = { a->name, strlen(a->name) },
                                                 .plan = &a->plan,
-                                                .ask = q->asks[i],
-                                                .want = q->want };
+                                                .ask = q->asks[i] };
     }
     check(redis_scripts_clock(&scripts, now, &error), &error);
     check(redis_scripts_run(&scripts, &call, &error), &error);
     for (int i = 0; i < q->n; i++)
         q->redis[i] = items[i].decision;
     q->redis_units = items[0].units;
+    q->redis_drawn = call.drawn;
     weir__account_free(&call);
+}
+
+static void set_module_clock(void)
+{
+    char clock[24];
+    struct resp_answer answer;
+    struct weir_error error = { 0 };
+
+    snprintf(clock, sizeof(clock), "%" PRId64, now);
+    check(resp_client_ask(server.client, (const char *const[]){ "WEIR.CLOCK", clock, NULL },
+                          &answer, &error),
+          &error);
+}
+
+/* Words as texts. */
+struct words {
+    const char *at[32];
+    char texts[32][80];
+    int n;
+};
+
+static void add_word(struct words *w, const char *text)
+{
+    snprintf(w->texts[w->n], sizeof(w->texts[0]), "%s", text);
+    w->at[w->n] = w->texts[w->n];
+    w->at[++w->n] = NULL;
+}
+
+static void add_number(struct words *w, const char *name, int64_t n)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRId64, n);
+    add_word(w, name);
+    add_word(w, text);
+}
+
+static void add_draw(struct words *w, const struct asked *q)
+{
+    const struct weir__draw *d = &q->draw;
+    char demand[64];
+
+    snprintf(demand, sizeof(demand), "%s:demand", accounts[q->first].name);
+    add_word(w, "DEMAND");
+    add_word(w, demand);
+    add_number(w, "NEED", d->need);
+    add_number(w, "WAITING", d->waiting);
+    add_number(w, "HAVE", d->have);
+    add_number(w, "ASKED", d->asked);
+    add_number(w, "FAST", d->fast);
+    add_number(w, "SLOW", d->slow);
 }
 
 static void ask_module(struct asked *q)
 {
     static const char *const verbs[] = { "WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW" };
-    char cost[24], want[24], wait[24], clock[24];
     struct account *a = &accounts[q->first];
+    struct words w = { .n = 0 };
     struct resp_answer answer;
     struct weir_error error = { 0 };
-    bool draws = q->verb == WEIR__ACCOUNT_DRAW;
-
-    snprintf(cost, sizeof(cost), "%" PRId64, q->asks[0].cost);
-    snprintf(wait, sizeof(wait), "%" PRId64, q->asks[0].wait_max);
-    snprintf(want, sizeof(want), "%" PRId64, q->want);
-    snprintf(clock, sizeof(clock), "%" PRId64, now);
-    check(resp_client_ask(server.client, (const char *const[]){ "WEIR.CLOCK", clock, NULL },
-                          &answer, &error),
-          &error);
-    const char *const words[] = { verbs[q->verb],
-                                  a->name,
-                                  a->text,
-                                  "NS",
-                                  draws ? "NEED" : "COST",
-                                  cost,
-                                  draws ? "WANT" : "WAIT",
-                                  draws ? want : wait,
-                                  NULL };
-    check(resp_client_ask(server.client, words, &answer, &error), &error);
     struct weir_decision *d = &q->redis[0];
-    *d = (struct weir_decision){ .allowed = answer.numbers[0] > 0, .limit = answer.numbers[1] };
-    q->redis_units = answer.numbers[0];
+
+    set_module_clock();
+    add_word(&w, verbs[q->verb]);
+    add_word(&w, a->name);
+    add_word(&w, a->text);
+    add_word(&w, "NS");
+    if (q->verb == WEIR__ACCOUNT_DRAW) {
+        add_draw(&w, q);
+    } else {
+        add_number(&w, "COST", q->asks[0].cost);
+        add_number(&w, "WAIT", q->asks[0].wait_max);
+    }
+    if (q->id[0]) {
+        add_word(&w, "ID");
+        add_word(&w, q->id);
+    }
+    check(resp_client_ask(server.client, w.at, &answer, &error), &error);
+    *d = (struct weir_decision){ .allowed = answer.numbers[0] > 0 ||
+                                            (q->verb == WEIR__ACCOUNT_DRAW && q->asks[0].cost == 0),
+                                 .limit = answer.numbers[1] };
+    q->redis_units = q->verb == WEIR__ACCOUNT_DRAW ? answer.numbers[0]
+                     : d->allowed                  ? q->asks[0].cost
+                                                   : 0;
     d->remaining = answer.numbers[2];
     d->retry = d->allowed ? 0 : answer.numbers[3] < 0 ? WEIR_NEVER : answer.numbers[3];
     d->reset = answer.numbers[4];
     d->wait = answer.numbers[5];
+    q->redis_drawn = (struct weir__drawn){ .units = answer.numbers[0],
+                                           .spent = answer.numbers[6] != 0,
+                                           .share = answer.numbers[7] };
 }
 
 static void print(const char *who, const struct weir_decision *d)
@@ -293,20 +367,28 @@ static void print_asked(void)
     for (int i = 0; q && i < q->n; i++) {
         const struct account *a = &accounts[q->first + i];
         fprintf(stderr,
-                "verb %d, key %s, limit %s, cost %" PRId64 ", wait %" PRId64 ", want %" PRId64
+                "verb %d, key %s, limit %s, cost %" PRId64 ", wait %" PRId64 ", id '%s'"
                 ", now %" PRId64 "\n",
-                (int)q->verb, a->name, a->text, q->asks[i].cost, q->asks[i].wait_max, q->want, now);
+                (int)q->verb, a->name, a->text, q->asks[i].cost, q->asks[i].wait_max, q->id, now);
         print("bare ", &q->bare[i]);
         print("redis", &q->redis[i]);
     }
+    if (q && q->verb == WEIR__ACCOUNT_DRAW)
+        fprintf(stderr, "  drawn %" PRId64 " %" PRId64 " %d, redis %" PRId64 " %" PRId64 " %d\n",
+                q->bare_drawn.units, q->bare_drawn.share, q->bare_drawn.spent, q->redis_drawn.units,
+                q->redis_drawn.share, q->redis_drawn.spent);
 }
 
 static void compare(const struct asked *q)
 {
-    bool same = q->verb != WEIR__ACCOUNT_DRAW || q->bare_units == q->redis_units;
+    const struct weir__drawn *bare = &q->bare_drawn, *redis = &q->redis_drawn;
+    bool same = q->bare_units == q->redis_units;
 
     if (q->verb == WEIR__ACCOUNT_GIVE)
         return;
+    if (q->verb == WEIR__ACCOUNT_DRAW)
+        same = same && bare->units == redis->units && bare->share == redis->share &&
+               bare->spent == redis->spent;
     for (int i = 0; i < q->n && same; i++) {
         const struct weir_decision *a = &q->bare[i], *b = &q->redis[i];
         same = a->allowed == b->allowed && a->limit == b->limit && a->remaining == b->remaining &&
@@ -315,6 +397,19 @@ static void compare(const struct asked *q)
     if (same)
         return;
     stop("the answers differ");
+}
+
+static void random_draw(struct asked *q)
+{
+    static const int64_t rates[] = { 0, 1000, 100000, 3000000, 40000000000 };
+    struct weir__draw *d = &q->draw;
+
+    d->need = q->asks[0].cost;
+    d->waiting = one_in(4) ? 0 : d->need + between(0, 20);
+    d->have = one_in(2) ? 0 : between(0, 10);
+    d->asked = between(0, one_in(9) ? 9000000 : 40);
+    d->fast = between(0, rates[between(0, 4)]);
+    d->slow = between(0, rates[between(0, 4)]);
 }
 
 static void random_ask(struct asked *q)
@@ -330,7 +425,9 @@ static void random_ask(struct asked *q)
         if (q->verb != WEIR__ACCOUNT_DRAW && q->n == 1 && one_in(4))
             q->asks[i].wait_max = between(0, 20000000) * WEIR_MICROSECOND;
     }
-    q->want = q->asks[0].cost + between(0, 5);
+    random_draw(q);
+    if (one_in(4))
+        snprintf(q->id, sizeof(q->id), "{%" PRIu64 "}id:%d", seed_of_round, step);
 }
 
 static void pass_time(void)
@@ -342,6 +439,28 @@ static void pass_time(void)
     if (one_in(60))
         now -= between(0, one_in(2) ? 1000000 : 50000000) * WEIR_MICROSECOND;
     now = now < 0 ? 0 : now;
+}
+
+static void ask_redis(struct asked *q)
+{
+    if (q->n == 1 && one_in(2))
+        ask_module(q);
+    else
+        ask_scripts(q);
+    compare(q);
+}
+
+/* There is a receipt. */
+static bool is_kept(const struct asked *q)
+{
+    bool charged = q->verb == WEIR__ACCOUNT_GIVE;
+
+    for (int i = 0; i < q->n; i++) {
+        if (q->verb != WEIR__ACCOUNT_GIVE && !q->bare[i].allowed)
+            return false;
+        charged = charged || q->asks[i].cost > 0;
+    }
+    return q->id[0] && charged && q->verb != WEIR__ACCOUNT_PEEK;
 }
 
 static void walk(void)
@@ -357,12 +476,11 @@ static void walk(void)
         random_ask(&q);
         asked = &q;
         ask_bare(&q);
-        bool by_module = q.n == 1 && one_in(2);
-        if (by_module)
-            ask_module(&q);
-        else
-            ask_scripts(&q);
-        compare(&q);
+        ask_redis(&q);
+        for (int again = 0; again < 2 && is_kept(&q); again++) {
+            repeat_bare(&q);
+            ask_redis(&q);
+        }
         pass_time();
     }
 }

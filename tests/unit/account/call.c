@@ -19,10 +19,12 @@ static const char *script_for(const char *limit, enum weir__account_verb verb, i
                               weir_time wait)
 {
     struct weir_plan plan = plan_of(limit);
-    struct weir__account_item item = {
-        .key = { "k", 1 }, .plan = &plan, .ask = { .cost = cost, .wait_max = wait }, .want = 5
+    struct weir__account_item item = { .key = { "k", 1 },
+                                       .plan = &plan,
+                                       .ask = { .cost = cost, .wait_max = wait } };
+    struct weir__account_call call = {
+        .verb = verb, .items = &item, .n = 1, .near = 1000 * S, .demand = { "d", 1 }
     };
-    struct weir__account_call call = { .verb = verb, .items = &item, .n = 1, .near = 1000 * S };
 
     assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
     weir__account_free(&call);
@@ -111,7 +113,9 @@ static void put_random_value(struct weir__buffer *to, int depth)
     else if (kind == 2)
         weir__buffer_text(to, "-ERR no\r\n");
     else if (kind == 3) {
-        unsigned char bytes[30] = "W\1\4\5\1\0";
+        unsigned char bytes[34] = "W\1\4\5\1\0";
+        if (one_in(3))
+            memcpy(bytes, one_in(2) ? "I\1" : "D\1", 2);
         int len = int_between(0, sizeof(bytes));
         for (int i = one_in(2) ? 6 : 0; i < len; i++)
             bytes[i] = (unsigned char)roll();
@@ -141,16 +145,19 @@ TEST(test_any_reply_is_answered)
         struct weir_plan plans[2] = { plan_of(limits[between(0, 6)]),
                                       plan_of(limits[between(0, 6)]) };
         struct weir__account_item items[2] = {
-            { .key = { "a", 1 }, .plan = &plans[0], .ask = { .cost = between(0, 6) }, .want = 3 },
-            { .key = { "b", 1 }, .plan = &plans[1], .ask = { .cost = between(0, 6) }, .want = 3 },
+            { .key = { "a", 1 }, .plan = &plans[0], .ask = { .cost = between(0, 6) } },
+            { .key = { "b", 1 }, .plan = &plans[1], .ask = { .cost = between(0, 6) } },
         };
         struct weir__account_call call = { .verb = (enum weir__account_verb)between(0, 3),
                                            .items = items,
                                            .n = (size_t)between(1, 2),
-                                           .near = 1000 * S };
+                                           .near = 1000 * S,
+                                           .demand = { "d", 1 },
+                                           .id = { "i", (size_t)between(0, 1) } };
         struct weir_error error = { 0 };
         int code = weir__account_begin(&call, &error);
-        for (int i = 0; i < 8 && (i == 0 || code == WEIR__ACCOUNT_AGAIN); i++) {
+        code = code == WEIR_OK ? WEIR__ACCOUNT_AGAIN : code;
+        for (int i = 0; i < 8 && code == WEIR__ACCOUNT_AGAIN; i++) {
             struct weir__buffer reply = { 0 };
             put_random_value(&reply, 0);
             code =
@@ -159,4 +166,42 @@ TEST(test_any_reply_is_answered)
         }
         weir__account_free(&call);
     }
+}
+
+/* The id was seen: the answer is that of its receipt, and nothing is sent any more. */
+TEST(test_a_repeat_is_answered_from_its_receipt)
+{
+    struct weir_plan plan = plan_of("5/s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 3 } };
+    struct weir__account_call call = { .items = &item, .n = 1, .id = { "i", 1 } };
+    struct weir__receipt receipt = { .n = 1, .items = { { 3, 2000000 } } };
+    unsigned char bytes[WEIR__RECEIPT_SIZE_MAX];
+    struct weir__buffer reply = { 0 };
+    struct weir_error error = { 0 };
+    size_t len = weir__receipt_write(&receipt, bytes);
+
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    assert_string_equal(call.script->name, "decide");
+    weir__buffer_format(&reply, "*3\r\n:1500000\r\n$-1\r\n$%zu\r\n", len);
+    weir__buffer_add(&reply, bytes, len);
+    weir__buffer_text(&reply, "\r\n");
+    struct weir__text text = { reply.bytes, reply.len };
+    assert_int_equal(weir__account_reply(&call, text, &error), WEIR_OK);
+    assert_true(call.repeated && item.decision.allowed);
+    assert_int_equal(item.units, 3);
+    assert_int_equal(item.decision.wait, S / 2);
+
+    call.n = 1; /* of an ask for two keys: another ask */
+    receipt.n = 2;
+    reply.len = 0;
+    len = weir__receipt_write(&receipt, bytes);
+    weir__buffer_format(&reply, "*3\r\n:1500000\r\n$-1\r\n$%zu\r\n", len);
+    weir__buffer_add(&reply, bytes, len);
+    weir__buffer_text(&reply, "\r\n");
+    text = (struct weir__text){ reply.bytes, reply.len };
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    assert_int_equal(weir__account_reply(&call, text, &error), WEIR_INVALID);
+    assert_non_null(strstr(error.text, "another ask"));
+    weir__buffer_free(&reply);
+    weir__account_free(&call);
 }

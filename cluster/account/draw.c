@@ -1,0 +1,210 @@
+/* draw.c -- how many units a node draws from an account at once. */
+#include "cluster/account/draw.h"
+
+#include <string.h>
+
+#define LIFE_LEAST  (5 * WEIR_MILLISECOND)
+#define METER_LEAST (20 * WEIR_MILLISECOND)
+#define LIFE_MOST   (10 * WEIR_SECOND)
+#define PACE_MOST   (100 * WEIR_MILLISECOND)
+
+/* Bounds that keep every product below 2^53. */
+#define ASKED_MAX ((int64_t)1 << 22)
+#define RATE_MAX  ((int64_t)1 << 32)
+#define UNITS_MAX ((int64_t)1 << 42)
+#define DUE_MAX   ((int64_t)1 << 49)
+#define PARTS     ((int64_t)1 << 20) /* this node's part of the demand is counted in these */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t clamp(int64_t n, int64_t low, int64_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
+
+static int64_t small(weir__i128 n, int64_t most)
+{
+    return n > most ? most : (int64_t)n;
+}
+
+/* ---------------------------------------------------------------- terms ---- */
+
+static bool is_window(const struct weir_plan *plan)
+{
+    return plan->algo == &weir__fixed_window || plan->algo == &weir__calendar ||
+           plan->algo == &weir__sliding_window || plan->algo == &weir__sliding_log;
+}
+
+static weir_time period_of(const struct weir_plan *plan)
+{
+    return plan->algo == &weir__calendar ? weir__calendar_longest(plan) : plan->limit.period;
+}
+
+static weir_time life_of(const struct weir_plan *plan)
+{
+    weir_time period = period_of(plan);
+
+    if (plan->algo == &weir__fixed_window || plan->algo == &weir__calendar)
+        return clamp(period / 16, LIFE_LEAST, LIFE_MOST);
+    if (is_window(plan))
+        return greatest(period / 100, LIFE_LEAST);
+    return clamp(small((weir__i128)plan->most * period / plan->limit.count / 4, LIFE_MOST),
+                 METER_LEAST, LIFE_MOST);
+}
+
+struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
+{
+    struct weir__draw_terms t = { .life = life_of(plan), .window = is_window(plan) };
+
+    t.horizon = t.life / 4 / WEIR_MICROSECOND * WEIR_MICROSECOND;
+    t.pace = least(t.horizon, PACE_MOST);
+    t.epoch = 4 * (t.pace / WEIR_MICROSECOND);
+    t.due =
+        small((weir__i128)plan->limit.count * t.pace / period_of(plan) * 1000 +
+                  (weir__i128)plan->limit.count * t.pace % period_of(plan) * 1000 / period_of(plan),
+              DUE_MAX);
+    return t;
+}
+
+struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
+                                             const struct weir__draw *draw)
+{
+    struct weir__draw_numbers n = {
+        .need = greatest(draw->need, 1),
+        .waiting = clamp(draw->waiting, 0, UNITS_MAX),
+        .have = clamp(draw->have, 0, UNITS_MAX),
+        .asked = clamp(draw->asked, 0, ASKED_MAX),
+        .fast = clamp(draw->fast, 0, RATE_MAX),
+        .epoch = t->epoch,
+        .refill = t->due * 9 / 10,
+        .of_left = t->window ? 500 : 250,
+        .least_left = t->window ? 1000 : greatest(1000, t->due),
+    };
+    weir__i128 coming = (weir__i128)greatest(0, draw->slow) * t->horizon / (1000 * WEIR_SECOND);
+
+    n.ahead = greatest(0, small(coming, UNITS_MAX) - n.have);
+    return n;
+}
+
+/* --------------------------------------------------------------- demand ---- */
+
+static unsigned char *put(unsigned char *to, int64_t n, int size)
+{
+    for (int i = 0; i < size; i++)
+        *to++ = (unsigned char)((uint64_t)n >> (8 * i));
+    return to;
+}
+
+static int64_t get(const unsigned char *from, int size)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < size; i++)
+        n |= (uint64_t)from[i] << (8 * i);
+    return (int64_t)n;
+}
+
+bool weir__demand_read(struct weir__demand *out, const void *bytes, size_t len)
+{
+    const unsigned char *b = bytes;
+
+    *out = (struct weir__demand){ 0 };
+    if (len == 0)
+        return true;
+    if (len != WEIR__DEMAND_SIZE || b[0] != 'D' || b[1] != 1)
+        return false;
+    *out = (struct weir__demand){ get(b + 2, 7), clamp(get(b + 9, 8), 0, ASKED_MAX),
+                                  clamp(get(b + 17, 8), 0, ASKED_MAX) };
+    return true;
+}
+
+void weir__demand_write(const struct weir__demand *demand, unsigned char out[WEIR__DEMAND_SIZE])
+{
+    out[0] = 'D';
+    out[1] = 1;
+    put(put(put(out + 2, demand->since, 7), demand->before, 8), demand->asked, 8);
+}
+
+int64_t weir__demand_count(struct weir__demand *d, const struct weir__draw_numbers *n,
+                           weir_time now)
+{
+    int64_t us = now / WEIR_MICROSECOND, start = us - us % n->epoch;
+
+    if (start - d->since >= 2 * n->epoch || d->since - us > 2 * n->epoch) /* the clock stepped */
+        *d = (struct weir__demand){ start, 0, 0 };
+    else if (start > d->since)
+        *d = (struct weir__demand){ start, d->asked, 0 };
+    d->asked = least(d->asked + n->asked, ASKED_MAX);
+    return (d->before + d->asked) * 1000000000 / (n->epoch + greatest(0, us - d->since));
+}
+
+int64_t weir__demand_life(int64_t epoch)
+{
+    return 2 * epoch / 1000 + 2;
+}
+
+/* --------------------------------------------------------------- a draw ---- */
+
+static int64_t share_of(const struct weir__draw_numbers *n, int64_t demand, int64_t left)
+{
+    int64_t most = greatest(demand, n->fast), part = most > 0 ? n->fast * PARTS / most : 0;
+    int64_t supply = (n->refill + n->of_left * left) / 1000;
+
+    return supply / PARTS * part + supply % PARTS * part / PARTS;
+}
+
+struct weir__drawn weir__draw_choose(const struct weir__draw_numbers *n, int64_t demand,
+                                     int64_t left)
+{
+    int64_t wanted = n->waiting + n->ahead;
+
+    left = clamp(left, 0, UNITS_MAX);
+    struct weir__drawn drawn = { .share = share_of(n, demand, left) };
+    int64_t units = greatest(least(n->waiting, greatest(n->need, left / 2)),
+                             least(wanted, drawn.share - n->have));
+    units = least(left, units);
+    if (units < n->need)
+        units = left >= n->need && (n->waiting > 0 || n->have < 1) ? n->need : 0;
+    drawn.units = units;
+    drawn.spent = units == 0 || (units < wanted && (left - units) * 1000 < n->least_left);
+    return drawn;
+}
+
+void weir__draw_step(const struct weir_plan *plan, void *state, const struct weir_ask *need,
+                     struct weir__drawn *drawn, struct weir_decision *d)
+{
+    struct weir_ask ask = { .now = need->now, .cost = drawn->units };
+
+    if (ask.cost > 0 && weir_step(plan, state, &ask, d))
+        return;
+    drawn->units = 0;
+    drawn->spent = true;
+    ask.cost = need->cost;
+    if (weir_step_peek(plan, state, &ask, d)) { /* left, and yet not drawn */
+        ask.cost = 0;
+        weir_step_peek(plan, state, &ask, d);
+        weir__refuse(d, 0);
+    }
+}
+
+struct weir__drawn weir__draw_units(const struct weir_plan *plan, void *state,
+                                    struct weir__demand *demand, const struct weir__draw *draw,
+                                    weir_time now, struct weir_decision *d)
+{
+    struct weir__draw_terms terms = weir__draw_terms(plan);
+    struct weir__draw_numbers numbers = weir__draw_numbers(&terms, draw);
+    int64_t rate = weir__demand_count(demand, &numbers, now);
+
+    weir_step_peek(plan, state, &(struct weir_ask){ .now = now }, d);
+    struct weir__drawn drawn = weir__draw_choose(&numbers, rate, d->remaining);
+    weir__draw_step(plan, state, &(struct weir_ask){ .now = now, .cost = draw->need }, &drawn, d);
+    return drawn;
+}

@@ -1,0 +1,73 @@
+/* receipt.c -- what an ask with an id was granted. */
+#include "cluster/account/receipt.h"
+
+static unsigned char *put(unsigned char *to, int64_t n)
+{
+    for (int i = 0; i < 8; i++)
+        *to++ = (unsigned char)((uint64_t)n >> (8 * i));
+    return to;
+}
+
+static int64_t get(const unsigned char *from)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < 8; i++)
+        n |= (uint64_t)from[i] << (8 * i);
+    return (int64_t)n;
+}
+
+size_t weir__receipt_write(const struct weir__receipt *r, unsigned char out[WEIR__RECEIPT_SIZE_MAX])
+{
+    unsigned char *to = out + 2;
+
+    out[0] = 'I';
+    out[1] = 1;
+    for (size_t i = 0; i < r->n; i++)
+        to = put(put(to, r->items[i].units), r->items[i].ready);
+    if (r->draws)
+        to = put(to, r->drawn.spent ? -1 - r->drawn.share : r->drawn.share);
+    return (size_t)(to - out);
+}
+
+bool weir__receipt_read(struct weir__receipt *out, size_t n, bool draws, const void *bytes,
+                        size_t len)
+{
+    const unsigned char *b = bytes;
+
+    if (len != 2 + 16 * n + (draws ? 8 : 0) || b[0] != 'I' || b[1] != 1)
+        return false;
+    *out = (struct weir__receipt){ .n = n, .draws = draws };
+    for (size_t i = 0; i < n; i++) {
+        out->items[i].units = get(b + 2 + 16 * i);
+        out->items[i].ready = get(b + 10 + 16 * i);
+        if (out->items[i].units < 0)
+            return false;
+    }
+    if (draws) {
+        int64_t share = get(b + 2 + 16 * n);
+        out->drawn = (struct weir__drawn){ .units = out->items[0].units,
+                                           .share = share < 0 ? -1 - share : share,
+                                           .spent = share < 0 };
+    }
+    return true;
+}
+
+void weir__receipt_note(struct weir__receipt *r, int64_t units, const struct weir_decision *d,
+                        weir_time now)
+{
+    r->items[r->n].units = units;
+    r->items[r->n++].ready = (now + d->wait + WEIR_MICROSECOND - 1) / WEIR_MICROSECOND;
+}
+
+void weir__receipt_decide(const struct weir__receipt *r, size_t i, const struct weir_plan *plan,
+                          void *state, weir_time now, struct weir_decision *d)
+{
+    int64_t ready = r->items[i].ready, us = now / WEIR_MICROSECOND;
+
+    weir_step_peek(plan, state, &(struct weir_ask){ .now = now }, d);
+    d->retry = 0;
+    weir__grant(d, ready > us && ready - us < INT64_MAX / WEIR_MICROSECOND
+                       ? (ready - us) * WEIR_MICROSECOND
+                       : 0);
+}

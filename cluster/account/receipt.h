@@ -1,0 +1,41 @@
+/* receipt.h -- what an ask with an id was granted, so that a repeat is answered and not charged.
+ *
+ * The id is a key of Redis, in the slot of the accounts; the receipt is written under it together
+ * with the accounts, and goes by itself after a while.  A refusal leaves none, so there are no more
+ * receipts than the limit has let pass in that time.  A string:
+ *
+ *     'I', a version, for each account units and the moment in us from which they may be used; of a
+ *     draw also its share, or -1 - share if the account was spent
+ */
+#ifndef WEIR_ACCOUNT_RECEIPT_H
+#define WEIR_ACCOUNT_RECEIPT_H
+
+#include "cluster/account/draw.h"
+
+#define WEIR__RECEIPT_ITEMS_MAX 32
+#define WEIR__RECEIPT_SIZE_MAX  (2 + 16 * WEIR__RECEIPT_ITEMS_MAX + 8)
+#define WEIR__RECEIPT_KEEP      10000 /* ms, unless the ask says more or less */
+
+struct weir__receipt {
+    size_t n;
+    struct {
+        int64_t units, ready;
+    } items[WEIR__RECEIPT_ITEMS_MAX];
+    bool draws;
+    struct weir__drawn drawn; /* its units are those of the first item */
+};
+
+size_t weir__receipt_write(const struct weir__receipt *receipt,
+                           unsigned char out[WEIR__RECEIPT_SIZE_MAX]);
+/* False: these bytes are something else, or of an ask of another kind. */
+bool weir__receipt_read(struct weir__receipt *out, size_t n, bool draws, const void *bytes,
+                        size_t len);
+
+void weir__receipt_note(struct weir__receipt *receipt, int64_t units, const struct weir_decision *d,
+                        weir_time now);
+/* The decision on a repeat, from a look at the state: allowed as then, and the rest as of now. */
+void weir__receipt_decide(const struct weir__receipt *receipt, size_t i,
+                          const struct weir_plan *plan, void *state, weir_time now,
+                          struct weir_decision *d);
+
+#endif

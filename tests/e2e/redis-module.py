@@ -87,7 +87,7 @@ def test_D1_verbs(module):
         assert r("WEIR.TAKE", "k", "5/10s", "COST", 6)[0] == 0 and r("EXISTS", "k") == 0
 
 
-def test_D3_draw(module):
+def test_D1_draw(module):
     with Redis(module, clock=True) as r:
         def draw(*words):
             return r("WEIR.DRAW", "{k}", "10/10s", "DEMAND", "{k}:demand", *words)
@@ -110,7 +110,7 @@ def test_D3_draw(module):
         assert r("COMMAND", "GETKEYS", *keys) == ["{k}", "{k}d", "{k}i"]
 
 
-def test_X3_a_repeated_ask_is_charged_once(module):
+def test_D1_a_repeated_ask_is_charged_once(module):
     with Redis(module) as r:
         ask = ["k", "gcra 10/1h burst 10", "COST", 3, "ID", "id", "KEEP", 60000]
         first = r("WEIR.TAKE", *ask)
@@ -190,7 +190,8 @@ def test_foreign_values_stay(module):
         for key in ("text", "list", "damaged"):
             for words in (["CL.THROTTLE", key, 1, 1, 1], ["WEIR.TAKE", key, "5/s"],
                           ["WEIR.PEEK", key, "5/s"], ["WEIR.GIVE", key, "5/s"],
-                          ["WEIR.DRAW", key, "5/s", "DEMAND", "d"], ["WEIR.RESET", key], ["WEIR.INFO", key],
+                          ["WEIR.DRAW", key, "5/s", "DEMAND", "d"], ["WEIR.RESET", key],
+                          ["WEIR.INFO", key],
                           ["WEIR.TAKE", "new", "5/s", "AND", key, "5/s"]):
                 answer = r(*words)
                 assert isinstance(answer, Error) and answer.startswith("WRONGTYPE"), (words, answer)

@@ -6,9 +6,10 @@
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once;
  * now and then the limit changes, or the clock steps back.  Some asks have an id, and are repeated:
- * the same answer, and nothing is charged.  Then several callers ask at once for
- * one key, each script of theirs at a random turn: together they get what they would have got one
- * after the other.
+ * the same answer, and nothing is charged.
+ *
+ * Then several callers ask at once for one key, each script of theirs at a random turn: together
+ * they get what they would have got one after the other.
  */
 #include <inttypes.h>
 #include <stdio.h>

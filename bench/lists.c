@@ -10,7 +10,7 @@
 
 #include "bench.h"
 #include "match/address.h"
-#include "match/words.h"
+#include "match/values.h"
 
 #define TEXTS   65536 /* different ones, of which a run reads the first mask + 1 in turn */
 #define ENTRIES 100000

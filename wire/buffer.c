@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/text.h"
+#include "wire/decimal.h"
 
 enum { ROOM_LEAST = 256 };
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "wire/text.h"
+#include "wire/decimal.h"
 
 static bool copy(char *to, size_t size, const char *from, size_t len)
 {

@@ -19,7 +19,7 @@
 
 #include "base/cursor.h"
 #include "base/digit.h"
-#include "wire/text.h"
+#include "wire/decimal.h"
 
 enum {
     HEAD_MAX = 32 * 1024,

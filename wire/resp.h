@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "wire/decimal.h"
 #include "wire/text.h"
 
 /* ------------------------------------------------------------- commands ---- */

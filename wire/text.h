@@ -1,10 +1,8 @@
-/* text.h -- bytes in the caller's memory, not ended by NUL; decimal numbers. */
+/* text.h -- bytes in the caller's memory, not ended by NUL. */
 #ifndef WEIR_WIRE_TEXT_H
 #define WEIR_WIRE_TEXT_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct weir__text {
     const char *bytes;
@@ -14,26 +12,5 @@ struct weir__text {
 /* A macro that is a number, as a literal text. */
 #define WEIR__DIGITS(macro)       WEIR__DIGITS_TEXT(macro)
 #define WEIR__DIGITS_TEXT(number) #number
-
-#define WEIR__NUMBER_MAX 20 /* bytes that a number takes at most */
-
-/* Writes at `to`, which must have the room, and returns the end. */
-char *weir__put_number(char *to, int64_t n);
-
-/* The whole text as a decimal count; false: it is no number or does not fit, and *out is
- * untouched. */
-static inline bool weir__count_parse(const char *text, size_t len, int64_t *out)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        unsigned char digit = (unsigned char)(text[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
-            return false;
-    }
-    if (len > 0)
-        *out = n;
-    return len > 0;
-}
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "algo/debt.h"
+#include "wire/decimal.h"
 
 #define EXACT_MAX   WEIR__ACCOUNT_EXACT_MAX
 #define RING_MAX    200                /* numbers that Lua takes apart at once */

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/digit.h"
 #include "wire/host.h"
+#include "wire/decimal.h"
 #include "wire/text.h"
 
 _Static_assert(sizeof(((struct weir__redis_address *)0)->host) ==

@@ -11,7 +11,7 @@
  *
  * `return_to_wide` keeps this from being quadratic in the text.
  */
-#include "match/words.h"
+#include "match/values.h"
 
 #include <string.h>
 

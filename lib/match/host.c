@@ -6,7 +6,7 @@
  * Names in other scripts stay as they came (xn--... and UTF-8 are two names).  A value that would
  * be empty stays as it is.
  */
-#include "match/words.h"
+#include "match/values.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "match/address.h"
 #include "match/draft.h"
-#include "match/words.h"
+#include "match/values.h"
 
 /* One list's entries of one attribute. */
 struct weir__list {

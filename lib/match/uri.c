@@ -25,7 +25,7 @@
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
  */
-#include "match/words.h"
+#include "match/values.h"
 
 #include "base/digit.h"
 #include "match/bytes.h"

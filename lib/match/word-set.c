@@ -11,7 +11,7 @@
  * The hash is keyed with secrets of this set: clients choose values (their user agent), but cannot
  * choose colliding ones.
  */
-#include "match/words.h"
+#include "match/values.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "match/address.h"
-#include "match/words.h"
+#include "match/values.h"
 
 static const char example[] = "text, a list, or a mapping such as { list: NAME }";
 

@@ -76,7 +76,7 @@ static inline bool weir__option_is_text(const struct weir__option *option)
 #define WEIR__MOMENT "seconds since 1970, or 2026-11-30T23:59:59Z"
 
 struct weir__command;
-struct weir__remote;
+struct weir__ask_server;
 
 /* One run of a command. */
 struct weir__call {
@@ -97,7 +97,7 @@ struct weir__command {
     size_t size;                       /* of that; 0: the command reads its own words */
     int words_min, words_max;
     int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
-    int (*ask)(const struct weir__call *call, struct weir__remote *server);
+    int (*ask)(const struct weir__call *call, struct weir__ask_server *server);
 };
 
 #define WEIR__COMMAND_OPTIONS(rows, ...)                                 \

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 static bool is_plain(unsigned char c)
 {

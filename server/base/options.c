@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "server/base/date.h"
 #include "server/base/complain.h"
-#include "wire/text.h"
+#include "wire/decimal.h"
 
 const struct weir__option *weir__options_row(const struct weir__command *command, size_t i)
 {

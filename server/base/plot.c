@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/base/safe-text.h"
 
 void weir__plot_begin(FILE *out, double width, double height, const char *title)
@@ -90,11 +90,11 @@ void weir__plot_mark(FILE *out, const struct weir__plot *p, double value, const 
 void weir__plot_values(FILE *out, const struct weir__plot *p, double least_step, const char *unit)
 {
     double step = weir__plot_step(p->high, least_step);
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
 
     for (int i = 0; i * step <= p->high * 1.0001 && i <= 10; i++) {
         if (step >= 1)
-            weir__words_count(text, (int64_t)(i * step));
+            weir__human_count(text, (int64_t)(i * step));
         else
             snprintf(text, sizeof(text), "%g", i * step);
         strcat(text, unit);
@@ -123,7 +123,7 @@ void weir__plot_times(FILE *out, const struct weir__plot *p, bool labels)
 {
     weir_time step = choose_time_step(p->length);
     double bottom = p->y + p->height;
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
 
     draw_rule(out, p, "axis", bottom);
     for (weir_time t = (p->from + step - 1) / step * step; t <= p->from + p->length; t += step) {
@@ -133,7 +133,7 @@ void weir__plot_times(FILE *out, const struct weir__plot *p, bool labels)
         if (p->from == 0)
             snprintf(text, sizeof(text), "%llds", (long long)(t / WEIR_SECOND));
         else
-            weir__words_clock(text, t, step);
+            weir__human_clock(text, t, step);
         bool wide = strlen(text) > 4, fits = !wide || x < p->x + p->width - 20;
         if (labels && fits)
             fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>",
@@ -185,7 +185,7 @@ void weir__plot_line(FILE *out, const struct weir__plot *p, const char *style, c
 
 void weir__plot_clip(FILE *out, const struct weir__plot *p, const double *values)
 {
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
     double peak = p->high;
     size_t first = p->n;
 
@@ -201,7 +201,7 @@ void weir__plot_clip(FILE *out, const struct weir__plot *p, const double *values
     if (first < p->n)
         fprintf(out, "<text class=\"peak\" x=\"%.1f\" y=\"%.1f\">↑ up to %s</text>\n",
                 weir__plot_x(p, first) + 4, p->y + 13,
-                weir__words_count(text, (int64_t)(peak + 0.5)));
+                weir__human_count(text, (int64_t)(peak + 0.5)));
 }
 
 /* -------------------------------------------------------------------- legend ---- */

@@ -20,7 +20,7 @@ struct weir__colours weir__colours(bool wanted)
                                    "\033[2m",  "\033[1m",  "\033[0m" };
 }
 
-int weir__words_bar(FILE *out, double part, double whole, int width)
+int weir__human_bar(FILE *out, double part, double whole, int width)
 {
     static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     int n = whole > 0 ? (int)(part / whole * 8 * width + 0.5) : 0;
@@ -32,7 +32,7 @@ int weir__words_bar(FILE *out, double part, double whole, int width)
     return (n + 7) / 8;
 }
 
-const char *weir__words_column(int64_t eighths)
+const char *weir__human_column(int64_t eighths)
 {
     static const char *const columns[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 

@@ -14,8 +14,8 @@ struct weir__colours weir__colours(bool wanted);
 bool weir__wants_colours(void); /* stdout is a terminal with colours, NO_COLOR is not set */
 
 /* A bar of `width` characters, in eighths: `part` of `whole`; anything above 0 is visible. */
-int weir__words_bar(FILE *out, double part, double whole, int width);
+int weir__human_bar(FILE *out, double part, double whole, int width);
 /* A column of 0 to 8 eighths. */
-const char *weir__words_column(int64_t eighths);
+const char *weir__human_column(int64_t eighths);
 
 #endif

@@ -13,8 +13,8 @@
 #define SERVER_DEFAULT "127.0.0.1:" WEIR__CLIENT_HTTP_PORT
 
 /* The text may hold a server's words. */
-__attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
-                                                      ...)
+__attribute__((format(printf, 2, 3))) static void say(struct weir__ask_server *r,
+                                                      const char *format, ...)
 {
     va_list args;
 
@@ -65,7 +65,7 @@ static char opening(const struct weir__buffer *answer)
     return at < answer->len && strchr("{[", answer->bytes[at]) ? answer->bytes[at] : '\0';
 }
 
-void weir__remote_text(struct weir__remote *r, const char *text, size_t len)
+void weir__ask_server_text(struct weir__ask_server *r, const char *text, size_t len)
 {
     r->body.len = 0;
     weir__buffer_add(&r->body, text, len);
@@ -73,16 +73,16 @@ void weir__remote_text(struct weir__remote *r, const char *text, size_t len)
     r->object = false;
 }
 
-struct weir__buffer *weir__remote_body(struct weir__remote *r)
+struct weir__buffer *weir__ask_server_body(struct weir__ask_server *r)
 {
-    weir__remote_text(r, "{", 1);
+    weir__ask_server_text(r, "{", 1);
     r->object = true;
     return &r->body;
 }
 
-bool weir__remote_attributes(struct weir__remote *r)
+bool weir__ask_server_attributes(struct weir__ask_server *r)
 {
-    struct weir__buffer *body = weir__remote_body(r);
+    struct weir__buffer *body = weir__ask_server_body(r);
     char **words = r->call->words;
 
     weir__buffer_open(body, "attributes", '{');
@@ -101,7 +101,7 @@ bool weir__remote_attributes(struct weir__remote *r)
     return true;
 }
 
-bool weir__remote_call(struct weir__remote *r, const char *request)
+bool weir__ask_server_call(struct weir__ask_server *r, const char *request)
 {
     char method[8];
     const char *path = strchr(request, ' ');
@@ -123,7 +123,7 @@ bool weir__remote_call(struct weir__remote *r, const char *request)
     return r->status > 0;
 }
 
-static void say_unknown(struct weir__remote *r, const char *detail)
+static void say_unknown(struct weir__ask_server *r, const char *detail)
 {
     const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file"
                                                        : usual && *usual     ? "$WEIR_TOKEN"
@@ -138,7 +138,7 @@ static void say_unknown(struct weir__remote *r, const char *detail)
             r->options.server, detail && strstr(detail, "admin") ? "its admin" : "a");
 }
 
-int weir__remote_complain(struct weir__remote *r)
+int weir__ask_server_complain(struct weir__ask_server *r)
 {
     const char *detail = weir__document_text(&r->document, "detail");
 
@@ -154,18 +154,18 @@ int weir__remote_complain(struct weir__remote *r)
     return WEIR__EXIT_WRONG;
 }
 
-bool weir__remote_ask(struct weir__remote *r, const char *request, const char *member)
+bool weir__ask_server_for(struct weir__ask_server *r, const char *request, const char *member)
 {
-    if (!weir__remote_call(r, request))
+    if (!weir__ask_server_call(r, request))
         return false;
     if (r->status / 100 == 2)
-        return weir__remote_expect(r, member);
-    weir__remote_complain(r);
+        return weir__ask_server_expect(r, member);
+    weir__ask_server_complain(r);
     return false;
 }
 
 /* In the text, because a document has no empty arrays. */
-bool weir__remote_expect(struct weir__remote *r, const char *member)
+bool weir__ask_server_expect(struct weir__ask_server *r, const char *member)
 {
     char name[64];
     size_t len = (size_t)snprintf(name, sizeof(name), "\"%s\":", member ? member : "");
@@ -178,25 +178,26 @@ bool weir__remote_expect(struct weir__remote *r, const char *member)
     return false;
 }
 
-int weir__remote_show(struct weir__remote *r, const char *request, const char *member,
-                      void (*show)(struct weir__remote *remote))
+int weir__ask_server_show(struct weir__ask_server *r, const char *request, const char *member,
+                          void (*show)(struct weir__ask_server *remote))
 {
-    if (!weir__remote_ask(r, request, member))
+    if (!weir__ask_server_for(r, request, member))
         return WEIR__EXIT_WRONG;
     if (r->options.json)
-        weir__remote_print(r);
+        weir__ask_server_print(r);
     else
         show(r);
     return WEIR__EXIT_OK;
 }
 
-void weir__remote_print(const struct weir__remote *r)
+void weir__ask_server_print(const struct weir__ask_server *r)
 {
     fwrite(r->answer.bytes, 1, r->answer.len, stdout);
     putchar('\n');
 }
 
-const char *weir__remote_path(char out[256], const char *path, const char *query, const char *name)
+const char *weir__ask_server_path(char out[256], const char *path, const char *query,
+                                  const char *name)
 {
     size_t n = (size_t)snprintf(out, 256, "%s%s%s%s", path, name ? "?" : "", name ? query : "",
                                 name ? "=" : "");
@@ -211,21 +212,21 @@ const char *weir__remote_path(char out[256], const char *path, const char *query
 
 /* ------------------------------------------------------------------ running ---- */
 
-const struct weir__option weir__remote_rows[] = {
-    WEIR__OPTION(struct weir__remote_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
-    WEIR__OPTION(struct weir__remote_options, "server", 's', TEXT, server, 0, "ADDRESS",
+const struct weir__option weir__ask_server_rows[] = {
+    WEIR__OPTION(struct weir__ask_server_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
+    WEIR__OPTION(struct weir__ask_server_options, "server", 's', TEXT, server, 0, "ADDRESS",
                  "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default "
                  "$WEIR_SERVER, else " SERVER_DEFAULT),
-    WEIR__OPTION(struct weir__remote_options, "token-file", 0, TEXT, token_file, 0, "FILE",
+    WEIR__OPTION(struct weir__ask_server_options, "token-file", 0, TEXT, token_file, 0, "FILE",
                  "its first line is the token; default $WEIR_TOKEN (never the command line, which "
                  "everyone can read)"),
-    WEIR__OPTION(struct weir__remote_options, "ca", 0, TEXT, ca, 0, "FILE",
+    WEIR__OPTION(struct weir__ask_server_options, "ca", 0, TEXT, ca, 0, "FILE",
                  "PEM file of the authorities that may sign the server's certificate"),
     { 0 },
 };
 
 /* False after a complaint. */
-static bool connect_to(struct weir__remote *r)
+static bool connect_to(struct weir__ask_server *r)
 {
     const char *usual = getenv("WEIR_SERVER"), *command = r->call->self->name;
     struct weir_error error = { 0 };
@@ -247,10 +248,11 @@ static bool connect_to(struct weir__remote *r)
     return code == WEIR_OK;
 }
 
-int weir__remote_run(const struct weir__call *call)
+int weir__ask_server_run(const struct weir__call *call)
 {
-    struct weir__remote r = { .call = call,
-                              .options = *(const struct weir__remote_options *)call->options };
+    struct weir__ask_server r = { .call = call,
+                                  .options =
+                                      *(const struct weir__ask_server_options *)call->options };
     int code = connect_to(&r) ? call->self->ask(call, &r) : WEIR__EXIT_WRONG;
 
     weir__client_close(r.client);

@@ -11,20 +11,20 @@
 #include "server/cli/http-client.h"
 
 /* The first member of the options of such a command. */
-struct weir__remote_options {
+struct weir__ask_server_options {
     const char *server, *token_file, *ca;
     bool json;
 };
 
-extern const struct weir__option weir__remote_rows[];
+extern const struct weir__option weir__ask_server_rows[];
 
 /* Options, shared rows and struct of such a command. */
-#define WEIR__REMOTE(rows, ...) \
-    WEIR__COMMAND_OPTIONS(rows, __VA_ARGS__), .shared = weir__remote_rows
+#define WEIR__ASK_SERVER(rows, ...) \
+    WEIR__COMMAND_OPTIONS(rows, __VA_ARGS__), .shared = weir__ask_server_rows
 
-struct weir__remote {
+struct weir__ask_server {
     const struct weir__call *call;
-    struct weir__remote_options options;
+    struct weir__ask_server_options options;
     struct weir__client *client;
     struct weir__buffer body;       /* of the next request, if `sends` */
     bool sends, object;             /* object: it is to be closed with a brace */
@@ -36,33 +36,34 @@ struct weir__remote {
 };
 
 /* Connects, and calls the function of the row that asks.  Returns the exit code. */
-int weir__remote_run(const struct weir__call *call);
+int weir__ask_server_run(const struct weir__call *call);
 
-/* Begins the body of the next request, an object, which weir__remote_call ends. */
-struct weir__buffer *weir__remote_body(struct weir__remote *remote);
+/* Begins the body of the next request, an object, which weir__ask_server_call ends. */
+struct weir__buffer *weir__ask_server_body(struct weir__ask_server *remote);
 /* The body is this text. */
-void weir__remote_text(struct weir__remote *remote, const char *text, size_t len);
+void weir__ask_server_text(struct weir__ask_server *remote, const char *text, size_t len);
 /* Begins the body with "attributes" made of the call's words NAME=VALUE.  False after a
  * complaint. */
-bool weir__remote_attributes(struct weir__remote *remote);
+bool weir__ask_server_attributes(struct weir__ask_server *remote);
 
 /* Sends a request, "GET /v1/status".  True: `status` and `document` are the answer.  False after a
  * complaint. */
-bool weir__remote_call(struct weir__remote *remote, const char *request);
+bool weir__ask_server_call(struct weir__ask_server *remote, const char *request);
 /* The same, and the answer is a success and a JSON object with this member (NULL: an array). */
-bool weir__remote_ask(struct weir__remote *remote, const char *request, const char *member);
+bool weir__ask_server_for(struct weir__ask_server *remote, const char *request, const char *member);
 /* The same, then prints the answer: as it came with --json, else by `show`.  The exit code. */
-int weir__remote_show(struct weir__remote *remote, const char *request, const char *member,
-                      void (*show)(struct weir__remote *remote));
+int weir__ask_server_show(struct weir__ask_server *remote, const char *request, const char *member,
+                          void (*show)(struct weir__ask_server *remote));
 
 /* Is the answer an object with this member (NULL: an array)?  False after a complaint. */
-bool weir__remote_expect(struct weir__remote *remote, const char *member);
+bool weir__ask_server_expect(struct weir__ask_server *remote, const char *member);
 /* Prints the error in the answer.  Returns WEIR__EXIT_WRONG. */
-int weir__remote_complain(struct weir__remote *remote);
+int weir__ask_server_complain(struct weir__ask_server *remote);
 /* The answer to stdout, and a newline. */
-void weir__remote_print(const struct weir__remote *remote);
+void weir__ask_server_print(const struct weir__ask_server *remote);
 /* "/v1/bans?rule=NAME", or without a query if name is NULL. */
-const char *weir__remote_path(char out[256], const char *path, const char *query, const char *name);
+const char *weir__ask_server_path(char out[256], const char *path, const char *query,
+                                  const char *name);
 
 /* ----------------------------------------------------------- answers in words ---- */
 
@@ -86,9 +87,9 @@ void weir__print_safely(FILE *to, const char *text);
 void weir__print_padded(const char *text, int width);
 
 /* A time in ms in words, "2h 5m"; "0s" if it is not positive. */
-struct weir__words_of_time {
+struct weir__shown_time {
     char text[32];
 };
-struct weir__words_of_time weir__remote_ms(int64_t ms);
+struct weir__shown_time weir__show_ms(int64_t ms);
 
 #endif

@@ -13,10 +13,10 @@
 #include "match/draft.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *table, *rule, *length;
     weir_time now; /* < 0: ask the table's clock */
     bool lift, add;
@@ -47,16 +47,16 @@ static void print_key(const char *key)
     else if (len == 0)
         printf("%-32s", "(everybody)");
     else
-        weir__words_value(stdout, key, len);
+        weir__human_value(stdout, key, len);
 }
 
 static void print_ban(const struct weir_ban *ban, weir_time now)
 {
     char since[32], until[32];
 
-    weir__words_duration(since, ban->since < now ? now - ban->since : 0);
-    weir__words_duration(until, ban->until - now);
-    weir__words_value(stdout, ban->rule, strlen(ban->rule));
+    weir__human_duration(since, ban->since < now ? now - ban->since : 0);
+    weir__human_duration(until, ban->until - now);
+    weir__human_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);
     printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
@@ -166,13 +166,13 @@ static void show_bans(const struct weir__document *d)
 }
 
 /* Lifting a ban that is not there is "no", not wrong use. */
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     char path[256], request[272];
 
     if (o->add || o->lift) {
-        struct weir__buffer *body = weir__remote_body(r);
+        struct weir__buffer *body = weir__ask_server_body(r);
         weir__buffer_member(body, "rule", o->rule);
         weir__buffer_member(body, "key", call->words[0]);
         if (o->add)
@@ -182,17 +182,17 @@ static int ask(const struct weir__call *call, struct weir__remote *r)
              o->add    ? "POST"
              : o->lift ? "DELETE"
                        : "GET",
-             weir__remote_path(path, "/v1/bans", "rule", o->add || o->lift ? NULL : o->rule));
-    if (!weir__remote_call(r, request))
+             weir__ask_server_path(path, "/v1/bans", "rule", o->add || o->lift ? NULL : o->rule));
+    if (!weir__ask_server_call(r, request))
         return WEIR__EXIT_WRONG;
     if (r->status / 100 != 2) {
-        weir__remote_complain(r);
+        weir__ask_server_complain(r);
         return o->lift && r->status == 404 ? WEIR__EXIT_NO : WEIR__EXIT_WRONG;
     }
-    if (!weir__remote_expect(r, o->add ? "until" : o->lift ? "banned" : "bans"))
+    if (!weir__ask_server_expect(r, o->add ? "until" : o->lift ? "banned" : "bans"))
         return WEIR__EXIT_WRONG;
     if (o->remote.json)
-        weir__remote_print(r);
+        weir__ask_server_print(r);
     else if (o->add)
         show_ban(&r->document, "", moment(&r->document, "since"));
     else if (o->lift)
@@ -258,7 +258,7 @@ const struct weir__command weir__cmd_bans = {
             "  weir bans --lift --rule login 192.0.2.7\n"
             "\n"
             "Exit codes: 0 done, 1 that key is not banned, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .now = -1),
+    WEIR__ASK_SERVER(rows, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,

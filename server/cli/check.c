@@ -7,7 +7,7 @@
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *id;
     int64_t cost;
     weir_time wait;
@@ -46,7 +46,7 @@ static void print_refused(const struct weir__document *d)
 
 /* An attribute that no rule looks at and an ip that is no address change nothing: most are slips.
  * Only an operator's token may ask about the first. */
-static void doubt(const struct weir__call *call, struct weir__remote *r)
+static void doubt(const struct weir__call *call, struct weir__ask_server *r)
 {
     struct weir__address address;
     const char *unused;
@@ -57,7 +57,7 @@ static void doubt(const struct weir__call *call, struct weir__remote *r)
             weir__complain("check", "warning: %s is no address",
                            weir__quote(call->words[i] + 3, strlen(call->words[i] + 3)).text);
     r->silent = true;
-    if (!weir__remote_attributes(r) || !weir__remote_ask(r, "POST /v1/explain", "unused"))
+    if (!weir__ask_server_attributes(r) || !weir__ask_server_for(r, "POST /v1/explain", "unused"))
         return;
     for (int i = 0; (unused = weir__document_text(&r->document, "unused.%d", i)) != NULL; i++) {
         const char *meant = weir__document_text(&r->document, "meant.%d", i);
@@ -68,25 +68,25 @@ static void doubt(const struct weir__call *call, struct weir__remote *r)
 }
 
 /* Only a ruling says whether it is allowed; an error does not. */
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     const struct weir__document *d = &r->document;
 
-    if (!weir__remote_attributes(r))
+    if (!weir__ask_server_attributes(r))
         return WEIR__EXIT_WRONG;
     weir__buffer_member_number(&r->body, "cost", o->cost);
     if (o->wait > 0)
         weir__buffer_member_number(&r->body, "wait_ms", o->wait / WEIR_MILLISECOND);
     if (o->id)
         weir__buffer_member(&r->body, "id", o->id);
-    if (!weir__remote_call(r, "POST /v1/check"))
+    if (!weir__ask_server_call(r, "POST /v1/check"))
         return WEIR__EXIT_WRONG;
     if (!weir__document_find(d, "allowed"))
-        return weir__remote_complain(r);
+        return weir__ask_server_complain(r);
     bool allowed = weir__document_true(d, "allowed");
     if (!o->quiet && o->remote.json) {
-        weir__remote_print(r);
+        weir__ask_server_print(r);
     } else if (!o->quiet) {
         (allowed ? print_allowed : print_refused)(d);
         weir__show(d, "", "[; {shadow}, in shadow, would refuse]\n");
@@ -105,7 +105,7 @@ const struct weir__command weir__cmd_check = {
             "  weir check ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
             "Exit codes: 0 allowed, 1 refused, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .cost = 1),
+    WEIR__ASK_SERVER(rows, .cost = 1),
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,
     .ask = ask,

@@ -21,5 +21,5 @@ int weir__command_run(const struct weir__command *command, int argc, char **argv
     argv[call.n] = NULL;
     if (code == WEIR__GO_ON && command->run)
         code = command->run(&call);
-    return code == WEIR__GO_ON ? weir__remote_run(&call) : code;
+    return code == WEIR__GO_ON ? weir__ask_server_run(&call) : code;
 }

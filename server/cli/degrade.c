@@ -2,24 +2,24 @@
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
 };
 
 static const struct weir__option rows[] = { { 0 } };
 
-static void show(struct weir__remote *r)
+static void show(struct weir__ask_server *r)
 {
     bool by_hand = weir__document_true(&r->document, "by_hand");
 
     weir__show(&r->document, "", by_hand ? "{degradation} (by hand)\n" : "{degradation} (auto)\n");
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     if (call->n > 0)
-        weir__buffer_member(weir__remote_body(r), "degradation", call->words[0]);
-    return weir__remote_show(r, call->n > 0 ? "PUT /v1/degradation" : "GET /v1/degradation",
-                             "degradation", show);
+        weir__buffer_member(weir__ask_server_body(r), "degradation", call->words[0]);
+    return weir__ask_server_show(r, call->n > 0 ? "PUT /v1/degradation" : "GET /v1/degradation",
+                                 "degradation", show);
 }
 
 const struct weir__command weir__cmd_degrade = {
@@ -34,7 +34,7 @@ const struct weir__command weir__cmd_degrade = {
         "  weir degrade 3\n"
         "\n"
         "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .remote = { 0 }),
+    WEIR__ASK_SERVER(rows, .remote = { 0 }),
     .words_max = 1,
     .ask = ask,
 };

@@ -177,7 +177,7 @@ static int largest(const struct series *s)
 
 static const char *bar(int n, int most)
 {
-    return weir__words_column((n * 8 + most - 1) / most);
+    return weir__human_column((n * 8 + most - 1) / most);
 }
 
 static void draw_axis(const struct weir__colours *c)

@@ -16,7 +16,7 @@
 #define LINE_MOST ((size_t)1 << 20)
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     bool follow;
     int64_t last, after, count;
 };
@@ -30,7 +30,7 @@ static const struct weir__option rows[] = {
 };
 
 struct following {
-    struct weir__remote *remote;
+    struct weir__ask_server *remote;
     const struct options *o;
     struct weir__buffer line, data; /* the unfinished line and event of the stream */
     int64_t left;                   /* events still to print; < 0: no end */
@@ -116,13 +116,13 @@ static bool next_element(const char **at, const char *end, struct span *out)
 
 static bool print_kept(struct following *f)
 {
-    struct weir__remote *r = f->remote;
+    struct weir__ask_server *r = f->remote;
     char request[64];
     struct span event;
     int64_t n = 0, skip;
 
     snprintf(request, sizeof(request), "GET /v1/events/recent?after=%lld", (long long)f->o->after);
-    if (!weir__remote_ask(r, request, NULL))
+    if (!weir__ask_server_for(r, request, NULL))
         return false;
     const char *at = r->answer.len ? r->answer.bytes : "", *end = at + r->answer.len;
     for (const char *c = at; next_element(&c, end, &event);)
@@ -174,7 +174,7 @@ static bool take_bytes(void *context, const char *bytes, size_t len)
 /* False after a complaint. */
 static bool listen_once(struct following *f, bool *told)
 {
-    struct weir__remote *r = f->remote;
+    struct weir__ask_server *r = f->remote;
     struct weir_error error = { 0 };
     char path[64];
 
@@ -186,7 +186,7 @@ static bool listen_once(struct following *f, bool *told)
     } else if (r->status > 0 && r->status < 500) {
         weir__document_free(&r->document);
         weir__document_read(&r->document, r->answer.bytes, r->answer.len, NULL);
-        weir__remote_complain(r);
+        weir__ask_server_complain(r);
         return false;
     }
     if (!f->over && !*told)
@@ -209,7 +209,7 @@ static int follow(struct following *f)
     return WEIR__EXIT_OK;
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     struct following f = { .remote = r, .o = o, .left = o->count };
@@ -233,6 +233,6 @@ const struct weir__command weir__cmd_events = {
             "  weir events --follow --json\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .last = -1, .count = -1),
+    WEIR__ASK_SERVER(rows, .last = -1, .count = -1),
     .ask = ask,
 };

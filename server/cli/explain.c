@@ -17,14 +17,14 @@
 #include "server/describe/rules-words.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/base/terminal.h"
 
 #define ATTRS_MAX 64
 #define BAR_WIDTH 20
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *rules, *table;
     int64_t cost; /* < 0: not given */
     weir_time now;
@@ -73,7 +73,7 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
     bool low = weir__level_of(d) > 0;
 
     printf("%s", !d->allowed ? s->c.bad : low ? s->c.mild : s->c.good);
-    int width = weir__words_bar(stdout, (double)left, (double)d->limit, BAR_WIDTH);
+    int width = weir__human_bar(stdout, (double)left, (double)d->limit, BAR_WIDTH);
     printf("%s", s->c.dim);
     for (; width < BAR_WIDTH; width++)
         fputs("·", stdout);
@@ -92,7 +92,7 @@ static void print_limit(const struct show *s, const char *at)
     putchar(' ');
     print_bar(s, &d);
     printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
-    weir__words_duration(wait, d.allowed ? d.reset : d.retry);
+    weir__human_duration(wait, d.allowed ? d.reset : d.retry);
     if (!d.allowed)
         printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s"
                                      : ", %srefuses, free in %s%s",
@@ -117,7 +117,7 @@ static void print_limits(const struct show *s, int rule)
 
     if (banned != 0) {
         char wait[32];
-        weir__words_duration(wait, banned);
+        weir__human_duration(wait, banned);
         printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
     }
     for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
@@ -150,7 +150,7 @@ static void print_asked(const struct show *s, int i, const char *name)
     printf("%s", s->c.off);
     if (key != NULL && *key) {
         printf(" key ");
-        weir__words_value(stdout, key, strlen(key));
+        weir__human_value(stdout, key, strlen(key));
     }
     if (shadow)
         printf("  %sin shadow: %s%s", s->c.mild,
@@ -192,7 +192,7 @@ static void print_seen(const struct show *s, int i)
 
     if (*user) {
         printf(", user ");
-        weir__words_value(stdout, user, strlen(user));
+        weir__human_value(stdout, user, strlen(user));
     }
     if (*class) {
         printf(", class ");
@@ -322,7 +322,7 @@ static void print_unused(const struct show *s)
 
     for (int i = 0; (name = weir__document_text(s->d, "unused.%d", i)) != NULL; i++) {
         printf("%sno rule looks at ", s->c.mild);
-        weir__words_value(stdout, name, strlen(name));
+        weir__human_value(stdout, name, strlen(name));
         near = weir__document_text(s->d, "meant.%d", i);
         if (near) {
             printf("; did you mean ");
@@ -464,15 +464,15 @@ static int explain_locally(const struct weir__call *call)
 
 /* -------------------------------------------------------- by a server ---- */
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
 
-    if (!weir__remote_attributes(r) || !weir__remote_ask(r, "POST /v1/explain", "ruling"))
+    if (!weir__ask_server_attributes(r) || !weir__ask_server_for(r, "POST /v1/explain", "ruling"))
         return WEIR__EXIT_WRONG;
     if (!o->remote.json)
         return explain_to_people(o, &r->document);
-    weir__remote_print(r);
+    weir__ask_server_print(r);
     return weir__document_true(&r->document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
@@ -512,7 +512,7 @@ const struct weir__command weir__cmd_explain = {
             "  weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
             "Exit codes: 0 a check would be allowed, 1 refused, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .cost = -1, .now = -1),
+    WEIR__ASK_SERVER(rows, .cost = -1, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,

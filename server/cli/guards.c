@@ -8,10 +8,10 @@
 #include "server/serve/decide/guard-lookup.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *force, *table;
     weir_time now; /* < 0: ask the table's clock */
 };
@@ -31,14 +31,14 @@ static long long number(const struct weir__document *d, const char *at, const ch
 }
 
 /* "1.2ms"; "-" if it is not known. */
-static struct weir__words_of_time time_of(const struct weir__document *d, const char *at,
-                                          const char *name)
+static struct weir__shown_time time_of(const struct weir__document *d, const char *at,
+                                       const char *name)
 {
-    struct weir__words_of_time words = { "-" };
+    struct weir__shown_time words = { "-" };
     int64_t us = weir__document_number(d, -1, "%s%s", at, name);
 
     if (us >= 0 && us <= INT64_MAX / WEIR_MICROSECOND)
-        weir__words_duration(words.text, us * WEIR_MICROSECOND);
+        weir__human_duration(words.text, us * WEIR_MICROSECOND);
     return words;
 }
 
@@ -57,7 +57,7 @@ static struct words breaker_of(const struct weir__document *d, const char *at)
     if (force && strcmp(force, "none") != 0)
         snprintf(w.text, sizeof(w.text), "forced %s", force);
     else if (state && retry >= 0)
-        snprintf(w.text, sizeof(w.text), "%s, again in %s", state, weir__remote_ms(retry).text);
+        snprintf(w.text, sizeof(w.text), "%s, again in %s", state, weir__show_ms(retry).text);
     else
         snprintf(w.text, sizeof(w.text), "%s", state ? state : "-");
     return w;
@@ -156,7 +156,7 @@ static void print_guards(const struct weir__document *d, bool one)
     print_changes(d);
 }
 
-static void show(struct weir__remote *r)
+static void show(struct weir__ask_server *r)
 {
     print_guards(&r->document, r->call->n > 0);
 }
@@ -229,7 +229,7 @@ static int show_table(const struct options *o, const char *name)
 
 /* ---------------------------------------------------------------- the command ---- */
 
-static void show_forced(struct weir__remote *r)
+static void show_forced(struct weir__ask_server *r)
 {
     struct words breaker = breaker_of(&r->document, "");
 
@@ -239,19 +239,19 @@ static void show_forced(struct weir__remote *r)
     putchar('\n');
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     char path[256], request[264];
 
     if (o->force) {
-        weir__buffer_member(weir__remote_body(r), "guard", call->words[0]);
+        weir__buffer_member(weir__ask_server_body(r), "guard", call->words[0]);
         weir__buffer_member(&r->body, "force", o->force);
-        return weir__remote_show(r, "PUT /v1/guards", "force", show_forced);
+        return weir__ask_server_show(r, "PUT /v1/guards", "force", show_forced);
     }
     snprintf(request, sizeof(request), "GET %s",
-             weir__remote_path(path, "/v1/guards", "guard", call->words[0]));
-    return weir__remote_show(r, request, "guards", show);
+             weir__ask_server_path(path, "/v1/guards", "guard", call->words[0]));
+    return weir__ask_server_show(r, request, "guards", show);
 }
 
 static int run(const struct weir__call *call)
@@ -297,7 +297,7 @@ const struct weir__command weir__cmd_guards = {
         "  weir guards database --force open\n"
         "\n"
         "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .now = -1),
+    WEIR__ASK_SERVER(rows, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,

@@ -4,7 +4,7 @@
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     bool add, remove;
 };
 
@@ -14,7 +14,7 @@ static const struct weir__option rows[] = {
     { 0 },
 };
 
-static void show_all(struct weir__remote *r)
+static void show_all(struct weir__ask_server *r)
 {
     const struct weir__document *d = &r->document;
 
@@ -26,7 +26,7 @@ static void show_all(struct weir__remote *r)
 }
 
 /* The entries of one list, a line each, for grep and other tools. */
-static void show_one(struct weir__remote *r)
+static void show_one(struct weir__ask_server *r)
 {
     const struct weir__document *d = &r->document;
     const char *name;
@@ -48,7 +48,7 @@ static void show_one(struct weir__remote *r)
         puts("it has no entries");
 }
 
-static void show_change(struct weir__remote *r)
+static void show_change(struct weir__ask_server *r)
 {
     const struct options *o = r->call->options;
 
@@ -62,42 +62,42 @@ static void show_change(struct weir__remote *r)
 }
 
 /* A misspelt attribute matches nothing. */
-static void doubt_attribute(struct weir__remote *r, const char *name, const char *entry)
+static void doubt_attribute(struct weir__ask_server *r, const char *name, const char *entry)
 {
-    struct weir__buffer *body = weir__remote_body(r);
+    struct weir__buffer *body = weir__ask_server_body(r);
 
     weir__buffer_open(body, "attributes", '{');
     weir__buffer_member(body, name, entry);
     weir__buffer_close(body, "}");
     r->silent = true;
-    if (weir__remote_ask(r, "POST /v1/explain", "unused") &&
+    if (weir__ask_server_for(r, "POST /v1/explain", "unused") &&
         weir__document_find(&r->document, "unused.0"))
         weir__show(&r->document, "",
                    "no rule or list looked at {unused.0} before[; did you mean {meant.0}?]\n");
     r->silent = false;
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
 
     char path[256], request[272];
 
     snprintf(request, sizeof(request), "GET %s",
-             weir__remote_path(path, "/v1/lists", "list", call->n ? call->words[0] : NULL));
+             weir__ask_server_path(path, "/v1/lists", "list", call->n ? call->words[0] : NULL));
     if (!o->add && !o->remove)
-        return weir__remote_show(r, request, "lists", call->n ? show_one : show_all);
+        return weir__ask_server_show(r, request, "lists", call->n ? show_one : show_all);
     if (o->add && !o->remote.json)
         doubt_attribute(r, call->words[1], call->words[2]);
-    struct weir__buffer *body = weir__remote_body(r);
+    struct weir__buffer *body = weir__ask_server_body(r);
     weir__buffer_member(body, "list", call->words[0]);
     weir__buffer_member(body, "attribute", call->words[1]);
     weir__buffer_open(body, "entries", '[');
     for (int i = 2; i < call->n; i++)
         weir__buffer_member(body, NULL, call->words[i]);
     weir__buffer_close(body, "]");
-    return weir__remote_show(r, o->add ? "POST /v1/lists" : "DELETE /v1/lists", "changed",
-                             show_change);
+    return weir__ask_server_show(r, o->add ? "POST /v1/lists" : "DELETE /v1/lists", "changed",
+                                 show_change);
 }
 
 static int run(const struct weir__call *call)
@@ -124,7 +124,7 @@ const struct weir__command weir__cmd_lists = {
         "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"
         "\n"
         "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .add = false),
+    WEIR__ASK_SERVER(rows, .add = false),
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,

@@ -6,7 +6,7 @@
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *rule;
 };
 
@@ -49,7 +49,7 @@ static void print_one(const struct weir__document *d, const char *at, const char
     weir__show(d, at, "{refused|0} refused[, {banned} by bans][, {shadow_refused} in shadow]\n");
 }
 
-static void show(struct weir__remote *r)
+static void show(struct weir__ask_server *r)
 {
     const struct weir__document *d = &r->document;
     const char *name;
@@ -69,12 +69,12 @@ static void show(struct weir__remote *r)
 /* -------------------------------------------------------------- switching ---- */
 
 /* as-written ends only the switch for all: rules switched by themselves stay so, and are named. */
-static void show_still_switched(struct weir__remote *r)
+static void show_still_switched(struct weir__ask_server *r)
 {
     const struct weir__document *d = &r->document;
     const char *name, *mode, *separator = "still switched by hand: ";
 
-    if (!weir__remote_ask(r, "GET /v1/modes", "in_force"))
+    if (!weir__ask_server_for(r, "GET /v1/modes", "in_force"))
         return;
     for (size_t k = 0; k < 2; k++) {
         for (int i = 0;
@@ -95,7 +95,7 @@ static void show_still_switched(struct weir__remote *r)
         puts("; --rule NAME as-written ends one");
 }
 
-static void show_switched(struct weir__remote *r)
+static void show_switched(struct weir__ask_server *r)
 {
     const struct options *o = r->call->options;
 
@@ -105,16 +105,16 @@ static void show_switched(struct weir__remote *r)
         show_still_switched(r);
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
 
     if (call->n == 0)
-        return weir__remote_show(r, "GET /v1/modes", "in_force", show);
-    weir__buffer_member(weir__remote_body(r), "mode", call->words[0]);
+        return weir__ask_server_show(r, "GET /v1/modes", "in_force", show);
+    weir__buffer_member(weir__ask_server_body(r), "mode", call->words[0]);
     if (o->rule)
         weir__buffer_member(&r->body, "rule", o->rule);
-    return weir__remote_show(r, "PUT /v1/modes", "in_force", show_switched);
+    return weir__ask_server_show(r, "PUT /v1/modes", "in_force", show_switched);
 }
 
 static int run(const struct weir__call *call)
@@ -145,7 +145,7 @@ const struct weir__command weir__cmd_mode = {
             "  weir mode shadow --rule login\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .rule = NULL),
+    WEIR__ASK_SERVER(rows, .rule = NULL),
     .words_max = 1,
     .run = run,
     .ask = ask,

@@ -214,7 +214,7 @@ static void show_bins(const struct found *f)
             continue;
         printf("  <= %8.3f ms %6lld ", (double)(WEIR_MICROSECOND << i) / 1e6,
                (long long)f->bins[i]);
-        weir__words_bar(stdout, (double)f->bins[i], (double)most, BAR);
+        weir__human_bar(stdout, (double)f->bins[i], (double)most, BAR);
         putchar('\n');
     }
 }

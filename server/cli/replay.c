@@ -15,7 +15,7 @@
 #include "server/replay/report.h"
 #include "server/describe/rules-file.h"
 #include "server/base/complain.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/base/terminal.h"
 #include "server/base/safe-text.h"
 
@@ -241,7 +241,7 @@ static bool close_output(const struct weir__command *self, struct weir__output *
         return false;
     }
     if (len > 0 || (done && len == 0)) {
-        weir__words_bytes(size, sizeof(size), len);
+        weir__human_bytes(size, sizeof(size), len);
         fprintf(stderr, "wrote %s, %s\n", out->path, size);
     }
     return true;

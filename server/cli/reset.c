@@ -4,7 +4,7 @@
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     const char *rule;
 };
 
@@ -13,7 +13,7 @@ static const struct weir__option rows[] = {
     { 0 },
 };
 
-static void show(struct weir__remote *r)
+static void show(struct weir__ask_server *r)
 {
     const struct options *o = r->call->options;
     bool one = strcmp(o->rule, "*") != 0;
@@ -25,14 +25,14 @@ static void show(struct weir__remote *r)
         weir__show(&r->document, "", "{reset#rule}: usage of this request's keys forgotten\n");
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
 
-    if (!weir__remote_attributes(r))
+    if (!weir__ask_server_attributes(r))
         return WEIR__EXIT_WRONG;
     weir__buffer_member(&r->body, "rule", o->rule);
-    return weir__remote_show(r, "POST /v1/reset", "reset", show);
+    return weir__ask_server_show(r, "POST /v1/reset", "reset", show);
 }
 
 const struct weir__command weir__cmd_reset = {
@@ -45,7 +45,7 @@ const struct weir__command weir__cmd_reset = {
             "  weir reset --rule login ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .rule = "*"),
+    WEIR__ASK_SERVER(rows, .rule = "*"),
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,
     .ask = ask,

@@ -18,7 +18,7 @@
 #include "server/base/complain.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
 };
 
 static const struct weir__option json_rows[] = {
@@ -439,7 +439,7 @@ const struct weir__command weir__cmd_rules_schema = {
 
 /* -------------------------------------------------------- a running server ---- */
 
-static void show_text(struct weir__remote *r)
+static void show_text(struct weir__ask_server *r)
 {
     const struct weir__scalar *text = weir__document_find(&r->document, "text");
 
@@ -447,10 +447,10 @@ static void show_text(struct weir__remote *r)
         fwrite(text->text, 1, text->len, stdout);
 }
 
-static int ask_get(const struct weir__call *call, struct weir__remote *r)
+static int ask_get(const struct weir__call *call, struct weir__ask_server *r)
 {
     (void)call;
-    return weir__remote_show(r, "GET /v1/rules", "text", show_text);
+    return weir__ask_server_show(r, "GET /v1/rules", "text", show_text);
 }
 
 const struct weir__command weir__cmd_rules_get = {
@@ -460,7 +460,7 @@ const struct weir__command weir__cmd_rules_get = {
     .help = "  weir rules get >rules.yaml\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    WEIR__ASK_SERVER(no_rows, .remote = { 0 }),
     .ask = ask_get,
 };
 
@@ -490,14 +490,14 @@ static void print_problems(const struct weir__document *d, struct reading *readi
 }
 
 /* `reading` is the text we sent, or NULL. */
-static int tell_outcome(struct weir__remote *r, struct reading *reading)
+static int tell_outcome(struct weir__ask_server *r, struct reading *reading)
 {
     bool refused = r->status == 422 && weir__document_find(&r->document, "problems.0.text");
 
     if (r->status / 100 != 2 && !refused)
-        return weir__remote_complain(r);
+        return weir__ask_server_complain(r);
     if (r->options.json)
-        weir__remote_print(r);
+        weir__ask_server_print(r);
     else if (!refused)
         weir__show(&r->document, "",
                    "{rules#rule}, {limits#limit}, {guards#guard}, {entries#list entry} in force; "
@@ -505,13 +505,13 @@ static int tell_outcome(struct weir__remote *r, struct reading *reading)
     else if (reading)
         print_problems(&r->document, reading);
     else
-        weir__remote_complain(r);
+        weir__ask_server_complain(r);
     if (refused && !r->options.json)
         weir__complain(r->call->self->name, "nothing was changed");
     return refused ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }
 
-static int ask_set(const struct weir__call *call, struct weir__remote *r)
+static int ask_set(const struct weir__call *call, struct weir__ask_server *r)
 {
     struct reading reading = { .said = { name_of(call->words[0]), stdout, NULL, 0 } };
     int code = WEIR__EXIT_WRONG;
@@ -519,8 +519,8 @@ static int ask_set(const struct weir__call *call, struct weir__remote *r)
     reading.text = weir__file_read(call->words[0], BYTES_READ_MAX, &reading.len);
     if (!reading.text)
         return weir__complain(call->self->name, "%s: %s", reading.said.name, strerror(errno));
-    weir__remote_text(r, reading.text, reading.len);
-    if (weir__remote_call(r, "PUT /v1/rules"))
+    weir__ask_server_text(r, reading.text, reading.len);
+    if (weir__ask_server_call(r, "PUT /v1/rules"))
         code = tell_outcome(r, &reading);
     end_reading(&reading);
     return code;
@@ -536,16 +536,17 @@ const struct weir__command weir__cmd_rules_set = {
             "  weir rules set rules.yaml\n"
             "\n"
             "Exit codes: 0 in force, 1 mistakes in the rules, 2 wrong use or no server.",
-    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    WEIR__ASK_SERVER(no_rows, .remote = { 0 }),
     .words_min = 1,
     .words_max = 1,
     .ask = ask_set,
 };
 
-static int ask_reload(const struct weir__call *call, struct weir__remote *r)
+static int ask_reload(const struct weir__call *call, struct weir__ask_server *r)
 {
     (void)call;
-    return weir__remote_call(r, "POST /v1/rules/reload") ? tell_outcome(r, NULL) : WEIR__EXIT_WRONG;
+    return weir__ask_server_call(r, "POST /v1/rules/reload") ? tell_outcome(r, NULL)
+                                                             : WEIR__EXIT_WRONG;
 }
 
 const struct weir__command weir__cmd_rules_reload = {
@@ -557,6 +558,6 @@ const struct weir__command weir__cmd_rules_reload = {
             "  weir rules reload\n"
             "\n"
             "Exit codes: 0 in force, 1 mistakes in the rules, 2 wrong use or no server.",
-    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    WEIR__ASK_SERVER(no_rows, .remote = { 0 }),
     .ask = ask_reload,
 };

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/base/safe-text.h"
 #include "server/cli/ask-server.h"
 
@@ -20,14 +20,14 @@ void weir__print_padded(const char *text, int width)
     printf("%*s", width < 0 ? 0 : room - len, "");
 }
 
-struct weir__words_of_time weir__remote_ms(int64_t ms)
+struct weir__shown_time weir__show_ms(int64_t ms)
 {
-    struct weir__words_of_time words;
+    struct weir__shown_time words;
     weir_time time;
 
     if (ms <= 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time))
         time = ms <= 0 ? 0 : INT64_MAX;
-    weir__words_duration(words.text, time);
+    weir__human_duration(words.text, time);
     return words;
 }
 
@@ -69,7 +69,7 @@ static void print_value(const struct weir__document *d, const char *at, const st
     if (v->kind == '#')
         print_counted(text, v->rest);
     else if (v->kind == ':' && strcmp(v->rest, "ms") == 0)
-        printf("%s", weir__remote_ms(weir__document_number(d, 0, "%s%s", at, v->name)).text);
+        printf("%s", weir__show_ms(weir__document_number(d, 0, "%s%s", at, v->name)).text);
     else if (v->kind == ':')
         weir__print_padded(text, atoi(v->rest));
     else if (v->kind != '?')

@@ -1,11 +1,11 @@
 /* status.c -- `weir status`: how a running server is doing. */
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/cli/ask-server.h"
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
 };
 
 static const struct weir__option rows[] = { { 0 } };
@@ -51,8 +51,8 @@ static void print_table(const struct weir__document *d)
     int64_t on_disk = weir__document_number(d, 0, "table.bytes_on_disk");
     char most[32], now[32];
 
-    weir__words_bytes(most, sizeof(most), weir__document_number(d, 0, "table.bytes"));
-    weir__words_bytes(now, sizeof(now), on_disk);
+    weir__human_bytes(most, sizeof(most), weir__document_number(d, 0, "table.bytes"));
+    weir__human_bytes(now, sizeof(now), on_disk);
     weir__show(d, "",
                "table       {table.file|in memory}: {table.keys} of {table.slots} slots used");
     if (slots > 0)
@@ -63,7 +63,7 @@ static void print_table(const struct weir__document *d)
     weir__show(d, "", "[            {table.evicted_early#key} evicted early, to make room\n]");
 }
 
-static void show(struct weir__remote *r)
+static void show(struct weir__ask_server *r)
 {
     const struct weir__document *d = &r->document;
 
@@ -87,10 +87,10 @@ static void show(struct weir__remote *r)
                "takes       {totals.take_allowed} allowed, {totals.take_refused} refused\n");
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     (void)call;
-    return weir__remote_show(r, "GET /v1/status", "version", show);
+    return weir__ask_server_show(r, "GET /v1/status", "version", show);
 }
 
 const struct weir__command weir__cmd_status = {
@@ -103,6 +103,6 @@ const struct weir__command weir__cmd_status = {
             "  weir status --server 192.0.2.1:7380\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .remote = { 0 }),
+    WEIR__ASK_SERVER(rows, .remote = { 0 }),
     .ask = ask,
 };

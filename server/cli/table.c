@@ -8,7 +8,7 @@
 #include "table/table.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 struct options {
     const char *backup;
@@ -85,13 +85,13 @@ static void print_text(const char *path, struct weir_table *table, const struct 
     struct weir_limiter_info info;
     char bytes[32];
 
-    weir__words_bytes(bytes, sizeof(bytes), s->bytes);
+    weir__human_bytes(bytes, sizeof(bytes), s->bytes);
     printf("table      %s\n", path);
     printf("keys       %lld in %lld slots, %.1f %% full; %lld live\n", (long long)s->keys,
            (long long)s->slots, 100 * share(s->keys, s->slots), (long long)s->live);
     if (s->slab_used > 0) {
         char used[32];
-        weir__words_bytes(used, sizeof(used), s->slab_used);
+        weir__human_bytes(used, sizeof(used), s->slab_used);
         printf("large      %s of sliding-window and sliding-log states\n", used);
     }
     printf("memory     %s at most; %d bytes a slot, %.1f bytes a key when full\n"

@@ -17,7 +17,7 @@
 #include "server/base/options.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/cli/take-redis.h"
 
 #define REDIS_TIMEOUT (5 * WEIR_SECOND)
@@ -317,7 +317,7 @@ static void say(const struct call *c, const struct weir_decision *d)
                v->refused, c->o.cost, d->limit);
         return;
     }
-    weir__words_duration(time, d->allowed ? d->wait : d->retry);
+    weir__human_duration(time, d->allowed ? d->wait : d->retry);
     if (!d->allowed) {
         printf("%s, retry in %s\n", v->refused, time);
         return;

@@ -19,7 +19,7 @@
 #define KEYS_SHOWN 10
 
 struct options {
-    struct weir__remote_options remote;
+    struct weir__ask_server_options remote;
     weir_time every;
     bool once;
 };
@@ -53,7 +53,7 @@ static void free_look(struct look *look)
 }
 
 /* False after a complaint; then *out is empty. */
-static bool take_look(struct weir__remote *r, struct look *out)
+static bool take_look(struct weir__ask_server *r, struct look *out)
 {
     static const char *const requests[PARTS] = { "GET /v1/status", "GET /v1/modes",
                                                  "GET /v1/top?n=20", "GET /v1/bans" };
@@ -61,7 +61,7 @@ static bool take_look(struct weir__remote *r, struct look *out)
 
     *out = (struct look){ .taken = true };
     for (int i = 0; i < PARTS; i++) {
-        if (!weir__remote_ask(r, requests[i], members[i])) {
+        if (!weir__ask_server_for(r, requests[i], members[i])) {
             free_look(out);
             return false;
         }
@@ -433,7 +433,7 @@ static int every_ms(const struct options *o)
     return o->every / WEIR_MILLISECOND > 3600000 ? 3600000 : (int)(o->every / WEIR_MILLISECOND);
 }
 
-static int print_once(struct weir__remote *r, const struct options *o)
+static int print_once(struct weir__ask_server *r, const struct options *o)
 {
     struct look before = { 0 }, now = { 0 };
     bool taken = take_look(r, &now);
@@ -477,7 +477,8 @@ static bool wait_for_end(int ms, bool keys)
     return interrupted;
 }
 
-static void draw_frame(struct weir__remote *r, const struct look *before, const struct look *now)
+static void draw_frame(struct weir__ask_server *r, const struct look *before,
+                       const struct look *now)
 {
     struct screen screen = plain_screen();
     struct winsize size = { .ws_row = 24 };
@@ -498,7 +499,8 @@ static void draw_frame(struct weir__remote *r, const struct look *before, const 
 }
 
 /* A lost server is waited for. */
-static void watch(struct weir__remote *r, const struct options *o, struct look *first, bool keys)
+static void watch(struct weir__ask_server *r, const struct options *o, struct look *first,
+                  bool keys)
 {
     struct look before = { 0 }, now = *first;
     int ms = every_ms(o);
@@ -516,7 +518,7 @@ static void watch(struct weir__remote *r, const struct options *o, struct look *
     free_look(&now);
 }
 
-static int run_live(struct weir__remote *r, const struct options *o)
+static int run_live(struct weir__ask_server *r, const struct options *o)
 {
     struct sigaction action = { .sa_handler = on_signal };
     struct termios before, raw;
@@ -550,7 +552,7 @@ static bool is_live(const struct options *o)
            strcmp(term, "dumb") != 0;
 }
 
-static int ask(const struct weir__call *call, struct weir__remote *r)
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
 
@@ -567,6 +569,6 @@ const struct weir__command weir__cmd_top = {
             "  weir top --once --json\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__REMOTE(rows, .every = WEIR_SECOND),
+    WEIR__ASK_SERVER(rows, .every = WEIR_SECOND),
     .ask = ask,
 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/digit.h"
-#include "wire/text.h"
+#include "wire/decimal.h"
 #include "server/replay/log.h"
 
 struct span {

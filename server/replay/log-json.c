@@ -18,7 +18,7 @@
 #include "server/replay/log.h"
 #include "base/base.h"
 #include "wire/json.h"
-#include "wire/text.h"
+#include "wire/decimal.h"
 
 enum {
     TIME,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 #define PATIENCE (WEIR_SECOND / 2) /* quicker readings need no bar */
 #define EVERY    (WEIR_SECOND / 10)
@@ -41,7 +41,7 @@ int weir__progress_print(char *out, size_t size, weir_time spent, const char *wh
         return snprintf(out, size, "%s  %lld lines, %lld a second", what, (long long)lines, rate);
     part = part > 1 ? 1 : part;
     print_bar(bar, part);
-    weir__words_duration(left, (weir_time)((double)spent * (1 - part) / part));
+    weir__human_duration(left, (weir_time)((double)spent * (1 - part) / part));
     return snprintf(out, size, "%s  %s %3d %%  %lld lines, %lld a second, %s left", what, bar,
                     (int)(part * 100), (long long)lines, rate, left);
 }

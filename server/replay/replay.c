@@ -46,7 +46,8 @@ int weir__replay_create(struct weir__replay **out, const struct weir__replay_opt
     }
     for (size_t i = 0; i < WEIR__REPLAY_SIDES && options->rules[i]; i++) {
         if (code == WEIR_OK)
-            code = weir__side_create(&replay->sides[replay->n_sides++], &replay->options, i, error);
+            code = weir__rule_set_create(&replay->sides[replay->n_sides++], &replay->options, i,
+                                         error);
         else
             weir_rules_destroy(options->rules[i]);
     }
@@ -63,7 +64,7 @@ void weir__replay_destroy(struct weir__replay *replay)
         return;
     weir__propose_destroy(replay->propose);
     for (size_t i = 0; i < replay->n_sides; i++)
-        weir__side_clear(&replay->sides[i]);
+        weir__rule_set_clear(&replay->sides[i]);
     weir__distinct_destroy(replay->clients);
     free(replay->applying);
     free(replay->differences);
@@ -138,8 +139,8 @@ static void compare(struct weir__replay *replay, const struct weir__log_entry *e
 
     if (refused[0] == refused[1]) {
         replay->other_rule +=
-            refused[0] && strcmp(weir__side_rule_name(&replay->sides[0], rule[0]),
-                                 weir__side_rule_name(&replay->sides[1], rule[1]));
+            refused[0] && strcmp(weir__rule_set_rule_name(&replay->sides[0], rule[0]),
+                                 weir__rule_set_rule_name(&replay->sides[1], rule[1]));
         return;
     }
     replay->differ++;
@@ -227,7 +228,7 @@ void weir__replay_entry(struct weir__replay *replay, const struct weir__log_entr
             r.uri.len = (size_t)(query - (const char *)r.uri.bytes);
         count_request(replay, entry, &r);
         for (size_t i = 0; i < replay->n_sides; i++)
-            rule[i] = weir__side_decide(replay, &replay->sides[i], &r);
+            rule[i] = weir__rule_set_decide(replay, &replay->sides[i], &r);
         if (replay->n_sides == 2)
             compare(replay, entry, &r, rule);
     }
@@ -287,7 +288,7 @@ bool weir__replay_end(struct weir__replay *replay)
 {
     if (replay->passes == 0) {
         for (size_t i = 0; i < replay->n_sides; i++)
-            weir__side_end(&replay->sides[i]);
+            weir__rule_set_end(&replay->sides[i]);
     }
     replay->passes++;
     replay->now = 0;

@@ -1,7 +1,7 @@
 /* replay.h -- runs an access log through one rule set, or two side by side, on the log's time.
  *
  *     weir__replay        the traffic: requests and clients over time
- *     weir__side          a rule set and its refusals
+ *     weir__rule_set          a rule set and its refusals
  *     weir__replay_rule   one of its rules; `trace`: the keys it refused, and when
  *     weir__replay_pair   requests that the two sides decide differently, by the rules that refused
  *
@@ -68,7 +68,7 @@ struct weir__replay_rule {
         *trace; /* NULL: it refused nothing, or came too late to be followed */
 };
 
-struct weir__side {
+struct weir__rule_set {
     const char *path;
     struct weir_table *table;
     struct weir *weir;
@@ -115,7 +115,7 @@ struct weir__replay {
     struct weir__replay_options options;
     struct weir__sketch_secrets secrets; /* made from the first request */
     size_t n_sides;
-    struct weir__side sides[WEIR__REPLAY_SIDES];
+    struct weir__rule_set sides[WEIR__REPLAY_SIDES];
 
     int64_t requests, lines, bad;
     int64_t first_bad; /* line, 0: none */
@@ -157,13 +157,13 @@ struct weir__replay_request {
     struct weir_key uri; /* its path */
 };
 
-int weir__side_create(struct weir__side *side, const struct weir__replay_options *options,
-                      size_t which, struct weir_error *error);
-void weir__side_clear(struct weir__side *side);
+int weir__rule_set_create(struct weir__rule_set *side, const struct weir__replay_options *options,
+                          size_t which, struct weir_error *error);
+void weir__rule_set_clear(struct weir__rule_set *side);
 /* The rule that refused it, or WEIR__REPLAY_PASSED, WEIR__REPLAY_LIST. */
-int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
-                          const struct weir__replay_request *request);
-void weir__side_end(struct weir__side *side); /* reads the engine's counters */
+int32_t weir__rule_set_decide(struct weir__replay *replay, struct weir__rule_set *side,
+                              const struct weir__replay_request *request);
+void weir__rule_set_end(struct weir__rule_set *side); /* reads the engine's counters */
 
 /* time-buckets.c -- the bucket of a moment; all of them may grow wider for it. */
 size_t weir__replay_bucket(struct weir__replay *replay, weir_time now);
@@ -196,10 +196,10 @@ bool weir__replay_end(struct weir__replay *replay);
 
 /* The next attribute, from place *at on, that rules look at and no request had: its name, and the
  * rules ("rules login, month").  False: there are no more. */
-bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who,
-                        size_t size);
+bool weir__rule_set_missing(const struct weir__rule_set *side, size_t *at, const char **name,
+                            char *who, size_t size);
 
 /* "login", "deny list" or "passed". */
-const char *weir__side_rule_name(const struct weir__side *side, int32_t rule);
+const char *weir__rule_set_rule_name(const struct weir__rule_set *side, int32_t rule);
 
 #endif

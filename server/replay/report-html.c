@@ -38,18 +38,18 @@ __attribute__((format(printf, 2, 3))) static void put(const struct page *p, cons
 
 static void put_count(const struct page *p, int64_t n)
 {
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
 
     fprintf(p->out, "<td class=\"n\" data-n=\"%lld\">%s</td>", (long long)n,
-            weir__words_count(text, n));
+            weir__human_count(text, n));
 }
 
 static void put_share(const struct page *p, int64_t part, int64_t whole)
 {
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
 
     fprintf(p->out, "<td class=\"n\" data-n=\"%.9g\">", whole ? (double)part / (double)whole : 0);
-    put(p, "%s</td>", weir__words_share(text, part, whole));
+    put(p, "%s</td>", weir__human_share(text, part, whole));
 }
 
 static void put_bar(const struct page *p, int64_t part, int64_t whole, bool shadow)
@@ -81,7 +81,7 @@ static void begin_table(const struct page *p, const char *const *headings)
 static void put_title(const struct page *p)
 {
     const struct weir__replay *replay = p->replay;
-    char a[WEIR__WORDS], b[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN];
 
     put(p, "<h1>What the rules would have done</h1>\n<p><code>%s</code>", replay->sides[0].path);
     if (replay->n_sides == 2)
@@ -94,8 +94,8 @@ static void put_title(const struct page *p)
         fprintf(p->out, " and %zu more", p->report->n_logs - 8);
     put(p, "</p>\n");
     if (replay->requests)
-        put(p, "<p class=\"soft\">%s to %s UTC</p>\n", weir__words_time(a, replay->first, false),
-            weir__words_time(b, replay->last, false));
+        put(p, "<p class=\"soft\">%s to %s UTC</p>\n", weir__human_time(a, replay->first, false),
+            weir__human_time(b, replay->last, false));
     if (replay->partial)
         put(p, "<p class=\"bad\"><b>Partial: stopped before the log's end.</b></p>\n");
 }
@@ -111,26 +111,26 @@ static void put_cards(const struct page *p)
 {
     const struct weir__replay *replay = p->replay;
     int64_t clients = weir__distinct_count(replay->clients);
-    char a[WEIR__WORDS], b[WEIR__WORDS], more[2 * WEIR__WORDS + 32];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], more[2 * WEIR__HUMAN + 32];
 
     put(p, "<section class=\"cards\">\n");
-    snprintf(more, sizeof(more), "of %s client%s", weir__words_distinct(b, replay->clients),
+    snprintf(more, sizeof(more), "of %s client%s", weir__human_distinct(b, replay->clients),
              clients == 1 ? "" : "s");
     put_card(p, replay->requests == 1 ? "request" : "requests", "",
-             weir__words_count(a, replay->requests), more, false);
+             weir__human_count(a, replay->requests), more, false);
     for (size_t i = 0; i < replay->n_sides; i++) {
-        const struct weir__side *side = &replay->sides[i];
+        const struct weir__rule_set *side = &replay->sides[i];
         int64_t refused = weir__distinct_count(side->clients);
         const char *where = weir__report_where(replay, side);
-        put_card(p, "refused", where, weir__words_share(a, side->refused, replay->requests),
-                 weir__words_counted(b, side->refused, "request"), side->refused > 0);
-        snprintf(more, sizeof(more), "%s of all", weir__words_share(b, refused, clients));
-        put_card(p, "clients refused", where, weir__words_distinct(a, side->clients), more,
+        put_card(p, "refused", where, weir__human_share(a, side->refused, replay->requests),
+                 weir__human_counted(b, side->refused, "request"), side->refused > 0);
+        snprintf(more, sizeof(more), "%s of all", weir__human_share(b, refused, clients));
+        put_card(p, "clients refused", where, weir__human_distinct(a, side->clients), more,
                  refused > 0);
         snprintf(more, sizeof(more), "%s would be refused",
-                 weir__words_counted(b, side->would, "request"));
+                 weir__human_counted(b, side->would, "request"));
         if (side->would)
-            put_card(p, "in shadow", where, weir__words_share(a, side->would, replay->requests),
+            put_card(p, "in shadow", where, weir__human_share(a, side->would, replay->requests),
                      more, false);
     }
     put(p, "</section>\n");
@@ -168,7 +168,7 @@ static void put_totals(const struct page *p)
 static void put_rule(const struct page *p, const struct weir__replay_rule *rule)
 {
     int64_t refused = rule->refused + rule->would;
-    char keys[WEIR__WORDS] = "0";
+    char keys[WEIR__HUMAN] = "0";
 
     put(p,
         "<tr><td><b>%s</b><br><code class=\"soft\">%s</code></td><td><span "
@@ -179,14 +179,14 @@ static void put_rule(const struct page *p, const struct weir__replay_rule *rule)
     put_share(p, refused, rule->applied);
     put_bar(p, refused, rule->applied, rule->mode != WEIR_ENFORCE);
     if (rule->trace)
-        weir__words_distinct(keys, rule->trace->keys);
+        weir__human_distinct(keys, rule->trace->keys);
     fprintf(p->out, "<td class=\"n\" data-n=\"%lld\">%s</td>",
             (long long)(rule->trace ? weir__distinct_count(rule->trace->keys) : 0), keys);
     put_count(p, rule->bans);
     put(p, "</tr>\n");
 }
 
-static void put_rules(const struct page *p, const struct weir__side *side)
+static void put_rules(const struct page *p, const struct weir__rule_set *side)
 {
     enum { MOST = 1000 };
     const struct weir__replay_rule **rules = weir__report_rules(side);
@@ -225,7 +225,7 @@ static void put_hitters(const struct page *p, const char *title, const char *wha
     free(top);
 }
 
-static void put_keys(const struct page *p, const struct weir__side *side)
+static void put_keys(const struct page *p, const struct weir__rule_set *side)
 {
     const struct weir__replay_rule **rules = weir__report_rules(side);
 
@@ -252,22 +252,22 @@ static void put_refusers(const struct page *p, const int32_t rule[WEIR__REPLAY_S
 {
     for (size_t s = 0; s < WEIR__REPLAY_SIDES; s++)
         put(p, "<td class=\"%s\">%s</td>", rule[s] == WEIR__REPLAY_PASSED ? "good" : "bad",
-            weir__side_rule_name(&p->replay->sides[s], rule[s]));
+            weir__rule_set_rule_name(&p->replay->sides[s], rule[s]));
 }
 
 static void put_differences(const struct page *p)
 {
     const struct weir__replay *replay = p->replay;
-    char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN];
 
     if (replay->n_sides != 2)
         return;
     put(p, "<section><h2>Decided differently: %s</h2>\n<p>Refused only here: %s; only there: %s.",
-        weir__words_counted(a, replay->differ, "request"), weir__words_count(b, replay->only[0]),
-        weir__words_count(c, replay->only[1]));
+        weir__human_counted(a, replay->differ, "request"), weir__human_count(b, replay->only[0]),
+        weir__human_count(c, replay->only[1]));
     if (replay->other_rule)
         put(p, " Refused by both, but by rules of different names: %s more.",
-            weir__words_count(a, replay->other_rule));
+            weir__human_count(a, replay->other_rule));
     put(p, "</p>\n");
     TABLE(p, "here", "there", "#requests");
     for (size_t i = 0; i < replay->n_pairs; i++) {
@@ -281,7 +281,7 @@ static void put_differences(const struct page *p)
     for (size_t i = 0; i < replay->n_differences; i++) {
         const struct weir__replay_difference *d = &replay->differences[i];
         put(p, "<tr><td>%s</td><td><code>%s</code></td><td><code>%s %s</code></td>",
-            weir__words_time(a, d->at, true), d->client, d->method, d->uri);
+            weir__human_time(a, d->at, true), d->client, d->method, d->uri);
         put_refusers(p, d->rule);
         put(p, "</tr>\n");
     }
@@ -292,14 +292,14 @@ static void put_differences(const struct page *p)
 
 static void put_proposal(const struct page *p, const struct weir__proposal *proposal)
 {
-    char written[128], proposed[128], words[WEIR__WORDS];
+    char written[128], proposed[128], words[WEIR__HUMAN];
     bool is_count = proposal->limit.count > 0 && proposal->limit.count - proposal->below <= 1;
 
     weir_limit_print(written, sizeof(written), &proposal->written);
     weir_limit_print(proposed, sizeof(proposed), &proposal->limit);
     put(p, "<tr><td><b>%s</b></td><td><code>%s</code></td><td class=\"good\"><code>%s</code>",
         weir__report_proposal_rule(p->report, proposal), written,
-        is_count ? proposed : weir__words_proposal(words, proposal));
+        is_count ? proposed : weir__human_proposal(words, proposal));
     if (weir__proposal_has_few_keys(proposal))
         put(p, "<br><span class=\"tag\">few keys</span>");
     if (weir__proposal_is_far_below(proposal))
@@ -320,14 +320,14 @@ static void put_proposals(const struct page *p)
 {
     const struct weir__propose *propose = p->replay->propose;
     struct weir__proposal proposal;
-    char share[WEIR__WORDS];
+    char share[WEIR__HUMAN];
 
     if (propose == NULL)
         return;
     put(p,
         "<section><h2>Limits that would have refused at most %s of their keys, ever</h2>\n<p "
         "class=\"soft\">Bounds from this log, not recommendations.</p>\n",
-        weir__words_share(share, p->replay->options.propose, WEIR__PROPOSE_PPM));
+        weir__human_share(share, p->replay->options.propose, WEIR__PROPOSE_PPM));
     TABLE(p, "rule", "as written", "proposed", "#keys", "#refused as written", "#as proposed",
           "share refused, from a 16th of the count to 64 times");
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {

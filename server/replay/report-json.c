@@ -71,7 +71,7 @@ static void add_rule(struct weir__buffer *b, const struct weir__report *report,
 }
 
 static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *replay,
-                             const struct weir__side *side)
+                             const struct weir__rule_set *side)
 {
     const struct {
         const char *name;
@@ -99,7 +99,7 @@ static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *
 }
 
 static void add_side(struct weir__buffer *b, const struct weir__report *report,
-                     const struct weir__side *side)
+                     const struct weir__rule_set *side)
 {
     size_t buckets = report->replay->buckets;
 
@@ -134,7 +134,7 @@ static void add_refusers(struct weir__buffer *b, const struct weir__replay *repl
         weir__buffer_member_or_null(b, names[i],
                                     rule[i] == WEIR__REPLAY_PASSED
                                         ? NULL
-                                        : weir__side_rule_name(&replay->sides[i], rule[i]));
+                                        : weir__rule_set_rule_name(&replay->sides[i], rule[i]));
 }
 
 void weir__report_difference(FILE *out, const struct weir__replay *replay,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/replay/report.h"
 
 struct notes {
@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static void note(const struct notes *n, co
 
 static void note_log(const struct notes *n, const struct weir__replay *replay)
 {
-    char a[WEIR__WORDS], b[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN];
 
     if (replay->partial)
         note(n, "This is partial: it was stopped before the log's end.");
@@ -34,15 +34,15 @@ static void note_log(const struct notes *n, const struct weir__replay *replay)
         note(n, "There is no request in the log.");
     if (replay->bad)
         note(n, "%s of %s %s not understood and left out; the first is line %lld of %s: %s.",
-             weir__words_count(a, replay->bad), weir__words_counted(b, replay->lines, "line"),
+             weir__human_count(a, replay->bad), weir__human_counted(b, replay->lines, "line"),
              replay->bad == 1 ? "was" : "were", (long long)replay->first_bad,
              replay->first_bad_file, replay->first_bad_why);
     if (replay->late) {
-        weir__words_duration(b, replay->late_most);
+        weir__human_duration(b, replay->late_most);
         note(n,
              "%s %s more than a second behind a later one in the log (the most by %s) and %s "
              "decided at the later time.%s",
-             weir__words_counted(a, replay->late, "request"),
+             weir__human_counted(a, replay->late, "request"),
              replay->late == 1 ? "stands" : "stand", b, replay->late == 1 ? "was" : "were",
              replay->late > replay->requests / 20
                  ? " Perhaps files were given in the wrong order, or are not sorted by "
@@ -51,41 +51,41 @@ static void note_log(const struct notes *n, const struct weir__replay *replay)
     }
     if (replay->nobody)
         note(n, "%s %s no attribute '%s' and %s not counted among the clients.",
-             weir__words_counted(a, replay->nobody, "request"),
+             weir__human_counted(a, replay->nobody, "request"),
              replay->nobody == 1 ? "has" : "have", replay->options.client,
              replay->nobody == 1 ? "is" : "are");
 }
 
 static void note_side(const struct notes *n, const struct weir__replay *replay,
-                      const struct weir__side *side)
+                      const struct weir__rule_set *side)
 {
-    char a[WEIR__WORDS], b[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN];
     int64_t keys = replay->options.keys ? replay->options.keys : WEIR__REPLAY_KEYS;
 
     if (side->evicted_early)
         note(n,
              "%s: the table of %s was too small: %s forgotten early, so some requests passed that "
              "should not have. Try --keys %lld.",
-             side->path, weir__words_counted(a, keys, "key"),
-             weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
+             side->path, weir__human_counted(a, keys, "key"),
+             weir__human_counted(b, side->evicted_early, "key"), (long long)keys * 4);
     if (side->bans_lost)
         note(n, "%s: %s ended early to make room for others; the result is not exact.", side->path,
-             weir__words_counted(a, side->bans_lost, "ban"));
+             weir__human_counted(a, side->bans_lost, "ban"));
     if (side->untraced)
         note(n, "%s: more than %d rules refused; the keys of the rest, %s, were not followed.",
-             side->path, WEIR__REPLAY_TRACES, weir__words_counted(a, side->untraced, "refusal"));
+             side->path, WEIR__REPLAY_TRACES, weir__human_counted(a, side->untraced, "refusal"));
 }
 
 /* A rule whose attribute the log lacks never applies, and looks harmless. */
 static void note_missing(const struct notes *n, const struct weir__replay *replay,
-                         const struct weir__side *side)
+                         const struct weir__rule_set *side)
 {
     const char *name, *path = replay->n_sides == 2 ? side->path : "",
                       *colon = replay->n_sides == 2 ? ": n" : "N";
     char who[320];
     size_t at = 0;
 
-    while (replay->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof(who)))
+    while (replay->requests > 0 && weir__rule_set_missing(side, &at, &name, who, sizeof(who)))
         note(n,
              "%s%so request in the log has '%s' (%s). If the log has it under another name: --map "
              "%s=FIELD.",
@@ -107,7 +107,7 @@ static void note_shadow_bans(const struct notes *n, const struct weir__replay *r
 }
 
 /* The largest error of any count of a key or a URI. */
-static int64_t find_error(const struct weir__side *side)
+static int64_t find_error(const struct weir__rule_set *side)
 {
     int64_t most = weir__hitters_error(side->uris);
 
@@ -123,7 +123,7 @@ static bool is_about(const struct weir__replay *replay)
     bool about = !weir__distinct_is_exact(replay->clients);
 
     for (size_t s = 0; s < replay->n_sides; s++) {
-        const struct weir__side *side = &replay->sides[s];
+        const struct weir__rule_set *side = &replay->sides[s];
         about |= !weir__distinct_is_exact(side->clients) ||
                  !weir__distinct_is_exact(side->clients_would);
         for (size_t i = 0; i < side->n_rules; i++)
@@ -200,7 +200,7 @@ void weir__report_notes(const struct weir__report *report,
 {
     const struct weir__replay *replay = report->replay;
     struct notes n = { each, context };
-    char a[WEIR__WORDS];
+    char a[WEIR__HUMAN];
 
     note_log(&n, replay);
     for (size_t i = 0; i < replay->n_sides; i++)
@@ -210,7 +210,7 @@ void weir__report_notes(const struct weir__report *report,
         note_side(&n, replay, &replay->sides[i]);
         if (find_error(&replay->sides[i]))
             note(&n, "%s: in the lists of most refused, a count may be up to %s too high.",
-                 replay->sides[i].path, weir__words_count(a, find_error(&replay->sides[i])));
+                 replay->sides[i].path, weir__human_count(a, find_error(&replay->sides[i])));
     }
     if (is_about(replay))
         note(&n,

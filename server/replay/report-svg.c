@@ -53,7 +53,7 @@ static void draw_requests(FILE *out, const struct weir__plot *p, const struct we
 }
 
 static void draw_would(FILE *out, const struct weir__plot *p, const struct weir__replay *replay,
-                       const struct weir__side *side)
+                       const struct weir__rule_set *side)
 {
     double shares[WEIR__REPLAY_BUCKETS] = { 0 };
 
@@ -68,15 +68,16 @@ static void draw_would(FILE *out, const struct weir__plot *p, const struct weir_
 static double draw_key(FILE *out, double x, double y, const char *style, const char *name,
                        int64_t n)
 {
-    char cut[28], count[WEIR__WORDS], text[96];
+    char cut[28], count[WEIR__HUMAN], text[96];
 
     weir__text_cut(cut, sizeof(cut), name, strlen(name));
-    snprintf(text, sizeof(text), "%s %s", cut, weir__words_count(count, n));
+    snprintf(text, sizeof(text), "%s %s", cut, weir__human_count(count, n));
     return weir__plot_key(out, x, y, style, text);
 }
 
 static void draw_legend(FILE *out, double y, const struct weir__replay *replay,
-                        const struct weir__side *side, const struct weir__series *series, size_t n)
+                        const struct weir__rule_set *side, const struct weir__series *series,
+                        size_t n)
 {
     double x = draw_key(out, LEFT, y, "all", "requests", replay->requests);
     char style[24];
@@ -90,9 +91,10 @@ static void draw_legend(FILE *out, double y, const struct weir__replay *replay,
 }
 
 static void draw_hover(FILE *out, const struct weir__plot *p, const struct weir__replay *replay,
-                       const struct weir__side *side, const struct weir__series *series, size_t n)
+                       const struct weir__rule_set *side, const struct weir__series *series,
+                       size_t n)
 {
-    char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN];
 
     for (size_t i = 0; i < p->n; i++) {
         if (replay->at[i] == 0)
@@ -103,20 +105,20 @@ static void draw_hover(FILE *out, const struct weir__plot *p, const struct weir_
             weir__plot_x(p, i), p->y, weir__plot_x(p, i + 1) - weir__plot_x(p, i),
             SHARES_BOTTOM - COUNTS_TOP);
         fprintf(out, "%s UTC: %s",
-                weir__words_time(a, replay->from + (weir_time)i * replay->width, false),
-                weir__words_counted(b, replay->at[i], "request"));
+                weir__human_time(a, replay->from + (weir_time)i * replay->width, false),
+                weir__human_counted(b, replay->at[i], "request"));
         if (side->refused_at[i])
-            fprintf(out, ", %s refused (%s)", weir__words_count(a, side->refused_at[i]),
-                    weir__words_share(c, side->refused_at[i], replay->at[i]));
+            fprintf(out, ", %s refused (%s)", weir__human_count(a, side->refused_at[i]),
+                    weir__human_share(c, side->refused_at[i], replay->at[i]));
         for (size_t s = 0; s < n; s++) {
             if (series[s].at[i] == 0)
                 continue;
             fputs("&#10;", out);
             weir__safe_text(out, WEIR__SAFE_MARKUP, series[s].name);
-            fprintf(out, " %s", weir__words_count(a, series[s].at[i]));
+            fprintf(out, " %s", weir__human_count(a, series[s].at[i]));
         }
         if (side->would_at[i])
-            fprintf(out, "&#10;in shadow %s", weir__words_count(a, side->would_at[i]));
+            fprintf(out, "&#10;in shadow %s", weir__human_count(a, side->would_at[i]));
         fprintf(out, "</title></rect>\n");
     }
 }
@@ -149,18 +151,18 @@ static double most_requests(const struct weir__replay *replay)
 }
 
 static void draw_titles(FILE *out, double shift, const struct weir__replay *replay,
-                        const struct weir__side *side)
+                        const struct weir__rule_set *side)
 {
-    char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN];
 
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.1f\">", LEFT, shift + 18);
     weir__safe_text(out, WEIR__SAFE_MARKUP, side->path);
     fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s of %s refused: %s</text>\n",
-            RIGHT, shift + 18, weir__words_count(a, side->refused),
-            weir__words_counted(b, replay->requests, "request"),
-            weir__words_share(c, side->refused, replay->requests));
+            RIGHT, shift + 18, weir__human_count(a, side->refused),
+            weir__human_counted(b, replay->requests, "request"),
+            weir__human_share(c, side->refused, replay->requests));
     fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">requests in each %s</text>", LEFT,
-            shift + COUNTS_TOP - 6, weir__words_width(a, replay->width));
+            shift + COUNTS_TOP - 6, weir__human_width(a, replay->width));
     fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">refused of these</text>\n", LEFT,
             shift + SHARES_TOP - 6);
 }
@@ -168,7 +170,7 @@ static void draw_titles(FILE *out, double shift, const struct weir__replay *repl
 static void draw_side(FILE *out, const struct weir__replay *replay, size_t which, double shift,
                       bool hover)
 {
-    const struct weir__side *side = &replay->sides[which];
+    const struct weir__rule_set *side = &replay->sides[which];
     struct weir__series series[WEIR__SERIES];
     size_t n = weir__report_series(replay, which, series);
     struct weir__plot p = { .x = LEFT,
@@ -230,7 +232,7 @@ void weir__report_svg(FILE *out, const struct weir__report *report)
 void weir__plot_proposal(FILE *out, const struct weir__proposal *p, int64_t share)
 {
     double step = CURVE_WIDTH / (double)(p->steps ? p->steps : 1);
-    char a[WEIR__WORDS], b[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN];
 
     fprintf(out,
             "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
@@ -249,9 +251,9 @@ void weir__plot_proposal(FILE *out, const struct weir__proposal *p, int64_t shar
         fprintf(out,
                 "<rect class=\"hover\" x=\"%.1f\" y=\"0\" width=\"%.1f\" "
                 "height=\"%.0f\"><title>%s%s: %s of keys refused</title></rect>",
-                (double)i * step, step, CURVE_HEIGHT, weir__words_count(a, p->counts[i]),
+                (double)i * step, step, CURVE_HEIGHT, weir__human_count(a, p->counts[i]),
                 p->counts[i] == p->written.count ? " (as written)" : "",
-                weir__words_share(b, p->refused[i], p->keys));
+                weir__human_share(b, p->refused[i], p->keys));
     }
     double y = CURVE_HEIGHT - 2 - (double)share / WEIR__PROPOSE_PPM * (CURVE_HEIGHT - 4);
     fprintf(out, "<line class=\"mark\" x1=\"0\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/></svg>\n",

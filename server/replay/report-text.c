@@ -66,7 +66,7 @@ static void put_bar(const struct page *p, const char *colour, int64_t part, int6
                     size_t width)
 {
     fputs(colour, p->out);
-    weir__words_bar(p->out, (double)part, (double)whole, (int)width);
+    weir__human_bar(p->out, (double)part, (double)whole, (int)width);
     fputs(p->c.off, p->out);
 }
 
@@ -94,18 +94,18 @@ static void draw_columns(const struct page *p, const char *name, const char *col
                          const int64_t *at, size_t columns)
 {
     int64_t values[COLUMNS_MAX], most = sample(p, at, values, columns);
-    char count[WEIR__WORDS];
+    char count[WEIR__HUMAN];
 
     for (int row = ROWS - 1; row >= 0; row--) {
         fprintf(p->out, "  %-9s %s", row == 0 ? name : "", colour);
         for (size_t c = 0; c < columns; c++) {
             int64_t eighths =
                 most ? (int64_t)((double)values[c] / (double)most * 8 * ROWS + 0.999) - 8 * row : 0;
-            fputs(weir__words_column(eighths), p->out);
+            fputs(weir__human_column(eighths), p->out);
         }
         if (row == ROWS - 1)
             fprintf(p->out, "%s %s%s", p->c.dim, most ? "▔" : "",
-                    most ? weir__words_count(count, most) : "none");
+                    most ? weir__human_count(count, most) : "none");
         fprintf(p->out, "%s\n", p->c.off);
     }
 }
@@ -114,13 +114,13 @@ static void draw_time(const struct page *p, size_t columns)
 {
     weir_time span = (weir_time)p->replay->buckets * p->replay->width;
     size_t marks = columns / 14 + 1;
-    char text[WEIR__WORDS];
+    char text[WEIR__HUMAN];
     weir_time step = span / (weir_time)marks;
 
     fprintf(p->out, "  %-9s %s", "", p->c.dim);
     for (size_t i = 0; i < marks; i++) {
         weir_time at = p->replay->from + (weir_time)i * step;
-        weir__words_clock(text, at - at % WEIR_SECOND, step);
+        weir__human_clock(text, at - at % WEIR_SECOND, step);
         fprintf(p->out, "%-*s", (int)((i + 1) * columns / marks - i * columns / marks), text);
     }
     fprintf(p->out, "%s\n", p->c.off);
@@ -129,18 +129,18 @@ static void draw_time(const struct page *p, size_t columns)
 static void draw_timeline(const struct page *p)
 {
     size_t columns = p->width - 24, n = p->replay->buckets;
-    char width[WEIR__WORDS], title[WEIR__WORDS + 32];
+    char width[WEIR__HUMAN], title[WEIR__HUMAN + 32];
 
     if (n == 0)
         return;
     if (n < columns)
         columns = columns / n * n; /* whole columns for each */
     snprintf(title, sizeof(title), "over time, in each %s (UTC)",
-             weir__words_width(width, p->replay->width));
+             weir__human_width(width, p->replay->width));
     heading(p, title);
     draw_columns(p, "requests", p->c.note, p->replay->at, columns);
     for (size_t i = 0; i < p->replay->n_sides; i++) {
-        const struct weir__side *side = &p->replay->sides[i];
+        const struct weir__rule_set *side = &p->replay->sides[i];
         draw_columns(p,
                      p->replay->n_sides == 1 ? "refused"
                      : i == 0                ? "here"
@@ -157,7 +157,7 @@ static void draw_timeline(const struct page *p)
 static void put_head(const struct page *p)
 {
     const struct weir__replay *replay = p->replay;
-    char a[WEIR__WORDS], b[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN];
 
     fprintf(p->out, "%sweir replay%s  ", p->c.bold, p->c.off);
     weir__safe_text(p->out, WEIR__SAFE_TERMINAL, replay->sides[0].path);
@@ -173,26 +173,26 @@ static void put_head(const struct page *p)
                                                              : p->report->logs[0]);
     else
         fprintf(p->out, "%zu logs", p->report->n_logs);
-    fprintf(p->out, "\n%s of %s client%s", weir__words_counted(a, replay->requests, "request"),
-            weir__words_distinct(b, replay->clients),
+    fprintf(p->out, "\n%s of %s client%s", weir__human_counted(a, replay->requests, "request"),
+            weir__human_distinct(b, replay->clients),
             weir__distinct_count(replay->clients) == 1 ? "" : "s");
     if (replay->requests)
-        fprintf(p->out, ", %s to %s UTC", weir__words_time(a, replay->first, false),
-                weir__words_time(b, replay->last, false));
+        fprintf(p->out, ", %s to %s UTC", weir__human_time(a, replay->first, false),
+                weir__human_time(b, replay->last, false));
     fprintf(p->out, "%s%s%s\n", p->c.bad,
             replay->partial ? "  PARTIAL: stopped before the end" : "", p->c.off);
 }
 
 static void put_total(const struct page *p, const struct weir__total *t)
 {
-    char count[WEIR__WORDS], share[WEIR__WORDS];
+    char count[WEIR__HUMAN], share[WEIR__HUMAN];
 
     fprintf(p->out, "  %s%-*s", t->inner ? "  " : "", t->inner ? 22 : 24, t->name);
     for (size_t i = 0; i < p->replay->n_sides; i++) {
         const char *colour = t->bad && t->part[i] ? p->c.bad : "";
-        weir__words_count(count, t->part[i]);
+        weir__human_count(count, t->part[i]);
         fprintf(p->out, "%s%s%*s%s  %-9s", colour, t->about ? "~" : " ", 12, count,
-                *colour ? p->c.off : "", weir__words_share(share, t->part[i], t->whole));
+                *colour ? p->c.off : "", weir__human_share(share, t->part[i], t->whole));
     }
     if (p->replay->n_sides == 1)
         put_bar(p, t->bad ? p->c.bad : p->c.good, t->part[0], t->whole,
@@ -217,32 +217,32 @@ static void put_totals(const struct page *p)
 static void put_rule(const struct page *p, const struct weir__replay_rule *rule, size_t name_width)
 {
     int64_t refused = rule->refused + rule->would;
-    char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS], d[WEIR__WORDS] = "";
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN], d[WEIR__HUMAN] = "";
     size_t used = name_width + 59;
 
     if (rule->trace)
-        weir__words_distinct(d, rule->trace->keys);
+        weir__human_distinct(d, rule->trace->keys);
     fputs("  ", p->out);
     put_field(p, rule->name, name_width);
     fprintf(p->out, " %s%-7s%s %12s %s%12s%s %9s %8s ", rule->mode == WEIR_ENFORCE ? "" : p->c.dim,
             weir_mode_name(rule->mode), rule->mode == WEIR_ENFORCE ? "" : p->c.off,
-            rule->mode == WEIR_OFF ? "-" : weir__words_count(a, rule->applied),
+            rule->mode == WEIR_OFF ? "-" : weir__human_count(a, rule->applied),
             refused && rule->mode == WEIR_ENFORCE ? p->c.bad : "",
-            rule->mode == WEIR_OFF ? "-" : weir__words_count(b, refused),
+            rule->mode == WEIR_OFF ? "-" : weir__human_count(b, refused),
             refused && rule->mode == WEIR_ENFORCE ? p->c.off : "",
-            rule->mode == WEIR_OFF ? "-" : weir__words_share(c, refused, rule->applied), d);
+            rule->mode == WEIR_OFF ? "-" : weir__human_share(c, refused, rule->applied), d);
     if (p->width > used + 4)
         put_bar(p, rule->mode == WEIR_ENFORCE ? p->c.bad : p->c.dim, refused, rule->applied,
                 p->width - used);
     fputc('\n', p->out);
     if (rule->bans || rule->banned)
         fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->c.dim,
-                weir__words_counted(a, rule->bans, "ban"),
-                weir__words_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them",
+                weir__human_counted(a, rule->bans, "ban"),
+                weir__human_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them",
                 p->c.off);
 }
 
-static void put_rules(const struct page *p, const struct weir__side *side)
+static void put_rules(const struct page *p, const struct weir__rule_set *side)
 {
     enum { MOST = 40 };
     const struct weir__replay_rule **rules = weir__report_rules(side);
@@ -278,14 +278,14 @@ static void put_hitters(const struct page *p, const char *title,
     struct weir__hitter *top = malloc((p->report->top + 1) * sizeof(*top));
     size_t n = top ? weir__hitters_top(hitters, top, p->report->top) : 0;
     size_t name_width = p->width / 2 - 6;
-    char count[WEIR__WORDS];
+    char count[WEIR__HUMAN];
 
     if (n > 0) {
         heading(p, title);
         for (size_t i = 0; i < n; i++) {
             fputs("  ", p->out);
             put_field(p, top[i].text, name_width);
-            weir__words_count(count, top[i].count);
+            weir__human_count(count, top[i].count);
             fprintf(p->out, " %s%11s ", top[i].error ? "≤" : " ", count);
             put_bar(p, colour, top[i].count, top[0].count, p->width - name_width - 18);
             fputc('\n', p->out);
@@ -294,7 +294,7 @@ static void put_hitters(const struct page *p, const char *title,
     free(top);
 }
 
-static void put_keys(const struct page *p, const struct weir__side *side)
+static void put_keys(const struct page *p, const struct weir__rule_set *side)
 {
     const struct weir__replay_rule **rules = weir__report_rules(side);
     const char *where = weir__report_where(p->replay, side);
@@ -331,7 +331,7 @@ static int by_requests(const void *a, const void *b)
 static void put_pairs(const struct page *p)
 {
     struct weir__replay_pair pairs[WEIR__REPLAY_PAIRS];
-    char count[WEIR__WORDS];
+    char count[WEIR__HUMAN];
 
     memcpy(pairs, p->replay->pairs, sizeof(pairs));
     qsort(pairs, p->replay->n_pairs, sizeof(*pairs), by_requests);
@@ -341,43 +341,43 @@ static void put_pairs(const struct page *p)
         for (size_t s = 0; s < 2; s++) {
             bool passed = pairs[i].rule[s] == WEIR__REPLAY_PASSED;
             fputs(passed ? p->c.good : p->c.bad, p->out);
-            put_field(p, weir__side_rule_name(&p->replay->sides[s], pairs[i].rule[s]), 26);
+            put_field(p, weir__rule_set_rule_name(&p->replay->sides[s], pairs[i].rule[s]), 26);
             fprintf(p->out, "%s ", p->c.off);
         }
-        fprintf(p->out, "%12s\n", weir__words_count(count, pairs[i].requests));
+        fprintf(p->out, "%12s\n", weir__human_count(count, pairs[i].requests));
     }
 }
 
 static void put_difference(const struct page *p, const struct weir__replay_difference *d)
 {
-    char time[WEIR__WORDS];
+    char time[WEIR__HUMAN];
     size_t here = d->rule[0] != WEIR__REPLAY_PASSED ? 0 : 1;
 
-    fprintf(p->out, "  %s ", weir__words_time(time, d->at, true) + 11);
+    fprintf(p->out, "  %s ", weir__human_time(time, d->at, true) + 11);
     put_field(p, d->client, 16);
     fputc(' ', p->out);
     put_field(p, d->method, 5);
     fputc(' ', p->out);
     put_field(p, d->uri, p->width - 65);
     fprintf(p->out, " %s%s%s by ", p->c.bad, here == 0 ? "here" : "there", p->c.off);
-    put_field(p, weir__side_rule_name(&p->replay->sides[here], d->rule[here]), 16);
+    put_field(p, weir__rule_set_rule_name(&p->replay->sides[here], d->rule[here]), 16);
     fputc('\n', p->out);
 }
 
 static void put_differences(const struct page *p)
 {
     const struct weir__replay *replay = p->replay;
-    char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
+    char a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN];
 
     if (replay->n_sides != 2)
         return;
     heading(p, "decided differently");
     fprintf(p->out, "  %s: %s refused only here, %s only there\n",
-            weir__words_counted(a, replay->differ, "request"),
-            weir__words_count(b, replay->only[0]), weir__words_count(c, replay->only[1]));
+            weir__human_counted(a, replay->differ, "request"),
+            weir__human_count(b, replay->only[0]), weir__human_count(c, replay->only[1]));
     if (replay->other_rule)
         fprintf(p->out, "  %s more %s refused by both, but by rules of different names\n",
-                weir__words_count(a, replay->other_rule), replay->other_rule == 1 ? "was" : "were");
+                weir__human_count(a, replay->other_rule), replay->other_rule == 1 ? "was" : "were");
     if (replay->differ == 0)
         return;
     put_pairs(p);
@@ -390,11 +390,11 @@ static void put_differences(const struct page *p)
 
 static void put_proposal(const struct page *p, const struct weir__proposal *proposal)
 {
-    char limit[128], to[160], words[WEIR__WORDS], a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
+    char limit[128], to[160], words[WEIR__HUMAN], a[WEIR__HUMAN], b[WEIR__HUMAN], c[WEIR__HUMAN];
     bool is_count = proposal->limit.count > 0 && proposal->limit.count - proposal->below <= 1;
 
     weir_limit_print(limit, sizeof(limit), &proposal->written);
-    weir__words_proposal(words, proposal);
+    weir__human_proposal(words, proposal);
     if (is_count)
         weir_limit_print(to, sizeof(to), &proposal->limit);
     else
@@ -403,14 +403,14 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
     put_field(p, weir__report_proposal_rule(p->report, proposal), 16);
     fprintf(p->out, " %s → %s%s%s", limit, p->c.good, to, p->c.off);
     fprintf(p->out, "\n  %16s %s%s%s key%s, refused as written: %s", "", p->c.dim,
-            proposal->sampled ? "a sample of " : "", weir__words_count(a, proposal->keys),
+            proposal->sampled ? "a sample of " : "", weir__human_count(a, proposal->keys),
             proposal->keys == 1 ? "" : "s",
             proposal->keys_written < 0
                 ? "?"
-                : weir__words_share(b, proposal->keys_written, proposal->keys));
+                : weir__human_share(b, proposal->keys_written, proposal->keys));
     if (proposal->limit.count > 0)
         fprintf(p->out, ", as proposed: %s",
-                weir__words_share(c, proposal->keys_proposed, proposal->keys));
+                weir__human_share(c, proposal->keys_proposed, proposal->keys));
     if (weir__proposal_has_few_keys(proposal))
         fputs(proposal->keys_written == proposal->keys
                   ? "; few keys, all refused: perhaps an attack"
@@ -424,14 +424,14 @@ static void put_proposals(const struct page *p)
 {
     const struct weir__propose *propose = p->replay->propose;
     struct weir__proposal proposal;
-    char title[160], share[WEIR__WORDS];
+    char title[160], share[WEIR__HUMAN];
 
     if (propose == NULL)
         return;
     snprintf(title, sizeof(title),
              "limits that would have refused at most %s of their keys, ever: bounds from this log, "
              "not recommendations",
-             weir__words_share(share, p->replay->options.propose, WEIR__PROPOSE_PPM));
+             weir__human_share(share, p->replay->options.propose, WEIR__PROPOSE_PPM));
     heading(p, title);
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {
         weir__propose_get(propose, i, &proposal);

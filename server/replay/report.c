@@ -4,22 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 /* ----------------------------------------------------------------- in words ---- */
 
-const char *weir__words_proposal(char out[WEIR__WORDS], const struct weir__proposal *p)
+const char *weir__human_proposal(char out[WEIR__HUMAN], const struct weir__proposal *p)
 {
     int64_t count = p->limit.count;
 
     if (p->steps == 0)
-        snprintf(out, WEIR__WORDS, "unknown");
+        snprintf(out, WEIR__HUMAN, "unknown");
     else if (count == 0)
-        snprintf(out, WEIR__WORDS, "more than %lld", (long long)p->below);
+        snprintf(out, WEIR__HUMAN, "more than %lld", (long long)p->below);
     else if (count - p->below > 1)
-        snprintf(out, WEIR__WORDS, "%lld to %lld", (long long)p->below + 1, (long long)count);
+        snprintf(out, WEIR__HUMAN, "%lld to %lld", (long long)p->below + 1, (long long)count);
     else
-        snprintf(out, WEIR__WORDS, "%lld", (long long)count);
+        snprintf(out, WEIR__HUMAN, "%lld", (long long)count);
     return out;
 }
 
@@ -31,7 +31,7 @@ const char *weir__report_proposal_rule(const struct weir__report *report,
 
 /* ------------------------------------------------------------------- totals ---- */
 
-const char *weir__report_where(const struct weir__replay *replay, const struct weir__side *side)
+const char *weir__report_where(const struct weir__replay *replay, const struct weir__rule_set *side)
 {
     return replay->n_sides == 1 ? "" : side == replay->sides ? " here" : " there";
 }
@@ -59,7 +59,7 @@ static void add(struct totals *t, const char *name, int64_t here, int64_t there,
 
 size_t weir__report_totals(const struct weir__replay *replay, struct weir__total out[WEIR__TOTALS])
 {
-    const struct weir__side *a = &replay->sides[0], *b = &replay->sides[replay->n_sides - 1];
+    const struct weir__rule_set *a = &replay->sides[0], *b = &replay->sides[replay->n_sides - 1];
     const int64_t *x = a->reasons, *y = b->reasons;
     struct totals t = { .out = out, .whole = replay->requests };
 
@@ -105,12 +105,13 @@ static int by_total(const void *a, const void *b)
 }
 
 /* Everything that refused and was followed, most first. */
-static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__REPLAY_TRACES + 1])
+static size_t rank_traces(const struct weir__rule_set *side,
+                          struct rank ranks[WEIR__REPLAY_TRACES + 1])
 {
     size_t n = 0;
 
     if (side->denied && side->reasons[WEIR_DENIED] > 0)
-        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__REPLAY_LIST), side->denied,
+        ranks[n++] = (struct rank){ weir__rule_set_rule_name(side, WEIR__REPLAY_LIST), side->denied,
                                     side->reasons[WEIR_DENIED] };
     for (size_t i = 0; i < side->n_rules && n <= WEIR__REPLAY_TRACES; i++) {
         const struct weir__replay_rule *rule = &side->rules[i];
@@ -124,7 +125,7 @@ static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR_
 #define OTHERS "other rules"
 
 /* The rest of each bucket. */
-static void fill_others(const struct weir__side *side, struct weir__series *out, size_t n)
+static void fill_others(const struct weir__rule_set *side, struct weir__series *out, size_t n)
 {
     struct weir__series *others = &out[n];
 
@@ -138,7 +139,7 @@ static void fill_others(const struct weir__side *side, struct weir__series *out,
     }
 }
 
-static size_t fill_series(const struct weir__side *side, struct weir__series out[WEIR__SERIES])
+static size_t fill_series(const struct weir__rule_set *side, struct weir__series out[WEIR__SERIES])
 {
     struct rank ranks[WEIR__REPLAY_TRACES + 1];
     size_t all = rank_traces(side, ranks), n = all < WEIR__SERIES ? all : WEIR__SERIES - 1;
@@ -216,7 +217,7 @@ static int by_deeds(const void *a, const void *b)
     return x < y ? -1 : x > y; /* as in the file */
 }
 
-const struct weir__replay_rule **weir__report_rules(const struct weir__side *side)
+const struct weir__replay_rule **weir__report_rules(const struct weir__rule_set *side)
 {
     const struct weir__replay_rule **rules = malloc((side->n_rules + 1) * sizeof(*rules));
 

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/base/safe-text.h"
 #include "server/replay/replay.h"
 
@@ -39,12 +39,13 @@ void weir__report_difference(FILE *out, const struct weir__replay *replay,
 
 /* ------------------------------------------------------------------ report.c ---- */
 
-const char *weir__words_proposal(
-    char out[WEIR__WORDS],
+const char *weir__human_proposal(
+    char out[WEIR__HUMAN],
     const struct weir__proposal *proposal); /* the count: 420; 400 to 420; more than 420 */
 
 /* " here", " there", or "" if there is one side. */
-const char *weir__report_where(const struct weir__replay *replay, const struct weir__side *side);
+const char *weir__report_where(const struct weir__replay *replay,
+                               const struct weir__rule_set *side);
 
 /* The totals worth showing, on both sides. */
 struct weir__total {
@@ -78,7 +79,7 @@ size_t weir__report_series(const struct weir__replay *replay, size_t side,
                            struct weir__series out[WEIR__SERIES]);
 
 /* The rules, those that did most first.  The caller frees it; NULL: no memory. */
-const struct weir__replay_rule **weir__report_rules(const struct weir__side *side);
+const struct weir__replay_rule **weir__report_rules(const struct weir__rule_set *side);
 
 /* Proposals to distrust: from fewer than 20 keys; below a quarter of the rule's own limit. */
 bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);

@@ -32,7 +32,7 @@ static int by_name(const void *a, const void *b)
                   ((const struct weir__replay_name *)b)->name);
 }
 
-static int32_t find_rule(const struct weir__side *side, const char *name)
+static int32_t find_rule(const struct weir__rule_set *side, const char *name)
 {
     struct weir__replay_name wanted = { name, 0 },
                              *hit = bsearch(&wanted, side->by_name, side->n_rules, sizeof(wanted),
@@ -55,7 +55,7 @@ static void print_limits(char *out, size_t size, const struct weir__rule_draft *
     weir__text_cut(out, size, text, len);
 }
 
-static int list_rules(struct weir__side *side, struct weir_error *error)
+static int list_rules(struct weir__rule_set *side, struct weir_error *error)
 {
     struct weir_rule_info info;
     const struct weir_rules *rules = side->weir->active->rules;
@@ -81,7 +81,7 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
 }
 
 /* Turns shadow into enforce: for each rule, or for the whole set. */
-static void enforce(struct weir__side *side)
+static void enforce(struct weir__rule_set *side)
 {
     struct weir_rule_info info;
 
@@ -95,7 +95,7 @@ static void enforce(struct weir__side *side)
     }
 }
 
-static int create_sketches(struct weir__side *side, struct weir_error *error)
+static int create_sketches(struct weir__rule_set *side, struct weir_error *error)
 {
     side->clients = weir__distinct_create();
     side->clients_would = weir__distinct_create();
@@ -134,7 +134,7 @@ static int64_t choose_slab(const struct weir__draft *draft, int64_t keys)
     return slab < 0x1p40 ? (int64_t)slab : (int64_t)1 << 40;
 }
 
-static int create_engine(struct weir__side *side, const struct weir_rules *rules, int64_t keys,
+static int create_engine(struct weir__rule_set *side, const struct weir_rules *rules, int64_t keys,
                          struct weir_error *error)
 {
     struct weir_table_options table = { .keys = keys,
@@ -148,8 +148,8 @@ static int create_engine(struct weir__side *side, const struct weir_rules *rules
                : code;
 }
 
-int weir__side_create(struct weir__side *side, const struct weir__replay_options *options,
-                      size_t which, struct weir_error *error)
+int weir__rule_set_create(struct weir__rule_set *side, const struct weir__replay_options *options,
+                          size_t which, struct weir_error *error)
 {
     side->path = options->names[which];
     int code = create_engine(side, options->rules[which],
@@ -175,7 +175,7 @@ static void destroy_trace(struct weir__replay_trace *trace)
     free(trace);
 }
 
-void weir__side_clear(struct weir__side *side)
+void weir__rule_set_clear(struct weir__rule_set *side)
 {
     for (size_t i = 0; side->rules && i < side->n_rules; i++)
         destroy_trace(side->rules[i].trace);
@@ -207,8 +207,8 @@ static struct weir__replay_trace *create_trace(void)
 
 /* Whom it was refused to, and when.  Without memory for a trace it is only counted that there was
  * none. */
-static void trace_refusal(struct weir__side *side, struct weir__replay_trace **trace, uint64_t hash,
-                          struct weir_key text, size_t bucket)
+static void trace_refusal(struct weir__rule_set *side, struct weir__replay_trace **trace,
+                          uint64_t hash, struct weir_key text, size_t bucket)
 {
     if (*trace == NULL && side->traces < WEIR__REPLAY_TRACES) {
         *trace = create_trace();
@@ -223,7 +223,7 @@ static void trace_refusal(struct weir__side *side, struct weir__replay_trace **t
     (*trace)->at[bucket]++;
 }
 
-static void trace_rule(struct weir__replay *replay, struct weir__side *side,
+static void trace_rule(struct weir__replay *replay, struct weir__rule_set *side,
                        const struct weir__applying *a, size_t bucket)
 {
     struct weir_key key = { a->text, strlen(a->text) };
@@ -243,7 +243,7 @@ static bool is_first_of_rule(const struct weir__applying *a, size_t i)
 
 /* The engine counts a rule that lets a request pass; one beside the rule that refused it is counted
  * here. */
-static void account_refused(struct weir__replay *replay, struct weir__side *side,
+static void account_refused(struct weir__replay *replay, struct weir__rule_set *side,
                             const struct weir__replay_request *r, const struct weir_ruling *ruling,
                             int32_t refused)
 {
@@ -265,7 +265,7 @@ static void account_refused(struct weir__replay *replay, struct weir__side *side
 
 /* Whether this rule in shadow would have refused the request that was just decided: the engine has
  * counted it. */
-static bool would_have(struct weir__side *side, size_t rule)
+static bool would_have(struct weir__rule_set *side, size_t rule)
 {
     struct weir_rule_info info;
     int64_t before = side->rules[rule].would;
@@ -275,7 +275,7 @@ static bool would_have(struct weir__side *side, size_t rule)
     return info.shadow_refused > before;
 }
 
-static void account_shadow(struct weir__replay *replay, struct weir__side *side,
+static void account_shadow(struct weir__replay *replay, struct weir__rule_set *side,
                            const struct weir__replay_request *r)
 {
     size_t n = weir__engine_applying(side->weir, r->attrs, r->n, replay->applying, WEIR_ALL_MAX);
@@ -294,14 +294,15 @@ static void account_shadow(struct weir__replay *replay, struct weir__side *side,
 
 /* The whole set is in shadow and so is its deny list; the rules were asked too, as if it were not
  * there. */
-static void account_denied_in_shadow(struct weir__side *side, const struct weir__replay_request *r)
+static void account_denied_in_shadow(struct weir__rule_set *side,
+                                     const struct weir__replay_request *r)
 {
     side->would_deny++;
     trace_refusal(side, &side->denied, r->client_hash,
                   r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
 }
 
-static void account_allowed(struct weir__replay *replay, struct weir__side *side,
+static void account_allowed(struct weir__replay *replay, struct weir__rule_set *side,
                             const struct weir__replay_request *r, const struct weir_ruling *ruling)
 {
     weir_time wait = ruling->decision.wait;
@@ -339,7 +340,7 @@ static bool has_attribute(const struct weir__replay_request *r, const char *name
 }
 
 /* Nearly always the first requests have all there is, and this costs nothing any more. */
-static void mark_seen(struct weir__side *side, const struct weir__replay_request *r)
+static void mark_seen(struct weir__rule_set *side, const struct weir__replay_request *r)
 {
     const struct weir__attributes *known = &side->weir->active->attributes;
 
@@ -396,8 +397,8 @@ static size_t name_lookers(const struct weir_rules *set, size_t attribute, char 
     return len;
 }
 
-bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who,
-                        size_t size)
+bool weir__rule_set_missing(const struct weir__rule_set *side, size_t *at, const char **name,
+                            char *who, size_t size)
 {
     const struct weir__active *force = side->weir->active;
 
@@ -424,8 +425,8 @@ bool weir__side_missing(const struct weir__side *side, size_t *at, const char **
 
 /* ---------------------------------------------------------------- deciding ---- */
 
-int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
-                          const struct weir__replay_request *r)
+int32_t weir__rule_set_decide(struct weir__replay *replay, struct weir__rule_set *side,
+                              const struct weir__replay_request *r)
 {
     struct weir_ask ask = { .cost = 1, .now = r->now, .wait_max = replay->options.wait_max };
     struct weir_ruling ruling;
@@ -459,7 +460,7 @@ int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
 
 /* -------------------------------------------------------------------- time ---- */
 
-void weir__side_end(struct weir__side *side)
+void weir__rule_set_end(struct weir__rule_set *side)
 {
     struct weir_rule_info info;
     struct weir_table_stats stats;
@@ -474,7 +475,7 @@ void weir__side_end(struct weir__side *side)
     side->bans_lost = stats.bans_lost;
 }
 
-const char *weir__side_rule_name(const struct weir__side *side, int32_t rule)
+const char *weir__rule_set_rule_name(const struct weir__rule_set *side, int32_t rule)
 {
     return rule == WEIR__REPLAY_PASSED ? "passed"
            : rule == WEIR__REPLAY_LIST ? "deny list"

@@ -28,7 +28,7 @@ static void widen_one(int64_t at[WEIR__REPLAY_BUCKETS], size_t shift, size_t fac
     memcpy(at, wide, sizeof(wide));
 }
 
-static void widen_side(struct weir__side *side, size_t shift, size_t factor)
+static void widen_side(struct weir__rule_set *side, size_t shift, size_t factor)
 {
     widen_one(side->refused_at, shift, factor);
     widen_one(side->would_at, shift, factor);

@@ -49,7 +49,7 @@ struct life {
     struct weir__server server;
     struct weir__settings settings;
     struct weir__listen listen;
-    struct weir__sinks *sinks;
+    struct weir__event_log *event_log;
     weir_time test_clock;
     char **argv;                    /* for a successor */
     struct weir__problems problems; /* with the rules, said already */
@@ -113,14 +113,15 @@ static int make_tls(struct life *life, struct weir_error *error)
 
 static int make_live(struct life *life, struct weir_error *error)
 {
-    struct weir__live_options options = { .engine = life->server.engine,
-                                          .events = life->server.events,
-                                          .rules = life->settings.rules,
-                                          .beside =
-                                              life->settings.memory ? NULL : life->settings.table,
-                                          .problems = &life->problems };
+    struct weir__in_force_options options = { .engine = life->server.engine,
+                                              .events = life->server.events,
+                                              .rules = life->settings.rules,
+                                              .beside = life->settings.memory
+                                                            ? NULL
+                                                            : life->settings.table,
+                                              .problems = &life->problems };
 
-    return weir__live_create(&life->server.live, &options, life->server.started, error);
+    return weir__in_force_create(&life->server.in_force, &options, life->server.started, error);
 }
 
 static int make_parts(struct life *life, struct weir_error *error)
@@ -216,7 +217,7 @@ static void free_parts(struct life *life)
         weir__loop_destroy(&server->loops[i]);
     free(server->loops);
     weir__listen_close(&life->listen, !life->handed_over);
-    weir__live_destroy(server->live);
+    weir__in_force_destroy(server->in_force);
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
     weir__shares_destroy(server->shares);
@@ -241,7 +242,7 @@ static void wake_all(void *context)
     struct life *life = context;
 
     if (!__atomic_load_n(&life->deaf, __ATOMIC_ACQUIRE))
-        weir__sinks_wake(life->sinks);
+        weir__event_log_wake(life->event_log);
     for (size_t i = 0; i < life->server.n_loops; i++)
         weir__loop_wake(&life->server.loops[i]);
 }
@@ -255,11 +256,11 @@ static void tick(struct weir__server *server, weir_time now)
 
 /* The rule file has changed: readers of this terminal, or of the journal, want to know the
  * outcome. */
-static void say_reload(struct weir__live *live)
+static void say_reload(struct weir__in_force *in_force)
 {
-    struct weir__live_info info;
+    struct weir__in_force_info info;
 
-    weir__live_info(live, &info);
+    weir__in_force_info(in_force, &info);
     if (info.problem[0])
         weir__complain("serve", "the rules stay as they are: %s", info.problem);
     else
@@ -271,11 +272,12 @@ static void on_tick(uv_timer_t *timer)
 {
     struct life *life = timer->data;
     weir_time now = weir__server_now(&life->server);
-    struct weir__live *live = life->server.live;
+    struct weir__in_force *in_force = life->server.in_force;
 
     weir__table_check_bytes(life->server.table);
-    if (life->settings.watch ? weir__live_look(live, now) : weir__live_look_lists(live, now))
-        say_reload(live);
+    if (life->settings.watch ? weir__in_force_refresh(in_force, now)
+                             : weir__in_force_refresh_lists(in_force, now))
+        say_reload(in_force);
     if (!life->server.test_clock) /* tests tick by setting it */
         tick(&life->server, now);
 }
@@ -328,7 +330,7 @@ static void on_loops_ended(uv_async_t *ended)
 
     uv_thread_join(&life->joiner);
     __atomic_store_n(&life->deaf, true, __ATOMIC_RELEASE);
-    weir__sinks_stop(life->sinks, life->settings.drain, on_all_told, life);
+    weir__event_log_stop(life->event_log, life->settings.drain, on_all_told, life);
 }
 
 static void drain(struct life *life)
@@ -366,11 +368,12 @@ static void on_hang_up(uv_signal_t *signal, int number)
     struct weir_error error;
 
     (void)number;
-    weir__live_reload(life->server.live, "signal", weir__server_now(&life->server), NULL, &error);
-    say_reload(life->server.live);
+    weir__in_force_reload(life->server.in_force, "signal", weir__server_now(&life->server), NULL,
+                          &error);
+    say_reload(life->server.in_force);
     if (life->server.tls && weir__tls_context_renew(life->server.tls, &error) != WEIR_OK)
         weir__complain("serve", "the certificate stays as it is: %s", error.text);
-    weir__sinks_reopen(life->sinks);
+    weir__event_log_reopen(life->event_log);
 }
 
 static void on_successor_ended(void *context, int64_t status, int signal)
@@ -457,9 +460,9 @@ static void print_ready(const struct life *life)
 {
     const struct weir__settings *s = &life->settings;
     const struct weir__listen_address *http = NULL, *resp = NULL;
-    struct weir__live_info info;
+    struct weir__in_force_info info;
 
-    weir__live_info(life->server.live, &info);
+    weir__in_force_info(life->server.in_force, &info);
     printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops,
            life->server.n_loops == 1 ? "" : "s");
     for (size_t i = 0; i < life->listen.n_addresses; i++) {
@@ -516,15 +519,15 @@ static weir_time read_now(void *context)
 static int make_sinks(struct life *life, struct weir_error *error)
 {
     const struct weir__settings *s = &life->settings;
-    struct weir__sinks_options options = { .loop = &life->uv,
-                                           .events = life->server.events,
-                                           .log = s->events_log,
-                                           .webhook = s->webhook,
-                                           .token = s->webhook_token,
-                                           .now = read_now,
-                                           .context = &life->server };
+    struct weir__event_log_options options = { .loop = &life->uv,
+                                               .events = life->server.events,
+                                               .log = s->events_log,
+                                               .webhook = s->webhook,
+                                               .token = s->webhook_token,
+                                               .now = read_now,
+                                               .context = &life->server };
 
-    return weir__sinks_create(&life->sinks, &options, error);
+    return weir__event_log_create(&life->event_log, &options, error);
 }
 
 static int start(struct life *life, struct weir_error *error)
@@ -548,7 +551,7 @@ static int start(struct life *life, struct weir_error *error)
         code = make_loops(life, error);
     if (code != WEIR_OK)
         return code;
-    server->sinks = life->sinks;
+    server->event_log = life->event_log;
     server->listen = &life->listen;
     weir__events_on_emit(server->events, wake_all, life);
     for (size_t i = 0; code == WEIR_OK && i < server->n_loops; i++)
@@ -611,7 +614,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
         weir__pass_receive(&life.server, &life.uv, channel);
     weir__successor_relieve();
     uv_run(&life.uv, UV_RUN_DEFAULT);
-    weir__sinks_destroy(life.sinks);
+    weir__event_log_destroy(life.event_log);
     free_parts(&life);
     return 0;
 }

@@ -7,7 +7,7 @@
  *     struct weir__conn     the thread of its loop
  *
  * One loop per thread, each with its own listening sockets (SO_REUSEPORT); the main thread has a
- * loop too, which serves nobody: signals, the rule file, events' sinks, the tick of every second.
+ * loop too, which serves nobody: signals, the rule file, the log of events, a tick every second.
  * All share the table and the engine.
  *
  * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made
@@ -45,7 +45,7 @@ struct weir__bound;
 struct weir__top;
 struct weir__watch;
 struct weir__cidr_set;
-struct weir__sinks;
+struct weir__event_log;
 struct weir__tls_context;
 struct weir__tls;
 struct weir__job;
@@ -74,7 +74,7 @@ struct weir__server {
     const struct weir__settings *settings;
     struct weir_table *table;
     struct weir *engine;
-    struct weir__live *live;
+    struct weir__in_force *in_force;
     struct weir__events *events;
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
@@ -85,8 +85,8 @@ struct weir__server {
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir__top *top;
     struct weir__watch *watch;
-    struct weir__sinks *sinks;     /* of the main thread; others may read its counts */
-    struct weir__tls_context *tls; /* NULL: no TLS */
+    struct weir__event_log *event_log; /* of the main thread; others may read its counts */
+    struct weir__tls_context *tls;     /* NULL: no TLS */
     struct weir__cidr_set
         *proxies; /* believed about forwarded requests: weir__proxies_parse; NULL: none */
     const struct weir__listen *listen; /* NULL: the settings' addresses are shown */

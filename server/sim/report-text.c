@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 static const char *time_text(char *out, size_t size, weir_time time)
 {
     if (time < 0)
         snprintf(out, size, "-");
     else
-        weir__words_duration(out, time);
+        weir__human_duration(out, time);
     return out;
 }
 

@@ -146,7 +146,7 @@ static char seven[100000]; /* a limit of 7, and more text than goes into one pag
 struct host {
     struct weir_table *table;
     struct weir *engine;
-    struct weir__live *live;
+    struct weir__in_force *in_force;
 };
 
 static void must(bool good, const char *text)
@@ -164,13 +164,15 @@ static bool start(struct host *h, const char *rules, struct weir_error *error)
     must(weir_table_create(&h->table, &options, error) == WEIR_OK, "table");
     must(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, error) == WEIR_OK,
          "engine");
-    struct weir__live_options live = { .engine = h->engine, .rules = rules, .beside = table_path };
-    return weir__live_create(&h->live, &live, NOW, error) == WEIR_OK;
+    struct weir__in_force_options in_force = { .engine = h->engine,
+                                               .rules = rules,
+                                               .beside = table_path };
+    return weir__in_force_create(&h->in_force, &in_force, NOW, error) == WEIR_OK;
 }
 
 static void stop(struct host *h)
 {
-    weir__live_destroy(h->live);
+    weir__in_force_destroy(h->in_force);
     weir_destroy(h->engine);
     weir_table_destroy(h->table);
     *h = (struct host){ 0 };
@@ -204,13 +206,14 @@ static struct force force_of(struct host *h)
 
 static int set_rules(struct host *h, struct weir_error *error)
 {
-    return weir__live_set(h->live, seven, strlen(seven), NOW, NULL, error);
+    return weir__in_force_set(h->in_force, seven, strlen(seven), NOW, NULL, error);
 }
 
 static int add(struct host *h, const char *address, struct weir_error *error)
 {
-    return weir__live_list_edit(
-        h->live, &(struct weir_list_edit){ "deny", "ip", &address, 1, NULL, 0 }, NOW, NULL, error);
+    return weir__in_force_list_edit(h->in_force,
+                                    &(struct weir_list_edit){ "deny", "ip", &address, 1, NULL, 0 },
+                                    NOW, NULL, error);
 }
 
 static int add_first(struct host *h, struct weir_error *error)

@@ -2,7 +2,7 @@
  * beginnings, and in time. */
 #include "fuzz/fuzz.h"
 
-#include "match/words.h"
+#include "match/values.h"
 
 #define LENGTH_MAX 4096
 

@@ -2,7 +2,7 @@
  * the same exactly if it is said to be. */
 #include "fuzz/fuzz.h"
 
-#include "match/words.h"
+#include "match/values.h"
 
 static void check_path(const char *path, size_t len)
 {

@@ -1,7 +1,7 @@
 /* plain.h -- rules decided as plainly as possible: what tests/property/rules.c holds the engine
  * against.
  *
- * Written from what weir.h, draft.h, key-template.h, words.h and address.h promise, and from
+ * Written from what weir.h, draft.h, key-template.h, values.h and address.h promise, and from
  * nothing of lib/rules or lib/engine: every rule is tried, every pattern is compared by the
  * shortest code that can, states are found by a string.  Only the steps are the library's own
  * (weir_step), because those have tests of their own.

@@ -52,9 +52,10 @@ void weir__server_set_clock(struct weir__server *server, weir_time now)
     server->tick(server, now);
 }
 
-/* A world has no sinks. */
-void weir__sinks_counts(const struct weir__sinks *sinks, struct weir__sinks_counts *out)
+/* A world logs no events. */
+void weir__event_log_counts(const struct weir__event_log *event_log,
+                            struct weir__event_log_counts *out)
 {
-    (void)sinks;
+    (void)event_log;
     (void)out;
 }

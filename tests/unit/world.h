@@ -90,11 +90,11 @@ static inline void world_tick(struct weir__server *server, weir_time now)
 static inline void world_make_rules(struct weir__server *s)
 {
     struct weir_error error = { 0 };
-    const struct weir__live_options options = { .engine = s->engine, .events = s->events };
+    const struct weir__in_force_options options = { .engine = s->engine, .events = s->events };
 
-    world_must(weir__live_create(&s->live, &options, START, &error) == WEIR_OK, error.text);
-    world_must(weir__live_set(s->live, world_rules, sizeof(world_rules) - 1, START, NULL, &error) ==
-                   WEIR_OK,
+    world_must(weir__in_force_create(&s->in_force, &options, START, &error) == WEIR_OK, error.text);
+    world_must(weir__in_force_set(s->in_force, world_rules, sizeof(world_rules) - 1, START, NULL,
+                                  &error) == WEIR_OK,
                error.text);
 }
 
@@ -197,7 +197,7 @@ static inline void end_world(struct world *w)
     weir__waiting_free(&w->loop);
     weir__lines_destroy(s->lines);
     weir__guards_destroy(s->guards);
-    weir__live_destroy(s->live);
+    weir__in_force_destroy(s->in_force);
     weir__cidr_set_destroy(s->proxies);
     weir__top_destroy(s->top);
     weir__adhoc_destroy(s->adhoc);

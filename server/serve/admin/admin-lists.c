@@ -51,7 +51,8 @@ static void add_lists(struct weir__verb_call *call, const char *only)
         weir__buffer_member_number(out, "entries", (int64_t)l.entries);
         if (only) {
             weir__buffer_member_name(out, "values");
-            weir__live_list_entries(call->server->live, l.name, l.attribute, VALUES_MAX, out);
+            weir__in_force_list_entries(call->server->in_force, l.name, l.attribute, VALUES_MAX,
+                                        out);
         }
         weir__buffer_close(out, "}");
     }
@@ -68,14 +69,14 @@ void weir__admin_lists(struct weir__verb_call *call)
     add_lists(call, only);
     weir__buffer_close(&call->out, "]");
     weir__buffer_member_name(&call->out, "changes");
-    weir__live_lists(call->server->live, &call->out);
+    weir__in_force_lists(call->server->in_force, &call->out);
     weir__buffer_close(&call->out, "}");
 }
 
 /* -------------------------------------------------------------- changing ---- */
 
 static void answer(struct weir__verb_call *call, const char *attribute,
-                   const struct weir__live_edited *edited)
+                   const struct weir__in_force_edited *edited)
 {
     weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member(&call->out, "list", call->values[0].text.bytes);
@@ -91,7 +92,7 @@ static void change(struct weir__verb_call *call, bool add)
     char *small = weir__attribute_small(call->values[1].text.bytes);
     const char **entries = calloc(call->n_entries, sizeof(*entries));
     size_t n = call->n_entries, adds = add ? n : 0;
-    struct weir__live_edited edited;
+    struct weir__in_force_edited edited;
     struct weir_error error;
 
     for (size_t i = 0; entries && i < n; i++)
@@ -100,7 +101,8 @@ static void change(struct weir__verb_call *call, bool add)
         weir__call_no_memory(call);
     } else if (find_list(call, list)) {
         struct weir_list_edit edit = { list, small, entries, adds, entries + adds, n - adds };
-        int code = weir__live_list_edit(call->server->live, &edit, call->now, &edited, &error);
+        int code =
+            weir__in_force_list_edit(call->server->in_force, &edit, call->now, &edited, &error);
         if (code != WEIR_OK)
             weir__call_fail_code(call, code, &error);
         else

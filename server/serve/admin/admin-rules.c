@@ -7,9 +7,9 @@
 
 void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out)
 {
-    struct weir__live_info info;
+    struct weir__in_force_info info;
 
-    weir__live_info(server->live, &info);
+    weir__in_force_info(server->in_force, &info);
     bool any = info.hash[0] != '\0';
     weir__buffer_member_or_null(out, "hash", any ? info.hash : NULL);
     weir__buffer_member_or_null(out, "source", any ? info.source : NULL);
@@ -33,7 +33,7 @@ void weir__admin_rules(struct weir__verb_call *call)
 {
     struct weir__buffer text = { 0 };
 
-    weir__live_text(call->server->live, &text);
+    weir__in_force_text(call->server->in_force, &text);
     weir__buffer_open(&call->out, NULL, '{');
     weir__admin_rules_info(call->server, &call->out);
     weir__buffer_member_name(&call->out, "text");
@@ -82,8 +82,8 @@ void weir__admin_rules_set(struct weir__verb_call *call)
     struct weir__buffer problems = { 0 };
     struct weir_error error;
 
-    int code = weir__live_set(call->server->live, call->values[0].text.bytes,
-                              call->values[0].text.len, call->now, &problems, &error);
+    int code = weir__in_force_set(call->server->in_force, call->values[0].text.bytes,
+                                  call->values[0].text.len, call->now, &problems, &error);
     if (code == WEIR_OK)
         answer_info(call);
     else
@@ -96,8 +96,8 @@ void weir__admin_rules_check(struct weir__verb_call *call)
     struct weir__buffer problems = { 0 };
     struct weir_error error;
 
-    int code = weir__live_check(call->server->live, call->values[0].text.bytes,
-                                call->values[0].text.len, &problems, &error);
+    int code = weir__in_force_check(call->server->in_force, call->values[0].text.bytes,
+                                    call->values[0].text.len, &problems, &error);
     if (code == WEIR_OK)
         weir__buffer_text(&call->out, "{\"problems\":[]}");
     else
@@ -109,7 +109,7 @@ void weir__admin_rules_reload(struct weir__verb_call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;
-    int code = weir__live_reload(call->server->live, "api", call->now, &problems, &error);
+    int code = weir__in_force_reload(call->server->in_force, "api", call->now, &problems, &error);
 
     if (code == WEIR_OK)
         answer_info(call);

@@ -12,7 +12,7 @@
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 
 int64_t weir__ask_ms(weir_time t)
 {

@@ -29,8 +29,8 @@ struct log {
     int64_t written, lost; /* atomic */
 };
 
-struct weir__sinks {
-    struct weir__sinks_options o;
+struct weir__event_log {
+    struct weir__event_log_options o;
     uv_async_t waker;
     uv_timer_t again; /* while the log's reader does not read */
     struct log log;
@@ -69,19 +69,19 @@ static void count_lost(struct log *log, int64_t n, int why)
 }
 
 /* Makes the next lines.  False: there are none. */
-static bool next_lines(struct weir__sinks *sinks, struct log *log)
+static bool next_lines(struct weir__event_log *event_log, struct log *log)
 {
     enum weir__event_kind kind;
     uint64_t lost;
 
     log->event.len = log->lines.len = 0;
-    if (!weir__events_next(sinks->o.events, &log->heard, &kind, &log->event, &lost))
+    if (!weir__events_next(event_log->o.events, &log->heard, &kind, &log->event, &lost))
         return false;
     if (log->torn)
         weir__buffer_text(&log->lines, "\n");
     if (lost > 0) {
         count_lost(log, (int64_t)lost, 0);
-        weir__event_print(&log->lines, 0, WEIR__EVENT_LOST, sinks->o.now(sinks->o.context),
+        weir__event_print(&log->lines, 0, WEIR__EVENT_LOST, event_log->o.now(event_log->o.context),
                           &(struct weir__event_facts){ .count = (int64_t)lost });
         weir__buffer_text(&log->lines, "\n");
     }
@@ -127,14 +127,14 @@ static bool write_lines(struct log *log)
 
 static void on_again(uv_timer_t *timer);
 
-static void tell_log(struct weir__sinks *sinks)
+static void tell_log(struct weir__event_log *event_log)
 {
-    struct log *log = &sinks->log;
+    struct log *log = &event_log->log;
 
-    while (log->fd >= 0 && (log->lines.len > 0 || next_lines(sinks, log))) {
+    while (log->fd >= 0 && (log->lines.len > 0 || next_lines(event_log, log))) {
         if (log->lines.len == 0 || write_lines(log))
             continue;
-        uv_timer_start(&sinks->again, on_again, AGAIN_MS, 0);
+        uv_timer_start(&event_log->again, on_again, AGAIN_MS, 0);
         return;
     }
 }
@@ -144,43 +144,43 @@ static void on_again(uv_timer_t *timer)
     tell_log(timer->data);
 }
 
-void weir__sinks_reopen(struct weir__sinks *sinks)
+void weir__event_log_reopen(struct weir__event_log *event_log)
 {
-    if (sinks->log.fd < 0)
+    if (event_log->log.fd < 0)
         return;
-    int fd = open_log(sinks->o.log);
+    int fd = open_log(event_log->o.log);
     if (fd < 0) {
         weir__complain("serve",
                        "the log of events cannot be opened again, the old one stays: %s: %s",
-                       sinks->o.log, strerror(errno));
+                       event_log->o.log, strerror(errno));
         return;
     }
-    close_log(&sinks->log);
-    sinks->log.fd = fd;
-    sinks->log.torn = sinks->log.failing = false;
+    close_log(&event_log->log);
+    event_log->log.fd = fd;
+    event_log->log.torn = event_log->log.failing = false;
 }
 
 /* ------------------------------------------------------------- creation ---- */
 
 static void on_wake(uv_async_t *waker)
 {
-    struct weir__sinks *sinks = waker->data;
+    struct weir__event_log *event_log = waker->data;
 
-    tell_log(sinks);
-    if (sinks->webhook != NULL)
-        weir__webhook_wake(sinks->webhook);
+    tell_log(event_log);
+    if (event_log->webhook != NULL)
+        weir__webhook_wake(event_log->webhook);
 }
 
-static int open_all(struct weir__sinks *sinks, struct weir_error *error)
+static int open_all(struct weir__event_log *event_log, struct weir_error *error)
 {
-    const struct weir__sinks_options *o = &sinks->o;
+    const struct weir__event_log_options *o = &event_log->o;
 
-    sinks->log.fd = *o->log ? open_log(o->log) : -1;
-    if (*o->log && sinks->log.fd < 0)
+    event_log->log.fd = *o->log ? open_log(o->log) : -1;
+    if (*o->log && event_log->log.fd < 0)
         return weir__fail_errno(error, "open", o->log);
     if (*o->webhook == '\0')
         return WEIR_OK;
-    return weir__webhook_create(&sinks->webhook,
+    return weir__webhook_create(&event_log->webhook,
                                 &(struct weir__webhook_options){ .loop = o->loop,
                                                                  .events = o->events,
                                                                  .url = o->webhook,
@@ -197,102 +197,103 @@ static void forget_webhook(void *context)
     weir__webhook_destroy(context);
 }
 
-static int start(struct weir__sinks *sinks, struct weir_error *error)
+static int start(struct weir__event_log *event_log, struct weir_error *error)
 {
-    int uv = uv_async_init(sinks->o.loop, &sinks->waker, on_wake);
+    int uv = uv_async_init(event_log->o.loop, &event_log->waker, on_wake);
 
     if (uv < 0) {
-        if (sinks->webhook != NULL)
-            weir__webhook_stop(sinks->webhook, 0, forget_webhook, sinks->webhook);
+        if (event_log->webhook != NULL)
+            weir__webhook_stop(event_log->webhook, 0, forget_webhook, event_log->webhook);
         return weir__fail(error, WEIR_SYSTEM, "uv_async_init: %s", uv_strerror(uv));
     }
-    uv_timer_init(sinks->o.loop, &sinks->again);
-    sinks->waker.data = sinks->again.data = sinks;
-    sinks->handles = 2;
+    uv_timer_init(event_log->o.loop, &event_log->again);
+    event_log->waker.data = event_log->again.data = event_log;
+    event_log->handles = 2;
     return WEIR_OK;
 }
 
-int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_options *options,
-                       struct weir_error *error)
+int weir__event_log_create(struct weir__event_log **out,
+                           const struct weir__event_log_options *options, struct weir_error *error)
 {
-    struct weir__sinks *sinks = calloc(1, sizeof(*sinks));
+    struct weir__event_log *event_log = calloc(1, sizeof(*event_log));
 
-    if (sinks == NULL)
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the events' sinks");
-    sinks->o = *options;
-    sinks->log.fd = -1;
-    int code = open_all(sinks, error);
+    if (event_log == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the log of events");
+    event_log->o = *options;
+    event_log->log.fd = -1;
+    int code = open_all(event_log, error);
     if (code == WEIR_OK)
-        code = start(sinks, error);
+        code = start(event_log, error);
     if (code != WEIR_OK) {
-        close_log(&sinks->log);
-        free(sinks);
+        close_log(&event_log->log);
+        free(event_log);
         return code;
     }
-    *out = sinks;
+    *out = event_log;
     return WEIR_OK;
 }
 
-void weir__sinks_wake(struct weir__sinks *sinks)
+void weir__event_log_wake(struct weir__event_log *event_log)
 {
-    uv_async_send(&sinks->waker);
+    uv_async_send(&event_log->waker);
 }
 
 /* ------------------------------------------------------------- stopping ---- */
 
-static void done_if_closed(struct weir__sinks *sinks)
+static void done_if_closed(struct weir__event_log *event_log)
 {
-    if (sinks->handles == 0 && sinks->webhook_ended)
-        sinks->done(sinks->done_context);
+    if (event_log->handles == 0 && event_log->webhook_ended)
+        event_log->done(event_log->done_context);
 }
 
 static void on_close(uv_handle_t *handle)
 {
-    struct weir__sinks *sinks = handle->data;
+    struct weir__event_log *event_log = handle->data;
 
-    sinks->handles--;
-    done_if_closed(sinks);
+    event_log->handles--;
+    done_if_closed(event_log);
 }
 
 static void on_webhook_ended(void *context)
 {
-    struct weir__sinks *sinks = context;
+    struct weir__event_log *event_log = context;
 
-    sinks->webhook_ended = true;
-    done_if_closed(sinks);
+    event_log->webhook_ended = true;
+    done_if_closed(event_log);
 }
 
-void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context),
-                      void *context)
+void weir__event_log_stop(struct weir__event_log *event_log, weir_time drain,
+                          void (*done)(void *context), void *context)
 {
-    sinks->done = done;
-    sinks->done_context = context;
-    tell_log(sinks);
-    sinks->webhook_ended = sinks->webhook == NULL;
-    uv_close((uv_handle_t *)&sinks->waker, on_close);
-    uv_close((uv_handle_t *)&sinks->again, on_close);
-    if (sinks->webhook != NULL)
-        weir__webhook_stop(sinks->webhook, (uint64_t)(drain / WEIR_MILLISECOND), on_webhook_ended,
-                           sinks);
+    event_log->done = done;
+    event_log->done_context = context;
+    tell_log(event_log);
+    event_log->webhook_ended = event_log->webhook == NULL;
+    uv_close((uv_handle_t *)&event_log->waker, on_close);
+    uv_close((uv_handle_t *)&event_log->again, on_close);
+    if (event_log->webhook != NULL)
+        weir__webhook_stop(event_log->webhook, (uint64_t)(drain / WEIR_MILLISECOND),
+                           on_webhook_ended, event_log);
 }
 
-void weir__sinks_destroy(struct weir__sinks *sinks)
+void weir__event_log_destroy(struct weir__event_log *event_log)
 {
-    if (sinks == NULL)
+    if (event_log == NULL)
         return;
-    close_log(&sinks->log);
-    weir__buffer_free(&sinks->log.event);
-    weir__buffer_free(&sinks->log.lines);
-    weir__webhook_destroy(sinks->webhook);
-    free(sinks);
+    close_log(&event_log->log);
+    weir__buffer_free(&event_log->log.event);
+    weir__buffer_free(&event_log->log.lines);
+    weir__webhook_destroy(event_log->webhook);
+    free(event_log);
 }
 
-void weir__sinks_counts(const struct weir__sinks *sinks, struct weir__sinks_counts *out)
+void weir__event_log_counts(const struct weir__event_log *event_log,
+                            struct weir__event_log_counts *out)
 {
-    *out = (struct weir__sinks_counts){ .log_written =
-                                            __atomic_load_n(&sinks->log.written, __ATOMIC_RELAXED),
-                                        .log_lost =
-                                            __atomic_load_n(&sinks->log.lost, __ATOMIC_RELAXED) };
-    if (sinks->webhook != NULL)
-        weir__webhook_counts(sinks->webhook, &out->webhook);
+    *out = (struct weir__event_log_counts){
+        .log_written = __atomic_load_n(&event_log->log.written, __ATOMIC_RELAXED),
+        .log_lost = __atomic_load_n(&event_log->log.lost, __ATOMIC_RELAXED)
+    };
+    if (event_log->webhook != NULL)
+        weir__webhook_counts(event_log->webhook, &out->webhook);
 }

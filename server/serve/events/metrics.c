@@ -72,13 +72,13 @@ struct figures {
     int64_t bans;
     int64_t version, age, reload_good, rules, limits, entries;
     int64_t events[WEIR__EVENT_KINDS];
-    struct weir__sinks_counts sinks;
+    struct weir__event_log_counts event_log;
     struct weir__top_figures top;
     int64_t top_share; /* in millionths */
     int64_t ask_ids_replaced;
     int64_t shares_refused[WEIR__POOLS];
     int64_t cpu, memory, fds, fds_max, started;
-    struct weir__live_info live;
+    struct weir__in_force_info in_force;
 };
 
 static void gather_loops(struct figures *f, const struct weir__server *server)
@@ -141,15 +141,15 @@ static void gather_process(struct figures *f, const struct weir__server *server)
 
 static void gather_rules(struct figures *f, const struct weir__server *server, weir_time now)
 {
-    if (server->live == NULL)
+    if (server->in_force == NULL)
         return;
-    weir__live_info(server->live, &f->live);
-    f->version = f->live.version;
-    f->age = now > f->live.since ? now - f->live.since : 0;
-    f->reload_good = f->live.problem[0] == '\0';
-    f->rules = (int64_t)f->live.rules;
-    f->limits = (int64_t)f->live.limits;
-    f->entries = (int64_t)f->live.entries;
+    weir__in_force_info(server->in_force, &f->in_force);
+    f->version = f->in_force.version;
+    f->age = now > f->in_force.since ? now - f->in_force.since : 0;
+    f->reload_good = f->in_force.problem[0] == '\0';
+    f->rules = (int64_t)f->in_force.rules;
+    f->limits = (int64_t)f->in_force.limits;
+    f->entries = (int64_t)f->in_force.entries;
 }
 
 static void gather(struct figures *f, struct weir__server *server, weir_time now)
@@ -164,8 +164,8 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
         &f->table); /* without the live keys: counting those would read the whole table */
     f->bans = weir__bans_in_force(server->table, now);
     weir__events_counts(server->events, f->events);
-    if (server->sinks != NULL)
-        weir__sinks_counts(server->sinks, &f->sinks);
+    if (server->event_log != NULL)
+        weir__event_log_counts(server->event_log, &f->event_log);
     if (server->ask_ids != NULL)
         f->ask_ids_replaced = weir__ask_ids_replaced(server->ask_ids);
     for (int i = 0; i < WEIR__POOLS; i++)
@@ -280,19 +280,20 @@ static const struct row rows[] = {
       "Times that the rule file was read again and refused.", NULL,
       AT(events) + WEIR__EVENT_RELOAD_FAILED * sizeof(int64_t), ONE },
     { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL,
-      AT(sinks.log_written), ONE },
+      AT(event_log.log_written), ONE },
     { "weir_event_log_lost_total", "counter", "Events that could not be written to the log.", NULL,
-      AT(sinks.log_lost), ONE },
+      AT(event_log.log_lost), ONE },
     { "weir_webhook_events_total", "counter",
       "Events that the webhook took, did not want, or was not told.", "outcome=\"delivered\"",
-      AT(sinks.webhook.delivered), ONE },
-    { "weir_webhook_events_total", NULL, NULL, "outcome=\"dropped\"", AT(sinks.webhook.dropped),
+      AT(event_log.webhook.delivered), ONE },
+    { "weir_webhook_events_total", NULL, NULL, "outcome=\"dropped\"", AT(event_log.webhook.dropped),
       ONE },
-    { "weir_webhook_events_total", NULL, NULL, "outcome=\"lost\"", AT(sinks.webhook.lost), ONE },
-    { "weir_webhook_posts_total", "counter", "Posts to the webhook.", NULL, AT(sinks.webhook.tries),
+    { "weir_webhook_events_total", NULL, NULL, "outcome=\"lost\"", AT(event_log.webhook.lost),
       ONE },
+    { "weir_webhook_posts_total", "counter", "Posts to the webhook.", NULL,
+      AT(event_log.webhook.tries), ONE },
     { "weir_webhook_failures_total", "counter", "Posts that were not taken.", NULL,
-      AT(sinks.webhook.failures), ONE },
+      AT(event_log.webhook.failures), ONE },
     { "weir_ask_ids_replaced_total", "counter",
       "Ask ids that made room before their time: ask-ids is too small.", NULL, AT(ask_ids_replaced),
       ONE },
@@ -371,11 +372,11 @@ static void print_infos(struct weir__buffer *out, const struct figures *f)
                "Which rules are in force: the hash of their text, where they are from, what made "
                "them come.");
     weir__buffer_text(out, "weir_rules_info{");
-    print_label(out, "hash", f->live.hash);
+    print_label(out, "hash", f->in_force.hash);
     weir__buffer_text(out, ",");
-    print_label(out, "source", f->live.source);
+    print_label(out, "source", f->in_force.source);
     weir__buffer_text(out, ",");
-    print_label(out, "cause", f->live.cause);
+    print_label(out, "cause", f->in_force.cause);
     weir__buffer_text(out, "} 1\n");
 }
 
@@ -383,7 +384,7 @@ static void print_events(struct weir__buffer *out, const struct figures *f)
 {
     print_head(out, "weir_events_total", "counter", "What happened, by kind.");
     for (size_t i = 0; i < WEIR__EVENT_KINDS; i++) {
-        if (i != WEIR__EVENT_LOST) /* sinks tell these themselves */
+        if (i != WEIR__EVENT_LOST) /* event_log tell these themselves */
             weir__buffer_format(out, "weir_events_total{event=\"%s\"} %" PRId64 "\n",
                                 weir__event_name((enum weir__event_kind)i), f->events[i]);
     }
@@ -416,10 +417,10 @@ struct rule_list {
 
 static int64_t version_of(const struct weir__server *server)
 {
-    struct weir__live_info info = { .version = 0 };
+    struct weir__in_force_info info = { .version = 0 };
 
-    if (server->live != NULL)
-        weir__live_info(server->live, &info);
+    if (server->in_force != NULL)
+        weir__in_force_info(server->in_force, &info);
     return info.version;
 }
 

@@ -17,7 +17,8 @@
 #include <time.h>
 
 #include "server/base/date.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
+#include "wire/decimal.h"
 
 #define SF_INTEGER_MAX 999999999999999 /* RFC 9651: fifteen digits */
 #define HEAD_ROOM      512             /* a head without the headers that come from elsewhere */
@@ -52,7 +53,7 @@ static void put_number(struct pen *pen, int64_t n)
 
 static void put_time(struct pen *pen, weir_time t)
 {
-    pen->at = weir__words_duration(pen->at, t);
+    pen->at = weir__human_duration(pen->at, t);
 }
 
 static void put_number_or_null(struct pen *pen, int64_t n)

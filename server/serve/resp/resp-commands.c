@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/serve/decide/bound.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
@@ -234,11 +234,11 @@ void weir__resp_info(struct weir__resp_call *call)
 {
     struct weir__server *server = call->conn->loop->server;
     struct weir__buffer text = { 0 };
-    struct weir__live_info live;
+    struct weir__in_force_info in_force;
     struct weir_table_stats stats;
     weir_time now = weir__loop_now(call->conn->loop);
 
-    weir__live_info(server->live, &live);
+    weir__in_force_info(server->in_force, &in_force);
     weir_table_stats(server->table, -1, &stats);
     weir__buffer_format(&text,
                         "# "
@@ -267,8 +267,8 @@ void weir__resp_info(struct weir__resp_call *call)
                         "# Weir\r\nrules_hash:%s\r\nrules_source:%s\r\nrules_version:%" PRId64
                         "\r\nrules:%zu\r\nkeys:%" PRId64 "\r\nslots:%" PRId64
                         "\r\nevicted_early:%" PRId64 "\r\n",
-                        live.hash, live.source, live.version, live.rules, stats.keys, stats.slots,
-                        stats.evicted_early);
+                        in_force.hash, in_force.source, in_force.version, in_force.rules,
+                        stats.keys, stats.slots, stats.evicted_early);
     if (text.failed)
         weir__reply_error(call->conn, "ERR no memory");
     else

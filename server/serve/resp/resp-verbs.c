@@ -1,7 +1,7 @@
 /* resp-verbs.c -- verbs whose row says all: words to values, values to a reply. */
 #include <stdlib.h>
 
-#include "server/base/words.h"
+#include "server/base/human-numbers.h"
 #include "server/serve/resp/resp.h"
 #include "table/carried.h"
 

@@ -2,10 +2,9 @@
  *
  * Owners:
  *
- *     live->turn    for changes: one at a time, from reading a file to writing it.
- *                   Members without another owner below belong to it
- *     live->mutex   for readers (info, text, overlay): held for a copy, so that nobody waits
- *                   for a disk
+ *     turn    for changes: one at a time, from reading a file to writing it.  Members without
+ *             another owner below belong to it
+ *     mutex   for readers (info, text, changes): held for a copy, so that nobody waits for a disk
  *
  * Everything declared here is called with the turn.
  */
@@ -19,7 +18,7 @@
 #include "server/serve/rules/list-changes.h"
 #include "server/serve/rules/rule-files.h"
 
-struct weir__live {
+struct weir__in_force {
     pthread_mutex_t turn, mutex;
     struct weir *engine;
     struct weir__events *events;
@@ -31,29 +30,30 @@ struct weir__live {
     uint64_t tried;                /* the contents of all of them then */
     uint64_t seen;                 /* their stamp at the last look */
     bool settled;                  /* they have been read since that stamp was there */
-    uint64_t lists_stamp;          /* of the file of lists that `overlay` is; 0: there was none */
+    uint64_t lists_stamp;          /* of the file of lists that `changes` is; 0: there was none */
     uint64_t lists_seen;           /* of one that could not be read, at the last look, ... */
     uint64_t lists_bad;            /* ... and of the one already reported */
     bool lists_told;               /* info.problem is about it */
     /* With the mutex: */
-    struct weir__live_info info;
-    struct weir__overlay *overlay;
+    struct weir__in_force_info info;
+    struct weir__list_changes *changes;
     char *text; /* in force; NULL: no rules */
     size_t len;
 };
 
-static inline int weir__live_no_memory(struct weir_error *error)
+static inline int weir__in_force_no_memory(struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
 }
 
 /* With the turn nobody else changes it. */
-static inline const struct weir__active *weir__live_active(const struct weir__live *live)
+static inline const struct weir__active *
+weir__in_force_active(const struct weir__in_force *in_force)
 {
-    return __atomic_load_n(&live->engine->active, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&in_force->engine->active, __ATOMIC_ACQUIRE);
 }
 
-static inline size_t weir__live_count(const struct weir__lists *lists)
+static inline size_t weir__in_force_count(const struct weir__lists *lists)
 {
     size_t n = 0;
 
@@ -62,21 +62,21 @@ static inline size_t weir__live_count(const struct weir__lists *lists)
     return n;
 }
 
-static inline void weir__live_tell(struct weir__live *live, enum weir__event_kind kind,
-                                   weir_time now, const struct weir__event_facts *facts)
+static inline void weir__in_force_tell(struct weir__in_force *in_force, enum weir__event_kind kind,
+                                       weir_time now, const struct weir__event_facts *facts)
 {
-    if (live->events != NULL)
-        weir__events_emit(live->events, kind, now, facts);
+    if (in_force->events != NULL)
+        weir__events_emit(in_force->events, kind, now, facts);
 }
 
 /* rules-in-force.c -- by an event, and in the info. */
-void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
-                             weir_time now);
+void weir__in_force_tell_failure(struct weir__in_force *in_force, const char *source,
+                                 const char *text, weir_time now);
 
 /* lists-in-force.c -- reads the file of lists, before there are rules. */
-int weir__live_lists_start(struct weir__live *live, struct weir_error *error);
+int weir__in_force_lists_start(struct weir__in_force *in_force, struct weir_error *error);
 /* lists-in-force.c -- puts lists in force that another process has written.  True if they are
  * wrong, and that was not told before. */
-bool weir__live_lists_look(struct weir__live *live, weir_time now);
+bool weir__in_force_lists_refresh(struct weir__in_force *in_force, weir_time now);
 
 #endif

@@ -19,41 +19,41 @@
 #define VERSION_LINE "weir lists 1"
 #define HEAD_SIZE \
     (sizeof(VERSION_LINE) + sizeof("checksum") + 17) /* both lines above the entries */
-#define FILE_MAX ((size_t)WEIR__OVERLAY_MAX * (3 * WEIR__OVERLAY_ENTRY_MAX + 128))
+#define FILE_MAX ((size_t)WEIR__LIST_CHANGES_MAX * (3 * WEIR__LIST_CHANGES_ENTRY_MAX + 128))
 
 static int no_memory(struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the lists changed by hand");
 }
 
-struct weir__overlay *weir__overlay_create(void)
+struct weir__list_changes *weir__list_changes_create(void)
 {
-    return calloc(1, sizeof(struct weir__overlay));
+    return calloc(1, sizeof(struct weir__list_changes));
 }
 
-void weir__overlay_destroy(struct weir__overlay *overlay)
+void weir__list_changes_destroy(struct weir__list_changes *changes)
 {
-    if (overlay == NULL)
+    if (changes == NULL)
         return;
-    for (size_t i = 0; i < overlay->n; i++)
-        free(overlay->entries[i].entry);
-    free(overlay->entries);
-    free(overlay);
+    for (size_t i = 0; i < changes->n; i++)
+        free(changes->entries[i].entry);
+    free(changes->entries);
+    free(changes);
 }
 
 /* ------------------------------------------------------------- entries ---- */
 
 /* One is the same however it was written: 10.0.0.1/32 is 10.0.0.1. */
-static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, const char *entry,
-                struct weir_error *error)
+static int tidy(char out[WEIR__LIST_CHANGES_ENTRY_MAX + 1], const char *attribute,
+                const char *entry, struct weir_error *error)
 {
     size_t len = strlen(entry);
     struct weir__cidr cidr;
 
-    if (len > WEIR__OVERLAY_ENTRY_MAX)
+    if (len > WEIR__LIST_CHANGES_ENTRY_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "an entry of a list has at most %d bytes, and this one has %zu",
-                          WEIR__OVERLAY_ENTRY_MAX, len);
+                          WEIR__LIST_CHANGES_ENTRY_MAX, len);
     if (!weir__attribute_is_address(attribute)) {
         memcpy(out, entry, len + 1);
         return weir__list_check_value(attribute, entry, len, error);
@@ -61,14 +61,16 @@ static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, co
     int code = weir__cidr_parse(entry, len, &cidr, error);
     if (code != WEIR_OK)
         return code;
-    int printed = weir__address_print(out, WEIR__OVERLAY_ENTRY_MAX, &cidr.address);
+    int printed = weir__address_print(out, WEIR__LIST_CHANGES_ENTRY_MAX, &cidr.address);
     if (cidr.prefix < cidr.address.bits)
-        snprintf(out + printed, (size_t)(WEIR__OVERLAY_ENTRY_MAX - printed), "/%u", cidr.prefix);
+        snprintf(out + printed, (size_t)(WEIR__LIST_CHANGES_ENTRY_MAX - printed), "/%u",
+                 cidr.prefix);
     return WEIR_OK;
 }
 
 /* The entry, then the two names, in one piece. */
-static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overlay_entry *from)
+static bool copy_entry(struct weir__list_changes_entry *out,
+                       const struct weir__list_changes_entry *from)
 {
     size_t entry = strlen(from->entry) + 1, list = strlen(from->list) + 1,
            attribute = strlen(from->attribute) + 1;
@@ -79,15 +81,15 @@ static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overl
     memcpy(piece, from->entry, entry);
     memcpy(piece + entry, from->list, list);
     memcpy(piece + entry + list, from->attribute, attribute);
-    *out = (struct weir__overlay_entry){ piece + entry, piece + entry + list, piece, from->added,
-                                         from->turn };
+    *out = (struct weir__list_changes_entry){ piece + entry, piece + entry + list, piece,
+                                              from->added, from->turn };
     return true;
 }
 
-/* An overlay that has room for n entries, and as yet those of `from`. */
-static struct weir__overlay *make_room(const struct weir__overlay *from, size_t n)
+/* Room for n entries, and as yet those of `from`. */
+static struct weir__list_changes *make_room(const struct weir__list_changes *from, size_t n)
 {
-    struct weir__overlay *made = weir__overlay_create();
+    struct weir__list_changes *made = weir__list_changes_create();
 
     if (made != NULL && (made->entries = calloc(n + 1, sizeof(*made->entries))) != NULL) {
         while (made->n < from->n && copy_entry(&made->entries[made->n], &from->entries[made->n]))
@@ -95,16 +97,16 @@ static struct weir__overlay *make_room(const struct weir__overlay *from, size_t 
         if (made->n == from->n)
             return made;
     }
-    weir__overlay_destroy(made);
+    weir__list_changes_destroy(made);
     return NULL;
 }
 
-static int add_entry(struct weir__overlay *to, const char *list, const char *attribute,
+static int add_entry(struct weir__list_changes *to, const char *list, const char *attribute,
                      const char *entry, bool added, struct weir_error *error)
 {
-    char text[WEIR__OVERLAY_ENTRY_MAX + 1];
+    char text[WEIR__LIST_CHANGES_ENTRY_MAX + 1];
     int code = tidy(text, attribute, entry, error);
-    struct weir__overlay_entry raw = { list, attribute, text, added, to->n };
+    struct weir__list_changes_entry raw = { list, attribute, text, added, to->n };
 
     if (code == WEIR_OK && !copy_entry(&to->entries[to->n], &raw))
         code = no_memory(error);
@@ -112,7 +114,8 @@ static int add_entry(struct weir__overlay *to, const char *list, const char *att
     return code;
 }
 
-static int compare_place(const struct weir__overlay_entry *a, const struct weir__overlay_entry *b)
+static int compare_place(const struct weir__list_changes_entry *a,
+                         const struct weir__list_changes_entry *b)
 {
     int order = strcmp(a->list, b->list);
 
@@ -122,7 +125,7 @@ static int compare_place(const struct weir__overlay_entry *a, const struct weir_
 
 static int compare(const void *left, const void *right)
 {
-    const struct weir__overlay_entry *a = left, *b = right;
+    const struct weir__list_changes_entry *a = left, *b = right;
     int order = compare_place(a, b);
 
     return order ? order : (a->turn > b->turn) - (a->turn < b->turn);
@@ -135,7 +138,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_written(const struct weir__lists *written, const struct weir__overlay_entry *e)
+static bool is_written(const struct weir__lists *written, const struct weir__list_changes_entry *e)
 {
     int at = weir__lists_find(written, e->list, e->attribute);
 
@@ -147,14 +150,14 @@ static bool is_written(const struct weir__lists *written, const struct weir__ove
 
 /* Sorts, and keeps of each entry the latest word; with `written` (may be NULL) only
  * removals of entries that are there, among those said now. */
-static void settle(struct weir__overlay *o, const struct weir__lists *written, size_t before)
+static void settle(struct weir__list_changes *o, const struct weir__lists *written, size_t before)
 {
     size_t kept = 0;
 
     if (o->n > 1)
         qsort(o->entries, o->n, sizeof(*o->entries), compare);
     for (size_t i = 0; i < o->n; i++) {
-        struct weir__overlay_entry *e = &o->entries[i];
+        struct weir__list_changes_entry *e = &o->entries[i];
         bool superseded = i + 1 < o->n && compare_place(e, e + 1) == 0;
         bool needless =
             written != NULL && !e->added && e->turn >= before && !is_written(written, e);
@@ -168,7 +171,7 @@ static void settle(struct weir__overlay *o, const struct weir__lists *written, s
         o->entries[i].turn = i;
 }
 
-static int add_all(struct weir__overlay *to, const struct weir_list_edit *edit,
+static int add_all(struct weir__list_changes *to, const struct weir_list_edit *edit,
                    struct weir_error *error)
 {
     char *small = weir__attribute_small(edit->attribute);
@@ -182,36 +185,36 @@ static int add_all(struct weir__overlay *to, const struct weir_list_edit *edit,
     return code;
 }
 
-int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from,
-                       const struct weir__lists *written, const struct weir_list_edit *edit,
-                       struct weir_error *error)
+int weir__list_changes_edit(struct weir__list_changes **out, const struct weir__list_changes *from,
+                            const struct weir__lists *written, const struct weir_list_edit *edit,
+                            struct weir_error *error)
 {
-    if (edit->adds > WEIR__OVERLAY_MAX || edit->removes > WEIR__OVERLAY_MAX)
+    if (edit->adds > WEIR__LIST_CHANGES_MAX || edit->removes > WEIR__LIST_CHANGES_MAX)
         return weir__fail(error, WEIR_INVALID,
                           "at most %d entries are changed by hand; put them into the rule file or "
                           "a file that it names",
-                          WEIR__OVERLAY_MAX);
-    struct weir__overlay *made = make_room(from, from->n + edit->adds + edit->removes);
+                          WEIR__LIST_CHANGES_MAX);
+    struct weir__list_changes *made = make_room(from, from->n + edit->adds + edit->removes);
     int code = made ? add_all(made, edit, error) : no_memory(error);
 
     if (code == WEIR_OK)
         settle(made, written, from->n);
-    if (code == WEIR_OK && made->n > WEIR__OVERLAY_MAX)
+    if (code == WEIR_OK && made->n > WEIR__LIST_CHANGES_MAX)
         code = weir__fail(error, WEIR_INVALID,
                           "that makes %zu entries changed by hand, and the most is %d; move them "
                           "into the rule file",
-                          made->n, WEIR__OVERLAY_MAX);
+                          made->n, WEIR__LIST_CHANGES_MAX);
     if (code == WEIR_OK)
         *out = made;
     else
-        weir__overlay_destroy(made);
+        weir__list_changes_destroy(made);
     return code;
 }
 
 /* --------------------------------------------------------------- apply ---- */
 
 /* The entries of one list and attribute: they stand together. */
-static size_t group_end(const struct weir__overlay *o, size_t first)
+static size_t group_end(const struct weir__list_changes *o, size_t first)
 {
     size_t end = first + 1;
 
@@ -221,14 +224,14 @@ static size_t group_end(const struct weir__overlay *o, size_t first)
     return end;
 }
 
-static bool has_list(const struct weir__lists *written, const struct weir__overlay_entry *e)
+static bool has_list(const struct weir__lists *written, const struct weir__list_changes_entry *e)
 {
     return strcmp(e->list, "allow") == 0 || strcmp(e->list, "deny") == 0 ||
            weir__lists_find(written, e->list, e->attribute) >= 0;
 }
 
 /* `texts` has room for all: those added from the front, those removed from the back. */
-static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
+static int apply_group(const struct weir__list_changes *o, size_t first, size_t end,
                        const struct weir__lists *from, const char **texts, struct weir__lists **out,
                        struct weir_error *error)
 {
@@ -247,8 +250,8 @@ static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
                             error);
 }
 
-int weir__overlay_apply(const struct weir__overlay *o, const struct weir__lists *written,
-                        struct weir__lists **out, size_t *skipped, struct weir_error *error)
+int weir__list_changes_apply(const struct weir__list_changes *o, const struct weir__lists *written,
+                             struct weir__lists **out, size_t *skipped, struct weir_error *error)
 {
     struct weir__lists *made = NULL;
     const char **texts = calloc(o->n + 1, sizeof(*texts));
@@ -292,13 +295,13 @@ static void print_checksum(char out[17], const char *text, size_t len)
     snprintf(out, 17, "%016" PRIx64, weir__digest(WEIR__DIGEST_START, text, len));
 }
 
-void weir__overlay_print(const struct weir__overlay *o, struct weir__buffer *out)
+void weir__list_changes_print(const struct weir__list_changes *o, struct weir__buffer *out)
 {
     struct weir__buffer body = { 0 };
     char checksum[17];
 
     for (size_t i = 0; i < o->n; i++) {
-        const struct weir__overlay_entry *e = &o->entries[i];
+        const struct weir__list_changes_entry *e = &o->entries[i];
         weir__buffer_format(&body, "%s %s %s ", e->added ? "added" : "removed", e->list,
                             e->attribute);
         print_escaped(&body, e->entry);
@@ -311,11 +314,11 @@ void weir__overlay_print(const struct weir__overlay *o, struct weir__buffer *out
     weir__buffer_free(&body);
 }
 
-void weir__overlay_json(const struct weir__overlay *o, struct weir__buffer *out)
+void weir__list_changes_json(const struct weir__list_changes *o, struct weir__buffer *out)
 {
     weir__buffer_open(out, NULL, '[');
     for (size_t i = 0; i < o->n; i++) {
-        const struct weir__overlay_entry *e = &o->entries[i];
+        const struct weir__list_changes_entry *e = &o->entries[i];
         weir__buffer_open(out, NULL, '{');
         weir__buffer_member(out, "list", e->list);
         weir__buffer_member(out, "attribute", e->attribute);
@@ -373,7 +376,7 @@ static bool is_name(const char *text, size_t max)
     return strlen(text) <= max && weir__attribute_length(text) == strlen(text);
 }
 
-static int parse_line(struct weir__overlay *o, char *line, size_t number, const char *name,
+static int parse_line(struct weir__list_changes *o, char *line, size_t number, const char *name,
                       struct weir_error *error)
 {
     struct weir_error why;
@@ -385,9 +388,9 @@ static int parse_line(struct weir__overlay *o, char *line, size_t number, const 
     if (attribute == NULL || !(added || removed) || !is_name(list, 63) || !is_name(attribute, 63) ||
         !unescape(rest))
         return damaged(error, name, number, "expected: added|removed LIST ATTRIBUTE ENTRY");
-    if (o->n == WEIR__OVERLAY_MAX)
+    if (o->n == WEIR__LIST_CHANGES_MAX)
         return damaged(error, name, number,
-                       "it has more than " WEIR__DIGITS(WEIR__OVERLAY_MAX) " entries");
+                       "it has more than " WEIR__DIGITS(WEIR__LIST_CHANGES_MAX) " entries");
     char *small = weir__attribute_small(attribute); /* somebody may have written it by hand */
     int code = small ? add_entry(o, list, small, rest, added, &why) : WEIR_NO_MEMORY;
     free(small);
@@ -397,7 +400,7 @@ static int parse_line(struct weir__overlay *o, char *line, size_t number, const 
 }
 
 /* Every line ends in a newline; `copy` is the text, with a NUL behind it. */
-static int parse_lines(struct weir__overlay *o, char *copy, const char *name,
+static int parse_lines(struct weir__list_changes *o, char *copy, const char *name,
                        struct weir_error *error)
 {
     size_t number = 3;
@@ -430,10 +433,10 @@ static int check_head(const char *text, size_t len, const char *name, size_t *bo
     return memcmp(text + version + 9, right, 16) == 0 ? WEIR_OK : damaged(error, name, 2, why);
 }
 
-int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len, const char *name,
-                        struct weir_error *error)
+int weir__list_changes_parse(struct weir__list_changes **out, const char *text, size_t len,
+                             const char *name, struct weir_error *error)
 {
-    static const struct weir__overlay none;
+    static const struct weir__list_changes none;
     size_t body = 0, lines = 0;
     int code = check_head(text, len, name, &body, error);
 
@@ -442,21 +445,22 @@ int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len
     for (size_t i = body; i < len; i++)
         lines += text[i] == '\n';
     char *copy = strndup(text + body, len - body);
-    struct weir__overlay *made =
-        make_room(&none, lines < WEIR__OVERLAY_MAX ? lines : WEIR__OVERLAY_MAX);
+    struct weir__list_changes *made =
+        make_room(&none, lines < WEIR__LIST_CHANGES_MAX ? lines : WEIR__LIST_CHANGES_MAX);
     code = copy && made ? parse_lines(made, copy, name, error) : no_memory(error);
     free(copy);
     if (code == WEIR_OK) {
         settle(made, NULL, 0);
         *out = made;
     } else {
-        weir__overlay_destroy(made);
+        weir__list_changes_destroy(made);
     }
     return code;
 }
 
 /* Only a regular file is opened: a pipe would keep the reader waiting. */
-int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir_error *error)
+int weir__list_changes_read(struct weir__list_changes **out, const char *path,
+                            struct weir_error *error)
 {
     size_t len;
     struct stat st;
@@ -465,18 +469,18 @@ int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir
         return weir__fail(error, WEIR_SYSTEM, "cannot read '%s': it is not a regular file", path);
     char *text = weir__file_read(path, FILE_MAX, &len);
     if (text == NULL && errno == ENOENT) {
-        struct weir__overlay *empty = weir__overlay_create();
+        struct weir__list_changes *empty = weir__list_changes_create();
         *out = empty ? empty : *out;
         return empty ? WEIR_OK : no_memory(error);
     }
     if (text == NULL)
         return weir__fail_errno(error, "cannot read", path);
-    int code = weir__overlay_parse(out, text, len, path, error);
+    int code = weir__list_changes_parse(out, text, len, path, error);
     free(text);
     return code;
 }
 
-uint64_t weir__overlay_stamp(const char *path)
+uint64_t weir__list_changes_stamp(const char *path)
 {
     struct stat st;
     char head[HEAD_SIZE];

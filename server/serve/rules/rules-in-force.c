@@ -73,14 +73,15 @@ static void note_file(void *context, const char *path)
 }
 
 /* Every refusal is a problem, also those that are of no line. */
-static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin,
-                 struct said *said, struct weir_rules **out, struct weir_error *error)
+static int parse(const struct weir__in_force *in_force, const char *text, size_t len,
+                 enum origin origin, struct said *said, struct weir_rules **out,
+                 struct weir_error *error)
 {
     struct weir_error first = { 0 };
 
-    const char *name = live->path ? live->path : "rules";
+    const char *name = in_force->path ? in_force->path : "rules";
     struct weir_rules_options options = { .name = name,
-                                          .files = live->path != NULL,
+                                          .files = in_force->path != NULL,
                                           .near = origin == SENT,
                                           .problem = say,
                                           .file = note_file,
@@ -111,27 +112,28 @@ static void forget(struct attempt *a)
     weir_rules_destroy(a->rules);
 }
 
-static int parse_attempt(const struct weir__live *live, struct attempt *a, enum origin origin,
-                         struct said *said, struct weir_error *error)
+static int parse_attempt(const struct weir__in_force *in_force, struct attempt *a,
+                         enum origin origin, struct said *said, struct weir_error *error)
 {
     said->attempt = a;
     a->contents = weir__rule_files_contents(&a->files, a->text, a->len);
-    return parse(live, a->text, a->len, origin, said, &a->rules, error);
+    return parse(in_force, a->text, a->len, origin, said, &a->rules, error);
 }
 
 /* The same text names the same files as the last attempt.  Of a file that cannot be read the reason
  * is the contents. */
-static int attempt_file(const struct weir__live *live, struct attempt *a, struct weir_error *error)
+static int attempt_file(const struct weir__in_force *in_force, struct attempt *a,
+                        struct weir_error *error)
 {
     struct weir_error why = { 0 };
     int code =
-        live->path
-            ? weir__rule_files_read(live->path, &a->text, &a->len, &why)
+        in_force->path
+            ? weir__rule_files_read(in_force->path, &a->text, &a->len, &why)
             : weir__fail(&why, WEIR_INVALID,
                          "there is no rule file to read: the server was started without one");
 
     if (code == WEIR_OK)
-        a->contents = weir__rule_files_contents(&live->files, a->text, a->len);
+        a->contents = weir__rule_files_contents(&in_force->files, a->text, a->len);
     else
         a->contents = weir__digest(WEIR__DIGEST_START, why.text, strlen(why.text));
     if (code != WEIR_OK && error != NULL)
@@ -143,7 +145,7 @@ static int attempt_text(struct attempt *a, const char *text, size_t len, struct 
 {
     a->text = malloc(len + 1);
     if (a->text == NULL)
-        return weir__live_no_memory(error);
+        return weir__in_force_no_memory(error);
     memcpy(a->text, text, len);
     a->len = len;
     return WEIR_OK;
@@ -151,25 +153,26 @@ static int attempt_text(struct attempt *a, const char *text, size_t len, struct 
 
 /* The files that a look is about are those of the last attempt, whether it went well or not: a list
  * that was missing may come. */
-static void adopt_files(struct weir__live *live, struct attempt *a)
+static void adopt_files(struct weir__in_force *in_force, struct attempt *a)
 {
-    weir__rule_files_free(&live->files);
-    live->files = a->files;
+    weir__rule_files_free(&in_force->files);
+    in_force->files = a->files;
     a->files = (struct weir__rule_files){ 0 };
-    live->tried = a->contents;
-    live->settled = false;
+    in_force->tried = a->contents;
+    in_force->settled = false;
 }
 
 /* --------------------------------------------------------------- force ---- */
 
 /* Puts *rules in force, with their lists as they were changed by hand.  They are the engine's then,
  * and *rules NULL. */
-static int use(struct weir__live *live, struct weir_rules **rules, weir_time now,
+static int use(struct weir__in_force *in_force, struct weir_rules **rules, weir_time now,
                struct weir_error *error)
 {
     struct weir__lists *changed = NULL, *written = NULL;
     size_t skipped = 0;
-    int code = weir__overlay_apply(live->overlay, (*rules)->lists, &changed, &skipped, error);
+    int code =
+        weir__list_changes_apply(in_force->changes, (*rules)->lists, &changed, &skipped, error);
 
     if (code != WEIR_OK)
         return code;
@@ -177,35 +180,35 @@ static int use(struct weir__live *live, struct weir_rules **rules, weir_time now
         written = (*rules)->lists;
         (*rules)->lists = changed;
     }
-    code = weir_use(live->engine, *rules, now, error);
+    code = weir_use(in_force->engine, *rules, now, error);
     if (code != WEIR_OK) { /* the caller destroys them, with the changed lists */
         weir__lists_destroy(written);
         return code;
     }
     *rules = NULL;
-    weir__lists_destroy(live->written);
-    live->written = written;
-    pthread_mutex_lock(&live->mutex);
-    live->info.skipped = skipped;
-    pthread_mutex_unlock(&live->mutex);
+    weir__lists_destroy(in_force->written);
+    in_force->written = written;
+    pthread_mutex_lock(&in_force->mutex);
+    in_force->info.skipped = skipped;
+    pthread_mutex_unlock(&in_force->mutex);
     return WEIR_OK;
 }
 
 /* What readers see from now on. */
-static void publish(struct weir__live *live, struct attempt *a, const char *cause,
+static void publish(struct weir__in_force *in_force, struct attempt *a, const char *cause,
                     const char *source, weir_time now)
 {
-    const struct weir__active *force = weir__live_active(live);
-    struct weir__live_info *info = &live->info;
+    const struct weir__active *force = weir__in_force_active(in_force);
+    struct weir__in_force_info *info = &in_force->info;
 
-    adopt_files(live, a);
-    pthread_mutex_lock(&live->mutex);
-    free(live->text);
-    live->text = a->text;
-    live->len = a->len;
+    adopt_files(in_force, a);
+    pthread_mutex_lock(&in_force->mutex);
+    free(in_force->text);
+    in_force->text = a->text;
+    in_force->len = a->len;
     a->text = NULL;
     snprintf(info->hash, sizeof(info->hash), "%016" PRIx64,
-             weir__digest(WEIR__DIGEST_START, live->text, live->len));
+             weir__digest(WEIR__DIGEST_START, in_force->text, in_force->len));
     snprintf(info->source, sizeof(info->source), "%s", source);
     snprintf(info->cause, sizeof(info->cause), "%s", cause);
     info->since = now;
@@ -213,84 +216,84 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
     info->rules = force->rules->n_rules;
     info->limits = force->rules->n_limits;
     info->guards = force->rules->n_guards;
-    info->entries = weir__live_count(force->lists);
+    info->entries = weir__in_force_count(force->lists);
     info->problem[0] = '\0';
     info->problem_at = 0;
-    pthread_mutex_unlock(&live->mutex);
+    pthread_mutex_unlock(&in_force->mutex);
 }
 
 /* -------------------------------------------------------------- events ---- */
 
-static void tell_reload(struct weir__live *live, weir_time now)
+static void tell_reload(struct weir__in_force *in_force, weir_time now)
 {
-    const struct weir__live_info *info = &live->info;
+    const struct weir__in_force_info *info = &in_force->info;
 
-    weir__live_tell(live, WEIR__EVENT_RELOAD, now,
-                    &(struct weir__event_facts){ .source = info->source,
-                                                 .hash = info->hash,
-                                                 .text = info->cause,
-                                                 .count = (int64_t)info->rules });
+    weir__in_force_tell(in_force, WEIR__EVENT_RELOAD, now,
+                        &(struct weir__event_facts){ .source = info->source,
+                                                     .hash = info->hash,
+                                                     .text = info->cause,
+                                                     .count = (int64_t)info->rules });
 }
 
-void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
-                             weir_time now)
+void weir__in_force_tell_failure(struct weir__in_force *in_force, const char *source,
+                                 const char *text, weir_time now)
 {
-    weir__live_tell(live, WEIR__EVENT_RELOAD_FAILED, now,
-                    &(struct weir__event_facts){ .source = source, .text = text });
-    pthread_mutex_lock(&live->mutex);
-    snprintf(live->info.problem, sizeof(live->info.problem), "%s", text);
-    live->info.problem_at = now;
-    pthread_mutex_unlock(&live->mutex);
-    live->lists_told = false;
+    weir__in_force_tell(in_force, WEIR__EVENT_RELOAD_FAILED, now,
+                        &(struct weir__event_facts){ .source = source, .text = text });
+    pthread_mutex_lock(&in_force->mutex);
+    snprintf(in_force->info.problem, sizeof(in_force->info.problem), "%s", text);
+    in_force->info.problem_at = now;
+    pthread_mutex_unlock(&in_force->mutex);
+    in_force->lists_told = false;
 }
 
 /* ------------------------------------------------------------- reloads ---- */
 
 /* Parses the text and puts it in force. */
-static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now,
-                struct said *said, struct weir_error *error)
+static int load(struct weir__in_force *in_force, struct attempt *a, const char *cause,
+                weir_time now, struct said *said, struct weir_error *error)
 {
-    int code = parse_attempt(live, a, READ, said, error);
+    int code = parse_attempt(in_force, a, READ, said, error);
 
     if (code == WEIR_OK)
-        code = use(live, &a->rules, now, error);
+        code = use(in_force, &a->rules, now, error);
     if (code == WEIR_OK)
-        publish(live, a, cause, live->path, now);
+        publish(in_force, a, cause, in_force->path, now);
     return code;
 }
 
 /* `code` and its error come from attempt_file. */
-static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause,
+static int reload(struct weir__in_force *in_force, struct attempt *a, int code, const char *cause,
                   weir_time now, struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
     char text[sizeof(error->text) + 40];
 
     if (code == WEIR_OK)
-        code = load(live, a, cause, now, &said, error);
+        code = load(in_force, a, cause, now, &said, error);
     if (code == WEIR_OK) {
-        tell_reload(live, now);
+        tell_reload(in_force, now);
         return code;
     }
-    adopt_files(live, a);
+    adopt_files(in_force, a);
     if (said.n > 1)
         snprintf(text, sizeof(text), "%s (and %zu more)", error->text, said.n - 1);
     else
         snprintf(text, sizeof(text), "%s", error->text);
-    weir__live_tell_failure(live, live->path, text, now);
+    weir__in_force_tell_failure(in_force, in_force->path, text, now);
     return code;
 }
 
-int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
-                      struct weir__buffer *problems, struct weir_error *error)
+int weir__in_force_reload(struct weir__in_force *in_force, const char *cause, weir_time now,
+                          struct weir__buffer *problems, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
 
-    pthread_mutex_lock(&live->turn);
-    int code = attempt_file(live, &a, &why);
-    code = reload(live, &a, code, cause, now, problems, &why);
-    pthread_mutex_unlock(&live->turn);
+    pthread_mutex_lock(&in_force->turn);
+    int code = attempt_file(in_force, &a, &why);
+    code = reload(in_force, &a, code, cause, now, problems, &why);
+    pthread_mutex_unlock(&in_force->turn);
     forget(&a);
     if (code != WEIR_OK && error != NULL)
         *error = why;
@@ -298,133 +301,135 @@ int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
 }
 
 /* Whether the files have been left alone since the last look, and not been read since. */
-static bool is_due(struct weir__live *live)
+static bool is_due(struct weir__in_force *in_force)
 {
-    uint64_t stamp = weir__rule_files_stamp(&live->files, live->path);
+    uint64_t stamp = weir__rule_files_stamp(&in_force->files, in_force->path);
 
-    if (stamp != live->seen) {
-        live->seen = stamp;
-        live->settled = false;
+    if (stamp != in_force->seen) {
+        in_force->seen = stamp;
+        in_force->settled = false;
         return false;
     }
-    return !live->settled;
+    return !in_force->settled;
 }
 
-static bool look(struct weir__live *live, weir_time now)
+static bool look(struct weir__in_force *in_force, weir_time now)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
 
-    if (live->path == NULL || !is_due(live))
+    if (in_force->path == NULL || !is_due(in_force))
         return false;
-    live->settled = true;
-    int code = attempt_file(live, &a, &why);
-    bool tried = a.contents != live->tried;
+    in_force->settled = true;
+    int code = attempt_file(in_force, &a, &why);
+    bool tried = a.contents != in_force->tried;
     if (tried)
-        (void)reload(live, &a, code, "file", now, NULL, &why);
+        (void)reload(in_force, &a, code, "file", now, NULL, &why);
     forget(&a);
     return tried;
 }
 
-bool weir__live_look(struct weir__live *live, weir_time now)
+bool weir__in_force_refresh(struct weir__in_force *in_force, weir_time now)
 {
-    pthread_mutex_lock(&live->turn);
-    bool tried = look(live, now), wrong = weir__live_lists_look(live, now);
-    pthread_mutex_unlock(&live->turn);
+    pthread_mutex_lock(&in_force->turn);
+    bool tried = look(in_force, now), wrong = weir__in_force_lists_refresh(in_force, now);
+    pthread_mutex_unlock(&in_force->turn);
     return tried || wrong;
 }
 
-bool weir__live_look_lists(struct weir__live *live, weir_time now)
+bool weir__in_force_refresh_lists(struct weir__in_force *in_force, weir_time now)
 {
-    pthread_mutex_lock(&live->turn);
-    bool wrong = weir__live_lists_look(live, now);
-    pthread_mutex_unlock(&live->turn);
+    pthread_mutex_lock(&in_force->turn);
+    bool wrong = weir__in_force_lists_refresh(in_force, now);
+    pthread_mutex_unlock(&in_force->turn);
     return wrong;
 }
 
 /* -------------------------------------------------------------- by API ---- */
 
 /* The rules in force, once more; NULL if that cannot be (a file that a list names is gone). */
-static struct weir_rules *parse_again(const struct weir__live *live)
+static struct weir_rules *parse_again(const struct weir__in_force *in_force)
 {
     struct weir_rules *rules = NULL;
     struct said nobody = { 0 };
-    const char *text = live->text ? live->text : no_rules;
+    const char *text = in_force->text ? in_force->text : no_rules;
 
-    (void)parse(live, text, live->text ? live->len : strlen(text), READ, &nobody, &rules, NULL);
+    (void)parse(in_force, text, in_force->text ? in_force->len : strlen(text), READ, &nobody,
+                &rules, NULL);
     return rules;
 }
 
 /* The new rules are in force, but not in the file: the old ones must be in force again. */
-static int put_back(struct weir__live *live, struct weir_rules **old, struct attempt *a, int code,
-                    weir_time now, struct weir_error *error)
+static int put_back(struct weir__in_force *in_force, struct weir_rules **old, struct attempt *a,
+                    int code, weir_time now, struct weir_error *error)
 {
     struct weir_error why = *error;
 
-    if (*old != NULL && use(live, old, now, NULL) == WEIR_OK)
+    if (*old != NULL && use(in_force, old, now, NULL) == WEIR_OK)
         return weir__fail(error, code, "%.200s; the old rules stay in force", why.text);
-    publish(live, a, "api", "api", now);
-    tell_reload(live, now);
+    publish(in_force, a, "api", "api", now);
+    tell_reload(in_force, now);
     return weir__fail(
         error, code,
         "%.140s; the new rules are in force until the server ends or reads the file again",
         why.text);
 }
 
-static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time now,
+static int use_and_keep(struct weir__in_force *in_force, struct attempt *a, weir_time now,
                         struct weir_error *error)
 {
     struct weir__store store;
-    struct weir_rules *old = parse_again(live);
-    int code = weir__store_begin(&store, live->path, a->text, a->len, error);
+    struct weir_rules *old = parse_again(in_force);
+    int code = weir__store_begin(&store, in_force->path, a->text, a->len, error);
 
-    if (code == WEIR_OK && (code = use(live, &a->rules, now, error)) != WEIR_OK)
+    if (code == WEIR_OK && (code = use(in_force, &a->rules, now, error)) != WEIR_OK)
         weir__store_drop(&store);
     else if (code == WEIR_OK && (code = weir__store_commit(&store, error)) != WEIR_OK)
-        code = put_back(live, &old, a, code, now, error);
+        code = put_back(in_force, &old, a, code, now, error);
     weir_rules_destroy(old);
     return code;
 }
 
-static int set(struct weir__live *live, struct attempt *a, weir_time now,
+static int set(struct weir__in_force *in_force, struct attempt *a, weir_time now,
                struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
-    int code = parse_attempt(live, a, SENT, &said, error);
+    int code = parse_attempt(in_force, a, SENT, &said, error);
 
     if (code != WEIR_OK)
         return code;
-    code = live->path ? use_and_keep(live, a, now, error) : use(live, &a->rules, now, error);
+    code = in_force->path ? use_and_keep(in_force, a, now, error)
+                          : use(in_force, &a->rules, now, error);
     if (code == WEIR_OK) {
-        publish(live, a, "api", live->path ? live->path : "api", now);
-        tell_reload(live, now);
+        publish(in_force, a, "api", in_force->path ? in_force->path : "api", now);
+        tell_reload(in_force, now);
     }
     return code;
 }
 
-int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now,
-                   struct weir__buffer *problems, struct weir_error *error)
+int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
+                       struct weir__buffer *problems, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
 
-    pthread_mutex_lock(&live->turn);
+    pthread_mutex_lock(&in_force->turn);
     int code = attempt_text(&a, text, len, &why);
     if (code == WEIR_OK)
-        code = set(live, &a, now, problems, &why);
-    pthread_mutex_unlock(&live->turn);
+        code = set(in_force, &a, now, problems, &why);
+    pthread_mutex_unlock(&in_force->turn);
     forget(&a);
     if (code != WEIR_OK && error != NULL)
         *error = why;
     return code;
 }
 
-int weir__live_check(struct weir__live *live, const char *text, size_t len,
-                     struct weir__buffer *problems, struct weir_error *error)
+int weir__in_force_check(struct weir__in_force *in_force, const char *text, size_t len,
+                         struct weir__buffer *problems, struct weir_error *error)
 {
     struct weir_rules *rules = NULL;
     struct said said = { .json = problems };
-    int code = parse(live, text, len, SENT, &said, &rules, error);
+    int code = parse(in_force, text, len, SENT, &said, &rules, error);
 
     weir_rules_destroy(rules);
     return code;
@@ -432,113 +437,113 @@ int weir__live_check(struct weir__live *live, const char *text, size_t len,
 
 /* ------------------------------------------------------------- readers ---- */
 
-void weir__live_info(struct weir__live *live, struct weir__live_info *out)
+void weir__in_force_info(struct weir__in_force *in_force, struct weir__in_force_info *out)
 {
-    pthread_mutex_lock(&live->mutex);
-    *out = live->info;
-    pthread_mutex_unlock(&live->mutex);
+    pthread_mutex_lock(&in_force->mutex);
+    *out = in_force->info;
+    pthread_mutex_unlock(&in_force->mutex);
 }
 
-void weir__live_text(struct weir__live *live, struct weir__buffer *out)
+void weir__in_force_text(struct weir__in_force *in_force, struct weir__buffer *out)
 {
-    pthread_mutex_lock(&live->mutex);
-    if (live->text != NULL)
-        weir__buffer_add(out, live->text, live->len);
-    pthread_mutex_unlock(&live->mutex);
+    pthread_mutex_lock(&in_force->mutex);
+    if (in_force->text != NULL)
+        weir__buffer_add(out, in_force->text, in_force->len);
+    pthread_mutex_unlock(&in_force->mutex);
 }
 
 /* ------------------------------------------------------------ creation ---- */
 
 /* Where rules and lists are kept, if anywhere. */
-static int find_paths(struct weir__live *live, const struct weir__live_options *options,
+static int find_paths(struct weir__in_force *in_force, const struct weir__in_force_options *options,
                       struct weir_error *error)
 {
     bool given = options->rules != NULL && *options->rules != '\0';
 
-    if (given && (live->path = strdup(options->rules)) == NULL)
-        return weir__live_no_memory(error);
+    if (given && (in_force->path = strdup(options->rules)) == NULL)
+        return weir__in_force_no_memory(error);
     if (options->beside == NULL)
         return WEIR_OK;
-    if (asprintf(&live->lists_path, "%s.lists", options->beside) < 0) {
-        live->lists_path = NULL;
-        return weir__live_no_memory(error);
+    if (asprintf(&in_force->lists_path, "%s.lists", options->beside) < 0) {
+        in_force->lists_path = NULL;
+        return weir__in_force_no_memory(error);
     }
-    if (!given && asprintf(&live->path, "%s.rules", options->beside) < 0) {
-        live->path = NULL;
-        return weir__live_no_memory(error);
+    if (!given && asprintf(&in_force->path, "%s.rules", options->beside) < 0) {
+        in_force->path = NULL;
+        return weir__in_force_no_memory(error);
     }
     return WEIR_OK;
 }
 
-static int start_without(struct weir__live *live, weir_time now, struct weir_error *error)
+static int start_without(struct weir__in_force *in_force, weir_time now, struct weir_error *error)
 {
     struct weir_rules *none = NULL;
     int code = weir_rules_parse(&none, no_rules, strlen(no_rules), NULL, error);
 
     if (code == WEIR_OK)
-        code = use(live, &none, now, error);
+        code = use(in_force, &none, now, error);
     weir_rules_destroy(none);
     if (code == WEIR_OK)
-        live->info.entries = weir__live_count(weir__live_active(live)->lists);
+        in_force->info.entries = weir__in_force_count(weir__in_force_active(in_force)->lists);
     return code;
 }
 
 /* Rules that nobody has set yet are no mistake; a file that was named must be there. */
-static int start(struct weir__live *live, const struct weir__live_options *options, weir_time now,
-                 struct weir_error *error)
+static int start(struct weir__in_force *in_force, const struct weir__in_force_options *options,
+                 weir_time now, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct said said = { .problems = options->problems };
     bool given = options->rules != NULL && *options->rules != '\0';
-    bool missing = live->path == NULL || (access(live->path, F_OK) != 0 && errno == ENOENT);
-    int code = attempt_file(live, &a, error);
+    bool missing = in_force->path == NULL || (access(in_force->path, F_OK) != 0 && errno == ENOENT);
+    int code = attempt_file(in_force, &a, error);
 
     if (missing && !given) {
-        live->tried = a.contents;
-        code = start_without(live, now, error);
+        in_force->tried = a.contents;
+        code = start_without(in_force, now, error);
     } else if (code == WEIR_OK) {
-        code = load(live, &a, "start", now, &said, error);
+        code = load(in_force, &a, "start", now, &said, error);
     }
     forget(&a);
     return code;
 }
 
-int weir__live_create(struct weir__live **out, const struct weir__live_options *options,
-                      weir_time now, struct weir_error *error)
+int weir__in_force_create(struct weir__in_force **out, const struct weir__in_force_options *options,
+                          weir_time now, struct weir_error *error)
 {
-    struct weir__live *live = calloc(1, sizeof(*live));
+    struct weir__in_force *in_force = calloc(1, sizeof(*in_force));
 
-    if (live == NULL)
-        return weir__live_no_memory(error);
-    pthread_mutex_init(&live->turn, NULL);
-    pthread_mutex_init(&live->mutex, NULL);
-    live->engine = options->engine;
-    live->events = options->events;
-    int code = find_paths(live, options, error);
-    if (code == WEIR_OK && live->path != NULL)
-        weir__store_clean(live->path);
+    if (in_force == NULL)
+        return weir__in_force_no_memory(error);
+    pthread_mutex_init(&in_force->turn, NULL);
+    pthread_mutex_init(&in_force->mutex, NULL);
+    in_force->engine = options->engine;
+    in_force->events = options->events;
+    int code = find_paths(in_force, options, error);
+    if (code == WEIR_OK && in_force->path != NULL)
+        weir__store_clean(in_force->path);
     if (code == WEIR_OK)
-        code = weir__live_lists_start(live, error);
+        code = weir__in_force_lists_start(in_force, error);
     if (code == WEIR_OK)
-        code = start(live, options, now, error);
+        code = start(in_force, options, now, error);
     if (code == WEIR_OK)
-        *out = live;
+        *out = in_force;
     else
-        weir__live_destroy(live);
+        weir__in_force_destroy(in_force);
     return code;
 }
 
-void weir__live_destroy(struct weir__live *live)
+void weir__in_force_destroy(struct weir__in_force *in_force)
 {
-    if (live == NULL)
+    if (in_force == NULL)
         return;
-    weir__rule_files_free(&live->files);
-    weir__lists_destroy(live->written);
-    weir__overlay_destroy(live->overlay);
-    pthread_mutex_destroy(&live->turn);
-    pthread_mutex_destroy(&live->mutex);
-    free(live->path);
-    free(live->lists_path);
-    free(live->text);
-    free(live);
+    weir__rule_files_free(&in_force->files);
+    weir__lists_destroy(in_force->written);
+    weir__list_changes_destroy(in_force->changes);
+    pthread_mutex_destroy(&in_force->turn);
+    pthread_mutex_destroy(&in_force->mutex);
+    free(in_force->path);
+    free(in_force->lists_path);
+    free(in_force->text);
+    free(in_force);
 }

@@ -7,14 +7,14 @@
  * are kept beside the table file, as TABLE.lists, and made again with every change of the rules;
  * with neither file they last as long as the server.
  *
- * Two servers may share a table: whenever one makes way for its successor they do.  So an edit is
- * made to the present TABLE.lists, with a lock on TABLE.lists.lock, and the other server's edits
- * come into force with the next look.  Nothing that was acknowledged gets lost.  A TABLE.lists that
- * is gone is no change: the lists in force stay, and the next edit writes all of them.
+ * Two servers may share a table, as when one makes way for its successor.  So an edit is made to
+ * the present TABLE.lists, with a lock on TABLE.lists.lock, and the other server's edits come into
+ * force with the next refresh.  Nothing that was acknowledged gets lost.  A TABLE.lists that is
+ * gone is no change: the lists in force stay, and the next edit writes all of them.
  *
- * Once there is a live, nobody else may call weir_use or weir_list_edit on its engine.  All
- * functions may be called from any thread; those that read or write files take as long as that
- * takes (reload, look, set, check, list_edit), the others are quick.
+ * From then on nobody else may call weir_use or weir_list_edit on the engine.  All functions may
+ * be called from any thread.  Those that read or write files may take a while (reload, refresh,
+ * set, check, list_edit); the others are quick.
  */
 #ifndef WEIR_SERVE_RULES_IN_FORCE_H
 #define WEIR_SERVE_RULES_IN_FORCE_H
@@ -24,9 +24,9 @@
 #include "server/serve/events/events.h"
 #include "weir.h"
 
-struct weir__live;
+struct weir__in_force;
 
-struct weir__live_options {
+struct weir__in_force_options {
     struct weir *engine;
     struct weir__events *events;     /* reloads and edits are told; NULL: to nobody */
     const char *rules;               /* file; "" or NULL: none */
@@ -34,7 +34,7 @@ struct weir__live_options {
     struct weir__problems *problems; /* says those with the rules at the start; may be NULL */
 };
 
-struct weir__live_info {
+struct weir__in_force_info {
     char hash[17];    /* of the text in force, in hex; "": no rules */
     char source[512]; /* the file, or "api" if it is kept nowhere; "": no rules */
     char cause[16];   /* "start", "signal", "file", "api" */
@@ -50,48 +50,49 @@ struct weir__live_info {
 /* Reads the files and puts the rules in force.  A rule file that cannot be read or is wrong, or a
  * damaged TABLE.lists, is an error. Without a rule file the engine gets an empty rule set, so that
  * lists can be edited. */
-int weir__live_create(struct weir__live **out, const struct weir__live_options *options,
-                      weir_time now, struct weir_error *error);
-void weir__live_destroy(struct weir__live *live); /* before the engine and the events */
+int weir__in_force_create(struct weir__in_force **out, const struct weir__in_force_options *options,
+                          weir_time now, struct weir_error *error);
+void weir__in_force_destroy(struct weir__in_force *in_force); /* before the engine and the events */
 
 /* Reads the file again, and tells how it went by an event.  `cause`: "signal", "api".  All problems
  * with the text are appended to `problems` (may be NULL), a JSON array of {line, column, text}; it
  * is empty, or not even there, if the text was not the problem. */
-int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
-                      struct weir__buffer *problems, struct weir_error *error);
+int weir__in_force_reload(struct weir__in_force *in_force, const char *cause, weir_time now,
+                          struct weir__buffer *problems, struct weir_error *error);
 /* Reloads if the files (the rule file, and those that its lists name) have something else in them
  * than when they were tried last, and have not been touched since the look before this one: so
  * nobody's half written file is read.  True if it tried.  Looks at the lists too. */
-bool weir__live_look(struct weir__live *live, weir_time now);
+bool weir__in_force_refresh(struct weir__in_force *in_force, weir_time now);
 /* Only at TABLE.lists: another server's edits come into force. True if it is wrong (found so by two
  * looks, told once); then the lists in force stay. */
-bool weir__live_look_lists(struct weir__live *live, weir_time now);
+bool weir__in_force_refresh_lists(struct weir__in_force *in_force, weir_time now);
 /* Another text takes the place of the rules, and is kept.  Its lists may name files below the rule
  * file's folder only. */
-int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now,
-                   struct weir__buffer *problems, struct weir_error *error);
+int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
+                       struct weir__buffer *problems, struct weir_error *error);
 /* Only says whether it would do. */
-int weir__live_check(struct weir__live *live, const char *text, size_t len,
-                     struct weir__buffer *problems, struct weir_error *error);
+int weir__in_force_check(struct weir__in_force *in_force, const char *text, size_t len,
+                         struct weir__buffer *problems, struct weir_error *error);
 
-void weir__live_info(struct weir__live *live, struct weir__live_info *out);
-void weir__live_text(
-    struct weir__live *live,
+void weir__in_force_info(struct weir__in_force *in_force, struct weir__in_force_info *out);
+void weir__in_force_text(
+    struct weir__in_force *in_force,
     struct weir__buffer *out); /* as it was read or set; nothing if there are no rules */
 
 /* What became of a list: entries that were not there before or are no longer, and how many there
  * are. */
-struct weir__live_edited {
+struct weir__in_force_edited {
     size_t added, removed, entries;
 };
 
 /* Lists by hand.  `edited` may be NULL. */
-int weir__live_list_edit(struct weir__live *live, const struct weir_list_edit *edit, weir_time now,
-                         struct weir__live_edited *edited, struct weir_error *error);
+int weir__in_force_list_edit(struct weir__in_force *in_force, const struct weir_list_edit *edit,
+                             weir_time now, struct weir__in_force_edited *edited,
+                             struct weir_error *error);
 /* The first entries of a list, as ["192.0.2.7"]. */
-void weir__live_list_entries(struct weir__live *live, const char *list, const char *attribute,
-                             size_t most, struct weir__buffer *json);
+void weir__in_force_list_entries(struct weir__in_force *in_force, const char *list,
+                                 const char *attribute, size_t most, struct weir__buffer *json);
 /* Every change by hand: [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
-void weir__live_lists(struct weir__live *live, struct weir__buffer *json);
+void weir__in_force_lists(struct weir__in_force *in_force, struct weir__buffer *json);
 
 #endif

@@ -3,7 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
-#include "match/words.h"
+#include "match/values.h"
 
 static bool match(const char *pattern, const char *text, bool path)
 {

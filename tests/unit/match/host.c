@@ -1,7 +1,7 @@
 /* host.c -- every spelling of a host comes out the same. */
 #include "unit/test.h"
 
-#include "match/words.h"
+#include "match/values.h"
 
 static const struct {
     const char *host, *plain;

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "unit/fixture.h"
-#include "match/words.h"
+#include "match/values.h"
 
 static const char *plain(const char *uri)
 {

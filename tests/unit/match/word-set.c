@@ -3,7 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
-#include "match/words.h"
+#include "match/values.h"
 
 OWNS(weir__word_set)
 

@@ -60,17 +60,17 @@ static int start(void **state)
     server.guards = weir__guards_create(server.table);
     server.lines = weir__lines_create(&server);
     assert_true(server.guards && server.lines);
-    struct weir__live_options options = { .engine = server.engine,
-                                          .events = server.events,
-                                          .rules = rules_path };
-    if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK)
+    struct weir__in_force_options options = { .engine = server.engine,
+                                              .events = server.events,
+                                              .rules = rules_path };
+    if (weir__in_force_create(&server.in_force, &options, NOW, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return 0;
 }
 
 static int stop(void **state)
 {
-    weir__live_destroy(server.live);
+    weir__in_force_destroy(server.in_force);
     weir__lines_destroy(server.lines);
     weir__guards_destroy(server.guards);
     close_server();

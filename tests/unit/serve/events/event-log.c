@@ -10,7 +10,7 @@
 #include "server/serve/events/event-log.h"
 
 static struct weir__events *events;
-static struct weir__sinks *sinks;
+static struct weir__event_log *event_log;
 static bool ended;
 
 static weir_time now_is(void *context)
@@ -27,13 +27,13 @@ static void emit(int n)
 
 static void wake(void *context)
 {
-    weir__sinks_wake(sinks);
+    weir__event_log_wake(event_log);
 }
 
 static int try_to_begin(const char *log, const char *webhook, struct weir_error *error)
 {
-    struct weir__sinks_options options = { &loop, events, log, webhook, "", now_is, NULL };
-    int code = weir__sinks_create(&sinks, &options, error);
+    struct weir__event_log_options options = { &loop, events, log, webhook, "", now_is, NULL };
+    int code = weir__event_log_create(&event_log, &options, error);
 
     if (code == WEIR_OK)
         weir__events_on_emit(events, wake, NULL);
@@ -48,11 +48,11 @@ static void begin(const char *log, const char *webhook)
         fail_msg("%s", error.text);
 }
 
-static struct weir__sinks_counts counts(void)
+static struct weir__event_log_counts counts(void)
 {
-    struct weir__sinks_counts c;
+    struct weir__event_log_counts c;
 
-    weir__sinks_counts(sinks, &c);
+    weir__event_log_counts(event_log, &c);
     return c;
 }
 
@@ -64,23 +64,23 @@ static void on_ended(void *context)
 static void stop(void)
 {
     weir__events_on_emit(events, NULL, NULL);
-    weir__sinks_stop(sinks, 20 * S, on_ended, NULL);
+    weir__event_log_stop(event_log, 20 * S, on_ended, NULL);
     run_until(ended);
 }
 
 static int make_all(void **state)
 {
     ended = false;
-    sinks = NULL;
+    event_log = NULL;
     events = weir__events_create();
     return make_loop(state) != 0 || events == NULL;
 }
 
 static int free_all(void **state)
 {
-    if (sinks != NULL && !ended)
+    if (event_log != NULL && !ended)
         stop();
-    weir__sinks_destroy(sinks);
+    weir__event_log_destroy(event_log);
     weir__events_destroy(events);
     return free_loop(state);
 }
@@ -144,7 +144,7 @@ TEST_WITH(test_S4_a_file_that_was_moved_is_made_anew, make_all, free_all)
     assert_int_equal(rename(path, moved), 0);
     emit(1);
     run_until(counts().log_written == 2);
-    weir__sinks_reopen(sinks);
+    weir__event_log_reopen(event_log);
     emit(1);
     run_until(counts().log_written == 3);
     assert_int_equal(lines_in(contents(moved)), 2);
@@ -162,7 +162,7 @@ TEST_WITH(test_a_file_that_cannot_be_opened_again_stays, make_all, free_all)
     begin(path, "");
     unlink(path);
     rmdir(directory);
-    weir__sinks_reopen(sinks);
+    weir__event_log_reopen(event_log);
     emit(1);
     run_until(counts().log_written == 1);
 }
@@ -174,7 +174,7 @@ TEST_WITH(test_a_file_that_cannot_be_opened_is_an_error, make_all, free_all)
     snprintf(path, sizeof(path), "%s/missing/log", new_path());
     assert_fails(try_to_begin(path, "", &error), WEIR_SYSTEM, "missing/log");
     assert_fails(try_to_begin(new_path(), "nonsense", &error), WEIR_INVALID, "http://");
-    assert_null(sinks);
+    assert_null(event_log);
 }
 
 TEST_WITH(test_S4_a_full_disk_loses_lines_and_no_more, make_all, free_all)
@@ -234,7 +234,7 @@ TEST_WITH(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all, free_all)
     int64_t written = counts().log_written;
     while (counts().log_written + counts().log_lost < 3000) {
         empty(reader);
-        weir__sinks_wake(sinks); /* it would look again by itself, after a while */
+        weir__event_log_wake(event_log); /* it would look again by itself, after a while */
         uv_run(&loop, UV_RUN_ONCE);
     }
     empty(reader);
@@ -286,7 +286,7 @@ TEST_WITH(test_neither, make_all, free_all)
 {
     begin("", "");
     emit(3);
-    weir__sinks_reopen(sinks);
+    weir__event_log_reopen(event_log);
     uv_run(&loop, UV_RUN_NOWAIT);
     stop();
     assert_int_equal(counts().log_written + counts().log_lost, 0);

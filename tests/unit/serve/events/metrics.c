@@ -11,18 +11,19 @@
 
 #define RULE_AND_NAME(name) "  - { name: " name ", key: \"{ip}\", limit: 2/1s }\n"
 
-static struct weir__live_info live;
-static struct weir__sinks_counts sinks;
+static struct weir__in_force_info in_force;
+static struct weir__event_log_counts event_log;
 
 /* In place of rules-in-force.c and event-log.c. */
-void weir__live_info(struct weir__live *unused, struct weir__live_info *out)
+void weir__in_force_info(struct weir__in_force *unused, struct weir__in_force_info *out)
 {
-    *out = live;
+    *out = in_force;
 }
 
-void weir__sinks_counts(const struct weir__sinks *unused, struct weir__sinks_counts *out)
+void weir__event_log_counts(const struct weir__event_log *unused,
+                            struct weir__event_log_counts *out)
 {
-    *out = sinks;
+    *out = event_log;
 }
 
 /* --------------------------------------------------------- strict reading ---- */
@@ -200,15 +201,15 @@ static int make_server(void **state)
 {
     static int something;
 
-    memset(&sinks, 0, sizeof(sinks));
-    live = (struct weir__live_info){ .hash = "0123456789abcdef",
-                                     .source = "/etc/weir/rules.yaml",
-                                     .cause = "start",
-                                     .since = NOW,
-                                     .version = 3 };
+    memset(&event_log, 0, sizeof(event_log));
+    in_force = (struct weir__in_force_info){ .hash = "0123456789abcdef",
+                                             .source = "/etc/weir/rules.yaml",
+                                             .cause = "start",
+                                             .since = NOW,
+                                             .version = 3 };
     open_server(table_with(&(struct weir_table_options){ .keys = 1000, .limiters = 4000 }));
-    server.live = (struct weir__live *)&something;
-    server.sinks = (struct weir__sinks *)&something;
+    server.in_force = (struct weir__in_force *)&something;
+    server.event_log = (struct weir__event_log *)&something;
     server.started = NOW + WEIR_MILLISECOND;
     server.connections = 7;
     return 0;
@@ -300,8 +301,8 @@ TEST_WITH(test_a_server_that_has_nothing_yet, make_server, free_server)
 {
     struct weir__top *top = server.top;
 
-    server.live = NULL;
-    server.sinks = NULL;
+    server.in_force = NULL;
+    server.event_log = NULL;
     server.top = NULL;
     server.n_loops = 0;
     print_and_read(NOW);
@@ -366,7 +367,7 @@ TEST_WITH(test_S5_checks_that_no_rule_decided, make_server, free_server)
 
 TEST_WITH(test_labels_are_escaped, make_server, free_server)
 {
-    snprintf(live.source, sizeof(live.source), "a\"b\\c\nd\\");
+    snprintf(in_force.source, sizeof(in_force.source), "a\"b\\c\nd\\");
     print_and_read(NOW);
     assert_value(
         "weir_rules_info{hash=\"0123456789abcdef\",source=\"a\\\"b\\\\c\\nd\\\\\",cause=\"start\"}",
@@ -432,12 +433,12 @@ TEST_WITH(test_S5_rules_bans_events_sinks_and_top, make_server, free_server)
     assert_ok(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error));
     weir__events_emit(server.events, WEIR__EVENT_RELOAD_FAILED, NOW, NULL);
     weir__events_emit(server.events, WEIR__EVENT_BAN, NOW, NULL);
-    sinks = (struct weir__sinks_counts){
+    event_log = (struct weir__event_log_counts){
         1, 2, { .delivered = 3, .dropped = 4, .lost = 5, .tries = 6, .failures = 7 }
     };
     for (int i = 0; i < 30; i++)
         weir__top_add(server.top, (size_t)i % 2, "login", "192.0.2.1", 9, 1);
-    snprintf(live.problem, sizeof(live.problem), "line 3: no");
+    snprintf(in_force.problem, sizeof(in_force.problem), "line 3: no");
     print_and_read(NOW + 2500 * WEIR_MILLISECOND);
     assert_value("weir_bans", 1);
     assert_value("weir_rules_version", 3);

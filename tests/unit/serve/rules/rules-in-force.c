@@ -1,7 +1,7 @@
 /* rules-in-force.c -- rules that change while a server runs: by file, by signal, by API; what is
  * told, what is kept, and what a failure leaves.
  *
- * Files are watched by calling weir__live_look; nothing waits.
+ * Files are watched by calling weir__in_force_refresh; nothing waits.
  */
 #include "unit/test.h"
 
@@ -23,12 +23,12 @@
     "version: 1\nrules:\n  - name: all\n    match: { account: { list: vip } }\n    limit: " \
     "5/60\nlists:\n  vip: { account: [ann] }\n"
 
-/* A server's worth of it: a table, an engine, events, a live. */
+/* A server's worth of it: a table, an engine, events, the rules in force. */
 struct host {
     struct weir_table *table;
     struct weir *engine;
     struct weir__events *events;
-    struct weir__live *live;
+    struct weir__in_force *in_force;
     uint64_t heard;
     char rules[320], table_path[320];
     char told[4096]; /* problems at the start */
@@ -42,12 +42,12 @@ static int try_start(struct host *h, const char *rules, const char *beside,
     h->events = weir__events_create();
     assert_non_null(h->events);
     FILE *told = fmemopen(h->told, sizeof(h->told), "w");
-    struct weir__live_options options = { .engine = h->engine,
-                                          .events = h->events,
-                                          .rules = rules,
-                                          .beside = beside,
-                                          .problems = &(struct weir__problems){ .out = told } };
-    int code = weir__live_create(&h->live, &options, NOW, error);
+    struct weir__in_force_options options = { .engine = h->engine,
+                                              .events = h->events,
+                                              .rules = rules,
+                                              .beside = beside,
+                                              .problems = &(struct weir__problems){ .out = told } };
+    int code = weir__in_force_create(&h->in_force, &options, NOW, error);
     fclose(told);
     return code;
 }
@@ -63,11 +63,11 @@ static void start(struct host *h, const char *rules, const char *beside)
 
 static void stop(struct host *h)
 {
-    weir__live_destroy(h->live);
+    weir__in_force_destroy(h->in_force);
     weir__events_destroy(h->events);
     weir_destroy(h->engine);
     weir_table_destroy(h->table);
-    h->live = NULL;
+    h->in_force = NULL;
     h->told[0] = '\0';
 }
 
@@ -121,11 +121,11 @@ static void assert_file(const char *path, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static struct weir__live_info info_of(struct host *h)
+static struct weir__in_force_info info_of(struct host *h)
 {
-    struct weir__live_info info;
+    struct weir__in_force_info info;
 
-    weir__live_info(h->live, &info);
+    weir__in_force_info(h->in_force, &info);
     return info;
 }
 
@@ -171,7 +171,7 @@ static bool is_denied(struct host *h, const char *ip)
 static void assert_text(struct host *h, const char *wanted)
 {
     FINALLY(weir__buffer_free) struct weir__buffer text = { 0 };
-    weir__live_text(h->live, &text);
+    weir__in_force_text(h->in_force, &text);
     assert_int_equal(text.len, strlen(wanted));
     if (text.len > 0)
         assert_memory_equal(text.bytes, wanted, text.len);
@@ -181,7 +181,7 @@ static void set(struct host *h, const char *text)
 {
     struct weir_error error = { 0 };
 
-    if (weir__live_set(h->live, text, strlen(text), NOW + S, NULL, &error) != WEIR_OK)
+    if (weir__in_force_set(h->in_force, text, strlen(text), NOW + S, NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -190,15 +190,15 @@ static void edit(struct host *h, const char *list, const char *attribute, const 
 {
     struct weir_error error = { 0 };
 
-    if (weir__live_list_edit(h->live, EDIT(list, attribute, add, adds, remove, removes), NOW, NULL,
-                             &error) != WEIR_OK)
+    if (weir__in_force_list_edit(h->in_force, EDIT(list, attribute, add, adds, remove, removes),
+                                 NOW, NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
 
 static void assert_lists(struct host *h, const char *wanted)
 {
     FINALLY(weir__buffer_free) struct weir__buffer json = { 0 };
-    weir__live_lists(h->live, &json);
+    weir__in_force_lists(h->in_force, &json);
     weir__buffer_add(&json, "", 1);
     assert_string_equal(json.bytes, wanted);
 }
@@ -209,7 +209,7 @@ TEST(test_start_with_a_file)
 {
     FINALLY(stop) struct host h;
     start_five(&h);
-    struct weir__live_info info = info_of(&h);
+    struct weir__in_force_info info = info_of(&h);
     assert_int_equal(limit_in_force(&h), 5);
     assert_int_equal(strlen(info.hash), 16);
     assert_string_equal(info.source, h.rules);
@@ -231,8 +231,8 @@ TEST(test_start_without_rules)
     assert_true(check(&h, "ip", "192.0.2.7").decision.allowed);
     edit(&h, "deny", "ip", TEXTS("192.0.2.7"), NONE); /* lists work all the same */
     assert_true(is_denied(&h, "192.0.2.7"));
-    assert_false(weir__live_look(h.live, NOW));
-    assert_fails(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_INVALID,
+    assert_false(weir__in_force_refresh(h.in_force, NOW));
+    assert_fails(weir__in_force_reload(h.in_force, "signal", NOW, NULL, &error), WEIR_INVALID,
                  "no rule file");
 }
 
@@ -241,7 +241,7 @@ static void assert_no_start(struct host *h, const char *rules, const char *besid
     struct weir_error error = { 0 };
 
     assert_int_not_equal(try_start(h, rules, beside, &error), WEIR_OK);
-    assert_null(h->live);
+    assert_null(h->in_force);
     assert_contains(error.text, says);
 }
 
@@ -273,15 +273,15 @@ TEST(test_R6_reload)
     start_five(&h);
     snprintf(before, sizeof(before), "%s", info_of(&h).hash);
     write_text(h.rules, SEVEN);
-    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL));
+    assert_ok(weir__in_force_reload(h.in_force, "signal", NOW + S, NULL, NULL));
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(heard(&h, json), "reload");
     assert_contains(json, info_of(&h).hash);
     assert_string_not_equal(before, info_of(&h).hash);
     assert_string_equal(info_of(&h).cause, "signal");
     assert_fields(info_of(&h), (version, 2), (since, NOW + S));
-    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL,
-                                NULL)); /* the same once more: somebody wants it */
+    assert_ok(weir__in_force_reload(h.in_force, "signal", NOW + S, NULL,
+                                    NULL)); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
 }
 
@@ -293,7 +293,8 @@ TEST(test_R6_a_bad_reload_changes_nothing)
     start_five(&h);
     write_text(h.rules, WRONG);
     struct weir__buffer problems = { 0 };
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, &problems, &error), WEIR_INVALID);
+    assert_int_equal(weir__in_force_reload(h.in_force, "signal", NOW + S, &problems, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, ":4:");
     weir__buffer_add(&problems, "", 1);
     assert_contains(problems.bytes, "[{\"line\":4,");
@@ -308,7 +309,7 @@ TEST(test_R6_a_bad_reload_changes_nothing)
     assert_string_equal(heard(&h, json), "reload-failed");
     assert_contains(json, ":4:");
     write_text(h.rules, FIVE);
-    assert_ok(weir__live_reload(h.live, "signal", NOW + S, NULL, &error));
+    assert_ok(weir__in_force_reload(h.in_force, "signal", NOW + S, NULL, &error));
     assert_string_equal(info_of(&h).problem, "");
 }
 
@@ -323,14 +324,15 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
     for (size_t i = 0; i < 70; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - name: r%zu\n    key: \"{ip}\"\n    limit: 1/s\n", i);
-    assert_int_equal(weir__live_set(h.live, text, strlen(text), NOW, &problems, &error),
+    assert_int_equal(weir__in_force_set(h.in_force, text, strlen(text), NOW, &problems, &error),
                      WEIR_NO_MEMORY);
     assert_contains(error.text, "limiters");
     assert_memory_equal(problems.bytes, "[]", 2);
     assert_int_equal(limit_in_force(&h), 5);
     assert_file(h.rules, FIVE);
     write_text(h.rules, text);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_NO_MEMORY);
+    assert_int_equal(weir__in_force_reload(h.in_force, "signal", NOW, NULL, &error),
+                     WEIR_NO_MEMORY);
     assert_int_equal(limit_in_force(&h), 5);
 }
 
@@ -338,9 +340,9 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
 
 static bool look_twice(struct host *h)
 {
-    bool first = weir__live_look(h->live, NOW + 2 * S);
+    bool first = weir__in_force_refresh(h->in_force, NOW + 2 * S);
 
-    return weir__live_look(h->live, NOW + 3 * S) || first;
+    return weir__in_force_refresh(h->in_force, NOW + 3 * S) || first;
 }
 
 TEST(test_R6_look)
@@ -348,10 +350,10 @@ TEST(test_R6_look)
     FINALLY(stop) struct host h;
     start_five(&h);
     for (int i = 0; i < 4; i++)
-        assert_false(weir__live_look(h.live, NOW));
+        assert_false(weir__in_force_refresh(h.in_force, NOW));
     replace_text(h.rules, SEVEN);
-    assert_false(weir__live_look(h.live, NOW)); /* somebody may still be writing */
-    assert_true(weir__live_look(h.live, NOW + S));
+    assert_false(weir__in_force_refresh(h.in_force, NOW)); /* somebody may still be writing */
+    assert_true(weir__in_force_refresh(h.in_force, NOW + S));
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(info_of(&h).cause, "file");
     assert_string_equal(heard(&h, NULL), "reload");
@@ -489,8 +491,9 @@ TEST(test_set_in_memory)
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(info_of(&h).source, "api");
     assert_text(&h, SEVEN);
-    assert_int_equal(weir__live_set(h.live, "version: 1\nlists:\n  deny: { ip: { file: x } }\n", 46,
-                                    NOW, NULL, NULL),
+    assert_int_equal(weir__in_force_set(h.in_force,
+                                        "version: 1\nlists:\n  deny: { ip: { file: x } }\n", 46,
+                                        NOW, NULL, NULL),
                      WEIR_INVALID);
     assert_int_equal(limit_in_force(&h), 7);
 }
@@ -501,17 +504,17 @@ TEST(test_R6_wrong_texts_are_refused_with_all_problems)
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
     start_five(&h);
-    assert_ok(weir__live_check(h.live, SEVEN, strlen(SEVEN), &problems, &error));
+    assert_ok(weir__in_force_check(h.in_force, SEVEN, strlen(SEVEN), &problems, &error));
     assert_int_equal(problems.len, 2);
     problems.len = 0;
-    assert_int_equal(weir__live_set(h.live, WRONG, strlen(WRONG), NOW, &problems, &error),
+    assert_int_equal(weir__in_force_set(h.in_force, WRONG, strlen(WRONG), NOW, &problems, &error),
                      WEIR_INVALID);
     weir__buffer_add(&problems, "", 1);
     assert_contains(problems.bytes, "[{\"line\":4,\"column\":12,\"text\":\"");
     assert_contains(problems.bytes, "},{\"line\":5,");
     assert_contains(error.text, ":4:12: ");
     problems.len = 0;
-    assert_int_equal(weir__live_check(h.live, "", 0, &problems, &error), WEIR_INVALID);
+    assert_int_equal(weir__in_force_check(h.in_force, "", 0, &problems, &error), WEIR_INVALID);
     assert_true(problems.len > 2);
     assert_int_equal(limit_in_force(&h), 5);
     assert_file(h.rules, FIVE);
@@ -526,9 +529,9 @@ static void assert_refused(struct host *h, const char *file)
 
     FINALLY(weir__buffer_free) struct weir__buffer problems = { 0 };
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
-    assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error),
+    assert_int_equal(weir__in_force_check(h->in_force, text, strlen(text), &problems, &error),
                      WEIR_INVALID);
-    assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, &problems, &error),
+    assert_int_equal(weir__in_force_set(h->in_force, text, strlen(text), NOW, &problems, &error),
                      WEIR_INVALID);
     assert_contains(error.text, ":3:");
     assert_contains(error.text, "below");
@@ -563,7 +566,7 @@ TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
     assert_true(look_twice(&h));
     assert_true(is_denied(&h, "192.0.2.2"));
     write_text(h.rules, far);
-    assert_ok(weir__live_reload(h.live, "signal", NOW, NULL, NULL));
+    assert_ok(weir__in_force_reload(h.in_force, "signal", NOW, NULL, NULL));
 }
 
 static void assert_unread(struct host *h, const char *below, const char *name)
@@ -572,8 +575,8 @@ static void assert_unread(struct host *h, const char *below, const char *name)
 
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s/%s } }\n", below,
              name);
-    assert_fails(weir__live_set(h->live, text, strlen(text), NOW, NULL, &error), WEIR_INVALID,
-                 "cannot read the file");
+    assert_fails(weir__in_force_set(h->in_force, text, strlen(text), NOW, NULL, &error),
+                 WEIR_INVALID, "cannot read the file");
 }
 
 /* No part of the name may lead elsewhere: neither the file nor a folder on the way to it. */
@@ -624,8 +627,8 @@ TEST(test_set_that_cannot_be_kept_is_no_set)
     start(&h, path, NULL);
     unlink(path);
     rmdir(inner);
-    assert_fails(weir__live_set(h.live, SEVEN, strlen(SEVEN), NOW, NULL, &error), WEIR_SYSTEM,
-                 path);
+    assert_fails(weir__in_force_set(h.in_force, SEVEN, strlen(SEVEN), NOW, NULL, &error),
+                 WEIR_SYSTEM, path);
     assert_int_equal(limit_in_force(&h), 5);
     assert_text(&h, FIVE);
 }
@@ -651,7 +654,7 @@ TEST(test_R3_lists_by_hand_survive)
         assert_lists(&h, wanted);
         assert_fields(info_of(&h), (entries, 1), (by_hand, 2));
         if (i == 0)
-            assert_ok(weir__live_reload(h.live, "signal", NOW, NULL, NULL));
+            assert_ok(weir__in_force_reload(h.in_force, "signal", NOW, NULL, NULL));
         if (i == 1)
             set(&h, VIPS "# more\n");
         if (i == 2) {
@@ -687,21 +690,21 @@ TEST(test_R3_lists_that_are_gone_are_skipped_and_come_back)
 TEST(test_R3_what_an_edit_has_changed)
 {
     FINALLY(stop) struct host h;
-    struct weir__live_edited e = { 0 };
+    struct weir__in_force_edited e = { 0 };
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, NULL);
-    assert_ok(weir__live_list_edit(h.live, EDIT("vip", "account", TEXTS("ann", "bob", "bob"), NONE),
-                                   NOW, &e, NULL));
+    assert_ok(weir__in_force_list_edit(
+        h.in_force, EDIT("vip", "account", TEXTS("ann", "bob", "bob"), NONE), NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 2);
-    assert_ok(weir__live_list_edit(
-        h.live, EDIT("vip", "account", TEXTS("cat"), TEXTS("ann", "dan")), NOW, &e, NULL));
+    assert_ok(weir__in_force_list_edit(
+        h.in_force, EDIT("vip", "account", TEXTS("cat"), TEXTS("ann", "dan")), NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 1 && e.entries == 2);
-    assert_ok(weir__live_list_edit(h.live, EDIT("deny", "header.X-App", TEXTS("a"), NONE), NOW, &e,
-                                   NULL));
+    assert_ok(weir__in_force_list_edit(h.in_force, EDIT("deny", "header.X-App", TEXTS("a"), NONE),
+                                       NOW, &e, NULL));
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 1);
-    assert_ok(
-        weir__live_list_edit(h.live, EDIT("deny", "ip", NONE, TEXTS("192.0.2.7")), NOW, &e, NULL));
+    assert_ok(weir__in_force_list_edit(h.in_force, EDIT("deny", "ip", NONE, TEXTS("192.0.2.7")),
+                                       NOW, &e, NULL));
     assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
 }
 
@@ -714,22 +717,24 @@ TEST(test_R3_wrong_edits_change_nothing)
     snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
-    assert_int_equal(
-        weir__live_list_edit(h.live, EDIT("vipp", "account", TEXTS("x"), NONE), NOW, NULL, &error),
-        WEIR_INVALID);
+    assert_int_equal(weir__in_force_list_edit(h.in_force, EDIT("vipp", "account", TEXTS("x"), NONE),
+                                              NOW, NULL, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, "no list 'vipp'");
-    assert_int_equal(weir__live_list_edit(h.live, EDIT("deny", "ip", TEXTS("192.0.2.1", "x"), NONE),
-                                          NOW, NULL, &error),
+    assert_int_equal(weir__in_force_list_edit(h.in_force,
+                                              EDIT("deny", "ip", TEXTS("192.0.2.1", "x"), NONE),
+                                              NOW, NULL, &error),
                      WEIR_INVALID);
     assert_int_equal(
-        weir__live_list_edit(h.live, EDIT("deny", "", TEXTS("x"), NONE), NOW, NULL, &error),
+        weir__in_force_list_edit(h.in_force, EDIT("deny", "", TEXTS("x"), NONE), NOW, NULL, &error),
         WEIR_INVALID);
     assert_int_equal(
-        weir__live_list_edit(h.live, EDIT("deny", "ip", NONE, NONE), NOW, NULL, &error),
+        weir__in_force_list_edit(h.in_force, EDIT("deny", "ip", NONE, NONE), NOW, NULL, &error),
         WEIR_INVALID);
     assert_int_equal(mkdir(kept, 0700), 0); /* it cannot be kept */
-    assert_int_equal(weir__live_list_edit(h.live, EDIT("deny", "ip", TEXTS("192.0.2.1"), NONE), NOW,
-                                          NULL, &error),
+    assert_int_equal(weir__in_force_list_edit(h.in_force,
+                                              EDIT("deny", "ip", TEXTS("192.0.2.1"), NONE), NOW,
+                                              NULL, &error),
                      WEIR_SYSTEM);
     assert_contains(error.text, kept);
     assert_false(is_denied(&h, "192.0.2.1"));
@@ -762,7 +767,7 @@ TEST(test_R3_two_servers_keep_each_others_edits)
     assert_true(is_denied(&h[1], "192.0.2.1"));
     assert_string_equal(heard(&h[1], NULL), "list list");
     edit(&h[0], "vip", "account", TEXTS("bob"), TEXTS("ann"));
-    assert_false(weir__live_look(h[1].live, NOW)); /* one look is enough */
+    assert_false(weir__in_force_refresh(h[1].in_force, NOW)); /* one look is enough */
     assert_string_equal(heard(&h[1], json), "list");
     assert_contains(json, "4 changes by hand");
     for (int i = 0; i < 2; i++) {
@@ -774,7 +779,7 @@ TEST(test_R3_two_servers_keep_each_others_edits)
     heard(&h[0], NULL);
     edit(&h[0], "deny", "ip", NONE, TEXTS("192.0.2.1", "192.0.2.2"));
     edit(&h[0], "vip", "account", TEXTS("ann"), TEXTS("bob"));
-    assert_false(weir__live_look_lists(h[1].live, NOW));
+    assert_false(weir__in_force_refresh_lists(h[1].in_force, NOW));
     assert_false(is_denied(&h[1], "192.0.2.1"));
     assert_int_equal(limit_in_force(&h[1]), 5);
     assert_string_equal(heard(&h[0], NULL), "list list"); /* its own writing is no news */
@@ -808,7 +813,7 @@ TEST(test_R3_two_servers_edit_at_once)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < 2; i++) {
-        assert_false(weir__live_look(h[i].live, NOW));
+        assert_false(weir__in_force_refresh(h[i].in_force, NOW));
         assert_int_equal(info_of(&h[i]).by_hand, 81);
         assert_int_equal(check(&h[i], "account", "server0-0").decision.reason, WEIR_DENIED);
         assert_int_equal(check(&h[i], "account", "server1-39").decision.reason, WEIR_DENIED);
@@ -842,8 +847,8 @@ TEST(test_damaged_lists_are_told_once_and_change_nothing)
     start_two(h, "192.0.2.1");
     snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     write_text(kept, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.9\n");
-    assert_false(weir__live_look(h[1].live, NOW)); /* somebody may still be writing */
-    assert_true(weir__live_look(h[1].live, NOW));
+    assert_false(weir__in_force_refresh(h[1].in_force, NOW)); /* somebody may still be writing */
+    assert_true(weir__in_force_refresh(h[1].in_force, NOW));
     assert_string_equal(heard(&h[1], json), "reload-failed");
     assert_contains(json, kept);
     assert_contains(info_of(&h[1]).problem, "checksum");
@@ -851,8 +856,9 @@ TEST(test_damaged_lists_are_told_once_and_change_nothing)
     assert_string_equal(heard(&h[1], NULL), "");
     assert_true(is_denied(&h[1], "192.0.2.1"));
     assert_false(is_denied(&h[1], "192.0.2.9"));
-    assert_fails(weir__live_list_edit(h[1].live, EDIT("deny", "ip", TEXTS("192.0.2.2"), NONE), NOW,
-                                      NULL, &error),
+    assert_fails(weir__in_force_list_edit(h[1].in_force,
+                                          EDIT("deny", "ip", TEXTS("192.0.2.2"), NONE), NOW, NULL,
+                                          &error),
                  WEIR_CORRUPT, kept);
     assert_false(is_denied(&h[1], "192.0.2.2"));
     unlink(kept);
@@ -907,10 +913,10 @@ static void *visit(void *context)
     struct visitor *v = context;
 
     while (!__atomic_load_n(&v->stop, __ATOMIC_RELAXED)) {
-        struct weir__live_info info;
+        struct weir__in_force_info info;
         v->let_in += !is_denied(v->host, "192.0.2.7");
         __atomic_fetch_add(&v->asked, 1, __ATOMIC_RELAXED);
-        weir__live_info(v->host->live, &info);
+        weir__in_force_info(v->host->in_force, &info);
     }
     return NULL;
 }

@@ -55,7 +55,7 @@ static void request(struct weir__replay *replay, const char *ip, const char *uri
     weir__replay_entry(replay, &entry);
 }
 
-static const struct weir__replay_rule *rule_of(const struct weir__side *side, const char *name)
+static const struct weir__replay_rule *rule_of(const struct weir__rule_set *side, const char *name)
 {
     for (size_t i = 0; i < side->n_rules; i++)
         if (strcmp(side->rules[i].name, name) == 0)
@@ -87,7 +87,7 @@ TEST(test_several_rules_count_what_they_apply_to)
         request(replay, "192.0.2.1", "/", START);
     }
     weir__replay_end(replay);
-    const struct weir__side *side = &replay->sides[0];
+    const struct weir__rule_set *side = &replay->sides[0];
     assert_int_equal(side->refused, 4);
     assert_fields(*rule_of(side, "all"), (applied, 10), (refused, 0));
     assert_fields(*rule_of(side, "login"), (applied, 5), (refused, 4));
@@ -108,7 +108,7 @@ TEST(test_R5_every_rule_in_shadow_is_counted)
     for (int i = 0; i < 10; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
-    const struct weir__side *side = &replay->sides[0];
+    const struct weir__rule_set *side = &replay->sides[0];
     assert_fields(*side, (refused, 0), (would, 8));
     assert_int_equal(rule_of(side, "one")->would, 8);
     assert_int_equal(rule_of(side, "two")->would, 6);
@@ -132,7 +132,7 @@ TEST(test_R3_lists)
         request(replay, "192.0.2.1", "/b", START);
     }
     weir__replay_end(replay);
-    const struct weir__side *side = &replay->sides[0];
+    const struct weir__rule_set *side = &replay->sides[0];
     assert_fields(*side, (listed, 3), (reasons[WEIR_DENIED], 3), (refused, 3), (unmatched, 3));
     assert_int_equal(rule_of(side, "a")->applied, 0);
     assert_int_equal(weir__hitters_top(side->denied->top, &top, 1), 1);
@@ -332,7 +332,7 @@ TEST(test_missing_attributes_are_named)
     size_t at = 0;
     request(replay, "192.0.2.1", "/x", START);
     weir__replay_end(replay);
-    while (weir__side_missing(&replay->sides[0], &at, &name, who, sizeof(who))) {
+    while (weir__rule_set_missing(&replay->sides[0], &at, &name, who, sizeof(who))) {
         size_t len = strlen(all);
         snprintf(all + len, sizeof(all) - len, "%s: %s; ", name, who);
     }
@@ -344,6 +344,7 @@ TEST(test_missing_attributes_are_named)
     assert_null(strstr(all, "uri:"));
     assert_null(strstr(all, "colour:"));
     at = 0;
-    assert_true(weir__side_missing(&replay->sides[0], &at, &name, who, 6)); /* cut, not overrun */
+    assert_true(
+        weir__rule_set_missing(&replay->sides[0], &at, &name, who, 6)); /* cut, not overrun */
     assert_true(strlen(who) < 6);
 }

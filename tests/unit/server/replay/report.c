@@ -74,64 +74,64 @@ TEST(test_bytes_that_are_no_characters)
 
 TEST(test_counts_in_words)
 {
-    char w[WEIR__WORDS];
+    char w[WEIR__HUMAN];
 
-    assert_string_equal(weir__words_count(w, 0), "0");
-    assert_string_equal(weir__words_count(w, 999), "999");
-    assert_string_equal(weir__words_count(w, 1000), "1,000");
-    assert_string_equal(weir__words_count(w, 1234567), "1,234,567");
-    assert_string_equal(weir__words_count(w, -123), "-123");
-    assert_string_equal(weir__words_counted(w, 1, "request"), "1 request");
-    assert_string_equal(weir__words_counted(w, 0, "request"), "0 requests");
-    assert_string_equal(weir__words_counted(w, 1234, "ban"), "1,234 bans");
-    assert_string_equal(weir__words_count(w, -1234), "-1,234");
-    assert_string_equal(weir__words_count(w, INT64_MAX), "9,223,372,036,854,775,807");
+    assert_string_equal(weir__human_count(w, 0), "0");
+    assert_string_equal(weir__human_count(w, 999), "999");
+    assert_string_equal(weir__human_count(w, 1000), "1,000");
+    assert_string_equal(weir__human_count(w, 1234567), "1,234,567");
+    assert_string_equal(weir__human_count(w, -123), "-123");
+    assert_string_equal(weir__human_counted(w, 1, "request"), "1 request");
+    assert_string_equal(weir__human_counted(w, 0, "request"), "0 requests");
+    assert_string_equal(weir__human_counted(w, 1234, "ban"), "1,234 bans");
+    assert_string_equal(weir__human_count(w, -1234), "-1,234");
+    assert_string_equal(weir__human_count(w, INT64_MAX), "9,223,372,036,854,775,807");
 }
 
 TEST(test_shares_in_words)
 {
-    char w[WEIR__WORDS];
+    char w[WEIR__HUMAN];
 
-    assert_string_equal(weir__words_share(w, 0, 0), "0 %");
-    assert_string_equal(weir__words_share(w, 0, 5), "0 %");
-    assert_string_equal(weir__words_share(w, 1, 1000000), "<0.01 %");
-    assert_string_equal(weir__words_share(w, 123, 10000), "1.23 %");
-    assert_string_equal(weir__words_share(w, 123, 1000), "12.3 %");
-    assert_string_equal(weir__words_share(w, 999999, 1000000), ">99.99 %");
-    assert_string_equal(weir__words_share(w, 5, 5), "100.0 %");
+    assert_string_equal(weir__human_share(w, 0, 0), "0 %");
+    assert_string_equal(weir__human_share(w, 0, 5), "0 %");
+    assert_string_equal(weir__human_share(w, 1, 1000000), "<0.01 %");
+    assert_string_equal(weir__human_share(w, 123, 10000), "1.23 %");
+    assert_string_equal(weir__human_share(w, 123, 1000), "12.3 %");
+    assert_string_equal(weir__human_share(w, 999999, 1000000), ">99.99 %");
+    assert_string_equal(weir__human_share(w, 5, 5), "100.0 %");
 }
 
 TEST(test_times_in_words)
 {
-    char w[WEIR__WORDS];
+    char w[WEIR__HUMAN];
 
-    assert_string_equal(weir__words_time(w, 0, false), "1970-01-01 00:00:00");
-    assert_string_equal(weir__words_time(w, 1700000000 * S + 123456789, true),
+    assert_string_equal(weir__human_time(w, 0, false), "1970-01-01 00:00:00");
+    assert_string_equal(weir__human_time(w, 1700000000 * S + 123456789, true),
                         "2023-11-14 22:13:20.123");
-    assert_string_equal(weir__words_clock(w, 1700000000 * S, S), "22:13:20");
-    assert_string_equal(weir__words_clock(w, 1700000000 * S, 60 * S), "22:13");
-    assert_string_equal(weir__words_clock(w, 1699920000 * S, 3600 * S), "11-14 00:00");
-    assert_string_equal(weir__words_clock(w, 1700000000 * S, 86400 * S), "2023-11-14");
-    assert_string_equal(weir__words_width(w, S), "second");
-    assert_string_equal(weir__words_width(w, 10 * S), "10 s");
-    assert_string_equal(weir__words_width(w, 300 * S), "5 min");
-    assert_string_equal(weir__words_width(w, 3600 * S), "hour");
-    assert_string_equal(weir__words_width(w, 86400 * S), "day");
-    assert_string_equal(weir__words_width(w, 2 * 604800 * S), "2 weeks");
+    assert_string_equal(weir__human_clock(w, 1700000000 * S, S), "22:13:20");
+    assert_string_equal(weir__human_clock(w, 1700000000 * S, 60 * S), "22:13");
+    assert_string_equal(weir__human_clock(w, 1699920000 * S, 3600 * S), "11-14 00:00");
+    assert_string_equal(weir__human_clock(w, 1700000000 * S, 86400 * S), "2023-11-14");
+    assert_string_equal(weir__human_width(w, S), "second");
+    assert_string_equal(weir__human_width(w, 10 * S), "10 s");
+    assert_string_equal(weir__human_width(w, 300 * S), "5 min");
+    assert_string_equal(weir__human_width(w, 3600 * S), "hour");
+    assert_string_equal(weir__human_width(w, 86400 * S), "day");
+    assert_string_equal(weir__human_width(w, 2 * 604800 * S), "2 weeks");
 }
 
 TEST(test_proposals_in_words)
 {
     struct weir__proposal p = { .steps = 3, .limit = { .count = 420 }, .below = 419 };
-    char w[WEIR__WORDS];
+    char w[WEIR__HUMAN];
 
-    assert_string_equal(weir__words_proposal(w, &p), "420");
+    assert_string_equal(weir__human_proposal(w, &p), "420");
     p.below = 400;
-    assert_string_equal(weir__words_proposal(w, &p), "401 to 420");
+    assert_string_equal(weir__human_proposal(w, &p), "401 to 420");
     p.limit.count = 0;
-    assert_string_equal(weir__words_proposal(w, &p), "more than 400");
+    assert_string_equal(weir__human_proposal(w, &p), "more than 400");
     p.steps = 0;
-    assert_string_equal(weir__words_proposal(w, &p), "unknown");
+    assert_string_equal(weir__human_proposal(w, &p), "unknown");
 }
 
 TEST(test_progress_line)

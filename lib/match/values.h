@@ -1,7 +1,7 @@
-/* words.h -- values: large sets of them, patterns with stars, paths and hosts as servers see
+/* values.h -- values: large sets of them, patterns with stars, paths and hosts as servers see
  * them. */
-#ifndef WEIR_MATCH_WORDS_H
-#define WEIR_MATCH_WORDS_H
+#ifndef WEIR_MATCH_VALUES_H
+#define WEIR_MATCH_VALUES_H
 
 #include "base/base.h"
 

@@ -1,4 +1,4 @@
-/* admin-keys.c -- one request's keys: explains the rules' answers, and resets the keys. */
+/* admin-explain-reset.c -- one request's keys: explains the rules' answers, and resets the keys. */
 #include <string.h>
 
 #include "server/describe/explain-json.h"

@@ -1,5 +1,5 @@
-/* text.c -- numbers in decimal: two digits at a time, from the last on. */
-#include "wire/text.h"
+/* decimal.c -- numbers in decimal: two digits at a time, from the last on. */
+#include "wire/decimal.h"
 
 #include <string.h>
 

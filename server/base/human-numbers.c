@@ -1,5 +1,5 @@
-/* words.c -- numbers, shares, times and sizes as people read them. */
-#include "server/base/words.h"
+/* human-numbers.c -- numbers, shares, times and sizes as people read them. */
+#include "server/base/human-numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "wire/text.h"
+#include "wire/decimal.h"
 
-const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
+const char *weir__human_count(char out[WEIR__HUMAN], int64_t n)
 {
     char digits[24];
     int len = snprintf(digits, sizeof(digits), "%lld", (long long)n), at = 0;
@@ -23,35 +23,35 @@ const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
     return out;
 }
 
-const char *weir__words_counted(char out[WEIR__WORDS], int64_t n, const char *noun)
+const char *weir__human_counted(char out[WEIR__HUMAN], int64_t n, const char *noun)
 {
-    weir__words_count(out, n);
+    weir__human_count(out, n);
     size_t len = strlen(out);
-    snprintf(out + len, WEIR__WORDS - len, " %s%s", noun, n == 1 ? "" : "s");
+    snprintf(out + len, WEIR__HUMAN - len, " %s%s", noun, n == 1 ? "" : "s");
     return out;
 }
 
-const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole)
+const char *weir__human_share(char out[WEIR__HUMAN], int64_t part, int64_t whole)
 {
     double percent = whole ? 100.0 * (double)part / (double)whole : 0;
 
     if (part == 0)
-        snprintf(out, WEIR__WORDS, "0 %%");
+        snprintf(out, WEIR__HUMAN, "0 %%");
     else if (percent < 0.01)
-        snprintf(out, WEIR__WORDS, "<0.01 %%");
+        snprintf(out, WEIR__HUMAN, "<0.01 %%");
     else if (part < whole && percent > 99.99)
-        snprintf(out, WEIR__WORDS, ">99.99 %%");
+        snprintf(out, WEIR__HUMAN, ">99.99 %%");
     else
-        snprintf(out, WEIR__WORDS, percent < 10 ? "%.2f %%" : "%.1f %%", percent);
+        snprintf(out, WEIR__HUMAN, percent < 10 ? "%.2f %%" : "%.1f %%", percent);
     return out;
 }
 
-const char *weir__words_distinct(char out[WEIR__WORDS], const struct weir__distinct *distinct)
+const char *weir__human_distinct(char out[WEIR__HUMAN], const struct weir__distinct *distinct)
 {
     size_t about = !weir__distinct_is_exact(distinct);
 
     out[0] = '~';
-    weir__words_count(out + about, weir__distinct_count(distinct));
+    weir__human_count(out + about, weir__distinct_count(distinct));
     return out;
 }
 
@@ -64,30 +64,30 @@ static struct tm split_time(weir_time at)
     return tm;
 }
 
-const char *weir__words_time(char out[WEIR__WORDS], weir_time at, bool fraction)
+const char *weir__human_time(char out[WEIR__HUMAN], weir_time at, bool fraction)
 {
     struct tm tm = split_time(at);
-    size_t len = strftime(out, WEIR__WORDS, "%Y-%m-%d %H:%M:%S", &tm);
+    size_t len = strftime(out, WEIR__HUMAN, "%Y-%m-%d %H:%M:%S", &tm);
 
     if (fraction)
-        snprintf(out + len, WEIR__WORDS - len, ".%03d", (int)(at % WEIR_SECOND / WEIR_MILLISECOND));
+        snprintf(out + len, WEIR__HUMAN - len, ".%03d", (int)(at % WEIR_SECOND / WEIR_MILLISECOND));
     return out;
 }
 
-const char *weir__words_clock(char out[WEIR__WORDS], weir_time at, weir_time step)
+const char *weir__human_clock(char out[WEIR__HUMAN], weir_time at, weir_time step)
 {
     struct tm tm = split_time(at);
 
     if (step >= 86400 * WEIR_SECOND)
-        strftime(out, WEIR__WORDS, "%Y-%m-%d", &tm);
+        strftime(out, WEIR__HUMAN, "%Y-%m-%d", &tm);
     else if (step >= 60 * WEIR_SECOND)
-        strftime(out, WEIR__WORDS, at % (86400 * WEIR_SECOND) == 0 ? "%m-%d %H:%M" : "%H:%M", &tm);
+        strftime(out, WEIR__HUMAN, at % (86400 * WEIR_SECOND) == 0 ? "%m-%d %H:%M" : "%H:%M", &tm);
     else
-        strftime(out, WEIR__WORDS, "%H:%M:%S", &tm);
+        strftime(out, WEIR__HUMAN, "%H:%M:%S", &tm);
     return out;
 }
 
-const char *weir__words_width(char out[WEIR__WORDS], weir_time width)
+const char *weir__human_width(char out[WEIR__HUMAN], weir_time width)
 {
     static const struct {
         int64_t seconds;
@@ -99,13 +99,13 @@ const char *weir__words_width(char out[WEIR__WORDS], weir_time width)
         i++;
     int64_t n = width / (units[i].seconds * WEIR_SECOND);
     if (n == 1)
-        snprintf(out, WEIR__WORDS, "%s",
+        snprintf(out, WEIR__HUMAN, "%s",
                  i < 2    ? units[i].name
                  : i == 2 ? "hour"
                  : i == 3 ? "minute"
                           : "second");
     else
-        snprintf(out, WEIR__WORDS, "%lld %s%s", (long long)n, units[i].name, i < 2 ? "s" : "");
+        snprintf(out, WEIR__HUMAN, "%lld %s%s", (long long)n, units[i].name, i < 2 ? "s" : "");
     return out;
 }
 
@@ -145,7 +145,7 @@ static char *put_short(char *to, weir_time time)
     return put_text(to, u->name);
 }
 
-char *weir__words_duration(char to[WEIR__DURATION], weir_time time)
+char *weir__human_duration(char to[WEIR__DURATION], weir_time time)
 {
     static const struct unit units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
     const struct unit *u = units;
@@ -165,7 +165,7 @@ char *weir__words_duration(char to[WEIR__DURATION], weir_time time)
     return to;
 }
 
-void weir__words_bytes(char *out, size_t size, int64_t bytes)
+void weir__human_bytes(char *out, size_t size, int64_t bytes)
 {
     static const char *const names[] = { "KiB", "MiB", "GiB", "TiB" };
     double n = (double)bytes / 1024;

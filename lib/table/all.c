@@ -20,6 +20,7 @@ struct part {
     const struct weir__item *of;
     const struct weir_ask *ask; /* the caller's, or `own` if that costs something else */
     size_t item;                /* the first that asks it */
+    bool quick;                 /* read_quick has read it */
     bool changed;               /* the copy: there is something to write */
     bool refused;
     struct weir_ask own;
@@ -130,7 +131,7 @@ EITHER bool read_narrow(struct weir__part *p, uint64_t tag, weir_time now)
     return true;
 }
 
-EITHER bool read_wide(struct weir__part *p, uint64_t tag)
+EITHER bool read_wide(struct weir__part *p, uint64_t tag, uint32_t version)
 {
     const struct weir__wide *s = p->slot;
     uint64_t before[2];
@@ -142,7 +143,7 @@ EITHER bool read_wide(struct weir__part *p, uint64_t tag)
     p->tags[1] = weir__load(&s->meta);
     p->stepped = false;
     return (before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == tag &&
-           (uint32_t)p->tags[1] == p->version;
+           (uint32_t)p->tags[1] == version;
 }
 
 /* False: not as simple as that. */
@@ -154,16 +155,12 @@ EITHER bool read_quick(struct part *part, bool narrow)
     if (item->limiter->kind == WEIR__LARGE || part->ask->now < 0)
         return false;
     const struct weir__era *era = weir__limiter_era(item->limiter);
-    p->limiter = item->limiter;
     p->plan = &era->plan;
-    p->version = era->version;
-    p->home.tag = item->hash.tag;
     p->slot = item->line;
     p->state = p->small;
-    p->block = 0;
     return narrow ? read_narrow(p, item->hash.tag, part->ask->now) &&
                         weir__get(&item->limiter->place->edition) == weir__get(&era->edition)
-                  : read_wide(p, item->hash.tag);
+                  : read_wide(p, item->hash.tag, era->version);
 }
 
 /* What a call needs for the rare cases. */
@@ -171,6 +168,7 @@ struct aid {
     struct weir_table *table;
     struct weir__hand *hand; /* NULL until it is needed */
     struct part *full;       /* that is closed and found no room; NULL: none */
+    bool missing;            /* a part that will be written has no slot yet */
     struct weir__copies copies;
 };
 
@@ -199,17 +197,19 @@ static __attribute__((noinline)) bool read_slowly(struct aid *aid, struct part *
 enum outcome { REFUSED, GRANTED, AGAIN, NO_ROOM };
 
 /* The steps, on copies. */
-EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool take, bool narrow,
+EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool narrow,
                          struct weir_decision *all)
 {
     aid->copies.used = 0;
+    aid->missing = false;
     for (struct part *p = parts; p < parts + n; p++) {
         struct weir_decision own, *d = p == parts ? all : &own; /* the answer begins as the first */
-        if (__builtin_expect(!read_quick(p, narrow), 0) &&
-            !read_slowly(aid, p, (size_t)(p - parts)))
+        p->quick = read_quick(p, narrow);
+        if (__builtin_expect(!p->quick, 0) && !read_slowly(aid, p, (size_t)(p - parts)))
             return AGAIN;
-        p->changed = weir__part_step(&p->p, p->ask, take && p->ask->cost != 0, d);
+        p->changed = weir__part_step(&p->p, p->ask, p->ask->cost != 0, d);
         p->refused = !d->allowed;
+        aid->missing |= p->changed && p->p.slot == NULL;
         if (p == parts)
             all->item = (uint16_t)p->item;
         else
@@ -220,16 +220,11 @@ EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool tak
 
 /* --------------------------------------------------------------- write ---- */
 
-/* Slots for keys that have none.  True if there were any: look again. */
-static inline bool claim_slots(struct aid *aid, struct part *parts, size_t n)
+/* Slots for keys that have none. */
+static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *parts, size_t n)
 {
     uint64_t mine[WEIR_ALL_MAX];
-    bool claimed = false;
 
-    for (size_t i = 0; i < n; i++)
-        claimed = claimed || (parts[i].changed && parts[i].p.slot == NULL);
-    if (__builtin_expect(!claimed, 1))
-        return false;
     for (size_t i = 0; i < n; i++)
         mine[i] = parts[i].of->hash.tag;
     for (size_t i = 0; i < n; i++)
@@ -237,31 +232,53 @@ static inline bool claim_slots(struct aid *aid, struct part *parts, size_t n)
             !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n) &&
             note_full(aid, &parts[i]))
             break;
-    return true;
 }
 
 _Static_assert(WEIR_ALL_MAX < WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
 
-/* The slab is full.  True: now it has room: look again. */
-static __attribute__((noinline)) bool make_room(struct aid *aid, struct part *p)
+/* weir__part_write, of what read_quick has read. */
+EITHER void write_quick(const struct weir_table *table, struct weir__hand *hand,
+                        const struct part *part, bool narrow)
+{
+    const struct weir__part *p = &part->p;
+    struct weir__entry e = { .before = { p->before[0], p->before[1] } };
+
+    e.at = weir__offset_of(table, p->slot) + (narrow ? 8 : 16);
+    e.after[0] = narrow ? p->before[0] : p->small[0];
+    e.after[1] = narrow ? weir__part_packed(p) : p->small[1];
+    e.tag_before[0] = narrow ? 0 : part->of->hash.tag;
+    e.tag_before[1] = narrow ? 0 : p->tags[1];
+    weir__hand_add(hand, &e);
+}
+
+/* The slab is full.  True: look again; else the part is not remembered. */
+static __attribute__((noinline)) bool forgo(struct aid *aid, struct part *p)
 {
     weir__hand_clear(aid->hand);
-    return weir__slab_make_room(&p->p, p->p.plan->state_size, p->ask->now, aid->hand);
+    if (weir__slab_make_room(&p->p, p->p.plan->state_size, p->ask->now, aid->hand) ||
+        note_full(aid, p))
+        return true;
+    p->changed = false;
+    weir__count(&aid->table->header->evicted_early, 1);
+    return false;
 }
 
 /* Writes all, or nothing. */
-static inline bool write_all(struct aid *aid, struct part *parts, size_t n)
+EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow)
 {
     struct weir__hand *hand = hand_of(aid);
 
     for (size_t i = 0; i < n; i++) {
-        if (!parts[i].changed || weir__part_write(&parts[i].p, hand, i))
+        struct part *p = &parts[i];
+        if (!p->changed)
             continue;
-        if (make_room(aid, &parts[i]) || note_full(aid, &parts[i]))
-            return false;
-        parts[i].changed = false; /* it is not remembered */
-        weir__count(&aid->table->header->evicted_early, 1);
-        return write_all(aid, parts, n);
+        if (__builtin_expect(p->quick, 1))
+            write_quick(aid->table, hand, p, narrow);
+        else if (!weir__part_write(&p->p, hand, i)) {
+            if (forgo(aid, p))
+                return false;
+            i = (size_t)-1; /* all over again, without it */
+        }
     }
     return weir__hand_commit(aid->table, hand);
 }
@@ -282,10 +299,14 @@ static void note_steps(const struct part *parts, size_t n)
 EITHER enum outcome take_once(struct aid *aid, struct part *parts, size_t n, bool narrow,
                               struct weir_decision *all)
 {
-    enum outcome out = look(aid, parts, n, true, narrow, all);
+    enum outcome out = look(aid, parts, n, narrow, all);
 
-    if (out == GRANTED && (claim_slots(aid, parts, n) || !write_all(aid, parts, n)))
+    if (__builtin_expect(out == GRANTED && aid->missing, 0)) {
+        claim_slots(aid, parts, n);
         out = AGAIN;
+    } else if (out == GRANTED && !write_all(aid, parts, n, narrow)) {
+        out = AGAIN;
+    }
     if (__builtin_expect(aid->full != NULL, 0)) {
         weir__part_refuse(&aid->full->p, aid->full->ask, all);
         all->item = (uint16_t)aid->full->item;

@@ -94,8 +94,8 @@ static bool tag_is_same(const struct weir_table *table, const struct weir__entry
 }
 
 /* By anybody, any number of times: the first succeeds. */
-static void finish_entry(const struct weir_table *table, const struct weir__entry *e, uint64_t pin,
-                         bool committed)
+static inline void finish_entry(const struct weir_table *table, const struct weir__entry *e,
+                                uint64_t pin, bool committed)
 {
     uint64_t pinned[2], *pair = pair_of(table, e);
 
@@ -161,29 +161,12 @@ void weir__hand_give(struct weir__hand *hand)
     weir__publish(&hand->owner, 0);
 }
 
-static inline void set_pair(uint64_t *to, const uint64_t from[2])
+/* From here on old pins of the hand are nobody's. */
+void weir__hand_begin(struct weir__hand *hand)
 {
-    weir__set(to, from[0]);
-    weir__set(to + 1, from[1]);
-}
+    uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
 
-void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry)
-{
-    uint64_t n = weir__get(&hand->n);
-    struct weir__entry *e = &hand->entries[n];
-
-    if (n == 0) { /* from here on old pins of the hand are nobody's */
-        uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
-        weir__set(&hand->status, sequence << 2 | PREPARING);
-    }
-    weir__set(&e->at, entry->at);
-    set_pair(e->before, entry->before);
-    set_pair(e->after, entry->after);
-    set_pair(e->tag_before, entry->tag_before);
-    set_pair(e->tag_after, entry->tag_after);
-    weir__set(&e->block_before, entry->block_before);
-    weir__set(&e->block_after, entry->block_after);
-    weir__publish(&hand->n, n + 1);
+    weir__set(&hand->status, sequence << 2 | PREPARING);
 }
 
 /* -------------------------------------------------------------- blocks ---- */
@@ -269,38 +252,27 @@ static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint6
 
 /* -------------------------------------------------------------- commit ---- */
 
-static bool pin_all(struct weir_table *table, const struct weir__hand *hand, uint64_t pin,
-                    uint64_t *pinned)
-{
-    for (uint64_t i = 0; i < hand->n; i++) {
-        const struct weir__entry *e = &hand->entries[i];
-        if (!pin_entry(table, e, pin))
-            return false;
-        *pinned = i + 1;
-        if (!tag_is_same(table, e))
-            return false;
-    }
-    return true;
-}
-
 bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
 {
     uint64_t sequence = weir__get(&hand->status) >> 2, pin = pin_of(table, hand, sequence),
-             pinned = 0;
+             undecided = sequence << 2 | UNDECIDED, n = weir__get(&hand->n), pinned = 0;
+    bool all = true;
 
-    weir__publish(&hand->status, sequence << 2 | UNDECIDED);
-    bool all = pin_all(table, hand, pin, &pinned);
-    bool committed = weir__swap(&hand->status, sequence << 2 | UNDECIDED,
+    weir__publish(&hand->status, undecided);
+    for (; all && pinned < n && pin_entry(table, &hand->entries[pinned], pin); pinned++)
+        all = tag_is_same(table, &hand->entries[pinned]);
+    all = all && pinned == n;
+    bool committed = weir__swap(&hand->status, undecided,
                                 sequence << 2 | (all ? (uint64_t)COMMITTED : (uint64_t)ABORTED)) &&
                      all;
-    for (uint64_t i = 0; i < pinned; i++)
-        finish_entry(table, &hand->entries[i], pin, committed);
-    uint64_t n = hand->n;
-    for (uint64_t i = 0; committed && i < n; i++)
-        if ((hand->entries[i].block_before | hand->entries[i].block_after) != 0)
+    for (uint64_t i = 0; i < pinned; i++) {
+        const struct weir__entry *e = &hand->entries[i];
+        finish_entry(table, e, pin, committed);
+        if (__builtin_expect(committed && (e->block_before | e->block_after) != 0, 0))
             trade_block(table, hand, i);
+    }
     weir__publish(&hand->n, 0);
-    if (n > SPARES_KEPT)
+    if (__builtin_expect(n > SPARES_KEPT, 0))
         drop_spares(table, hand, n);
     return committed;
 }

@@ -9,8 +9,34 @@
 struct weir__hand *weir__hand_take(struct weir_table *table);
 void weir__hand_give(struct weir__hand *hand);
 
-/* One more pair to be changed. */
-void weir__hand_add(struct weir__hand *hand, const struct weir__entry *entry);
+/* Before the first entry. */
+void weir__hand_begin(struct weir__hand *hand);
+
+static inline void weir__hand_set_pair(uint64_t *to, const uint64_t from[2])
+{
+    weir__set(to, from[0]);
+    weir__set(to + 1, from[1]);
+}
+
+/* One more pair to be changed.  Inline: the entry is made in the hand, and nowhere else. */
+static inline __attribute__((always_inline)) void weir__hand_add(struct weir__hand *hand,
+                                                                 const struct weir__entry *entry)
+{
+    uint64_t n = weir__get(&hand->n);
+    struct weir__entry *e = &hand->entries[n];
+
+    if (n == 0)
+        weir__hand_begin(hand);
+    weir__set(&e->at, entry->at);
+    weir__hand_set_pair(e->before, entry->before);
+    weir__hand_set_pair(e->after, entry->after);
+    weir__hand_set_pair(e->tag_before, entry->tag_before);
+    weir__hand_set_pair(e->tag_after, entry->tag_after);
+    weir__set(&e->block_before, entry->block_before);
+    weir__set(&e->block_after, entry->block_after);
+    weir__publish(&hand->n, n + 1);
+}
+
 /* Changes all pairs, if each is as its entry says.  True: done.  The hand is empty afterwards. */
 bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand);
 /* Takes back all entries. */

@@ -239,14 +239,6 @@ static bool write_large(const struct weir__part *part, struct weir__hand *hand, 
     return true;
 }
 
-/* More than the capacity and a wait would look like a clock that has stepped back. */
-static uint64_t packed(const struct weir__part *part)
-{
-    int64_t owed = (int64_t)part->small[1], most = part->plan->capacity + WEIR__PACKED_WAIT_MAX;
-
-    return weir__pack((weir_time)part->small[0], owed < most ? owed : most);
-}
-
 bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i)
 {
     const struct weir__space *space = part->limiter->space;
@@ -256,7 +248,7 @@ bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, si
         weir__entry_retag(&e, part->home.tag, part->version);
     if (!is_large(part)) {
         e.after[0] = space->narrow ? part->home.tag : part->small[0];
-        e.after[1] = space->narrow ? packed(part) : part->small[1];
+        e.after[1] = space->narrow ? weir__part_packed(part) : part->small[1];
     } else if (!write_large(part, hand, i, &e)) {
         return false;
     }

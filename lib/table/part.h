@@ -110,6 +110,15 @@ static inline __attribute__((always_inline)) bool weir__part_step(struct weir__p
            part->stepped;
 }
 
+/* A narrow slot's word.  More than the capacity and a wait would look like a clock that has stepped
+ * back. */
+static inline uint64_t weir__part_packed(const struct weir__part *part)
+{
+    int64_t owed = (int64_t)part->small[1], most = part->plan->capacity + WEIR__PACKED_WAIT_MAX;
+
+    return weir__pack((weir_time)part->small[0], owed < most ? owed : most);
+}
+
 /* Adds the part to what the hand will write.  False: the slab is full. */
 bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i);
 

@@ -73,14 +73,11 @@ static inline void *weir__slot_at(const struct weir__space *space, uint64_t grou
                          : (void *)weir__wide_at(space, group, i);
 }
 
-/* The line where the search begins, or one further on, to be prefetched.  (By the caller: gcc takes
- * a function that only prefetches for one that does nothing.) */
-static inline const void *weir__slot_line(const struct weir__space *space, struct weir__home home,
-                                          uint64_t further)
+/* The line where the search begins, to be prefetched.  (By the caller: gcc takes a function that
+ * only prefetches for one that does nothing.) */
+static inline void *weir__slot_line(const struct weir__space *space, struct weir__home home)
 {
-    uint64_t step = space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
-
-    return weir__slot_at(space, home.group, home.first + further * step);
+    return weir__slot_at(space, home.group, home.first);
 }
 
 /* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which

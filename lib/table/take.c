@@ -60,9 +60,8 @@ static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home,
 
 /* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots
  * hold meters only, so the step is known. */
-static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home,
-                              struct weir__narrow *slot, const struct weir_ask *ask, bool take,
-                              struct weir_decision *d)
+static inline bool try_narrow(struct weir_limiter *limiter, uint64_t tag, struct weir__narrow *slot,
+                              const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     uint64_t word = weir__load(&slot->word), charged;
     int64_t owed, after;
@@ -76,8 +75,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
             weir__hand_settle(limiter->table, &slot->word);
             return false;
         }
-        if (__builtin_expect(weir__load(&slot->tag) != home.tag,
-                             0)) /* the word may be another key's */
+        if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the word may be another key's */
             return false;
         owed = weir__unpack(plan, word, ask->now, &stepped);
         if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
@@ -88,7 +86,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
         if (!take ||
             (after == owed &&
              !stepped)) /* that the clock has stepped back is written down even by a refusal */
-            return weir__load(&slot->tag) == home.tag;
+            return weir__load(&slot->tag) == tag;
         charged = weir__pack(ask->now, after);
         if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
@@ -96,7 +94,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
         stand_back();
         word = weir__load(&slot->word);
     } while (true);
-    if (__builtin_expect(weir__load(&slot->tag) == home.tag, 1))
+    if (__builtin_expect(weir__load(&slot->tag) == tag, 1))
         return true;
     (void)weir__swap(&slot->word, charged, word);
     return false;
@@ -124,7 +122,7 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
                 return d->allowed; /* a key that has nothing to remember gets no slot */
             return decide_slowly(limiter, home, ask, take, d);
         }
-        if (__builtin_expect(try_narrow(limiter, home, slot, ask, take, d), 1))
+        if (__builtin_expect(try_narrow(limiter, home.tag, slot, ask, take, d), 1))
             return d->allowed;
     }
 }
@@ -189,17 +187,27 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
     return weir__decide(limiter, home, ask, false, decision);
 }
 
-#define BATCH 16 /* enough misses under way to fill the memory's queue */
+#define BATCH   16 /* enough misses under way to fill the memory's queue */
+#define FURTHER 3  /* lines behind the first one, which hold nearly all other keys */
 
-/* Where in its first line the key is; NULL if it is not there, or not that simple. */
-static inline struct weir__narrow *find_near(const struct weir_limiter *limiter,
-                                             struct weir__home home)
+/* Where an ask of a batch is decided. */
+struct aim {
+    struct weir__hash hash;
+    void *line; /* the first one */
+};
+
+static inline __attribute__((always_inline)) struct aim aim_at(const struct weir_item *item)
 {
-    if (limiter->kind != WEIR__NARROW)
-        return NULL;
-    struct weir__narrow *slot =
-        weir__narrow_in(weir__narrow_at(limiter->space, home.group, home.first), home.tag);
-    return weir__load(&slot->tag) == home.tag ? slot : NULL;
+    const struct weir__space *space = item->limiter->space;
+    struct weir__hash hash = weir__slot_hash(item->limiter, item->ask.key);
+
+    return (struct aim){ hash, weir__slot_line(space, weir__home_from(space, hash)) };
+}
+
+static bool take_aimed(const struct weir_item *item, const struct aim *aim, struct weir_decision *d)
+{
+    return weir__decide(item->limiter, weir__home_from(item->limiter->space, aim->hash), &item->ask,
+                        true, d);
 }
 
 /* An ask that try_narrow can take as it is. */
@@ -208,34 +216,45 @@ static inline bool is_plain(const struct weir_ask *ask)
     return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
 }
 
-/* Prefetch every key's line; where the key is not in it, prefetch the next one; decide on the keys
- * that were found, then, when the next lines have come, on the others.  Asks on one key take the
- * same path, so they stay in order. */
+/* Decides if the key is in its first line, which has come by now.  False: it is not, and the next
+ * lines are on their way. */
+static inline bool take_near(const struct weir_item *item, const struct aim *aim,
+                             struct weir_decision *d)
+{
+    uint64_t tag = aim->hash.tag;
+    void *slot = item->limiter->space->narrow ? (void *)weir__narrow_in(aim->line, tag)
+                                              : (void *)weir__wide_in(aim->line, tag);
+
+    if (weir__load(slot) != tag) { /* its first word */
+        for (size_t i = 1; i <= FURTHER; i++)
+            __builtin_prefetch((const char *)aim->line + i * WEIR__LINE, 1);
+        return false;
+    }
+    if (item->limiter->kind != WEIR__NARROW || !is_plain(&item->ask) ||
+        !try_narrow(item->limiter, tag, slot, &item->ask, true, d))
+        take_aimed(item, aim, d);
+    return true;
+}
+
+/* Prefetch every key's line; decide on the keys that are in it, and prefetch the next lines of the
+ * others; then, when those have come, decide on them.  Asks on one key take the same path, so they
+ * stay in order. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
-    struct weir__home homes[BATCH];
-    struct weir__narrow *slots[BATCH];
-    size_t granted = 0;
+    struct aim aims[BATCH];
+    size_t later[BATCH], n_later = 0, granted = 0;
 
     for (size_t i = 0; i < n; i++) {
-        homes[i] = weir__home_of(items[i].limiter, items[i].ask.key);
-        __builtin_prefetch(weir__slot_line(items[i].limiter->space, homes[i], 0), 1);
-    }
-    for (size_t i = 0; i < n; i++) {
-        slots[i] = find_near(items[i].limiter, homes[i]);
-        if (slots[i] == NULL)
-            __builtin_prefetch(weir__slot_line(items[i].limiter->space, homes[i], 1), 1);
+        aims[i] = aim_at(&items[i]);
+        __builtin_prefetch(aims[i].line, 1);
     }
     for (size_t i = 0; i < n; i++)
-        if (slots[i] != NULL &&
-            !(is_plain(&items[i].ask) &&
-              try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i])))
-            weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
-    for (size_t i = 0; i < n; i++) {
-        if (slots[i] == NULL)
-            weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
-        granted += decisions[i].allowed;
-    }
+        if (take_near(&items[i], &aims[i], &decisions[i]))
+            granted += decisions[i].allowed;
+        else
+            later[n_later++] = i;
+    for (const size_t *i = later; i < later + n_later; i++)
+        granted += take_aimed(&items[*i], &aims[*i], &decisions[*i]);
     return granted;
 }
 

@@ -16,7 +16,6 @@
 
 #include "base/digit.h"
 #include "base/utf8.h"
-#include "wire/text.h"
 
 enum { PATH_OVER = WEIR__JSON_PATH + 1 }; /* the length of a path that did not fit */
 
@@ -475,4 +474,27 @@ long weir__json_walk(const char *text, size_t len, char *scratch,
         return -1;
     *what = w.what;
     return (long)(w.at - text);
+}
+
+struct weir__text weir__json_element(const char **at, const char *end)
+{
+    const char *begin = *at, *c = begin;
+    size_t depth = 0;
+
+    for (bool quoted = false; c < end; c++) {
+        if (quoted && *c == '\\')
+            c += c + 1 < end;
+        else if (*c == '"')
+            quoted = !quoted;
+        else if (quoted)
+            continue;
+        else if (depth == 0 && (*c == ',' || *c == ']'))
+            break;
+        else if (*c == '{' || *c == '[')
+            depth++;
+        else if (*c == '}' || *c == ']')
+            depth -= depth > 0;
+    }
+    *at = c;
+    return (struct weir__text){ begin, (size_t)(c - begin) };
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "wire/text.h"
+
 #define WEIR__JSON_DEPTH 32
 #define WEIR__JSON_PATH  256 /* bytes; a value with a longer path is checked, but not called back */
 
@@ -41,5 +43,9 @@ struct weir__json_value {
 long weir__json_walk(const char *text, size_t len, char *scratch,
                      bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what);
+
+/* The element of an array that begins at *at: up to the comma or bracket behind it, where *at is
+ * then.  Whether it is a value shows when it is read. */
+struct weir__text weir__json_element(const char **at, const char *end);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "server/base/date.h"
 #include "server/cli/ask-server.h"
+#include "server/describe/ban-json.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
 #include "server/base/complain.h"
@@ -47,7 +48,7 @@ static void print_key(const char *key)
     else if (len == 0)
         printf("%-32s", "(everybody)");
     else
-        weir__human_value(stdout, key, len);
+        weir__rules_words_value(stdout, key, len);
 }
 
 static void print_ban(const struct weir_ban *ban, weir_time now)
@@ -56,38 +57,28 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
 
     weir__human_duration(since, ban->since < now ? now - ban->since : 0);
     weir__human_duration(until, ban->until - now);
-    weir__human_value(stdout, ban->rule, strlen(ban->rule));
+    weir__rules_words_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);
     printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
 }
 
-static void write_json(struct weir__buffer *json, const struct weir_ban *ban)
-{
-    weir__buffer_open(json, NULL, '{');
-    weir__buffer_member(json, "rule", ban->rule);
-    weir__buffer_member(json, "key", ban->key);
-    weir__buffer_member_number(json, "since_ns", ban->since);
-    weir__buffer_member_number(json, "until_ns", ban->until);
-    weir__buffer_member_number(json, "strikes", ban->strikes);
-    weir__buffer_close(json, "}");
-}
-
-static int list(const struct options *o, struct weir *weir, weir_time now)
+static int list(const struct options *o, struct weir *weir, const struct weir_table *table,
+                weir_time now)
 {
     struct weir__buffer json = { 0 };
     struct weir_ban ban;
     size_t n = 0;
 
     weir__buffer_open(&json, NULL, '{');
-    weir__buffer_member_number(&json, "now_ns", now);
+    weir__buffer_member_moment(&json, "now", weir_table_real(table, now));
     weir__buffer_open(&json, "bans", '[');
     for (int64_t at = 0; weir_ban_next(weir, now, &at, &ban);) {
         if (o->rule && strcmp(ban.rule, o->rule) != 0)
             continue;
         n++;
         if (o->remote.json)
-            write_json(&json, &ban);
+            weir__ban_json(&json, table, &ban, now);
         else
             print_ban(&ban, now);
     }
@@ -117,7 +108,7 @@ static int run_table(const struct options *o, struct weir_table *table, const ch
 
     if (weir_create(&weir, &(struct weir_options){ .table = table }, &error) != WEIR_OK)
         return weir__complain("bans", "%s", error.text);
-    int code = o->lift ? lift(o, weir, key, now) : list(o, weir, now);
+    int code = o->lift ? lift(o, weir, key, now) : list(o, weir, table, now);
     weir_destroy(weir);
     return code;
 }

@@ -85,40 +85,21 @@ static void print_event(struct following *f, const char *json, size_t len)
 
 /* --------------------------------------------------------------- those kept ---- */
 
-struct span {
-    const char *bytes;
-    size_t len;
-};
-
-/* The next element of an array of objects.  The JSON is valid, so counting braces outside strings
- * is enough. */
-static bool next_element(const char **at, const char *end, struct span *out)
+static bool next_element(const char **at, const char *end, struct weir__text *out)
 {
-    const char *begin = memchr(*at, '{', (size_t)(end - *at));
-    bool quoted = false;
-    int depth = 0;
-
-    for (const char *c = begin; c && c < end; c++) {
-        if (quoted && *c == '\\')
-            c++;
-        else if (*c == '"')
-            quoted = !quoted;
-        else if (!quoted)
-            depth += (*c == '{') - (*c == '}');
-        if (depth > 0)
-            continue;
-        *out = (struct span){ begin, (size_t)(c + 1 - begin) };
-        *at = c + 1;
-        return true;
-    }
-    return false;
+    while (*at < end && strchr("[, \r\n\t", **at))
+        ++*at;
+    if (*at == end || **at == ']')
+        return false;
+    *out = weir__json_element(at, end);
+    return true;
 }
 
 static bool print_kept(struct following *f)
 {
     struct weir__ask_server *r = f->remote;
     char request[64];
-    struct span event;
+    struct weir__text event;
     int64_t n = 0, skip;
 
     snprintf(request, sizeof(request), "GET /v1/events/recent?after=%lld", (long long)f->o->after);

@@ -150,7 +150,7 @@ static void print_asked(const struct show *s, int i, const char *name)
     printf("%s", s->c.off);
     if (key != NULL && *key) {
         printf(" key ");
-        weir__human_value(stdout, key, strlen(key));
+        weir__rules_words_value(stdout, key, strlen(key));
     }
     if (shadow)
         printf("  %sin shadow: %s%s", s->c.mild,
@@ -192,7 +192,7 @@ static void print_seen(const struct show *s, int i)
 
     if (*user) {
         printf(", user ");
-        weir__human_value(stdout, user, strlen(user));
+        weir__rules_words_value(stdout, user, strlen(user));
     }
     if (*class) {
         printf(", class ");
@@ -322,7 +322,7 @@ static void print_unused(const struct show *s)
 
     for (int i = 0; (name = weir__document_text(s->d, "unused.%d", i)) != NULL; i++) {
         printf("%sno rule looks at ", s->c.mild);
-        weir__human_value(stdout, name, strlen(name));
+        weir__rules_words_value(stdout, name, strlen(name));
         near = weir__document_text(s->d, "meant.%d", i);
         if (near) {
             printf("; did you mean ");

@@ -80,7 +80,7 @@ static void write_value(FILE *to, const struct weir__explained *e)
         return;
     }
     fprintf(to, "%s is ", e->attribute);
-    weir__human_value(to, e->value, e->value_len);
+    weir__rules_words_value(to, e->value, e->value_len);
 }
 
 static void write_why(FILE *to, const struct weir__explained *e)
@@ -89,16 +89,16 @@ static void write_why(FILE *to, const struct weir__explained *e)
     case WEIR__UNMATCHED:
         write_value(to, e);
         fputs(", and it is for ", to);
-        weir__human_condition(to, e->condition, 3);
+        weir__rules_words_condition(to, e->condition, 3);
         break;
     case WEIR__EXCEPTED:
         write_value(to, e);
         fputs(", and it is not for ", to);
-        weir__human_condition(to, e->condition, 3);
+        weir__rules_words_condition(to, e->condition, 3);
         break;
     case WEIR__NO_KEY:
         fputs("its key ", to);
-        weir__human_value(to, e->rule->key, strlen(e->rule->key));
+        weir__rules_words_value(to, e->rule->key, strlen(e->rule->key));
         fprintf(to, " needs %s, and there is none", e->attribute);
         break;
     case WEIR__SWITCHED_OFF:

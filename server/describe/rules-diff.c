@@ -93,7 +93,7 @@ static void begin(struct diff *d, const char *of, const char *name,
     d->of = of;
     d->name = name;
     if (rule && page_open(d, &page)) {
-        weir__human_who(page.to, rule);
+        weir__rules_words_who(page.to, rule);
         d->who = page_close(d, &page);
     }
 }
@@ -152,7 +152,7 @@ static bool same_parts(const char *old, const char *new)
 static void put_key(FILE *to, const void *key)
 {
     if (*(const char *)key)
-        weir__human_value(to, key, strlen(key));
+        weir__rules_words_value(to, key, strlen(key));
     else
         fputs("none (one state for everybody)", to);
 }
@@ -253,7 +253,7 @@ static void diff_patterns(struct diff *d, const char *what, const struct weir__c
             continue;
         if (n < 5) {
             fputs(n ? ", " : " ", page.to);
-            weir__human_pattern(page.to, p);
+            weir__rules_words_pattern(page.to, p);
         }
         n++;
     }
@@ -275,7 +275,7 @@ static void tell_condition(struct diff *d, const char *what, const struct weir__
     if (!page_open(d, &page))
         return;
     fprintf(page.to, "%s ", what);
-    weir__human_condition(page.to, c, 5);
+    weir__rules_words_condition(page.to, c, 5);
     fprintf(page.to, " %s", verb);
     tell_page(d, &page, what, effect);
 }
@@ -328,7 +328,7 @@ static void put_cost(FILE *to, const void *thing)
 
 static void put_ban(FILE *to, const void *ban)
 {
-    weir__human_ban(to, ban);
+    weir__rules_words_ban(to, ban);
 }
 
 static void diff_about(struct diff *d, const struct weir__rule_draft *old,
@@ -373,10 +373,10 @@ static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, cons
     if (!page_open(d, &page))
         return;
     fprintf(page.to, "%s: ", what);
-    weir__human_limits(page.to, rule);
+    weir__rules_words_limits(page.to, rule);
     if (*rule->key) {
         fputs(" for each ", page.to);
-        weir__human_value(page.to, rule->key, strlen(rule->key));
+        weir__rules_words_value(page.to, rule->key, strlen(rule->key));
     } else {
         fputs(" for all together", page.to);
     }
@@ -502,7 +502,7 @@ static void put_part(FILE *to, const void *thing)
 {
     const struct part *p = thing;
 
-    weir__human_part(to, p->part, p->guard);
+    weir__rules_words_part(to, p->part, p->guard);
 }
 
 /* A body may change though its description stays. */
@@ -533,7 +533,7 @@ static void tell_guard(struct diff *d, const struct weir__guard_draft *guard, co
     if (!page_open(d, &page))
         return;
     fprintf(page.to, "%s: ", what);
-    weir__human_guard(page.to, guard);
+    weir__rules_words_guard(page.to, guard);
     if (guard->rule.mode != WEIR_ENFORCE)
         fprintf(page.to, ", mode %s", weir_mode_name(guard->rule.mode));
     tell_page(d, &page, what, "");
@@ -612,7 +612,7 @@ static size_t put_difference(FILE *to, const char *lead, const char **a, size_t 
             continue;
         if (count < SHOWN) {
             fputs(count ? ", " : "", names);
-            weir__human_value(names, a[i], strlen(a[i]));
+            weir__rules_words_value(names, a[i], strlen(a[i]));
         }
         count++;
     }

@@ -17,7 +17,7 @@ static bool is_plain(const char *text, size_t len)
     return len > 0 && len <= 60;
 }
 
-void weir__human_value(FILE *to, const char *text, size_t len)
+void weir__rules_words_value(FILE *to, const char *text, size_t len)
 {
     if (is_plain(text, len))
         fwrite(text, 1, len, to);
@@ -25,7 +25,7 @@ void weir__human_value(FILE *to, const char *text, size_t len)
         fputs(weir__quote(text, len).text, to);
 }
 
-void weir__human_pattern(FILE *to, const struct weir__pattern *pattern)
+void weir__rules_words_pattern(FILE *to, const struct weir__pattern *pattern)
 {
     if (pattern->kind == WEIR__PRESENT) {
         fputs("of any value", to);
@@ -33,19 +33,19 @@ void weir__human_pattern(FILE *to, const struct weir__pattern *pattern)
     }
     if (pattern->kind == WEIR__LIST)
         fputs("on the list ", to);
-    weir__human_value(to, pattern->text, pattern->len);
+    weir__rules_words_value(to, pattern->text, pattern->len);
     if (pattern->kind == WEIR__PREFIX)
         fputs("...", to);
 }
 
-void weir__human_condition(FILE *to, const struct weir__condition *condition, size_t most)
+void weir__rules_words_condition(FILE *to, const struct weir__condition *condition, size_t most)
 {
     size_t n = most && most < condition->n ? most : condition->n;
 
     fputs(condition->attribute, to);
     for (size_t i = 0; i < n; i++) {
         fputs(i == 0 ? " " : i + 1 < condition->n ? ", " : " or ", to);
-        weir__human_pattern(to, &condition->patterns[i]);
+        weir__rules_words_pattern(to, &condition->patterns[i]);
     }
     if (n < condition->n)
         fprintf(to, ", ... (%zu in all)", condition->n);
@@ -56,11 +56,11 @@ static void put_conditions(FILE *to, const struct weir__condition *conditions, s
 {
     for (size_t i = 0; i < n; i++) {
         fputs(i == 0 ? "" : i + 1 < n ? ", " : last, to);
-        weir__human_condition(to, &conditions[i], 5);
+        weir__rules_words_condition(to, &conditions[i], 5);
     }
 }
 
-void weir__human_who(FILE *to, const struct weir__rule_draft *rule)
+void weir__rules_words_who(FILE *to, const struct weir__rule_draft *rule)
 {
     fputs(rule->matches ? "requests with " : "every request", to);
     put_conditions(to, rule->match, rule->matches, " and ");
@@ -69,7 +69,7 @@ void weir__human_who(FILE *to, const struct weir__rule_draft *rule)
     put_conditions(to, rule->except, rule->excepts, " or ");
 }
 
-void weir__human_limits(FILE *to, const struct weir__rule_draft *rule)
+void weir__rules_words_limits(FILE *to, const struct weir__rule_draft *rule)
 {
     for (size_t i = 0; i < rule->n_limits; i++) {
         char text[256];
@@ -78,7 +78,7 @@ void weir__human_limits(FILE *to, const struct weir__rule_draft *rule)
     }
 }
 
-void weir__human_ban(FILE *to, const struct weir__ban_draft *ban)
+void weir__rules_words_ban(FILE *to, const struct weir__ban_draft *ban)
 {
     char refusals[256], length[32], longest[32], forget[32];
 
@@ -147,7 +147,7 @@ static void put_adaptive(FILE *to, const struct weir__guard_draft *g)
 static void put_user(FILE *to, const struct weir__guard_draft *g)
 {
     if (*g->rule.key)
-        weir__human_value(to, g->rule.key, strlen(g->rule.key));
+        weir__rules_words_value(to, g->rule.key, strlen(g->rule.key));
 }
 
 static void put_pick(FILE *to, const struct weir__pick_draft *p)
@@ -178,10 +178,10 @@ static void put_fallback(FILE *to, const struct weir__guard_draft *g)
     fprintf(to, "status %" PRId32, f->status);
     if (f->file) {
         fputs(", the file ", to);
-        weir__human_value(to, f->file, strlen(f->file));
+        weir__rules_words_value(to, f->file, strlen(f->file));
     } else if (f->len) {
         fputs(", body ", to);
-        weir__human_value(to, f->body, f->len);
+        weir__rules_words_value(to, f->body, f->len);
     }
     if (f->len)
         fprintf(to, " (%zu bytes of %s)", f->len, f->type);
@@ -203,8 +203,8 @@ const struct weir__guard_part weir__guard_parts[] = {
     { NULL, NULL, NULL },
 };
 
-void weir__human_part(FILE *to, const struct weir__guard_part *part,
-                      const struct weir__guard_draft *guard)
+void weir__rules_words_part(FILE *to, const struct weir__guard_part *part,
+                            const struct weir__guard_draft *guard)
 {
     const struct weir__rows *own = &weir__guard_rows[WEIR__GUARD];
     bool any = false;
@@ -224,7 +224,7 @@ void weir__human_part(FILE *to, const struct weir__guard_part *part,
     }
 }
 
-void weir__human_guard(FILE *to, const struct weir__guard_draft *guard)
+void weir__rules_words_guard(FILE *to, const struct weir__guard_draft *guard)
 {
     bool first = true;
 
@@ -234,7 +234,7 @@ void weir__human_guard(FILE *to, const struct weir__guard_draft *guard)
         FILE *part = open_memstream(&text, &len);
         if (part == NULL)
             return;
-        weir__human_part(part, p, guard);
+        weir__rules_words_part(part, p, guard);
         fclose(part);
         if (len > 0)
             fprintf(to, "%s%s %s", first ? "" : "; ", p->name, text);

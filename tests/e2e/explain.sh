@@ -135,7 +135,7 @@ answers 0 'nobody is banned' bans --table table --now 1000000000
 says 1 'banned for another 9m 59s' explain --rules rules.yaml --now 1000000002 --table table ip=192.0.2.7 uri=/login method=POST
 says 1 'refused by login (banned); free in 9m 59s' explain --rules rules.yaml --now 1000000002 --table table ip=192.0.2.7 uri=/login method=POST
 says 0 'login                    192.0.2.7:nobody                 banned 2m ago, for another 8m; strike 1' bans --table table --now 1000000121
-json 0 'sorted((b["rule"], b["strikes"], b["until_ns"] - b["since_ns"]) for b in x["bans"]) == [("login", 1, 600000000000)] * 2' bans --table table --now 1000000121 --json
+json 0 'sorted((b["rule"], b["strikes"], b["left_ms"]) for b in x["bans"]) == [("login", 1, 480000)] * 2' bans --table table --now 1000000121 --json
 answers 0 'nobody is banned' bans --table table --now 1000000121 --rule per-ip
 answers 1 'not banned' bans --table table --now 1000000121 --lift --rule login 192.0.2.9:nobody
 answers 1 'not banned' bans --table table --now 1000000121 --lift --rule per-ip 192.0.2.7:nobody

@@ -3,22 +3,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "server/describe/ban-json.h"
 #include "server/serve/admin/admin.h"
-
-static void add_ban(struct weir__verb_call *call, const struct weir_ban *ban)
-{
-    const struct weir_table *table = call->server->table;
-    struct weir__buffer *out = &call->out;
-
-    weir__buffer_open(out, NULL, '{');
-    weir__buffer_member(out, "rule", ban->rule);
-    weir__buffer_member(out, "key", ban->key);
-    weir__buffer_member_moment(out, "since", weir_table_real(table, ban->since));
-    weir__buffer_member_moment(out, "until", weir_table_real(table, ban->until));
-    weir__buffer_member_ms(out, "left_ms", ban->until > call->now ? ban->until - call->now : 0);
-    weir__buffer_member_number(out, "strikes", ban->strikes);
-    weir__buffer_close(out, "}");
-}
 
 /* --------------------------------------------------------------- listing ---- */
 
@@ -35,7 +21,7 @@ void weir__admin_bans(struct weir__verb_call *call)
     for (int64_t at = 0; weir_ban_next(call->server->engine, call->now, &at, &ban);)
         if (!rule.bytes ||
             (strlen(ban.rule) == rule.len && memcmp(ban.rule, rule.bytes, rule.len) == 0)) {
-            add_ban(call, &ban);
+            weir__ban_json(&call->out, call->server->table, &ban, call->now);
             n++;
         }
     weir__buffer_close(&call->out, "]}");
@@ -94,7 +80,7 @@ static void set_ban(struct weir__verb_call *call, const char *rule, const char *
             "the ban is not there any more: it was lifted, or had to make room for another");
         return;
     }
-    add_ban(call, &s.found);
+    weir__ban_json(&call->out, call->server->table, &s.found, call->now);
     weir__events_emit(
         call->server->events, WEIR__EVENT_BAN, call->now,
         &(struct weir__event_facts){

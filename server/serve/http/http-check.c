@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/serve/decide/decide-verbs.h"
+#include "wire/json.h"
 
 #define GROUP 64 /* checks that are decided together */
 
@@ -81,30 +82,6 @@ static bool expect(struct batch *b, const char *word)
     return true;
 }
 
-/* Up to the comma or bracket behind a value.  Whether it is a value is seen when it is read. */
-static struct weir__text element(struct batch *b)
-{
-    const char *begin = b->text;
-    size_t depth = 0;
-
-    for (bool quoted = false; b->text < b->end; b->text++) {
-        char c = *b->text;
-        if (quoted && c == '\\')
-            b->text += b->text + 1 < b->end;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (quoted)
-            continue;
-        else if (depth == 0 && (c == ',' || c == ']'))
-            break;
-        else if (c == '{' || c == '[')
-            depth++;
-        else if (c == '}' || c == ']')
-            depth -= depth > 0;
-    }
-    return (struct weir__text){ begin, (size_t)(b->text - begin) };
-}
-
 static bool make_room(struct batch *b)
 {
     if (b->room - b->n_attrs >= WEIR__CALL_ATTRS)
@@ -127,7 +104,7 @@ static bool read_item(struct batch *b, const struct weir__verb *verb)
 
     skip_space(b);
     size_t at = (size_t)(b->text - b->begin);
-    struct weir__text text = element(b);
+    struct weir__text text = weir__json_element(&b->text, b->end);
     if (!make_room(b))
         return false;
     weir__call_begin(&c, verb, NULL, true);

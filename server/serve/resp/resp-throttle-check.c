@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "server/serve/decide/decide.h"
+#include "server/serve/decide/decide-verbs.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
 #include "table/carried.h"
@@ -294,65 +294,6 @@ void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn)
         flush_checks(loop, conn, b);
 }
 
-struct options {
-    int64_t cost, wait_ms;
-    struct weir__text id;
-    size_t first; /* the first attribute's place */
-};
-
-static bool is_option(const struct weir__resp_call *call, struct weir__text name)
-{
-    return weir__verb_is_option(weir__verb_by_command(call->args[0].bytes, call->args[0].len),
-                                name);
-}
-
-/* NULL, or what is wrong.  An option behind the attributes would be one more of them, and do
- * nothing. */
-static const char *check_names(const struct weir__resp_call *call, size_t first)
-{
-    for (size_t i = first; i < call->n; i += 2) {
-        struct weir__text name = call->args[i];
-        if (name.len == 0)
-            return "the name of an attribute is empty";
-        if (name.bytes[0] <= 'Z' && is_option(call, name))
-            return "options come before the attributes: COST, WAIT and ID are no names of "
-                   "attributes";
-    }
-    if ((call->n - first) % 2 != 0)
-        return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] "
-               "[name value ...]";
-    return (call->n - first) / 2 > WEIR__CALL_ATTRS
-               ? "at most " WEIR__DIGITS(WEIR__CALL_ATTRS) " attributes"
-               : NULL;
-}
-
-/* The words in front of the attributes.  NULL, or what is wrong. */
-static const char *read_options(const struct weir__resp_call *call, struct options *o)
-{
-    size_t i = 1;
-
-    for (; i + 1 < call->n; i += 2) {
-        size_t len = call->args[i].len;
-        if (len == 4 && weir__resp_is(call->args[i], "COST")) {
-            if (!weir__resp_int(call->args[i + 1], &o->cost) || o->cost < 0)
-                return "COST must be a whole number from 0 up";
-        } else if (len == 4 && weir__resp_is(call->args[i], "WAIT")) {
-            if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0)
-                return "WAIT must be a whole number of milliseconds from 0 up";
-            if (o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
-                o->wait_ms = INT64_MAX / WEIR_MILLISECOND;
-        } else if (len == 2 && weir__resp_is(call->args[i], "ID")) {
-            o->id = call->args[i + 1];
-        } else {
-            break;
-        }
-    }
-    if (i < call->n && call->args[i].len == 10 && weir__resp_is(call->args[i], "ATTRIBUTES"))
-        i++;
-    o->first = i;
-    return check_names(call, i);
-}
-
 /* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
  * without a rule cannot use up the numbers. */
 static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__text name)
@@ -372,61 +313,83 @@ static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir_
     return n->id;
 }
 
-static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
-                                  const struct weir__text *pair)
+/* Attributes and nothing else, none of whose names could be an option. */
+static bool is_plain(const struct weir__resp_call *call)
 {
-    const char *value = pair[1].len ? pair[1].bytes : ""; /* a length of 0 means up to the NUL */
-
-    return (struct weir_attr){ .name = pair[0].bytes,
-                               .value = value,
-                               .name_len = pair[0].len,
-                               .value_len = pair[1].len,
-                               .id = number_of(loop, b, pair[0]) };
+    if (call->n % 2 == 0 || call->n > 1 + 2 * WEIR__CALL_ATTRS)
+        return false;
+    for (size_t i = 1; i < call->n; i += 2)
+        if (call->args[i].len == 0 || call->args[i].bytes[0] <= 'Z')
+            return false;
+    return call->n == 1 || !weir__verb_announces(call->verb, call->args[1]);
 }
 
-/* An ask with an id is looked up first, and so goes alone. */
-static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
+/* Place for n attributes of one more check. */
+static struct weir_attr *make_room(struct weir__resp_call *call, struct batch *b, size_t n)
 {
-    struct weir_attr attrs[WEIR__CALL_ATTRS];
-    struct weir__check check = {
-        .attrs = attrs, .cost = o->cost, .wait_max = o->wait_ms * WEIR_MILLISECOND, .id = o->id
-    };
-    struct weir_ruling ruling;
+    if (b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS)
+        weir__resp_flush(call->conn->loop, call->conn);
+    return b->all_attrs + b->attrs;
+}
 
-    for (size_t i = o->first; i < call->n; i += 2)
-        attrs[check.n++] = attribute(call->conn->loop, b, &call->args[i]);
-    const char *wrong = weir__ask_check(call->conn->loop, &check, &ruling);
+static void add_check(struct batch *b, size_t n, struct weir_ask ask)
+{
+    b->requests[b->checks++] = (struct weir_request){ b->all_attrs + b->attrs, n, ask };
+    b->attrs += n;
+}
+
+/* Most checks are: the row's own reader would take a tenth longer for all of it. */
+static void add_plain(struct weir__resp_call *call, struct batch *b)
+{
+    struct weir__loop *loop = call->conn->loop;
+    struct weir_attr *attr = make_room(call, b, call->n / 2);
+
+    for (const struct weir__text *pair = call->args + 1; pair < call->args + call->n; pair += 2)
+        *attr++ =
+            (struct weir_attr){ .name = pair[0].bytes,
+                                .value = pair[1].len ? pair[1].bytes
+                                                     : "", /* a length of 0 means up to the NUL */
+                                .name_len = pair[0].len,
+                                .value_len = pair[1].len,
+                                .id = number_of(loop, b, pair[0]) };
+    add_check(b, call->n / 2, (struct weir_ask){ .cost = 1, .now = weir__loop_now(loop) });
+}
+
+/* With options; or it is wrong.  An ask with an id is looked up first, and so goes alone. */
+static void add_worded(struct weir__resp_call *call, struct batch *b)
+{
+    struct weir__verb_call c;
+    struct weir_ruling ruling;
+    bool good = weir__resp_read(call, &c);
+    const struct weir__check check = { .attrs = c.attrs,
+                                       .n = c.n_attrs,
+                                       .cost = c.values[WEIR__CHECK_COST].number,
+                                       .wait_max = c.values[WEIR__CHECK_WAIT].number,
+                                       .id = c.values[WEIR__CHECK_ID].text };
+
+    if (good && check.id.len == 0) {
+        memcpy(make_room(call, b, check.n), check.attrs, check.n * sizeof(*check.attrs));
+        add_check(
+            b, check.n,
+            (struct weir_ask){ .cost = check.cost, .wait_max = check.wait_max, .now = c.now });
+        return;
+    }
+    weir__resp_flush(call->conn->loop, call->conn);
+    const char *wrong = good ? weir__ask_check(call->conn->loop, &check, &ruling) : c.message;
     if (wrong)
         weir__reply_error(call->conn, "ERR %s", wrong);
     else
         reply_ruling(call->conn, &ruling);
 }
 
-/* WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] name value [name value ...] */
 void weir__resp_check(struct weir__resp_call *call)
 {
-    struct weir__loop *loop = call->conn->loop;
-    struct batch *b = batch_of(loop);
-    struct options o = { .cost = 1 };
-    const char *wrong = b ? read_options(call, &o) : "no memory";
-    size_t n = wrong ? 0 : (call->n - o.first) / 2;
+    struct batch *b = batch_of(call->conn->loop);
 
-    if (wrong || o.id.len || b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS)
-        weir__resp_flush(loop, call->conn);
-    if (wrong) {
-        weir__reply_error(call->conn, "ERR %s", wrong);
-        return;
-    }
-    if (o.id.len) {
-        check_alone(call, b, &o);
-        return;
-    }
-    struct weir_request *r = &b->requests[b->checks++];
-    *r = (struct weir_request){ .attrs = b->all_attrs + b->attrs,
-                                .n = n,
-                                .ask = { .cost = o.cost,
-                                         .wait_max = o.wait_ms * WEIR_MILLISECOND,
-                                         .now = weir__loop_now(loop) } };
-    for (size_t i = o.first; i < call->n; i += 2)
-        b->all_attrs[b->attrs++] = attribute(loop, b, &call->args[i]);
+    if (!b)
+        weir__reply_error(call->conn, "ERR no memory");
+    else if (is_plain(call))
+        add_plain(call, b);
+    else
+        add_worded(call, b);
 }

@@ -188,10 +188,10 @@ static bool is_http(const struct weir__resp_call *call)
            (len == 5 && weir__resp_is(call->args[0], "Host:"));
 }
 
-/* The commands that come by the million are not searched for. */
-static inline bool is_hot(const struct weir__resp_call *call, const char *name, size_t len)
+/* The command that comes by the million is not searched for. */
+static inline bool is_throttle(const struct weir__resp_call *call)
 {
-    return call->args[0].len == len && memcmp(call->args[0].bytes, name, len) == 0 &&
+    return call->args[0].len == 11 && memcmp(call->args[0].bytes, "CL.THROTTLE", 11) == 0 &&
            call->conn->role >= WEIR__ROLE_CHECK && !call->conn->session;
 }
 
@@ -199,10 +199,8 @@ static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
 {
     struct weir__conn *conn = call->conn;
 
-    if (is_hot(call, "CL.THROTTLE", 11)) {
+    if (is_throttle(call)) {
         weir__resp_throttle(call);
-    } else if (is_hot(call, "WEIR.CHECK", 10)) {
-        weir__resp_check(call);
     } else if (is_http(call)) {
         weir__resp_flush(conn->loop, conn);
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);

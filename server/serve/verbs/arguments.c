@@ -358,6 +358,11 @@ static const struct weir__arg *find_word(const struct weir__verb *verb, struct w
     return NULL;
 }
 
+bool weir__verb_announces(const struct weir__verb *verb, struct weir__text word)
+{
+    return find_word(verb, word) || weir__resp_is(word, "ATTRIBUTES");
+}
+
 static bool say_usage(struct weir__verb_call *call, const char *what)
 {
     char usage[256];
@@ -405,7 +410,7 @@ static bool take_words(struct weir__verb_call *call, const struct weir__text *wo
 
 /* An option behind the attributes would be one more of them, and do nothing.  Rules' attributes are
  * not written in capitals. */
-bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name)
+static bool is_option(const struct weir__verb *verb, struct weir__text name)
 {
     const struct weir__arg *a =
         name.len && name.bytes[0] >= 'A' && name.bytes[0] <= 'Z' ? find_word(verb, name) : NULL;
@@ -420,7 +425,7 @@ static bool take_attributes(struct weir__verb_call *call, const struct weir__tex
         n--;
     }
     for (size_t i = 0; i < n; i += 2) {
-        if (weir__verb_is_option(call->verb, words[i])) {
+        if (is_option(call->verb, words[i])) {
             char what[128];
             snprintf(what, sizeof(what), "options come before the attributes, and %.*s is one",
                      (int)words[i].len, words[i].bytes);

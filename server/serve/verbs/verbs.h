@@ -215,8 +215,8 @@ bool weir__call_no_memory(struct weir__verb_call *call);
 /* Of a function that returns a weir_code. */
 bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error);
 
-/* Is it one of the verb's words, in capitals?  Then it does not belong among the attributes. */
-bool weir__verb_is_option(const struct weir__verb *verb, struct weir__text name);
+/* Over RESP: does this word announce an argument, such as COST 5, or the attributes? */
+bool weir__verb_announces(const struct weir__verb *verb, struct weir__text word);
 
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);

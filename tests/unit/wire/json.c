@@ -372,3 +372,17 @@ TEST(test_every_beginning)
         assert_true(half || at == (long)n);
     }
 }
+
+TEST(test_elements_of_an_array)
+{
+    static const char *const expected[] = { "{\"a\":\"],\\\"}\"}", " [1,[2]]", "\"x", NULL };
+    const char *at = "{\"a\":\"],\\\"}\"}, [1,[2]],\"x", *end = at + strlen(at);
+
+    for (size_t i = 0; expected[i]; i++) {
+        struct weir__text element = weir__json_element(&at, end);
+        assert_int_equal(element.len, strlen(expected[i]));
+        assert_memory_equal(element.bytes, expected[i], element.len);
+        at += at < end && *at == ',';
+    }
+    assert_ptr_equal(at, end);
+}

@@ -1,58 +1,56 @@
-/* redis.c -- asking Redis with a deadline, and knowing what to make of no answer.
+/* redis.c -- a limit whose state lives in Redis, and knowing what to make of no answer.
  *
  *     redis [URL]
  *
- * Counts visits by a script, which Redis is sent once and then calls by name.  Whatever Redis does,
- * the answer is there after 200 ms: a reply, "undone" (it was certainly not counted) or "unknown"
- * (it was sent, and may have been).
+ * Whatever Redis does, the answer is there after 500 ms: a decision, "undone" (certainly not
+ * charged) or "unknown" (it was sent, and may have been).  Each ask has an id, so that a lost answer
+ * is asked for again and charged once.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <weir-redis.h>
 
-static const char count_visit[] = "local n = redis.call('INCR', KEYS[1])\n"
-                                  "redis.call('EXPIRE', KEYS[1], ARGV[1])\n"
-                                  "return n\n";
-
-static void show(const struct weir_redis_answer *answer)
+static void show(const struct weir_redis_result *result)
 {
-    struct weir_redis_value value;
-    size_t cursor = 0;
+    const struct weir_decision *d = &result->decisions[0];
 
-    if (answer->outcome == WEIR_REDIS_UNDONE)
-        printf("not counted: %s\n", answer->why);
-    else if (answer->outcome == WEIR_REDIS_UNKNOWN)
-        printf("perhaps counted: %s\n", answer->why);
-    else if (weir_redis_value_next(answer, &cursor, &value) && value.kind == ':')
-        printf("visit %" PRId64 "\n", value.integer);
+    if (result->outcome == WEIR_REDIS_UNDONE)
+        printf("not charged: %s\n", result->why);
+    else if (result->outcome == WEIR_REDIS_UNKNOWN)
+        printf("perhaps charged: %s\n", result->why);
+    else if (result->allowed)
+        printf("come in, %" PRId64 " of %" PRId64 " left\n", d->remaining, d->limit);
     else
-        printf("Redis says: %.*s\n", (int)value.text.len, (const char *)value.text.bytes);
+        printf("come back in %" PRId64 " s\n", d->retry / WEIR_SECOND + 1);
 }
 
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1:1"; /* where nobody listens */
     struct weir_redis *redis;
-    struct weir_redis_script *script;
+    struct weir_redis_limit *limit;
     struct weir_error error;
 
     if (weir_redis_create(&redis, url, NULL, &error) ||
-        weir_redis_script_create(&script, count_visit, &error)) {
+        weir_redis_limit_create(
+            &limit, &(struct weir_limit){ .count = 2, .period = 60 * WEIR_SECOND }, &error)) {
         fprintf(stderr, "redis: %s\n", error.text);
         return 1;
     }
-    struct weir_key words[] = { WEIR_REDIS_TEXT("1"), WEIR_REDIS_TEXT("visits:ann"),
-                                WEIR_REDIS_TEXT("60") };
-    struct weir_redis_ask ask = {
-        .words = words, .n = 3, .key = 1, .timeout = 200 * WEIR_MILLISECOND, .script = script
-    };
     for (int i = 0; i < 3; i++) {
-        struct weir_redis_answer answer;
-        weir_redis_call(redis, &ask, &answer);
-        show(&answer);
-        weir_redis_answer_free(&answer);
+        char id[32];
+        int len = snprintf(id, sizeof(id), "visits:{ann}:%d", i);
+        struct weir_redis_item item = { .key = WEIR_REDIS_TEXT("visits:{ann}"),
+                                        .limit = limit,
+                                        .cost = 1 };
+        struct weir_redis_request ask = {
+            .items = &item, .n = 1, .timeout = 500 * WEIR_MILLISECOND, .id = { id, (size_t)len }
+        };
+        struct weir_redis_result result;
+        weir_redis_take(redis, &ask, &result);
+        show(&result);
     }
     weir_redis_destroy(redis);
-    weir_redis_script_destroy(script);
+    weir_redis_limit_destroy(limit);
     return 0;
 }

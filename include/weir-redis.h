@@ -1,4 +1,5 @@
-/* weir-redis.h -- a client of Redis: alone, under Sentinels, or a cluster.  Read weir.h first.
+/* weir-redis.h -- limits whose states live in Redis: alone, under Sentinels, or a cluster.  Read
+ * weir.h first.
  *
  * A client has a thread of its own, which connects when it is first asked, pipelines what is asked
  * at the same time, follows redirections, and reconnects with back-off.  Link with -lweir-redis.
@@ -6,12 +7,17 @@
  *     struct weir_redis *redis;
  *     weir_redis_create(&redis, "redis://localhost", NULL, &error);
  *
- *     struct weir_key words[] = { WEIR_REDIS_TEXT("INCR"), WEIR_REDIS_TEXT("visits") };
- *     struct weir_redis_ask ask = { .words = words, .n = 2, .key = 1, .timeout = WEIR_SECOND };
- *     struct weir_redis_answer answer;
- *     if (weir_redis_call(redis, &ask, &answer) == WEIR_REDIS_ANSWERED)
+ *     struct weir_redis_limit *limit;
+ *     weir_redis_limit_create(&limit, &(struct weir_limit){ .count = 10, .period = WEIR_SECOND },
+ *                             &error);
+ *
+ *     struct weir_redis_item item = { .key = WEIR_REDIS_TEXT("{ann}"), .limit = limit, .cost = 1 };
+ *     struct weir_redis_request ask = { .items = &item, .n = 1, .timeout = WEIR_SECOND };
+ *     struct weir_redis_result result;
+ *     if (weir_redis_take(redis, &ask, &result) != WEIR_REDIS_ANSWERED)
+ *         ... Redis is away: result.why
+ *     else if (result.allowed)
  *         ...
- *     weir_redis_answer_free(&answer);
  */
 #ifndef WEIR_REDIS_H
 #define WEIR_REDIS_H
@@ -45,7 +51,96 @@ WEIR_API int weir_redis_create(struct weir_redis **out, const char *url,
 /* Unanswered asks are answered first: undone or unknown. */
 WEIR_API void weir_redis_destroy(struct weir_redis *redis);
 
-/* ----------------------------------------------------------------- asking ---- */
+enum weir_redis_outcome {
+    WEIR_REDIS_ANSWERED = 0, /* the reply may be an error */
+    WEIR_REDIS_UNDONE = 1,   /* Redis has not carried it out, and will not */
+    WEIR_REDIS_UNKNOWN = 2,  /* sent, not answered: perhaps carried out, perhaps still to be */
+};
+
+/* ----------------------------------------------------------------- limits ---- */
+
+/* A server that has Weir's module is asked by it, others by scripts: the answers are the same. */
+struct weir_redis_limit;
+WEIR_API int weir_redis_limit_create(struct weir_redis_limit **out, const struct weir_limit *limit,
+                                     struct weir_error *error);
+/* No ask with it may be unanswered. */
+WEIR_API void weir_redis_limit_destroy(struct weir_redis_limit *limit);
+
+#define WEIR_REDIS_ITEMS_MAX 32
+
+struct weir_redis_item {
+    struct weir_key key; /* of Redis: in a cluster those of one ask need a common {tag} */
+    const struct weir_redis_limit *limit;
+    int64_t cost; /* of a draw: of the first ask that waits */
+    weir_time wait_max;
+};
+
+/* Units for a node to spend by itself: docs/redis.md. */
+struct weir_redis_draw {
+    struct weir_key demand; /* a key of Redis, with the same {tag}: what all nodes ask */
+    int64_t waiting, have;  /* units of all asks that wait; not yet spent */
+    int64_t asked;          /* units, since the last draw */
+    int64_t fast, slow;     /* asked, in units per 1000 s, over a short and a long span */
+};
+
+struct weir_redis_request {
+    const struct weir_redis_item *items; /* all or nothing */
+    size_t n;
+    weir_time timeout; /* the answer comes by then, whatever Redis does */
+    /* Makes a repeat harmless: a key of Redis, with the same {tag}, of this ask alone.  Then it is
+     * sent again by itself if its answer was lost, and may be asked again if it is unknown.  The id
+     * is remembered for id_life; 0: 10 s.  No bytes: none */
+    struct weir_key id;
+    weir_time id_life;
+    struct weir_redis_draw draw;
+};
+
+struct weir_redis_result {
+    enum weir_redis_outcome outcome;
+    char why[120]; /* not answered, or refused by Redis, which is undone: the reason */
+    bool allowed;  /* all items are */
+    struct weir_decision decisions[WEIR_REDIS_ITEMS_MAX]; /* of take, peek and draw */
+    int64_t units, share; /* drawn; this node's part of the supply */
+    bool spent;           /* there is nothing more to draw soon */
+    int64_t found;        /* keys that were reset */
+};
+
+/* Each asks and waits, and returns result->outcome.  A wait that was promised (decision.wait) is the
+ * caller's to sleep. */
+WEIR_API enum weir_redis_outcome weir_redis_take(struct weir_redis *redis,
+                                                 const struct weir_redis_request *request,
+                                                 struct weir_redis_result *result);
+WEIR_API enum weir_redis_outcome weir_redis_peek(struct weir_redis *redis,
+                                                 const struct weir_redis_request *request,
+                                                 struct weir_redis_result *result);
+WEIR_API enum weir_redis_outcome weir_redis_give(struct weir_redis *redis,
+                                                 const struct weir_redis_request *request,
+                                                 struct weir_redis_result *result);
+/* From one key. */
+WEIR_API enum weir_redis_outcome weir_redis_draw(struct weir_redis *redis,
+                                                 const struct weir_redis_request *request,
+                                                 struct weir_redis_result *result);
+/* Makes keys fresh; their items need no limit. */
+WEIR_API enum weir_redis_outcome weir_redis_reset(struct weir_redis *redis,
+                                                  const struct weir_redis_request *request,
+                                                  struct weir_redis_result *result);
+
+enum weir_redis_verb {
+    WEIR_REDIS_TAKE,
+    WEIR_REDIS_PEEK,
+    WEIR_REDIS_GIVE,
+    WEIR_REDIS_DRAW,
+    WEIR_REDIS_RESET,
+};
+
+/* Asks and goes on; keys are copied, limits must stay.  `done` is called once, in the client's
+ * thread (or before this returns, if there is nothing to ask or no memory): it must not wait. */
+WEIR_API void weir_redis_decide(struct weir_redis *redis, enum weir_redis_verb verb,
+                                const struct weir_redis_request *request,
+                                void (*done)(void *context, const struct weir_redis_result *result),
+                                void *context);
+
+/* ----------------------------------------------------------- any command ---- */
 
 /* A Lua script.  It is called by its SHA-1; a server that does not know it is sent the text. */
 struct weir_redis_script;
@@ -67,12 +162,6 @@ struct weir_redis_ask {
     /* To be done twice is harmless: it is sent again if its answer was lost */
     bool repeatable;
     const struct weir_redis_script *script; /* or NULL */
-};
-
-enum weir_redis_outcome {
-    WEIR_REDIS_ANSWERED = 0, /* the reply may be an error */
-    WEIR_REDIS_UNDONE = 1,   /* Redis has not carried it out, and will not */
-    WEIR_REDIS_UNKNOWN = 2,  /* sent, not answered: perhaps carried out, perhaps still to be */
 };
 
 struct weir_redis_answer {

@@ -3,7 +3,8 @@
 `const size_t NAME_len`.  Into a header goes the array alone, static.
 
 JSON is checked and loses its spaces.  HTML takes in the style sheets and the script that it links,
-and SCRIPT-HASH becomes the script's hash, for its Content-Security-Policy.
+and SCRIPT-HASH becomes the script's hash, for its Content-Security-Policy.  A Lua script has
+`const char NAME_sha[]` too, the name that Redis calls it by.
 """
 import base64
 import hashlib
@@ -64,6 +65,9 @@ def main():
         out.write("extern const char %s[];\nextern const size_t %s_len;\n\n" % (name, name))
         out.write(array(name, data))
         out.write("const size_t %s_len = %d;\n" % (name, len(data)))
+        if source.endswith(".lua"):
+            out.write("extern const char %s_sha[];\nconst char %s_sha[] = \"%s\";\n"
+                      % (name, name, hashlib.sha1(data).hexdigest()))
 
 
 if __name__ == "__main__":

@@ -8,25 +8,14 @@
 
 #define LIFE_MAX ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 
-#define SCRIPT(name)                                     \
-    {                                                    \
-#name, weir__lua_##name, &weir__lua_##name##_len \
-    }
+#define SCRIPTS(X) X(meter) X(window) X(log) X(decide) X(read) X(swap) X(reset)
+#define DECLARE(name)                                               \
+    extern const char weir__lua_##name[], weir__lua_##name##_sha[]; \
+    extern const size_t weir__lua_##name##_len;
+SCRIPTS(DECLARE)
 
-extern const char weir__lua_decide[], weir__lua_log[], weir__lua_meter[], weir__lua_read[],
-    weir__lua_swap[], weir__lua_window[];
-extern const size_t weir__lua_decide_len, weir__lua_log_len, weir__lua_meter_len,
-    weir__lua_read_len, weir__lua_swap_len, weir__lua_window_len;
-
-const struct weir__account_script weir__account_scripts[] = {
-    [WEIR__SCRIPT_METER] = SCRIPT(meter),
-    [WEIR__SCRIPT_WINDOW] = SCRIPT(window),
-    [WEIR__SCRIPT_LOG] = SCRIPT(log),
-    [WEIR__SCRIPT_DECIDE] = SCRIPT(decide),
-    [WEIR__SCRIPT_READ] = SCRIPT(read),
-    [WEIR__SCRIPT_SWAP] = SCRIPT(swap),
-    [WEIR__SCRIPTS] = { 0 },
-};
+#define ROW(name) { #name, weir__lua_##name, weir__lua_##name##_sha, &weir__lua_##name##_len },
+const struct weir__account_script weir__account_scripts[] = { SCRIPTS(ROW){ 0 } };
 
 static bool is_at(const struct weir__account_call *call, enum weir__script script)
 {
@@ -35,7 +24,9 @@ static bool is_at(const struct weir__account_call *call, enum weir__script scrip
 
 static int sendable(const struct weir__account_call *call, int code, struct weir_error *error)
 {
-    return call->words.failed ? weir__fail(error, WEIR_NO_MEMORY, "no memory for an ask") : code;
+    return call->words.failed || call->command.failed
+               ? weir__fail(error, WEIR_NO_MEMORY, "no memory for an ask")
+               : code;
 }
 
 int weir__account_begin(struct weir__account_call *call, struct weir_error *error)
@@ -52,12 +43,14 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
                           "a draw is from one key, of 1 unit at least, and has a key of demand");
     call->tries = 0;
     weir__script_begin(call);
+    weir__command_begin(call);
     return sendable(call, WEIR_OK, error);
 }
 
 void weir__account_free(struct weir__account_call *call)
 {
     weir__buffer_free(&call->words);
+    weir__buffer_free(&call->command);
 }
 
 /* --------------------------------------------- decided here, by lib/algo ---- */
@@ -322,20 +315,30 @@ static bool may_wait(const struct weir__account_call *call)
     return false;
 }
 
+static int nonsense(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_SYSTEM, "Redis: a reply that makes no sense");
+}
+
 int weir__account_reply(struct weir__account_call *call, struct weir__text reply,
                         struct weir_error *error)
 {
     struct weir__resp_value value;
     const char *at = weir__resp_value(reply.bytes, &value);
 
+    call->command.len = call->n_command = 0; /* it goes on by scripts */
     if (value.kind == '-')
         return weir__fail(error, WEIR_SYSTEM, "Redis: %.*s",
                           (int)(value.text.len < 200 ? value.text.len : 200), value.text.bytes);
+    if (is_at(call, WEIR__SCRIPT_RESET)) {
+        call->found = value.integer;
+        return value.kind == ':' ? WEIR_OK : nonsense(error);
+    }
     if (is_at(call, WEIR__SCRIPT_SWAP))
         return value.kind == ':' && value.integer == 1 ? WEIR_OK : read_again(call, error);
     if (is_accounts(call, reply.bytes))
         return decide_here(call, at, error);
     if (is_at(call, WEIR__SCRIPT_READ) || !weir__script_reply(call, reply.bytes))
-        return weir__fail(error, WEIR_SYSTEM, "Redis: a reply that makes no sense");
+        return nonsense(error);
     return may_wait(call) ? read_again(call, error) : WEIR_OK;
 }

@@ -30,7 +30,8 @@ enum weir__account_verb {
     WEIR__ACCOUNT_TAKE,
     WEIR__ACCOUNT_PEEK,
     WEIR__ACCOUNT_GIVE,
-    WEIR__ACCOUNT_DRAW, /* units for a node to spend by itself: draw.h */
+    WEIR__ACCOUNT_DRAW,  /* units for a node to spend by itself: draw.h */
+    WEIR__ACCOUNT_RESET, /* makes them fresh: needs no plans */
 };
 
 struct weir__account_item {
@@ -43,7 +44,7 @@ struct weir__account_item {
 };
 
 struct weir__account_script {
-    const char *name, *text;
+    const char *name, *text, *sha; /* sha: SHA-1 of the text, in hexadecimal digits */
     const size_t *len;
 };
 
@@ -65,6 +66,11 @@ struct weir__account_call {
     struct weir__buffer words;
     size_t n_words;
 
+    /* To be sent to a server that has the module, as bulk strings too; none: only scripts will do */
+    struct weir__buffer command;
+    size_t n_command;
+
+    int64_t found; /* the answer to a reset */
     bool repeated; /* the answer is that of an earlier ask with this id */
     int tries;
 };
@@ -76,6 +82,10 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
 #define WEIR__ACCOUNT_AGAIN 1
 int weir__account_reply(struct weir__account_call *call, struct weir__text reply,
                         struct weir_error *error);
+
+/* The reply to the command: final. */
+int weir__account_command_reply(struct weir__account_call *call, struct weir__text reply,
+                                struct weir_error *error);
 
 void weir__account_free(struct weir__account_call *call); /* its words */
 
@@ -91,6 +101,7 @@ enum weir__script {
     WEIR__SCRIPT_DECIDE,
     WEIR__SCRIPT_READ,
     WEIR__SCRIPT_SWAP,
+    WEIR__SCRIPT_RESET,
     WEIR__SCRIPTS
 };
 
@@ -102,6 +113,9 @@ size_t weir__script_key_count(const struct weir__account_call *call);
 void weir__script_keys(struct weir__account_call *call, enum weir__script script);
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);
 void weir__script_number(struct weir__account_call *call, int64_t n);
+
+/* command.c -- the words for the module. */
+void weir__command_begin(struct weir__account_call *call);
 
 /* script-reply.c -- decisions from the replies of the scripts that decide.  False: it is none of
  * theirs, or it does not fit together. */

@@ -313,6 +313,12 @@ void weir__script_begin(struct weir__account_call *call)
 
     call->repeated = false;
     call->draw.need = call->items[0].ask.cost;
+    if (call->verb == WEIR__ACCOUNT_PEEK || call->verb == WEIR__ACCOUNT_RESET)
+        call->id.len = 0; /* harmless as they are */
+    if (call->verb == WEIR__ACCOUNT_RESET) {
+        weir__script_keys(call, WEIR__SCRIPT_RESET);
+        return;
+    }
     for (size_t i = 0; i < call->n; i++)
         scripted = scripted && is_scripted(call, &call->items[i]);
     if (!scripted)

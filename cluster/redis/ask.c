@@ -52,6 +52,11 @@ void weir__redis_ask_put(const struct weir__redis_ask *ask, struct weir__buffer 
 {
     const struct weir__redis_script *script = ask->script;
 
+    if (ask->own.by_module) {
+        put_count(to, ask->n_module);
+        weir__buffer_add(to, ask->module.bytes, ask->module.len);
+        return;
+    }
     put_count(to, ask->n_words + (script ? 2 : 0));
     if (script && ask->own.whole_script) {
         put_word(to, "EVAL", 4);

@@ -29,6 +29,7 @@ struct weir__redis_answer {
     enum weir__redis_outcome outcome;
     struct weir__text reply; /* one whole value of RESP; good until `done` returns */
     const char *why;         /* not answered: a sentence's end; good until `done` returns */
+    bool by_module;          /* the module's form was sent */
 };
 
 struct weir__redis_node;
@@ -39,6 +40,9 @@ struct weir__redis_ask {
     const struct weir__redis_script *script; /* or NULL: the words are the whole command */
     struct weir__buffer words;               /* encoded; of a script: NUMKEYS KEY... ARG... */
     size_t n_words;
+    /* The same for a server that has Weir's module, or none; stays the caller's */
+    struct weir__buffer module;
+    size_t n_module;
     int slot;           /* of its keys, or WEIR__REDIS_ANY_SLOT */
     weir_time deadline; /* a point: `done` is called no later than this */
     bool repeatable;    /* to be done twice is harmless: it is sent again if its answer was lost */
@@ -58,6 +62,7 @@ struct weir__redis_ask {
         int tries;
         bool asking;       /* sent with ASKING */
         bool whole_script; /* the server did not know it */
+        bool by_module;    /* sent in the module's form */
         bool maybe_done;   /* an earlier answer was lost */
         char why[120];     /* what it waits for */
     } own;

@@ -4,6 +4,7 @@
  *   nodes.c    nodes, their connections and their queues
  *   map.c      which node has what: Cluster, Sentinel, several seeds
  *   dues.c     the asks by the moment they are due
+ *   module.c   which nodes have Weir's module
  *
  * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
  * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
@@ -33,6 +34,9 @@ struct weir__redis_node {
     bool refused;  /* the last connection: the server did not let us in */
     char why[160]; /* it was lost; "": none was */
     struct weir__redis_facts facts;
+    enum { MODULE_UNKNOWN, MODULE_NONE, MODULE_LOADED } module; /* as of the last connection */
+    bool probing;
+    struct weir__redis_ask probe; /* finds that out */
 };
 
 struct weir__redis_dues {
@@ -71,6 +75,7 @@ struct weir__redis_client {
     struct weir__redis_dues dues;
     struct weir__redis_map map;
     struct weir__redis_counts counts;
+    size_t probes; /* under way */
     bool ending;
     weir_time now; /* of the last call */
 };
@@ -89,6 +94,16 @@ weir_time weir__redis_jitter(struct weir__redis_client *client, weir_time span);
 weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base, weir_time max,
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
+
+/* module.c -- which nodes have Weir's module. */
+/* The form of an ask that is about to be sent there. */
+void weir__redis_module_choose(const struct weir__redis_node *node, struct weir__redis_ask *ask);
+/* Finds out, if it is not known and matters to the ask, which was sent there. */
+void weir__redis_module_probe(struct weir__redis_client *client, struct weir__redis_node *node,
+                              const struct weir__redis_ask *ask, weir_time now);
+/* An error to the module's form.  True: the ask has to be sent again, as a script. */
+bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
+                                const struct weir__resp_value *error);
 
 /* nodes.c */
 struct weir__redis_node *weir__redis_node(struct weir__redis_client *client,

@@ -68,7 +68,8 @@ void weir__redis_give_up(struct weir__redis_client *c, struct weir__redis_ask *a
     weir__redis_finish(
         c, ask,
         &(struct weir__redis_answer){ .outcome = unknown ? WEIR__REDIS_UNKNOWN : WEIR__REDIS_UNDONE,
-                                      .why = text });
+                                      .why = text,
+                                      .by_module = ask->own.by_module });
 }
 
 static void say_why(struct weir__redis_ask *ask, const char *text, size_t len)
@@ -221,6 +222,10 @@ static bool overcome(struct weir__redis_client *c, struct weir__redis_conn *conn
                      weir_time now)
 {
     say_why(ask, error->text.bytes, error->text.len);
+    if (weir__redis_module_refused(conn->node, ask, error)) {
+        weir__redis_node_send(c, conn->node, ask, now); /* and ASKING again */
+        return true;
+    }
     if (weir__resp_is_error(error, "NOSCRIPT") && ask->script && !ask->own.whole_script) {
         ask->own.whole_script = true; /* and ASKING again, which holds for one command */
         c->counts.scripts_sent++;
@@ -253,7 +258,8 @@ static void replied(void *context, struct weir__redis_conn *conn, struct weir__r
     weir__resp_value(reply.bytes, &head);
     if (head.kind != '-' || !overcome(c, conn, ask, &head, now))
         weir__redis_finish(c, ask,
-                           &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply });
+                           &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
+                                                         .by_module = ask->own.by_module });
 }
 
 static void orphaned(void *context, struct weir__redis_conn *conn, struct weir__redis_ask *ask,
@@ -282,6 +288,7 @@ static void ready(void *context, struct weir__redis_conn *conn, weir_time now)
     conn->node->refused = false;
     conn->node->facts = conn->facts;
     conn->node->replica = conn->facts.replica;
+    conn->node->module = MODULE_UNKNOWN;
     weir__redis_node_flush(c, conn->node, now);
 }
 
@@ -432,6 +439,7 @@ void weir__redis_client_destroy(struct weir__redis_client *c)
     for (size_t i = 0; i < c->n_nodes; i++) {
         for (int k = 0; k < WEIR__REDIS_POOL_MAX; k++)
             weir__redis_conn_free(&c->nodes[i]->conns[k]);
+        weir__redis_ask_free(&c->nodes[i]->probe);
         free(c->nodes[i]);
     }
     free(c->nodes);
@@ -447,7 +455,12 @@ struct weir__redis_counts weir__redis_client_counts(const struct weir__redis_cli
 
 size_t weir__redis_client_waiting(const struct weir__redis_client *c)
 {
-    return c->dues.n - c->map.reading;
+    return c->dues.n - c->map.reading - c->probes;
+}
+
+weir_time weir__redis_client_now(const struct weir__redis_client *c)
+{
+    return c->now;
 }
 
 enum weir__redis_mode weir__redis_client_mode(const struct weir__redis_client *c)

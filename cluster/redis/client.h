@@ -17,6 +17,7 @@
  *   TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, BUSY
  *                Redis has not carried it out: sent again after a rest
  *   NOSCRIPT     sent again with the script's text
+ *   module       a node that has it is sent that form of an ask, if there is one: module.c
  *   lost         unknown; sent again only if the caller said that it is repeatable
  *
  * Rests, reconnections and looks at the map grow from try to try and are jittered, so that a
@@ -95,5 +96,6 @@ struct weir__redis_counts {
 };
 struct weir__redis_counts weir__redis_client_counts(const struct weir__redis_client *client);
 size_t weir__redis_client_waiting(const struct weir__redis_client *client);
+weir_time weir__redis_client_now(const struct weir__redis_client *client); /* of the last call */
 
 #endif

@@ -53,7 +53,8 @@ static bool is_named(const struct weir__redis_client *c, const struct weir__redi
 /* Nothing knows it any longer. */
 static bool is_spare(const struct weir__redis_client *c, const struct weir__redis_node *node)
 {
-    if (is_named(c, node) || node->queue.first || node->slots > 0 || node == c->map.from)
+    if (is_named(c, node) || node->queue.first || node->slots > 0 || node == c->map.from ||
+        node->probing)
         return false;
     for (int i = 0; i < WEIR__REDIS_POOL_MAX; i++) {
         if (node->conns[i].phase != WEIR__REDIS_CLOSED || node->conns[i].driver)
@@ -109,6 +110,7 @@ struct weir__redis_node *weir__redis_node(struct weir__redis_client *c,
         node->open_at = 0;
         node->why[0] = '\0';
         node->facts = (struct weir__redis_facts){ 0 };
+        node->module = MODULE_UNKNOWN;
         for (int i = 0; i < WEIR__REDIS_POOL_MAX; i++) {
             node->conns[i].node = node;
             node->conns[i].options = sentinel ? &c->sentinel_conn_options : &c->conn_options;
@@ -189,10 +191,12 @@ static bool send_now(struct weir__redis_client *c, struct weir__redis_node *node
 
     if (!conn || weir__redis_conn_due_replies(conn) >= CROWDED)
         open_one(c, node, now);
+    weir__redis_module_choose(node, ask);
     if (!conn || !weir__redis_conn_send(conn, ask, now))
         return false;
     ask->own.where = WEIR__ASK_SENT;
     ask->own.node = node;
+    weir__redis_module_probe(c, node, ask, now);
     return true;
 }
 

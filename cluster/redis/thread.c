@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "cluster/redis/drive.h"
-#include "weir-redis.h"
+#include "cluster/redis/thread.h"
 
 struct weir_redis_script {
     struct weir__redis_script own;
@@ -26,14 +26,14 @@ struct weir_redis {
     struct weir__redis_drive *drive;
     pthread_t thread;
     pthread_mutex_t mutex;
-    struct pending *first, **last; /* under the mutex, as is `ending` */
+    struct weir__redis_job *first, **last; /* under the mutex, as is `ending` */
     bool ending;
 };
 
 /* An ask on its way from a caller to the thread. */
 struct pending {
+    struct weir__redis_job job;
     struct weir__redis_ask ask;
-    struct pending *next;
     struct weir_redis_answer *answer; /* of a caller that waits; else */
     void (*done)(void *context, const struct weir_redis_answer *answer);
     void *context;
@@ -80,9 +80,19 @@ static void copy_over(struct weir__redis_ask *ask, const struct weir__redis_answ
     }
     out.reply = copy;
     *p->answer = out;
-    uint32_t *word = &p->ready;
+    weir__redis_ready_set(&p->ready);
+}
+
+void weir__redis_ready_set(uint32_t *word)
+{
     __atomic_store_n(word, 1, __ATOMIC_RELEASE);
     weir__clock_wake_word(word);
+}
+
+void weir__redis_ready_wait(uint32_t *word)
+{
+    while (!__atomic_load_n(word, __ATOMIC_ACQUIRE))
+        weir__clock_wait_word(word, 0, WEIR_FOREVER);
 }
 
 void weir_redis_answer_free(struct weir_redis_answer *answer)
@@ -108,10 +118,10 @@ bool weir_redis_value_next(const struct weir_redis_answer *answer, size_t *curso
 
 /* ------------------------------------------------------------- the thread ---- */
 
-static struct pending *take_list(struct weir_redis *r, bool *ending)
+static struct weir__redis_job *take_list(struct weir_redis *r, bool *ending)
 {
     pthread_mutex_lock(&r->mutex);
-    struct pending *first = r->first;
+    struct weir__redis_job *first = r->first;
     r->first = NULL;
     r->last = &r->first;
     *ending = r->ending;
@@ -144,11 +154,11 @@ static void *run(void *context)
 
     for (;;) {
         bool ending;
-        struct pending *next = take_list(r, &ending);
+        struct weir__redis_job *next = take_list(r, &ending);
         weir_time now = weir__clock_monotonic();
-        for (struct pending *p = next; p; p = next) {
-            next = p->next;
-            weir__redis_client_ask(client, &p->ask, now);
+        for (struct weir__redis_job *job = next; job; job = next) {
+            next = job->next; /* it may be gone when it has begun */
+            job->begin(job, client, now);
         }
         if (ending)
             return NULL;
@@ -248,27 +258,40 @@ void weir_redis_script_destroy(struct weir_redis_script *script)
     free(script);
 }
 
+static void begin(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
+{
+    weir__redis_client_ask(client, &((struct pending *)job)->ask, now);
+}
+
+weir_time weir__redis_deadline(weir_time timeout)
+{
+    weir_time now = weir__clock_monotonic();
+
+    return timeout < WEIR_NEVER - now ? now + timeout : WEIR_NEVER;
+}
+
 static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
 {
     struct weir__redis_ask *to = &p->ask;
     const struct weir_key *key = ask->key > 0 && ask->key < ask->n ? &ask->words[ask->key] : NULL;
-    weir_time now = weir__clock_monotonic();
 
+    p->job.begin = begin;
     for (size_t i = 0; i < ask->n; i++)
         weir__redis_ask_word(to, ask->words[i].bytes, ask->words[i].len);
     to->script = ask->script ? &ask->script->own : NULL;
     to->slot = key ? weir__redis_slot(key->bytes, key->len) : WEIR__REDIS_ANY_SLOT;
-    to->deadline = ask->timeout < WEIR_NEVER - now ? now + ask->timeout : WEIR_NEVER;
+    to->deadline = weir__redis_deadline(ask->timeout);
     to->repeatable = ask->repeatable;
     to->context = p;
 }
 
-static void put(struct weir_redis *r, struct pending *p)
+void weir__redis_thread_put(struct weir_redis *r, struct weir__redis_job *job)
 {
     pthread_mutex_lock(&r->mutex);
     bool first = r->first == NULL;
-    *r->last = p;
-    r->last = &p->next;
+    job->next = NULL;
+    *r->last = job;
+    r->last = &job->next;
     pthread_mutex_unlock(&r->mutex);
     if (first)
         weir__redis_drive_wake(r->drive);
@@ -281,9 +304,8 @@ enum weir_redis_outcome weir_redis_call(struct weir_redis *r, const struct weir_
 
     fill_ask(&p, ask);
     p.ask.done = copy_over;
-    put(r, &p);
-    while (!__atomic_load_n(&p.ready, __ATOMIC_ACQUIRE))
-        weir__clock_wait_word(&p.ready, 0, WEIR_FOREVER);
+    weir__redis_thread_put(r, &p.job);
+    weir__redis_ready_wait(&p.ready);
     weir__redis_ask_free(&p.ask);
     return answer->outcome;
 }
@@ -304,5 +326,5 @@ void weir_redis_submit(struct weir_redis *r, const struct weir_redis_ask *ask,
     p->ask.done = hand_over;
     p->done = done;
     p->context = context;
-    put(r, p);
+    weir__redis_thread_put(r, &p->job);
 }

@@ -54,6 +54,15 @@ static void wait_until(struct weir__asker *a, weir_time due)
     poll(&watched, 1, due == WEIR_NEVER || ms > INT_MAX ? -1 : (int)ms);
 }
 
+static void wait_for_answer(struct weir__asker *a)
+{
+    while (a->waiting) {
+        weir_time due = weir__redis_drive_turn(a->drive, weir__clock_monotonic());
+        if (a->waiting)
+            wait_until(a, due);
+    }
+}
+
 bool weir__asker_ask(struct weir__asker *a, struct weir__redis_ask *ask)
 {
     weir_time now = weir__clock_monotonic();
@@ -63,10 +72,29 @@ bool weir__asker_ask(struct weir__asker *a, struct weir__redis_ask *ask)
     ask->deadline = now + a->timeout;
     a->waiting = true;
     weir__redis_client_ask(a->client, ask, now);
-    while (a->waiting) {
-        weir_time due = weir__redis_drive_turn(a->drive, weir__clock_monotonic());
-        if (a->waiting)
-            wait_until(a, due);
-    }
+    wait_for_answer(a);
     return a->outcome == WEIR__REDIS_ANSWERED && !a->reply.failed;
+}
+
+static void note_carried(struct weir__carry *carry, enum weir__redis_outcome outcome,
+                         const char *why)
+{
+    struct weir__asker *a = carry->context;
+
+    a->waiting = false;
+    a->outcome = outcome;
+    snprintf(a->why, sizeof(a->why), "%s", why ? why : "");
+}
+
+bool weir__asker_carry(struct weir__asker *a, struct weir__carry *carry)
+{
+    weir_time now = weir__clock_monotonic();
+
+    carry->done = note_carried;
+    carry->context = a;
+    carry->deadline = now + a->timeout;
+    a->waiting = true;
+    weir__carry_begin(carry, a->client, now);
+    wait_for_answer(a);
+    return a->outcome == WEIR__REDIS_ANSWERED;
 }

@@ -3,6 +3,7 @@
 #ifndef WEIR_SERVER_ASK_REDIS_H
 #define WEIR_SERVER_ASK_REDIS_H
 
+#include "cluster/redis/carry.h"
 #include "cluster/redis/drive.h"
 #include "server/base/command.h"
 
@@ -19,7 +20,7 @@ struct weir__asker {
     bool waiting;
     enum weir__redis_outcome outcome;
     struct weir__buffer reply; /* one whole value of RESP */
-    char why[160];
+    char why[240];
 };
 
 /* `url` NULL: that of WEIR_REDIS.  Returns WEIR__GO_ON, or an exit code after a complaint. */
@@ -29,5 +30,7 @@ void weir__asker_close(struct weir__asker *asker);
 
 /* Sets the ask's deadline and waits for its answer.  False: there is none, and `why` says why. */
 bool weir__asker_ask(struct weir__asker *asker, struct weir__redis_ask *ask);
+/* The same for an ask on accounts. */
+bool weir__asker_carry(struct weir__asker *asker, struct weir__carry *carry);
 
 #endif

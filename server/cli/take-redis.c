@@ -1,7 +1,6 @@
 /* take-redis.c -- take, peek and give on an account in Redis, from a shell.
  *
- * The client carries the scripts of cluster/account: what to send next, and what a reply means, is
- * theirs; where to send it, and when to give up, is the client's.
+ * The server's module decides, or the scripts of cluster/account.
  */
 #include "server/cli/take-redis.h"
 
@@ -15,47 +14,26 @@
 
 static int complain_of(struct weir__asker *a)
 {
-    const char *outcome = a->outcome == WEIR__REDIS_UNKNOWN
+    if (strncmp(a->why, "Redis: ", 7) == 0) /* it said so itself */
+        return weir__complain(a->command, "%s", a->why);
+    return weir__complain(a->command, "%s: %s",
+                          a->outcome == WEIR__REDIS_UNKNOWN
                               ? "Redis did not answer, and may have counted it"
-                              : "Redis does not answer";
-
-    return weir__complain(a->command, "%s: %s", outcome, a->why);
+                              : "Redis does not answer",
+                          a->why);
 }
 
-/* From the first script to the answer. */
-static int carry(struct weir__asker *a, struct weir__account_call *call)
-{
-    struct weir_error error = { .text = "" };
-    struct weir_key key = call->items[0].key;
-    int code = weir__account_begin(call, &error);
-
-    if (code == WEIR_OK)
-        code = WEIR__ACCOUNT_AGAIN;
-    while (code == WEIR__ACCOUNT_AGAIN) {
-        struct weir__redis_script script =
-            weir__redis_script(call->script->text, *call->script->len);
-        struct weir__redis_ask ask = { .script = &script,
-                                       .words = call->words,
-                                       .n_words = call->n_words,
-                                       .slot = weir__redis_slot(key.bytes, key.len) };
-        if (!weir__asker_ask(a, &ask))
-            return complain_of(a);
-        code =
-            weir__account_reply(call, (struct weir__text){ a->reply.bytes, a->reply.len }, &error);
-    }
-    return code == WEIR_OK ? WEIR__GO_ON : weir__complain(a->command, "%s", error.text);
-}
-
+/* Asks, and waits for the answer. */
 static int run_verb(struct weir__asker *a, enum weir__account_verb verb,
                     struct weir__account_item *item)
 {
-    struct weir__account_call call = {
-        .verb = verb, .items = item, .n = 1, .near = weir__clock_real()
+    struct weir__carry carry = {
+        .call = { .verb = verb, .items = item, .n = 1, .near = weir__clock_real() }
     };
-    int code = carry(a, &call);
+    bool answered = weir__asker_carry(a, &carry);
 
-    weir__account_free(&call);
-    return code;
+    weir__carry_free(&carry);
+    return answered ? WEIR__GO_ON : complain_of(a);
 }
 
 /* A give has no answer of its own: what is left is looked up. */

@@ -65,6 +65,13 @@ def test_D1_take_peek_give(program):
         assert code == 0 and json.loads(said)["wait_ns"] == 0, said
         said, code = run("take", "--limit", "10/1s burst 1", "--wait", "10s", "--json")
         assert code == 0 and json.loads(said)["remaining"] == 0, said
+        for limit in ("fixed-window 1/300ms", "sliding-log 1/300ms", "smooth 10/1s"):
+            for _ in range(2):
+                said, code = run("take", "--limit", limit, "--wait", "1m", "--json")
+                assert code == 0 and json.loads(said)["allowed"], (limit, said)
+        r.ok("RPUSH", "weir:{list:ann}", 1)
+        said, code = run("take", "--limit", "3/1h", "--name", "list")
+        assert code == 2 and "WRONGTYPE" in said and "answer" not in said, said
         assert weir("take", "--redis", "", "--limit", "3/1h", "bob", WEIR_REDIS=url(r))[1] == 0
         assert r("EXISTS", "weir:{n:ann}", "weir:{token-bucket 3/1h:bob}") == 2
         assert run("take", "--limit", "3/1h", "--now", "5")[1] == 2
@@ -76,10 +83,10 @@ def test_D1_take_peek_give(program):
 def test_D1_example(program):
     with Redis() as r:
         said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
-        assert said.stdout == "visit 1\nvisit 2\nvisit 3\n", said
-        assert 0 < r("TTL", "visits:ann") <= 60
+        assert said.stdout == "come in, 1 of 2 left\ncome in, 0 of 2 left\ncome back in 30 s\n", said
+        assert 0 < r("TTL", "visits:{ann}") <= 61
     said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
-    assert said.stdout.count("not counted: ") == 3, said
+    assert said.stdout.count("not charged: ") == 3, said
 
 
 def test_D1_unix_socket(program):

@@ -1,0 +1,30 @@
+/* carry.h -- an ask on accounts (account/call.h), carried to Redis and back by the client.
+ *
+ * The account says what to send next and what a reply means; the client says where, and when to
+ * give up.  A server that has the module is asked by it, others by scripts.
+ */
+#ifndef WEIR_CLUSTER_REDIS_CARRY_H
+#define WEIR_CLUSTER_REDIS_CARRY_H
+
+#include "cluster/account/call.h"
+#include "cluster/redis/client.h"
+
+struct weir__carry {
+    /* Set by the caller, who owns it and leaves it alone until `done` was called, once */
+    struct weir__account_call call;
+    weir_time deadline;
+    /* Answered: the call's items have their decisions.  `why`: not answered, or Redis's error, which
+     * means undone; good until `done` returns */
+    void (*done)(struct weir__carry *carry, enum weir__redis_outcome outcome, const char *why);
+    void *context;
+
+    /* Its own */
+    struct weir__redis_client *client;
+    struct weir__redis_ask ask;
+    struct weir__redis_script script;
+};
+
+void weir__carry_begin(struct weir__carry *carry, struct weir__redis_client *client, weir_time now);
+void weir__carry_free(struct weir__carry *carry); /* the words */
+
+#endif

@@ -1,0 +1,66 @@
+/* module.c -- which nodes have Weir's module.
+ *
+ * A node is asked when the first ask that has a form for the module is sent there, and again after
+ * each connection: it may be another server by then.  Until it has answered, and where it says no,
+ * the scripts decide; both work on the same keys.  Nobody waits for the answer.
+ */
+#include <string.h>
+
+#include "cluster/redis/client-parts.h"
+
+#define PROBE_MAX WEIR_SECOND
+
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct weir__redis_node *node = ask->only;
+    struct weir__redis_client *c = ask->context;
+    struct weir__resp_value list, first = { .kind = 0 };
+
+    node->probing = false;
+    c->probes--;
+    if (answer->outcome != WEIR__REDIS_ANSWERED) {
+        node->module = MODULE_UNKNOWN; /* the next connection tells */
+        return;
+    }
+    const char *at = weir__resp_value(answer->reply.bytes, &list);
+    if (list.kind == '*' && list.n == 1)
+        weir__resp_value(at, &first);
+    node->module = first.kind == '*' ? MODULE_LOADED : MODULE_NONE;
+}
+
+void weir__redis_module_probe(struct weir__redis_client *c, struct weir__redis_node *node,
+                              const struct weir__redis_ask *ask, weir_time now)
+{
+    if (ask->module.len == 0 || node->module != MODULE_UNKNOWN || node->probing || c->ending)
+        return;
+    node->module = MODULE_NONE; /* as long as it is not known: one probe for each connection */
+    if (!weir__redis_ask_texts(&node->probe,
+                               (const char *[]){ "COMMAND", "INFO", "weir.take", NULL }))
+        return;
+    node->probe.only = node;
+    node->probe.slot = WEIR__REDIS_ANY_SLOT;
+    node->probe.deadline = now + PROBE_MAX;
+    node->probe.done = answered;
+    node->probe.context = c;
+    node->probing = true;
+    c->probes++;
+    weir__redis_client_ask(c, &node->probe, now);
+}
+
+void weir__redis_module_choose(const struct weir__redis_node *node, struct weir__redis_ask *ask)
+{
+    ask->own.by_module = ask->module.len > 0 && node->module == MODULE_LOADED;
+}
+
+bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
+                                const struct weir__resp_value *error)
+{
+    static const char unknown[] = "ERR unknown command";
+    bool gone = error->text.len >= sizeof(unknown) - 1 &&
+                memcmp(error->text.bytes, unknown, sizeof(unknown) - 1) == 0;
+
+    if (!ask->own.by_module || !(gone || weir__resp_is_error(error, "NOPERM")))
+        return false;
+    node->module = MODULE_NONE;
+    return true;
+}

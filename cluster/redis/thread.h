@@ -1,0 +1,23 @@
+/* thread.h -- work for the thread of a client: thread.c has the thread, limits.c asks on accounts. */
+#ifndef WEIR_CLUSTER_REDIS_THREAD_H
+#define WEIR_CLUSTER_REDIS_THREAD_H
+
+#include "cluster/redis/client.h"
+#include "weir-redis.h"
+
+struct weir__redis_job {
+    struct weir__redis_job *next;
+    /* Called once, in the thread. */
+    void (*begin)(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now);
+};
+
+void weir__redis_thread_put(struct weir_redis *redis, struct weir__redis_job *job);
+
+/* By the thread, when all is there; and by a caller that waits for it. */
+void weir__redis_ready_set(uint32_t *word);
+void weir__redis_ready_wait(uint32_t *word);
+
+/* A point from a span. */
+weir_time weir__redis_deadline(weir_time timeout);
+
+#endif

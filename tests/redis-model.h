@@ -42,6 +42,7 @@ struct model_socket {
 
 struct model_ask {
     struct weir__redis_ask ask;
+    struct weir__redis_ask module; /* its other form: MODULE-DO key id */
     int done, executed;
     enum weir__redis_outcome outcome;
     struct model *model;
@@ -56,10 +57,11 @@ struct model {
     weir_time now;
     bool faults;
     bool up[MODEL_SERVERS], stopped[MODEL_SERVERS], old[MODEL_SERVERS], knows[MODEL_SERVERS];
-    int owner[MODEL_KEYS];  /* of a cluster */
-    int target[MODEL_KEYS]; /* where it migrates to; -1: it does not */
-    bool moved[MODEL_KEYS]; /* the key is there already */
-    int master;             /* not of a cluster */
+    bool module[MODEL_SERVERS]; /* has Weir's, for now */
+    int owner[MODEL_KEYS];      /* of a cluster */
+    int target[MODEL_KEYS];     /* where it migrates to; -1: it does not */
+    bool moved[MODEL_KEYS];     /* the key is there already */
+    int master;                 /* not of a cluster */
     struct model_socket sockets[MODEL_CONNS];
     struct model_ask asks[MODEL_ASKS];
     int n;
@@ -146,7 +148,7 @@ static inline void carry_out(struct model *m, struct model_socket *s, struct wei
     weir__buffer_format(&s->to_client, ":%d\r\n", (int)n);
 }
 
-/* DO key id, or the script with 1 key id. */
+/* DO key id, the module's form of it, or the script with 1 key id. */
 static inline void do_command(struct model *m, struct model_socket *s,
                               const struct weir__text *words, size_t n)
 {
@@ -156,6 +158,10 @@ static inline void do_command(struct model *m, struct model_socket *s,
 
     s->asking = false;
     law(n == key + 2 && words[key].len == 2);
+    if (word_is(words[0], "MODULE-DO") && !m->module[s->server]) {
+        weir__buffer_text(&s->to_client, "-ERR unknown command 'MODULE-DO'\r\n");
+        return;
+    }
     if (!may_run(m, s, words[key].bytes[1] - '0', asking))
         return;
     if (whole)
@@ -180,6 +186,9 @@ static inline void answer(struct model *m, struct model_socket *s, const struct 
                                                                                : "replica");
     else if (word_is(words[0], "PING"))
         weir__buffer_text(to, "+PONG\r\n");
+    else if (word_is(words[0], "COMMAND"))
+        weir__buffer_text(to, m->module[s->server] ? "*1\r\n*1\r\n$9\r\nweir.take\r\n"
+                                                   : "*1\r\n*-1\r\n");
     else if (word_is(words[0], "CLUSTER") && m->kind == MODEL_CLUSTER)
         say_slots(m, to);
     else if (word_is(words[0], "CLUSTER"))
@@ -311,7 +320,7 @@ static inline void change_world(struct model *m)
     int server = model_pick(m, MODEL_SERVERS), key = model_pick(m, MODEL_KEYS),
         node = model_pick(m, MODEL_NODES);
 
-    switch (model_pick(m, 9)) {
+    switch (model_pick(m, 10)) {
     case 0:
         m->up[server] = !m->up[server];
         m->stopped[server] = false;
@@ -335,6 +344,9 @@ static inline void change_world(struct model *m)
         break;
     case 6:
         m->master = node;
+        break;
+    case 7: /* loaded, or unloaded */
+        m->module[server] = !m->module[server];
         break;
     default:
         m->up[server] = true;
@@ -391,6 +403,11 @@ static inline void model_ask(struct model *m, weir_time span)
     a->ask.context = a;
     law(weir__redis_ask_texts(&a->ask, a->ask.script ? (const char *[]){ "1", name, id, NULL }
                                                      : (const char *[]){ "DO", name, id, NULL }));
+    if (a->ask.script && chance(m, 2)) {
+        law(weir__redis_ask_texts(&a->module, (const char *[]){ "MODULE-DO", name, id, NULL }));
+        a->ask.module = a->module.words;
+        a->ask.n_module = a->module.n_words;
+    }
     weir__redis_client_ask(m->client, &a->ask, m->now);
 }
 
@@ -476,8 +493,10 @@ static inline void model_run(uint64_t (*dice)(void *, uint64_t), void *context, 
     struct weir__redis_client *client = m->client;
     m->client = NULL;
     weir__redis_client_destroy(client);
-    for (int i = 0; i < m->n; i++)
+    for (int i = 0; i < m->n; i++) {
         weir__redis_ask_free(&m->asks[i].ask);
+        weir__redis_ask_free(&m->asks[i].module);
+    }
     for (int i = 0; i < MODEL_CONNS; i++)
         drop_socket(&m->sockets[i]);
     free(m);

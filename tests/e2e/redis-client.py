@@ -15,7 +15,7 @@ import threading
 import time
 
 from redising import Redis, free_port, until
-from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url, weir
+from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url, used, weir
 from serving import run_tests
 
 
@@ -157,6 +157,39 @@ def test_D1_killed_connections(program):
         total = count(r)
     check_counted(result, total)
     assert result.good > 50 and result.errors == 0, result.tally
+
+
+LIMIT = "gcra 1/1h burst 100000"  # 16 keys are not used up
+
+
+def test_D1_a_repeat_is_charged_once(program):
+    """Connections are killed between send and answer; asks without an answer are repeated under
+    their ids.  What was granted is what was charged, to the unit."""
+    with Redis() as r:
+        with Load(program, url(r), 5 if LONG else 1.5, limit=LIMIT, ids=True) as result:
+            end = time.monotonic() + (4 if LONG else 1.2)
+            while time.monotonic() < end:
+                r.ok("CLIENT", "KILL", "TYPE", "normal")
+                time.sleep(0.004)
+        assert result.granted > 50 and result.unknown + result.undone == 0, result.tally
+        assert used(url(r), LIMIT) == result.granted, (used(url(r), LIMIT), result.tally)
+    with Redis() as r:  # and through a network that is slow and torn
+        with Proxy(r.port, torn=0.005) as proxy:
+            there = "redis://127.0.0.1:%d" % proxy.port
+            result = load(program, there, 5 if LONG else 1.5, timeout=500, threads=8, limit=LIMIT,
+                          ids=True)
+        assert result.granted > 5 and result.unknown + result.undone == 0, result.tally
+        assert used(url(r), LIMIT) == result.granted, (used(url(r), LIMIT), result.tally)
+
+
+def test_D1_typed_takes(program):
+    """Of each key no more than its limit, and all of it."""
+    limit = "gcra 1/1d burst 20"
+    with Redis() as r:
+        with Load(program, url(r), 1.5, limit=limit) as result:
+            time.sleep(0.2)
+        assert result.granted == 16 * 20 and result.refused > 0, result.tally
+        assert used(url(r), limit) == 16 * 20
 
 
 def test_D1_stopped_and_restarted(program):

@@ -105,8 +105,8 @@ struct weir_redis_result {
     int64_t found;        /* keys that were reset */
 };
 
-/* Each asks and waits, and returns result->outcome.  A wait that was promised (decision.wait) is the
- * caller's to sleep. */
+/* Each asks and waits, and returns result->outcome.  A wait that was promised (decision.wait) is
+ * the caller's to sleep. */
 WEIR_API enum weir_redis_outcome weir_redis_take(struct weir_redis *redis,
                                                  const struct weir_redis_request *request,
                                                  struct weir_redis_result *result);

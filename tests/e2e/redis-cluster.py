@@ -20,10 +20,10 @@ class Cluster:
 
     def __enter__(self):
         for i in range(6):
-            self.nodes.append(Redis(MODULE if i in (0, 4) else None, "--cluster-enabled", "yes", "--cluster-node-timeout",
-                                    "1000", "--cluster-port", str(free_port()),
-                                    "--cluster-allow-replica-migration", "no",
-                                    "--repl-ping-replica-period", "1"))
+            self.nodes.append(Redis(
+                MODULE if i in (0, 4) else None, "--cluster-enabled", "yes",
+                "--cluster-node-timeout", "1000", "--cluster-port", str(free_port()),
+                "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"))
         first = self.nodes[0]
         for node in self.nodes[1:]:
             bus = int(node.command[node.command.index("--cluster-port") + 1])

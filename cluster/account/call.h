@@ -66,7 +66,7 @@ struct weir__account_call {
     struct weir__buffer words;
     size_t n_words;
 
-    /* To be sent to a server that has the module, as bulk strings too; none: only scripts will do */
+    /* To be sent to a server that has the module, as bulk strings; none: only scripts will do */
     struct weir__buffer command;
     size_t n_command;
 

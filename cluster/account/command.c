@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "wire/decimal.h"
 #include "wire/resp-reply.h"
 
 #define LIMIT_MAX 192

@@ -1,11 +1,12 @@
 /* guard.c -- what entering a guard and leaving it costs.
  *
- *     guard [one | threads | loop N]
+ *     guard [one | threads | loop N | keys N | plain N]
  *
  *     one       one thread, enter and exit in turn: with a number of permits, with a breaker
  *               besides, with the adaptive limit besides, on a table of shared memory, and refused
  *     threads   two threads on one guard, and each on its own
- *     loop      N pairs with everything and nothing else: for callgrind
+ *     loop      N pairs with everything and nothing else: for callgrind; keys: with permits by key
+ *               alone; plain: with permits alone
  *
  * The time is supplied, and runs as it would at ten thousand calls a second, so that what a guard
  * does now and then (the controller's look, a new part of the breaker's window) is in the figures
@@ -26,6 +27,7 @@ struct subject {
     struct weir_guard *guard;
     weir_time now;
     bool entered; /* what is expected */
+    int64_t keys; /* that take turns; 0: none */
 };
 
 static const struct weir_guard_options permits = { .max = 1000 };
@@ -38,6 +40,7 @@ static const struct weir_guard_options everything = {
     .breaker = { .error_percent = 50, .slow = WEIR_SECOND, .window = 10 * WEIR_SECOND },
     .adaptive = { .controller = WEIR_ADAPTIVE },
 };
+static const struct weir_guard_options by_key = { .max = 1000, .max_per_key = 10 };
 static const struct weir_guard_options one_permit = { .max = 1, .lease = 3600 * WEIR_SECOND };
 
 static struct weir_table *open_table(const char *path)
@@ -105,6 +108,27 @@ static void pairs(void *context, int64_t n)
     check("pairs", entered, s->entered ? n : 0);
 }
 
+/* Each with the next of the keys, of 16 bytes. */
+static void pairs_by_key(void *context, int64_t n)
+{
+    struct subject *s = context;
+    int64_t entered = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t name[2] = { i % s->keys, 0 };
+        struct weir_ask ask = { .key = { name, sizeof(name) }, .cost = 1, .now = s->now };
+        struct weir_permit permit;
+        struct weir_decision d;
+        if (weir_enter(s->guard, &ask, &permit, &d)) {
+            entered++;
+            weir_exit(s->guard, &permit, WEIR_SUCCEEDED, s->now + WORK);
+        }
+        keep((uint64_t)d.remaining);
+        s->now += INTERVAL;
+    }
+    check("pairs by key", entered, s->entered ? n : 0);
+}
+
 /* As a caller does who has no clock of its own: the table's, before and after. */
 static void pairs_by_clock(void *context, int64_t n)
 {
@@ -128,6 +152,7 @@ static void entered_by(const char *name, const char *path, const struct weir_gua
                        work_function work)
 {
     struct subject s = open_subject(path, options);
+    s.keys = 1;
     struct weir_guard_info info;
 
     figure(name, measure(work, &s, PAIRS), "ns");
@@ -145,6 +170,22 @@ static void refused_busy(void)
     weir_enter(s.guard, &(struct weir_ask){ .cost = 1, .now = s.now }, &permit, &d);
     s.entered = false;
     figure("guard.refused.busy", measure(pairs, &s, PAIRS), "ns");
+    close_subject(&s);
+}
+
+static void refused_key(void)
+{
+    struct weir_guard_options o = { .max_per_key = 1, .lease = 3600 * WEIR_SECOND };
+    struct subject s = open_subject(NULL, &o);
+    struct weir_permit permit;
+    struct weir_decision d;
+    int64_t name[2] = { 0, 0 };
+    struct weir_ask ask = { .key = { name, sizeof(name) }, .cost = 1, .now = s.now };
+
+    weir_enter(s.guard, &ask, &permit, &d);
+    s.entered = false;
+    s.keys = 1;
+    figure("guard.refused.key", measure(pairs_by_key, &s, PAIRS), "ns");
     close_subject(&s);
 }
 
@@ -170,19 +211,22 @@ static void shared(void)
 static void one(void)
 {
     entered_by("guard.permits", NULL, &permits, pairs);
+    entered_by("guard.key", NULL, &by_key, pairs_by_key);
     entered_by("guard.breaker", NULL, &breaker, pairs);
     entered_by("guard.everything", NULL, &everything, pairs);
     entered_by("guard.everything.clock", NULL, &everything, pairs_by_clock);
     shared();
     refused_busy();
+    refused_key();
     refused_open();
 }
 
-static void loop(int64_t n)
+static void loop(int64_t n, const struct weir_guard_options *options, work_function work)
 {
-    struct subject s = open_subject(NULL, &everything);
+    struct subject s = open_subject(NULL, options);
 
-    pairs(&s, n);
+    s.keys = 1;
+    work(&s, n);
     close_subject(&s);
 }
 
@@ -278,7 +322,11 @@ int main(int argc, char **argv)
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "loop") == 0)
-        loop(argc > 2 ? atoll(argv[2]) : 1000);
+        loop(argc > 2 ? atoll(argv[2]) : 1000, &everything, pairs);
+    else if (strcmp(what, "keys") == 0)
+        loop(argc > 2 ? atoll(argv[2]) : 1000, &by_key, pairs_by_key);
+    else if (strcmp(what, "plain") == 0)
+        loop(argc > 2 ? atoll(argv[2]) : 1000, &permits, pairs);
     else
         return 2;
     return 0;

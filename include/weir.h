@@ -181,7 +181,9 @@ enum weir_reason {
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
-    WEIR_NO_ROOM = 14,   /* rules: `when_full: closed`, and there is no room for a new key */
+    /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
+    WEIR_NO_ROOM = 14,
+    WEIR_KEY_BUSY = 15, /* guards: all permits of the key are out; decision.retry is an estimate */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
@@ -370,7 +372,8 @@ WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cos
  *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
  *
  * Enter asks, in this order: the degradation, the breaker, shedding (the least important first),
- * the adaptive rate if there is one (WEIR_LIMITED), and the number of permits, fixed or adaptive.
+ * the permits of the key, the adaptive rate if there is one (WEIR_LIMITED), and the number of
+ * permits, fixed or adaptive.
  * Exit reports the outcome; a guard learns only from that.
  *
  * A permit is a lease.  It is taken back when the guard's `lease` is over or, within a second, when
@@ -438,7 +441,10 @@ struct weir_system_options {
 
 #define WEIR_CLASS_NAME 16
 struct weir_guard_options {
-    int64_t max;     /* permits, at most 16384; 0: 1024.  Also the ceiling of an adaptive limit */
+    int64_t max; /* permits, at most 16384; 0: 1024.  Also the ceiling of an adaptive limit */
+    /* Permits that one key (ask.key) can have out; 0: any number.  If set, `max` is 16384 unless it
+     * is set too.  An ask without a key is bounded by `max` alone */
+    int64_t max_per_key;
     weir_time lease; /* 0: 60 s; at most an hour */
     struct weir_breaker_options breaker;
     struct weir_adaptive_options adaptive;
@@ -474,8 +480,8 @@ struct weir_permit {
     uint32_t seat;
     weir_time since; /* when it entered */
 };
-/* Takes ask->cost permits (0 counts as 1) or none; ask->key is the user, for shedding.  Never
- * waits; weir_enter_wait in weir-queue.h does. */
+/* Takes ask->cost permits (0 counts as 1) or none; ask->key is the user, for shedding and for
+ * `max_per_key`.  Never waits; weir_enter_wait in weir-queue.h does. */
 WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask,
                          struct weir_permit *permit, struct weir_decision *decision);
 /* Returns the permit and zeroes it.  False: it was none, or its lease was over. */
@@ -529,6 +535,7 @@ struct weir_guard_info {
     int64_t entered, succeeded, failed, timed_out, dropped, reclaimed;
     int64_t refused_open, refused_busy, refused_limited, refused_shed, refused_degraded;
     int64_t refused_full, refused_late; /* by a queue, or after waiting in one */
+    int64_t refused_key_busy;           /* because of `max_per_key` */
     int64_t shadow_refused;
     int32_t admitted_percent;           /* of all asks, while it sheds; else 100 */
     int32_t pressure_percent;           /* the host's overload takes this much from 100 */
@@ -536,6 +543,8 @@ struct weir_guard_info {
 };
 /* First does the work due at `now`, as enter and exit do, such as taking back expired leases. */
 WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
+/* Permits that a key has out, under `max_per_key`. */
+WEIR_API int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key);
 /* What the controller has learnt, in one line for people; "": nothing. */
 WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);
 /* By name; NULL: there is none.  This process counts as a user from then on. */

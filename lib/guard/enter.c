@@ -1,9 +1,10 @@
 /* enter.c -- enter and exit.
  *
- * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last counts
- * the ask in: one compare-and-swap of the number in flight, so the bound is exact.  Then the
- * permit's word goes into a seat.  A refusal gives back a probe that the breaker has let through,
- * so "no" changes nothing.
+ * Enter asks the degradation, the breaker, shedding, the key's permits, the pace (an adaptive rate),
+ * and last counts the ask in: one compare-and-swap of the number in flight, so the bound is exact.
+ * Then the permit's word goes into a seat; and, under a bound by key, the key's count rises, unless
+ * others were quicker.  A refusal gives back a probe that the breaker has let through, so "no"
+ * changes nothing.
  *
  * Exit takes the word out of its seat (only one can: exit or a sweep), lowers the number in flight,
  * and tells the breaker and the window the outcome.
@@ -23,6 +24,9 @@ struct passage {
     int64_t cost;
     weir_time now, retry;
     uint32_t probe;
+    bool keyed; /* it has a key, and there is a bound by key */
+    struct weir__home home;
+    int64_t key_out; /* permits that the key has out, with its own */
 };
 
 /* ----------------------------------------------------------------- limit ---- */
@@ -60,6 +64,24 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
     } while (!__atomic_compare_exchange_n(&p->record->in_flight, &n, n + p->cost, true,
                                           __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
     return true;
+}
+
+/* ------------------------------------------------------------------- key ---- */
+
+static inline void find_key(struct passage *p, struct weir_key key)
+{
+    p->keyed = key.len > 0 && p->plan->max_per_key > 0;
+    if (p->keyed)
+        p->home = weir__held_home(&p->guard->held, p->guard->salt, key);
+}
+
+/* A look, so that a refusal changes nothing; take_seat decides. */
+static inline bool pass_key(struct passage *p)
+{
+    if (weir__held_count(&p->guard->held, p->home) + p->cost <= p->plan->max_per_key)
+        return true;
+    p->retry = free_in(p, p->plan->max_per_key);
+    return false;
 }
 
 /* ------------------------------------------------------------------ pace ---- */
@@ -183,6 +205,8 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
         p->retry = WEIR_SECOND;
         return WEIR_SHED;
     }
+    if (p->keyed && !pass_key(p))
+        return WEIR_KEY_BUSY;
     if (p->plan->controller.rate && !pass_pace(p)) {
         count_wanting(p, how);
         return WEIR_LIMITED;
@@ -210,6 +234,9 @@ static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason
         return &t->full;
     case WEIR_LATE:
         return &t->late;
+    case WEIR_KEY_BUSY:
+    case WEIR_NO_ROOM:
+        return &t->key_busy;
     default:
         return &t->busy;
     }
@@ -221,21 +248,71 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
         weir__count(counter_of(&guard->record->totals, reason), 1);
 }
 
-/* A seat for an ask that was counted in. */
-static inline void fill_permit(const struct passage *p, bool leased, struct weir_permit *permit)
+/* A seat for an ask that was counted in.  False: all are taken. */
+static inline bool take_seat(const struct passage *p, bool leased, uint64_t ref,
+                             struct weir_permit *permit)
 {
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
     uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
 
     permit->since = p->now;
-    if (__builtin_expect(p->cost > 1, 0))
-        weir__count(&p->record->extra, p->cost - 1);
-    if (__builtin_expect(weir__seat_put(p->guard, p->plan, word, permit), 1))
-        return;
-    /* More than there are seats, which happens in shadow: not counted. */
+    return weir__seat_put(p->guard, p->plan, word, ref, permit);
+}
+
+/* A seat, and the key's count: with any count in shadow. */
+static enum weir_reason take_keyed_seat(struct passage *p, bool leased, int64_t max,
+                                        struct weir_permit *permit)
+{
+    const struct weir__held *t = &p->guard->held;
+
+    for (;;) {
+        void *slot = weir__held_slot(t, p->home, p->now);
+        if (slot == NULL)
+            return WEIR_NO_ROOM;
+        uint64_t ref = weir__held_ref(t, slot, p->cost, weir__holder_me(p->guard->table));
+        if (!take_seat(p, leased, ref, permit))
+            return WEIR_BUSY;
+        enum weir__held_added added =
+            weir__held_add(t, p->home, slot, permit->seat, p->cost, max, &p->key_out);
+        if (__builtin_expect(added == WEIR__HELD_ADDED, 1))
+            return WEIR_GRANTED;
+        weir__held_cancel(t, permit->seat, permit->word);
+        if (added == WEIR__HELD_FULL)
+            return WEIR_KEY_BUSY;
+    }
+}
+
+/* Without a seat it is not counted: there are more asks than seats, which happens in shadow. */
+static RARELY void do_without(const struct passage *p, struct weir_permit *permit)
+{
     weir__in_flight_lower(p->record, (uint32_t)p->cost);
     give_probe(p);
     permit->word = 0;
+}
+
+/* An ask that has passed the gate gets its seat.  A reason: others were quicker with the key. */
+static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool enforced,
+                                           struct weir_permit *permit)
+{
+    enum weir_reason reason = WEIR_GRANTED;
+
+    if (__builtin_expect(p->cost > 1, 0))
+        weir__count(&p->record->extra, p->cost - 1);
+    if (p->keyed) {
+        reason =
+            take_keyed_seat(p, leased, enforced ? p->plan->max_per_key : WEIR__HELD_MOST, permit);
+        if (__builtin_expect(reason == WEIR_GRANTED, 1))
+            return reason;
+        if (enforced) {
+            weir__in_flight_lower(p->record, (uint32_t)p->cost);
+            give_pace(p);
+            p->retry = free_in(p, p->plan->max_per_key);
+            return reason;
+        }
+    }
+    if (__builtin_expect(!take_seat(p, leased, 0, permit), 0))
+        do_without(p, permit);
+    return WEIR_GRANTED;
 }
 
 static inline void note_most(struct weir__window *w, int64_t in_flight)
@@ -258,6 +335,8 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
     give_probe(p);
     if (!waits || reason != WEIR_BUSY)
         weir__guard_count_refused(p->guard, reason);
+    if (reason == WEIR_KEY_BUSY)
+        limit = p->plan->max_per_key;
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
     return false;
@@ -279,21 +358,33 @@ static RARELY bool pass_off(struct weir_permit *permit, struct weir_decision *d)
     return true;
 }
 
+/* Its key leaves less than the guard. */
+static inline void say_of_key(const struct passage *p, struct weir_decision *d)
+{
+    d->limit = p->plan->max_per_key;
+    d->remaining = p->key_out < d->limit ? d->limit - p->key_out : 0;
+}
+
 static inline __attribute__((always_inline)) bool
 enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how,
       struct weir_permit *permit, struct weir_decision *d)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     enum weir_mode mode = how->mode == WEIR_AS_WRITTEN ? plan->mode : how->mode;
-    struct passage p = {
-        guard, plan, guard->record, ask->cost == 0 ? 1 : ask->cost, weir__guard_time(ask->now), 0, 0
-    };
+    struct passage p = { .guard = guard,
+                         .plan = plan,
+                         .record = guard->record,
+                         .cost = ask->cost == 0 ? 1 : ask->cost,
+                         .now = weir__guard_time(ask->now) };
     int64_t limit = limit_of(&p), in_flight = 0;
 
     if (__builtin_expect(mode == WEIR_OFF, 0))
         return pass_off(permit, d);
     if (__builtin_expect(p.cost < 0 || p.cost > plan->max, 0))
         return refuse_ask(permit, d, p.cost < 0 ? WEIR_BAD_ASK : WEIR_TOO_BIG, limit);
+    find_key(&p, how->key ? *how->key : ask->key);
+    if (__builtin_expect(p.keyed && p.cost > plan->max_per_key, 0) && mode == WEIR_ENFORCE)
+        return refuse_ask(permit, d, WEIR_TOO_BIG, plan->max_per_key);
     if (weir__guard_is_due(guard, plan, p.now))
         weir__guard_tick(guard, plan, p.now);
     enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
@@ -302,12 +393,16 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
             return refuse(&p, reason, how->waits, limit, permit, d);
         let_through(&p, &in_flight);
     }
-    fill_permit(&p, how->leased, permit);
+    enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);
+    if (__builtin_expect(late != WEIR_GRANTED, 0))
+        return refuse(&p, late, how->waits, limit, permit, d);
     weir__in_flight_moment(p.record, plan, -p.cost, p.now);
     in_flight += p.cost;
     note_most(&p.record->window, in_flight);
     *d = (struct weir_decision){ .allowed = true, .reason = (uint8_t)reason, .limit = limit };
     d->remaining = in_flight < limit ? limit - in_flight : 0;
+    if (p.keyed && plan->max_per_key - p.key_out < d->remaining)
+        say_of_key(&p, d);
     return true;
 }
 
@@ -342,8 +437,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
     bool good = is_permit(guard, permit);
 
     permit->word = 0;
-    if (__builtin_expect(
-            !good || !weir__swap(&guard->seats[permit->seat], word, weir__permit_freed(word)), 0))
+    if (__builtin_expect(!good || !weir__seat_free(guard, permit->seat, word), 0))
         return false;
     *out = weir__in_flight_lower(guard->record, weir__permit_weight(word));
     return true;
@@ -393,8 +487,11 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
 /* Work without a result gives back its probe and its pace. */
 static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
 {
-    struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),
-                         0,     0,    weir__permit_probe(word) };
+    struct passage p = { .guard = guard,
+                         .plan = plan,
+                         .record = guard->record,
+                         .cost = weir__permit_weight(word),
+                         .probe = weir__permit_probe(word) };
 
     weir__count(&guard->record->totals.ignored, 1);
     give_probe(&p);
@@ -462,7 +559,9 @@ bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, wei
     uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
     renewed |= weir__permit_freed(word + 1); /* copies of a renewed permit are void */
-    if (!weir__swap(&guard->seats[permit->seat], word, renewed))
+    if (weir__get(&guard->record->keyed)
+            ? !weir__held_renew(&guard->held, permit->seat, word, renewed)
+            : !weir__swap(&guard->held.seats[permit->seat].word, word, renewed))
         return false;
     permit->word = renewed;
     if (weir__permit_probe(word) != 0)

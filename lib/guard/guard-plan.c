@@ -83,13 +83,21 @@ static int make_classes(struct weir__shed_plan *out, const struct weir_guard_opt
     return WEIR_OK;
 }
 
+/* A bound by key is not meant to bound all of them together. */
+static void fill_concurrency(struct weir_guard_options *o)
+{
+    if (o->max == 0 && o->max_per_key > 0)
+        o->max = WEIR__PERMITS_MAX;
+    weir__rows_fill(&groups[WEIR__CONCURRENCY], o);
+}
+
 /* Fills in defaults: for listings, and so that a guard is the same written with and without
  * them. */
 static void fill_in(struct weir_guard_options *o, const struct weir__guard_plan *p)
 {
     struct weir_adaptive_options *a = &o->adaptive;
 
-    weir__rows_fill(&groups[WEIR__CONCURRENCY], o);
+    fill_concurrency(o);
     weir__rows_fill(&groups[WEIR__GUARD], o);
     o->mode = p->mode;
     if (p->breaker.on)
@@ -104,7 +112,7 @@ static uint32_t seats_for(int64_t max)
 {
     uint32_t n = 64;
 
-    while (n < 2 * (uint64_t)max)
+    while (n < 2 * (uint64_t)max && n < WEIR__GUARD_SEATS)
         n *= 2;
     return n;
 }
@@ -115,9 +123,11 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     struct weir_guard_options filled = *o;
     int code;
 
-    weir__rows_fill(&groups[WEIR__CONCURRENCY], &filled);
+    fill_concurrency(&filled);
     weir__rows_fill(&groups[WEIR__GUARD], &filled);
-    struct weir__guard_plan p = { .max = filled.max, .lease = filled.lease };
+    struct weir__guard_plan p = { .max = filled.max,
+                                  .max_per_key = filled.max_per_key,
+                                  .lease = filled.lease };
     if ((code = weir__rows_check(&groups[WEIR__CONCURRENCY], o, error)) ||
         (code = weir__rows_check(&groups[WEIR__GUARD], o, error)) ||
         (code = weir__rows_check(&groups[WEIR__SYSTEM], &o->system, error)) ||

@@ -156,7 +156,10 @@ static int prepare(struct weir_table *table, uint32_t id, const void *record,
         return code;
     uint64_t seats = plan.seat_mask + 1,
              at = (uint64_t)((unsigned char *)r - (unsigned char *)table->header);
-    code = weir__table_commit(table, at, WEIR__SEATS_OFFSET + seats * sizeof(uint64_t), error);
+    code = weir__table_commit(table, at, WEIR__SEATS_OFFSET + seats * sizeof(struct weir__seat),
+                              error);
+    if (code == WEIR_OK && plan.max_per_key > 0)
+        weir__publish(&r->keyed, 1);
     for (uint64_t had = weir__get(&r->seats); code == WEIR_OK && had < seats;
          had = weir__get(&r->seats))
         (void)weir__swap(&r->seats, had, seats);
@@ -179,7 +182,7 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
     guard->record = weir__guard_record_at(table, id);
     memcpy(guard->name, named->name, sizeof(guard->name) - 1);
     weir__text_clean(guard->name);
-    guard->seats = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SEATS_OFFSET);
+    guard->held = weir__held_of(table, id);
     int code = compile(&guard->plan, named, edition, guard->record, error);
     if (code) {
         free(guard);

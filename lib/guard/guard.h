@@ -37,18 +37,18 @@
 #include "guard/host-load.h"
 #include "table/holders.h"
 #include "table/registry.h"
+#include "table/held.h"
 
 #define WEIR__PERMITS_MAX     16384
-#define WEIR__PERMITS         1024                    /* the default */
-#define WEIR__GUARD_SEATS     (2 * WEIR__PERMITS_MAX) /* so that a free one is found at once */
-#define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10)    /* in the record */
+#define WEIR__PERMITS         1024 /* the default; without a bound by key */
 #define WEIR__GUARD_EVENTS    32
 #define WEIR__SKEW            (10 * WEIR_SECOND) /* between callers' clocks, at most */
 #define WEIR__DEGRADATION_MAX 9
 
 /* The options in fixed-width numbers, defaults filled in. */
 struct weir__guard_terms {
-    int64_t values[WEIR__OPTIONS]; /* by row, see options.h; a controller's is its place from 1 */
+    int64_t
+        values[WEIR__OPTIONS_ROOM]; /* by row, see options.h; a controller's is its place from 1 */
     struct {
         char name[WEIR_CLASS_NAME];
         int64_t weight;
@@ -89,7 +89,7 @@ struct weir__learnt {
 struct weir__guard_totals {
     int64_t results[WEIR_IGNORED]; /* by outcome, without those in the window */
     int64_t ignored, reclaimed;
-    int64_t open, busy, limited, shed, degraded, full, late, shadow; /* refused */
+    int64_t open, busy, limited, shed, degraded, full, late, shadow, key_busy; /* refused */
 };
 
 /* In the registry. */
@@ -106,6 +106,7 @@ struct weir__guard_record {
     int64_t extra;                          /* permits beyond one for each ask in flight */
     int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
     uint64_t seats;  /* never fewer than before, whatever the permits */
+    uint64_t keyed;  /* 1: there are or were permits by key, so seats change as pairs */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */
@@ -147,15 +148,14 @@ _Static_assert(offsetof(struct weir__guard_record, limit) == 64 &&
 _Static_assert(sizeof(struct weir__guard_record) == 59072 && sizeof(struct weir__holder) == 24 &&
                    sizeof(struct weir_guard_event) == 32,
                "and as large");
-_Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(uint64_t) <= WEIR__GUARD_BYTES,
-               "a guard's record has room for its seats");
+_Static_assert(WEIR__PERMITS_MAX <= WEIR__GUARD_SEATS, "each permit finds a seat");
 
 /* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads
  * read it unlocked. */
 struct weir__guard_plan {
     uint64_t edition; /* of the guard's place */
     uint32_t seat_mask;
-    int64_t max;
+    int64_t max, max_per_key; /* the latter 0: none */
     weir_time lease, tick;
     int64_t degrade;
     int32_t raises;
@@ -175,7 +175,7 @@ struct weir_guard {
     uint64_t salt;
     struct weir__place *place;
     struct weir__guard_record *record;
-    uint64_t *seats;
+    struct weir__held held;        /* the seats, and permits by key */
     struct weir__guard_plan *plan; /* atomic */
     uint64_t bad_edition;          /* of damaged terms: they are not tried again */
     uint32_t id;
@@ -233,6 +233,7 @@ struct weir__enter_how {
     bool favoured;       /* never shed */
     bool waits;  /* waits if there is no permit: not counted as refused, no reason to shed */
     bool behind; /* others wait before it: no permit for it */
+    const struct weir_key *key; /* for max_per_key; NULL: the ask's */
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
@@ -243,10 +244,6 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 
 /* permits.c -- seats and holders. */
-static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free seat */
-{
-    return (uint32_t)(word >> 28) & 0x7fff;
-}
 static inline uint32_t weir__permit_holder(uint64_t word)
 {
     return (uint32_t)(word >> 18) & 0x3ff;
@@ -255,15 +252,18 @@ static inline uint32_t weir__permit_probe(uint64_t word)
 {
     return (uint32_t)(word >> 12) & 0x3f;
 }
-static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afterwards */
-{
-    return word & 0xfff;
-}
 /* With the seat's use count left at 0. */
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
-/* Fills in word and seat; false: all are taken. */
+/* Fills in word and seat; false: all are taken.  ref: see held.h. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
-                    struct weir_permit *permit);
+                    uint64_t ref, struct weir_permit *permit);
+/* Takes a permit's word out of its seat.  False: it has another word, or none. */
+static inline bool weir__seat_free(struct weir_guard *guard, uint32_t seat, uint64_t word)
+{
+    if (__builtin_expect(weir__get(&guard->record->keyed) != 0, 0))
+        return weir__held_free(&guard->held, seat, word);
+    return weir__swap(&guard->held.seats[seat].word, word, weir__permit_freed(word));
+}
 /* Takes back expired permits, and corrects in_flight, if that is due. */
 /* Before a seat is taken: sweeps if nobody has for long. */
 void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,

@@ -73,6 +73,7 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     out->refused_full = weir__get(&t->full);
     out->refused_late = weir__get(&t->late);
     out->refused_degraded = weir__get(&t->degraded);
+    out->refused_key_busy = weir__get(&t->key_busy);
     out->shadow_refused = weir__get(&t->shadow);
 }
 
@@ -117,6 +118,11 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now); /* there may have been no caller for a while */
     weir__guard_peek(guard, now, out);
+}
+
+int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key)
+{
+    return weir__held_count(&guard->held, weir__held_home(&guard->held, guard->salt, key));
 }
 
 void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)

@@ -50,6 +50,7 @@ static const char *const *mode_words(void)
 static const struct weir__row concurrency_rows[] = {
     { "max", OWN(max), COUNT, 1, WEIR__PERMITS_MAX, WEIR__PERMITS,
       .text = "Work in progress at once" },
+    { NULL, OWN(max_per_key), COUNT, 1, WEIR__PERMITS_MAX },
 };
 
 static const struct weir__row guard_rows[] = {

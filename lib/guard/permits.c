@@ -24,31 +24,37 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
 
-static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *permit)
+static inline bool put_at(struct weir__seat *seat, bool keyed, uint64_t word, uint64_t ref,
+                          struct weir_permit *permit)
 {
-    uint64_t free = weir__get(seat);
+    uint64_t free = weir__get(&seat->word);
 
     if (weir__permit_weight(free) != 0)
         return false;
     permit->word = word | weir__permit_freed(free + 1);
-    return __atomic_compare_exchange_n(seat, &free, permit->word, false, __ATOMIC_ACQ_REL,
+    if (keyed)
+        return weir__swap_pair(&seat->word, (const uint64_t[2]){ free, 0 },
+                               (const uint64_t[2]){ permit->word, ref });
+    return __atomic_compare_exchange_n(&seat->word, &free, permit->word, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
-/* A thread that enters and exits finds the same seat again.  At most half of all seats are taken,
- * so a random one is soon free. */
+/* A thread that enters and exits finds the same seat again.  At most half of all seats are taken
+ * (but of guards with more than 8192 permits), so a random one is soon free. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
-                    struct weir_permit *permit)
+                    uint64_t ref, struct weir_permit *permit)
 {
-    uint32_t mask = plan->seat_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
+    struct weir__seat *seats = guard->held.seats;
+    bool keyed = weir__get(&guard->record->keyed) != 0;
+    uint32_t mask = plan->seat_mask, at = (uint32_t)(weir__thread_hint(12) * 4) & mask;
 
     permit->seat = at;
-    if (__builtin_expect(put_at(&guard->seats[at], word, permit), 1))
+    if (__builtin_expect(put_at(&seats[at], keyed, word, ref, permit), 1))
         return true;
     at += (uint32_t)((word ^ (uint64_t)permit->since) * 0x9e3779b97f4a7c15u >> 40);
     for (uint32_t i = 0; i <= mask; i++) {
         permit->seat = (at + i) & mask;
-        if (put_at(&guard->seats[permit->seat], word, permit))
+        if (put_at(&seats[permit->seat], keyed, word, ref, permit))
             return true;
     }
     return false;
@@ -91,7 +97,7 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
     int64_t held = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        held += weir__permit_weight(weir__acquire(&guard->seats[i]));
+        held += weir__permit_weight(weir__acquire(&guard->held.seats[i].word));
     return held;
 }
 
@@ -133,17 +139,21 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
     }
 }
 
-static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan,
-                       uint64_t *seat, uint64_t word)
+static int64_t give_back(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                         uint64_t word)
 {
     struct weir__guard_record *r = guard->record;
 
-    if (!weir__swap(seat, word, weir__permit_freed(word)))
-        return 0;
     weir__in_flight_lower(r, weir__permit_weight(word));
     if (weir__permit_probe(word) != 0)
         weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
     return 1;
+}
+
+static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint32_t seat,
+                       uint64_t word)
+{
+    return weir__seat_free(guard, seat, word) ? give_back(guard, plan, word) : 0;
 }
 
 /* Stops if somebody else has swept since: permits that are there now may be younger. */
@@ -153,13 +163,17 @@ static int64_t sweep_seats(const struct sweep *s, uint32_t n)
     int64_t reclaimed = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t *seat = &s->guard->seats[i], word = weir__acquire(seat);
+        const struct weir__seat *seat = &s->guard->held.seats[i];
+        uint64_t lost = weir__get(&seat->ref) != 0 ? weir__held_settle(&s->guard->held, i) : 0,
+                 word = weir__acquire(&seat->word);
+        if (lost != 0)
+            reclaimed += give_back(s->guard, s->plan, lost);
         if (weir__permit_weight(word) == 0)
             continue;
         if (s->least > 0 && weir__acquire(&r->sweep_at) != s->last)
             break;
-        if (is_over(s, word))
-            reclaimed += reclaim(s->guard, s->plan, seat, word);
+        if (is_over(s, word) && weir__held_is_certain(&s->guard->held, i))
+            reclaimed += reclaim(s->guard, s->plan, i, word);
     }
     return reclaimed;
 }

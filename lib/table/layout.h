@@ -21,7 +21,7 @@
 #include "base/hash.h"
 
 #define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 4
+#define WEIR__FORMAT 5
 #define WEIR__ENDIAN 0x01020304u
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
@@ -38,8 +38,10 @@
 #define WEIR__BAN_KEY  160 /* bytes of a key that are kept, to be shown */
 
 #define WEIR__GUARDS_MAX   4096
-#define WEIR__GUARD_RECORD 512 /* bytes of its record in the registry: name, salt, terms */
+#define WEIR__GUARD_RECORD 1024 /* bytes of its record in the registry: name, salt, terms */
 #define WEIR__GUARD_BYTES  ((uint64_t)320 << 10) /* of all else; sparse: see its permits */
+#define WEIR__GUARD_SEATS  16384                 /* and permits */
+#define WEIR__SEATS_OFFSET ((uint64_t)64 << 10)  /* of a guard's seats in its bytes */
 #define WEIR__HOLDERS      1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
@@ -162,6 +164,15 @@ struct weir__holder {
     uint64_t space;  /* the pid namespace: in another one pids are others' */
 };
 
+/* Where a permit of a guard is kept while it is out. */
+struct weir__seat {
+    _Alignas(16) uint64_t word; /* lib/guard/guard.h */
+    uint64_t ref;               /* the key that it counts for: held.h; 0: none */
+};
+
+_Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(struct weir__seat) <=
+                   WEIR__GUARD_BYTES,
+               "a guard has room for its seats");
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
 _Static_assert(sizeof(struct weir__limiter_record) <= 1024, "a limiter's record fits a block");
 _Static_assert(sizeof(struct weir__place) == 32, "two places are a cache line");

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/held.h"
 #include "table/holders.h"
 #include "table/part.h"
 #include "table/registry.h"
@@ -112,7 +113,9 @@ static void clear_slots(struct weir_table *table, struct leaving *l, weir_time n
 static void wipe_guard(struct weir_table *table, uint32_t id)
 {
     unsigned char *bytes = table->guard_bytes + id * WEIR__GUARD_BYTES;
+    struct weir__held held = weir__held_of(table, id);
 
+    weir__held_end(&held);
     if (!weir__table_punch(table, bytes, WEIR__GUARD_BYTES))
         memset(bytes, 0, WEIR__GUARD_BYTES);
 }

@@ -8,6 +8,7 @@
  * that make room for the same key at once would change the counter twice, so one of them fails,
  * looks again, and finds the key there.
  */
+#include "table/held.h"
 #include "table/victim.h"
 
 /* ------------------------------------------------------- empty slots ---- */
@@ -51,6 +52,8 @@ static void make_fresh(const struct weir__space *space, struct weir__part *part,
 
     part->small[0] = (uint64_t)(!space->narrow ? little : now > little ? now - little : 0);
     part->small[1] = 0;
+    if (part->limiter == &space->table->held)
+        part->small[0] = weir__held_fresh((uint64_t)little);
 }
 
 bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *out)

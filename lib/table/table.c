@@ -266,6 +266,7 @@ static int settle_in(struct weir_table *table, const struct weir__sizes *s,
     open_space(table, &table->keys, &s->keys);
     weir__carried_open(table, &table->carried);
     weir__bans_open(table, &table->banned);
+    table->held = (struct weir_limiter){ .table = table, .space = &table->keys };
     if (table->fd >= 0)
         table->me = make_me();
     memcpy(table->secrets, h->secrets, sizeof(table->secrets));

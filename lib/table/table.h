@@ -91,9 +91,10 @@ struct weir_table {
     bool (*guard_is_busy)(struct weir_table *table, uint32_t id, weir_time now); /* NULL: unknown */
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t salt_next; /* for a copy: the salt of the next limiter; 0: a random one */
-    struct weir_limiter carried, banned; /* stand for limits that come with the ask, and for bans */
-    pthread_mutex_t tending;             /* by one thread at a time; taken before the other */
-    pthread_mutex_t mutex;               /* of the following, in this process only */
+    /* These stand for limits that come with the ask, for bans, and for permits by key. */
+    struct weir_limiter carried, banned, held;
+    pthread_mutex_t tending; /* by one thread at a time; taken before the other */
+    pthread_mutex_t mutex;   /* of the following, in this process only */
     struct weir__names limiters, guards;
     struct weir_limiter **met;    /* by id, NULL until first met; atomic */
     struct weir_limiter *retired; /* their places went */

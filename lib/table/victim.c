@@ -21,6 +21,7 @@
 #include "table/victim.h"
 
 #include "table/carried.h"
+#include "table/held.h"
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
@@ -70,6 +71,19 @@ static void judge_carried(const struct weir__part *slot, weir_time now, struct w
 
     v->idle_at = weir__carried_idle_at(version, slot->before);
     v->used = v->idle_at <= now ? 0 : part_of(v->idle_at - now, most);
+}
+
+/* With permits out it makes no room: nobody else could tell how many are out. */
+static void judge_held(const struct weir__space *space, const struct weir__part *slot,
+                       struct weir__victim *v)
+{
+    size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+    uint64_t i = (uint64_t)((unsigned char *)slot->slot - space->slots) / size;
+
+    if (!weir__held_is_idle(space->table, v->tag, i, slot->before[space->narrow])) {
+        v->used = WEIR__VICTIM_NEVER;
+        v->idle_at = INT64_MAX;
+    }
 }
 
 /* In force: they differ by their ends alone. */
@@ -132,6 +146,8 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
     struct weir_limiter *limiter = weir__slot_limiter(space, v.tag);
     if (weir__tag_id(v.tag) == WEIR__CARRIED_ID && space == &space->table->keys) {
         judge_carried(&part, now, &v);
+    } else if (weir__tag_is_held(v.tag) && space == &space->table->keys) {
+        judge_held(space, &part, &v);
     } else if (limiter != NULL) {
         weir__part_begin(&part, limiter, (struct weir__home){ .tag = v.tag });
         judge_part(&part, now, &v);
@@ -222,7 +238,7 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
         c.all[c.n] = judge_for(part, slot, now);
         if (c.all[c.n].used == 0)
             return c.all[c.n];
-        c.n++;
+        c.n += c.all[c.n].used != WEIR__VICTIM_NEVER;
     }
     return choose(&c, part);
 }

@@ -4,6 +4,8 @@
 
 #include "table/part.h"
 
+#define WEIR__VICTIM_NEVER UINT32_MAX /* in `used`: it cannot make room */
+
 struct weir__victim {
     void *slot;     /* NULL: there is none */
     uint64_t tag;   /* that the slot had */

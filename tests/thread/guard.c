@@ -10,6 +10,8 @@
  *              sense
  *     lease    while they churn, time goes on and leases end under their hands: still never too
  *              many, and every permit comes back once
+ *
+ * Each also for the permits of one key, while other keys come and go in a table that is full.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -23,9 +25,10 @@
 
 #define WORKERS 4
 #define PERMITS 7
+#define ALL     100 /* of the guard, if only the key's count */
 #define NOW     (1000 * WEIR_SECOND)
 
-/* ThreadSanitizer makes a 16-byte swap, which breakers use, with a lock of its own, which other
+/* ThreadSanitizer makes a 16-byte swap, which breakers and permits by key use, with a lock of its own, which other
  * processes do not see. */
 #if defined(__SANITIZE_THREAD__)
 #define BREAKER 0
@@ -39,6 +42,13 @@
 #endif
 
 static int passed, failed;
+
+static bool keyed;
+
+static struct weir_ask ask_for(int64_t cost, weir_time now)
+{
+    return (struct weir_ask){ .key = { "k", keyed }, .cost = cost, .now = now };
+}
 
 static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
 {
@@ -72,12 +82,27 @@ static void meet(int64_t *here)
 
 static void hold(struct worker *w)
 {
+    struct weir_ask ask = ask_for(1, NOW);
     struct weir_permit p;
     struct weir_decision d;
 
     for (int i = 0; i < 3 * PERMITS; i++)
-        if (weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = NOW }, &p, &d))
+        if (weir_enter(w->guard, &ask, &p, &d))
             __atomic_add_fetch(&w->shared->granted, 1, __ATOMIC_RELAXED);
+}
+
+/* A key that is new each time, and has its permit. */
+static void pass_by(struct worker *w, int i, weir_time now)
+{
+    int name[2] = { w->number, i };
+    struct weir_ask ask = { .key = { name, sizeof(name) }, .cost = 1, .now = now };
+    struct weir_permit p;
+    struct weir_decision d;
+
+    if (!keyed)
+        return;
+    if (!weir_enter(w->guard, &ask, &p, &d) || !weir_exit(w->guard, &p, WEIR_IGNORED, now))
+        __atomic_add_fetch(&w->shared->odd, 1, __ATOMIC_RELAXED);
 }
 
 static void note_most(struct shared *s, int64_t held)
@@ -99,7 +124,9 @@ static void churn(struct worker *w)
         struct weir_permit p;
         struct weir_decision d;
         int64_t cost = 1 + (i + w->number) % 3;
-        if (!weir_enter(w->guard, &(struct weir_ask){ .cost = cost, .now = NOW }, &p, &d))
+        struct weir_ask ask = ask_for(cost, NOW);
+        pass_by(w, i, NOW);
+        if (!weir_enter(w->guard, &ask, &p, &d))
             continue;
         note_most(s, __atomic_add_fetch(&s->held, cost, __ATOMIC_SEQ_CST));
         __atomic_add_fetch(&s->entered, 1, __ATOMIC_RELAXED);
@@ -122,8 +149,8 @@ static void lease(struct worker *w)
             bool back = weir_exit(w->guard, p, WEIR_SUCCEEDED, now);
             __atomic_add_fetch(back ? &s->returned : &s->late, 1, __ATOMIC_RELAXED);
         }
-        if (i + 4 < w->rounds &&
-            weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = now }, p, &d))
+        struct weir_ask ask = ask_for(1, now);
+        if (i + 4 < w->rounds && weir_enter(w->guard, &ask, p, &d))
             __atomic_add_fetch(&s->entered, 1, __ATOMIC_RELAXED);
     }
 }
@@ -141,8 +168,11 @@ static void *look(void *context)
             &info);
         weir_guard_tell(w->guard, text, sizeof(text));
         w->shared->looks++;
-        w->shared->odd += info.limit != PERMITS || info.in_flight > PERMITS || info.reclaimed < 0 ||
-                          info.succeeded < 0 || info.p99 < 0;
+        int64_t most = keyed ? ALL : PERMITS;
+        bool odd = info.limit != most || info.in_flight > most || info.reclaimed < 0 ||
+                   info.succeeded < 0 || info.p99 < 0 ||
+                   weir_guard_key_in_flight(w->guard, ask_for(1, NOW).key) > PERMITS;
+        __atomic_add_fetch(&w->shared->odd, odd, __ATOMIC_RELAXED);
     }
     return NULL;
 }
@@ -189,7 +219,8 @@ static void check(struct weir_guard *guard, const struct shared *s, int kind, bo
 {
     char what[64];
 
-    snprintf(what, sizeof(what), "%s, %s", kinds[kind], processes ? "processes" : "threads");
+    snprintf(what, sizeof(what), "%s, %s%s", kinds[kind], processes ? "processes" : "threads",
+             keyed ? ", by key" : "");
     if (kind == HOLD) {
         expect(s->granted == PERMITS, what, s->granted, PERMITS);
         return;
@@ -203,6 +234,8 @@ static void check(struct weir_guard *guard, const struct shared *s, int kind, bo
     expect(s->odd == 0, what, s->odd, 0);
     expect(s->most <= PERMITS, what, s->most, PERMITS);
     expect(info.in_flight == 0, what, info.in_flight, 0);
+    int64_t out = weir_guard_key_in_flight(guard, ask_for(1, NOW).key);
+    expect(out == 0, what, out, 0);
     expect(s->entered == s->returned + s->late, what, s->returned + s->late, s->entered);
     expect(kind == LEASE || s->late == 0, what, s->late, 0);
     expect(info.reclaimed == s->late, what, info.reclaimed, s->late);
@@ -220,9 +253,12 @@ static void test(int kind, bool processes, int rounds)
     struct weir_guard_options o = { .max = PERMITS,
                                     .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
 
-    o.adaptive = (struct weir_adaptive_options){
-        .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS
-    };
+    if (keyed)
+        o.max = ALL, o.max_per_key = PERMITS;
+    else
+        o.adaptive = (struct weir_adaptive_options){
+            .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS
+        };
     o.breaker.error_percent = processes ? BREAKER : 90;
     snprintf(path, sizeof(path), "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
     struct shared *s =
@@ -251,9 +287,11 @@ int main(int argc, char **argv)
     int times = argc > 1 ? atoi(argv[1]) : 1;
 
     for (int i = 0; i < times; i++)
-        for (int kind = 0; kind < KINDS; kind++) {
-            test(kind, false, 20000);
-            test(kind, true, 20000);
+        for (int kind = 0; kind < 2 * KINDS; kind++) {
+            keyed = kind >= KINDS;
+            test(kind % KINDS, false, 20000);
+            if (BREAKER > 0 || !keyed)
+                test(kind % KINDS, true, 20000);
         }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -339,7 +339,7 @@ TEST(test_a_damaged_header_is_refused_each_for_its_reason)
         const char *words;
     } rows[] = {
         { offsetof(struct weir__header, magic), 0x58585858, "not a Weir table" },
-        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 4" },
+        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 5" },
         { offsetof(struct weir__header, format), 0, "format 0" },
         { offsetof(struct weir__header, format), 1, "format 1" },
         { offsetof(struct weir__header, endian), 0x04030201, "byte order" },

@@ -1,0 +1,321 @@
+/* held.c -- how many permits of a guard each key holds.
+ *
+ * The count is a word in the key's slot, and changes by one swap:
+ *
+ *     63      pin (hand.c)
+ *     62..31  how often it has changed
+ *     30      0: the seat below was counted; 1: it was given back
+ *     29..15  the seat that changed it last, + 1; 0: none
+ *     14..0   permits out
+ *
+ * A permit is in two places, the count and its seat, and its process may be killed between the two.
+ * But the count names the seat that changed it last, and every thread marks that seat before it
+ * changes the count again:
+ *
+ *     seat                      the count names it        it does not
+ *     taken, not marked         it is counted             it is not, or not yet
+ *     taken, marked             it is counted             it is counted
+ *     free, marked              it was given back         it is still counted
+ *
+ * So each seat tells whether it is in the count, and any thread can go on where another was stopped
+ * or killed: the count's change number lets only one of them succeed.  Not marked and not counted
+ * is the one state that its process alone can leave, unless it is dead.
+ *
+ * A slot with a count above 0 never makes room for another key, so the seats find it by its number.
+ */
+#include "table/held.h"
+
+#include "table/part.h"
+
+#define NAMED(seat) ((uint64_t)((seat) + 1) << 15)
+#define NAME_MASK   ((uint64_t)0x7fff << 15)
+#define LEFT        ((uint64_t)1 << 30)
+#define CHANGE      ((uint64_t)1 << 31)
+#define SLOT_MASK   (((uint64_t)1 << 38) - 1)
+
+static int64_t count_in(uint64_t word)
+{
+    return (int64_t)(word & WEIR__HELD_MOST);
+}
+
+static uint64_t changed(uint64_t word, int64_t count, uint64_t name)
+{
+    uint64_t number = (word & ~(CHANGE - 1)) + CHANGE;
+
+    return (number & ~WEIR__PIN) | name | (uint64_t)count;
+}
+
+static bool names(uint64_t word, uint32_t seat, uint64_t how)
+{
+    return (word & (NAME_MASK | LEFT)) == (NAMED(seat) | how);
+}
+
+/* ---------------------------------------------------------------- slots ---- */
+
+static uint64_t number_of(const struct weir__space *space, const void *slot)
+{
+    size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+
+    return (uint64_t)((const unsigned char *)slot - space->slots) / size;
+}
+
+/* NULL: damage. */
+static void *slot_in(const struct weir__held *t, uint64_t ref)
+{
+    const struct weir__space *space = &t->table->keys;
+    uint64_t slot = (ref & SLOT_MASK) - 1;
+
+    return slot < space->groups * WEIR__GROUP_SLOTS
+               ? weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS)
+               : NULL;
+}
+
+static uint64_t permits_in(uint64_t ref)
+{
+    return ref >> 48 & 0x7fff;
+}
+
+static uint32_t holder_in(uint64_t ref)
+{
+    return (uint32_t)(ref >> 38) & 0x3ff;
+}
+
+uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t permits,
+                        uint32_t holder)
+{
+    return (uint64_t)permits << 48 | (uint64_t)holder << 38 |
+           (number_of(&t->table->keys, slot) + 1);
+}
+
+int64_t weir__held_count(const struct weir__held *t, struct weir__home home)
+{
+    const struct weir__space *space = &t->table->keys;
+    void *slot;
+
+    while ((slot = weir__slot_find(space, home)) != NULL) {
+        uint64_t *word = weir__slot_pin(space, slot), seen = weir__load(word);
+        if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
+            weir__hand_settle(t->table, word);
+        else if (__builtin_expect(weir__load(slot) == home.tag, 1))
+            return count_in(seen);
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) void *claim(const struct weir__held *t, struct weir__home home,
+                                             weir_time now)
+{
+    struct weir__part part = { .limiter = &t->table->held, .home = home, .closed = false };
+    struct weir__hand *hand = weir__hand_take(t->table);
+    void *slot = NULL;
+
+    while (slot == NULL && weir__slot_claim(&part, now, hand, &home.tag, 1))
+        slot = weir__slot_find(&t->table->keys, home);
+    weir__hand_give(hand);
+    if (slot == NULL)
+        weir__count(&t->table->header->no_room, 1);
+    return slot;
+}
+
+void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now)
+{
+    void *slot = weir__slot_find(&t->table->keys, home);
+
+    return __builtin_expect(slot != NULL, 1) ? slot : claim(t, home, now);
+}
+
+/* ----------------------------------------------------------------- marks ---- */
+
+static bool load_seat(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
+{
+    weir__load_pair(&t->seats[seat].word, pair);
+    return pair[1] != 0;
+}
+
+static bool swap_seat(const struct weir__held *t, uint32_t seat, const uint64_t before[2],
+                      uint64_t word, uint64_t ref)
+{
+    return weir__swap_pair(&t->seats[seat].word, before, (const uint64_t[2]){ word, ref });
+}
+
+/* Marks the seat that the count names: `seen` is about to be changed, and then nobody could tell. */
+static void mark(const struct weir__held *t, const void *slot, const uint64_t *word, uint64_t seen)
+{
+    uint32_t seat = (uint32_t)(seen >> 15) & 0x7fff;
+    uint64_t pair[2], mine = number_of(&t->table->keys, slot) + 1;
+
+    if (seat == 0 || seat > WEIR__GUARD_SEATS)
+        return;
+    for (seat--; load_seat(t, seat, pair) && weir__load(word) == seen;) {
+        bool counted = (pair[1] & WEIR__HELD_COUNTED) != 0,
+             free = weir__permit_weight(pair[0]) == 0;
+        if ((pair[1] & SLOT_MASK) != mine || (seen & LEFT ? !counted || !free : counted))
+            return; /* it was marked */
+        if (swap_seat(t, seat, pair, pair[0], seen & LEFT ? 0 : pair[1] | WEIR__HELD_COUNTED))
+            return;
+    }
+}
+
+/* --------------------------------------------------------- add and leave ---- */
+
+enum weir__held_added weir__held_add(const struct weir__held *t, struct weir__home home, void *slot,
+                                     uint32_t seat, int64_t permits, int64_t max, int64_t *out)
+{
+    uint64_t *word = weir__slot_pin(&t->table->keys, slot);
+
+    for (;;) {
+        uint64_t seen = weir__load(word);
+        if (__builtin_expect((seen & WEIR__PIN) != 0, 0)) {
+            weir__hand_settle(t->table, word);
+            continue;
+        }
+        if (__builtin_expect(weir__load(slot) != home.tag, 0))
+            return WEIR__HELD_MOVED;
+        *out = count_in(seen) + permits;
+        if (*out > max && weir__load(word) == seen)
+            return WEIR__HELD_FULL;
+        if (*out > max)
+            continue;
+        if ((seen & NAME_MASK) != 0)
+            mark(t, slot, word, seen);
+        uint64_t next = changed(seen, *out, NAMED(seat));
+        if (!weir__swap(word, seen, next))
+            continue;
+        if (__builtin_expect(weir__load(slot) == home.tag, 1))
+            return WEIR__HELD_ADDED;
+        (void)weir__swap(word, next, seen); /* another key had got the slot */
+        return WEIR__HELD_MOVED;
+    }
+}
+
+/* Lowers the count by the seat's permits.  False: the count has changed, or is pinned. */
+static bool lower(const struct weir__held *t, void *slot, uint32_t seat, uint64_t seen,
+                  uint64_t ref)
+{
+    uint64_t *word = weir__slot_pin(&t->table->keys, slot);
+    int64_t left = count_in(seen) - (int64_t)permits_in(ref);
+
+    if (names(seen, seat, LEFT))
+        return true; /* it is */
+    if ((seen & NAME_MASK) != 0)
+        mark(t, slot, word, seen);
+    return weir__swap(word, seen, changed(seen, left > 0 ? left : 0, NAMED(seat) | LEFT));
+}
+
+/* A seat that is free, and marked: takes its permits out of the count, and the mark away. */
+static void leave(const struct weir__held *t, uint32_t seat)
+{
+    uint64_t pair[2], again[2];
+
+    while (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0) {
+        void *slot = slot_in(t, pair[1]);
+        uint64_t *word = slot ? weir__slot_pin(&t->table->keys, slot) : NULL,
+                 seen = slot ? weir__load(word) : 0;
+        bool its = slot != NULL && weir__tag_id(weir__load(slot)) == WEIR__HELD_ID + t->id;
+        if (seen & WEIR__PIN) {
+            weir__hand_settle(t->table, word);
+            continue;
+        }
+        if (!load_seat(t, seat, again) || again[0] != pair[0] || again[1] != pair[1])
+            continue;
+        if (its && !lower(t, slot, seat, seen, pair[1]))
+            continue;
+        (void)swap_seat(t, seat, pair, pair[0], 0);
+        return;
+    }
+}
+
+/* The caller has the permit, so it was counted. */
+bool weir__held_free(const struct weir__held *t, uint32_t seat, uint64_t word)
+{
+    uint64_t pair[2], ref;
+
+    do {
+        load_seat(t, seat, pair);
+        if (pair[0] != word)
+            return false;
+        ref = pair[1] == 0 ? 0 : pair[1] | WEIR__HELD_COUNTED;
+    } while (!swap_seat(t, seat, pair, weir__permit_freed(word), ref));
+    if (ref != 0)
+        leave(t, seat);
+    return true;
+}
+
+void weir__held_cancel(const struct weir__held *t, uint32_t seat, uint64_t word)
+{
+    uint64_t pair[2];
+
+    load_seat(t, seat, pair);
+    (void)(pair[0] == word && swap_seat(t, seat, pair, weir__permit_freed(word), 0));
+}
+
+bool weir__held_renew(const struct weir__held *t, uint32_t seat, uint64_t word, uint64_t renewed)
+{
+    uint64_t pair[2];
+
+    do {
+        load_seat(t, seat, pair);
+    } while (pair[0] == word && !swap_seat(t, seat, pair, renewed, pair[1]));
+    return pair[0] == word;
+}
+
+/* ---------------------------------------------------------------- settle ---- */
+
+static bool is_dead(const struct weir__held *t, uint32_t holder)
+{
+    return holder != 0 && weir__get(&t->table->holders[holder].pid) == 0;
+}
+
+/* A seat that is taken, and not marked. */
+static uint64_t settle_taken(const struct weir__held *t, uint32_t seat, const uint64_t pair[2])
+{
+    bool dead = is_dead(t, holder_in(pair[1])); /* from then on it counts nothing */
+    void *slot = slot_in(t, pair[1]);
+    uint64_t *word = slot ? weir__slot_pin(&t->table->keys, slot) : NULL,
+             seen = slot ? weir__load(word) : 0;
+
+    if (seen & WEIR__PIN)
+        return 0; /* the next sweep looks again */
+    if (slot != NULL && weir__tag_id(weir__load(slot)) == WEIR__HELD_ID + t->id &&
+        names(seen, seat, 0)) {
+        mark(t, slot, word, seen);
+        return 0;
+    }
+    return dead && swap_seat(t, seat, pair, weir__permit_freed(pair[0]), 0) ? pair[0] : 0;
+}
+
+uint64_t weir__held_settle(const struct weir__held *t, uint32_t seat)
+{
+    uint64_t pair[2];
+
+    if (!load_seat(t, seat, pair))
+        return 0;
+    if (weir__permit_weight(pair[0]) == 0)
+        leave(t, seat);
+    else if (!(pair[1] & WEIR__HELD_COUNTED))
+        return settle_taken(t, seat, pair);
+    return 0;
+}
+
+void weir__held_end(const struct weir__held *t)
+{
+    for (uint32_t seat = 0; seat < WEIR__GUARD_SEATS; seat++) {
+        uint64_t word = weir__load(&t->seats[seat].word);
+        if (weir__load(&t->seats[seat].ref) == 0)
+            continue;
+        (void)weir__held_settle(t, seat);
+        if (weir__permit_weight(word) != 0)
+            (void)weir__held_free(t, seat, word);
+    }
+}
+
+/* The last seat that was given back must be free of its mark, which would look as if it was still
+ * counted if the key came back to this slot. */
+bool weir__held_is_idle(struct weir_table *table, uint64_t tag, uint64_t slot, uint64_t word)
+{
+    uint32_t guard = weir__tag_id(tag) - WEIR__HELD_ID, seat = (uint32_t)(word >> 15) & 0x7fff;
+
+    if (count_in(word) != 0 || guard >= table->guards.most || seat == 0 || seat > WEIR__GUARD_SEATS)
+        return count_in(word) == 0 || guard >= table->guards.most;
+    return (weir__load(&weir__held_of(table, guard).seats[seat - 1].ref) & SLOT_MASK) != slot + 1;
+}

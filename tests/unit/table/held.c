@@ -1,0 +1,174 @@
+/* A process is killed between a seat and its key's count: the two tell which of them is right. */
+#include "unit/test.h"
+
+#include "unit/guarding.h"
+
+#define SEAT 5
+
+struct case_ {
+    struct weir_table *table;
+    struct weir_guard *guard;
+    const struct weir__held *held;
+    struct weir__home home;
+    void *slot;
+    uint64_t word, *count;
+};
+
+static struct case_ begin(struct weir_table *table)
+{
+    struct case_ c = { .table = table };
+    c.guard = guard_of(table, "g", &(struct weir_guard_options){ .max_per_key = 9 });
+    c.held = &c.guard->held;
+    c.home = weir__held_home(c.held, c.guard->salt, key_of("ann"));
+    c.slot = weir__held_slot(c.held, c.home, NOW);
+    c.count = weir__slot_pin(&table->keys, c.slot);
+    c.word = weir__permit_word(NOW, 2, 0, 0) | 1;
+    return c;
+}
+
+/* The first step of an enter: the seat is taken, and not counted. */
+static void sit(const struct case_ *c, uint32_t seat, uint32_t holder)
+{
+    c->held->seats[seat] =
+        (struct weir__seat){ c->word, weir__held_ref(c->held, c->slot, 2, holder) };
+}
+
+/* The second: it is. */
+static void add(const struct case_ *c, uint32_t seat)
+{
+    int64_t out;
+
+    sit(c, seat, 0);
+    assert_int_equal(weir__held_add(c->held, c->home, c->slot, seat, 2, 9, &out), WEIR__HELD_ADDED);
+}
+
+static int64_t count_of(const struct case_ *c)
+{
+    return weir__held_count(c->held, c->home);
+}
+
+static bool is_free(const struct case_ *c, uint32_t seat)
+{
+    const struct weir__seat *s = &c->held->seats[seat];
+
+    return weir__permit_weight(s->word) == 0 && s->ref == 0;
+}
+
+TEST(test_T1_a_seat_that_was_not_counted_is_free_once_its_process_is_dead)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    table->holders[7].pid = 1;
+    sit(&c, SEAT, 7);
+    assert_int_equal(weir__held_settle(c.held, SEAT), 0);
+    assert_false(is_free(&c, SEAT)); /* it may go on */
+    assert_false(weir__held_is_certain(c.held, SEAT));
+    table->holders[7].pid = 0;
+    assert_int_equal(weir__held_settle(c.held, SEAT), c.word);
+    assert_true(is_free(&c, SEAT));
+    assert_int_equal(count_of(&c), 0);
+}
+
+TEST(test_T1_a_seat_that_was_counted_stays)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    add(&c, SEAT); /* killed here */
+    assert_int_equal(weir__held_settle(c.held, SEAT), 0);
+    assert_true(weir__held_is_certain(c.held, SEAT));
+    assert_int_equal(count_of(&c), 2);
+    assert_true(weir__held_free(c.held, SEAT, c.word)); /* by a sweep */
+    assert_false(weir__held_free(c.held, SEAT, c.word));
+    assert_true(is_free(&c, SEAT));
+    assert_int_equal(count_of(&c), 0);
+}
+
+TEST(test_T1_others_who_change_the_count_remember_the_last_seat)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    add(&c, SEAT);
+    assert_false(weir__held_is_certain(c.held, SEAT));
+    add(&c, SEAT + 1);
+    assert_true(weir__held_is_certain(c.held, SEAT));
+    assert_false(weir__held_is_certain(c.held, SEAT + 1));
+    assert_true(weir__held_free(c.held, SEAT, c.word));
+    assert_int_equal(count_of(&c), 2);
+}
+
+TEST(test_T1_a_permit_that_was_half_given_back_is_given_back_once)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    for (int others = 0; others < 2; others++) {
+        add(&c, SEAT);
+        /* The seat is free and its count is not lowered: killed here. */
+        c.held->seats[SEAT] = (struct weir__seat){ weir__permit_freed(c.word),
+                                                   c.held->seats[SEAT].ref | WEIR__HELD_COUNTED };
+        if (others) {
+            add(&c, SEAT + 1);
+            assert_int_equal(count_of(&c), 4);
+        }
+        assert_int_equal(weir__held_settle(c.held, SEAT), 0);
+        assert_int_equal(weir__held_settle(c.held, SEAT), 0);
+        assert_true(is_free(&c, SEAT));
+        assert_int_equal(count_of(&c), others ? 2 : 0);
+    }
+}
+
+TEST(test_T1_a_count_that_was_lowered_is_not_lowered_again)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    for (int others = 0; others < 2; others++) {
+        add(&c, SEAT);
+        add(&c, SEAT + 1);
+        uint64_t ref = c.held->seats[SEAT].ref;
+        assert_true(weir__held_free(c.held, SEAT, c.word));
+        c.held->seats[SEAT].ref = ref; /* killed before the seat was cleared */
+        if (others)
+            add(&c, SEAT + 2);
+        assert_int_equal(weir__held_settle(c.held, SEAT), 0);
+        assert_true(is_free(&c, SEAT));
+        assert_int_equal(count_of(&c), others ? 4 : 2);
+        assert_true(weir__held_free(c.held, SEAT + 1, c.word));
+    }
+}
+
+/* If the key came back to the slot, its count would not name the seat. */
+TEST(test_T1_a_slot_stays_until_the_last_seat_is_cleared)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    uint64_t slot =
+        (uint64_t)((unsigned char *)c.slot - table->keys.slots) / sizeof(struct weir__wide);
+    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    add(&c, SEAT);
+    assert_false(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    uint64_t ref = c.held->seats[SEAT].ref | WEIR__HELD_COUNTED;
+    assert_true(weir__held_free(c.held, SEAT, c.word));
+    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    c.held->seats[SEAT].ref = ref;
+    assert_false(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    weir__held_settle(c.held, SEAT);
+    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+}
+
+/* Any bytes at all: nothing reaches out, nothing waits. */
+TEST(test_T4_damaged_seats_and_counts_do_no_harm)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    uint64_t seed = 3;
+    for (int i = 0; i < 20000; i++) {
+        uint32_t seat = (uint32_t)(random64(&seed) % 8);
+        int64_t out;
+        c.held->seats[seat] = (struct weir__seat){ random64(&seed) >> random64(&seed) % 64,
+                                                   random64(&seed) >> random64(&seed) % 64 };
+        *c.count = (random64(&seed) >> random64(&seed) % 64) & ~WEIR__PIN;
+        weir__held_settle(c.held, seat);
+        weir__held_free(c.held, seat, c.held->seats[seat].word);
+        (void)weir__held_add(c.held, c.home, c.slot, seat, 1, 9, &out);
+    }
+    weir__held_end(c.held);
+}

@@ -26,6 +26,7 @@ struct passage {
     uint32_t probe;
     bool keyed; /* it has a key, and there is a bound by key */
     struct weir__home home;
+    void *slot;      /* the key's; NULL: it has none, or had none */
     int64_t key_out; /* permits that the key has out, with its own */
 };
 
@@ -78,7 +79,7 @@ static inline void find_key(struct passage *p, struct weir_key key)
 /* A look, so that a refusal changes nothing; take_seat decides. */
 static inline bool pass_key(struct passage *p)
 {
-    if (weir__held_count(&p->guard->held, p->home) + p->cost <= p->plan->max_per_key)
+    if (weir__held_count(&p->guard->held, p->home, &p->slot) + p->cost <= p->plan->max_per_key)
         return true;
     p->retry = free_in(p, p->plan->max_per_key);
     return false;
@@ -266,19 +267,19 @@ static enum weir_reason take_keyed_seat(struct passage *p, bool leased, int64_t 
     const struct weir__held *t = &p->guard->held;
 
     for (;;) {
-        void *slot = weir__held_slot(t, p->home, p->now);
-        if (slot == NULL)
+        if (p->slot == NULL && (p->slot = weir__held_slot(t, p->home, p->now)) == NULL)
             return WEIR_NO_ROOM;
-        uint64_t ref = weir__held_ref(t, slot, p->cost, weir__holder_me(p->guard->table));
+        uint64_t ref = weir__held_ref(t, p->slot, p->cost, weir__holder_me(p->guard->table));
         if (!take_seat(p, leased, ref, permit))
             return WEIR_BUSY;
         enum weir__held_added added =
-            weir__held_add(t, p->home, slot, permit->seat, p->cost, max, &p->key_out);
+            weir__held_add(t, p->home, p->slot, permit->seat, p->cost, max, &p->key_out);
         if (__builtin_expect(added == WEIR__HELD_ADDED, 1))
             return WEIR_GRANTED;
         weir__held_cancel(t, permit->seat, permit->word);
         if (added == WEIR__HELD_FULL)
             return WEIR_KEY_BUSY;
+        p->slot = NULL;
     }
 }
 

@@ -122,7 +122,9 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
 
 int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key)
 {
-    return weir__held_count(&guard->held, weir__held_home(&guard->held, guard->salt, key));
+    void *slot;
+
+    return weir__held_count(&guard->held, weir__held_home(&guard->held, guard->salt, key), &slot);
 }
 
 void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)

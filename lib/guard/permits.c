@@ -24,19 +24,18 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
 
-static inline bool put_at(struct weir__seat *seat, bool keyed, uint64_t word, uint64_t ref,
-                          struct weir_permit *permit)
+static inline bool put_at(const struct weir__held *held, uint32_t seat, bool keyed, uint64_t word,
+                          uint64_t ref, struct weir_permit *permit)
 {
-    uint64_t free = weir__get(&seat->word);
+    uint64_t free = weir__get(&held->seats[seat].word);
 
     if (weir__permit_weight(free) != 0)
         return false;
+    permit->seat = seat;
     permit->word = word | weir__permit_freed(free + 1);
-    if (keyed)
-        return weir__swap_pair(&seat->word, (const uint64_t[2]){ free, 0 },
-                               (const uint64_t[2]){ permit->word, ref });
-    return __atomic_compare_exchange_n(&seat->word, &free, permit->word, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return keyed ? weir__held_take(held, seat, free, permit->word, ref)
+                 : __atomic_compare_exchange_n(&held->seats[seat].word, &free, permit->word, false,
+                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* A thread that enters and exits finds the same seat again.  At most half of all seats are taken
@@ -44,17 +43,15 @@ static inline bool put_at(struct weir__seat *seat, bool keyed, uint64_t word, ui
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     uint64_t ref, struct weir_permit *permit)
 {
-    struct weir__seat *seats = guard->held.seats;
+    const struct weir__held *held = &guard->held;
     bool keyed = weir__get(&guard->record->keyed) != 0;
     uint32_t mask = plan->seat_mask, at = (uint32_t)(weir__thread_hint(12) * 4) & mask;
 
-    permit->seat = at;
-    if (__builtin_expect(put_at(&seats[at], keyed, word, ref, permit), 1))
+    if (__builtin_expect(put_at(held, at, keyed, word, ref, permit), 1))
         return true;
     at += (uint32_t)((word ^ (uint64_t)permit->since) * 0x9e3779b97f4a7c15u >> 40);
     for (uint32_t i = 0; i <= mask; i++) {
-        permit->seat = (at + i) & mask;
-        if (put_at(&seats[permit->seat], keyed, word, ref, permit))
+        if (put_at(held, (at + i) & mask, keyed, word, ref, permit))
             return true;
     }
     return false;

@@ -54,9 +54,9 @@ static bool names(uint64_t word, uint32_t seat, uint64_t how)
 
 static uint64_t number_of(const struct weir__space *space, const void *slot)
 {
-    size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+    uint64_t bytes = (uint64_t)((const unsigned char *)slot - space->slots);
 
-    return (uint64_t)((const unsigned char *)slot - space->slots) / size;
+    return space->narrow ? bytes / sizeof(struct weir__narrow) : bytes / sizeof(struct weir__wide);
 }
 
 /* NULL: damage. */
@@ -68,6 +68,12 @@ static void *slot_in(const struct weir__held *t, uint64_t ref)
     return slot < space->groups * WEIR__GROUP_SLOTS
                ? weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS)
                : NULL;
+}
+
+/* It has a key of this guard. */
+static bool is_its(const struct weir__held *t, const void *slot)
+{
+    return weir__tag_id(weir__load(slot)) == WEIR__HELD_ID + t->id;
 }
 
 static uint64_t permits_in(uint64_t ref)
@@ -87,23 +93,21 @@ uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t pe
            (number_of(&t->table->keys, slot) + 1);
 }
 
-int64_t weir__held_count(const struct weir__held *t, struct weir__home home)
+int64_t weir__held_count(const struct weir__held *t, struct weir__home home, void **slot)
 {
     const struct weir__space *space = &t->table->keys;
-    void *slot;
 
-    while ((slot = weir__slot_find(space, home)) != NULL) {
-        uint64_t *word = weir__slot_pin(space, slot), seen = weir__load(word);
+    while ((*slot = weir__slot_find(space, home)) != NULL) {
+        uint64_t *word = weir__slot_pin(space, *slot), seen = weir__load(word);
         if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
             weir__hand_settle(t->table, word);
-        else if (__builtin_expect(weir__load(slot) == home.tag, 1))
+        else if (__builtin_expect(weir__load(*slot) == home.tag, 1))
             return count_in(seen);
     }
     return 0;
 }
 
-static __attribute__((noinline)) void *claim(const struct weir__held *t, struct weir__home home,
-                                             weir_time now)
+void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now)
 {
     struct weir__part part = { .limiter = &t->table->held, .home = home, .closed = false };
     struct weir__hand *hand = weir__hand_take(t->table);
@@ -115,13 +119,6 @@ static __attribute__((noinline)) void *claim(const struct weir__held *t, struct 
     if (slot == NULL)
         weir__count(&t->table->header->no_room, 1);
     return slot;
-}
-
-void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now)
-{
-    void *slot = weir__slot_find(&t->table->keys, home);
-
-    return __builtin_expect(slot != NULL, 1) ? slot : claim(t, home, now);
 }
 
 /* ----------------------------------------------------------------- marks ---- */
@@ -156,6 +153,16 @@ static void mark(const struct weir__held *t, const void *slot, const uint64_t *w
     }
 }
 
+/* The seat itself is marked when it is given back, and when it is taken nothing is left of its last
+ * use. */
+static inline void mark_other(const struct weir__held *t, void *slot, uint32_t seat, uint64_t seen)
+{
+    uint64_t name = seen & NAME_MASK;
+
+    if (name != 0 && name != NAMED(seat))
+        mark(t, slot, weir__slot_pin(&t->table->keys, slot), seen);
+}
+
 /* --------------------------------------------------------- add and leave ---- */
 
 enum weir__held_added weir__held_add(const struct weir__held *t, struct weir__home home, void *slot,
@@ -176,8 +183,7 @@ enum weir__held_added weir__held_add(const struct weir__held *t, struct weir__ho
             return WEIR__HELD_FULL;
         if (*out > max)
             continue;
-        if ((seen & NAME_MASK) != 0)
-            mark(t, slot, word, seen);
+        mark_other(t, slot, seat, seen);
         uint64_t next = changed(seen, *out, NAMED(seat));
         if (!weir__swap(word, seen, next))
             continue;
@@ -197,32 +203,56 @@ static bool lower(const struct weir__held *t, void *slot, uint32_t seat, uint64_
 
     if (names(seen, seat, LEFT))
         return true; /* it is */
-    if ((seen & NAME_MASK) != 0)
-        mark(t, slot, word, seen);
+    mark_other(t, slot, seat, seen);
     return weir__swap(word, seen, changed(seen, left > 0 ? left : 0, NAMED(seat) | LEFT));
 }
 
-/* A seat that is free, and marked: takes its permits out of the count, and the mark away. */
-static void leave(const struct weir__held *t, uint32_t seat)
+/* A seat that is free, and marked (`pair`): takes its permits out of the count. */
+static void leave(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
 {
-    uint64_t pair[2], again[2];
+    uint64_t again[2];
 
-    while (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0) {
+    do {
         void *slot = slot_in(t, pair[1]);
         uint64_t *word = slot ? weir__slot_pin(&t->table->keys, slot) : NULL,
                  seen = slot ? weir__load(word) : 0;
-        bool its = slot != NULL && weir__tag_id(weir__load(slot)) == WEIR__HELD_ID + t->id;
-        if (seen & WEIR__PIN) {
+        bool its = slot != NULL && is_its(t, slot);
+        if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
             weir__hand_settle(t->table, word);
-            continue;
-        }
-        if (!load_seat(t, seat, again) || again[0] != pair[0] || again[1] != pair[1])
-            continue;
-        if (its && !lower(t, slot, seat, seen, pair[1]))
-            continue;
+        else if (load_seat(t, seat, again) && again[0] == pair[0] && again[1] == pair[1] &&
+                 (!its || lower(t, slot, seat, seen, pair[1])))
+            return;
+    } while (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0);
+}
+
+/* The same, and takes the mark away. */
+static void clear(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
+{
+    leave(t, seat, pair);
+    if (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0)
         (void)swap_seat(t, seat, pair, pair[0], 0);
-        return;
+}
+
+/* A mark may stay until the seat is next taken, as long as the count says that it was given back:
+ * that saves a swap. */
+static bool was_given_back(const struct weir__held *t, uint32_t seat, uint64_t ref)
+{
+    void *slot = slot_in(t, ref);
+    uint64_t seen = slot ? weir__load(weir__slot_pin(&t->table->keys, slot)) : 0;
+
+    return (seen & WEIR__PIN) == 0 && slot != NULL && is_its(t, slot) && names(seen, seat, LEFT);
+}
+
+bool weir__held_take(const struct weir__held *t, uint32_t seat, uint64_t free, uint64_t word,
+                     uint64_t ref)
+{
+    uint64_t pair[2] = { free, weir__load(&t->seats[seat].ref) };
+
+    if (pair[1] != 0 && !was_given_back(t, seat, pair[1])) {
+        clear(t, seat, pair);
+        return false;
     }
+    return swap_seat(t, seat, pair, word, ref);
 }
 
 /* The caller has the permit, so it was counted. */
@@ -237,7 +267,7 @@ bool weir__held_free(const struct weir__held *t, uint32_t seat, uint64_t word)
         ref = pair[1] == 0 ? 0 : pair[1] | WEIR__HELD_COUNTED;
     } while (!swap_seat(t, seat, pair, weir__permit_freed(word), ref));
     if (ref != 0)
-        leave(t, seat);
+        leave(t, seat, (uint64_t[2]){ weir__permit_freed(word), ref });
     return true;
 }
 
@@ -276,8 +306,7 @@ static uint64_t settle_taken(const struct weir__held *t, uint32_t seat, const ui
 
     if (seen & WEIR__PIN)
         return 0; /* the next sweep looks again */
-    if (slot != NULL && weir__tag_id(weir__load(slot)) == WEIR__HELD_ID + t->id &&
-        names(seen, seat, 0)) {
+    if (slot != NULL && is_its(t, slot) && names(seen, seat, 0)) {
         mark(t, slot, word, seen);
         return 0;
     }
@@ -291,7 +320,7 @@ uint64_t weir__held_settle(const struct weir__held *t, uint32_t seat)
     if (!load_seat(t, seat, pair))
         return 0;
     if (weir__permit_weight(pair[0]) == 0)
-        leave(t, seat);
+        clear(t, seat, pair);
     else if (!(pair[1] & WEIR__HELD_COUNTED))
         return settle_taken(t, seat, pair);
     return 0;
@@ -309,13 +338,18 @@ void weir__held_end(const struct weir__held *t)
     }
 }
 
-/* The last seat that was given back must be free of its mark, which would look as if it was still
- * counted if the key came back to this slot. */
-bool weir__held_is_idle(struct weir_table *table, uint64_t tag, uint64_t slot, uint64_t word)
+/* The last seat that was given back loses its mark: if the key came back to this slot, the seat
+ * would look as if it was still counted. */
+bool weir__held_is_idle(struct weir_table *table, uint64_t tag, void *slot)
 {
-    uint32_t guard = weir__tag_id(tag) - WEIR__HELD_ID, seat = (uint32_t)(word >> 15) & 0x7fff;
+    uint32_t guard = weir__tag_id(tag) - WEIR__HELD_ID;
+    uint64_t *word = weir__slot_pin(&table->keys, slot), seen = weir__load(word);
 
-    if (count_in(word) != 0 || guard >= table->guards.most || seat == 0 || seat > WEIR__GUARD_SEATS)
-        return count_in(word) == 0 || guard >= table->guards.most;
-    return (weir__load(&weir__held_of(table, guard).seats[seat - 1].ref) & SLOT_MASK) != slot + 1;
+    if (guard >= table->guards.most)
+        return true; /* damage */
+    if ((seen & WEIR__PIN) != 0 || count_in(seen) != 0)
+        return false;
+    struct weir__held t = weir__held_of(table, guard);
+    mark(&t, slot, word, seen);
+    return weir__load(word) == seen;
 }

@@ -57,15 +57,19 @@ static inline struct weir__home weir__held_home(const struct weir__held *t, uint
     return weir__home_from(&t->table->keys, h);
 }
 
-/* Permits that the key has out. */
-int64_t weir__held_count(const struct weir__held *t, struct weir__home home);
+/* Permits that the key has out; *slot is its slot, NULL: it has none. */
+int64_t weir__held_count(const struct weir__held *t, struct weir__home home, void **slot);
 
-/* The key's slot, or one for it; NULL: there is no room. */
+/* A slot for the key, if it has none; NULL: there is no room. */
 void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now);
 
 /* What goes into the seat, together with the permit's word, before it is counted. */
 uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t permits,
                         uint32_t holder);
+
+/* Takes a seat that has this word, of a free one.  False: it has another one now; look again. */
+bool weir__held_take(const struct weir__held *t, uint32_t seat, uint64_t free, uint64_t word,
+                     uint64_t ref);
 
 enum weir__held_added {
     WEIR__HELD_ADDED,
@@ -102,8 +106,7 @@ static inline uint64_t weir__held_fresh(uint64_t changes)
     return (changes << 31) & ~WEIR__PIN;
 }
 
-/* For victim.c: whether the key in the slot has no permits out, and nobody is about to find out
- * from its count whether a seat was given back. */
-bool weir__held_is_idle(struct weir_table *table, uint64_t tag, uint64_t slot, uint64_t word);
+/* For victim.c: the key in the slot has no permits out. */
+bool weir__held_is_idle(struct weir_table *table, uint64_t tag, void *slot);
 
 #endif

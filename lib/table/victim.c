@@ -74,13 +74,9 @@ static void judge_carried(const struct weir__part *slot, weir_time now, struct w
 }
 
 /* With permits out it makes no room: nobody else could tell how many are out. */
-static void judge_held(const struct weir__space *space, const struct weir__part *slot,
-                       struct weir__victim *v)
+static void judge_held(const struct weir__space *space, void *slot, struct weir__victim *v)
 {
-    size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
-    uint64_t i = (uint64_t)((unsigned char *)slot->slot - space->slots) / size;
-
-    if (!weir__held_is_idle(space->table, v->tag, i, slot->before[space->narrow])) {
+    if (!weir__held_is_idle(space->table, v->tag, slot)) {
         v->used = WEIR__VICTIM_NEVER;
         v->idle_at = INT64_MAX;
     }
@@ -147,7 +143,7 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
     if (weir__tag_id(v.tag) == WEIR__CARRIED_ID && space == &space->table->keys) {
         judge_carried(&part, now, &v);
     } else if (weir__tag_is_held(v.tag) && space == &space->table->keys) {
-        judge_held(space, &part, &v);
+        judge_held(space, slot, &v);
     } else if (limiter != NULL) {
         weir__part_begin(&part, limiter, (struct weir__home){ .tag = v.tag });
         judge_part(&part, now, &v);

@@ -44,7 +44,9 @@ static void add(const struct case_ *c, uint32_t seat)
 
 static int64_t count_of(const struct case_ *c)
 {
-    return weir__held_count(c->held, c->home);
+    void *slot;
+
+    return weir__held_count(c->held, c->home, &slot);
 }
 
 static bool is_free(const struct case_ *c, uint32_t seat)
@@ -79,6 +81,7 @@ TEST(test_T1_a_seat_that_was_counted_stays)
     assert_int_equal(count_of(&c), 2);
     assert_true(weir__held_free(c.held, SEAT, c.word)); /* by a sweep */
     assert_false(weir__held_free(c.held, SEAT, c.word));
+    weir__held_settle(c.held, SEAT);
     assert_true(is_free(&c, SEAT));
     assert_int_equal(count_of(&c), 0);
 }
@@ -136,22 +139,39 @@ TEST(test_T1_a_count_that_was_lowered_is_not_lowered_again)
 }
 
 /* If the key came back to the slot, its count would not name the seat. */
-TEST(test_T1_a_slot_stays_until_the_last_seat_is_cleared)
+TEST(test_T1_a_slot_that_makes_room_clears_its_last_seat)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
-    uint64_t slot =
-        (uint64_t)((unsigned char *)c.slot - table->keys.slots) / sizeof(struct weir__wide);
-    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    assert_true(weir__held_is_idle(table, c.home.tag, c.slot));
     add(&c, SEAT);
-    assert_false(weir__held_is_idle(table, c.home.tag, slot, *c.count));
-    uint64_t ref = c.held->seats[SEAT].ref | WEIR__HELD_COUNTED;
+    assert_false(weir__held_is_idle(table, c.home.tag, c.slot));
     assert_true(weir__held_free(c.held, SEAT, c.word));
-    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
-    c.held->seats[SEAT].ref = ref;
-    assert_false(weir__held_is_idle(table, c.home.tag, slot, *c.count));
-    weir__held_settle(c.held, SEAT);
-    assert_true(weir__held_is_idle(table, c.home.tag, slot, *c.count));
+    assert_true(c.held->seats[SEAT].ref != 0); /* the count says that it was given back */
+    assert_true(weir__held_is_idle(table, c.home.tag, c.slot));
+    assert_true(is_free(&c, SEAT)); /* now no count says so */
+}
+
+TEST(test_T1_a_seat_is_taken_again_whatever_its_last_use_left)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    for (int others = 0; others < 3; others++) {
+        add(&c, SEAT);
+        if (others == 1)
+            add(&c, SEAT + 1);
+        uint64_t ref = c.held->seats[SEAT].ref | WEIR__HELD_COUNTED,
+                 freed = weir__permit_freed(c.word);
+        if (others == 2) /* killed before the count was lowered */
+            c.held->seats[SEAT] = (struct weir__seat){ freed, ref };
+        else
+            assert_true(weir__held_free(c.held, SEAT, c.word));
+        bool taken = weir__held_take(c.held, SEAT, freed, c.word + 1, 0);
+        assert_int_equal(taken, others < 2);
+        assert_true(taken || weir__held_take(c.held, SEAT, freed, c.word + 1, 0));
+        assert_int_equal(count_of(&c), others ? 2 : 0);
+        assert_int_equal(c.held->seats[SEAT].ref, 0);
+    }
 }
 
 /* Any bytes at all: nothing reaches out, nothing waits. */

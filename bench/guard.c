@@ -152,9 +152,9 @@ static void entered_by(const char *name, const char *path, const struct weir_gua
                        work_function work)
 {
     struct subject s = open_subject(path, options);
-    s.keys = 1;
     struct weir_guard_info info;
 
+    s.keys = 1;
     figure(name, measure(work, &s, PAIRS), "ns");
     weir_guard_get(s.guard, s.now, &info);
     check(name, info.succeeded, PAIRS / 4 + 1 + ROUNDS * PAIRS);

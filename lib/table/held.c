@@ -135,7 +135,7 @@ static bool swap_seat(const struct weir__held *t, uint32_t seat, const uint64_t 
     return weir__swap_pair(&t->seats[seat].word, before, (const uint64_t[2]){ word, ref });
 }
 
-/* Marks the seat that the count names: `seen` is about to be changed, and then nobody could tell. */
+/* Marks the seat that the count names: `seen` is about to change, and then nobody could tell. */
 static void mark(const struct weir__held *t, const void *slot, const uint64_t *word, uint64_t seen)
 {
     uint32_t seat = (uint32_t)(seen >> 15) & 0x7fff;

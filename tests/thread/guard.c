@@ -28,8 +28,8 @@
 #define ALL     100 /* of the guard, if only the key's count */
 #define NOW     (1000 * WEIR_SECOND)
 
-/* ThreadSanitizer makes a 16-byte swap, which breakers and permits by key use, with a lock of its own, which other
- * processes do not see. */
+/* ThreadSanitizer makes a 16-byte swap, which breakers and permits by key use, with a lock of its
+ * own, which other processes do not see. */
 #if defined(__SANITIZE_THREAD__)
 #define BREAKER 0
 #elif defined(__has_feature)

@@ -178,6 +178,7 @@ TEST(test_G1_permits_by_key_of_a_dead_process_come_back_within_a_sweep)
 {
     const struct weir_guard_options o = { .max = 50, .max_per_key = 3, .lease = 600 * S };
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 64 });
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit mine;
@@ -309,7 +310,7 @@ TEST(test_G4_a_refusal_by_key_gives_its_probe_back)
     assert_true(weir_exit(g, &ann, WEIR_SUCCEEDED, NOW + 3 * S));
 }
 
-TEST(test_T3_a_guard_that_goes_leaves_no_counts)
+TEST(test_L1_a_guard_that_goes_leaves_no_counts)
 {
     OWN(weir_table) *table = private_table(false, 200);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max_per_key = 2 });

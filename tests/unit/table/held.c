@@ -17,6 +17,7 @@ struct case_ {
 static struct case_ begin(struct weir_table *table)
 {
     struct case_ c = { .table = table };
+
     c.guard = guard_of(table, "g", &(struct weir_guard_options){ .max_per_key = 9 });
     c.held = &c.guard->held;
     c.home = weir__held_home(c.held, c.guard->salt, key_of("ann"));
@@ -56,7 +57,7 @@ static bool is_free(const struct case_ *c, uint32_t seat)
     return weir__permit_weight(s->word) == 0 && s->ref == 0;
 }
 
-TEST(test_T1_a_seat_that_was_not_counted_is_free_once_its_process_is_dead)
+TEST(test_G1_a_seat_that_was_not_counted_is_free_once_its_process_is_dead)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -71,7 +72,7 @@ TEST(test_T1_a_seat_that_was_not_counted_is_free_once_its_process_is_dead)
     assert_int_equal(count_of(&c), 0);
 }
 
-TEST(test_T1_a_seat_that_was_counted_stays)
+TEST(test_G1_a_seat_that_was_counted_stays)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -86,7 +87,7 @@ TEST(test_T1_a_seat_that_was_counted_stays)
     assert_int_equal(count_of(&c), 0);
 }
 
-TEST(test_T1_others_who_change_the_count_remember_the_last_seat)
+TEST(test_G1_others_who_change_the_count_remember_the_last_seat)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -99,7 +100,7 @@ TEST(test_T1_others_who_change_the_count_remember_the_last_seat)
     assert_int_equal(count_of(&c), 2);
 }
 
-TEST(test_T1_a_permit_that_was_half_given_back_is_given_back_once)
+TEST(test_G1_a_permit_that_was_half_given_back_is_given_back_once)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -119,7 +120,7 @@ TEST(test_T1_a_permit_that_was_half_given_back_is_given_back_once)
     }
 }
 
-TEST(test_T1_a_count_that_was_lowered_is_not_lowered_again)
+TEST(test_G1_a_count_that_was_lowered_is_not_lowered_again)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -139,7 +140,7 @@ TEST(test_T1_a_count_that_was_lowered_is_not_lowered_again)
 }
 
 /* If the key came back to the slot, its count would not name the seat. */
-TEST(test_T1_a_slot_that_makes_room_clears_its_last_seat)
+TEST(test_G1_a_slot_that_makes_room_clears_its_last_seat)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -152,7 +153,7 @@ TEST(test_T1_a_slot_that_makes_room_clears_its_last_seat)
     assert_true(is_free(&c, SEAT)); /* now no count says so */
 }
 
-TEST(test_T1_a_seat_is_taken_again_whatever_its_last_use_left)
+TEST(test_G1_a_seat_is_taken_again_whatever_its_last_use_left)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);
@@ -175,7 +176,7 @@ TEST(test_T1_a_seat_is_taken_again_whatever_its_last_use_left)
 }
 
 /* Any bytes at all: nothing reaches out, nothing waits. */
-TEST(test_T4_damaged_seats_and_counts_do_no_harm)
+TEST(test_G1_damaged_seats_and_counts_do_no_harm)
 {
     OWN(weir_table) *table = private_table(false, 16);
     struct case_ c = begin(table);

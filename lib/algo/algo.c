@@ -127,13 +127,6 @@ static int64_t default_burst(const struct weir_limit *l)
     return l->queue != 0 ? 1 : l->count;
 }
 
-const char *weir__limit_algorithm(const struct weir_limit *limit)
-{
-    return limit->algorithm                      ? limit->algorithm
-           : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
-                                                 : weir__token_bucket.name;
-}
-
 int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struct weir_error *error)
 {
     const char *name = weir__limit_algorithm(limit);
@@ -157,15 +150,6 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
         return code;
     *out = plan;
     return WEIR_OK;
-}
-
-bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
-{
-    return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count &&
-           a->period == b->period && a->burst == b->burst && a->queue == b->queue &&
-           a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
-           a->warmup == b->warmup && a->cold == b->cold && a->calendar == b->calendar &&
-           strcmp(a->zone, b->zone) == 0;
 }
 
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)

@@ -108,11 +108,13 @@ bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 /* In the caller's memory. */
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
                     struct weir_error *error);
-/* The algorithm that the limit names or implies. */
-const char *weir__limit_algorithm(const struct weir_limit *limit);
 /* For people: without defaults. */
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
+
+/* limit.c -- the algorithm that the limit names or implies */
+const char *weir__limit_algorithm(const struct weir_limit *limit);
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
+
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 
 /* The real time at a moment of an axis that it is `ahead` of. */

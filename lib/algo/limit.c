@@ -371,3 +371,21 @@ int weir_limit_print(char *out, size_t size, const struct weir_limit *limit)
         append_option(&p, &options[i], limit);
     return (int)p.length;
 }
+
+/* ------------------------------------------------------------- meaning ---- */
+
+const char *weir__limit_algorithm(const struct weir_limit *limit)
+{
+    return limit->algorithm                      ? limit->algorithm
+           : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
+                                                 : weir__token_bucket.name;
+}
+
+bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
+{
+    return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count &&
+           a->period == b->period && a->burst == b->burst && a->queue == b->queue &&
+           a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
+           a->warmup == b->warmup && a->cold == b->cold && a->calendar == b->calendar &&
+           strcmp(a->zone, b->zone) == 0;
+}

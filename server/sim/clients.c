@@ -9,8 +9,61 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
+
 #define COUNT(t, group, member) \
     weir__sim_sum_count(t, group, offsetof(struct weir__sim_fates, member))
+
+/* ----------------------------------------------------------------------- rate ---- */
+
+static int64_t rate_of_points(const struct weir__sim_group_plan *g, weir_time at)
+{
+    int64_t rate = 0;
+
+    for (size_t i = 0; i < g->n_points && g->points[i].at <= at; i++) {
+        const struct weir__sim_rate_point *p = &g->points[i];
+        if (at - p->at >= p->over)
+            rate = p->rate;
+        else
+            rate += (int64_t)((weir__i128)(p->rate - rate) * (at - p->at) / p->over);
+    }
+    return rate;
+}
+
+int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *g, weir_time at)
+{
+    if (g->burst_every && at % g->burst_every >= g->burst_every - g->burst_for)
+        return g->burst_rate;
+    return rate_of_points(g, at);
+}
+
+int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *g)
+{
+    int64_t most = g->burst_every ? g->burst_rate : 0;
+
+    for (size_t i = 0; i < g->n_points; i++)
+        most = g->points[i].rate > most ? g->points[i].rate : most;
+    return most;
+}
+
+weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_time at)
+{
+    weir_time next = WEIR_NEVER;
+
+    for (size_t i = 0; i < g->n_points; i++) {
+        if (g->points[i].at > at && g->points[i].at < next)
+            next = g->points[i].at;
+        if (at >= g->points[i].at && at - g->points[i].at < g->points[i].over &&
+            at + WEIR_MILLISECOND < next)
+            next = at + WEIR_MILLISECOND;
+    }
+    if (g->burst_every) {
+        weir_time in = at % g->burst_every, begin = g->burst_every - g->burst_for;
+        weir_time change = at + (in < begin ? begin - in : g->burst_every - in);
+        next = change < next ? change : next;
+    }
+    return next;
+}
 
 /* ------------------------------------------------------------------- attempts ---- */
 

@@ -129,6 +129,12 @@ struct weir__sim_plan {
 int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len,
                          const struct weir_rules_options *options, struct weir_error *error);
 
+/* clients.c -- arrivals per 1000 s, at a moment after the beginning. */
+int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *group, weir_time at);
+int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *group);
+weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group,
+                                   weir_time at); /* when it may change; WEIR_NEVER */
+
 /* scenario.c -- at a moment after the beginning. */
 int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
@@ -136,10 +142,6 @@ int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
 const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *backend,
                                                    enum weir__sim_change_kind kind, weir_time at);
 int64_t weir__sim_plan_coldness(const struct weir__sim_backend_plan *backend, int64_t results);
-int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *group, weir_time at);
-int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *group);
-weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group,
-                                   weir_time at); /* when it may change; WEIR_NEVER */
 int64_t weir__sim_plan_capacity(
     const struct weir__sim_backend_plan *backend); /* at the beginning, warm: per 1000 s */
 /* The possible results in the measured span: the requests that came, at most the backend's

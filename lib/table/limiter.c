@@ -387,7 +387,7 @@ int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, con
     return WEIR_OK;
 }
 
-struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name)
+static struct weir_limiter *find(struct weir_table *table, const char *name, bool found)
 {
     struct weir_limiter *limiter;
 
@@ -395,9 +395,25 @@ struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *nam
     do {
         limiter = weir__limiter_by_name(table, name);
     } while (limiter != NULL &&
-             !weir__place_use(table, &table->limiters, limiter->id, limiter->salt, true));
+             !weir__place_use(table, &table->limiters, limiter->id, limiter->salt, found));
     weir__look_end(table);
     return limiter;
+}
+
+struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name)
+{
+    return find(table, name, true);
+}
+
+struct weir_limiter *weir__limiter_use(struct weir_table *table, const char *name)
+{
+    return find(table, name, false);
+}
+
+void weir__limiter_use_again(struct weir_limiter *limiter)
+{
+    (void)weir__place_use(limiter->table, &limiter->table->limiters, limiter->id, limiter->salt,
+                          false);
 }
 
 void weir_limiter_release(struct weir_limiter *limiter)

@@ -135,6 +135,10 @@ static inline void weir__look_begin(struct weir_table *table)
 
 void weir__look_end(struct weir_table *table);
 
+/* Like weir_limiter_find, and one more of a limiter that is in use; each until it is released. */
+struct weir_limiter *weir__limiter_use(struct weir_table *table, const char *name);
+void weir__limiter_use_again(struct weir_limiter *limiter);
+
 /* Like weir_limiter_create; if it is there already, whatever its limit is. */
 int weir__limiter_join(struct weir_limiter **out, struct weir_table *table, const char *name,
                        const struct weir_plan *plan, struct weir_error *error);

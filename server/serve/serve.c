@@ -251,6 +251,8 @@ static void tick(struct weir__server *server, weir_time now)
 {
     weir__watch_tick(server->watch, server, now);
     weir__top_tick(server->top, now);
+    weir__reservations_tend(server->reservations, now);
+    weir__adhoc_tend(server->adhoc, server, now);
     weir_table_tend(server->table, now);
 }
 

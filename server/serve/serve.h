@@ -125,6 +125,7 @@ struct weir__loop {
     size_t n_listeners;
     struct weir__conn *conns;       /* all of them */
     const struct weir__conn *fed;   /* the one whose requests are being decided, or NULL */
+    uint64_t adhoc_seen;            /* adhoc.c; atomic */
     struct weir__arrival *arrivals; /* atomic: of a predecessor, to be taken */
     size_t jobs;                    /* that are done elsewhere for its connections */
     struct weir__buffer out;        /* answers of the connection being fed */

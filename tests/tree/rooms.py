@@ -97,7 +97,8 @@ INSIDES = {
     "match/rules.h": ["serve/http/http-forward-auth.c", "serve/verbs/arguments.c"],
     "queue/queue.h": ["serve/decide/waiting.c"],
     "table/bans.h": ["serve/events/metrics.c"],
-    "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/serve.c"],
+    "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/decide/reservations.c",
+        "serve/serve.c"],
 }
 # Where the time is an argument.
 TIMELESS = ("lib/", "wire/", "cluster/", "redis-module/", "server/")

@@ -1,11 +1,16 @@
 /* adhoc.c -- limits that clients bring with their asks.
  *
  * Two stages.  Texts as clients wrote them lead to their limiter without being read again: a
- * chained hash table to which entries are only ever added, so that lookups need no lock.  An
- * entry remembers under which version of the limiter its text was in force; if that is not the
- * present one (somebody has asked under the name with another limit, or another process has changed
- * it) the text is put in force again. An entry that is not known, or not in force, goes the
- * long way, one at a time: parse, look in the table, make or change.
+ * chained hash table in which lookups need no lock.  An entry remembers under which version of the
+ * limiter its text was in force; if that is not the present one (somebody has asked under the name
+ * with another limit, or another process has changed it) the text is put in force again.  An entry
+ * that is not known, or not in force, goes the long way, one at a time: parse, look in the table,
+ * make or change.
+ *
+ * An entry is forgotten after a minute, and read once more if it is in use: so nobody has to note
+ * on every ask that it is.  A limiter whose last entry was forgotten is released, and goes from the
+ * table once all its keys are idle.  What was taken out of the chains stays until every loop has
+ * made a turn, because it may have been looking.
  *
  * There is room for some spellings of each limit.  Those beyond it are served too, but read every
  * time.
@@ -29,16 +34,32 @@
 #define NAME_LEN_MAX (WEIR__NAME_SIZE - 2)
 #define SPELLINGS    4 /* of each limit that are remembered, on average */
 #define SALT         0x6164686f63u
-#define ANY          UINT64_MAX /* version: any will do */
+#define REMEMBERED   (60 * WEIR_SECOND)
+#define SWEEP        (10 * WEIR_SECOND) /* between two */
+#define ANY          UINT64_MAX         /* version: any will do */
 #define NOT_NOW      (UINT64_MAX - 1)
 
 struct entry {
-    struct entry *next;
+    struct entry *next; /* atomic */
     uint64_t tag;
     struct weir_limiter *limiter;
-    uint64_t version; /* atomic: the owner of the era in which this text is in force */
+    weir_time since;
+    struct entry *older; /* of those that are gone */
+    uint64_t version;    /* atomic: the owner of the era in which this text is in force */
     size_t name_len, limit_len;
     char bytes[]; /* the name, then the limit */
+};
+
+/* A limiter in the table that this process uses, or that it counts. */
+struct limit {
+    struct limit *next;
+    struct weir_limiter *limiter; /* NULL: not used any more, but perhaps still in the table */
+    weir_time since;              /* when somebody last went the long way to it */
+    uint32_t id;
+    uint64_t edition; /* of its place when it was last seen there */
+    bool counted;     /* as one of a client's, or an earlier run's */
+    struct weir__sharer sharer;
+    char name[WEIR__NAME_SIZE];
 };
 
 struct weir__adhoc {
@@ -47,8 +68,12 @@ struct weir__adhoc {
     struct weir__shares *shares;
     uint64_t mask;
     struct entry **chains; /* atomic */
-    pthread_mutex_t mutex; /* for the members below, and for adding to the chains */
-    int64_t limits, entries;
+    uint64_t generation;   /* of the chains; atomic */
+    pthread_mutex_t mutex; /* for the members below, and for changes of the chains */
+    struct limit *first, **by_id;
+    int64_t limits, entries;  /* counted ones; entries in the chains */
+    struct entry *gone;       /* taken out of the chains, ... */
+    weir_time swept_at;       /* ... then */
     struct weir_plan changes; /* how often limits may be changed ... */
     uint64_t changed[2];      /* ... and how often they were */
 };
@@ -79,7 +104,7 @@ static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag,
     struct entry *e = __atomic_load_n(&a->chains[tag & a->mask], __ATOMIC_ACQUIRE);
 
     while (e && !is_of(e, tag, w))
-        e = e->next;
+        e = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE);
     return e;
 }
 
@@ -103,7 +128,7 @@ static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct we
     if (a->entries >= a->limits_max * SPELLINGS ||
         !(e = malloc(sizeof(*e) + w->name.len + w->limit.len)))
         return;
-    *e = (struct entry){ *chain, tag, limiter, version, w->name.len, w->limit.len };
+    *e = (struct entry){ *chain, tag, limiter, w->now, NULL, version, w->name.len, w->limit.len };
     if (w->name.len)
         memcpy(e->bytes, w->name.bytes, w->name.len);
     if (w->limit.len)
@@ -158,6 +183,56 @@ static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
                       "this limit is too long to be known by its text: give it a name");
 }
 
+static void uncount(struct weir__adhoc *a, struct limit *l)
+{
+    if (!l->counted)
+        return;
+    l->counted = false;
+    a->limits--;
+    weir__shares_give(a->shares, WEIR__POOL_LIMITS, l->sharer);
+}
+
+static struct limit *limit_at(struct weir__adhoc *a, uint32_t id, const char *name)
+{
+    struct limit *l = a->by_id[id];
+
+    if (l == NULL) {
+        l = calloc(1, sizeof(*l));
+        if (l == NULL)
+            return NULL;
+        *l = (struct limit){ .next = a->first, .id = id };
+        a->first = a->by_id[id] = l;
+    }
+    if (strcmp(l->name, name) != 0) { /* another has its place in the table by now */
+        uncount(a, l);
+        snprintf(l->name, sizeof(l->name), "%s", name);
+    }
+    return l;
+}
+
+/* The limiter, which the caller uses, is in use for a while; made: by the caller. */
+static int keep_locked(struct weir__adhoc *a, struct weir_limiter *limiter, const char *name,
+                       const struct weir__adhoc_wanted *w, bool made, struct weir_error *error)
+{
+    struct limit *l = limit_at(a, limiter->id, name);
+
+    if (l == NULL) {
+        weir_limiter_release(limiter);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a limit");
+    }
+    if (l->limiter != NULL)
+        weir_limiter_release(limiter); /* once is enough */
+    l->limiter = limiter;
+    l->since = w->now;
+    if (made) {
+        uncount(a, l);
+        l->counted = true;
+        l->sharer = w->conn ? w->conn->sharer : (struct weir__sharer){ 0, 0 };
+        a->limits++;
+    }
+    return WEIR_OK;
+}
+
 static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w, const char *name,
                        const struct weir_plan *plan, struct weir_limiter **out,
                        struct weir_error *error)
@@ -172,12 +247,21 @@ static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w
                           "one of them, or raise it",
                           a->limits, a->limits_max);
     int code = weir_limiter_create(out, a->table, name, &plan->limit, &why);
-    a->limits += code == WEIR_OK;
+    if (code == WEIR_OK)
+        code = keep_locked(a, *out, name, w, true, &why);
     if (code != WEIR_OK && w->conn)
         weir__shares_give(a->shares, WEIR__POOL_LIMITS, w->conn->sharer);
     if (code != WEIR_OK && error)
         *error = why;
     return code;
+}
+
+/* WEIR_OK and NULL: there is none of that name. */
+static int find_kept_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                            const char *name, struct weir_limiter **out, struct weir_error *error)
+{
+    *out = weir__limiter_use(a->table, name);
+    return *out ? keep_locked(a, *out, name, w, false, error) : WEIR_OK;
 }
 
 /* Many clients that do not agree on a name's limit would change it with every ask: then it stays as
@@ -201,12 +285,16 @@ static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_w
                                const char *name, const struct weir_plan *plan,
                                struct weir_limiter **out, struct weir_error *error)
 {
-    struct weir_limiter *limiter = weir_limiter_find(a->table, name);
-    int code = limiter ? WEIR_OK : make_locked(a, w, name, plan, &limiter, error);
+    struct weir_limiter *limiter;
+    int code = find_kept_locked(a, w, name, &limiter, error);
 
-    if (code == WEIR_EXISTS &&
-        (limiter = weir_limiter_find(a->table, name))) /* another process has just made it */
-        code = WEIR_OK;
+    if (code == WEIR_OK && limiter == NULL) {
+        code = make_locked(a, w, name, plan, &limiter, error);
+        if (code == WEIR_EXISTS) /* another process has just made it */
+            code = find_kept_locked(a, w, name, &limiter, error);
+    }
+    if (code == WEIR_OK && limiter == NULL)
+        code = weir__fail(error, WEIR_NO_MEMORY, "the limit has just gone: ask again");
     if (code == WEIR_OK &&
         !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
         code = change_locked(a, limiter, &plan->limit, w->now, error);
@@ -215,26 +303,31 @@ static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_w
     return code;
 }
 
-static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_limiter **out,
-                        struct weir_error *error)
+static int find_by_name_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                               const char *name, struct weir_limiter **out,
+                               struct weir_error *error)
 {
-    struct weir_limiter *limiter = weir_limiter_find(a->table, name);
+    struct weir_limiter *limiter;
+    int code = find_kept_locked(a, w, name, &limiter, error);
 
-    if (!limiter)
+    if (code == WEIR_OK && limiter == NULL)
         return weir__fail(error, WEIR_INVALID,
                           "there is no limit named '%s' yet: give it one, such as 300/60",
                           name + 1);
-    *out = limiter;
-    return WEIR_OK;
+    if (code == WEIR_OK)
+        *out = limiter;
+    return code;
 }
 
 /* A limit that names no algorithm means the one that its name has. */
 static void keep_algorithm(const struct weir__adhoc *a, const char *name, struct weir_limit *limit)
 {
-    struct weir_limiter *limiter = limit->algorithm ? NULL : weir_limiter_find(a->table, name);
+    struct weir_limiter *limiter = limit->algorithm ? NULL : weir__limiter_use(a->table, name);
 
-    if (limiter)
+    if (limiter) {
         limit->algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
+        weir_limiter_release(limiter);
+    }
 }
 
 /* The name that it has in the table, and its plan. */
@@ -261,7 +354,7 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__a
     int code = w->name.len ? name_named(name, w, error) : WEIR_OK;
 
     if (code == WEIR_OK && w->limit.len == 0) {
-        code = find_by_name(a, name, out, error);
+        code = find_by_name_locked(a, w, name, out, error);
         if (code == WEIR_OK)
             remember_locked(a, tag, w, *out, ANY);
         return code;
@@ -301,11 +394,23 @@ int weir__adhoc_find(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
     return code;
 }
 
+static int look_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                       struct weir_limiter **out, struct weir_plan *plan, struct weir_error *error)
+{
+    char name[WEIR__NAME_SIZE];
+    int code = w->name.len ? name_named(name, w, error) : WEIR_OK;
+
+    if (code == WEIR_OK && w->limit.len == 0)
+        return find_by_name_locked(a, w, name, out, error);
+    if (code == WEIR_OK)
+        code = read_wanted(a, w, name, plan, error);
+    return code == WEIR_OK ? find_kept_locked(a, w, name, out, error) : code;
+}
+
 int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
                      struct weir_limiter **out, struct weir_plan *plan, struct weir_error *error)
 {
     const struct entry *e = look_up(a, tag_of(a, w), w);
-    char name[WEIR__NAME_SIZE];
 
     if (e) {
         *out = e->limiter;
@@ -313,27 +418,118 @@ int weir__adhoc_look(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
     }
     if (w->limit.len == 0 && w->name.len == 0)
         return fail_missing(error);
-    int code = w->name.len ? name_named(name, w, error) : WEIR_OK;
-    if (code == WEIR_OK && w->limit.len == 0)
-        return find_by_name(a, name, out, error);
-    if (code == WEIR_OK)
-        code = read_wanted(a, w, name, plan, error);
-    if (code == WEIR_OK)
-        *out = weir_limiter_find(a->table, name);
+    pthread_mutex_lock(&a->mutex);
+    int code = look_locked(a, w, out, plan, error);
+    pthread_mutex_unlock(&a->mutex);
     return code;
+}
+
+/* ------------------------------------------------------------------- forgetting ---- */
+
+void weir__adhoc_turn(const struct weir__adhoc *a, struct weir__loop *loop)
+{
+    weir__publish(&loop->adhoc_seen, weir__acquire(&a->generation));
+}
+
+static bool all_have_turned(const struct weir__adhoc *a, const struct weir__server *server)
+{
+    for (size_t i = 0; i < server->n_loops; i++)
+        if (weir__acquire(&server->loops[i].adhoc_seen) != a->generation)
+            return false;
+    return true;
+}
+
+static void take_out_locked(struct weir__adhoc *a, struct entry **chain)
+{
+    for (struct entry **at = chain, *e; (e = *at) != NULL;) {
+        if (e->since + REMEMBERED > a->swept_at) {
+            at = &e->next;
+            continue;
+        }
+        __atomic_store_n(at, e->next, __ATOMIC_RELEASE);
+        a->entries--;
+        e->older = a->gone;
+        a->gone = e;
+    }
+}
+
+static void free_gone(struct weir__adhoc *a)
+{
+    for (struct entry *e = a->gone, *older; e; e = older) {
+        older = e->older;
+        free(e);
+    }
+    a->gone = NULL;
+}
+
+/* Whether it is in the table. */
+static bool is_there(const struct weir__adhoc *a, struct limit *l)
+{
+    uint64_t edition = weir__acquire(&a->table->places[l->id].edition);
+
+    if (edition == l->edition)
+        return true;
+    weir__look_begin(a->table);
+    const struct weir_limiter *limiter = weir__limiter_by_name(a->table, l->name);
+    bool there = limiter != NULL && limiter->id == l->id;
+    weir__look_end(a->table);
+    l->edition = edition;
+    return there;
+}
+
+/* Nobody has asked for it for a while, and no loop can be using it. */
+static void release_locked(struct weir__adhoc *a)
+{
+    for (struct limit **at = &a->first, *l; (l = *at) != NULL;) {
+        if (l->limiter && l->since + REMEMBERED <= a->swept_at) {
+            weir_limiter_release(l->limiter);
+            l->limiter = NULL;
+            l->edition = 0;
+        }
+        if (l->limiter || is_there(a, l)) {
+            at = &l->next;
+            continue;
+        }
+        uncount(a, l);
+        a->by_id[l->id] = NULL;
+        *at = l->next;
+        free(l);
+    }
+}
+
+void weir__adhoc_tend(struct weir__adhoc *a, const struct weir__server *server, weir_time now)
+{
+    pthread_mutex_lock(&a->mutex);
+    if (all_have_turned(a, server)) {
+        release_locked(a);
+        free_gone(a);
+        if (now - a->swept_at >= SWEEP) {
+            a->swept_at = now;
+            for (uint64_t i = 0; i <= a->mask; i++)
+                take_out_locked(a, &a->chains[i]);
+            weir__publish(&a->generation, a->generation + 1);
+        }
+    }
+    pthread_mutex_unlock(&a->mutex);
 }
 
 /* -------------------------------------------------------------- create, destroy ---- */
 
 /* Limits that earlier runs have left in the table. */
-static int64_t count_limits(const struct weir_table *table)
+static int count_limits(struct weir__adhoc *a)
 {
     struct weir_limiter_info info;
-    int64_t n = 0;
 
-    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
-        n += info.name[0] == NAMED || info.name[0] == UNNAMED;
-    return n;
+    for (int64_t at = 0; weir_limiter_next(a->table, &at, &info);) {
+        if (info.name[0] != NAMED && info.name[0] != UNNAMED)
+            continue;
+        struct limit *l = limit_at(a, (uint32_t)at - 1, info.name);
+        if (l == NULL)
+            return WEIR_NO_MEMORY;
+        l->counted = true;
+        a->limits++;
+    }
+    return WEIR_OK;
 }
 
 int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
@@ -348,20 +544,21 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
                                                    : limits_max;
     while (chains < (uint64_t)limits_max * SPELLINGS)
         chains *= 2;
-    if (a)
-        a->chains = calloc(chains, sizeof(struct entry *));
-    if (!a || !a->chains) {
-        free(a);
+    if (a) {
+        a->table = table;
+        a->chains = calloc(chains, sizeof(*a->chains));
+        a->by_id = calloc(table->limiters.most, sizeof(*a->by_id));
+        pthread_mutex_init(&a->mutex, NULL);
+    }
+    if (!a || !a->chains || !a->by_id || count_limits(a) != WEIR_OK) {
+        weir__adhoc_destroy(a);
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the limits of clients");
     }
-    a->table = table;
     a->limits_max = limits_max;
     a->shares = shares;
     a->mask = chains - 1;
-    a->limits = count_limits(table);
     weir_limit_parse(&changes, WEIR__ADHOC_CHANGES, NULL);
     weir__plan_make(&a->changes, &changes, NULL);
-    pthread_mutex_init(&a->mutex, NULL);
     *out = a;
     return WEIR_OK;
 }
@@ -370,12 +567,20 @@ void weir__adhoc_destroy(struct weir__adhoc *a)
 {
     if (!a)
         return;
-    for (uint64_t i = 0; i <= a->mask; i++)
+    for (uint64_t i = 0; a->chains && i <= a->mask; i++)
         for (struct entry *e = a->chains[i], *next; e; e = next) {
             next = e->next;
             free(e);
         }
+    free_gone(a);
+    for (struct limit *l = a->first, *next; l; l = next) {
+        next = l->next;
+        if (l->limiter)
+            weir_limiter_release(l->limiter);
+        free(l);
+    }
     pthread_mutex_destroy(&a->mutex);
+    free(a->by_id);
     free(a->chains);
     free(a);
 }

@@ -1,8 +1,9 @@
 /* adhoc.h -- the limits of WEIR.TAKE and its like: a limiter of the table is made of each.
  *
- * So any algorithm will do, and a key has a state of its own under each limit.  But limiters are
- * never removed from a table: their number is bounded, with those of earlier runs.
- * (CL.THROTTLE's limits leave no limiter behind: table/carried.h.)
+ * So any algorithm will do, and a key has a state of its own under each limit.  Their number is
+ * bounded, with those of earlier runs.  One that nobody has asked for in a minute is not used any
+ * more, and leaves the table once all its keys are idle.  (CL.THROTTLE's limits leave no limiter
+ * behind: table/carried.h.)
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
@@ -29,14 +30,19 @@ struct weir__adhoc_wanted {
     const struct weir__conn *conn; /* NULL: nobody in particular */
 };
 
-/* The limiter, made or changed if need be; good until the table's end.  Name, limit, or both: a
- * name alone is that of a limit which is there already; a limit that names no algorithm leaves the
- * one its name has.  A text that was seen before takes no lock. */
+/* The limiter, made or changed if need be; good until the loop's next turn.  Name, limit, or both:
+ * a name alone is that of a limit which is there already; a limit that names no algorithm leaves
+ * the one its name has.  A text that was seen lately takes no lock. */
 int weir__adhoc_find(struct weir__adhoc *adhoc, const struct weir__adhoc_wanted *wanted,
                      struct weir_limiter **out, struct weir_error *error);
 /* The same for reading: makes and changes nothing.  *out is the limiter as it is; NULL: there is
  * none, and *plan is what it would have. */
 int weir__adhoc_look(struct weir__adhoc *adhoc, const struct weir__adhoc_wanted *wanted,
                      struct weir_limiter **out, struct weir_plan *plan, struct weir_error *error);
+
+/* The loop is between two asks. */
+void weir__adhoc_turn(const struct weir__adhoc *adhoc, struct weir__loop *loop);
+/* Now and then: what nobody has asked for lately is not used any more. */
+void weir__adhoc_tend(struct weir__adhoc *adhoc, const struct weir__server *server, weir_time now);
 
 #endif

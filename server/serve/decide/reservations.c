@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "table/table.h"
 
 #define ROOM   WEIR__RESERVATIONS_MAX
 #define NONE   UINT32_MAX
@@ -148,14 +148,22 @@ static void close_locked(struct weir__reservations *r, uint32_t *link)
     free_locked(r, place);
 }
 
+static void expire_locked(struct weir__reservations *r, weir_time now)
+{
+    while (r->open > 0 && expires_at(r, 0) <= now) {
+        const struct place *p = &r->places[r->heap[0]];
+        weir_limiter_release(p->reservation.limiter);
+        close_locked(r, find_locked(r, &p->id));
+    }
+}
+
 /* A free place; NONE if there is none, or the client has its share. */
 static uint32_t claim(struct weir__reservations *r, const struct weir__conn *conn, weir_time now)
 {
     uint32_t place = NONE;
 
     pthread_mutex_lock(&r->mutex);
-    while (r->open > 0 && expires_at(r, 0) <= now)
-        close_locked(r, find_locked(r, &r->places[r->heap[0]].id));
+    expire_locked(r, now);
     if (weir__shares_take(r->shares, WEIR__POOL_RESERVATIONS, conn, (int64_t)(ROOM - r->open),
                           now)) {
         place = r->free;
@@ -206,10 +214,12 @@ int weir__reservations_reserve(struct weir__reservations *r, const struct weir__
     pthread_mutex_lock(&r->mutex);
     granted =
         granted && ask->cost > 0; /* nothing was taken: nothing to settle, and no place to keep */
-    if (granted)
+    if (granted) {
+        weir__limiter_use_again(what->limiter); /* its name may be forgotten meanwhile */
         open_locked(r, place);
-    else
+    } else {
         free_locked(r, place);
+    }
     pthread_mutex_unlock(&r->mutex);
     id[0] = '\0';
     if (granted)
@@ -236,7 +246,16 @@ bool weir__reservations_settle(struct weir__reservations *r, const char *id, siz
     if (!found)
         return false;
     copy.reservation.key.bytes = copy.key;
-    return weir_settle(&copy.reservation, true_cost, now);
+    bool settled = weir_settle(&copy.reservation, true_cost, now);
+    weir_limiter_release(copy.reservation.limiter);
+    return settled;
+}
+
+void weir__reservations_tend(struct weir__reservations *r, weir_time now)
+{
+    pthread_mutex_lock(&r->mutex);
+    expire_locked(r, now);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 struct weir__reservations *weir__reservations_create(weir_time lifetime_max,

@@ -39,4 +39,7 @@ int weir__reservations_reserve(struct weir__reservations *reservations,
 bool weir__reservations_settle(struct weir__reservations *reservations, const char *id, size_t len,
                                int64_t true_cost, weir_time now);
 
+/* Now and then: those that have expired make room. */
+void weir__reservations_tend(struct weir__reservations *reservations, weir_time now);
+
 #endif

@@ -16,6 +16,7 @@
 #include "server/serve/net/conn.h"
 #include "server/serve/net/pass.h"
 #include "wire/tls.h"
+#include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/waiting.h"
 
 #define BACKLOG  1024
@@ -144,6 +145,7 @@ static void on_turn(uv_prepare_t *turn)
     struct weir__loop *loop = turn->data;
 
     loop->now_is_old = true;
+    weir__adhoc_turn(loop->server->adhoc, loop);
 }
 
 static void close_handle(uv_handle_t *handle)

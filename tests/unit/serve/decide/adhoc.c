@@ -6,6 +6,7 @@
 
 #include "unit/fixture.h"
 #include "server/serve/decide/adhoc.h"
+#include "server/serve/events/events.h"
 
 OWNS(weir__adhoc)
 
@@ -275,6 +276,129 @@ TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
     }
 }
 
+/* -------------------------------------------------------------------- forgetting ---- */
+
+static const struct weir__server no_loops = { .n_loops = 0 };
+
+/* Ticks as a server does; returns the time afterwards. */
+static weir_time tend(struct weir__adhoc *adhoc, struct weir_table *table, weir_time from,
+                      weir_time span)
+{
+    for (weir_time now = from; now <= from + span; now += 5 * S) {
+        weir__adhoc_tend(adhoc, &no_loops, now);
+        weir_table_tend(table, now);
+    }
+    return from + span;
+}
+
+TEST(test_a_limit_that_nobody_asks_for_leaves_the_table_once_its_keys_are_idle)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
+    weir_time now = NOW;
+
+    take(found(adhoc, "gcra 10/1s", "", now), "k", 5, now);
+    take(found(adhoc, "gcra 24/1d", "long", now), "k", 5, now); /* five hours */
+    take(found(adhoc, "gcra 24/1d", "busy", now), "k", 5, now);
+    for (int i = 0; i < 24; i++) {
+        now = tend(adhoc, table, now, 10 * S);
+        assert_int_equal(left(found(adhoc, "gcra 24/1d", "busy", now), "k", NOW), 19);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 2);
+    assert_int_equal(keys_of(table), 2);
+    assert_int_equal(left(found(adhoc, "", "long", now), "k", NOW), 19);
+    now = tend(adhoc, table, now, 6 * 3600 * S);
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    refused(adhoc, "", "long", "no limit named");
+}
+
+TEST(test_ten_thousand_limits_come_and_go)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .limiters = 120 });
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 100);
+    weir_time now = NOW;
+
+    for (int i = 0; i < 10000; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "gcra %d/1s", 1 + i);
+        take(found(adhoc, text, i % 2 ? "" : text, now), "k", 1, now);
+        if (i % 100 == 99)
+            now = tend(adhoc, table, now, 150 * S);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    assert_int_equal(keys_of(table), 0);
+}
+
+TEST(test_limits_that_an_earlier_run_left_go_too)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 1);
+
+    found(adhoc, "1/1s", "", NOW);
+    weir__adhoc_destroy(adhoc);
+    adhoc = adhoc_on(table, 1);
+    refused(adhoc, "2/1s", "", "adhoc-limits");
+    weir_time now = tend(adhoc, table, NOW, 180 * S);
+    found(adhoc, "2/1s", "", now);
+    weir__adhoc_destroy(adhoc);
+}
+
+TEST(test_a_client_gets_its_share_back)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir__events *events = weir__events_create();
+    struct weir__shares *shares = weir__shares_create(events);
+    struct weir__conn *conn = calloc(1, sizeof(*conn));
+    struct weir__adhoc *adhoc = NULL;
+    weir_time now = NOW;
+
+    conn->sharer = weir__shares_of(shares, "192.0.2.1", 1);
+    assert_ok(weir__adhoc_create(&adhoc, table, 30, shares, NULL));
+    for (int round = 0; round < 5; round++) {
+        int made = 0;
+        for (int code = WEIR_OK; code == WEIR_OK; made += code == WEIR_OK) {
+            char text[32];
+            size_t len = (size_t)snprintf(text, sizeof(text), "%d/1s", 100 * round + made + 1);
+            struct weir_limiter *limiter;
+            struct weir__adhoc_wanted wanted = { { text, len }, { NULL, 0 }, now, conn };
+            code = weir__adhoc_find(adhoc, &wanted, &limiter, NULL);
+        }
+        assert_int_equal(made, 10); /* a connection's third, each time */
+        now = tend(adhoc, table, now, 180 * S);
+        assert_int_equal(stats_of(table, -1).limiters, 0);
+    }
+    weir__adhoc_destroy(adhoc);
+    weir__shares_destroy(shares);
+    weir__events_destroy(events);
+    free(conn);
+}
+
+/* The loop that is deciding may have looked just before. */
+TEST(test_nothing_goes_before_every_loop_has_turned)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
+    struct weir__loop *loops = calloc(2, sizeof(*loops));
+    struct weir__server server = { .loops = loops, .n_loops = 2 };
+    struct weir_limiter *limiter = found(adhoc, "1/1s", "", NOW);
+
+    for (weir_time now = NOW; now < NOW + 300 * S; now += 10 * S) {
+        weir__adhoc_tend(adhoc, &server, now);
+        weir__adhoc_turn(adhoc, &loops[1]);
+        weir_table_tend(table, now);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 1);
+    assert_true(take(limiter, "k", 1, NOW).allowed);
+    for (weir_time now = NOW + 300 * S; now < NOW + 600 * S; now += 10 * S) {
+        weir__adhoc_tend(adhoc, &server, now);
+        weir__adhoc_turn(adhoc, &loops[0]);
+        weir__adhoc_turn(adhoc, &loops[1]);
+        weir_table_tend(table, now);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    free(loops);
+}
+
 /* ----------------------------------------------------------------------- threads ---- */
 
 #define THREADS 4
@@ -316,6 +440,68 @@ TEST(test_threads_find_one_and_the_same)
         assert_null(failed);
     }
     assert_int_equal(stats_of(table, -1).limiters, LIMITS + 1);
+}
+
+struct asking {
+    struct weir__adhoc *adhoc;
+    struct weir__loop *loop;
+    weir_time *clock; /* atomic */
+};
+
+static void *ask_and_turn(void *argument)
+{
+    const struct asking *a = argument;
+
+    for (int i = 0; i < 20000; i++) {
+        char text[32];
+        struct weir_limiter *limiter = NULL;
+        struct weir_decision d;
+        weir_time now = __atomic_load_n(a->clock, __ATOMIC_RELAXED);
+        size_t len = (size_t)snprintf(text, sizeof(text), "gcra %d/1", 1 + i / 200 % LIMITS);
+        struct weir__adhoc_wanted wanted = { { text, len }, { NULL, 0 }, now, NULL };
+        if (weir__adhoc_find(a->adhoc, &wanted, &limiter, NULL) != WEIR_OK)
+            return a->adhoc;
+        weir_take(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = now }, &d);
+        if (d.limit != 1 + i / 200 % LIMITS)
+            return a->adhoc;
+        weir__adhoc_turn(a->adhoc, a->loop);
+    }
+    return NULL;
+}
+
+TEST(test_threads_ask_while_limits_go)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, LIMITS);
+    struct weir__loop *loops = calloc(THREADS, sizeof(*loops));
+    struct weir__server server = { .loops = loops, .n_loops = THREADS };
+    struct asking asking[THREADS];
+    pthread_t threads[THREADS];
+    weir_time now = NOW;
+
+    for (int i = 0; i < THREADS; i++) {
+        asking[i] = (struct asking){ adhoc, &loops[i], &now };
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_and_turn, &asking[i]), 0);
+    }
+    for (int i = 0; i < 2000; i++) {
+        weir_time later = __atomic_add_fetch(&now, 10 * S, __ATOMIC_RELAXED);
+        weir__adhoc_tend(adhoc, &server, later);
+        weir_table_tend(table, later);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    for (int i = 0; i < THREADS; i++)
+        weir__adhoc_turn(adhoc, &loops[i]);
+    for (int i = 0; i < 20; i++) {
+        now += 10 * S;
+        weir__adhoc_tend(adhoc, &no_loops, now);
+        weir_table_tend(table, now);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    free(loops);
 }
 
 GROUP(make_folder, remove_folder)

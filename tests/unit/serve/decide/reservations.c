@@ -55,6 +55,25 @@ static bool settle(struct bench *b, const char *id, int64_t cost, weir_time now)
     return weir__reservations_settle(b->reservations, id, strlen(id), cost, now);
 }
 
+/* The limit came with the ask, and nobody has asked for it since. */
+TEST(test_a_limiter_stays_while_something_is_reserved)
+{
+    FINALLY(close_bench) struct bench b = open_bench("gcra 100/1s");
+    struct reserved first = reserve(&b, "a", 50, 600 * S, NOW),
+                    second = reserve(&b, "b", 50, 600 * S, NOW);
+
+    weir_limiter_drop(b.limiter);
+    for (weir_time now = NOW; now < NOW + 300 * S; now += 10 * S)
+        weir_table_tend(b.table, now);
+    assert_true(settle(&b, first.id, 50, NOW + 300 * S));
+    weir__reservations_tend(b.reservations, NOW + 600 * S); /* the other one expires */
+    assert_false(settle(&b, second.id, 50, NOW + 600 * S));
+    assert_int_equal(stats_of(b.table, -1).limiters, 1);
+    for (weir_time now = NOW + 600 * S; now < NOW + 700 * S; now += 10 * S)
+        weir_table_tend(b.table, now);
+    assert_int_equal(stats_of(b.table, -1).limiters, 0);
+}
+
 TEST(test_L13_an_estimate_is_settled_once_at_the_true_cost)
 {
     FINALLY(close_bench) struct bench b = open_bench("gcra 100/100s");

@@ -70,8 +70,10 @@ struct weir_plan {
     int64_t ring;                             /* sliding-window: number of counters */
     int64_t head_max;                         /* sliding-window: the last bucket there can be */
     int stamp_size;                           /* sliding-log: bytes of a time stamp */
-    weir_time heat_warm, heat_range;          /* warm-up: flat and sloping part of its trapezoid */
-    const struct weir__zone *zone;            /* calendar: lives as long as the process */
+    const unsigned char *nodes; /* sliding-log: the slab that long ones lie in; NULL: flat */
+    uint64_t nodes_bytes;
+    weir_time heat_warm, heat_range; /* warm-up: flat and sloping part of its trapezoid */
+    const struct weir__zone *zone;   /* calendar: lives as long as the process */
     /* calendar: real time minus the asks' time, atomic; NULL: they are the same */
     const int64_t *real_ahead;
 };
@@ -135,11 +137,6 @@ const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; 
 /* Whether algorithm, period, calendar and zone go together. */
 int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
                          struct weir_error *error);
-
-/* sliding-log.c -- how many units a state has used, at most: some may count no more.  Reads only
- * its first bytes. */
-#define WEIR__LOG_HEAD 24
-int64_t weir__sliding_log_used(const struct weir_plan *plan, const void *head);
 
 /* For an ask with negative members: the answer makes sense all the same. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,

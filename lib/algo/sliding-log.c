@@ -13,18 +13,18 @@
  *     bound      count in any interval of one period; nothing within that is ever refused
  *
  * A refusal writes nothing: expired stamps are found by binary search, and dropped only when a new
- * one is written.
+ * one is written.  A long log in a table is a chain instead of a ring (log-chain.c), which costs
+ * the same however long it is.
  */
 #include <inttypes.h>
 #include <string.h>
 
-#include "algo/algo.h"
+#include "algo/log-chain.h"
 
 #define STATE_MAX ((int64_t)1 << 30)
 
 struct state {
-    weir_time seen, newest;
-    uint32_t first, used;
+    struct weir__log_head head;
     unsigned char stamps[];
 };
 
@@ -56,18 +56,23 @@ struct ring {
 
 static struct ring open_state(const struct weir_plan *plan, const struct state *s)
 {
+    const struct weir__log_head *h = &s->head;
     int64_t count = plan->limit.count;
 
-    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX,
-                          s->first < count ? s->first : 0, s->used > count ? count : s->used };
+    return (struct ring){ h->seen & INT64_MAX, h->newest & INT64_MAX,
+                          plan->nodes != NULL || h->first < count ? h->first : 0,
+                          h->used > count ? count : h->used };
 }
 
 static void close_state(const struct ring *r, struct state *s)
 {
-    s->seen = r->seen;
-    s->newest = r->newest;
-    s->first = (uint32_t)r->first;
-    s->used = (uint32_t)r->used;
+    s->head = (struct weir__log_head){ r->seen, r->newest, (uint32_t)r->first, (uint32_t)r->used };
+}
+
+/* As a long log in a table. */
+static struct weir__log_node *node_of(const struct state *s)
+{
+    return (struct weir__log_node *)(void *)s;
 }
 
 static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int64_t i)
@@ -83,6 +88,8 @@ static weir_time stamp(const struct weir_plan *plan, const struct state *s, cons
 {
     uint64_t low, mask = UINT64_MAX >> (64 - 8 * plan->stamp_size);
 
+    if (plan->nodes != NULL)
+        return weir__chain_stamp(plan, node_of(s), i);
     memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof(low));
     return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
 }
@@ -96,13 +103,14 @@ static void set_stamp(const struct weir_plan *plan, struct state *s, const struc
         p[byte] = (unsigned char)((uint64_t)t >> (8 * byte));
 }
 
-/* How many stamps have left the period at t. */
-static int64_t expired(const struct weir_plan *plan, const struct state *s, const struct ring *r,
-                       weir_time t)
+/* How many stamps are not after `edge`. */
+static int64_t passed(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                      weir_time edge)
 {
-    weir_time edge = t - plan->limit.period;
     int64_t low = 0, high = r->used;
 
+    if (plan->nodes != NULL)
+        return weir__chain_expired(plan, node_of(s), edge);
     if (r->used == 0 || stamp(plan, s, r, 0) > edge)
         return 0;
     while (low < high) {
@@ -113,6 +121,13 @@ static int64_t expired(const struct weir_plan *plan, const struct state *s, cons
             high = middle;
     }
     return low;
+}
+
+/* How many have left the period at t. */
+static int64_t expired(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                       weir_time t)
+{
+    return passed(plan, s, r, t - plan->limit.period);
 }
 
 static weir_time gone_at(const struct weir_plan *plan, weir_time instant)
@@ -129,6 +144,13 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
 
     if (r->used - drop + units > count)
         drop = r->used + units - count;
+    if (plan->nodes != NULL) {
+        r->newest = t;
+        close_state(r, s);
+        weir__chain_append(plan, node_of(s), drop, t, units);
+        *r = open_state(plan, s);
+        return;
+    }
     r->first = r->first + drop < count ? r->first + drop : r->first + drop - count;
     r->used -= drop;
     for (int64_t i = 0; i < units; i++)
@@ -166,6 +188,7 @@ static void step_back(const struct weir_plan *plan, struct state *s, struct ring
     int64_t live = live_at(plan, s, r, r->seen);
 
     *r = (struct ring){ .seen = now, .newest = now };
+    close_state(r, s);
     append(plan, s, r, now, live);
 }
 
@@ -184,7 +207,7 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s,
 {
     int64_t must_go = r->used + cost - plan->limit.count;
 
-    if (must_go <= expired(plan, s, r, from))
+    if (must_go <= 0 || must_go <= expired(plan, s, r, from))
         return from;
     return gone_at(plan, stamp(plan, s, r, must_go - 1));
 }
@@ -256,41 +279,87 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     weir_time newest = is_promised(&r, r.seen) ? r.newest
                        : left > 0              ? stamp(plan, s, &r, left - 1)
                                                : 0;
-    r.used = left;
     r.newest = newest;
+    if (plan->nodes != NULL)
+        weir__chain_cut(plan, node_of(s), left);
+    r.used = left;
     close_state(&r, s);
+}
+
+static int64_t fewer(const struct weir_plan *a, const struct weir_plan *b)
+{
+    return a->limit.count < b->limit.count ? a->limit.count : b->limit.count;
+}
+
+/* A log that another takes over. */
+struct source {
+    const struct weir_plan *plan;
+    const struct state *s;
+    struct ring r;
+};
+
+/* Of the instants from `i` to `end`: the first that another plan lets count with the last. */
+static int64_t first_kept(const struct source *old, int64_t i, int64_t end,
+                          const struct weir_plan *plan)
+{
+    if (i >= end)
+        return end;
+    weir_time newest = stamp(old->plan, old->s, &old->r, end - 1);
+    int64_t gone = passed(old->plan, old->s, &old->r, newest - plan->limit.period);
+    i = i < gone ? gone : i;
+    return i < end - plan->limit.count ? end - plan->limit.count : i;
+}
+
+/* Appends instants from `i` to `end`, the newest that fit. */
+static void take_over(const struct source *old, int64_t i, int64_t end,
+                      const struct weir_plan *plan, struct state *s, struct ring *r)
+{
+    for (i = first_kept(old, i, end, plan); i < end; i++)
+        append(plan, s, r, later(stamp(old->plan, old->s, &old->r, i), 0), 1);
+}
+
+/* The chain stays.  After a promise the units that were dropped for it count as taken then, and not
+ * now: there is no place between instants. */
+static void change_chain(const struct weir_plan *old_plan, const struct weir_plan *plan,
+                         struct state *s, weir_time now)
+{
+    struct ring r = open_state(old_plan, s);
+    weir_time seen = later(now, r.seen);
+    int64_t drop = expired(old_plan, s, &r, seen), end = passed(old_plan, s, &r, seen),
+            missing = fewer(old_plan, plan) - (end - drop);
+
+    drop = first_kept(&(struct source){ old_plan, s, r }, drop, r.used, plan);
+    r.seen = seen;
+    close_state(&r, s);
+    weir__chain_append(plan, node_of(s), drop, r.newest, 0);
+    r = open_state(plan, s);
+    if (is_promised(&r, seen) && missing > 0)
+        append(plan, s, &r, r.newest, missing);
 }
 
 /* Keeps every instant, or the newest that fit if the new limit is smaller. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
-    const struct state *old = from;
-    struct state *s = to;
-    struct ring before = open_state(old_plan, old), after = { 0 };
-    weir_time seen = later(now, before.seen);
-    int64_t i = expired(old_plan, old, &before, seen);
+    struct source old = { old_plan, from, open_state(old_plan, from) };
+    struct ring after = { 0 };
+    weir_time seen = later(now, old.r.seen);
+    int64_t end = passed(old_plan, from, &old.r, seen), most = fewer(old_plan, new_plan);
 
-    for (; i < before.used && stamp(old_plan, old, &before, i) <= seen; i++)
-        append(new_plan, s, &after, later(stamp(old_plan, old, &before, i), 0), 1);
-    if (is_promised(&before, seen)) {
-        int64_t most = old_plan->limit.count < new_plan->limit.count ? old_plan->limit.count
-                                                                     : new_plan->limit.count;
+    if (old_plan->nodes != NULL && new_plan->nodes != NULL) {
+        memcpy(to, from, weir__node_bytes(from));
+        change_chain(old_plan, new_plan, to, now);
+        return;
+    }
+    take_over(&old, expired(old_plan, from, &old.r, seen), end, new_plan, to, &after);
+    if (is_promised(&old.r, seen)) {
         if (after.used < most)
-            append(new_plan, s, &after, seen, most - after.used);
-        for (; i < before.used; i++)
-            append(new_plan, s, &after, stamp(old_plan, old, &before, i), 1);
-        after.newest = before.newest;
+            append(new_plan, to, &after, seen, most - after.used);
+        take_over(&old, end, old.r.used, new_plan, to, &after);
+        after.newest = old.r.newest;
     }
     after.seen = seen;
-    close_state(&after, s);
-}
-
-_Static_assert(sizeof(struct state) <= WEIR__LOG_HEAD, "what the next function reads");
-
-int64_t weir__sliding_log_used(const struct weir_plan *plan, const void *head)
-{
-    return open_state(plan, head).used;
+    close_state(&after, to);
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)

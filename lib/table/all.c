@@ -169,6 +169,7 @@ struct aid {
     struct weir__hand *hand; /* NULL until it is needed */
     struct part *full;       /* that is closed and found no room; NULL: none */
     bool missing;            /* a part that will be written has no slot yet */
+    bool slow;               /* some part was read by way of part.c */
     struct weir__copies copies;
 };
 
@@ -188,6 +189,7 @@ static bool note_full(struct aid *aid, struct part *part)
 
 static __attribute__((noinline)) bool read_slowly(struct aid *aid, struct part *part, size_t i)
 {
+    aid->slow = true;
     weir__part_begin(&part->p, part->of->limiter, weir__item_home(part->of));
     part->p.closed = part->of->closed;
     return weir__part_read(&part->p, hand_of(aid), i, &aid->copies, part->ask->now) &&
@@ -280,7 +282,11 @@ EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow
             i = (size_t)-1; /* all over again, without it */
         }
     }
-    return weir__hand_commit(aid->table, hand);
+    bool done = weir__hand_commit(aid->table, hand);
+    for (size_t i = 0; __builtin_expect(aid->slow, 0) && done && i < n; i++)
+        if (parts[i].changed && !parts[i].quick)
+            weir__part_done(&parts[i].p);
+    return done;
 }
 
 /* A clock that has stepped back is written down even by a refusal.  It may have if the state's
@@ -296,12 +302,23 @@ static void note_steps(const struct part *parts, size_t n)
     }
 }
 
+/* The steps have read logs where they lie. */
+static __attribute__((noinline)) bool are_same(const struct part *parts, size_t n)
+{
+    for (const struct part *p = parts; p < parts + n; p++)
+        if (!p->quick && p->p.limiter->kind == WEIR__LARGE && !weir__part_is_same(&p->p))
+            return false;
+    return true;
+}
+
 EITHER enum outcome take_once(struct aid *aid, struct part *parts, size_t n, bool narrow,
                               struct weir_decision *all)
 {
     enum outcome out = look(aid, parts, n, narrow, all);
 
-    if (__builtin_expect(out == GRANTED && aid->missing, 0)) {
+    if (__builtin_expect(aid->slow, 0) && out != AGAIN && !are_same(parts, n)) {
+        out = AGAIN;
+    } else if (__builtin_expect(out == GRANTED && aid->missing, 0)) {
         claim_slots(aid, parts, n);
         out = AGAIN;
     } else if (out == GRANTED && !write_all(aid, parts, n, narrow)) {
@@ -333,6 +350,7 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
     aid.table = table;
     aid.hand = NULL;
     aid.full = NULL;
+    aid.slow = false;
     shorten_waits(table, parts, n);
     for (unsigned tries = 0; out == AGAIN; tries++) {
         out = table->keys.narrow ? take_once(&aid, parts, n, true, all)

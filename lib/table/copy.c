@@ -105,37 +105,12 @@ static void put(struct weir__copy *copy, struct weir__space *space, uint64_t i, 
     copy->to->header->keys += space == &copy->to->keys;
 }
 
-/* With the slab full the state is fresh. */
-static void pair_of_large(struct weir_limiter *limiter, const struct weir__era *era,
-                          const void *state, uint64_t pair[2])
-{
-    struct weir__slab *slab = &limiter->space->slab;
-    uint32_t block = weir__block_take(slab, era->plan.state_size);
-
-    pair[0] = pair[1] = 0;
-    if (block == 0)
-        return;
-    weir__copy_words(weir__block_at(slab, block), state, era->plan.state_size);
-    pair[0] = (uint64_t)weir_step_idle_at(&era->plan, state) & INT64_MAX;
-    pair[1] = limiter->space->narrow
-                  ? (uint64_t)1 << 40 | (uint64_t)(era->version & 0xff) << 32 | block
-                  : (uint64_t)1 << 32 | block;
-}
-
 void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint64_t slot,
-                    uint64_t tag, const void *state)
+                    uint64_t tag, const uint64_t words[2])
 {
-    const struct weir__era *era = limiter->era;
-    const uint64_t *words = state;
-    uint64_t pair[2];
+    uint64_t pair[2] = { words[0] & ~WEIR__PIN, words[1] };
 
-    if (limiter->kind == WEIR__LARGE) {
-        pair_of_large(limiter, era, state, pair);
-    } else {
-        pair[0] = words[0] & ~WEIR__PIN;
-        pair[1] = words[1];
-    }
-    put(copy, limiter->space, slot, weir__tag_of(tag, limiter->id), era->version, pair);
+    put(copy, limiter->space, slot, weir__tag_of(tag, limiter->id), limiter->era->version, pair);
     copy->counts.states++;
 }
 
@@ -271,6 +246,41 @@ static bool copy_carried(const struct source *s, uint64_t i, struct weir__wide *
     return true;
 }
 
+/* A large state's block in the new table; 0: there is no room, and the key starts fresh. */
+static uint32_t copy_block(const struct weir__part *part, struct weir__space *to)
+{
+    size_t size = part->plan->state_size;
+
+    if (part->plan->nodes != NULL)
+        return weir__chain_copy(part->plan, part->state, to);
+    uint32_t block = weir__block_take(&to->slab, size);
+    if (block != 0)
+        weir__copy_words(weir__block_at(&to->slab, block), part->state, size);
+    return block;
+}
+
+static bool copy_large(const struct source *s, const struct weir__part *part,
+                       struct weir_limiter *limiter, uint64_t i)
+{
+    struct weir__space *to = limiter->space;
+    uint64_t block = copy_block(part, to), pair[2] = { 0, 0 };
+
+    if (block != 0) {
+        pair[0] = (uint64_t)weir_step_idle_at(part->plan, part->state) & INT64_MAX;
+        pair[1] =
+            block | (to->narrow ? (uint64_t)1 << 40 | (uint64_t)(limiter->era->version & 0xff) << 32
+                                : (uint64_t)1 << 32);
+        pair[1] |= part->plan->nodes != NULL ? weir__chain_bit(to) : 0;
+    }
+    if (!weir__part_is_same(part)) { /* a log is read where it lies */
+        weir__chain_give(to, weir__chain_behind(to, pair[1]));
+        weir__block_give(&to->slab, (uint32_t)block, part->plan->state_size);
+        return false;
+    }
+    weir__copy_put(s->copy, limiter, i, part->home.tag, pair);
+    return true;
+}
+
 static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_t i, uint64_t tag)
 {
     struct weir_limiter *limiter = new_limiter(s, old, NULL);
@@ -287,9 +297,11 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
         part.state == NULL || limiter == NULL ||
         part.plan->state_size != limiter->era->plan.state_size)
         weir__copy_fill(s->copy, &s->copy->to->keys, i, tag);
+    else if (limiter->kind == WEIR__LARGE)
+        return copy_large(s, &part, limiter, i);
     else
         weir__copy_put(s->copy, limiter, i, tag,
-                       limiter->kind == WEIR__NARROW ? part.before : part.state);
+                       limiter->kind == WEIR__NARROW ? part.before : part.small);
     return true;
 }
 

@@ -22,9 +22,9 @@ int weir__copy_begin(struct weir__copy *copy, const char *path, const struct wei
  * cannot be made. */
 struct weir_limiter *weir__copy_limiter(struct weir__copy *copy, const char *name,
                                         const struct weir_limit *limit, uint64_t salt);
-/* A state under the limiter's limit, into the same slot; of a narrow one: tag and word. */
+/* A slot's pair under the limiter's limit, into the same slot. */
 void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint64_t slot,
-                    uint64_t tag, const void *state);
+                    uint64_t tag, const uint64_t pair[2]);
 /* Of a limit that comes with the ask. */
 void weir__copy_put_carried(struct weir__copy *copy, uint64_t slot, uint64_t tag, uint32_t version,
                             const uint64_t state[2]);

@@ -12,6 +12,7 @@
 
 #include "table/holders.h"
 #include "table/registry.h"
+#include "algo/log-chain.h"
 #include "base/utf8.h"
 
 /* ------------------------------------------------ limits as numbers ---- */
@@ -80,6 +81,7 @@ static struct weir__era *compile_era(const struct weir_table *table,
         return NULL;
     }
     era->plan.real_ahead = &table->header->real_ahead;
+    weir__log_chain(&era->plan, table->keys.slab.bytes, table->keys.slab.count * WEIR__CHUNK);
     era->since = numbers->since;
     era->version = version;
     era->edition = edition;

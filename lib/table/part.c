@@ -3,7 +3,7 @@
  * Read the slot, bring its state to the present limit, work on the copy, and have a hand write it
  * if the slot has not changed; else begin again.  A large state is a block: the copy goes into
  * another block, and the hand trades the two.  A block that is read may be another key's by then;
- * the slot's pair, read again, tells.
+ * the slot's pair, read again, tells.  Of a long sliding log the newest node is copied (chain.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +88,20 @@ static void spend(const struct weir__part *part, weir_time since)
     part->plan->algo->give(part->plan, part->state, -part->plan->most, since);
 }
 
+/* Of a node only what means anything. */
+static void copy_state(const struct weir_plan *plan, void *to, const void *from)
+{
+    size_t head = (offsetof(struct weir__log_node, entries) + 7) & ~(size_t)7;
+
+    if (plan->nodes == NULL) {
+        weir__copy_words(to, from, plan->state_size);
+        return;
+    }
+    weir__copy_words(to, from, head);
+    weir__copy_words((unsigned char *)to + head, (const unsigned char *)from + head,
+                     weir__node_bytes(to) - head);
+}
+
 static void read_large(struct weir__part *part)
 {
     uint32_t block = (uint32_t)part->before[1];
@@ -102,12 +116,15 @@ static void read_large(struct weir__part *part)
     const struct weir_plan *plan = version == part->version || part->limiter->place == NULL
                                        ? part->plan
                                        : weir__limiter_plan(part->limiter, version);
-    if (plan == part->plan && plan->state_size > bytes)
+    bool chain = weir__chain_in(part->limiter->space, part->before[1]);
+    if (plan != NULL && (plan->nodes != NULL) != chain)
+        memset(part->state, 0, part->plan->state_size); /* damage */
+    else if (plan == part->plan && plan->state_size > bytes)
         memset(part->state, 0, plan->state_size); /* damage */
     else if (plan == NULL || plan->state_size > bytes)
         spend(part, part->era->since);
     else if (plan == part->plan)
-        weir__copy_words(part->state, from, plan->state_size);
+        copy_state(plan, part->state, from);
     else
         weir__limiter_convert(part->limiter, part->era, version, from, part->state);
 }
@@ -173,12 +190,27 @@ bool weir__slot_is_same(const struct weir__space *space, const struct weir__part
             (weir__load(&s->tag) == part->tags[0] && weir__load(&s->meta) == part->tags[1]));
 }
 
+/* A log that was brought over is written first: its newest node must be in the table before another
+ * can follow it.  True: it is, or the slot has changed; read again. */
+static bool write_converted(struct weir__part *part, struct weir__hand *hand, size_t i)
+{
+    const struct weir__log_node *node = part->state;
+
+    if (hand == NULL || node == NULL || part->plan->nodes == NULL || node->n == 0 ||
+        node->self != 0 || !weir__part_write(part, hand, i))
+        return false;
+    if (weir__hand_commit(part->limiter->table, hand))
+        weir__part_done(part);
+    return true;
+}
+
 bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
                      struct weir__copies *copies, weir_time now)
 {
     part->slot = weir__slot_find(part->limiter->space, part->home);
     part->stepped = false;
     part->owed = 0;
+    part->rest.block = 0;
     place_copy(part, hand, i, copies);
     if (part->slot == NULL) {
         part->before[0] = part->before[1] = 0;
@@ -190,7 +222,9 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
         return false;
     if (part->state != NULL)
         weir__part_copy(part, now < 0 ? 0 : now);
-    return !is_large(part) || weir__part_is_same(part);
+    if (!is_large(part))
+        return true;
+    return weir__part_is_same(part) && !write_converted(part, hand, i);
 }
 
 bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
@@ -214,32 +248,53 @@ bool weir__part_peek(struct weir__part *part, void *out)
 
 /* --------------------------------------------------------------- write ---- */
 
-static bool write_large(const struct weir__part *part, struct weir__hand *hand, size_t i,
+/* A log's newest node, and what becomes of those before it. */
+static void write_node(struct weir__part *part, uint32_t block, struct weir__entry *e)
+{
+    struct weir__log_node *node = part->state;
+    bool keeps;
+
+    part->rest = weir__chain_before(part->limiter->space, part->before[1], node, &keeps);
+    if (keeps)
+        e->block_before = 0;
+    node->self = block;
+}
+
+static bool write_large(struct weir__part *part, struct weir__hand *hand, size_t i,
                         struct weir__entry *e)
 {
+    struct weir__space *space = part->limiter->space;
     size_t size = part->plan->state_size;
-    uint32_t block =
-        part->block ? part->block : weir__hand_block(part->limiter->space, hand, i, size);
-    uint64_t number = part->before[1] >> (part->limiter->space->narrow ? 40 : 32);
+    uint32_t block = part->block ? part->block : weir__hand_block(space, hand, i, size);
+    uint64_t chain = weir__chain_bit(space),
+             number = (part->before[1] & ~chain) >> (space->narrow ? 40 : 32);
 
     if (block == 0)
         return false;
-    if (part->block == 0)
-        weir__copy_words(weir__block_at(&part->limiter->space->slab, block), part->state, size);
     e->block_before = (uint32_t)part->before[1];
     e->block_after = block;
-    if (part->limiter->space->narrow) {
+    if (space->narrow) {
         e->after[0] = part->home.tag;
-        e->after[1] =
-            ((number + 1) << 40 | (uint64_t)(part->version & 0xff) << 32 | block) & ~WEIR__PIN;
+        e->after[1] = (number + 1) << 40 | (uint64_t)(part->version & 0xff) << 32 | block;
     } else {
         e->after[0] = (uint64_t)weir_step_idle_at(part->plan, part->state) & INT64_MAX;
         e->after[1] = (number + 1) << 32 | block;
     }
+    e->after[1] = part->plan->nodes != NULL ? e->after[1] | chain : e->after[1] & ~chain;
+    if (space->narrow)
+        e->after[1] &= ~WEIR__PIN;
+    if (part->plan->nodes != NULL) {
+        write_node(part, block, e);
+        size = weir__node_bytes(part->state);
+    } else {
+        part->rest = weir__chain_behind(space, part->before[1]);
+    }
+    if (part->block == 0)
+        weir__copy_words(weir__block_at(&space->slab, block), part->state, size);
     return true;
 }
 
-bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i)
+bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i)
 {
     const struct weir__space *space = part->limiter->space;
     struct weir__entry e = weir__slot_entry(space, part);
@@ -259,8 +314,12 @@ bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, si
 /* Writes one part.  False: begin again. */
 static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
-    if (weir__part_write(part, hand, 0))
-        return weir__hand_commit(part->limiter->table, hand);
+    if (weir__part_write(part, hand, 0)) {
+        bool done = weir__hand_commit(part->limiter->table, hand);
+        if (done)
+            weir__part_done(part);
+        return done;
+    }
     weir__hand_clear(hand);
     if (weir__slab_make_room(part, part->plan->state_size, now, hand))
         return false;

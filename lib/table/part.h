@@ -6,6 +6,7 @@
 #ifndef WEIR_TABLE_PART_H
 #define WEIR_TABLE_PART_H
 
+#include "table/chain.h"
 #include "table/hand.h"
 #include "table/slot.h"
 
@@ -25,6 +26,7 @@ struct weir__part {
     weir__i128 owed;   /* of a limit that comes with the ask: more than the copy can tell; or 0 */
     bool closed;       /* no key in use makes room for this one if it is new: */
     weir_time room_at; /* there is no room before then; 0: not known */
+    struct weir__chain_rest rest; /* large: what the log leaves behind once the part is written */
 };
 
 /* Space for copies of large states.  A larger one is made in a spare block. */
@@ -120,7 +122,13 @@ static inline uint64_t weir__part_packed(const struct weir__part *part)
 }
 
 /* Adds the part to what the hand will write.  False: the slab is full. */
-bool weir__part_write(const struct weir__part *part, struct weir__hand *hand, size_t i);
+bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i);
+/* It is written. */
+static inline void weir__part_done(const struct weir__part *part)
+{
+    if (part->limiter->kind == WEIR__LARGE && __builtin_expect(part->rest.block != 0, 0))
+        weir__chain_give(part->limiter->space, part->rest);
+}
 
 /* No: there is no room for the key.  The second one counts it. */
 void weir__part_say_no_room(const struct weir__part *part, const struct weir_ask *ask,

@@ -35,12 +35,16 @@ static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *s
 
     if (!weir__slot_read(space, slot, &there) || weir__tag_id(there.tags[0]) != limiter->id)
         return false;
+    bool large = limiter->kind == WEIR__LARGE;
+    struct weir__chain_rest rest = { 0, 0 };
+    if (large)
+        rest = weir__chain_behind(space, there.before[1]);
     struct weir__entry e = weir__slot_entry(space, &there);
     if (space->narrow)
         e.after[0] = WEIR__DEAD_TAG;
     else
         weir__entry_retag(&e, WEIR__DEAD_TAG, 0);
-    e.block_before = limiter->kind == WEIR__LARGE ? (uint32_t)there.before[1] : 0;
+    e.block_before = large ? (uint32_t)there.before[1] : 0;
     struct weir__hand *hand = weir__hand_take(table);
     bool removed = weir__place_stays_closed(table, limiter->id, edition, hand);
     if (removed) {
@@ -48,8 +52,10 @@ static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *s
         removed = weir__hand_commit(table, hand);
     }
     weir__hand_give(hand);
-    if (removed)
+    if (removed) {
+        weir__chain_give(space, rest);
         weir__count(&table->header->keys, -1);
+    }
     return removed;
 }
 

@@ -115,9 +115,19 @@ static void count_change(struct weir__space *space, struct weir__hand *hand, uin
     weir__hand_add(hand, &e);
 }
 
+/* What goes with a slot's large state. */
+static struct weir__chain_rest rest_of(struct weir__space *space, const struct weir__part *old)
+{
+    const struct weir_limiter *limiter = weir__slot_limiter(space, old->tags[0]);
+
+    return limiter != NULL && limiter->kind == WEIR__LARGE && limiter->place != NULL
+               ? weir__chain_behind(space, old->before[1])
+               : (struct weir__chain_rest){ 0, 0 };
+}
+
 /* One try.  False: look again. */
 static bool replace(struct weir__space *space, struct weir__hand *hand, struct weir__victim v,
-                    const struct weir__part *part, weir_time now)
+                    const struct weir__part *part, weir_time now, struct weir__chain_rest *rest)
 {
     struct weir__part victim;
 
@@ -125,6 +135,7 @@ static bool replace(struct weir__space *space, struct weir__hand *hand, struct w
         (v.used == 0 &&
          weir__victim_judge(space, v.slot, now).used != 0)) /* it was idle, and is in use again */
         return false;
+    *rest = rest_of(space, &victim);
     replace_raw(space, hand, &victim, part, now);
     return true;
 }
@@ -162,9 +173,12 @@ bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand 
         struct weir__victim v = weir__victim_near(part, now, mine, n);
         bool done = false;
         bool refused = v.slot == NULL || is_refused(part, &v);
-        if (!refused && replace(space, hand, v, part, now)) {
+        struct weir__chain_rest rest;
+        if (!refused && replace(space, hand, v, part, now, &rest)) {
             count_change(space, hand, part->home.group, count, weir__load(&room->unused));
             done = weir__hand_commit(space->table, hand);
+            if (done)
+                weir__chain_give(space, rest);
         }
         weir__look_end(space->table);
         if (refused)
@@ -192,8 +206,12 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
     struct weir__entry e = weir__slot_entry(space, &old);
     e.after[0] = space->narrow ? old.before[0] : 0;
     e.block_before = (uint32_t)old.before[1];
+    struct weir__chain_rest rest = rest_of(space, &old);
     weir__hand_add(hand, &e);
-    return weir__hand_commit(space->table, hand);
+    if (!weir__hand_commit(space->table, hand))
+        return false;
+    weir__chain_give(space, rest);
+    return true;
 }
 
 bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
@@ -232,7 +250,10 @@ static bool mark_block(struct weir__space *space, struct weir_limiter *limiter, 
                                        ? &era->plan
                                        : weir__limiter_plan(limiter, weir__part_version(&part));
     return plan != NULL &&
-           weir__slab_rebuild_mark(&space->slab, (uint32_t)part.before[1], plan->state_size);
+           (plan->nodes != NULL) ==
+               (limiter->place != NULL && weir__chain_in(space, part.before[1])) &&
+           weir__slab_rebuild_mark(&space->slab, (uint32_t)part.before[1], plan->state_size) &&
+           (plan->nodes == NULL || weir__chain_mark(space, part.before[1]));
 }
 
 static void mark_blocks(struct weir__space *space)

@@ -25,7 +25,7 @@
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
-#define COPY 4096 /* of a larger state only the beginning is looked at */
+#define COPY 4096 /* of a larger state only its slot is looked at */
 
 /* ---------------------------------------------------------------- judge ---- */
 
@@ -89,20 +89,14 @@ static void judge_ban(const struct weir__ban_record *r, weir_time now, struct we
     v->used = v->idle_at <= now ? 0 : r->until > now ? 2 : 1;
 }
 
-/* Too long to be copied.  Of a log the beginning tells how many stamps it has, some of which may
- * have expired; of a window with thousands of buckets half is used, say. */
+/* A window with thousands of buckets is too long to be copied: half is used, say. */
 static void judge_long(const struct weir__part *part, weir_time now, struct weir__victim *v)
 {
     const struct weir__slab *slab = &part->limiter->space->slab;
     uint32_t block = (uint32_t)part->before[1];
-    uint64_t head[WEIR__LOG_HEAD / sizeof(uint64_t)];
 
     v->idle_at = part->limiter->space->narrow ? INT64_MAX : (weir_time)part->before[0];
     v->used = v->idle_at <= now || weir__block_bytes(slab, block) == 0 ? 0 : ALL_USED / 2;
-    if (v->used == 0 || part->plan->algo != &weir__sliding_log)
-        return;
-    weir__copy_words(head, weir__block_at(slab, block), sizeof(head));
-    v->used = part_of(weir__sliding_log_used(part->plan, head), part->plan->most);
 }
 
 static void judge_part(struct weir__part *part, weir_time now, struct weir__victim *v)

@@ -328,10 +328,26 @@ static void take_and_give(struct job *job)
     }
 }
 
-static void giving_back(const char *text, bool narrow)
+/* One by one, and back all at once: a long log grows and shrinks by whole nodes. */
+static void take_and_give_much(struct job *job)
+{
+    int64_t number = 3;
+    struct weir_ask a = { .key = key_of(&number), .cost = 1, .now = NOW };
+
+    for (int i = 0; i < 12; i++) {
+        struct weir_ask all = a;
+        struct weir_decision d;
+        for (all.cost = 0; all.cost < 60 + 7 * i; all.cost++)
+            if (!weir_take(job->limiters[0], &a, &d))
+                add(&job->shared->bad, 1);
+        weir_give(job->limiters[0], &all);
+    }
+}
+
+static void giving_back(const char *text, bool narrow, void (*run)(struct job *))
 {
     subject = text;
-    struct job job = { .run = take_and_give, .shared = new_shared() };
+    struct job job = { .run = run, .shared = new_shared() };
     int64_t number = 3;
     struct weir_ask look = { .key = key_of(&number), .now = NOW };
     struct weir_decision d;
@@ -341,6 +357,8 @@ static void giving_back(const char *text, bool narrow)
     weir_peek(job.limiters[0], &look, &d);
     expect(job.shared->bad == 0, "refusals although all fit", job.shared->bad, 0);
     expect(d.remaining == d.limit, "left after everything was given back", d.remaining, d.limit);
+    int64_t used = (int64_t)weir__slab_stats(&job.table->keys.slab).bytes, most = 16 << 10;
+    expect(used <= most, "bytes of the slab in use", used, most); /* hands keep some */
     weir_table_destroy(job.table);
     munmap(job.shared, sizeof(*job.shared));
 }
@@ -532,7 +550,8 @@ int main(int argc, char **argv)
         { "fixed-window 90/7s", 90, false },
         { "fixed-window 90/7s align=first", 90, false },
         { "sliding-window 100/10s", 100, false },
-        { "sliding-log 60/3s", 60, false },
+        { "sliding-log 30/3s", 30, false },
+        { "sliding-log 150/10000s", 150, false }, /* a chain of nodes */
         { "smooth 30/30s burst 40", 41, false },
         { "warm-up 10/1s", 1, false },
     };
@@ -554,12 +573,13 @@ int main(int argc, char **argv)
             flooded(narrow);
             crowded(narrow, false);
             crowded(narrow, !narrow);
-            giving_back("gcra 10/10s", narrow);
+            giving_back("gcra 10/10s", narrow, take_and_give);
+            giving_back("sliding-log 10/10s", narrow, take_and_give);
+            giving_back("sliding-log 600/10000s", narrow, take_and_give_much);
         }
-        giving_back("token-bucket 10/7s", false);
-        giving_back("sliding-window 10/10s", false);
-        giving_back("sliding-log 10/10s", false);
-        giving_back("fixed-window 10/10s", false);
+        giving_back("token-bucket 10/7s", false, take_and_give);
+        giving_back("sliding-window 10/10s", false, take_and_give);
+        giving_back("fixed-window 10/10s", false, take_and_give);
         changing("gcra 50/50s");
         changing("fixed-window 50/90s");
         changing("sliding-window 50/90s");

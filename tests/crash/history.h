@@ -21,7 +21,7 @@
 #define KEYS       2
 #define FLOOD_KEY  100 /* the first key of a flood */
 #define FLOOD_KEYS 40
-#define GRANTED    100 /* added to what remains */
+#define GRANTED    100000 /* added to what remains */
 #define ANY        INT32_MIN
 
 #define DEEDS_MAX   96
@@ -85,8 +85,15 @@ struct world {
     struct weir_limiter *l[LIMITERS];
     struct weir_plan carried[2];
     bool narrow;
+    bool long_logs;
     int64_t early; /* evictions that were there at the beginning */
 };
+
+/* A long log has used this much more, and may: a chain of nodes that are just full, the last of
+ * which count no more. */
+#define LONG_EVERY (17600 * WEIR_MILLISECOND)
+#define LONG_UNITS 851
+#define LONG_LIVE  568 /* in 10000 s */
 
 static void die(const char *what, const char *why)
 {
@@ -164,9 +171,17 @@ static int do_all(const struct world *w, const struct deed *deed)
     return weir_take_all(items, n, &d);
 }
 
+static struct weir_limit limit_for(const struct world *w, int of, int n)
+{
+    struct weir_limit limit = limit_of(limits[w->narrow][of][n]);
+
+    limit.count += w->long_logs && of == LOG ? LONG_LIVE : 0;
+    return limit;
+}
+
 static int do_change(const struct world *w, const struct deed *deed)
 {
-    struct weir_limit limit = limit_of(limits[w->narrow][deed->of][deed->n]);
+    struct weir_limit limit = limit_for(w, deed->of, deed->n);
     struct weir_error e;
 
     return weir_limiter_change(w->l[deed->of], &limit, NOW, &e);
@@ -189,7 +204,7 @@ static void do_carried(const struct world *w, const struct deed *deeds, int *ans
 
 static int do_create(struct world *w, int which)
 {
-    struct weir_limit limit = limit_of(limits[w->narrow][which][0]);
+    struct weir_limit limit = limit_for(w, which, 0);
     char name[] = "limiter-0";
     struct weir_error e;
 
@@ -251,16 +266,19 @@ static int do_deed(struct world *w, const struct deed *deed)
 
 struct model {
     bool crowded; /* a new key under SMALL may drive out others under SMALL */
+    int more;     /* units that a long log may have, and key 0 has */
     int count[LIMITERS], used[LIMITERS][KEYS];
     int owed[KEYS]; /* under limits that come with the ask */
     bool banned[KEYS];
 };
 
-static void model_begin(struct model *m, bool crowded)
+static void model_begin(struct model *m, bool crowded, bool long_logs)
 {
-    *m = (struct model){ .crowded = crowded };
+    *m = (struct model){ .crowded = crowded, .more = long_logs ? LONG_LIVE : 0 };
     for (int i = 0; i < LIMITERS; i++)
         m->count[i] = counts[0];
+    m->count[LOG] += m->more;
+    m->used[LOG][0] = m->more;
 }
 
 static int left(const struct model *m, int of, int key)
@@ -324,7 +342,7 @@ static int model_deed(struct model *m, const struct deed *deed)
     case ALL:
         return model_all(m, deed);
     case CHANGE:
-        m->count[deed->of] = counts[deed->n];
+        m->count[deed->of] = counts[deed->n] + (deed->of == LOG ? m->more : 0);
         return WEIR_OK;
     case CARRIED:
         return model_carried(deed->of, &m->owed[deed->key]);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "crash/history.h"
+#include "table/chain.h"
 #include "table/hand.h"
 #include "table/holders.h"
 #include "table/slot.h"
@@ -37,6 +38,7 @@ static void check_distinct(struct complaint *c, const char *what, uint64_t *all,
 }
 
 #define SLOTS_MAX (16 * WEIR__GROUP_SLOTS)
+#define CHAIN_MAX 64
 #define OF_BANS   ((uint64_t)1 << 62) /* as in a spare (hand.c) */
 #define OF_NAMES  ((uint64_t)2 << 62)
 
@@ -48,6 +50,19 @@ static bool has_block(const struct world *w, const struct weir__space *space, ui
         if (w->l[of] != NULL && w->l[of]->id == weir__tag_id(tag))
             return w->l[of]->kind == WEIR__LARGE;
     return false;
+}
+
+/* A log's older nodes. */
+static size_t list_chain(const struct weir__space *space, uint32_t newest, uint64_t *blocks)
+{
+    const struct weir__log_node *node = weir__block_at(&space->slab, newest);
+    size_t n = 0;
+
+    for (uint32_t last = node->last; node->number != last && n < CHAIN_MAX;) {
+        blocks[n++] = node->links[0];
+        node = weir__block_at(&space->slab, node->links[0]);
+    }
+    return n;
 }
 
 /* Returns how many of the blocks are in slots. */
@@ -65,8 +80,11 @@ static size_t check_slots(const struct world *w, const struct weir__space *space
         if (*weir__slot_pin(space, slot) & WEIR__PIN)
             complain(c, "a slot that is still pinned", i, 0);
         tags[n++] = tag;
-        if ((uint32_t)pair[1] != 0 && has_block(w, space, tag))
-            blocks[in_slots++] = (space == &w->table->bans ? OF_BANS : 0) | (uint32_t)pair[1];
+        if ((uint32_t)pair[1] == 0 || !has_block(w, space, tag))
+            continue;
+        blocks[in_slots++] = (space == &w->table->bans ? OF_BANS : 0) | (uint32_t)pair[1];
+        if (space == &w->table->keys && weir__chain_in(space, pair[1]))
+            in_slots += list_chain(space, (uint32_t)pair[1], blocks + in_slots);
     }
     check_distinct(c, "a key with two slots", tags, n);
     return in_slots;
@@ -110,7 +128,7 @@ static const struct weir__slab *slab_of(const struct weir_table *t, uint64_t blo
 /* A kill may cost a block until the table is next alone. */
 static void check_table(const struct world *w, bool killed, struct complaint *c)
 {
-    static uint64_t blocks[SLOTS_MAX + WEIR__HANDS * WEIR_ALL_MAX];
+    static uint64_t blocks[SLOTS_MAX + KEYS * CHAIN_MAX + WEIR__HANDS * WEIR_ALL_MAX];
     struct weir_table *t = w->table;
 
     weir__holders_bury(t, weir_table_now(t) + 10 * WEIR_SECOND);

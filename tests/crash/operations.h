@@ -9,8 +9,8 @@
 
 /* Full: no slot is empty, most keys are idle.  Crowded: none is idle.  Stuffed: no block is free,
  * and the keys that have large ones are idle; stuffed more: these are too large to be copied to the
- * stack. */
-enum scene { ROOMY, FULL, CROWDED, STUFFED, STUFFED_MORE };
+ * stack.  Long: logs are chains of nodes. */
+enum scene { ROOMY, LONG, FULL, CROWDED, STUFFED, STUFFED_MORE };
 
 /* What others do meanwhile.  The last ones need the registry, which operations marked so hold. */
 enum script {
@@ -59,6 +59,13 @@ static const struct operation operations[] = {
     { "window, slab is full, larger", STUFFED_MORE, FILLING, .deed = { TAKE, LARGE, 1, 2 },
       .later = true },
     { "log", ROOMY, CHANGING, .deed = { TAKE, LOG, 0, 1 } },
+    { "long log, next node", LONG, CHANGING, .deed = { TAKE, LOG, 0, 1 } },
+    { "long log, new key", LONG, PLAIN, .deed = { TAKE, LOG, 1, 2 } },
+    { "long log, all", LONG, CHANGING, .deed = { ALL, SET(SMALL, LARGE, LOG), 0, 1 } },
+    { "long log, give", LONG, PLAIN, .deed = { GIVE, LOG, 0, 2 }, .before = { TAKE, LOG, 0, 1 } },
+    { "long log, forget", LONG, PLAIN | BIT(LOWER), .deed = { FORGET, LOG, 0, 0 } },
+    { "long log, convert", LONG, CHANGING, .deed = { TAKE, LOG, 0, 1 },
+      .before = { CHANGE, LOG, 0, 1 } },
     { "all, small", ROOMY, CHANGING, .deed = { ALL, SET(SMALL, OTHER, THIRD), 0, 1 } },
     { "all, mixed", ROOMY, CHANGING, .deed = { ALL, SET(SMALL, LARGE, OTHER), 0, 1 } },
     { "all, large", ROOMY, CHANGING, .deed = { ALL, SET(LARGE, LOG, THIRD), 0, 1 } },
@@ -212,7 +219,7 @@ static void make_table(struct world *w, enum scene scene)
     char path[] = "weir-stop-XXXXXX";
     struct weir_table_options o = { .path = path,
                                     .narrow = w->narrow,
-                                    .keys = scene == ROOMY ? 1000 : 200,
+                                    .keys = scene <= LONG ? 1000 : 200,
                                     .slab = scene >= STUFFED ? 3 << 16 : 1 << 20,
                                     .limiters = LIMITERS,
                                     .bans = 900, /* some chunks: a stop may cost one */
@@ -245,9 +252,9 @@ static void fix_places(struct world *w)
     }
 }
 
-static void take_early(const struct world *w, int of, int key, weir_time earlier)
+static void take_early(const struct world *w, int of, int key, int cost, weir_time earlier)
 {
-    struct weir_ask ask = ask_for(key, 4);
+    struct weir_ask ask = ask_for(key, cost);
     struct weir_decision d;
 
     ask.now = NOW - earlier;
@@ -261,7 +268,7 @@ static void fill_table(struct world *w, struct model *m, enum scene scene)
     int key = 1000;
 
     do {
-        take_early(w, scene == CROWDED ? SMALL : FILL, key++,
+        take_early(w, scene == CROWDED ? SMALL : FILL, key++, 4,
                    scene == CROWDED ? 0 : 10 * WEIR_SECOND);
         weir_table_stats(w->table, -1, &stats);
     } while (stats.keys < stats.slots);
@@ -269,9 +276,9 @@ static void fill_table(struct world *w, struct model *m, enum scene scene)
         return;
     if (do_deed(w, &large) != model_deed(m, &large))
         die("scene", "the limit cannot be changed");
-    take_early(w, LOG, key++, 0); /* so that a chunk is left for small blocks */
+    take_early(w, LOG, key++, 4, 0); /* so that a chunk is left for small blocks */
     for (int i = 0; i < 40; i++)
-        take_early(w, LARGE, key++, 50000 * WEIR_SECOND);
+        take_early(w, LARGE, key++, 4, 50000 * WEIR_SECOND);
 }
 
 /* One unit of key 0 is used everywhere, key 1 is new. */
@@ -279,11 +286,14 @@ static void make_scene(struct world *w, struct model *m, const struct operation 
 {
     static struct story s;
 
+    w->long_logs = op->scene == LONG;
     make_table(w, op->scene);
     fix_places(w);
-    model_begin(m, op->scene == CROWDED);
-    if (op->scene != ROOMY)
+    model_begin(m, op->scene == CROWDED, w->long_logs);
+    if (op->scene > LONG)
         fill_table(w, m, op->scene);
+    for (int i = LONG_UNITS; i > 0 && w->long_logs; i--)
+        take_early(w, LOG, 0, 1, i * LONG_EVERY);
     memset(&s, 0, sizeof(s));
     if (!w->narrow)
         add(&s, CARRIED, 0, 0, 1);

@@ -90,9 +90,9 @@ With `memory` there is no table, and state without a file lasts as long as the s
 """
 
 ROLES = """\
-There are two roles, `check` and `admin`; admin includes check. A token gives one: `AUTH TOKEN` (with
-any user name before it), or over HTTP `Authorization: Bearer TOKEN` or Basic with the token as
-password. Without a token:
+There are two roles, `check` and `admin`; admin includes check. A token gives one: `AUTH TOKEN`
+(with any user name before it), or over HTTP `Authorization: Bearer TOKEN` or Basic with the token
+as password. Without a token:
 
 | set | on loopback and unix sockets | from other hosts |
 |---|---|---|
@@ -128,7 +128,8 @@ CODES = {
     "weir-full": (503, "a guard's queue is full"),
     "weir-late": (503, "in a guard's queue the turn did not come in time, or would not"),
     "weir-cancelled": (503, "it waited in a guard's queue when the server began to end"),
-    "bad-request": (400, "not JSON, an unknown member or one of the wrong kind, a value out of bounds, "
+    "bad-request": (400,
+                    "not JSON, an unknown member or one of the wrong kind, a value out of bounds, "
                           "an ask id used for another request"),
     "unauthorized": (401, "a token is needed, or this one is not known"),
     "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),
@@ -138,7 +139,8 @@ CODES = {
                        "name was just made"),
     "too-large": (413, "more than request-max; 414 a URI, 431 a head"),
     "expectation": (417, "an Expect other than 100-continue"),
-    "unprocessable": (422, "wrong rules or a wrong limit; `problems` has line, column and text of each"),
+    "unprocessable": (422,
+                      "wrong rules or a wrong limit; `problems` has line, column and text of each"),
     "not-implemented": (501, "a transfer coding other than chunked"),
     "not-ready": (503, "it drains, or there is no memory"),
     "version": (505, "neither HTTP/1.1 nor 1.0"),
@@ -158,9 +160,9 @@ and a number that is null over HTTP is -1.
 """
 
 ROUTES = """\
-`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too.
-Optional arguments are in brackets. The operator's routes take theirs from the query or from a JSON
-body. An unknown member is an error. Routes marked `-` need no role.
+`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD
+too. Optional arguments are in brackets. The operator's routes take theirs from the query or from a
+JSON body. An unknown member is an error. Routes marked `-` need no role.
 """
 
 PROBLEMS = """\
@@ -179,8 +181,8 @@ OTHERS = """\
 | command | reply |
 |---|---|
 | WEIR.GIVE | `OK` |
-| WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is older than \
-the last restart |
+| WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is older \
+than the last restart |
 | WEIR.EXIT | 1; 0 if the permit was given back before, or its lease was over |
 | WEIR.RENEW | a list: the permit to give back from now on, and its lease in ms; null if the lease \
 was over |
@@ -199,9 +201,12 @@ class Server:
     """weir serve, for as long as a `with` lasts."""
 
     def __init__(self, weir, *options, **tokens):
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "LISTEN_", "NOTIFY_"))}
-        command = [weir, "serve", "--memory", "--keys", "1000", "--threads", "1", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-        self.process = subprocess.Popen(command + list(options), env=dict(env, **tokens), stdout=subprocess.PIPE, text=True)
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith(("WEIR_", "LISTEN_", "NOTIFY_"))}
+        command = [weir, "serve", "--memory", "--keys", "1000", "--threads", "1", "--resp",
+                   "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.process = subprocess.Popen(command + list(options), env=dict(env, **tokens),
+                                        stdout=subprocess.PIPE, text=True)
         self.ports = {}
         for line in self.process.stdout:
             found = re.match(r"  (resp|http) .*:(\d+)", line)
@@ -246,7 +251,8 @@ class Resp:
 
     def __call__(self, *words):
         data = [str(word).encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(data) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in data))
+        self.socket.sendall(b"*%d\r\n" % len(data)
+                            + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in data))
         return self.read()
 
     def read(self):
@@ -290,7 +296,8 @@ def sentence(text):
 def run(weir, *words):
     env = {"PATH": os.environ.get("PATH", ""), "HOME": "/nowhere"}
     env.update({name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")})
-    return subprocess.run([weir, "serve", *words], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run([weir, "serve", *words], env=env, stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
 
 
 def read_help(weir):
@@ -298,7 +305,8 @@ def read_help(weir):
     found = {}
     joined = re.sub(r"\n {27}", " ", run(weir, "--help"))  # long lines are wrapped
     for line in joined.splitlines():
-        parts = re.match(r"      (?:--(no-)?([\w-]+)|(WEIR_\w+))( [A-Z]+)? +(.*?)( \[[^\[\]]*\])?$", line)
+        parts = re.match(r"      (?:--(no-)?([\w-]+)|(WEIR_\w+))( [A-Z]+)? +"
+                         r"(.*?)( \[[^\[\]]*\])?$", line)
         if not parts:
             continue
         no, flag, secret, value, text, _ = parts.groups()
@@ -316,10 +324,12 @@ def settings(weir):
         if row:
             name, value = row.groups()
             shown, text = help_of.pop(name)
-            rows.append((code(name), code(shown), "" if name == "table" else code(value.strip()), text))
+            rows.append((code(name), code(shown), "" if name == "table" else code(value.strip()),
+                         text))
         elif line.startswith("# "):
             if rows:
-                out += ["### " + section.capitalize() + "\n", table(("name", "written", "default", "what"), rows)]
+                out += ["### " + section.capitalize() + "\n",
+                        table(("name", "written", "default", "what"), rows)]
             section, rows = line[2:], []
     help_of.pop("print-settings")
     assert not help_of, "settings that are in --help and not in --print-settings: %s" % help_of
@@ -376,12 +386,15 @@ def place_table(api, found):
 def show(value):
     if isinstance(value, list):
         return "\n".join("%d) %s" % (i + 1, show(v)) for i, v in enumerate(value))
-    return "(nil)" if value is None else "(integer) %d" % value if isinstance(value, int) else '"%s"' % value
+    if value is None:
+        return "(nil)"
+    return "(integer) %d" % value if isinstance(value, int) else '"%s"' % value
 
 
 def transcript(client, *words):
     text = " ".join('"%s"' % w if " " in w else w for w in words)
-    return "> %s\n%s" % (text, re.sub(r'"[0-9a-f]{32}"', '"(32 hexadecimal digits)"', show(client(*words))))
+    return "> %s\n%s" % (text, re.sub(r'"[0-9a-f]{32}"', '"(32 hexadecimal digits)"',
+                                      show(client(*words))))
 
 
 def replies(server, api):
@@ -421,9 +434,12 @@ def routes(api):
         for path, methods in api["paths"].items():
             for method, what in methods.items():
                 if tag["name"] in what["tags"]:
-                    rows.append((code(method.upper() + " " + path), what["x-weir-role"].replace("none", "-"), takes(api, what), sentence(what["summary"]),
+                    rows.append((code(method.upper() + " " + path),
+                                 what["x-weir-role"].replace("none", "-"), takes(api, what),
+                                 sentence(what["summary"]),
                                  " ".join(sorted(what["responses"]))))
-        out += ["### " + tag["name"].capitalize() + "\n", table(("route", "role", "takes", "what", "answers"), rows)]
+        out += ["### " + tag["name"].capitalize() + "\n",
+                table(("route", "role", "takes", "what", "answers"), rows)]
     return "\n".join(out)
 
 
@@ -438,11 +454,13 @@ def resolve(api, schema):
 
 def takes(api, what):
     """The parameters and the members of the body; those that can be left out in brackets."""
-    words = ["%s" % p["name"] if p.get("required") else "[%s]" % p["name"] for p in what.get("parameters", [])]
+    words = ["%s" % p["name"] if p.get("required") else "[%s]" % p["name"]
+             for p in what.get("parameters", [])]
     for kind, content in what.get("requestBody", {}).get("content", {}).items():
         schema = resolve(api, content["schema"])
         needed = schema.get("required", [])
-        words += [name if name in needed else "[%s]" % name for name in schema.get("properties", {})] or ["a rule file"]
+        words += [name if name in needed else "[%s]" % name
+                  for name in schema.get("properties", {})] or ["a rule file"]
     return " ".join(words)
 
 
@@ -461,13 +479,15 @@ def members(api, name):
     for part in parts:
         for member, what in part.get("properties", {}).items():
             shown = member if member in part.get("required", []) else "[%s]" % member
-            rows.append((code(shown), kind_of(api, what), what.get("description") or resolve(api, what).get("description", "")))
+            rows.append((code(shown), kind_of(api, what),
+                         what.get("description") or resolve(api, what).get("description", "")))
     return table(("member", "kind", "what"), rows)
 
 
 def http_transcript(server, body):
     answer, text = server.http("POST", "/v1/check", body)
-    head = ["HTTP/1.1 %d %s" % (answer.status, answer.reason)] + ["%s: %s" % h for h in answer.getheaders() if h[0] not in ("Date", "Content-Length")]
+    head = ["HTTP/1.1 %d %s" % (answer.status, answer.reason)]
+    head += ["%s: %s" % h for h in answer.getheaders() if h[0] not in ("Date", "Content-Length")]
     return "```\n> POST /v1/check\n> %s\n%s\n\n%s\n```\n" % (body, "\n".join(head), text)
 
 
@@ -487,11 +507,15 @@ def answers(server, api):
     for name, title in ANSWERS.items():
         out += ["### " + title + "\n", members(api, name)]
     out += ["Only reserve takes `lifetime_ms` and `lifetime_ns`.\n", "### Headers\n"]
-    out += [table(("header", "what"), [(code(n), sentence(h["description"])) for n, h in api["components"]["headers"].items()])]
+    out += [table(("header", "what"), [(code(n), sentence(h["description"]))
+                                       for n, h in api["components"]["headers"].items()])]
     out += ["### Refusals and problems\n", PROBLEMS]
-    out += [table(("code", "status", "when"), [(code(c), status, when) for c, (status, when) in CODES.items()]), "### Checks as they look\n"]
+    out += [table(("code", "status", "when"),
+                  [(code(c), status, when) for c, (status, when) in CODES.items()]),
+            "### Checks as they look\n"]
     login = '{"attributes":{"ip":"192.0.2.8","uri":"/login"}}'
-    out += [http_transcript(server, body) for body in (login, login, login, '{"attributes":{"ip":"203.0.113.9"}}')]
+    out += [http_transcript(server, body)
+            for body in (login, login, login, '{"attributes":{"ip":"203.0.113.9"}}')]
     out += ["### What the others answer\n", table(("schema", "members"), others(api))]
     return "\n".join(out)
 
@@ -503,7 +527,8 @@ def others(api):
             for path in api["paths"].values() for m in path.values()}
     for name, schema in api["components"]["schemas"].items():
         shown = [code(member) for member in schema.get("properties", {})]
-        if shown and name not in ANSWERS and (name not in asks or "additionalProperties" not in schema):
+        if shown and name not in ANSWERS and (
+                name not in asks or "additionalProperties" not in schema):
             rows.append((name, " ".join(shown)))
     return rows
 
@@ -517,8 +542,11 @@ def events(api, metrics):
     found = [(name, "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))) for name, text in rows]
     counted = set(re.findall(r'weir_events_total\{event="([\w-]+)"\}', metrics))
     assert counted == {name for name, _ in found} - {"lost"}, "events: %s" % found
-    out = ["## Events\n", "One JSON object each. The last 1024 are kept for `GET /v1/events/recent`, WEIR.EVENTS and listeners that come back.\n"]
-    out += [table(("event", "what"), [(code(name), what) for name, what in found]), "### Members\n", members(api, "Event")]
+    out = ["## Events\n",
+           "One JSON object each. The last 1024 are kept for `GET /v1/events/recent`, "
+           "WEIR.EVENTS and listeners that come back.\n"]
+    out += [table(("event", "what"), [(code(name), what) for name, what in found]),
+            "### Members\n", members(api, "Event")]
     return "\n".join(out)
 
 
@@ -536,7 +564,8 @@ def metric_rows(metrics):
             name = sample.group(1)
             name = name if name in rows else re.sub(r"_(bucket|sum|count)$", "", name)
             rows[name][2] |= set(re.findall(r'(\w+)="', sample.group(2) or ""))
-    return [(code(name), kind, " ".join(sorted(labels)), sentence(text)) for name, kind, labels, text in rows.values()]
+    return [(code(name), kind, " ".join(sorted(labels)), sentence(text))
+            for name, kind, labels, text in rows.values()]
 
 
 def work(server):
@@ -550,7 +579,8 @@ def work(server):
 
 
 def metrics_page(metrics):
-    return "\n".join(["## Metrics\n", METRICS, table(("metric", "type", "labels", "what"), metric_rows(metrics))])
+    return "\n".join(["## Metrics\n", METRICS,
+                      table(("metric", "type", "labels", "what"), metric_rows(metrics))])
 
 
 def page(weir):
@@ -559,7 +589,8 @@ def page(weir):
         rules.flush()
         with Server(weir, "--test-clock", "--rules", rules.name) as server:
             api = json.loads(server.http("GET", "/openapi.json")[1])
-            parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES, commands(server), replies(server, api), routes(api),
+            parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES,
+                     commands(server), replies(server, api), routes(api),
                      answers(server, api)]
             work(server)
             metrics = server.http("GET", "/metrics")[1]
@@ -576,9 +607,11 @@ def main():
         open(PAGE, "w").write(new)
         return
     old = open(PAGE).read() if os.path.exists(PAGE) else ""
-    difference = list(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "docs/serve-reference.md", "as the server says", n=1))
+    difference = list(difflib.unified_diff(old.splitlines(True), new.splitlines(True),
+                                           "docs/serve-reference.md", "as the server says", n=1))
     sys.stdout.writelines(difference)
-    print("1 passed, 0 failed" if not difference else "the page is not up to date: make reference writes it\n0 passed, 1 failed")
+    print("1 passed, 0 failed" if not difference
+          else "the page is not up to date: make reference writes it\n0 passed, 1 failed")
     sys.exit(bool(difference))
 
 

@@ -153,9 +153,10 @@ static void tell(void *context, int64_t requests, const struct weir__log_figures
 
     (void)requests;
     if (run->progress.on)
-        weir__progress_tell(&run->progress, weir__clock_monotonic(), run->what,
-                            run->lines_before + figures->lines, figures->bytes_read,
-                            figures->bytes_all);
+        weir__progress_tell(
+            &run->progress, weir__clock_monotonic(),
+            &(struct weir__progress_made){ run->what, run->lines_before + figures->lines,
+                                           figures->bytes_read, figures->bytes_all });
 }
 
 static void name_reading(struct run *run, int log)

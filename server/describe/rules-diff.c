@@ -584,35 +584,41 @@ static int compare_texts(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static const char **sort_entries(const struct weir__list_draft *list)
-{
-    const char **all = malloc(((list ? list->n : 0) + 1) * sizeof(*all));
+struct entries {
+    const char **texts; /* sorted; NULL: no memory */
+    size_t n;
+};
 
-    if (all && list && list->n) {
-        memcpy(all, list->entries, list->n * sizeof(*all));
-        qsort(all, list->n, sizeof(*all), compare_texts);
+static struct entries sort_entries(const struct weir__list_draft *list)
+{
+    struct entries all = { .n = list ? list->n : 0 };
+
+    all.texts = malloc((all.n + 1) * sizeof(*all.texts));
+    if (all.texts && all.n) {
+        memcpy(all.texts, list->entries, all.n * sizeof(*all.texts));
+        qsort(all.texts, all.n, sizeof(*all.texts), compare_texts);
     }
     return all;
 }
 
 /* How many of a's are not among b's, each once; the first few are named. */
-static size_t put_difference(FILE *to, const char *lead, const char **a, size_t n, const char **b,
-                             size_t m, const char *verb)
+static size_t put_difference(FILE *to, const char *lead, struct entries a, struct entries b,
+                             const char *verb)
 {
     size_t count = 0;
     struct page first = { 0 };
     FILE *names = open_memstream(&first.text, &first.len);
 
-    for (size_t i = 0, j = 0; names && i < n; i++) {
-        if (i > 0 && strcmp(a[i], a[i - 1]) == 0)
+    for (size_t i = 0, j = 0; names && i < a.n; i++) {
+        if (i > 0 && strcmp(a.texts[i], a.texts[i - 1]) == 0)
             continue;
-        while (j < m && strcmp(b[j], a[i]) < 0)
+        while (j < b.n && strcmp(b.texts[j], a.texts[i]) < 0)
             j++;
-        if (j < m && strcmp(b[j], a[i]) == 0)
+        if (j < b.n && strcmp(b.texts[j], a.texts[i]) == 0)
             continue;
         if (count < SHOWN) {
             fputs(count ? ", " : "", names);
-            weir__rules_words_value(names, a[i], strlen(a[i]));
+            weir__rules_words_value(names, a.texts[i], strlen(a.texts[i]));
         }
         count++;
     }
@@ -625,23 +631,21 @@ static size_t put_difference(FILE *to, const char *lead, const char **a, size_t 
 static void diff_list(struct diff *d, const struct weir__list_draft *old,
                       const struct weir__list_draft *new)
 {
-    const char **before = sort_entries(old), **after = sort_entries(new);
-    size_t olds = old ? old->n : 0, news = new ? new->n : 0;
+    struct entries before = sort_entries(old), after = sort_entries(new);
     struct page page;
 
-    if (before && after && page_open(d, &page)) {
+    if (before.texts && after.texts && page_open(d, &page)) {
         fprintf(page.to, "%s: ", new ? new->attribute : old->attribute);
-        size_t added = put_difference(page.to, "", after, news, before, olds, "added");
-        size_t removed =
-            put_difference(page.to, added ? ", " : "", before, olds, after, news, "removed");
+        size_t added = put_difference(page.to, "", after, before, "added");
+        size_t removed = put_difference(page.to, added ? ", " : "", before, after, "removed");
         if (added || removed)
             tell_page(d, &page, "entries", "");
         else
             free(page_close(d, &page));
     }
-    d->failed = d->failed || !before || !after;
-    free(before);
-    free(after);
+    d->failed = d->failed || !before.texts || !after.texts;
+    free(before.texts);
+    free(after.texts);
 }
 
 static void diff_lists(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)

@@ -29,31 +29,31 @@ static void print_bar(char *out, double part)
         out = stpcpy(out, i < full ? "█" : "░");
 }
 
-int weir__progress_print(char *out, size_t size, weir_time spent, const char *what, int64_t lines,
-                         int64_t done, int64_t all)
+int weir__progress_print(char *out, size_t size, weir_time spent,
+                         const struct weir__progress_made *made)
 {
     double seconds = (double)spent / (double)WEIR_SECOND,
-           part = all > 0 ? (double)done / (double)all : 0;
-    long long rate = seconds > 0 ? (long long)((double)lines / seconds) : 0;
+           part = made->all > 0 ? (double)made->done / (double)made->all : 0;
+    long long lines = made->lines, rate = seconds > 0 ? (long long)((double)lines / seconds) : 0;
     char bar[BAR * 4 + 1], left[32];
 
-    if (all <= 0 || done <= 0)
-        return snprintf(out, size, "%s  %lld lines, %lld a second", what, (long long)lines, rate);
+    if (part <= 0)
+        return snprintf(out, size, "%s  %lld lines, %lld a second", made->what, lines, rate);
     part = part > 1 ? 1 : part;
     print_bar(bar, part);
     weir__human_duration(left, (weir_time)((double)spent * (1 - part) / part));
-    return snprintf(out, size, "%s  %s %3d %%  %lld lines, %lld a second, %s left", what, bar,
-                    (int)(part * 100), (long long)lines, rate, left);
+    return snprintf(out, size, "%s  %s %3d %%  %lld lines, %lld a second, %s left", made->what, bar,
+                    (int)(part * 100), lines, rate, left);
 }
 
-void weir__progress_tell(struct weir__progress *progress, weir_time now, const char *what,
-                         int64_t lines, int64_t done, int64_t all)
+void weir__progress_tell(struct weir__progress *progress, weir_time now,
+                         const struct weir__progress_made *made)
 {
     char line[512];
 
     if (!progress->on || now - progress->from < PATIENCE || now - progress->last < EVERY)
         return;
-    weir__progress_print(line, sizeof(line), now - progress->from, what, lines, done, all);
+    weir__progress_print(line, sizeof(line), now - progress->from, made);
     fprintf(progress->out, "\r\033[K%s", line);
     fflush(progress->out);
     progress->last = now;

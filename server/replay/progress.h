@@ -18,16 +18,21 @@ struct weir__progress {
 /* Zeroed is valid: nothing is ever drawn. */
 void weir__progress_begin(struct weir__progress *progress, FILE *out, weir_time now);
 
-/* Draws, if it is time to: not in the first half second, and ten times a second at most.  `done` of
- * `all` bytes (all < 0: not known), after `lines` lines; `what` names the log. */
-void weir__progress_tell(struct weir__progress *progress, weir_time now, const char *what,
-                         int64_t lines, int64_t done, int64_t all);
+struct weir__progress_made {
+    const char *what; /* the log's name */
+    int64_t lines;
+    int64_t done, all; /* bytes; all < 0: not known */
+};
+
+/* Draws, if it is time to: not in the first half second, and ten times a second at most. */
+void weir__progress_tell(struct weir__progress *progress, weir_time now,
+                         const struct weir__progress_made *made);
 
 /* Wipes the line. */
 void weir__progress_end(struct weir__progress *progress);
 
 /* For the tests: the line without the terminal's part. */
-int weir__progress_print(char *out, size_t size, weir_time spent, const char *what, int64_t lines,
-                         int64_t done, int64_t all);
+int weir__progress_print(char *out, size_t size, weir_time spent,
+                         const struct weir__progress_made *made);
 
 #endif

@@ -119,15 +119,13 @@ static void count_pair(struct weir__replay *replay, const int32_t rule[WEIR__REP
     replay->pairs[i].requests++;
 }
 
-static void keep_difference(struct weir__replay *replay, const struct weir__replay_request *r,
-                            weir_time at, struct weir_key method, struct weir_key uri,
-                            const int32_t rule[WEIR__REPLAY_SIDES])
+static void keep_difference(struct weir__replay *replay, const struct weir__report_request *r)
 {
-    struct weir__replay_difference d = { .at = at, .rule = { rule[0], rule[1] } };
+    struct weir__replay_difference d = { .at = r->entry->at, .rule = { r->rule[0], r->rule[1] } };
 
     weir__text_cut(d.client, sizeof(d.client), r->client.bytes, r->client.len);
-    weir__text_cut(d.method, sizeof(d.method), method.bytes, method.len);
-    weir__text_cut(d.uri, sizeof(d.uri), uri.bytes, uri.len);
+    weir__text_cut(d.method, sizeof(d.method), r->method.bytes, r->method.len);
+    weir__text_cut(d.uri, sizeof(d.uri), r->uri.bytes, r->uri.len);
     replay->differences[replay->n_differences++] = d;
 }
 
@@ -146,12 +144,12 @@ static void compare(struct weir__replay *replay, const struct weir__log_entry *e
     replay->differ++;
     replay->only[refused[1]]++;
     count_pair(replay, rule);
-    struct weir_key method = find_attribute(entry, "method"), uri = find_attribute(entry, "uri");
+    const struct weir__report_request request = { entry, r->client, find_attribute(entry, "method"),
+                                                  find_attribute(entry, "uri"), rule };
     if (replay->n_differences < replay->options.listed)
-        keep_difference(replay, r, entry->at, method, uri, rule);
+        keep_difference(replay, &request);
     if (replay->options.differ)
-        weir__report_difference(replay->options.differ, replay, entry, r->client, method, uri,
-                                rule);
+        weir__report_difference(replay->options.differ, replay, &request);
 }
 
 /* ------------------------------------------------------------------ replay ---- */

@@ -138,19 +138,17 @@ static void add_refusers(struct weir__buffer *b, const struct weir__replay *repl
 }
 
 void weir__report_difference(FILE *out, const struct weir__replay *replay,
-                             const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri,
-                             const int32_t rule[WEIR__REPLAY_SIDES])
+                             const struct weir__report_request *r)
 {
     struct weir__buffer b = { 0 };
 
     weir__buffer_open(&b, NULL, '{');
-    weir__buffer_member_moment(&b, "time", entry->at);
-    add_key(&b, "client", client);
-    add_key(&b, "method", method);
-    add_key(&b, "uri", uri);
-    weir__buffer_member_number(&b, "line", entry->line);
-    add_refusers(&b, replay, rule);
+    weir__buffer_member_moment(&b, "time", r->entry->at);
+    add_key(&b, "client", r->client);
+    add_key(&b, "method", r->method);
+    add_key(&b, "uri", r->uri);
+    weir__buffer_member_number(&b, "line", r->entry->line);
+    add_refusers(&b, replay, r->rule);
     weir__buffer_close(&b, "}\n");
     weir__buffer_print(&b, out);
 }

@@ -32,10 +32,13 @@ void weir__report_svg(FILE *out, const struct weir__report *report);
 void weir__report_json(FILE *out, const struct weir__report *report);
 
 /* A request that two rule sets decide differently, as one line of JSON. */
+struct weir__report_request {
+    const struct weir__log_entry *entry;
+    struct weir_key client, method, uri;
+    const int32_t *rule; /* that refused, of each side */
+};
 void weir__report_difference(FILE *out, const struct weir__replay *replay,
-                             const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri,
-                             const int32_t rule[WEIR__REPLAY_SIDES]);
+                             const struct weir__report_request *request);
 
 /* ------------------------------------------------------------------ report.c ---- */
 

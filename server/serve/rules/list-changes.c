@@ -231,22 +231,21 @@ static bool has_list(const struct weir__lists *written, const struct weir__list_
 }
 
 /* `texts` has room for all: those added from the front, those removed from the back. */
-static int apply_group(const struct weir__list_changes *o, size_t first, size_t end,
-                       const struct weir__lists *from, const char **texts, struct weir__lists **out,
-                       struct weir_error *error)
+static int apply_group(const struct weir__list_changes *group, const struct weir__lists *from,
+                       const char **texts, struct weir__lists **out, struct weir_error *error)
 {
     size_t adds = 0, removes = 0;
 
-    for (size_t i = first; i < end; i++) {
-        if (o->entries[i].added)
-            texts[adds++] = o->entries[i].entry;
+    for (size_t i = 0; i < group->n; i++) {
+        if (group->entries[i].added)
+            texts[adds++] = group->entries[i].entry;
         else
-            texts[o->n - ++removes] = o->entries[i].entry;
+            texts[group->n - ++removes] = group->entries[i].entry;
     }
     return weir__lists_edit(out, from,
-                            &(struct weir_list_edit){ o->entries[first].list,
-                                                      o->entries[first].attribute, texts, adds,
-                                                      texts + o->n - removes, removes },
+                            &(struct weir_list_edit){ group->entries->list,
+                                                      group->entries->attribute, texts, adds,
+                                                      texts + adds, removes },
                             error);
 }
 
@@ -265,7 +264,8 @@ int weir__list_changes_apply(const struct weir__list_changes *o, const struct we
             left_out += end - first;
             continue;
         }
-        code = apply_group(o, first, end, made ? made : written, texts, &next, error);
+        const struct weir__list_changes group = { o->entries + first, end - first };
+        code = apply_group(&group, made ? made : written, texts, &next, error);
         weir__lists_destroy(made);
         made = next;
     }

@@ -13,6 +13,7 @@
  * is no moment at which a client shut out by hand gets in.
  */
 #include "server/serve/rules/in-force-parts.h"
+#include "wire/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,6 +29,8 @@ static const char no_rules[] = "version: 1\nrules: []\n"; /* in force until ther
 
 /* A text on its way. */
 struct attempt {
+    const char *cause; /* "start", "signal", "file", "api" */
+    weir_time now;
     char *text;
     size_t len;
     struct weir__rule_files files;
@@ -43,6 +46,7 @@ struct attempt {
 enum origin { READ, SENT };
 
 struct said {
+    enum origin origin;              /* of the text */
     struct weir__buffer *json;       /* NULL: nobody wants it */
     struct weir__problems *problems; /* NULL: none */
     struct attempt *attempt;         /* whose files they are; NULL: nobody asks */
@@ -73,16 +77,15 @@ static void note_file(void *context, const char *path)
 }
 
 /* Every refusal is a problem, also those that are of no line. */
-static int parse(const struct weir__in_force *in_force, const char *text, size_t len,
-                 enum origin origin, struct said *said, struct weir_rules **out,
-                 struct weir_error *error)
+static int parse(const struct weir__in_force *in_force, struct weir__text text, struct said *said,
+                 struct weir_rules **out, struct weir_error *error)
 {
     struct weir_error first = { 0 };
 
     const char *name = in_force->path ? in_force->path : "rules";
     struct weir_rules_options options = { .name = name,
                                           .files = in_force->path != NULL,
-                                          .near = origin == SENT,
+                                          .near = said->origin == SENT,
                                           .problem = say,
                                           .file = note_file,
                                           .context = said };
@@ -90,7 +93,7 @@ static int parse(const struct weir__in_force *in_force, const char *text, size_t
         said->problems->name = name;
     if (said->json != NULL)
         weir__buffer_open(said->json, NULL, '[');
-    int code = weir_rules_parse(out, text, len, &options, &first);
+    int code = weir_rules_parse(out, text.bytes, text.len, &options, &first);
     if (code != WEIR_OK && said->n == 0) {
         struct weir_problem whole = { .caret = -1 };
         memcpy(whole.text, first.text, sizeof(whole.text));
@@ -113,11 +116,11 @@ static void forget(struct attempt *a)
 }
 
 static int parse_attempt(const struct weir__in_force *in_force, struct attempt *a,
-                         enum origin origin, struct said *said, struct weir_error *error)
+                         struct said *said, struct weir_error *error)
 {
     said->attempt = a;
     a->contents = weir__rule_files_contents(&a->files, a->text, a->len);
-    return parse(in_force, a->text, a->len, origin, said, &a->rules, error);
+    return parse(in_force, (struct weir__text){ a->text, a->len }, said, &a->rules, error);
 }
 
 /* The same text names the same files as the last attempt.  Of a file that cannot be read the reason
@@ -195,10 +198,9 @@ static int use(struct weir__in_force *in_force, struct weir_rules **rules, weir_
 }
 
 /* What readers see from now on. */
-static void publish(struct weir__in_force *in_force, struct attempt *a, const char *cause,
-                    const char *source, weir_time now)
+static void publish(struct weir__in_force *in_force, struct attempt *a, const char *source)
 {
-    const struct weir__active *force = weir__in_force_active(in_force);
+    const struct weir__active *active = weir__in_force_active(in_force);
     struct weir__in_force_info *info = &in_force->info;
 
     adopt_files(in_force, a);
@@ -210,13 +212,13 @@ static void publish(struct weir__in_force *in_force, struct attempt *a, const ch
     snprintf(info->hash, sizeof(info->hash), "%016" PRIx64,
              weir__digest(WEIR__DIGEST_START, in_force->text, in_force->len));
     snprintf(info->source, sizeof(info->source), "%s", source);
-    snprintf(info->cause, sizeof(info->cause), "%s", cause);
-    info->since = now;
+    snprintf(info->cause, sizeof(info->cause), "%s", a->cause);
+    info->since = a->now;
     info->version++;
-    info->rules = force->rules->n_rules;
-    info->limits = force->rules->n_limits;
-    info->guards = force->rules->n_guards;
-    info->entries = weir__in_force_count(force->lists);
+    info->rules = active->rules->n_rules;
+    info->limits = active->rules->n_limits;
+    info->guards = active->rules->n_guards;
+    info->entries = weir__in_force_count(active->lists);
     info->problem[0] = '\0';
     info->problem_at = 0;
     pthread_mutex_unlock(&in_force->mutex);
@@ -250,29 +252,29 @@ void weir__in_force_tell_failure(struct weir__in_force *in_force, const char *so
 /* ------------------------------------------------------------- reloads ---- */
 
 /* Parses the text and puts it in force. */
-static int load(struct weir__in_force *in_force, struct attempt *a, const char *cause,
-                weir_time now, struct said *said, struct weir_error *error)
+static int load(struct weir__in_force *in_force, struct attempt *a, struct said *said,
+                struct weir_error *error)
 {
-    int code = parse_attempt(in_force, a, READ, said, error);
+    int code = parse_attempt(in_force, a, said, error);
 
     if (code == WEIR_OK)
-        code = use(in_force, &a->rules, now, error);
+        code = use(in_force, &a->rules, a->now, error);
     if (code == WEIR_OK)
-        publish(in_force, a, cause, in_force->path, now);
+        publish(in_force, a, in_force->path);
     return code;
 }
 
 /* `code` and its error come from attempt_file. */
-static int reload(struct weir__in_force *in_force, struct attempt *a, int code, const char *cause,
-                  weir_time now, struct weir__buffer *problems, struct weir_error *error)
+static int reload(struct weir__in_force *in_force, struct attempt *a, int code,
+                  struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
     char text[sizeof(error->text) + 40];
 
     if (code == WEIR_OK)
-        code = load(in_force, a, cause, now, &said, error);
+        code = load(in_force, a, &said, error);
     if (code == WEIR_OK) {
-        tell_reload(in_force, now);
+        tell_reload(in_force, a->now);
         return code;
     }
     adopt_files(in_force, a);
@@ -280,19 +282,19 @@ static int reload(struct weir__in_force *in_force, struct attempt *a, int code, 
         snprintf(text, sizeof(text), "%s (and %zu more)", error->text, said.n - 1);
     else
         snprintf(text, sizeof(text), "%s", error->text);
-    weir__in_force_tell_failure(in_force, in_force->path, text, now);
+    weir__in_force_tell_failure(in_force, in_force->path, text, a->now);
     return code;
 }
 
 int weir__in_force_reload(struct weir__in_force *in_force, const char *cause, weir_time now,
                           struct weir__buffer *problems, struct weir_error *error)
 {
-    struct attempt a = { 0 };
+    struct attempt a = { .cause = cause, .now = now };
     struct weir_error why = { 0 };
 
     pthread_mutex_lock(&in_force->turn);
     int code = attempt_file(in_force, &a, &why);
-    code = reload(in_force, &a, code, cause, now, problems, &why);
+    code = reload(in_force, &a, code, problems, &why);
     pthread_mutex_unlock(&in_force->turn);
     forget(&a);
     if (code != WEIR_OK && error != NULL)
@@ -315,7 +317,7 @@ static bool is_due(struct weir__in_force *in_force)
 
 static bool look(struct weir__in_force *in_force, weir_time now)
 {
-    struct attempt a = { 0 };
+    struct attempt a = { .cause = "file", .now = now };
     struct weir_error why = { 0 };
 
     if (in_force->path == NULL || !is_due(in_force))
@@ -324,7 +326,7 @@ static bool look(struct weir__in_force *in_force, weir_time now)
     int code = attempt_file(in_force, &a, &why);
     bool tried = a.contents != in_force->tried;
     if (tried)
-        (void)reload(in_force, &a, code, "file", now, NULL, &why);
+        (void)reload(in_force, &a, code, NULL, &why);
     forget(&a);
     return tried;
 }
@@ -352,57 +354,57 @@ static struct weir_rules *parse_again(const struct weir__in_force *in_force)
 {
     struct weir_rules *rules = NULL;
     struct said nobody = { 0 };
-    const char *text = in_force->text ? in_force->text : no_rules;
+    struct weir__text text = in_force->text ? (struct weir__text){ in_force->text, in_force->len }
+                                            : (struct weir__text){ no_rules, strlen(no_rules) };
 
-    (void)parse(in_force, text, in_force->text ? in_force->len : strlen(text), READ, &nobody,
-                &rules, NULL);
+    (void)parse(in_force, text, &nobody, &rules, NULL);
     return rules;
 }
 
 /* The new rules are in force, but not in the file: the old ones must be in force again. */
 static int put_back(struct weir__in_force *in_force, struct weir_rules **old, struct attempt *a,
-                    int code, weir_time now, struct weir_error *error)
+                    int code, struct weir_error *error)
 {
     struct weir_error why = *error;
 
-    if (*old != NULL && use(in_force, old, now, NULL) == WEIR_OK)
+    if (*old != NULL && use(in_force, old, a->now, NULL) == WEIR_OK)
         return weir__fail(error, code, "%.200s; the old rules stay in force", why.text);
-    publish(in_force, a, "api", "api", now);
-    tell_reload(in_force, now);
+    publish(in_force, a, "api");
+    tell_reload(in_force, a->now);
     return weir__fail(
         error, code,
         "%.140s; the new rules are in force until the server ends or reads the file again",
         why.text);
 }
 
-static int use_and_keep(struct weir__in_force *in_force, struct attempt *a, weir_time now,
+static int use_and_keep(struct weir__in_force *in_force, struct attempt *a,
                         struct weir_error *error)
 {
     struct weir__store store;
     struct weir_rules *old = parse_again(in_force);
     int code = weir__store_begin(&store, in_force->path, a->text, a->len, error);
 
-    if (code == WEIR_OK && (code = use(in_force, &a->rules, now, error)) != WEIR_OK)
+    if (code == WEIR_OK && (code = use(in_force, &a->rules, a->now, error)) != WEIR_OK)
         weir__store_drop(&store);
     else if (code == WEIR_OK && (code = weir__store_commit(&store, error)) != WEIR_OK)
-        code = put_back(in_force, &old, a, code, now, error);
+        code = put_back(in_force, &old, a, code, error);
     weir_rules_destroy(old);
     return code;
 }
 
-static int set(struct weir__in_force *in_force, struct attempt *a, weir_time now,
-               struct weir__buffer *problems, struct weir_error *error)
+static int set(struct weir__in_force *in_force, struct attempt *a, struct weir__buffer *problems,
+               struct weir_error *error)
 {
-    struct said said = { .json = problems };
-    int code = parse_attempt(in_force, a, SENT, &said, error);
+    struct said said = { .origin = SENT, .json = problems };
+    int code = parse_attempt(in_force, a, &said, error);
 
     if (code != WEIR_OK)
         return code;
-    code = in_force->path ? use_and_keep(in_force, a, now, error)
-                          : use(in_force, &a->rules, now, error);
+    code =
+        in_force->path ? use_and_keep(in_force, a, error) : use(in_force, &a->rules, a->now, error);
     if (code == WEIR_OK) {
-        publish(in_force, a, "api", in_force->path ? in_force->path : "api", now);
-        tell_reload(in_force, now);
+        publish(in_force, a, in_force->path ? in_force->path : "api");
+        tell_reload(in_force, a->now);
     }
     return code;
 }
@@ -410,13 +412,13 @@ static int set(struct weir__in_force *in_force, struct attempt *a, weir_time now
 int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
                        struct weir__buffer *problems, struct weir_error *error)
 {
-    struct attempt a = { 0 };
+    struct attempt a = { .cause = "api", .now = now };
     struct weir_error why = { 0 };
 
     pthread_mutex_lock(&in_force->turn);
     int code = attempt_text(&a, text, len, &why);
     if (code == WEIR_OK)
-        code = set(in_force, &a, now, problems, &why);
+        code = set(in_force, &a, problems, &why);
     pthread_mutex_unlock(&in_force->turn);
     forget(&a);
     if (code != WEIR_OK && error != NULL)
@@ -428,8 +430,8 @@ int weir__in_force_check(struct weir__in_force *in_force, const char *text, size
                          struct weir__buffer *problems, struct weir_error *error)
 {
     struct weir_rules *rules = NULL;
-    struct said said = { .json = problems };
-    int code = parse(in_force, text, len, SENT, &said, &rules, error);
+    struct said said = { .origin = SENT, .json = problems };
+    int code = parse(in_force, (struct weir__text){ text, len }, &said, &rules, error);
 
     weir_rules_destroy(rules);
     return code;
@@ -492,7 +494,7 @@ static int start_without(struct weir__in_force *in_force, weir_time now, struct 
 static int start(struct weir__in_force *in_force, const struct weir__in_force_options *options,
                  weir_time now, struct weir_error *error)
 {
-    struct attempt a = { 0 };
+    struct attempt a = { .cause = "start", .now = now };
     struct said said = { .problems = options->problems };
     bool given = options->rules != NULL && *options->rules != '\0';
     bool missing = in_force->path == NULL || (access(in_force->path, F_OK) != 0 && errno == ENOENT);
@@ -502,7 +504,7 @@ static int start(struct weir__in_force *in_force, const struct weir__in_force_op
         in_force->tried = a.contents;
         code = start_without(in_force, now, error);
     } else if (code == WEIR_OK) {
-        code = load(in_force, &a, "start", now, &said, error);
+        code = load(in_force, &a, &said, error);
     }
     forget(&a);
     return code;

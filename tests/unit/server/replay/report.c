@@ -139,13 +139,17 @@ TEST(test_progress_line)
     struct weir__progress p = { 0 };
     char line[512];
 
-    weir__progress_print(line, sizeof(line), 2 * S, "a.log", 1000000, 250, 1000);
+    weir__progress_print(line, sizeof(line), 2 * S,
+                         &(struct weir__progress_made){ "a.log", 1000000, 250, 1000 });
     assert_contains(line, "a.log  ██████░");
     assert_contains(line, " 25 %  1000000 lines, 500000 a second, 6s left");
-    weir__progress_print(line, sizeof(line), 2 * S, "-", 10, 5000, -1);
+    weir__progress_print(line, sizeof(line), 2 * S,
+                         &(struct weir__progress_made){ "-", 10, 5000, -1 });
     assert_string_equal(line, "-  10 lines, 5 a second");
-    weir__progress_print(line, sizeof(line), 0, "-", 0, 0, 0);
+    weir__progress_print(line, sizeof(line), 0, &(struct weir__progress_made){ "-", 0, 0, 0 });
     assert_string_equal(line, "-  0 lines, 0 a second");
-    weir__progress_tell(&p, 10 * S, "x", 1, 1, 1); /* zeroed: draws nothing, and does not crash */
+    weir__progress_tell(&p, 10 * S,
+                        &(struct weir__progress_made){
+                            "x", 1, 1, 1 }); /* zeroed: draws nothing, and does not crash */
     weir__progress_end(&p);
 }

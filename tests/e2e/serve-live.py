@@ -288,6 +288,18 @@ class Caller(threading.Thread):
             self.client = None
 
 
+def see_progress(callers):
+    seen = [c.answered for c in callers]
+    until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+
+
+def end_all(callers):
+    for caller in callers:
+        caller.over = True
+    for caller in callers:
+        caller.join()
+
+
 def process_of(address):
     with Resp(address) as client:
         return client.json("WEIR.STATUS")["pid"]
@@ -346,13 +358,9 @@ def check_handover(weir, where):
         third = process_of(address)
         successors.append(third)
         assert len({first, second, third}) == 3
-        seen = [c.answered for c in callers]
-        until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+        see_progress(callers)
     finally:
-        for caller in callers:
-            caller.over = True
-        for caller in callers:
-            caller.join()
+        end_all(callers)
     for caller in callers:
         assert caller.problem is None, repr(caller.problem)
     with Resp(address) as client:
@@ -429,8 +437,7 @@ def test_handover_answers_every_request(weir):
         for caller in callers:
             caller.start()
         for _ in range(5):
-            seen = [c.answered for c in callers]
-            until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+            see_progress(callers)
             os.kill(pids[-1], signal.SIGUSR2)
             if pids[-1] == server.pid:
                 assert server.process.wait(timeout=60) == 0
@@ -440,13 +447,9 @@ def test_handover_answers_every_request(weir):
             pids.append(process_of(address))
             successors.append(pids[-1])
         assert len(set(pids)) == 6, pids
-        seen = [c.answered for c in callers]
-        until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+        see_progress(callers)
     finally:
-        for caller in callers:
-            caller.over = True
-        for caller in callers:
-            caller.join()
+        end_all(callers)
     assert [c.problem for c in callers] == [None] * 6, [repr(c.problem) for c in callers]
     assert [c.closed for c in callers] == [0] * 6, [c.closed for c in callers]
     assert all(c.asked == c.answered for c in callers)

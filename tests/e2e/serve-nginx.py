@@ -8,13 +8,12 @@ proxy."""
 import contextlib
 import http.client
 import os
-import signal
 import socket
 import subprocess
 import tempfile
 
 from clients.world import ROOT, snippet
-from serving import Answer, Server, free_port, run_tests, write
+from serving import Proxy, Server, free_port, run_tests, write
 
 RULES = """version: 1
 rules:
@@ -89,7 +88,7 @@ def configuration(folder, front, weir):
     return CONFIGURATION.format(folder=folder) + shown + ALL_HEADERS.format(folder=folder) + "}\n"
 
 
-class Nginx:
+class Nginx(Proxy):
     """nginx in front of a server, ready when the constructor returns."""
 
     def __init__(self, server, weir=None):
@@ -125,25 +124,6 @@ class Nginx:
 
     def complaints(self):
         return open(self.path("error.log")).read()
-
-    def __call__(self, path, method="GET", client="127.0.0.2", headers=None, body=None,
-                 chunked=False):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30,
-                                                source_address=(client, 0))
-        try:
-            connection.request(method, path, body=body, headers=headers or {},
-                               encode_chunked=chunked)
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=60)
-        self.home.cleanup()
 
 
 class OverSocket(http.client.HTTPConnection):
@@ -213,8 +193,8 @@ def test_S2_nginx_limits_per_path(weir):
         assert nginx("/%6cogin", "POST").status == nginx("//login", "POST").status == 429
         # another method, another path
         assert nginx("/login").status == 200 and nginx("/").status == 200
-        assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]), chunked=True,
-                     headers={"Transfer-Encoding": "chunked"}).status == 200
+        assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]),
+                     encode_chunked=True, headers={"Transfer-Encoding": "chunked"}).status == 200
         assert nginx("/", "HEAD", client="127.0.0.3").status == 200
         assert [nginx("/", client="127.0.0.4", headers={"User-Agent": "a bot"}).status
                 for _ in range(2)] == [200, 429]

@@ -270,6 +270,27 @@ class Http:
         self.connection.close()
 
 
+class Proxy:
+    """Another server in front: `process`, listening on `port`, with its files in `home`."""
+
+    def __call__(self, path, method="GET", client="127.0.0.2", headers=None, **options):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30,
+                                                source_address=(client, 0))
+        try:
+            connection.request(method, path, headers=headers or {}, **options)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        self.home.cleanup()
+
+
 def run_foreign(command, **options):
     """A program that is not ours, to its end.  Its stderr is its own affair: a library's warning
     is no failure of Weir."""

@@ -10,6 +10,7 @@
 
 #include "server/base/digest.h"
 #include "server/serve/rules/list-changes.h"
+#include "written-lists.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 4096, HEAD_MAX = 64 };
@@ -19,22 +20,6 @@ static bool go_on(void *context, const struct weir__json_value *value)
     (void)context;
     (void)value;
     return true;
-}
-
-/* As rules would have them: deny ip 192.0.2.0/24 and 192.0.2.7, vip account ann. */
-static struct weir__lists *written_lists(void)
-{
-    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24",
-         host[] = "192.0.2.7", ann[] = "ann";
-    char *networks[] = { net, host }, *names[] = { ann };
-    struct weir__list_draft drafts[] = {
-        { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
-        { .name = vip, .attribute = account, .entries = names, .n = 1 }
-    };
-    struct weir__lists *lists = NULL;
-
-    check(weir__lists_create(&lists, drafts, 2, NULL) == WEIR_OK);
-    return lists;
 }
 
 static bool has_entry(const struct weir__lists *lists, const struct weir__list_changes_entry *e)

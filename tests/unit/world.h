@@ -26,6 +26,7 @@
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/events-from-counts.h"
+#include "unit/no-settings.h"
 
 #define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
 
@@ -139,30 +140,10 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
 /* Its connection is an admin's, from this host. */
 static inline struct world *make_world_of(const struct weir__protocol *protocol, int64_t keys)
 {
-    static const struct weir__settings none = { .config = "",
-                                                .resp = "",
-                                                .http = "",
-                                                .rules = "",
-                                                .table = "",
-                                                .memory = true,
-                                                .tls_certificate = "",
-                                                .tls_key = "",
-                                                .tls_client_ca = "",
-                                                .check_token = "",
-                                                .admin_token = "",
-                                                .check_token_file = "",
-                                                .admin_token_file = "",
-                                                .webhook_token_file = "",
-                                                .trusted_proxies = "",
-                                                .events_log = "",
-                                                .webhook = "",
-                                                .webhook_token = "",
-                                                .request_max = 8192,
-                                                .output_max = 1024 * 1024 };
     struct world *w = calloc(1, sizeof(*w));
 
     world_must(w != NULL, "no memory");
-    w->settings = none;
+    w->settings = no_settings;
     w->clock = START;
     w->server = (struct weir__server){ .settings = &w->settings,
                                        .test_clock = &w->clock,

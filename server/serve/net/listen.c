@@ -247,6 +247,17 @@ static int add_duplicates(struct opening *o, size_t address, size_t first)
 /* --------------------------------------------------------------------- TCP ---- */
 
 /* -1, with errno. */
+/* After a failure: -1, with its errno. */
+static int close_failed(int fd)
+{
+    int number = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    return -1;
+}
+
 static int bind_tcp(const union address *a, socklen_t len, bool shared)
 {
     const int yes = 1;
@@ -259,11 +270,7 @@ static int bind_tcp(const union address *a, socklen_t len, bool shared)
         good = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) == 0;
     if (good && bind(fd, &a->any, len) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = number;
-    return -1;
+    return close_failed(fd);
 }
 
 static int fail_tcp(struct opening *o, const struct weir__listen_address *address)
@@ -425,11 +432,7 @@ static int open_path(const union address *a, mode_t mode)
     }
     if (bound && listen(fd, BACKLOG) == 0)
         return fd;
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = number;
-    return -1;
+    return close_failed(fd);
 }
 
 static int open_unix(struct opening *o, const struct place *place)

@@ -1,17 +1,15 @@
 #!/usr/bin/python3
 """caddy.py WEIR [TEST...] -- Caddy in front, its forward_auth asking /v1/auth: the configuration of
 docs/clients.md, at work.  Where there is no Caddy it is skipped."""
-import http.client
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from clients.world import snippet  # noqa: E402
-from serving import Answer, Server, free_port, run_tests, write  # noqa: E402
+from serving import Proxy, Server, free_port, run_tests, write  # noqa: E402
 
 RULES = """version: 1
 rules:
@@ -30,7 +28,7 @@ OPTIONS = "{\n    admin off\n    auto_https off\n}\n"
 BACKEND = 'respond "{method} {uri} level={header.Weir-Level}"'
 
 
-class Caddy:
+class Caddy(Proxy):
     """Caddy in front of a server, ready when the constructor returns."""
 
     def __init__(self, server):
@@ -54,23 +52,6 @@ class Caddy:
             if "serving initial configuration" in line:
                 return
         raise RuntimeError("caddy did not start: " + said)
-
-    def __call__(self, path, method="GET", client="127.0.0.2", headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30,
-                                                source_address=(client, 0))
-        try:
-            connection.request(method, path, headers=headers or {})
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=60)
-        self.home.cleanup()
 
 
 def in_front(weir):

@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/bare-server.h"
+#include "unit/no-settings.h"
 
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/waiting.h"
@@ -21,21 +22,7 @@ static const char rules_text[] =
 
 /* ----------------------------------------------------------------- server ---- */
 
-static struct weir__settings settings = { .config = "",
-                                          .resp = "127.0.0.1:7379,/run/weir.sock",
-                                          .http = "127.0.0.1:7380",
-                                          .rules = "",
-                                          .table = "",
-                                          .memory = true,
-                                          .tls_certificate = "",
-                                          .tls_key = "",
-                                          .tls_client_ca = "",
-                                          .check_token = "",
-                                          .admin_token = "not to be seen",
-                                          .trusted_proxies = "",
-                                          .events_log = "",
-                                          .webhook = "",
-                                          .webhook_token = "" };
+static struct weir__settings settings;
 static char rules_path[300];
 
 static void write_rules(const char *text)
@@ -53,6 +40,10 @@ static int start(void **state)
 
     snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
     write_rules(rules_text);
+    settings = no_settings;
+    settings.resp = "127.0.0.1:7379,/run/weir.sock";
+    settings.http = "127.0.0.1:7380";
+    settings.admin_token = "not to be seen";
     settings.rules = rules_path;
     open_server(private_table(false, 1000));
     server.settings = &settings;

@@ -5,6 +5,7 @@
 #include "unit/fixture.h"
 
 #include "server/serve/rules/list-changes.h"
+#include "written-lists.h"
 
 OWNS(weir__lists)
 OWNS(weir__list_changes)
@@ -13,22 +14,6 @@ OWNS(weir__list_changes)
     (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
 #define NONE      NULL, 0
 #define EDIT(...) (&(struct weir_list_edit){ __VA_ARGS__ })
-
-/* As rules would have them: deny ip 192.0.2.0/24 and 192.0.2.7, vip account ann. */
-static struct weir__lists *written_lists(void)
-{
-    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24",
-         host[] = "192.0.2.7", ann[] = "ann";
-    char *networks[] = { net, host }, *names[] = { ann };
-    struct weir__list_draft drafts[] = {
-        { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
-        { .name = vip, .attribute = account, .entries = names, .n = 1 }
-    };
-    struct weir__lists *lists = NULL;
-
-    assert_ok(weir__lists_create(&lists, drafts, 2, NULL));
-    return lists;
-}
 
 static void edit(struct weir__list_changes **o, const char *list, const char *attribute,
                  const char *const *add, size_t adds, const char *const *remove, size_t removes)

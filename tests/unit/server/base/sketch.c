@@ -14,10 +14,7 @@ static struct weir__sketch_secrets secrets;
 
 static int fill_secrets(void **state)
 {
-    uint64_t seed = 7;
-
-    for (size_t i = 0; i < COUNT_OF(secrets.words); i++)
-        secrets.words[i] = random64(&seed);
+    weir__sketch_secrets_make(&secrets, "seven", 5);
     return 0;
 }
 

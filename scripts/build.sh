@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh DIR TARGET... -- build with ninja: on a terminal one line that counts, elsewhere a line
-# for every quarter; of a failure the compiler's words, not its command line.
+# for every quarter; for a failure the compiler's words, not its command line.
 set -eu
 dir=$1
 shift

@@ -290,7 +290,7 @@ static bool refuse(const char *command, const struct weir__option *o, const char
     return false;
 }
 
-/* Digits, and of a size k, m or g behind them. */
+/* Digits; for a size k, m or g may follow. */
 static bool read_number(const struct weir__option *o, const char *text, int64_t *out)
 {
     bool octal = o->kind == WEIR__OPTION_MODE;

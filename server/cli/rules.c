@@ -232,7 +232,7 @@ static void doubt_rule(const struct reading *r, const struct weir__rule_draft *r
         doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
 }
 
-/* What is right by the letter, and probably matches nothing. */
+/* Valid, but probably matches nothing. */
 static void print_doubts(const struct reading *r)
 {
     const struct weir__mark nowhere = { 0 };

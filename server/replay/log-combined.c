@@ -268,7 +268,7 @@ static bool read_numbers(struct reader *r)
     return true;
 }
 
-/* What is missing or cut is not given; the line is good without it. */
+/* Missing and cut fields are left out; the line is good without them. */
 static void read_headers(struct reader *r)
 {
     struct span referer, agent;

@@ -187,8 +187,8 @@ static void note_long(struct weir__log *log)
 
 _Static_assert(WEIR__LOG_LINE == 65536, "an error message says so");
 
-/* The end of the next line, or NULL: there is none any more.  What is too long is dropped piece by
- * piece, and its newline comes as an empty line. */
+/* The end of the next line, or NULL: there is none any more.  A line that is too long is dropped
+ * piece by piece, and its newline comes as an empty line. */
 static char *find_end(struct weir__log *log)
 {
     for (;;) {

@@ -58,7 +58,7 @@ void weir__log_figures(const struct weir__log *log, struct weir__log_figures *ou
 
 /* ---------------------------------------------------------------- one line ---- */
 
-/* What a line is not: `expected`, at its byte `at` (from 0). */
+/* Why a line is wrong: `expected` is missing at its byte `at` (from 0). */
 struct weir__log_fault {
     size_t at;
     const char *expected;

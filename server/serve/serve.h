@@ -53,7 +53,7 @@ struct weir__pass;
 struct weir__passed;
 struct weir__arrival;
 
-/* What makes requests of bytes. */
+/* Turns bytes into requests. */
 struct weir__protocol {
     const char *name; /* "resp", "http" */
     /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and

@@ -25,7 +25,7 @@ static int64_t contention_of(const struct weir__sim_trial *t)
     return factor < plan->slowest ? factor : plan->slowest;
 }
 
-/* What the request brought, as slow as the backend is. */
+/* The work of the request, times the slowness of the backend. */
 static weir_time work_of(const struct weir__sim_trial *t, const struct weir__sim_attempt *a)
 {
     const struct weir__sim_backend_plan *plan = &t->plan->backend;

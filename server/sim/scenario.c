@@ -78,7 +78,7 @@ static double capacity_at(const struct weir__sim_backend_plan *b, weir_time at, 
            good;
 }
 
-/* What comes per second; a loop's clients come as fast as they are served, so there is no bound. */
+/* Arrivals per second; a loop's clients come as fast as they are served, so there is no bound. */
 static double demand_at(const struct weir__sim_plan *plan, weir_time at)
 {
     double sum = 0;

@@ -108,7 +108,7 @@ def test_callers_clock_mints_tokens(module):
         passed = sum(r("EVAL", BUCKET, 1, "k2", 5, "0.001", 1000 + 60000 * (i % 2))
                      for i in range(100))
         assert passed == 100
-        clock(r, 1000)  # Redis's own clock, whoever asks
+        clock(r, 1000)  # Redis's own clock, for every client
         assert sum(r("WEIR.TAKE", "ours", "1/1s burst 5")[0] for _ in range(100)) == 5
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]] -- the schema and the reader agree on what a rule file looks like.
 
-Every file of tests/rules/good is right for both; of each case in tests/rules/wrong.txt they agree.  Then good files are changed at random
+Every file of tests/rules/good is right for both; they agree about each case in
+tests/rules/wrong.txt.  Then good files are changed at random
 (a key renamed, dropped or added, a value of another type) and both are asked:
 
     what the schema refuses, the reader refuses

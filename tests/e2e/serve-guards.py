@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """serve-guards.py WEIR [TEST...] -- guards at the doors of `weir serve`: enter, exit and renew over
-RESP and HTTP, leases, queues, breakers, the degradation, what is told of them, and the command
+RESP and HTTP, leases, queues, breakers, the degradation, their events, and the command
 line.  Time stands still but where it is moved."""
 import json
 import os

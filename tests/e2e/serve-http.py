@@ -57,7 +57,7 @@ class Description:
         jsonschema.Draft202012Validator(whole).validate(value)
 
     def __call__(self, method, path, body=None, status=200, headers=None):
-        """Asks, and checks the answer against what the description says of that status."""
+        """Asks, and checks the answer against the description of that status."""
         answer = self.client(method, path, body, headers)
         assert answer.status == status, (method, path, answer.status, answer.body)
         operation = self.document["paths"][path.split("?")[0]][method.lower()]

@@ -149,7 +149,7 @@ def test_R6_a_bad_file_at_the_start_is_refused(weir):
 
 
 def connections_on_all_threads(server, n):
-    """The kernel spreads connections over the threads by chance: with so many of them each has
+    """The kernel spreads connections over the threads by chance: with this many of them each has
     some."""
     return [server.resp() for _ in range(n)]
 
@@ -498,8 +498,8 @@ class Editor(threading.Thread):
 
 
 def test_handover_loses_no_edit_of_lists(weir):
-    """Whoever was shut out stays out, whichever of the two servers was told so, and is in the file
-    at the end."""
+    """A client that was shut out stays out, whichever of the two servers was told so, and is in the
+    file at the end."""
     folder = tempfile.mkdtemp(prefix="weir-live-")
     server = Server(weir, table=os.path.join(folder, "table"), rules=RULES % 5)
     address = ("127.0.0.1", server.ports["resp"])

@@ -294,7 +294,7 @@ def switch_modes(server, client, n):
 
 
 def check_deaf(weir, listen):
-    """Somebody wants to be told of events and never reads: dropped when more than output-max waits
+    """Somebody subscribes to events and never reads: dropped when more than output-max waits
     for him."""
     with (Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES, env=LEAN) as server,
           server.resp() as client):

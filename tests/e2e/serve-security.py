@@ -39,7 +39,7 @@ class Folder:
 
 
 def refusal(weir, *options, env=None):
-    """What is said by a server that refuses to start."""
+    """The complaint of a server that refuses to start."""
     done = subprocess.run([weir, "serve", "--memory", *options], capture_output=True, text=True,
                           timeout=60, env=dict(os.environ, **(env or {})))
     assert done.returncode == 2, done
@@ -161,7 +161,7 @@ def test_S1_a_transaction_keeps_no_rights(weir):
 
 
 def test_S1_an_admin_token_alone_leaves_asking_open(weir):
-    """On the loopback: applications on the host may ask, and only who has the token may change
+    """On the loopback: applications on the host may ask, and only the token's holder may change
     anything."""
     with Server(weir, env={"WEIR_ADMIN_TOKEN": ADMIN}) as server, server.resp() as client:
         assert client("CL.THROTTLE", "k", 4, 1, 1)[0] == 0
@@ -245,7 +245,7 @@ def test_secrets_do_not_get_out(weir):
 
 
 def test_S2_pages_of_others_cannot_ask(weir):
-    """Without tokens whoever is on this host may do everything; a browser on this host shows pages
+    """Without tokens everybody on this host may do everything; a browser on this host shows pages
     that are not."""
     with Server(weir) as server:
         port = server.ports["http"]

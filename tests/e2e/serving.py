@@ -48,7 +48,7 @@ def free_port(most=65535):
 
 
 class Running:
-    """For with: stops at the end of the block; after a failure kills, and shows what was said."""
+    """For with: stops at the end of the block; after a failure kills, and shows the output."""
 
     def __enter__(self):
         return self

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sim.sh WEIR -- weir sim: the list, the tables, the same again with the same seed, drawings, and what it says of mistakes.
+# sim.sh WEIR -- weir sim: the list, the tables, the same again with the same seed, drawings, and errors.
 . "${0%/*}/harness.sh"
 
 weir=$(program "$1")

@@ -1,4 +1,4 @@
-/* spend.c -- for explain.sh: spend TABLE RULES SECONDS TIMES NAME=VALUE... asks the rules so many
+/* spend.c -- for explain.sh: spend TABLE RULES SECONDS TIMES NAME=VALUE... asks the rules that many
  * times at that moment, on a table file that is made if it is not there, and writes how many were
  * allowed.  spend TABLE RULES RULE MODE sets a rule's mode by hand. */
 #include <stdio.h>

@@ -385,7 +385,7 @@ static void random_rule(struct rule *r, bool large)
         random_ban(r);
 }
 
-/* Of paths only those that a server could see. */
+/* Only paths that a server could see. */
 static const char *random_entry(int attribute)
 {
     static const char *const paths[] = { "/admin", "/login", "/api/v2", "/" };

@@ -24,7 +24,7 @@ static void add_escaped(char *out, const struct rule *rule, const char *value)
     }
 }
 
-/* Of two addresses both are escaped, of one it is not. */
+/* Two addresses are both escaped, a single one is not. */
 static void add_address(struct key *k, const struct rule *rule, const struct part *part,
                         struct address a)
 {

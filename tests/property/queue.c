@@ -2,7 +2,7 @@
  *
  *     property-queue SEED ROUNDS    prints the seed, the step and both answers on a mismatch
  *
- * The plain one keeps an array of who waits in the order they came, and looks at all of it for
+ * The plain one keeps an array of the waiters in the order they came, and looks at all of it for
  * everything.  Each round has other options, a few thousand operations on a virtual clock that now
  * and then stands still, jumps or steps back, and in the end asks that nobody was lost: who was put
  * in was served, left late, was cancelled or still waits.
@@ -367,7 +367,7 @@ static void invent_options(void)
 static void walk(void)
 {
     weir_time now = 100 * WEIR_SECOND;
-    int64_t eager = between(30, 60); /* of 100 steps so many put */
+    int64_t eager = between(30, 60); /* of 100 steps this many put */
 
     invent_options();
     memset(&plain, 0, sizeof(plain));

@@ -76,7 +76,7 @@ static const char calm[] =
     "clients: [{ rate: 0.6x, timeout: 1s, burst: { every: 10s, for: 200ms, rate: 1.2x } }]\n"
     "guard: { target: 250ms }\n";
 
-/* Never too little: who has room is let in. */
+/* Never too little: while there is room, everybody is let in. */
 TEST(test_L12_lets_everybody_in_while_there_is_room)
 {
     read_text("calm", calm, strlen(calm));

@@ -7,7 +7,7 @@
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
- * 300/1m" are one.  Of each change a few hundred bytes stay: beyond WEIR__ADHOC_CHANGES a limit is
+ * 300/1m" are one.  Each change leaves a few hundred bytes: beyond WEIR__ADHOC_CHANGES a limit is
  * not changed, and asks are decided by the one that its name has, until changes are allowed again.
  */
 #ifndef WEIR_SERVE_ADHOC_H

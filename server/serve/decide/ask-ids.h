@@ -2,7 +2,7 @@
  * same and charged once.
  *
  * Memory is fixed; when it is full the oldest answer goes, and a retry of its ask is charged again.
- * Of an id only 128 bits of a keyed hash are kept.
+ * An id is kept as 128 bits of a keyed hash.
  */
 #ifndef WEIR_SERVE_ASK_IDS_H
 #define WEIR_SERVE_ASK_IDS_H

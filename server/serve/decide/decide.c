@@ -153,7 +153,7 @@ static int decide_fresh(const struct weir_plan *plan, const struct weir__adhoc_a
     return WEIR_OK;
 }
 
-/* Of a name, even a take of nothing changes the limit. */
+/* Under a name, even a take of nothing changes the limit. */
 static bool only_reads(const struct weir__adhoc_ask *a)
 {
     return a->verb == WEIR__PEEK || a->verb == WEIR__GIVE || (a->cost == 0 && a->name.len == 0);

@@ -1,5 +1,5 @@
 /* guard-lookup.h -- the guards of the table, as the server has met them: looking one up takes no
- * lock; and what is said of them. */
+ * lock. */
 #ifndef WEIR_SERVE_GUARD_LOOKUP_H
 #define WEIR_SERVE_GUARD_LOOKUP_H
 

@@ -6,7 +6,7 @@
 #include "guard/options.h"
 #include "server/serve/decide/guard-lookup.h"
 
-/* ------------------------------------------------------------ what is said ---- */
+/* -------------------------------------------------------------- members ---- */
 
 bool weir__guard_has_breaker(const struct weir_breaker_options *o)
 {

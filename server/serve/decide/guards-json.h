@@ -6,7 +6,7 @@
 #include "weir.h"
 
 bool weir__guard_has_breaker(const struct weir_breaker_options *options);
-/* What the guard itself does not know. */
+/* Facts that the guard itself does not know. */
 struct weir__guard_place {
     bool known, in_rules; /* known: which rules are in force is */
     enum weir_mode mode;  /* in force */

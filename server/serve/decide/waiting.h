@@ -41,7 +41,7 @@ bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard);
  * on.  Any thread. */
 void weir__lines_close(struct weir__lines *lines);
 
-/* Of a loop, on its thread. */
+/* For a loop, on its thread. */
 size_t weir__waiting_count(const struct weir__loop *loop);
 void weir__waiting_poll(struct weir__loop *loop);  /* offers turns, and answers */
 void weir__waiting_close(struct weir__loop *loop); /* its handles; nobody waits */

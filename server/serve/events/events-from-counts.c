@@ -196,7 +196,7 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
 
 /* ---------------------------------------------------------------- table ---- */
 
-/* Of the slots, how many hold a key that is not idle, in per cent; read anew if it is time to. */
+/* The share of slots whose key is not idle, in per cent; counted again if it is time to. */
 static int percent_live(struct weir__watch *watch, const struct weir_table *table,
                         const struct weir_table_stats *quick, weir_time now)
 {

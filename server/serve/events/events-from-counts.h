@@ -13,7 +13,7 @@
 struct weir__server;
 struct weir__watch;
 
-/* It sees the events of bans and of their lifting, and so knows when to tell of an end. */
+/* Hears the events of bans, and so knows when to report their end. */
 struct weir__watch *
 weir__watch_create(struct weir__events *events);     /* before there are threads; NULL: no memory */
 void weir__watch_destroy(struct weir__watch *watch); /* before the events */

@@ -518,7 +518,7 @@ static void list_guards(struct guard_list *list, const struct weir__server *serv
         weir_guard_get(guard, now, &list->guards[list->n++]);
 }
 
-/* What each has one sample of, by name; or, with a second label, several. */
+/* Each guard has one sample of these, by name; or, with a second label, several. */
 static const struct guard_row {
     const char *name, *type, *help; /* help NULL: one more sample of the row before */
     const char *label;              /* of its own, or NULL */
@@ -528,7 +528,7 @@ static const struct guard_row {
 #define OF(member) offsetof(struct weir_guard_info, member)
     { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
     { "weir_guard_limit", "gauge",
-      "Permits there are now; of an adaptive rate, permits per second.", NULL, OF(limit), ONE },
+      "Permits there are now; for an adaptive rate, permits per second.", NULL, OF(limit), ONE },
     { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"",
       OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },

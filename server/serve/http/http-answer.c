@@ -329,9 +329,9 @@ static void put_sf_integer(struct pen *pen, int64_t n)
     put_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
 }
 
-/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says.  The
- * reset is that of the slowest limit that was asked, and what is told is of one limit: so t is no
- * more than its window. */
+/* r: units left.  t: allowed, until all are there again; refused, as Retry-After.  The reset is
+ * that of the slowest limit that was asked, but the header is about one limit: so t is no more than
+ * its window. */
 static void put_left(struct pen *pen, const struct weir_decision *d, weir_time window)
 {
     weir_time reset = window > 0 && d->reset > window ? window : d->reset,

@@ -1,6 +1,6 @@
 /* http-client-address.c -- the address of the client, of a request that a proxy passes on.
  *
- * X-Forwarded-For from the right: the first address that is no trusted proxy.  What is left of it
+ * X-Forwarded-For from the right: the first address that is no trusted proxy.  Anything to its left
  * anybody may have written.  Without it X-Real-IP, without that the peer.  If both are there and
  * name different clients the request is refused: the proxy wrote one of them, the client the other.
  */

@@ -25,12 +25,12 @@ struct weir__passed {
     char name[64], library[96]; /* RESP: as the client has introduced itself */
 };
 
-/* Of the successor, on the main thread: says hello and takes what comes, until the predecessor is
- * gone.  The channel becomes its own. */
+/* The successor, on the main thread: says hello and takes over connections until the predecessor
+ * is gone.  The channel becomes its own. */
 int weir__pass_receive(struct weir__server *server, uv_loop_t *uv, int channel);
 void weir__pass_close(struct weir__server *server); /* no more */
 
-/* Of the predecessor, when it drains: whether the successor can be passed connections. */
+/* The predecessor, when it drains: whether the successor can be passed connections. */
 bool weir__pass_is_heard(int channel);
 
 /* On the loop's thread.  True: it is the successor's now, and closed here. */

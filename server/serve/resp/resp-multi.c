@@ -28,7 +28,7 @@ void weir__resp_queue(struct weir__resp_call *call, bool good, const char *bytes
         weir__reply_error(conn, "ERR %s cannot be run between MULTI and EXEC", call->verb->command);
         good = false;
     }
-    /* All or nothing: what is refused by its number only when it runs would leave the rest done. */
+    /* All or nothing: a wrong number of arguments must show now, not when half of it is done. */
     if (good && how == WEIR__VERB_NOW &&
         !weir__resp_has_arity(weir__verb_arity(call->verb), call->n))
         good = weir__resp_say_usage(call);

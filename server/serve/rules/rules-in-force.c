@@ -123,8 +123,8 @@ static int parse_attempt(const struct weir__in_force *in_force, struct attempt *
     return parse(in_force, (struct weir__text){ a->text, a->len }, said, &a->rules, error);
 }
 
-/* The same text names the same files as the last attempt.  Of a file that cannot be read the reason
- * is the contents. */
+/* The same text names the same files as the last attempt.  If the file cannot be read, the
+ * reason stands for its contents. */
 static int attempt_file(const struct weir__in_force *in_force, struct attempt *a,
                         struct weir_error *error)
 {

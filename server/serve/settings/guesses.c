@@ -57,7 +57,7 @@ static struct place *place_of(struct weir__guesses *g, const char *peer)
     return oldest;
 }
 
-/* How many to tell of: at the first, and when it is one too many; 0: none.  With the mutex. */
+/* How many to report: at the first, and when it is one too many; 0: none.  With the mutex. */
 static int64_t count_to_tell(struct weir__guesses *g, struct place *p, weir_time until,
                              weir_time now)
 {

@@ -67,7 +67,7 @@ int weir__settings_read(const struct weir__command *self, struct weir__settings 
                         char **argv);
 void weir__settings_free(struct weir__settings *settings);
 
-/* All of them as one JSON object, by their names; of a secret only whether it is set (true or
+/* All of them as one JSON object, by their names; for a secret only whether it is set (true or
  * false). */
 void weir__settings_json(const struct weir__settings *settings, struct weir__buffer *out);
 

@@ -63,7 +63,7 @@ const struct weir__schema weir__schemas[] = {
         { "allowed", "bool", "over RESP 1 or 0" },
         { "rule", "text?", "the rule that refused, or the tightest that applies; null: none "
           "applies" },
-        { "limit", "count?", "of that rule; of a guard that refused or was named, its permits" },
+        { "limit", "count?", "of that rule; for a guard that refused or was named, its permits" },
         { "remaining", "count?", "likewise, what is left" },
         { "retry_ms", "count?", "refused: when to ask again; by a guard an estimate; " NEVER_NULL },
         { "reset_ms", "count?", "until everything used is free again, in every limit that was "
@@ -104,7 +104,7 @@ const struct weir__schema weir__schemas[] = {
         { "[attribute]", "text", "of the list's entries" },
         { "[hash]", "text", "of the rules that are in force now" },
         { "[source]", "text", "where they come from: a file, or api" },
-        { "[text]", "text", "anything else; of a reload its cause: file, signal, api" },
+        { "[text]", "text", "anything else; for a reload its cause: file, signal, api" },
         { "[refused]", "count", "asks that were refused" },
         { "[count]", "count", "rules, entries, keys, permits, or events that were lost" }) },
     { "RulesInfo", "", FIELDS(
@@ -202,7 +202,7 @@ const struct weir__schema weir__schemas[] = {
           "requests enter it by its name alone" },
         { "mode", "enforce|shadow|off", "in force" },
         { "in_flight", "integer", "permits that are out" },
-        { "limit", "count", "permits there are now; of an adaptive rate, entries per second" },
+        { "limit", "count", "permits there are now; for an adaptive rate, entries per second" },
         { "waiting", "count", "asks in its queue at this server" },
         { "[controller]", "text?", "the algorithm that finds the limit; null: it is fixed" },
         { "breaker", "closed|open|half-open?", "null: it has none" },
@@ -229,7 +229,7 @@ const struct weir__schema weir__schemas[] = {
         { "[event]", "text", "" },
         { "from to", "integer", "" },
         { "[from_state] [to_state]", "text?",
-          "of a breaker closed, open or half-open; of a force none, open or closed; null: it is "
+          "a breaker: closed, open or half-open; a force: none, open or closed; null: it is "
           "a number" }) },
     { "Degradation", "", FIELDS({ "degradation", "0..9", "" }, { "by_hand", "bool", "" }) },
     { "Reset", "", FIELDS(

@@ -225,7 +225,7 @@ const struct weir__verb weir__verbs[] = {
                 TEXT("rule", .text = "name of a rule or a guard; without it, all of them") } },
     { OPERATOR("WEIR.GUARDS", "GET", "/v1/guards", "guards", "guards", guards), .answer = "Guards",
       .statuses = "400 404",
-      .summary = "The guards: state, counts, options; of a single one also its latest changes.",
+      .summary = "The guards: state, counts, options; for a single one also its latest changes.",
       .args = { TEXT("guard", .text = "name of a guard; without it, all of them") } },
     { OPERATOR("WEIR.GUARD.FORCE", "PUT", "/v1/guards", "force", "guards", guard_force),
       .answer = "Guard", .statuses = "400 404",

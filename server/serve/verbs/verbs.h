@@ -212,7 +212,7 @@ static inline bool weir__call_given(const struct weir__verb_call *call, size_t i
 __attribute__((format(printf, 3, 4))) bool weir__call_fail(struct weir__verb_call *call, int status,
                                                            const char *format, ...);
 bool weir__call_no_memory(struct weir__verb_call *call);
-/* Of a function that returns a weir_code. */
+/* After a function that returned a weir_code. */
 bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error);
 
 /* Over RESP: does this word announce an argument, such as COST 5, or the attributes? */

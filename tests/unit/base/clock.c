@@ -60,7 +60,7 @@ TEST(test_time_never_goes_back_within_a_run)
     struct weir_clock clock = weir_table_clock(two);
     weir_time latest = 0;
 
-    for (int i = 0; i < 10000; i++) { /* whoever is asked */
+    for (int i = 0; i < 10000; i++) { /* on any processor */
         weir_time now = i % 3 == 0   ? weir_table_now(one)
                         : i % 3 == 1 ? weir_table_now(two)
                                      : clock.now(clock.context);

@@ -145,7 +145,7 @@ TEST(test_R5_a_refused_request_takes_nothing_in_shadow)
     assert_int_equal(rule_left(weir, "shadow", "", NOW), 9); /* it sees what it would see */
 }
 
-/* Who is refused has no use for what would have been. */
+/* A refused client has no use for the rest of the ruling. */
 TEST(test_R5_a_refusal_says_nothing_of_shadows)
 {
     OWN(weir) *weir = engine_of(

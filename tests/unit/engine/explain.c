@@ -202,7 +202,7 @@ TEST(test_a_ban_in_the_ruling)
              NOW); /* an earlier rule has granted it already */
 }
 
-/* Of a calendar window its present length; and of several that refuse, the longest retry. */
+/* A calendar window has its present length; if several refuse, the longest retry counts. */
 TEST(test_windows_and_retries_in_the_ruling)
 {
     OWN(weir) *weir = engine_of(rules);

@@ -1,5 +1,5 @@
-/* adaptive.c -- Weir's own controller against a small backend: so many workers, work that takes so
- * long, and more or less who ask. */
+/* adaptive.c -- Weir's own controller against a small backend with a number of workers, a time
+ * for the work, and a varying load. */
 #include "unit/test.h"
 
 #include "unit/samples.h"
@@ -8,7 +8,7 @@ struct plant {
     struct subject s;
     double workers, asks; /* asks: how many would be at work if all were let in */
     weir_time work;
-    double contention; /* each beyond the workers makes the work so much longer */
+    double contention; /* each call beyond the workers makes the work this much longer */
     bool silent;       /* nothing is answered; calls give up after 500 ms */
     double rest;       /* of a result */
     int64_t lowest, highest;

@@ -535,7 +535,7 @@ TEST(test_G4_resilience4j_1432_no_more_than_the_probes)
     assert_int_equal(let, 5);
 }
 
-/* Half-open to half-open is no change, and nobody is told of one. */
+/* Half-open to half-open is no change, and no event reports one. */
 TEST(test_G4_resilience4j_674_half_open_once)
 {
     struct world w = opened(5);

@@ -93,7 +93,7 @@ TEST(test_L12_known_rests_where_the_gradient_says)
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 0);
     for (int i = 0; i < 300;
-         i++) { /* always so much slower than the long run, however that has followed */
+         i++) { /* always this much slower than the long run, however that has followed */
         double rtt = 1.875 * longer * 599 / 601 / (1 - 1.875 * 2 / 601);
         longer = rtt / 1.875;
         feed_calls(&s, (weir_time)rtt, 10, s.limit);

@@ -122,7 +122,7 @@ TEST(test_R1_an_address_counts_however_it_is_written)
     assert_text("{ip/32/128}", "ip=2001:db8::1", "2001:db8::1");
 }
 
-/* Who has one address of IPv6 has 2^64 of them. */
+/* The owner of one IPv6 address owns 2^64 of them. */
 TEST(test_R1_an_address_of_IPv6_is_its_64)
 {
     assert_same("{ip}", "ip=2001:db8::1", "ip=2001:db8::ffff:0:1");

@@ -61,7 +61,7 @@ static void put_priority(int i, int priority, weir_time now)
     put(i, now);
 }
 
-/* Who is next, by its number. */
+/* The next in the queue, by its number. */
 static int next_at(weir_time now)
 {
     struct weir_waiter *w = weir_queue_next(queue, now, &gone);

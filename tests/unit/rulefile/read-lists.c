@@ -52,7 +52,7 @@ TEST(test_R3_lists_from_files)
     assert_problem(text, 2, 36, "may not name files");
 }
 
-/* Of untrusted rules: only below their folder. */
+/* Untrusted rules name files below their folder only. */
 TEST(test_R3_lists_from_files_near_the_rules)
 {
     char name[400], text[256], path[400];

@@ -102,7 +102,7 @@ TEST(test_a_refusal_changes_nothing)
             assert_int_equal(take(limiter, "k", -1, NOW).reason, WEIR_BAD_ASK);
             assert_int_equal(take(limiter, "k", INT64_MIN, NOW + S).retry, WEIR_NEVER);
             if (strncmp(limits[i], "smooth", 6) != 0 &&
-                strncmp(limits[i], "warm-up", 7) != 0) { /* these lend to whoever owes nothing */
+                strncmp(limits[i], "warm-up", 7) != 0) { /* these lend to a key that owes nothing */
                 assert_int_equal(take(limiter, "k", 100, NOW).reason, WEIR_TOO_BIG);
                 assert_int_equal(take(limiter, "k", 7, NOW).reason, WEIR_LIMITED);
             }
@@ -128,7 +128,7 @@ TEST(test_give_gives_back_and_never_above_full)
             give(limiter, "k", -2, NOW);
             give(limiter, "k", INT64_MIN, NOW);
             assert_int_equal(left(limiter, "k", NOW), most - 3);
-            give(limiter, "other", 2, NOW); /* who has taken nothing */
+            give(limiter, "other", 2, NOW); /* a key that has taken nothing */
             assert_int_equal(left(limiter, "other", NOW), most);
             give(limiter, "k", INT64_MAX, NOW);
             assert_int_equal(left(limiter, "k", NOW), most);

@@ -244,7 +244,7 @@ TEST(test_T2_a_flood_of_short_bans_frees_no_long_one)
     assert_int_equal(out, 50);
 }
 
-/* Of bans that are over, another rule's too go before one in force. */
+/* Bans that are over, another rule's too, go before one in force. */
 TEST(test_T2_a_ban_that_is_over_goes_before_one_in_force)
 {
     OWN(weir_table) *table = table_with(

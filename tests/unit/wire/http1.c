@@ -438,7 +438,7 @@ TEST(test_responses_that_are_wrong)
 
 /* ------------------------------------------------------------------- chunks ---- */
 
-/* Reads it in pieces of so many bytes; the data into `data`.  Returns what was read, or -1. */
+/* Reads it in pieces of this size; the data into `data`.  Returns the bytes read, or -1. */
 static ptrdiff_t read_chunked(const char *text, size_t len, size_t piece, char *data, bool *ended)
 {
     struct weir__http_chunks chunks = { 0 };

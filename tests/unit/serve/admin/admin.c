@@ -214,7 +214,7 @@ static void answers_not(const char *path)
     assert_null(value_in(answered.bytes, answered.len, path));
 }
 
-/* Of the newest event of the kind; NULL: there is none. */
+/* A member of the newest event of the kind; NULL: there is none. */
 static const char *event_of(enum weir__event_kind wanted, const char *path)
 {
     static char newest[WEIR__EVENT_MAX + 1];
@@ -596,7 +596,7 @@ TEST_WITH(test_R4_wrong_bans, start, stop)
     answers_not("bans.0.key");
 }
 
-/* Of a rule that is gone they are listed and lifted as before. */
+/* When their rule is gone they are listed and lifted as before. */
 TEST_WITH(test_R4_bans_outlive_their_rule, start, stop)
 {
     good("WEIR.BAN login ann 10m");

@@ -19,7 +19,7 @@ static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max
     return adhoc;
 }
 
-/* The texts are copied to bytes with nothing behind them, so that a sanitizer sees who reads on. */
+/* Copies the texts to bytes with nothing behind them, so that a sanitizer sees reads beyond. */
 static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now,
                 struct weir_limiter **out, struct weir_error *error)
 {

@@ -31,7 +31,7 @@ static void end(void)
     close_server();
 }
 
-/* What was told since the last time, without ids and times, one behind the other. */
+/* The events since the last time, without ids and times, one behind the other. */
 static const char *told(void)
 {
     static char text[65536];

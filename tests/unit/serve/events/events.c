@@ -1,5 +1,5 @@
 /* events.c -- the ring: every event is one good JSON line within its bounds, numbers have no gaps,
- * and who is late is told how much it missed. */
+ * and a late reader learns how much it missed. */
 #include "unit/test.h"
 
 #include "unit/fixture.h"

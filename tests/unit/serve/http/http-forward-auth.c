@@ -123,7 +123,7 @@ TEST_WITH(test_S2_a_header_of_the_rules_comes_once, begin, end)
                      200); /* no rule looks at these */
 }
 
-/* Whoever is no proxy that we know describes only itself. */
+/* A client that is no trusted proxy describes only itself. */
 TEST_WITH(test_S2_forged_headers_are_ignored, begin, end)
 {
     struct world *w = *state;

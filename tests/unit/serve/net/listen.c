@@ -129,7 +129,7 @@ TEST(test_path_length)
     assert_int_equal(weir__listen_check(path, &error), WEIR_INVALID);
 }
 
-/* ------------------------------------------------------------ who may what ---- */
+/* ------------------------------------------------------------ permissions ---- */
 
 /* Refused before a socket is bound. */
 TEST(test_open_asks_whether_it_may)

@@ -61,7 +61,7 @@ TEST(test_edits)
         o, "+allow account ann;+deny header.x-key k;+deny ip 192.0.2.7;+deny ip 203.0.113.9;");
 }
 
-/* Otherwise whoever adds and removes addresses all year would fill it with what is not there. */
+/* Otherwise adding and removing addresses all year would fill it with entries that are gone. */
 TEST(test_removing_what_was_added_leaves_nothing)
 {
     OWN(weir__list_changes) *o = weir__list_changes_create();

@@ -519,7 +519,7 @@ TEST(test_R6_wrong_texts_are_refused_with_all_problems)
     assert_int_equal(limit_in_force(&h), 5);
     assert_file(h.rules, FIVE);
     assert_string_equal(heard(&h, NULL), "");
-    assert_string_equal(info_of(&h).problem, ""); /* whoever sent them knows */
+    assert_string_equal(info_of(&h).problem, ""); /* the sender knows */
 }
 
 static void assert_refused(struct host *h, const char *file)
@@ -539,7 +539,7 @@ static void assert_refused(struct host *h, const char *file)
     assert_null(strstr(problems.bytes, "root:"));
 }
 
-/* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that
+/* Problems quote the lines of a list's file: a sender of rules is not thereby given all that
  * the server can read. */
 TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
 {
@@ -921,7 +921,7 @@ static void *visit(void *context)
     return NULL;
 }
 
-/* Whoever was shut out by hand stays out while rules come and go: there is no moment between the
+/* A client shut out by hand stays out while rules come and go: there is no moment between the
  * rules and the lists. */
 TEST(test_R3_nobody_slips_in_during_a_reload)
 {

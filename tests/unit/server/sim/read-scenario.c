@@ -1,4 +1,4 @@
-/* read-scenario.c -- scenario files: what they may say, and what is said of mistakes. */
+/* read-scenario.c -- scenario files: their members, and their mistakes. */
 #include "unit/test.h"
 
 #include "server/sim/sim.h"

@@ -1,4 +1,4 @@
-/* scenario.c -- what a scenario says of a moment; and the order of what happens. */
+/* scenario.c -- the load of a scenario at a moment; and the order of events. */
 #include "unit/test.h"
 
 #include "server/sim/sim.h"

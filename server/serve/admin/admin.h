@@ -46,6 +46,9 @@ void weir__admin_guard_force(struct weir__verb_call *call);
 void weir__admin_degradation(struct weir__verb_call *call);
 void weir__admin_degradation_set(struct weir__verb_call *call);
 
+/* admin-clock.c */
+void weir__admin_clock(struct weir__verb_call *call);
+
 /* admin-explain-reset.c */
 void weir__admin_reset(struct weir__verb_call *call);
 void weir__admin_explain(struct weir__verb_call *call);

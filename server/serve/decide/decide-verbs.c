@@ -138,22 +138,3 @@ void weir__decide_renew(struct weir__verb_call *call)
     call->renewed.lease = weir__ask_renew(call->loop, &call->renewed.permits);
     call->answer = WEIR__ANSWER_RENEWED;
 }
-
-/* ------------------------------------------------------------ the clock ---- */
-
-/* For tests, which set the time. */
-void weir__decide_clock(struct weir__verb_call *call)
-{
-    if (!weir__call_given(call, 0)) {
-        answer(call, WEIR__ANSWER_NUMBER, call->now);
-        return;
-    }
-    if (!call->server->test_clock) {
-        weir__call_fail(call, 400,
-                        "the clock can only be set if the server was started with --test-clock");
-        return;
-    }
-    weir__server_set_clock(call->server, call->values[0].number);
-    call->loop->now_is_old = true;
-    answer(call, call->http ? WEIR__ANSWER_NUMBER : WEIR__ANSWER_OK, call->values[0].number);
-}

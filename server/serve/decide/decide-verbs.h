@@ -25,7 +25,6 @@ void weir__decide_settle(struct weir__verb_call *call);
 void weir__decide_forget(struct weir__verb_call *call);
 void weir__decide_exit(struct weir__verb_call *call);
 void weir__decide_renew(struct weir__verb_call *call);
-void weir__decide_clock(struct weir__verb_call *call);
 
 /* As weir__ask_enter, for the connection that the call came from.  Unless it is 200 or 202, the
  * call has failed. */

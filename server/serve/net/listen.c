@@ -9,7 +9,7 @@
  * the asks would go to another table.  So a port is first bound without it: that fails while
  * anybody else listens there.
  */
-#include "server/serve/net/listen.h"
+#include "server/serve/net/listen-parts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,35 +27,14 @@
 #include "base/base.h"
 #include "wire/host.h"
 
-#define OWNED \
-    "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to \
-              remove */
-enum { FIRST_FD = 3, BACKLOG = 1024, INHERITED_MAX = 4096, NAME_SIZE = sizeof("resp" OWNED) };
+#define BACKLOG 1024
 
 const char *const weir__door_names[WEIR__DOORS] = { "resp", "http" };
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr_un path;
-    struct sockaddr_storage room;
-};
 
 /* One of the addresses that a setting names. */
 struct place {
     struct weir__host host; /* or a path, without a port */
     bool is_path;
-};
-
-struct opening {
-    struct weir__listen listen;
-    const struct weir__settings *settings;
-    size_t loops;
-    struct weir_error *error;
-    enum weir__door door;
-    int number; /* errno of the last bind that failed */
-    bool inherited[WEIR__DOORS];
 };
 
 /* ---------------------------------------------------------------- reading ---- */
@@ -138,7 +117,7 @@ enum weir__role weir__listen_role(const struct weir__settings *settings, bool lo
 
 /* --------------------------------------------------------------- addresses ---- */
 
-static bool is_loopback(const union address *a)
+static bool is_loopback(const union weir__socket_address *a)
 {
     if (a->any.sa_family == AF_INET)
         return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
@@ -148,14 +127,15 @@ static bool is_loopback(const union address *a)
            (IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr) && a->v6.sin6_addr.s6_addr[12] == 127);
 }
 
-static int port_of(const union address *a)
+static int port_of(const union weir__socket_address *a)
 {
     return a->any.sa_family == AF_INET    ? ntohs(a->v4.sin_port)
            : a->any.sa_family == AF_INET6 ? ntohs(a->v6.sin6_port)
                                           : 0;
 }
 
-static void print_address(char *out, size_t size, const union address *a, socklen_t len)
+static void print_address(char *out, size_t size, const union weir__socket_address *a,
+                          socklen_t len)
 {
     char host[INET6_ADDRSTRLEN] = "";
     size_t most = sizeof(a->path.sun_path);
@@ -176,8 +156,9 @@ static void print_address(char *out, size_t size, const union address *a, sockle
     }
 }
 
-static struct weir__listen_address describe(const struct opening *o, const union address *a,
-                                            socklen_t len)
+struct weir__listen_address weir__listen_describe(const struct weir__opening *o,
+                                                  const union weir__socket_address *a,
+                                                  socklen_t len)
 {
     struct weir__listen_address address = { .door = o->door,
                                             .port = port_of(a),
@@ -189,7 +170,8 @@ static struct weir__listen_address describe(const struct opening *o, const union
     return address;
 }
 
-static struct weir__listen_address *find_address(struct weir__listen *listen, const char *text)
+struct weir__listen_address *weir__listen_find_address(struct weir__listen *listen,
+                                                       const char *text)
 {
     for (size_t i = 0; i < listen->n_addresses; i++) {
         if (strcmp(listen->addresses[i].text, text) == 0)
@@ -198,7 +180,7 @@ static struct weir__listen_address *find_address(struct weir__listen *listen, co
     return NULL;
 }
 
-static int add_address(struct opening *o, const struct weir__listen_address *address)
+int weir__listen_add_address(struct weir__opening *o, const struct weir__listen_address *address)
 {
     if (o->listen.n_addresses == WEIR__LISTEN_MAX)
         return weir__fail(o->error, WEIR_INVALID, "there are more than %d addresses to listen on",
@@ -208,7 +190,7 @@ static int add_address(struct opening *o, const struct weir__listen_address *add
 }
 
 /* Closes the socket if it cannot be kept. */
-static int add_socket(struct opening *o, const struct weir__listen_socket *socket)
+int weir__listen_add_socket(struct weir__opening *o, const struct weir__listen_socket *socket)
 {
     struct weir__listen *l = &o->listen;
     struct weir__listen_socket *more = realloc(l->sockets, (l->n_sockets + 1) * sizeof(*more));
@@ -223,7 +205,7 @@ static int add_socket(struct opening *o, const struct weir__listen_socket *socke
 }
 
 /* The loops from `first` on get duplicates of the address's `n` sockets. */
-static int add_duplicates(struct opening *o, size_t address, size_t first)
+int weir__listen_add_duplicates(struct weir__opening *o, size_t address, size_t first)
 {
     size_t own[1024], n = 0;
 
@@ -233,11 +215,11 @@ static int add_duplicates(struct opening *o, size_t address, size_t first)
     }
     for (size_t loop = first; loop < o->loops && n > 0; loop++) {
         struct weir__listen_socket socket = { .loop = loop, .address = address, .duplicate = true };
-        socket.fd = fcntl(o->listen.sockets[own[loop % n]].fd, F_DUPFD_CLOEXEC, FIRST_FD);
+        socket.fd = fcntl(o->listen.sockets[own[loop % n]].fd, F_DUPFD_CLOEXEC, 3);
         if (socket.fd < 0)
             return weir__fail_errno(o->error, "no socket for every thread of",
                                     o->listen.addresses[address].text);
-        int code = add_socket(o, &socket);
+        int code = weir__listen_add_socket(o, &socket);
         if (code != WEIR_OK)
             return code;
     }
@@ -258,7 +240,7 @@ static int close_failed(int fd)
     return -1;
 }
 
-static int bind_tcp(const union address *a, socklen_t len, bool shared)
+static int bind_tcp(const union weir__socket_address *a, socklen_t len, bool shared)
 {
     const int yes = 1;
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -273,7 +255,7 @@ static int bind_tcp(const union address *a, socklen_t len, bool shared)
     return close_failed(fd);
 }
 
-static int fail_tcp(struct opening *o, const struct weir__listen_address *address)
+static int fail_tcp(struct weir__opening *o, const struct weir__listen_address *address)
 {
     const char *door = weir__door_names[o->door];
     int number = o->number = errno;
@@ -295,7 +277,7 @@ static int fail_tcp(struct opening *o, const struct weir__listen_address *addres
 }
 
 /* Nobody else listens there. */
-static bool is_free(const union address *a, socklen_t len)
+static bool is_free(const union weir__socket_address *a, socklen_t len)
 {
     int fd = bind_tcp(a, len, false);
 
@@ -305,7 +287,7 @@ static bool is_free(const union address *a, socklen_t len)
 }
 
 /* A socket for each loop; all get the port that the first got. */
-static int bind_all(struct opening *o, union address *a, socklen_t len,
+static int bind_all(struct weir__opening *o, union weir__socket_address *a, socklen_t len,
                     struct weir__listen_address *address)
 {
     size_t index = o->listen.n_addresses;
@@ -317,11 +299,11 @@ static int bind_all(struct opening *o, union address *a, socklen_t len,
             return fail_tcp(o, address);
         if (i == 0) {
             getsockname(fd, &a->any, &len);
-            *address = describe(o, a, len);
-            code = add_address(o, address);
+            *address = weir__listen_describe(o, a, len);
+            code = weir__listen_add_address(o, address);
         }
         if (code == WEIR_OK)
-            code = add_socket(
+            code = weir__listen_add_socket(
                 o, &(struct weir__listen_socket){ .fd = fd, .loop = i, .address = index });
         else
             close(fd);
@@ -329,14 +311,14 @@ static int bind_all(struct opening *o, union address *a, socklen_t len,
     return code;
 }
 
-static int open_tcp(struct opening *o, const struct sockaddr *where, socklen_t len)
+static int open_tcp(struct weir__opening *o, const struct sockaddr *where, socklen_t len)
 {
-    union address a = { .room = { 0 } };
+    union weir__socket_address a = { .room = { 0 } };
 
     memcpy(&a, where, len);
-    struct weir__listen_address address = describe(o, &a, len);
+    struct weir__listen_address address = weir__listen_describe(o, &a, len);
     const struct weir__listen_address *same =
-        address.port ? find_address(&o->listen, address.text) : NULL;
+        address.port ? weir__listen_find_address(&o->listen, address.text) : NULL;
     if (same && same->door == o->door)
         return WEIR_OK; /* a name that stands for it, and itself */
     if (same)
@@ -354,7 +336,7 @@ static int open_tcp(struct opening *o, const struct sockaddr *where, socklen_t l
 
 /* The addresses that a name stands for; that the host has no IPv6, say, is no harm as long as there
  * is another. */
-static int open_host(struct opening *o, const struct place *place)
+static int open_host(struct weir__opening *o, const struct place *place)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                                     .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
@@ -383,7 +365,7 @@ static int open_host(struct opening *o, const struct place *place)
 
 /* ------------------------------------------------------------ unix sockets ---- */
 
-static int bind_path(int fd, const union address *a, mode_t mode)
+static int bind_path(int fd, const union weir__socket_address *a, mode_t mode)
 {
     mode_t before = umask(0777 & ~mode); /* so that it has never more */
     int result = bind(fd, &a->any, sizeof(a->path));
@@ -393,7 +375,7 @@ static int bind_path(int fd, const union address *a, mode_t mode)
 }
 
 /* A file left behind by a killed server: nobody answers. */
-static bool is_stale(const union address *a)
+static bool is_stale(const union weir__socket_address *a)
 {
     struct stat st;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -405,7 +387,7 @@ static bool is_stale(const union address *a)
     return stale;
 }
 
-static int fail_path(const struct opening *o, const char *path, int number)
+static int fail_path(const struct weir__opening *o, const char *path, int number)
 {
     struct stat st;
 
@@ -421,7 +403,7 @@ static int fail_path(const struct opening *o, const char *path, int number)
 }
 
 /* -1, with errno. */
-static int open_path(const union address *a, mode_t mode)
+static int open_path(const union weir__socket_address *a, mode_t mode)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool bound = fd >= 0 && bind_path(fd, a, mode) == 0;
@@ -435,141 +417,30 @@ static int open_path(const union address *a, mode_t mode)
     return close_failed(fd);
 }
 
-static int open_unix(struct opening *o, const struct place *place)
+static int open_unix(struct weir__opening *o, const struct place *place)
 {
-    union address a = { .path = { .sun_family = AF_UNIX } };
+    union weir__socket_address a = { .path = { .sun_family = AF_UNIX } };
     size_t index = o->listen.n_addresses;
 
     memcpy(a.path.sun_path, place->host.name, strlen(place->host.name));
     int fd = open_path(&a, (mode_t)o->settings->socket_mode);
     if (fd < 0)
         return fail_path(o, place->host.name, errno);
-    struct weir__listen_address address = describe(o, &a, sizeof(a.path));
+    struct weir__listen_address address = weir__listen_describe(o, &a, sizeof(a.path));
     address.owned = true;
-    int code = add_address(o, &address);
+    int code = weir__listen_add_address(o, &address);
     if (code != WEIR_OK) {
         close(fd);
         unlink(place->host.name);
         return code;
     }
-    code = add_socket(o, &(struct weir__listen_socket){ .fd = fd, .address = index });
-    return code == WEIR_OK ? add_duplicates(o, index, 1) : code;
-}
-
-/* --------------------------------------------------------------- inherited ---- */
-
-/* How many sockets we inherit, or -1 if the environment makes no sense.  Our own
- * children are not told. */
-static int count_inherited(char *names, size_t size, struct weir_error *error)
-{
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"),
-               *list = getenv("LISTEN_FDNAMES");
-    bool ours = count && *count && (!pid || strtol(pid, NULL, 10) == (long)getpid());
-    long n = ours ? strtol(count, NULL, 10) : 0;
-    bool fits = !list || strlen(list) < size;
-
-    snprintf(names, size, "%s", list && fits ? list : "");
-    unsetenv("LISTEN_PID");
-    unsetenv("LISTEN_FDS");
-    unsetenv("LISTEN_FDNAMES");
-    if (n >= 0 && n <= INHERITED_MAX && fits)
-        return (int)n;
-    weir__fail(error, WEIR_INVALID,
-               "LISTEN_FDS or LISTEN_FDNAMES make no sense: at most %d sockets can be inherited",
-               INHERITED_MAX);
-    return -1;
-}
-
-/* Sorts a socket by its name; false, and it was said, if the name is no door's. */
-static bool find_door(struct opening *o, const char *name, int fd, bool *owned)
-{
-    size_t len = name ? strlen(name) : 0, suffix = sizeof(OWNED) - 1;
-
-    *owned = len > suffix && strcmp(name + len - suffix, OWNED) == 0;
-    len -= *owned ? suffix : 0;
-    for (int door = 0; door < WEIR__DOORS; door++) {
-        if (len == strlen(weir__door_names[door]) &&
-            memcmp(name, weir__door_names[door], len) == 0) {
-            o->door = (enum weir__door)door;
-            return true;
-        }
-    }
-    weir__fail(o->error, WEIR_INVALID,
-               "inherited socket %d is named '%.60s'; LISTEN_FDNAMES (FileDescriptorName= in a "
-               ".socket unit) must say resp or http",
-               fd, name ? name : "");
-    return false;
-}
-
-static bool prepare_inherited(int fd)
-{
-    int yes = 0, kind = 0;
-    socklen_t len = sizeof(yes);
-    bool good = getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &len) == 0 && yes;
-
-    good = good && getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &len) == 0 && kind == SOCK_STREAM;
-    int flags = good ? fcntl(fd, F_GETFL) : -1;
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
-           fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
-}
-
-static int inherit(struct opening *o, int fd, bool owned)
-{
-    union address a = { .room = { 0 } };
-    socklen_t len = sizeof(a);
-
-    if (!prepare_inherited(fd) || getsockname(fd, &a.any, &len) != 0)
-        return weir__fail(o->error, WEIR_INVALID,
-                          "inherited socket %d (%s) is no listening stream socket", fd,
-                          weir__door_names[o->door]);
-    struct weir__listen_address address = describe(o, &a, len),
-                                *same = find_address(&o->listen, address.text);
-    int code =
-        address.loopback ? WEIR_OK : weir__auth_suffices(o->settings, address.text, o->error);
-    if (code == WEIR_OK && !same) {
-        address.inherited = true;
-        address.owned = owned && address.is_unix;
-        code = add_address(o, &address);
-        same = &o->listen.addresses[o->listen.n_addresses - 1];
-    }
-    if (code != WEIR_OK)
-        return code;
-    size_t index = (size_t)(same - o->listen.addresses), nth = 0;
-    for (size_t i = 0; i < o->listen.n_sockets; i++)
-        nth += o->listen.sockets[i].address == index;
-    return add_socket(
-        o, &(struct weir__listen_socket){ .fd = fd, .loop = nth % o->loops, .address = index });
-}
-
-static int inherit_all(struct opening *o)
-{
-    char names[INHERITED_MAX * NAME_SIZE + 1], *save = NULL;
-    int n = count_inherited(names, sizeof(names), o->error), code = n < 0 ? WEIR_INVALID : WEIR_OK;
-
-    for (int i = 0; code == WEIR_OK && i < n; i++) {
-        const char *name = strtok_r(i == 0 ? names : NULL, ":", &save);
-        bool owned = false;
-        if (!find_door(o, name, FIRST_FD + i, &owned))
-            return WEIR_INVALID;
-        if (*(o->door == WEIR__DOOR_RESP ? o->settings->resp : o->settings->http) == 0) {
-            close(FIRST_FD + i); /* this door is closed */
-            continue;
-        }
-        o->inherited[o->door] = true;
-        code = inherit(o, FIRST_FD + i, owned);
-    }
-    for (size_t a = 0; code == WEIR_OK && a < o->listen.n_addresses; a++) {
-        size_t own = 0;
-        for (size_t i = 0; i < o->listen.n_sockets; i++)
-            own += o->listen.sockets[i].address == a;
-        code = add_duplicates(o, a, own);
-    }
-    return code;
+    code = weir__listen_add_socket(o, &(struct weir__listen_socket){ .fd = fd, .address = index });
+    return code == WEIR_OK ? weir__listen_add_duplicates(o, index, 1) : code;
 }
 
 /* --------------------------------------------------------------------- all ---- */
 
-static int open_door(struct opening *o, enum weir__door door)
+static int open_door(struct weir__opening *o, enum weir__door door)
 {
     const char *whole = door == WEIR__DOOR_RESP ? o->settings->resp : o->settings->http;
     struct place place;
@@ -595,8 +466,8 @@ static void give_up(struct weir__listen *listen)
 int weir__listen_open(struct weir__listen *out, const struct weir__settings *settings, size_t loops,
                       struct weir_error *error)
 {
-    struct opening o = { .settings = settings, .loops = loops, .error = error };
-    int code = inherit_all(&o);
+    struct weir__opening o = { .settings = settings, .loops = loops, .error = error };
+    int code = weir__listen_inherit(&o);
 
     for (int door = 0; code == WEIR_OK && door < WEIR__DOORS; door++) {
         if (!o.inherited[door])
@@ -639,7 +510,7 @@ int *weir__listen_fds(const struct weir__listen *listen, size_t *n, struct weir_
             continue;
         const struct weir__listen_address *address = &listen->addresses[socket->address];
         weir__buffer_format(names, "%s%s%s", *n ? ":" : "", weir__door_names[address->door],
-                            address->owned ? OWNED : "");
+                            address->owned ? WEIR__LISTEN_OWNED : "");
         fds[(*n)++] = socket->fd;
     }
     if (!names->failed)

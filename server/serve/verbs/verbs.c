@@ -287,7 +287,7 @@ const struct weir__verb weir__verbs[] = {
     { ROUTE("GET", "/", "root", "server"), .http = weir__http_root, .answer = "text/plain",
       .summary = "Where to begin." },
     { COMMAND("WEIR.CLOCK"), .method = "POST", PATH("/v1/clock"), .id = "clock", .tag = "server",
-      .role = ADMIN, .testing = true, .run = weir__decide_clock, .answer = "Clock",
+      .role = ADMIN, .testing = true, .run = weir__admin_clock, .answer = "Clock",
       .statuses = "400 404",
       .summary = "The time; sets it, if the server was started with --test-clock.",
       .args = { COUNT("now_ns", .needed = true, .resp_optional = true,

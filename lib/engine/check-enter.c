@@ -30,6 +30,15 @@ void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint6
         out->key = user;
 }
 
+bool weir__guard_key(const struct weir__guard_rule *guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                     struct weir_key *key)
+{
+    *key = (struct weir_key){ "", 0 };
+    return guard->by_key.key_kind != WEIR__KEY_NONE &&
+           weir__rule_key(secrets, &guard->by_key, facts, made, key);
+}
+
 /* ------------------------------------------------------------------ admission ---- */
 
 /* Guards that are off do not count. */
@@ -80,11 +89,13 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
 }
 
 static bool pass_guard(struct weir__admission *admission, const struct weir__active *f, uint32_t i,
-                       const struct weir_ask *ask, struct weir_ruling *ruling)
+                       const struct weir_ask *ask, const struct weir_key *key,
+                       struct weir_ruling *ruling)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
     struct weir__enter_how how = { .leased = admission->leased,
-                                   .favoured = admission->favoured || admission->listed };
+                                   .favoured = admission->favoured || admission->listed,
+                                   .key = key };
     struct weir_permit permit;
     struct weir_decision d;
 
@@ -111,16 +122,21 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
                           const uint64_t *secrets, const struct weir__facts *facts,
                           struct weir_ruling *ruling)
 {
-    unsigned char made[WEIR__KEY_MAX];
+    unsigned char made[WEIR__KEY_MAX], made_key[WEIR__KEY_MAX];
     struct weir_ask ask;
+    struct weir_key key;
 
     ruling->cut = ruling->cut || admission->cut;
     for (size_t i = 0; i < admission->n; i++) {
+        const struct weir__guard_rule *g = &active->rules->guards[admission->guards[i]];
         weir__guard_ask(active->rules, admission->guards[i], secrets, facts, admission->ask, made,
                         &ask);
+        (void)weir__guard_key(g, secrets, facts, made_key, &key);
         if (admission->listed)
             ask.priority = WEIR_PRIORITY_MAX;
-        if (!pass_guard(admission, active, admission->guards[i], &ask, ruling)) {
+        if (!pass_guard(admission, active, admission->guards[i], &ask, &key, ruling)) {
+            if (ruling->decision.reason == WEIR_KEY_BUSY && admission->key != NULL)
+                weir__rule_key_text(secrets, &g->by_key, facts, admission->key);
             weir__admission_undo(admission);
             return false;
         }

@@ -598,6 +598,7 @@ static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n,
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
                           struct weir__admission *admission, struct weir_ruling *ruling, char *told)
 {
+    admission->key = told;
     return check_by(weir, attrs, n, admission->ask, false, admission, ruling, told);
 }
 

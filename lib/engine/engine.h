@@ -160,6 +160,7 @@ struct weir__admission {
     int8_t priority;
     uint8_t user_class;
     bool queued; /* it has a queue, and the request waits: the missing permit was not counted */
+    char *key;   /* gets the text of the key that had no permit, of WEIR_KEY_TEXT; may be NULL */
 };
 /* Finds the guards that apply. */
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
@@ -183,5 +184,9 @@ bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
                      const struct weir__facts *facts, const struct weir_ask *from,
                      unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);
+/* The key of permits by key; false: the guard has none, or an attribute is missing. */
+bool weir__guard_key(const struct weir__guard_rule *guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                     struct weir_key *key);
 
 #endif

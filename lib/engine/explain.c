@@ -178,6 +178,13 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
     e->user_class = own.user_class;
     weir__guard_peek(f->stations[i].guard, own.now, &e->info);
     e->reason = reason_of(e->guard, &e->info, weir->table);
+    if (weir__guard_key(&f->rules->guards[i], weir->table->secrets, facts, made, &user)) {
+        weir__rule_key_text(weir->table->secrets, &f->rules->guards[i].by_key, facts, e->key);
+        e->key_in_flight = weir_guard_key_in_flight(f->stations[i].guard, user);
+        if (e->reason != WEIR_DEGRADED && e->reason != WEIR_OPEN &&
+            e->key_in_flight >= e->guard->options.max_per_key)
+            e->reason = WEIR_KEY_BUSY;
+    }
     e->refuses = e->reason != WEIR_GRANTED;
 }
 

@@ -52,6 +52,8 @@ struct weir__explained_guard {
     struct weir__explained as_rule;
     int8_t priority;
     uint8_t user_class;
+    char key[WEIR_KEY_TEXT]; /* of permits by key; "": none */
+    int64_t key_in_flight;   /* permits that it has out */
     bool refuses;            /* it would, if nothing changes; shedding cannot be foreseen */
     enum weir_reason reason; /* why */
     struct weir_guard_info info;

@@ -49,8 +49,9 @@ static const char *const *mode_words(void)
 /* clang-format off */
 static const struct weir__row concurrency_rows[] = {
     { "max", OWN(max), COUNT, 1, WEIR__PERMITS_MAX, WEIR__PERMITS,
-      .text = "Work in progress at once" },
-    { NULL, OWN(max_per_key), COUNT, 1, WEIR__PERMITS_MAX },
+      .text = "Work in progress at once; with a key, of each key" },
+    { "total", OWN(max_per_key), COUNT, 1, WEIR__PERMITS_MAX, /* see weir__concurrency_turn */
+      .text = "With a key: of all keys together; default 16384" },
 };
 
 static const struct weir__row guard_rows[] = {
@@ -135,6 +136,15 @@ const struct weir__rows weir__guard_rows[WEIR__GROUPS] = {
                          ROWS(adaptive_rows) },
     [WEIR__SYSTEM] = { "system", offsetof(struct weir_guard_options, system), ROWS(system_rows) },
 };
+
+/* In a rule file with a key, `max` is each key's, and `total` is the guard's own. */
+void weir__concurrency_turn(struct weir_guard_options *options)
+{
+    int64_t max = options->max;
+
+    options->max = options->max_per_key;
+    options->max_per_key = max;
+}
 
 /* -------------------------------------------------------------- values ---- */
 

@@ -55,6 +55,9 @@ enum weir__group {
 
 extern const struct weir__rows weir__guard_rows[WEIR__GROUPS];
 
+/* From a rule file's members of `concurrency` with a key to the guard's options, and back. */
+void weir__concurrency_turn(struct weir_guard_options *options);
+
 /* "false", "true" */
 const char *const *weir__flag_words(void);
 

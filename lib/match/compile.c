@@ -204,7 +204,11 @@ static int make_guards(struct weir_rules *set, struct weir_error *error)
     for (size_t i = 0; code == WEIR_OK && i < set->n_guards; i++) {
         struct weir__guard_rule *guard = &set->guards[i];
         guard->draft = &set->draft->guards[i];
-        if ((code = make_pick(set, &guard->priority, &guard->draft->priority, error)) == WEIR_OK)
+        guard->by_key.draft = &guard->draft->by_key;
+        if (guard->by_key.draft->key != NULL)
+            code = make_key(set, &guard->by_key, error);
+        if (code == WEIR_OK &&
+            (code = make_pick(set, &guard->priority, &guard->draft->priority, error)) == WEIR_OK)
             code = make_pick(set, &guard->user_class, &guard->draft->user_class, error);
     }
     return code;
@@ -305,6 +309,8 @@ void weir_rules_destroy(struct weir_rules *rules)
     weir__lists_destroy(rules->lists);
     for (size_t i = 0; rules->rules != NULL && i < rules->n_rules + rules->n_guards; i++)
         weir__template_free(&rules->rules[i].key);
+    for (size_t i = 0; rules->guards != NULL && i < rules->n_guards; i++)
+        weir__template_free(&rules->guards[i].by_key.key);
     free(rules->rules);
     free(rules->guards);
     free(rules->clauses);

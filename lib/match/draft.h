@@ -100,6 +100,7 @@ struct weir__fallback_draft {
 struct weir__guard_draft {
     /* Name, about, match, not, mode; its key is the user's template; it has no limits. */
     struct weir__rule_draft rule;
+    struct weir__rule_draft by_key;    /* its key is that of permits by key; NULL: there is none */
     struct weir_guard_options options; /* with the mode; the controller's name is the library's */
     int64_t queue;                     /* this many may wait; 0: none */
     weir_time wait;                    /* at most this long */

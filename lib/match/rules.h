@@ -97,6 +97,7 @@ struct weir__pick {
 /* Its rule is set->rules[set->n_rules + i]: the requests it is for, and the user as a key. */
 struct weir__guard_rule {
     const struct weir__guard_draft *draft;
+    struct weir__rule by_key; /* only its key counts */
     struct weir__pick priority, user_class;
 };
 

@@ -78,11 +78,38 @@ static void read_queue(struct weir__reader *r, const struct weir__mapping *m,
             "order: weighted needs weights; write them, such as weights: { gold: 3, free: 1 }");
 }
 
+/* The key of permits by key. */
+static void read_key(struct weir__reader *r, const struct weir__mapping *m,
+                     struct weir__guard_draft *g)
+{
+    const struct weir__member *key = weir__member_of(m, "key"), *max = weir__member_of(m, "max"),
+                              *total = weir__member_of(m, "total");
+
+    if (key->key == NULL) {
+        if (total->key)
+            weir__say(r, total->key,
+                      "'total' bounds all keys together, and there is no key; write max: %s",
+                      total->value && total->value->kind == WEIR__NODE_TEXT ? total->value->text
+                                                                            : "64");
+        return;
+    }
+    if (max->key == NULL)
+        weir__say(r, key->key,
+                  "the key says whose work is counted; write how much each may have, such as "
+                  "max: 10");
+    if (g->options.max_per_key > 0 && g->options.max_per_key < g->options.max)
+        weir__say(r, total->value, "total must be at least max, which is each key's");
+    weir__concurrency_turn(&g->options);
+    if (key->value)
+        weir__read_guard_key(r, key->value, "key", &g->by_key);
+}
+
 void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
                             struct weir__guard_draft *g)
 {
     const struct weir__rows *rows = &weir__guard_rows[WEIR__CONCURRENCY];
-    static const char *const others[] = { "max", "queue", "wait", "order", "weights", NULL };
+    static const char *const others[] = { "max",  "total", "key",     "queue",
+                                          "wait", "order", "weights", NULL };
     struct weir__mapping m = { .others = others };
 
     if (node->kind == WEIR__NODE_TEXT) {
@@ -98,6 +125,7 @@ void weir__read_concurrency(struct weir__reader *r, const struct weir__node *nod
     if (weir__member_of(&m, "weights")->value)
         read_weights(r, weir__member_of(&m, "weights")->value, g);
     read_queue(r, &m, g);
+    read_key(r, &m, g);
 }
 
 /* -------------------------------------------------------------- adaptive ---- */
@@ -188,7 +216,10 @@ void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,
         read_adaptive_mapping(r, node, a);
     }
     if (weir__problems(r) == before &&
-        weir__controller_plan_make(&plan, a, g->options.max ? g->options.max : WEIR__PERMITS,
+        weir__controller_plan_make(&plan, a,
+                                   g->options.max           ? g->options.max
+                                   : g->options.max_per_key ? WEIR__PERMITS_MAX
+                                                            : WEIR__PERMITS,
                                    &error) != WEIR_OK)
         weir__say(r, node, "adaptive: %s", error.text);
 }

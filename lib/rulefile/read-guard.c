@@ -130,29 +130,36 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
 
 /* ------------------------------------------------- users, classes, priority ---- */
 
-static void read_user(struct weir__reader *r, const struct weir__node *node,
-                      struct weir__guard_draft *g)
+void weir__read_guard_key(struct weir__reader *r, const struct weir__node *node, const char *name,
+                          struct weir__rule_draft *out)
 {
     struct weir__template t;
     struct weir_error error = { 0 };
-    const char *text = weir__read_braces(r, node, "user", "text such as \"{account}\"");
+    const char *text = weir__read_braces(r, node, name, "text such as \"{account}\"");
     int code = text ? weir__template_parse(&t, text, &error) : WEIR_INVALID;
 
     if (code == WEIR_NO_MEMORY)
         r->arena->failed = true;
     if (text && code != WEIR_OK)
-        weir__say_error(r, node, "user", &error);
+        weir__say_error(r, node, name, &error);
     if (code != WEIR_OK)
         return;
     if (t.n == 0)
         weir__say(
             r, node,
-            "a user without an attribute is everybody; write one in braces, such as \"{account}\"");
+            "a %s without an attribute is everybody; write one in braces, such as \"{account}\"",
+            name);
     for (size_t i = 0; i < t.n; i++)
         weir__read_attribute(r, node, t.parts[i].attribute, strlen(t.parts[i].attribute));
     weir__template_free(&t);
     char *copy = weir__arena_copy(r->arena, text, node->n);
-    g->rule.key = copy ? copy : g->rule.key;
+    out->key = copy ? copy : out->key;
+}
+
+static void read_user(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__guard_draft *g)
+{
+    weir__read_guard_key(r, node, "user", &g->rule);
 }
 
 /* One whole attribute, perhaps with a fallback; or a word. */

@@ -104,6 +104,9 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
 
 /* read-guard.c -- all guards, after the rules. */
 void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
+/* A template that a guard needs to be for somebody. */
+void weir__read_guard_key(struct weir__reader *r, const struct weir__node *node, const char *name,
+                          struct weir__rule_draft *out);
 
 /* read-guard-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which may not
  * be more. */

@@ -187,9 +187,17 @@ static const char *guard_text(const struct show *s, int i, const char *member)
 
 static void print_seen(const struct show *s, int i)
 {
-    const char *user = guard_text(s, i, "user"), *class = guard_text(s, i, "class");
+    const char *user = guard_text(s, i, "user"), *class = guard_text(s, i, "class"),
+               *key = guard_text(s, i, "key");
     int64_t priority = weir__document_number(s->d, 0, "guards.%d.priority", i);
 
+    if (*key) {
+        printf(", key ");
+        weir__human_value(stdout, key, strlen(key));
+        printf(" %lld of %lld",
+               (long long)weir__document_number(s->d, 0, "guards.%d.key_in_flight", i),
+               (long long)weir__document_number(s->d, 0, "guards.%d.max_per_key", i));
+    }
     if (*user) {
         printf(", user ");
         weir__rules_words_value(stdout, user, strlen(user));

@@ -63,9 +63,8 @@ static struct words breaker_of(const struct weir__document *d, const char *at)
     return w;
 }
 
-static const char *const reasons[] = {
-    "open", "busy", "limited", "shed", "degraded", "full", "late"
-};
+static const char *const reasons[] = { "open",     "busy", "limited", "shed",
+                                       "degraded", "full", "late",    "key_busy" };
 
 #define REASONS (sizeof(reasons) / sizeof(reasons[0]))
 

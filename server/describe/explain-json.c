@@ -162,6 +162,11 @@ static void add_rule(void *context, const struct weir__explained *e)
 static void add_state(struct weir__buffer *out, const struct weir__explained_guard *g)
 {
     weir__buffer_member(out, "user", g->as_rule.key);
+    if (*g->key) {
+        weir__buffer_member(out, "key", g->key);
+        weir__buffer_member_number(out, "key_in_flight", g->key_in_flight);
+        weir__buffer_member_number(out, "max_per_key", g->guard->options.max_per_key);
+    }
     weir__buffer_member_number(out, "priority", g->priority);
     weir__buffer_member_or_null(
         out, "class",

@@ -113,9 +113,17 @@ static void put_rows(FILE *to, const struct weir__rows *rows, const void *option
 
 static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
 {
+    struct weir_guard_options written = g->options;
     bool any = false;
 
-    put_rows(to, &weir__guard_rows[WEIR__CONCURRENCY], &g->options, &any);
+    if (g->by_key.key)
+        weir__concurrency_turn(&written);
+    put_rows(to, &weir__guard_rows[WEIR__CONCURRENCY], &written, &any);
+    if (g->by_key.key) {
+        fputs(any ? ", key " : "key ", to);
+        weir__human_value(to, g->by_key.key, strlen(g->by_key.key));
+        any = true;
+    }
     put_rows(to, &weir__queue_rows, g, &any);
     for (size_t i = 0; i < g->n_classes; i++)
         fprintf(to, "%s%s %" PRId32,

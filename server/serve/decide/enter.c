@@ -9,6 +9,7 @@
 #include "guard/guard.h"
 #include "base/base.h"
 #include "server/serve/decide/waiting.h"
+#include "server/serve/events/top-keys.h"
 
 /* The error text, and its status. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status,
@@ -152,15 +153,25 @@ static void count_turned_away(struct weir__server *server, const struct weir__en
         weir__guard_count_refused(guard, reason);
 }
 
+/* The key that has all of its permits out is one of the most limited. */
+static void note_key(struct weir__loop *loop, const struct weir__entered *entered)
+{
+    size_t len = strlen(entered->key);
+
+    if (len > 0 && entered->ruling.decision.reason == WEIR_KEY_BUSY)
+        weir__top_add(loop->server->top, loop->index, entered->ruling.guard, entered->key, len, 1);
+}
+
 void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered)
 {
     bool allowed = entered->ruling.decision.allowed;
 
     weir__counter_add(&loop->counters,
                       allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
-    if (!allowed && entered->ruling.guard != NULL)
+    if (!allowed && entered->ruling.guard != NULL) {
         count_turned_away(loop->server, entered);
-    else if (!allowed)
+        note_key(loop, entered);
+    } else if (!allowed)
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
 }
 

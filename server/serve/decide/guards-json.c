@@ -16,7 +16,7 @@ bool weir__guard_has_breaker(const struct weir_breaker_options *o)
 int64_t weir__guard_refused(const struct weir_guard_info *g)
 {
     return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed +
-           g->refused_degraded + g->refused_full + g->refused_late;
+           g->refused_degraded + g->refused_full + g->refused_late + g->refused_key_busy;
 }
 
 const char *weir__force_name(enum weir_force force)
@@ -115,6 +115,7 @@ static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g
     weir__buffer_member_number(out, "degraded", g->refused_degraded);
     weir__buffer_member_number(out, "full", g->refused_full);
     weir__buffer_member_number(out, "late", g->refused_late);
+    weir__buffer_member_number(out, "key_busy", g->refused_key_busy);
     weir__buffer_close(out, "}");
     weir__buffer_member_number(out, "shadow_refused", g->shadow_refused);
     weir__buffer_member_number(out, "reclaimed", g->reclaimed);

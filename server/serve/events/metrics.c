@@ -537,6 +537,7 @@ static const struct guard_row {
     { "weir_guard_refused_total", NULL, NULL, "reason=\"degraded\"", OF(refused_degraded), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"full\"", OF(refused_full), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"late\"", OF(refused_late), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"key-busy\"", OF(refused_key_busy), ONE },
     { "weir_guard_shadow_refused_total", "counter",
       "How many were let in but would have been refused, but for the mode shadow.", NULL,
       OF(shadow_refused), ONE },

@@ -302,7 +302,10 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
         too_many = { "about:blank", "Too many limits", "weir-too-many",
                      "more limits apply to this request than can be asked", 503 },
         no_room = { "about:blank", "No room", "weir-no-room",
-                    "the table is full, and this key is new", 503 };
+                    "the table is full, and this key is new", 503 },
+        key_busy = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                     "Too much at once", "weir-key-busy", "this key has all of its permits out",
+                     429 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
@@ -310,6 +313,7 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
            : d->reason == WEIR_BANNED   ? &banned
            : d->reason == WEIR_TOO_MANY ? &too_many
            : d->reason == WEIR_NO_ROOM  ? &no_room
+           : d->reason == WEIR_KEY_BUSY ? &key_busy
                                         : &limited;
 }
 

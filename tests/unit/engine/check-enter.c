@@ -453,6 +453,75 @@ TEST(test_S6_explain_names_the_guards)
 
 /* --------------------------------------------------------------------- reload ---- */
 
+TEST(test_L1_permits_by_key)
+{
+    OWN(weir) *weir = engine_of(GUARDS(
+        "- { name: g, concurrency: { max: 2, key: \"{ip}\", total: 5 }, user: \"{account}\" }\n"
+        "- { name: h, concurrency: 100 }\n"));
+    struct weir_guard_info info = guard_info(weir, "g", NOW);
+    assert_fields(info.options, (max, 5), (max_per_key, 2));
+    struct visit v[5];
+    v[0] = enter(weir, "ip=192.0.2.7 account=ann", NOW);
+    v[1] = enter(weir, "ip=192.0.2.7 account=bob", NOW);
+    assert_int_equal(v[1].ruling.decision.allowed, true);
+    struct visit no = enter(weir, "ip=192.0.2.7 account=eve", NOW);
+    assert_int_equal(no.ruling.decision.reason, WEIR_KEY_BUSY);
+    assert_string_equal(no.ruling.guard, "g");
+    assert_int_equal(in_flight(weir, "h", NOW), 2);           /* all or nothing */
+    no = enter(weir, "ip=::ffff:192.0.2.7 account=eve", NOW); /* the same address */
+    assert_int_equal(no.ruling.decision.reason, WEIR_KEY_BUSY);
+    v[2] = enter(weir, "ip=192.0.2.8", NOW);
+    v[3] = enter(weir, "account=eve", NOW); /* without an address only the total counts */
+    v[4] = enter(weir, "account=eve", NOW);
+    assert_int_equal(in_flight(weir, "g", NOW), 5);
+    assert_int_equal(enter(weir, "ip=192.0.2.9", NOW).ruling.decision.reason, WEIR_BUSY);
+    for (int i = 0; i < 5; i++)
+        leave(weir, &v[i], WEIR_SUCCEEDED, NOW);
+    v[0] = enter(weir, "ip=192.0.2.7", NOW);
+    assert_true(v[0].ruling.decision.allowed);
+    leave(weir, &v[0], WEIR_SUCCEEDED, NOW);
+}
+
+TEST(test_S6_explain_names_the_key)
+{
+    static struct weir__explained_guard g;
+    struct request r = request_of("ip=192.0.2.7");
+
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: { max: 1, key: \"{ip}\" } }\n"));
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_string_equal(g.key, "192.0.2.7");
+    assert_fields(g, (refuses, false), (key_in_flight, 0));
+    enter(weir, "ip=192.0.2.7", NOW);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_fields(g, (refuses, true), (reason, WEIR_KEY_BUSY), (key_in_flight, 1));
+    r = request_of("account=ann");
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
+    assert_string_equal(g.key, "");
+    assert_fields(g, (refuses, false), (key_in_flight, 0));
+}
+
+TEST(test_L1_the_key_without_permits_is_told)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, concurrency: { max: 1, key: \"{ip/24}\" } }\n"));
+    struct request r = request_of("ip=192.0.2.7");
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    struct weir_entry entry = { 0 };
+    struct weir__admission admission = { .ask = &ask, .entry = &entry };
+    struct weir_ruling ruling;
+    char key[WEIR_KEY_TEXT];
+    assert_true(weir__check_admitted(weir, r.attrs, r.n, &admission, &ruling, key));
+    assert_string_equal(key, "");
+    struct weir_entry second = { 0 };
+    admission = (struct weir__admission){ .ask = &ask, .entry = &second };
+    assert_false(weir__check_admitted(weir, r.attrs, r.n, &admission, &ruling, key));
+    assert_string_equal(key, "192.0.2.0/24");
+    weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW);
+}
+
 TEST(test_R6_a_changed_guard_keeps_its_permits)
 {
     OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));

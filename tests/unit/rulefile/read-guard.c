@@ -74,6 +74,20 @@ TEST(test_G1_the_example)
 
 /* ----------------------------------------------------------- concurrency ---- */
 
+TEST(test_L1_concurrency_by_key)
+{
+    OWN(weir__draft) *d = read_guard("concurrency: { max: 10, key: \"{ip/24}\" }");
+    const struct weir__guard_draft *g = &d->guards[0];
+    assert_fields(g->options, (max, 0), (max_per_key, 10));
+    assert_string_equal(g->by_key.key, "{ip/24}");
+    assert_string_equal(g->rule.key, "");
+    OWN(weir__draft) *e = read_guard("concurrency: { max: 10, key: \"{ip}\", total: 500 }");
+    assert_fields(e->guards[0].options, (max, 500), (max_per_key, 10));
+    OWN(weir__draft) *f = read_guard("concurrency: { max: 500 }");
+    assert_fields(f->guards[0].options, (max, 500), (max_per_key, 0));
+    assert_null(f->guards[0].by_key.key);
+}
+
 TEST(test_L1_concurrency)
 {
     OWN(weir__draft) *d = read_guard("concurrency: { max: 16384, queue: 5, wait: 200ms, order: "

@@ -123,6 +123,7 @@ CODES = {
     "weir-denied": (403, "on a deny list; no Retry-After, since time does not help"),
     "weir-open": (503, "a guard's breaker is open; Retry-After is when it will be tried"),
     "weir-busy": (503, "all permits of a guard are out; Retry-After is an estimate"),
+    "weir-key-busy": (429, "all permits of this key are out; Retry-After is an estimate"),
     "weir-shed": (503, "a guard has too much to do, and others come first"),
     "weir-degraded": (503, "a guard is switched off by the degradation"),
     "weir-full": (503, "a guard's queue is full"),

@@ -193,7 +193,7 @@ static void print_seen(const struct show *s, int i)
 
     if (*key) {
         printf(", key ");
-        weir__human_value(stdout, key, strlen(key));
+        weir__rules_words_value(stdout, key, strlen(key));
         printf(" %lld of %lld",
                (long long)weir__document_number(s->d, 0, "guards.%d.key_in_flight", i),
                (long long)weir__document_number(s->d, 0, "guards.%d.max_per_key", i));

@@ -121,7 +121,7 @@ static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
     put_rows(to, &weir__guard_rows[WEIR__CONCURRENCY], &written, &any);
     if (g->by_key.key) {
         fputs(any ? ", key " : "key ", to);
-        weir__human_value(to, g->by_key.key, strlen(g->by_key.key));
+        weir__rules_words_value(to, g->by_key.key, strlen(g->by_key.key));
         any = true;
     }
     put_rows(to, &weir__queue_rows, g, &any);

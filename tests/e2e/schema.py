@@ -31,14 +31,14 @@ SENSE = re.compile(
     r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
     r"a path begins with /|no path is like this|no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
     r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"
-    r"must be from \d+[a-z%]* to|version \'1.0\' is not known|there is a NUL byte|keys must be a whole number|status must be at least 200|an answer with status \d+ has no body|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
+    r"must be from \d+[a-z%]* to|total must be at least max|version \'1.0\' is not known|there is a NUL byte|keys must be a whole number|status must be at least 200|an answer with status \d+ has no body|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
     r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|the window never holds that many calls|a user without an attribute|"
     r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|type must be a media type"
 )
 OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms", "weir", "-3"]
 NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for", "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b",
          "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget",
-         "paths", "concurrency", "max", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
+         "paths", "concurrency", "max", "total", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
          "shed", "system", "cpu", "user", "priority", "priorities", "class", "degrade", "raises", "lease", "fallback", "status", "body", "body_file", "type"]
 
 

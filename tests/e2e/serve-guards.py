@@ -315,6 +315,80 @@ def test_L1_a_stale_permit_unbinds_no_other(weir):
         until("both are given back", lambda: d.guard("search")["in_flight"] == 0)
 
 
+BY_KEY = """version: 1
+rules:
+  - { name: all, limit: 1000/s }
+guards:
+  - name: site
+    concurrency: { max: 2, key: "{ip}", total: 5, queue: 3, wait: 60s }
+    lease: 30s
+"""
+
+
+def test_L1_permits_by_key(weir):
+    with Doors(weir, rules=BY_KEY) as d:
+        ann = [d.enter("ip", "192.0.2.1") for _ in range(2)]
+        assert all(p["allowed"] == 1 for p in ann), ann
+        no = d.enter("WAIT", "1000", "ip", "::ffff:192.0.2.1")
+        assert (no["allowed"], no["reason"], no["guard"], no["limit"]) == (0, "key-busy", "site",
+                                                                          2), no
+        told = d.web("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.1"}})
+        problem = told.json()
+        assert told.status == 429 and problem["code"] == "weir-key-busy", problem
+        assert problem["detail"].startswith("site: this key has all of its permits out"), problem
+        others = [d.enter("ip", "192.0.2.%d" % i) for i in (2, 3)] + [d.enter("account", "ann")]
+        assert all(p["allowed"] == 1 for p in others), others
+        assert d.enter("ip", "192.0.2.9")["reason"] == "busy", "the guard's own limit"
+        assert d.exit(ann[0]["permit"]) == 1 and d.exit(ann[0]["permit"]) == 0
+        named = d.enter("GUARD", "site", "USER", "somebody")  # named, its key is the user
+        assert named["allowed"] == 1 and d.guard("site")["in_flight"] == 5
+        assert d.exit(ann[1]["permit"]) == 1
+        one = d.enter("GUARD", "site", "USER", "somebody")
+        assert one["allowed"] == 1, one
+        assert d.enter("GUARD", "site", "USER", "somebody")["reason"] == "key-busy"
+        refused = d.guard("site")["refused"]
+        assert (refused["key_busy"], refused["busy"]) == (3, 1), refused
+        assert d.guard("site")["options"]["max_per_key"] == 2, d.guard("site")
+        assert ["192.0.2.1", 2] in [[t["key"], t["refused"]]
+                                    for t in d.resp.json("WEIR.TOP")["top"]]
+        page = d.web("GET", "/metrics").body.decode().splitlines()
+        assert 'weir_guard_refused_total{guard="site",reason="key-busy"} 3' in page
+        for p in others + [named, one]:
+            assert d.exit(p["permit"]) == 1
+        assert d.guard("site")["in_flight"] == 0
+
+
+def test_L1_a_lease_by_key_ends_with_time_or_connection(weir):
+    with Doors(weir, rules=BY_KEY) as d:
+        bound = d.server.resp()
+        for client in (bound, None):
+            assert d.enter(*(["BOUND"] if client else []), "ip", "192.0.2.1",
+                           client=client)["allowed"] == 1
+        assert d.enter("ip", "192.0.2.1")["reason"] == "key-busy"
+        bound.close()
+        until("the bound one is given back", lambda: d.guard("site")["in_flight"] == 1)
+        again = d.enter("ip", "192.0.2.1")
+        assert again["allowed"] == 1 and d.enter("ip", "192.0.2.1")["reason"] == "key-busy"
+        d.server.clock(1020)
+        permit, _ = d.resp("WEIR.RENEW", again["permit"])
+        d.server.clock(1035)
+        last = d.enter("ip", "192.0.2.1")
+        assert last["allowed"] == 1, "the other lease was over"
+        assert d.enter("ip", "192.0.2.1")["reason"] == "key-busy"
+        assert d.exit(permit) == 1 and d.exit(last["permit"]) == 1
+
+
+def test_S6_explain_by_key(weir):
+    with Doors(weir, rules=BY_KEY) as d:
+        for _ in range(2):
+            d.enter("ip", "192.0.2.1")
+        told = d.resp.json("WEIR.EXPLAIN", "ip", "192.0.2.1")["guards"][0]
+        assert (told["key"], told["key_in_flight"], told["max_per_key"], told["reason"],
+                told["refuses"]) == ("192.0.2.1", 2, 2, "key-busy", True), told
+        told = d.resp.json("WEIR.EXPLAIN", "ip", "192.0.2.2")["guards"][0]
+        assert (told["key_in_flight"], told["refuses"]) == (0, False), told
+
+
 # ------------------------------------------------------------------- queues
 
 
@@ -357,7 +431,7 @@ def test_L11_waits_for_a_permit(weir):
         assert d.guard("shop")["waiting"] == 0
         refused = d.guard("shop")["refused"]
         assert refused == {"open": 0, "busy": 1, "limited": 0, "shed": 0, "degraded": 0, "full": 1,
-                           "late": 0}, refused
+                           "late": 0, "key_busy": 0}, refused
         page = d.web("GET", "/metrics").body.decode().splitlines()
         assert 'weir_guard_refused_total{guard="shop",reason="full"} 1' in page
 

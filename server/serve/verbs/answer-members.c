@@ -70,9 +70,10 @@ const struct weir__schema weir__schemas[] = {
           "asked" },
         { "wait_ms", "count?", "allowed: begin after this time" },
         { "level", "0..3", LEVEL },
-        { "reason", BY_RULES "|open|busy|shed|degraded|full|late|cancelled",
+        { "reason", BY_RULES "|key-busy|open|busy|shed|degraded|full|late|cancelled",
           "a guard's are open, busy, shed, degraded, full (its queue), late (the turn did not "
-          "come in time), cancelled (the server ends)" },
+          "come in time), cancelled (the server ends); key-busy: the key has all of its permits "
+          "out" },
         { "-[applied]", "count", "rules that apply" },
         { "[shadow]", "text?", "a rule or guard in shadow that would have refused; null: none" },
         { "-[list]", "allow|deny?", "the list that decided; null: none" },
@@ -222,7 +223,8 @@ const struct weir__schema weir__schemas[] = {
         { "options", "object", "as they are written; 0 is the default" },
         { "[changes]", "[GuardChange]", "the latest first; if one guard was asked for" }) },
     { "GuardOutcomes", "", FIELDS({ "ok error timeout dropped", "count", "" }) },
-    { "GuardRefused", "", FIELDS({ "open busy limited shed degraded full late", "count", "" }) },
+    { "GuardRefused", "", FIELDS({ "open busy limited shed degraded full late key_busy", "count",
+          "" }) },
     { "GuardChange", "", FIELDS(
         { "number", "integer", "" },
         { "time", "moment", "" },
@@ -269,7 +271,9 @@ const struct weir__schema weir__schemas[] = {
         { "[because]", "text", NOT_THERE },
         { "[refuses]", "bool", "" },
         { "[reason]", "text", "" },
-        { "[in_flight] [limit]", "integer", "" }) },
+        { "[in_flight] [limit]", "integer", "" },
+        { "[key]", "text", "of permits by key" },
+        { "[key_in_flight] [max_per_key]", "count", "" }) },
     { "ExplainedRuling", "", FIELDS(
         { "allowed", "bool", "" },
         { "reason", "text", "" },

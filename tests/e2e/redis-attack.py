@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""redis-attack.py REDIS-LOAD [--long] [TEST...] -- the client of Redis against servers that mean it
+harm: replies that are none, absurd numbers, a byte at a time, without end; many restarts; keys of
+every byte.  Each ask is answered once and in time, memory and descriptors stay bounded, and no
+password is shown."""
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+
+from redising import Redis
+from redisload import EXAMPLE, LONG, WEIR, Load, load, url, weir
+from serving import run_tests, until
+
+WELCOME = b"%3\r\n+version\r\n+7.0.15\r\n+mode\r\n+standalone\r\n+role\r\n+master\r\n"
+NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
+LIMIT = "gcra 1/1h burst 100"
+
+
+class Fake:
+    """A server whose replies to anything but the greeting are made by `answer(words)`: bytes, or
+    pieces of them with pauses between, or None, which ends the connection."""
+
+    def __init__(self, answer, greets=True):
+        self.answer, self.greets, self.ending = answer, greets, False
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.open, self.most = 0, 0
+        self.lock = threading.Lock()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                s, _ = self.listener.accept()
+                threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        with self.lock:
+            self.open += 1
+            self.most = max(self.most, self.open)
+        with contextlib.suppress(OSError, ValueError):
+            with s, s.makefile("rb") as lines:
+                while not self.ending:
+                    if not self.reply(s, self.command(lines)):
+                        break
+        with self.lock:
+            self.open -= 1
+
+    @staticmethod
+    def command(lines):
+        head = lines.readline()
+        if not head:
+            raise OSError
+        words = []
+        for _ in range(int(head[1:])):
+            size = int(lines.readline()[1:])
+            words.append(lines.read(size + 2)[:-2])
+        return words
+
+    def reply(self, s, words):
+        if self.greets and words[0] == b"HELLO":
+            answer = WELCOME
+        elif self.greets and words[0] == b"CLUSTER":
+            answer = NO_CLUSTER
+        else:
+            answer = self.answer(words)
+        if answer is None:
+            return False
+        for piece in [answer] if isinstance(answer, bytes) else answer:
+            if self.ending:
+                return False
+            s.sendall(piece)
+        return True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ending = True
+        self.listener.close()
+
+    def url(self, login="", rest=""):
+        return "redis://%s127.0.0.1:%d%s" % (login, self.port, rest)
+
+
+NASTY = [
+    b"", b"\r\n", b"\0", b"+\r\n", b":\r\n", b":x\r\n", b":99999999999999999999999\r\n", b"$-2\r\n",
+    b":-9223372036854775808\r\n", b":9223372036854775807\r\n", b"$99999999999\r\n", b"$5\r\nab",
+    b"$3\r\nabcdef\r\n", b"*-7\r\n", b"*2147483647\r\n", b"*99999999999999999999\r\n", b"*0\r\n",
+    b"*1\r\n" * 2000 + b":1\r\n", b"*2\r\n:1\r\n", b"%1\r\n+a\r\n+b\r\n", b"~1\r\n:1\r\n",
+    b"_\r\n", b"#t\r\n", b"#x\r\n", b",nan\r\n", b",1e999\r\n", b"(123456789012345678901234\r\n",
+    b"=15\r\ntxt:some string\r\n", b"!5\r\nERR x\r\n", b">2\r\n+message\r\n+x\r\n",
+    b"|1\r\n+a\r\n:1\r\n", b"-MOVED\r\n", b"-MOVED 99999 127.0.0.1:1\r\n", b"-MOVED -1 x:0\r\n",
+    b"-MOVED 1 127.0.0.1:99999\r\n", b"-ASK 1 :1\r\n", b"-NOSCRIPT\r\n", b"-\r\n",
+    b"-ERR " + b"x" * 100000 + b"\r\n", b"-TRYAGAIN\r\n", b"-LOADING x\r\n", b"-READONLY x\r\n",
+    b"-CLUSTERDOWN x\r\n", b"*2\r\n:1\r\n$-1\r\n", b"*2\r\n:9223372036854775807\r\n$-1\r\n",
+    b"*2\r\n:1763000000000000\r\n$2\r\nW\1\r\n", b"*2\r\n:-5\r\n:-5\r\n", b":1\r\n:2\r\n:3\r\n",
+    b"*1\r\n*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+]
+
+
+def memory(pid):
+    with open("/proc/%d/status" % pid) as file:
+        return int([line for line in file if line.startswith("VmHWM")][0].split()[1])  # KiB
+
+
+def descriptors(pid):
+    return len(os.listdir("/proc/%d/fd" % pid))
+
+
+def test_D1_replies_that_are_none(program):
+    dice = random.Random(5)
+    for greets in (True, False):
+        with Fake(lambda words: dice.choice(NASTY + [None]), greets) as fake:
+            for limit in (None, LIMIT, "fixed-window 5/1h", "sliding-log 5/1h", "smooth 5/1h"):
+                result = load(program, fake.url(), 6 if LONG else 0.6, timeout=50, limit=limit)
+                total = result.good + result.errors + result.undone + result.unknown
+                assert total > 5, result.tally
+
+
+def test_D1_a_byte_at_a_time(program):
+    def slowly(words):
+        for i in range(1000):
+            time.sleep(0.02)
+            yield b":1\r\n"[i % 4:i % 4 + 1] if i < 4 else b":"
+
+    with Fake(slowly) as fake, Load(program, fake.url(), 2, timeout=50) as result:
+        time.sleep(0.5)
+    assert result.good == 0 and result.unknown + result.undone > 10, result.tally
+
+
+def test_D1_replies_without_end(program):
+    chunk = b"x" * 65536
+
+    def endless(words):
+        yield b"$1000000000\r\n"
+        while True:
+            yield chunk
+
+    def many(words):
+        yield b"*100000000\r\n"
+        while True:
+            yield b":1\r\n" * 10000
+
+    for answer in (endless, many):
+        with Fake(answer) as fake, Load(program, fake.url(), 1.5, timeout=100) as result:
+            time.sleep(1)
+            most = memory(result.process.pid)
+        assert result.good == 0, result.tally
+        assert most < 400 * 1024, most  # 16 MiB a reply, a few connections; a sanitizer's share
+
+
+def test_D1_a_server_that_says_nothing(program):
+    """It takes connections, and no more: a few at a time are tried, and none is left behind."""
+    with Fake(lambda words: [], greets=False) as fake:
+        with Load(program, fake.url(), 5 if LONG else 2.5, timeout=50, threads=16) as result:
+            time.sleep(2)
+            open_now = descriptors(result.process.pid)
+        assert open_now < 60 and fake.most <= 4, (open_now, fake.most)
+        assert result.good == 0 and result.undone > 50, result.tally
+        until("all are closed", lambda: fake.open == 0)
+
+
+def test_D1_many_restarts(program):
+    with Redis() as r:
+        with Load(program, url(r), 40 if LONG else 3, timeout=100, limit=LIMIT) as result:
+            end = time.monotonic() + (38 if LONG else 2)
+            restarts = 0
+            while time.monotonic() < end and restarts < 100:
+                r.kill()
+                r.start()
+                restarts += 1
+            open_now = descriptors(result.process.pid)
+        assert open_now < 40, (restarts, open_now)
+        assert result.good > 0, (restarts, result.tally)
+        assert load(program, url(r), timeout=1000).undone == 0
+
+
+def test_D1_passwords_are_not_shown(program):
+    secret = "s3cr3t-pass"
+    refusals = (b"-WRONGPASS invalid\r\n", b"-ERR unknown command\r\n", b"-NOAUTH x\r\n", None,
+                b"x\r\n")
+    for reply in refusals:
+        with Fake(lambda words, reply=reply: reply, greets=False) as fake:
+            there = fake.url("ann:%s@" % secret)
+            said = [weir("take", "--redis", there, "--limit", "5/1h", "k")[0],
+                    weir("redis", "status", there)[0],
+                    subprocess.run([EXAMPLE, there], capture_output=True, text=True,
+                                   timeout=60).stdout,
+                    str(load(program, there, 0.2).tally)]
+        assert not any(secret in text for text in said), said
+    for wrong in ("redis://:%s@", "redis://:%s@h:x", "rdis://:%s@h", "redis://:%s%%zz@h"):
+        said, code = weir("take", "--redis", wrong % secret, "--limit", "5/1h", "k")
+        assert code == 2 and secret not in said, said
+
+
+def test_D1_keys_of_every_byte(program):
+    with Redis() as r:
+        for first in range(1, 256, 15):
+            key = bytes(range(first, min(first + 15, 256)))
+            takes = [subprocess.run([WEIR, "take", "--redis", url(r), "--limit",
+                                     "1/1h", "--", key], capture_output=True).returncode
+                     for _ in range(2)]
+            assert takes == [0, 1], (key, takes)
+        long = "k" * 100000
+        assert weir("take", "--redis", url(r), "--limit", "1/1h", long)[1] == 0
+        assert weir("take", "--redis", url(r), "--limit", "1/1h", long)[1] == 1
+        assert weir("take", "--redis", url(r), "--limit", "1/1h", "")[1] in (0, 2)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -3,7 +3,7 @@
 on a real redis-server, beside Weir.  docs/redis.md tells the story."""
 import sys
 
-from redising import Redis
+from redising import Redis, until
 from serving import run_tests
 
 SECOND = 1_000_000_000
@@ -30,6 +30,20 @@ if tokens >= 1 then tokens, granted = tokens - 1, 1 end
 redis.call('HSET', KEYS[1], 'tokens', tokens, 'at', now)
 redis.call('PEXPIRE', KEYS[1], math.ceil(capacity / rate))
 return granted"""
+
+
+# The same by Redis's clock.
+BUCKET_BY_REDIS = "local t = redis.call('TIME')\n" + BUCKET.replace(
+    "tonumber(ARGV[3])", "t[1] * 1000 + math.floor(t[2] / 1000)").replace(
+    "math.max(0, now - at)", "(now - at)")
+
+# GCRA, as redis-cell keeps it: the moment at which the debt is paid, in ms.
+CELL = """local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local paid = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now) + tonumber(ARGV[2])
+if paid > now + ARGV[1] * ARGV[2] then return 0 end
+redis.call('SET', KEYS[1], string.format('%.0f', paid), 'PX', string.format('%.0f', paid - now))
+return 1"""
 
 
 def clock(r, ms):
@@ -110,6 +124,31 @@ def test_callers_clock_mints_tokens(module):
         assert passed == 100
         clock(r, 1000)  # Redis's own clock, for every client
         assert sum(r("WEIR.TAKE", "ours", "1/1s burst 5")[0] for _ in range(100)) == 5
+
+
+def test_a_new_master_whose_clock_is_behind_refuses_for_as_long(module):
+    """An hour: the states say when, by the clock of the master that is gone."""
+    ours = [("WEIR.TAKE", "gcra", "gcra 5/1s"), ("WEIR.TAKE", "bucket", "5/1s")]
+    usual = [("EVAL", BUCKET_BY_REDIS, 1, "usual", 5, "0.005"), ("EVAL", CELL, 1, "cell", 5, 200)]
+
+    def passes(r, words):
+        answer = r.ok(*words)
+        return answer[0] if isinstance(answer, list) else answer
+
+    with Redis(module) as master, Redis(module, "--replicaof", "127.0.0.1", str(master.port),
+                                        shift=-3600) as replica:
+        until("the replica is in step",
+              lambda: replica.info("replication", "master_link_status") == "up")
+        behind = int(master("TIME")[0]) - int(replica("TIME")[0])
+        assert 3590 < behind < 3610, behind
+        for words in ours + usual:
+            while passes(master, words):  # used up
+                pass
+        master.ok("WAIT", 1, 10000)
+        replica.ok("REPLICAOF", "NO", "ONE")
+        for words in ours:
+            until("a unit comes back", lambda words=words: passes(replica, words), 10)
+        assert [passes(replica, words) for words in usual] == [0, 0]  # a unit is due here too
 
 
 def test_list_as_bucket_depends_on_its_filler(module):

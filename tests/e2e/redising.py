@@ -24,13 +24,17 @@ def version():
 VERSION = version()
 
 
-def environment(module):
-    """A sanitizer's runtime must be there before redis-server's own libraries."""
+def environment(module, shift):
+    """A sanitizer's runtime must be there before redis-server's own libraries.  `shift`: seconds
+    that its wall clock is ahead."""
     env = dict(os.environ)
+    if shift:
+        env["LD_PRELOAD"] = os.path.join(os.path.dirname(module), "../tests/shifted-clock.so")
+        env["SHIFT_SECONDS"] = str(shift)
     if module and b"__asan_init" in open(module, "rb").read():
         libraries = subprocess.run(["ldd", module], capture_output=True, text=True).stdout
         asan = [line.split()[2] for line in libraries.splitlines() if "libasan" in line]
-        env["LD_PRELOAD"] = asan[0]
+        env["LD_PRELOAD"] = asan[0] + (":" + env["LD_PRELOAD"] if shift else "")
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=1"
     return env
 
@@ -39,9 +43,9 @@ class Redis(Running):
     """redis-server, ready when the constructor returns.  Its folder outlives a kill, so that it can
     start again with what it has saved."""
 
-    def __init__(self, module=None, *options, clock=False, cluster=False, folder=None):
+    def __init__(self, module=None, *options, clock=False, cluster=False, folder=None, shift=0):
         self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
-        self.module = module
+        self.module, self.shift = module, shift
         self.port = free_port(55535 if cluster else 65535)  # the bus is 10,000 higher
         self.command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
                         self.folder, "--save", "", "--repl-diskless-sync", "yes",
@@ -59,7 +63,7 @@ class Redis(Running):
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, env=environment(self.module),
+        self.process = subprocess.Popen(self.command, env=environment(self.module, self.shift),
                                         stdout=subprocess.DEVNULL,
                                         stderr=open(os.path.join(self.folder, "stderr"), "ab"))
         until("redis-server answers", self.is_ready, 60)

@@ -5,6 +5,8 @@
     redis.WHAT.p64.rate    decisions per second
     redis.ratio....        ours over theirs, of the same run
     redis.memory.*         bytes per key with an expiry, by used_memory
+    redis.cluster.N.*      a cluster of N masters, CL.THROTTLE at pipeline 64, a connection each: CPU
+                           per decision, and the decisions a second if each master has a core
 
 WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell),
 usual-bucket, usual-window, usual-log (the scripts in bench/serve) and script-bucket, script-window,
@@ -87,8 +89,11 @@ class Load:
     def __init__(self, redis, words, lines=1, prepare=None):
         self.redis, self.words, self.lines, self.prepare = redis, words, lines, prepare
 
+    def name(self, key):
+        return b"key:%06d" % key
+
     def command(self, key):
-        return encode([b"key:%06d" % key if word is None else word for word in self.words])
+        return encode([self.name(key) if word is None else word for word in self.words])
 
     def fresh(self):
         self.redis("FLUSHALL")
@@ -96,7 +101,7 @@ class Load:
             batch = [self.command(key) for key in range(at, at + 1000)]
             self.exchange(b"".join(batch), 1000 * self.lines)
             if self.prepare:
-                batch = [encode([self.prepare, b"key:%06d" % key, "100000"])
+                batch = [encode([self.prepare, self.name(key), "100000"])
                          for key in range(at, at + 1000)]
                 self.exchange(b"".join(batch), 1000)
 
@@ -194,6 +199,69 @@ def weigh(loads):
             say("redis.memory." + name, (load.redis.memory() - before) / KEYS, "bytes")
 
 
+def slot_of(key):
+    crc = 0
+    for byte in key:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xffff
+    return crc % 16384
+
+
+class Part(Load):
+    """Keys of one master: a tag for each of its first slots."""
+
+    def __init__(self, redis, first, last):
+        super().__init__(redis, ["CL.THROTTLE", None, 9999, 1, 100], 6)
+        tags = (b"%d" % n for n in range(1 << 30))
+        self.tags = [tag for tag, _ in zip((t for t in tags if first <= slot_of(t) <= last),
+                                           range(1000))]
+
+    def name(self, key):
+        return b"{%s}%03d" % (self.tags[key % 1000], key // 1000)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    return port if port <= 55535 else free_port()  # the bus is 10,000 higher
+
+
+def start_cluster(module, masters):
+    """All slots are spread over the masters, which know each other."""
+    nodes, size = [], -(-16384 // masters)
+    for i in range(masters):
+        node = Redis("--loadmodule", module, "--port", str(free_port()), "--bind", "127.0.0.1",
+                     "--cluster-enabled", "yes")
+        nodes.append(node)
+        node("CLUSTER", "ADDSLOTSRANGE", i * size, min(16384, (i + 1) * size) - 1)
+        port = nodes[0]("CONFIG", "GET", "port").split(b"\r\n")[-1]
+        if i > 0:
+            node("CLUSTER", "MEET", "127.0.0.1", port)
+    while not all(b"cluster_state:ok" in node("CLUSTER", "INFO") for node in nodes):
+        time.sleep(0.05)
+    return nodes, [Part(node, i * size, min(16384, (i + 1) * size) - 1)
+                   for i, node in enumerate(nodes)]
+
+
+def measure_cluster(module):
+    for masters in (1, 2, 3):
+        nodes, parts = start_cluster(module, masters)
+        try:
+            figures = []
+            for part in parts:
+                part.fresh()
+            for _ in range(RUNS):
+                figures.append([part.run(64)[0] for part in parts])
+        finally:
+            for node in nodes:
+                node.stop()
+        by_master = [statistics.median(run[i] for run in figures) for i in range(masters)]
+        say("redis.cluster.%d.cpu" % masters, statistics.mean(by_master), "us")
+        say("redis.cluster.%d.rate" % masters, sum(1e6 / cpu for cpu in by_master), "1/s")
+
+
 def build_cell(folder):
     """redis-cell from its crate; None if that cannot be."""
     try:
@@ -222,6 +290,7 @@ def main():
         redis.stop()
         if cell:
             cell.stop()
+    measure_cluster(os.path.join(build, "redis-module/weir.so"))
 
 
 if __name__ == "__main__":

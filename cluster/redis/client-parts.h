@@ -5,6 +5,7 @@
  *   map.c      which node has what: Cluster, Sentinel, several seeds
  *   dues.c     the asks by the moment they are due
  *   module.c   which nodes have Weir's module
+ *   shards.c   the other form of a cluster's map
  *
  * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
  * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
@@ -130,6 +131,13 @@ void weir__redis_map_moved(struct weir__redis_client *client, int slot,
 /* It may be out of date. */
 void weir__redis_map_doubt(struct weir__redis_client *client, weir_time now);
 void weir__redis_map_turn(struct weir__redis_client *client, weir_time now);
+
+/* shards.c -- fills in the owners; false: the reply makes no sense. */
+bool weir__redis_shards_read(struct weir__redis_client *client, struct weir__text reply,
+                             uint16_t *owner);
+/* Its place among the nodes + 1. */
+unsigned weir__redis_node_index(const struct weir__redis_client *client,
+                                const struct weir__redis_node *node);
 
 /* dues.c */
 bool weir__redis_dues_add(struct weir__redis_dues *dues, struct weir__redis_ask *ask);

@@ -6,7 +6,8 @@
  * each client waits a moment of chance first, and longer if it has read often: one server's death
  * costs the others a few reads a second from each client, whatever happens.
  *
- * A user that may not call CLUSTER SLOTS learns the map from MOVED alone.
+ * Without CLUSTER SLOTS there may be CLUSTER SHARDS.  A user that may call neither learns the map
+ * from MOVED alone.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +81,8 @@ struct weir__redis_node *weir__redis_map_find(struct weir__redis_client *c, int 
     return owner ? c->nodes[owner - 1] : pick_source(c); /* which will say MOVED, or CLUSTERDOWN */
 }
 
-static unsigned index_of(const struct weir__redis_client *c, const struct weir__redis_node *node)
+unsigned weir__redis_node_index(const struct weir__redis_client *c,
+                                const struct weir__redis_node *node)
 {
     size_t i = 0;
 
@@ -103,7 +105,7 @@ static void set_owner(struct weir__redis_client *c, int slot, unsigned owner)
 void weir__redis_map_moved(struct weir__redis_client *c, int slot, struct weir__redis_node *node)
 {
     c->mode = WEIR__REDIS_MODE_CLUSTER;
-    set_owner(c, slot, index_of(c, node));
+    set_owner(c, slot, weir__redis_node_index(c, node));
 }
 
 /* --------------------------------------------------------------- reading ---- */
@@ -248,7 +250,7 @@ static bool read_range(struct weir__redis_client *c, const char *at, uint16_t *o
             replica->replica = true;
         }
     }
-    unsigned number = index_of(c, master);
+    unsigned number = weir__redis_node_index(c, master);
     for (int64_t slot = from.integer; slot <= to.integer; slot++)
         owner[slot] = (uint16_t)number;
     return true;
@@ -276,6 +278,24 @@ static void read_role(struct weir__redis_client *c, struct weir__text reply, wei
         found_master(c, now);
 }
 
+static void keep_owners(struct weir__redis_client *c, const uint16_t *owner, weir_time now)
+{
+    c->map.version++;
+    for (int slot = 0; slot < WEIR__REDIS_SLOTS; slot++)
+        set_owner(c, slot, owner[slot]);
+    found(c, WEIR__REDIS_MODE_CLUSTER, now);
+}
+
+static void read_shards(struct weir__redis_client *c, struct weir__text reply, weir_time now)
+{
+    uint16_t owner[WEIR__REDIS_SLOTS] = { 0 };
+
+    if (weir__redis_shards_read(c, reply, owner))
+        keep_owners(c, owner, now);
+    else
+        found(c, WEIR__REDIS_MODE_CLUSTER, now); /* MOVED will tell */
+}
+
 /* The server has no CLUSTER SLOTS, or not for us. */
 static void read_refusal(struct weir__redis_client *c, const struct weir__resp_value *error,
                          weir_time now)
@@ -292,7 +312,7 @@ static void read_refusal(struct weir__redis_client *c, const struct weir__resp_v
     else if (strcmp(facts->mode, "sentinel") == 0)
         found_no_way(c, "this is a Sentinel: write redis-sentinel://HOST/MASTER", now);
     else if (strcmp(facts->mode, "cluster") == 0)
-        found(c, WEIR__REDIS_MODE_CLUSTER, now);
+        ask_source(c, (const char *[]){ "CLUSTER", "SHARDS", NULL }, read_shards, now);
     else if (c->options.url.n_seeds > 1)
         ask_source(c, (const char *[]){ "ROLE", NULL }, read_role, now);
     else
@@ -318,10 +338,7 @@ static void read_slots(struct weir__redis_client *c, struct weir__text reply, we
         found_nothing(c, "the cluster has no slots yet", now);
         return;
     }
-    c->map.version++;
-    for (int slot = 0; slot < WEIR__REDIS_SLOTS; slot++)
-        set_owner(c, slot, owner[slot]);
-    found(c, WEIR__REDIS_MODE_CLUSTER, now);
+    keep_owners(c, owner, now);
 }
 
 /* The master's host and port, as two texts. */

@@ -87,6 +87,7 @@ def slots_of_keys(node):
 def test_D2_cluster(program):
     with Cluster() as cluster:
         calm(program, cluster)
+        map_by_shards(program, cluster)
         by_module_and_scripts(program, cluster)
         manual_failover(program, cluster)
         reshard(program, cluster)
@@ -106,6 +107,18 @@ def calm(program, cluster):
     said, code = status(cluster.url())
     assert code == 0 and said["mode"] == "cluster" and said["slots"] == 16384, said
     assert sorted(n["role"] for n in said["nodes"]) == 3 * ["master"] + 3 * ["replica"], said
+
+
+def map_by_shards(program, cluster):
+    """A user that may not call CLUSTER SLOTS sees the same by CLUSTER SHARDS."""
+    for node in cluster.nodes:
+        node.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-cluster|slots")
+    there = cluster.url().replace("redis://", "redis://ann:pw@")
+    said, code = status(there)
+    assert code == 0 and said["slots"] == 16384, said
+    assert sorted(n["role"] for n in said["nodes"]) == 3 * ["master"] + 3 * ["replica"], said
+    result = load(program, there, 0.3, timeout=1000)
+    assert result.good > 20 and result.undone + result.unknown == 0, result.tally
 
 
 def by_module_and_scripts(program, cluster):

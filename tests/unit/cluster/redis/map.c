@@ -339,6 +339,44 @@ TEST(test_D1_a_sentinel_is_no_redis)
     is(w, i, IS_UNDONE, "redis-sentinel://");
 }
 
+#define OLD_NODE(place, role)                                                      \
+    "*8\r\n$2\r\nip\r\n$1\r\n" place "\r\n$4\r\nport\r\n:1\r\n$4\r\nrole\r\n" role \
+    "$1\r\nx\r\n:1\r\n"
+#define NEW_NODE(place, role) \
+    "%3\r\n$8\r\nendpoint\r\n$1\r\n" place "\r\n$4\r\nport\r\n:1\r\n$4\r\nrole\r\n" role
+#define MASTER_ROLE  "$6\r\nmaster\r\n"
+#define REPLICA_ROLE "$7\r\nreplica\r\n"
+
+/* CLUSTER SLOTS may be gone, or forbidden: CLUSTER SHARDS says the same. */
+TEST(test_D2_map_by_shards)
+{
+    static const char *const replies[] = {
+        "*2\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:8191\r\n$5\r\nnodes\r\n*1\r\n" OLD_NODE(
+            "a", MASTER_ROLE) "*4\r\n$5\r\nnodes\r\n*2\r\n" OLD_NODE("c", REPLICA_ROLE)
+            OLD_NODE("b", MASTER_ROLE) "$5\r\nslots\r\n*2\r\n:8192\r\n:16383\r\n",
+        "*2\r\n%2\r\n$5\r\nslots\r\n*2\r\n:0\r\n:8191\r\n$5\r\nnodes\r\n*1\r\n" NEW_NODE(
+            "?", MASTER_ROLE) "%2\r\n$5\r\nslots\r\n*4\r\n:8192\r\n:9000\r\n:9001\r\n:16383\r\n"
+                              "$5\r\nnodes\r\n*2\r\n" NEW_NODE("c", REPLICA_ROLE)
+                                  NEW_NODE("b", MASTER_ROLE),
+    };
+    for (size_t i = 0; i < COUNT_OF(replies); i++) {
+        OWN(world) *w = world_of("redis://a:1");
+        int foo = ask(w, "GET foo"), bar = ask(w, "GET bar");
+        greet(w, "a:1", "%1\r\n+mode\r\n+cluster\r\n");
+        sends(w, "a:1", SLOTS);
+        tell(w, "a:1", "-ERR unknown subcommand 'SLOTS'\r\n");
+        sends(w, "a:1", "CLUSTER SHARDS");
+        tell(w, "a:1", replies[i]);
+        sends(w, "a:1", "GET bar");
+        tell(w, "a:1", "+bar\r\n");
+        greet(w, "b:1", WELCOME);
+        sends(w, "b:1", "GET foo");
+        tell(w, "b:1", "+foo\r\n");
+        is(w, foo, IS_ANSWERED, "+foo");
+        is(w, bar, IS_ANSWERED, "+bar");
+    }
+}
+
 /* A user that may not read the map learns it from MOVED. */
 TEST(test_D2_map_by_moved_alone)
 {
@@ -348,6 +386,8 @@ TEST(test_D2_map_by_moved_alone)
     greet(w, "a:1", "%1\r\n+mode\r\n+cluster\r\n");
     take(w, conn_to(w, "a:1"));
     tell(w, "a:1", "-NOPERM this user has no permissions to run the 'cluster|slots' command\r\n");
+    sends(w, "a:1", "CLUSTER SHARDS");
+    tell(w, "a:1", "-NOPERM this user has no permissions to run the 'cluster|shards' command\r\n");
     sends(w, "a:1", "GET foo");
     tell(w, "a:1", "-MOVED 12182 b:1\r\n");
     greet(w, "b:1", "%1\r\n+mode\r\n+cluster\r\n");

@@ -5,8 +5,8 @@
     redis.WHAT.p64.rate    decisions per second
     redis.ratio....        ours over theirs, of the same run
     redis.memory.*         bytes per key with an expiry, by used_memory
-    redis.cluster.N.*      a cluster of N masters, CL.THROTTLE at pipeline 64, a connection each: CPU
-                           per decision, and the decisions a second if each master has a core
+    redis.cluster.N.*      a cluster of N masters, CL.THROTTLE at pipeline 64, a connection each:
+                           CPU per decision, and the decisions a second with a core for each
 
 WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell),
 usual-bucket, usual-window, usual-log (the scripts in bench/serve) and script-bucket, script-window,

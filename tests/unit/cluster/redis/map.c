@@ -359,6 +359,7 @@ TEST(test_D2_map_by_shards)
                               "$5\r\nnodes\r\n*2\r\n" NEW_NODE("c", REPLICA_ROLE)
                                   NEW_NODE("b", MASTER_ROLE),
     };
+
     for (size_t i = 0; i < COUNT_OF(replies); i++) {
         OWN(world) *w = world_of("redis://a:1");
         int foo = ask(w, "GET foo"), bar = ask(w, "GET bar");

@@ -250,10 +250,9 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
 }
 
 /* A seat for an ask that was counted in.  False: all are taken. */
-static inline bool take_seat(const struct passage *p, bool leased, uint64_t ref,
+static inline bool take_seat(const struct passage *p, uint32_t holder, uint64_t ref,
                              struct weir_permit *permit)
 {
-    uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
     uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
 
     permit->since = p->now;
@@ -265,12 +264,13 @@ static enum weir_reason take_keyed_seat(struct passage *p, bool leased, int64_t 
                                         struct weir_permit *permit)
 {
     const struct weir__held *t = &p->guard->held;
+    uint32_t me = weir__holder_me(p->guard->table);
 
     for (;;) {
         if (p->slot == NULL && (p->slot = weir__held_slot(t, p->home, p->now)) == NULL)
             return WEIR_NO_ROOM;
-        uint64_t ref = weir__held_ref(t, p->slot, p->cost, weir__holder_me(p->guard->table));
-        if (!take_seat(p, leased, ref, permit))
+        uint64_t ref = weir__held_ref(t, p->slot, p->cost, me);
+        if (!take_seat(p, leased ? 0 : me, ref, permit))
             return WEIR_BUSY;
         enum weir__held_added added =
             weir__held_add(t, p->home, p->slot, permit->seat, p->cost, max, &p->key_out);
@@ -311,7 +311,8 @@ static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool 
             return reason;
         }
     }
-    if (__builtin_expect(!take_seat(p, leased, 0, permit), 0))
+    uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
+    if (__builtin_expect(!take_seat(p, holder, 0, permit), 0))
         do_without(p, permit);
     return WEIR_GRANTED;
 }

@@ -33,7 +33,8 @@ static inline bool put_at(const struct weir__held *held, uint32_t seat, bool key
         return false;
     permit->seat = seat;
     permit->word = word | weir__permit_freed(free + 1);
-    return keyed ? weir__held_take(held, seat, free, permit->word, ref)
+    return keyed ? weir__swap_pair(&held->seats[seat].word, (const uint64_t[2]){ free, 0 },
+                                   (const uint64_t[2]){ permit->word, ref })
                  : __atomic_compare_exchange_n(&held->seats[seat].word, &free, permit->word, false,
                                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

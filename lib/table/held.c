@@ -32,11 +32,7 @@
 #define LEFT        ((uint64_t)1 << 30)
 #define CHANGE      ((uint64_t)1 << 31)
 #define SLOT_MASK   (((uint64_t)1 << 38) - 1)
-
-static int64_t count_in(uint64_t word)
-{
-    return (int64_t)(word & WEIR__HELD_MOST);
-}
+#define HOLDER_MASK ((uint64_t)0x3ff << 38)
 
 static uint64_t changed(uint64_t word, int64_t count, uint64_t name)
 {
@@ -52,22 +48,15 @@ static bool names(uint64_t word, uint32_t seat, uint64_t how)
 
 /* ---------------------------------------------------------------- slots ---- */
 
-static uint64_t number_of(const struct weir__space *space, const void *slot)
-{
-    uint64_t bytes = (uint64_t)((const unsigned char *)slot - space->slots);
-
-    return space->narrow ? bytes / sizeof(struct weir__narrow) : bytes / sizeof(struct weir__wide);
-}
-
 /* NULL: damage. */
 static void *slot_in(const struct weir__held *t, uint64_t ref)
 {
     const struct weir__space *space = &t->table->keys;
     uint64_t slot = (ref & SLOT_MASK) - 1;
 
-    return slot < space->groups * WEIR__GROUP_SLOTS
-               ? weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS)
-               : NULL;
+    size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+
+    return slot < space->groups * WEIR__GROUP_SLOTS ? space->slots + slot * size : NULL;
 }
 
 /* It has a key of this guard. */
@@ -84,27 +73,6 @@ static uint64_t permits_in(uint64_t ref)
 static uint32_t holder_in(uint64_t ref)
 {
     return (uint32_t)(ref >> 38) & 0x3ff;
-}
-
-uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t permits,
-                        uint32_t holder)
-{
-    return (uint64_t)permits << 48 | (uint64_t)holder << 38 |
-           (number_of(&t->table->keys, slot) + 1);
-}
-
-int64_t weir__held_count(const struct weir__held *t, struct weir__home home, void **slot)
-{
-    const struct weir__space *space = &t->table->keys;
-
-    while ((*slot = weir__slot_find(space, home)) != NULL) {
-        uint64_t *word = weir__slot_pin(space, *slot), seen = weir__load(word);
-        if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
-            weir__hand_settle(t->table, word);
-        else if (__builtin_expect(weir__load(*slot) == home.tag, 1))
-            return count_in(seen);
-    }
-    return 0;
 }
 
 void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now)
@@ -139,7 +107,7 @@ static bool swap_seat(const struct weir__held *t, uint32_t seat, const uint64_t 
 static void mark(const struct weir__held *t, const void *slot, const uint64_t *word, uint64_t seen)
 {
     uint32_t seat = (uint32_t)(seen >> 15) & 0x7fff;
-    uint64_t pair[2], mine = number_of(&t->table->keys, slot) + 1;
+    uint64_t pair[2], mine = weir__held_number(t, slot);
 
     if (seat == 0 || seat > WEIR__GUARD_SEATS)
         return;
@@ -178,7 +146,7 @@ enum weir__held_added weir__held_add(const struct weir__held *t, struct weir__ho
         }
         if (__builtin_expect(weir__load(slot) != home.tag, 0))
             return WEIR__HELD_MOVED;
-        *out = count_in(seen) + permits;
+        *out = weir__held_in(seen) + permits;
         if (*out > max && weir__load(word) == seen)
             return WEIR__HELD_FULL;
         if (*out > max)
@@ -199,7 +167,7 @@ static bool lower(const struct weir__held *t, void *slot, uint32_t seat, uint64_
                   uint64_t ref)
 {
     uint64_t *word = weir__slot_pin(&t->table->keys, slot);
-    int64_t left = count_in(seen) - (int64_t)permits_in(ref);
+    int64_t left = weir__held_in(seen) - (int64_t)permits_in(ref);
 
     if (names(seen, seat, LEFT))
         return true; /* it is */
@@ -207,52 +175,36 @@ static bool lower(const struct weir__held *t, void *slot, uint32_t seat, uint64_
     return weir__swap(word, seen, changed(seen, left > 0 ? left : 0, NAMED(seat) | LEFT));
 }
 
-/* A seat that is free, and marked (`pair`): takes its permits out of the count. */
+/* The word counts uses, so if it is the same the ref is of the same moment. */
+static inline bool is_same(const struct weir__held *t, uint32_t seat, const uint64_t pair[2])
+{
+    return weir__load(&t->seats[seat].ref) == pair[1] &&
+           weir__load(&t->seats[seat].word) == pair[0];
+}
+
+/* A seat that is free, and marked (`pair`): takes its permits out of the count, and the mark
+ * away. */
 static void leave(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
 {
-    uint64_t again[2];
-
     do {
         void *slot = slot_in(t, pair[1]);
         uint64_t *word = slot ? weir__slot_pin(&t->table->keys, slot) : NULL,
                  seen = slot ? weir__load(word) : 0;
         bool its = slot != NULL && is_its(t, slot);
-        if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
+        if (__builtin_expect((seen & WEIR__PIN) != 0, 0)) {
             weir__hand_settle(t->table, word);
-        else if (load_seat(t, seat, again) && again[0] == pair[0] && again[1] == pair[1] &&
-                 (!its || lower(t, slot, seat, seen, pair[1])))
+        } else if (is_same(t, seat, pair) && (!its || lower(t, slot, seat, seen, pair[1]))) {
+            (void)weir__swap(&t->seats[seat].ref, pair[1], 0);
             return;
+        }
     } while (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0);
 }
 
-/* The same, and takes the mark away. */
-static void clear(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
+/* Who entered does not matter any more.  How often the seat was used takes its place, so that the
+ * ref alone tells this use from the next. */
+static uint64_t left_ref(uint64_t ref, uint64_t word)
 {
-    leave(t, seat, pair);
-    if (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0)
-        (void)swap_seat(t, seat, pair, pair[0], 0);
-}
-
-/* A mark may stay until the seat is next taken, as long as the count says that it was given back:
- * that saves a swap. */
-static bool was_given_back(const struct weir__held *t, uint32_t seat, uint64_t ref)
-{
-    void *slot = slot_in(t, ref);
-    uint64_t seen = slot ? weir__load(weir__slot_pin(&t->table->keys, slot)) : 0;
-
-    return (seen & WEIR__PIN) == 0 && slot != NULL && is_its(t, slot) && names(seen, seat, LEFT);
-}
-
-bool weir__held_take(const struct weir__held *t, uint32_t seat, uint64_t free, uint64_t word,
-                     uint64_t ref)
-{
-    uint64_t pair[2] = { free, weir__load(&t->seats[seat].ref) };
-
-    if (pair[1] != 0 && !was_given_back(t, seat, pair[1])) {
-        clear(t, seat, pair);
-        return false;
-    }
-    return swap_seat(t, seat, pair, word, ref);
+    return (ref & ~HOLDER_MASK) | (word << 38 & HOLDER_MASK) | WEIR__HELD_COUNTED;
 }
 
 /* The caller has the permit, so it was counted. */
@@ -264,7 +216,7 @@ bool weir__held_free(const struct weir__held *t, uint32_t seat, uint64_t word)
         load_seat(t, seat, pair);
         if (pair[0] != word)
             return false;
-        ref = pair[1] == 0 ? 0 : pair[1] | WEIR__HELD_COUNTED;
+        ref = pair[1] == 0 ? 0 : left_ref(pair[1], word);
     } while (!swap_seat(t, seat, pair, weir__permit_freed(word), ref));
     if (ref != 0)
         leave(t, seat, (uint64_t[2]){ weir__permit_freed(word), ref });
@@ -320,7 +272,7 @@ uint64_t weir__held_settle(const struct weir__held *t, uint32_t seat)
     if (!load_seat(t, seat, pair))
         return 0;
     if (weir__permit_weight(pair[0]) == 0)
-        clear(t, seat, pair);
+        leave(t, seat, pair);
     else if (!(pair[1] & WEIR__HELD_COUNTED))
         return settle_taken(t, seat, pair);
     return 0;
@@ -347,7 +299,7 @@ bool weir__held_is_idle(struct weir_table *table, uint64_t tag, void *slot)
 
     if (guard >= table->guards.most)
         return true; /* damage */
-    if ((seen & WEIR__PIN) != 0 || count_in(seen) != 0)
+    if ((seen & WEIR__PIN) != 0 || weir__held_in(seen) != 0)
         return false;
     struct weir__held t = weir__held_of(table, guard);
     mark(&t, slot, word, seen);

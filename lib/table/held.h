@@ -10,6 +10,7 @@
 #ifndef WEIR_TABLE_HELD_H
 #define WEIR_TABLE_HELD_H
 
+#include "table/hand.h"
 #include "table/slot.h"
 
 #define WEIR__HELD_ID      0x10000u /* in the place of a limiter's id: this + the guard's place */
@@ -57,19 +58,45 @@ static inline struct weir__home weir__held_home(const struct weir__held *t, uint
     return weir__home_from(&t->table->keys, h);
 }
 
+static inline int64_t weir__held_in(uint64_t word) /* of a slot */
+{
+    return (int64_t)(word & WEIR__HELD_MOST);
+}
+
 /* Permits that the key has out; *slot is its slot, NULL: it has none. */
-int64_t weir__held_count(const struct weir__held *t, struct weir__home home, void **slot);
+static inline int64_t weir__held_count(const struct weir__held *t, struct weir__home home,
+                                       void **slot)
+{
+    const struct weir__space *space = &t->table->keys;
+
+    while ((*slot = weir__slot_find(space, home)) != NULL) {
+        uint64_t *word = weir__slot_pin(space, *slot), seen = weir__load(word);
+        if (__builtin_expect((seen & WEIR__PIN) != 0, 0))
+            weir__hand_settle(t->table, word);
+        else if (__builtin_expect(weir__load(*slot) == home.tag, 1))
+            return weir__held_in(seen);
+    }
+    return 0;
+}
 
 /* A slot for the key, if it has none; NULL: there is no room. */
 void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_time now);
 
-/* What goes into the seat, together with the permit's word, before it is counted. */
-uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t permits,
-                        uint32_t holder);
+/* Its number in the table + 1. */
+static inline uint64_t weir__held_number(const struct weir__held *t, const void *slot)
+{
+    uint64_t bytes = (uint64_t)((const unsigned char *)slot - t->table->keys.slots);
 
-/* Takes a seat that has this word, of a free one.  False: it has another one now; look again. */
-bool weir__held_take(const struct weir__held *t, uint32_t seat, uint64_t free, uint64_t word,
-                     uint64_t ref);
+    return 1 + (t->table->keys.narrow ? bytes / sizeof(struct weir__narrow)
+                                      : bytes / sizeof(struct weir__wide));
+}
+
+/* What goes into the seat, together with the permit's word, before it is counted. */
+static inline uint64_t weir__held_ref(const struct weir__held *t, const void *slot, int64_t permits,
+                                      uint32_t holder)
+{
+    return (uint64_t)permits << 48 | (uint64_t)holder << 38 | weir__held_number(t, slot);
+}
 
 enum weir__held_added {
     WEIR__HELD_ADDED,

@@ -36,6 +36,40 @@ static inline uint64_t weir__clear_bits(uint64_t *p, uint64_t bits)
     return __atomic_fetch_and(p, ~bits, __ATOMIC_ACQ_REL);
 }
 
+/* ThreadSanitizer would swap sixteen bytes under a lock of its own, which other processes do not
+ * see; the instruction it does not see, so it is told what the swap orders. */
+#if defined(__has_feature)
+#define WEIR__HAS_FEATURE(x) __has_feature(x)
+#else
+#define WEIR__HAS_FEATURE(x) 0
+#endif
+#if defined(__x86_64__) && (defined(__SANITIZE_THREAD__) || WEIR__HAS_FEATURE(thread_sanitizer))
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
+
+static inline bool weir__swap_u128(weir__u128 *p, weir__u128 expected, weir__u128 desired)
+{
+    uint64_t *words = (uint64_t *)(void *)p, low = (uint64_t)expected,
+             high = (uint64_t)(expected >> 64);
+    bool done;
+
+    __tsan_release(words);
+    __tsan_release(words + 1);
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@ccz"(done), "+m"(*p), "+a"(low), "+d"(high)
+                     : "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
+                     : "memory");
+    __tsan_acquire(words);
+    __tsan_acquire(words + 1);
+    return done;
+}
+#else
+static inline bool weir__swap_u128(weir__u128 *p, weir__u128 expected, weir__u128 desired)
+{
+    return __sync_bool_compare_and_swap(p, expected, desired);
+}
+#endif
+
 /* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another
  * design, so there is no fallback. */
 static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
@@ -44,7 +78,7 @@ static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
     weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
                d = (weir__u128)desired[1] << 64 | desired[0];
 
-    return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
+    return weir__swap_u128((weir__u128 *)(void *)p, e, d);
 }
 
 /* A pair that was whole at one moment, or close enough: the first word is read again, and a change

@@ -366,9 +366,7 @@ def check_handover(weir, where):
     with Resp(address) as client:
         left = client("WEIR.CHECK", "COST", 0, "ip", "192.0.2.7")[3]
     allowed, lost = sum(c.allowed for c in callers), sum(c.asked - c.answered for c in callers)
-    # ThreadSanitizer replaces the 16-byte swap by a lock that other processes do not see.
-    if not has_sanitizer(weir, "tsan"):
-        assert limit - allowed - lost <= left <= limit - allowed, (left, allowed, lost)
+    assert limit - allowed - lost <= left <= limit - allowed, (left, allowed, lost)
     print("%s: two handovers, %d asks, %d on connections that were closed"
           % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
     end(third)

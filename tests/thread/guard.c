@@ -28,19 +28,6 @@
 #define ALL     100 /* of the guard, if only the key's count */
 #define NOW     (1000 * WEIR_SECOND)
 
-/* ThreadSanitizer makes a 16-byte swap, which breakers and permits by key use, with a lock of its
- * own, which other processes do not see. */
-#if defined(__SANITIZE_THREAD__)
-#define BREAKER 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define BREAKER 0
-#endif
-#endif
-#ifndef BREAKER
-#define BREAKER 90
-#endif
-
 static int passed, failed;
 
 static bool keyed;
@@ -259,7 +246,7 @@ static void test(int kind, bool processes, int rounds)
         o.adaptive = (struct weir_adaptive_options){
             .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS
         };
-    o.breaker.error_percent = processes ? BREAKER : 90;
+    o.breaker.error_percent = 90;
     snprintf(path, sizeof(path), "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
     struct shared *s =
         mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -27,18 +27,6 @@
 #define SWAPS   10 /* at least */
 #define NOW     (1000000 * WEIR_SECOND)
 
-/* As in exact.c: ThreadSanitizer's 16-byte swap is not seen by other processes. */
-#if defined(__SANITIZE_THREAD__)
-#define ACROSS_PROCESSES false
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ACROSS_PROCESSES false
-#endif
-#endif
-#ifndef ACROSS_PROCESSES
-#define ACROSS_PROCESSES true
-#endif
-
 static int passed, failed;
 static const char *subject = "";
 
@@ -557,8 +545,7 @@ int main(int argc, char **argv)
         all_or_nothing(large_rules, 20);
         all_or_nothing(large_rules, 1);
         swap_under_load(110000);
-        if (ACROSS_PROCESSES)
-            processes();
+        processes();
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -2,6 +2,8 @@
  *
  * It must be known as a user of what its parent uses before the parent can go, so it gets its place
  * among the holders at once.  Mutexes are taken before a fork, so that the child finds them free.
+ * A fork does not wait for a thread that tends or buries: the child sees by the pid that it is none
+ * of its own.
  */
 #include "table/holders.h"
 #include "table/fork.h"
@@ -14,21 +16,23 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
     for (struct weir_table *t = tables; t != NULL; t = t->next)
-        pthread_mutex_lock(&t->tending), pthread_mutex_lock(&t->mutex);
+        pthread_mutex_lock(&t->mutex);
 }
 
 static void after_fork(void)
 {
     for (struct weir_table *t = tables; t != NULL; t = t->next)
-        pthread_mutex_unlock(&t->mutex), pthread_mutex_unlock(&t->tending);
+        pthread_mutex_unlock(&t->mutex);
     pthread_mutex_unlock(&mutex);
 }
 
 static void in_child(void)
 {
     after_fork();
-    for (struct weir_table *t = tables; t != NULL; t = t->next)
+    for (struct weir_table *t = tables; t != NULL; t = t->next) {
+        weir__set(&t->looking, 0); /* those threads are not here */
         (void)weir__holder_me(t);
+    }
 }
 
 static void watch_forks(void)

@@ -142,15 +142,12 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
     int64_t last = weir__get(&h->holders_at);
-    uint32_t pid = (uint32_t)getpid(), other = weir__get(&table->burying);
 
-    if (table->fd < 0 || (now >= last && now - last < LOOK) || other == pid ||
-        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED) ||
-        !__atomic_compare_exchange_n(&table->burying, &other, pid, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED))
+    if (table->fd < 0 || (now >= last && now - last < LOOK) || !weir__only_one(&table->burying))
         return;
-    bury_all(table);
+    if (__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        bury_all(table);
     weir__publish(&table->burying, 0);
 }
 

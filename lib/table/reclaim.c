@@ -209,9 +209,9 @@ static bool is_due(struct weir__header *h, weir_time now)
 void weir_table_tend(struct weir_table *table, weir_time now)
 {
     now = now < 0 ? 0 : now;
-    if (pthread_mutex_trylock(&table->tending) != 0)
+    if (!weir__only_one(&table->tending))
         return;
     if (is_due(table->header, now))
         tend(table, now);
-    pthread_mutex_unlock(&table->tending);
+    weir__publish(&table->tending, 0);
 }

@@ -381,7 +381,6 @@ static struct weir_table *new_table(void)
     if (table != NULL) {
         table->fd = -1;
         pthread_mutex_init(&table->mutex, NULL);
-        pthread_mutex_init(&table->tending, NULL);
     }
     return table;
 }
@@ -532,7 +531,6 @@ static void dispose(struct weir_table *table)
     if (table->fd >= 0)
         close(table->fd);
     pthread_mutex_destroy(&table->mutex);
-    pthread_mutex_destroy(&table->tending);
     free(table);
 }
 

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "algo/debt.h"
 #include "base/atomic.h"
@@ -93,12 +94,11 @@ struct weir_table {
     uint64_t salt_next; /* for a copy: the salt of the next limiter; 0: a random one */
     /* These stand for limits that come with the ask, for bans, and for permits by key. */
     struct weir_limiter carried, banned, held;
-    pthread_mutex_t tending; /* by one thread at a time; taken before the other */
-    pthread_mutex_t mutex;   /* of the following, in this process only */
+    pthread_mutex_t mutex; /* of the following, in this process only */
     struct weir__names limiters, guards;
     struct weir_limiter **met;    /* by id, NULL until first met; atomic */
     struct weir_limiter *retired; /* their places went */
-    uint32_t burying;             /* this process, while one of its threads does; atomic */
+    uint32_t tending, burying;    /* weir__only_one */
     int64_t looking;              /* threads that use limiters without weir__place_use; atomic */
     struct weir_table *next;      /* of this process: fork.c */
 };
@@ -107,6 +107,17 @@ struct weir_table {
 static inline uint64_t weir__offset_of(const struct weir_table *table, const void *p)
 {
     return (uint64_t)((const unsigned char *)p - (const unsigned char *)table->header);
+}
+
+/* Whether this thread is the only one of its process that does something: the word is the pid until
+ * it is set to 0.  A child finds its parent's there, and need not wait for a thread it does not
+ * have. */
+static inline bool weir__only_one(uint32_t *who)
+{
+    uint32_t pid = (uint32_t)getpid(), there = weir__get(who);
+
+    return there != pid &&
+           __atomic_compare_exchange_n(who, &there, pid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* table.c */

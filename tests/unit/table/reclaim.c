@@ -2,6 +2,7 @@
  * goes. */
 #include "unit/test.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -289,6 +290,37 @@ TEST(test_a_child_without_a_place_uses_what_its_parent_used)
     assert_true(weir__place_has_users(table, limiter->id));
     close(go[0]), close(go[1]), close(there[0]), close(there[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void *tend_for_long(void *argument)
+{
+    struct weir_table *table = argument;
+
+    assert_true(weir__only_one(&table->tending));
+    return NULL;
+}
+
+/* The child has no thread that tends. */
+TEST(test_a_fork_does_not_wait_for_a_thread_that_tends)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    pthread_t thread;
+    int status;
+
+    assert_int_equal(pthread_create(&thread, NULL, tend_for_long, table), 0);
+    pthread_join(thread, NULL);
+    weir_limiter_drop(limiter_of(table, "l", "gcra 10/1d"));
+    tend(table, NOW, 2 * MINUTE);
+    assert_true(has(table, "l")); /* one is at it */
+    pid_t pid = fork();
+    if (pid == 0) {
+        tend(table, NOW, 2 * MINUTE);
+        _exit(has(table, "l") ? 1 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 /* A child of fork that runs another program, which answers once it does. */

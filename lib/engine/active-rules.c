@@ -42,6 +42,7 @@ struct weir_prepared {
     size_t n_changes;
     struct guard_change *guards;
     size_t n_guards;
+    size_t reserved; /* records, for the changes */
 };
 
 /* -------------------------------------------------------------- names ---- */
@@ -289,7 +290,7 @@ static int note_guard_change(struct weir_prepared *m, struct weir_guard *guard,
         return no_memory(m->error);
     m->guards = more;
     more[m->n_guards++] = (struct guard_change){ guard, d };
-    return WEIR_OK;
+    return weir__guard_prepare(guard, &d->options, m->error);
 }
 
 /* An engine that only explains makes a missing guard beside the table, and changes none. */
@@ -490,6 +491,9 @@ int weir_prepare(struct weir_prepared **out, struct weir *weir, struct weir_rule
     for (size_t i = 0; code == WEIR_OK && i < rules->n_guards; i++)
         code = make_station(m, i);
     pthread_mutex_unlock(&weir->mutex);
+    size_t changes = m->n_changes + m->n_guards;
+    if (code == WEIR_OK && (code = weir__records_reserve(weir->table, changes, error)) == WEIR_OK)
+        m->reserved = changes;
     if (code)
         weir_prepared_destroy(m);
     else
@@ -499,6 +503,7 @@ int weir_prepare(struct weir_prepared **out, struct weir *weir, struct weir_rule
 
 static void free_prepared(struct weir_prepared *m)
 {
+    weir__records_unreserve(m->weir->table, m->reserved);
     free(m->changes);
     free(m->guards);
     free(m);

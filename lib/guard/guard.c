@@ -316,6 +316,19 @@ void weir_guard_drop(struct weir_guard *guard)
     weir__place_leave(guard->table, &guard->table->guards, guard->id, true);
 }
 
+int weir__guard_prepare(struct weir_guard *guard, const struct weir_guard_options *options,
+                        struct weir_error *error)
+{
+    struct weir__guard_named named = { .salt = guard->salt };
+    struct weir__guard_plan plan;
+    int code = weir__guard_plan_make(&plan, options, guard->salt, error);
+
+    if (code)
+        return code;
+    weir__guard_terms_write(&named.terms, &plan.options);
+    return prepare(guard->table, guard->id, &named, error);
+}
+
 int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
                       struct weir_error *error)
 {

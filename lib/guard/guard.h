@@ -209,6 +209,9 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
         plan = weir__guard_renew(guard);
     return plan;
 }
+/* All that a change to these options needs, but the block of its record. */
+int weir__guard_prepare(struct weir_guard *guard, const struct weir_guard_options *options,
+                        struct weir_error *error);
 /* Like weir_guard_create; if it is there already, whatever its options are: *differs names the
  * first that is another one, or is NULL. */
 int weir__guard_join(struct weir_guard **out, struct weir_table *table, const char *name,

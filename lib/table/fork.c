@@ -31,6 +31,7 @@ static void in_child(void)
     after_fork();
     for (struct weir_table *t = tables; t != NULL; t = t->next) {
         weir__set(&t->looking, 0); /* those threads are not here */
+        t->n_reserved = 0;         /* the parent's */
         (void)weir__holder_me(t);
     }
 }

@@ -223,6 +223,12 @@ uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, si
     return (uint32_t)*spare;
 }
 
+void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block)
+{
+    give_spare(space->table, &hand->spares[i]);
+    hand->spares[i] = spare_of(space, block);
+}
+
 /* A committed entry has the spare, and the hand the block that was there.  Until hand->n is 0 this
  * may be done again, by a process that finds the owner dead. */
 static void trade_block(struct weir_table *table, struct weir__hand *hand, uint64_t i)

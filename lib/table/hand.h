@@ -53,6 +53,9 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word);
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
                           size_t bytes);
 
+/* The block, which was taken from the slab, is the hand's spare block i. */
+void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block);
+
 /* What dead processes left: of the holder in this place; of all of them, for a process that is
  * alone and rebuilds the slab next. */
 void weir__hands_recover(struct weir_table *table, uint32_t place);

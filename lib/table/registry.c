@@ -107,12 +107,57 @@ uint64_t weir__record_read(struct weir_table *table, const struct weir__names *n
                             : 0;
 }
 
+static size_t largest_record(const struct weir_table *table)
+{
+    size_t l = table->limiters.record_bytes, g = table->guards.record_bytes;
+
+    return weir__block_round(l > g ? l : g);
+}
+
+int weir__records_reserve(struct weir_table *table, size_t n, struct weir_error *error)
+{
+    pthread_mutex_lock(&table->mutex);
+    size_t had = table->n_reserved;
+    uint32_t *more = realloc(table->reserved, (had + n + 1) * sizeof(*more));
+    if (more != NULL) {
+        table->reserved = more;
+        while (table->n_reserved < had + n) {
+            uint32_t block = weir__block_take(&table->names.slab, largest_record(table));
+            if (block == 0)
+                break;
+            more[table->n_reserved++] = block;
+        }
+    }
+    size_t got = table->n_reserved - had;
+    pthread_mutex_unlock(&table->mutex);
+    if (got == n)
+        return WEIR_OK;
+    weir__records_unreserve(table, got);
+    return weir__fail(error, WEIR_NO_MEMORY, "there is no disk space for the changed records");
+}
+
+static uint32_t take_reserved(struct weir_table *table)
+{
+    pthread_mutex_lock(&table->mutex);
+    uint32_t block = table->n_reserved > 0 ? table->reserved[--table->n_reserved] : 0;
+    pthread_mutex_unlock(&table->mutex);
+    return block;
+}
+
+void weir__records_unreserve(struct weir_table *table, size_t n)
+{
+    for (uint32_t block; n > 0 && (block = take_reserved(table)) != 0; n--)
+        weir__block_give(&table->names.slab, block, largest_record(table));
+}
+
 /* The hand's spare block with the record; 0: no memory. */
 static uint32_t write_record(struct weir_table *table, const struct weir__names *names,
                              struct weir__hand *hand, const void *record)
 {
     uint32_t block = weir__hand_block(&table->names, hand, 0, names->record_bytes);
 
+    if (block == 0 && (block = take_reserved(table)) != 0)
+        weir__hand_adopt(&table->names, hand, 0, block);
     if (block != 0)
         weir__copy_words(weir__block_at(&table->names.slab, block), record, names->record_bytes);
     return block;

@@ -50,6 +50,11 @@ int weir__name_add(struct weir_table *table, struct weir__names *names, const vo
 bool weir__record_change(struct weir_table *table, const struct weir__names *names, uint32_t id,
                          uint64_t edition, const void *record, bool *full);
 
+/* Sets blocks aside for n changes of records, so that these do not fail for want of room; and gives
+ * up as many. */
+int weir__records_reserve(struct weir_table *table, size_t n, struct weir_error *error);
+void weir__records_unreserve(struct weir_table *table, size_t n);
+
 /* Places in use. */
 uint32_t weir__names_count(const struct weir_table *table, const struct weir__names *names);
 

@@ -519,6 +519,8 @@ static void dispose(struct weir_table *table)
     if (table->guarding_end != NULL)
         table->guarding_end(table);
     weir__limiters_free(table);
+    weir__records_unreserve(table, table->n_reserved);
+    free(table->reserved);
     free(table->met);
     weir__names_close(&table->limiters);
     weir__names_close(&table->guards);

@@ -99,8 +99,10 @@ struct weir_table {
     struct weir_limiter **met;    /* by id, NULL until first met; atomic */
     struct weir_limiter *retired; /* their places went */
     uint32_t tending, burying;    /* weir__only_one */
-    int64_t looking;              /* threads that use limiters without weir__place_use; atomic */
-    struct weir_table *next;      /* of this process: fork.c */
+    uint32_t *reserved;           /* blocks for records that must not fail */
+    size_t n_reserved;
+    int64_t looking;         /* threads that use limiters without weir__place_use; atomic */
+    struct weir_table *next; /* of this process: fork.c */
 };
 
 /* Of a word, as hands name it. */

@@ -545,3 +545,28 @@ TEST(test_R6_what_is_prepared_changes_nothing_until_it_is_committed)
     tend(table, NOW, 120 * S);
     assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 7);
 }
+
+/* The disk is full by then: records that change were set aside. */
+TEST(test_R6_a_commit_does_not_fail)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100 });
+    OWN(weir) *weir = engine_on(table);
+    struct weir_prepared *prepared;
+    struct weir_error error;
+
+    use(weir, ONE("300/60") "guards:\n- { name: g, concurrency: 5 }\n", NOW);
+    struct weir_rules *rules = rules_of(ONE("250/60") "guards:\n- { name: g, concurrency: 6 }\n");
+    assert_ok(weir_prepare(&prepared, weir, rules, &error));
+    for (size_t bytes = 1024; bytes >= 64; bytes /= 2)
+        while (weir__block_take(&table->names.slab, bytes) != 0)
+            ;
+    struct weir_prepared *none;
+    assert_int_equal(weir_prepare(&none, weir, rules, &error), WEIR_NO_MEMORY);
+    weir_commit(prepared, NOW);
+    assert_int_equal(a_left(weir, NOW), 250);
+    assert_int_equal(table->n_reserved, 0);
+    struct weir_guard *guard = weir_guard_find(table, "g");
+    struct weir_guard_info info;
+    weir_guard_get(guard, NOW, &info);
+    assert_int_equal(info.options.max, 6);
+}

@@ -334,4 +334,67 @@ TEST(test_a_long_log_survives_a_rebuild)
     }
 }
 
+/* ------------------------------------------------------------------ damage ---- */
+
+/* Any word of any node, and of the slots. */
+static void damage(struct weir_table *table)
+{
+    struct weir__slab *slab = &table->keys.slab;
+    uint64_t *slots = (uint64_t *)(void *)table->keys.slots, i = roll();
+
+    if (one_in(20)) {
+        i %= WEIR__GROUP_SLOTS * (table->keys.narrow ? 2u : 4u);
+        slots[i] ^= slots[i] == 0 || i % 2 == 0 ? 0 : (uint64_t)1 << roll() % 63;
+        return;
+    }
+    uint64_t *word = (uint64_t *)(void *)slab->bytes + i % 8192; /* of the first chunk */
+    *word = one_in(2)   ? roll()
+            : one_in(2) ? *word ^ (uint64_t)1 << roll() % 64
+                        : *word + (uint64_t)roll() % 5 - 2;
+}
+
+static void use_damaged(struct weir_limiter *limiter, const char *key, weir_time now)
+{
+    struct weir_ask ask = ask_of(key, one_in(9) ? between(1, 300) : 1, now);
+    struct weir_decision d;
+
+    if (one_in(5))
+        weir_peek(limiter, &ask, &d);
+    else if (one_in(9))
+        weir_give(limiter, &ask);
+    else if (one_in(200))
+        weir_forget(limiter, ask.key, now);
+    else
+        weir_take(limiter, &ask, &d);
+}
+
+TEST(test_a_damaged_log_harms_nobody)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        const char *path = new_path(), *to = new_path();
+        struct weir_table_options o = {
+            .path = path, .keys = 1, .slab = 1 << 18, .guards = 1, .narrow = seed % 2
+        };
+        struct weir_table *table = table_with(&o);
+        struct weir_limiter *limiter = limiter_of(table, "log", "sliding-log 1000/1s");
+        weir_time now = NOW;
+        random_state = seed;
+        for (int i = 0; i < 6000; i++, now += S / 2000) {
+            use_damaged(limiter, one_in(3) ? "k" : one_in(2) ? "l" : "m", now);
+            if (one_in(20))
+                damage(table);
+            if (one_in(1000))
+                change(limiter, one_in(2) ? "sliding-log 500/2s" : "sliding-log 20/1s", now);
+        }
+        struct weir__copied copied;
+        (void)weir__table_backup(table, to, &copied, NULL);
+        unlink(to);
+        table->header->holders_lost++;
+        weir_table_destroy(table);
+        OWN(weir_table) *again = attach(path);
+        take(weir__limiter_by_name(again, "log"), "k", 1, now + 10 * S);
+        unlink(path);
+    }
+}
+
 GROUP(make_folder, remove_folder)

@@ -430,20 +430,39 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
     return take_parts(items->limiter->table, parts, n, decision);
 }
 
-/* What a take would find: a slot for the key, or none. */
+/* What a take of a new key would find: a slot, and a block for a large state; or none. */
+static bool has_room(struct weir__part *part, weir_time now)
+{
+    struct weir__space *space = part->limiter->space;
+    size_t bytes = part->plan->state_size;
+    struct weir__victim v = { .used = 0 };
+    bool room = true;
+
+    if (weir__slot_find(space, part->home) == NULL) {
+        v = weir__victim_near(part, now, NULL, 0);
+        room = v.used == 0;
+    }
+    if (room && part->limiter->kind == WEIR__LARGE && !weir__slab_has_room(&space->slab, bytes)) {
+        v = weir__victim_with_block(part, weir__block_round(bytes), now);
+        room = v.slot != NULL && v.used == 0;
+    }
+    part->room_at = v.room_at;
+    return room;
+}
+
 static void look_for_room(const struct weir__item *item, const struct weir_ask *ask,
                           struct weir_decision *d)
 {
     struct weir__part part;
 
-    weir__part_begin(&part, item->limiter, weir__item_home(item));
-    if (weir__slot_find(item->limiter->space, part.home) != NULL)
+    if (!is_new(item))
         return;
+    weir__look_begin(item->limiter->table);
+    weir__part_begin(&part, item->limiter, weir__item_home(item));
     part.closed = true;
-    struct weir__victim v = weir__victim_near(&part, ask->now < 0 ? 0 : ask->now, NULL, 0);
-    part.room_at = v.room_at;
-    if (v.used > 0)
+    if (!has_room(&part, ask->now < 0 ? 0 : ask->now))
         weir__part_say_no_room(&part, ask, d);
+    weir__look_end(item->limiter->table);
 }
 
 bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask,

@@ -419,6 +419,22 @@ uint32_t weir__block_take(struct weir__slab *slab, size_t bytes)
     return class < RUNS ? take_small(slab, class) : take_run(slab, run_of(bytes));
 }
 
+bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes)
+{
+    unsigned class = class_of(bytes);
+    uint64_t n = class < RUNS ? 1 : run_of(bytes), top = top_of(slab), free = 0, longest = 0;
+
+    for (uint64_t at = 0; at < top; at++) {
+        uint64_t word = weir__load(&slab->words[at]);
+        if (class < RUNS && has_room(word, class))
+            return true;
+        free = is_free(word) ? free + 1 : 0;
+        longest = free > longest ? free : longest;
+    }
+    free += slab->count - top; /* the rest was never in use */
+    return (free > longest ? free : longest) >= n && may_claim(slab, class, n);
+}
+
 /* The word of the block's bit in the bitmap. */
 static uint64_t *bits_of(const struct weir__slab *slab, uint32_t block, unsigned class)
 {

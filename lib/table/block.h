@@ -60,6 +60,9 @@ void weir__slab_open(struct weir__slab *slab, void *map); /* which begins on a c
  * 64 KiB).  0: none is left just now, or the disk is full. */
 uint32_t weir__block_take(struct weir__slab *slab, size_t bytes);
 
+/* Whether there is one. */
+bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes);
+
 /* `bytes` as it was taken.  Ignores a block that is not valid or not taken. */
 void weir__block_give(struct weir__slab *slab, uint32_t block, size_t bytes);
 

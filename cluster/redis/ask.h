@@ -30,6 +30,7 @@ struct weir__redis_answer {
     struct weir__text reply; /* one whole value of RESP; good until `done` returns */
     const char *why;         /* not answered: a sentence's end; good until `done` returns */
     bool by_module;          /* the module's form was sent */
+    bool maybe_done;         /* an earlier try was lost, and may have been carried out */
 };
 
 struct weir__redis_node;

@@ -3,17 +3,12 @@
 
 #include <string.h>
 
-static void finish(struct weir__carry *c, enum weir__redis_outcome outcome, const char *why)
-{
-    c->done(c, outcome, why);
-}
-
-/* To read is harmless, and so is anything with an id. */
+/* To read is harmless, unless the module would do all of it at once; so is anything with an id. */
 static bool is_repeatable(const struct weir__account_call *call)
 {
     return call->id.len > 0 || call->verb == WEIR__ACCOUNT_PEEK ||
            call->verb == WEIR__ACCOUNT_RESET ||
-           call->script == &weir__account_scripts[WEIR__SCRIPT_READ];
+           (call->script == &weir__account_scripts[WEIR__SCRIPT_READ] && call->n_command == 0);
 }
 
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer);
@@ -38,20 +33,24 @@ static void send_next(struct weir__carry *c, weir_time now)
     weir__redis_client_ask(c->client, &c->ask, now);
 }
 
+/* Not answered, or with an error. */
+static void give_up(struct weir__carry *c, bool unknown, const char *why)
+{
+    unknown = (unknown || c->maybe_done) && c->call.verb != WEIR__ACCOUNT_PEEK;
+    c->done(c, unknown ? WEIR__REDIS_UNKNOWN : WEIR__REDIS_UNDONE, why);
+}
+
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir__carry *c = ask->context;
     struct weir_error error = { .text = "" };
-    bool reads = c->call.verb == WEIR__ACCOUNT_PEEK ||
-                 c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
+    bool reads = c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
     int code;
 
+    c->maybe_done |= answer->maybe_done && !(reads && ask->n_module == 0);
     if (answer->outcome != WEIR__REDIS_ANSWERED) {
-        bool unknown = answer->outcome == WEIR__REDIS_UNKNOWN && (!reads || answer->by_module);
-        finish(c,
-               unknown && c->call.verb != WEIR__ACCOUNT_PEEK ? WEIR__REDIS_UNKNOWN
-                                                             : WEIR__REDIS_UNDONE,
-               answer->why);
+        give_up(c, answer->outcome == WEIR__REDIS_UNKNOWN && (!reads || answer->by_module),
+                answer->why);
         return;
     }
     code = answer->by_module ? weir__account_command_reply(&c->call, answer->reply, &error)
@@ -59,9 +58,9 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     if (code == WEIR__ACCOUNT_AGAIN)
         send_next(c, weir__redis_client_now(c->client));
     else if (code == WEIR_OK)
-        finish(c, WEIR__REDIS_ANSWERED, NULL);
+        c->done(c, WEIR__REDIS_ANSWERED, NULL);
     else
-        finish(c, WEIR__REDIS_UNDONE, error.text);
+        give_up(c, false, error.text);
 }
 
 void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client, weir_time now)
@@ -69,10 +68,11 @@ void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client,
     struct weir_error error = { .text = "" };
 
     c->client = client;
+    c->maybe_done = false;
     if (weir__account_begin(&c->call, &error) == WEIR_OK)
         send_next(c, now);
     else
-        finish(c, WEIR__REDIS_UNDONE, error.text);
+        give_up(c, false, error.text);
 }
 
 void weir__carry_free(struct weir__carry *c)

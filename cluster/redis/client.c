@@ -69,7 +69,8 @@ void weir__redis_give_up(struct weir__redis_client *c, struct weir__redis_ask *a
         c, ask,
         &(struct weir__redis_answer){ .outcome = unknown ? WEIR__REDIS_UNKNOWN : WEIR__REDIS_UNDONE,
                                       .why = text,
-                                      .by_module = ask->own.by_module });
+                                      .by_module = ask->own.by_module,
+                                      .maybe_done = ask->own.maybe_done });
 }
 
 static void say_why(struct weir__redis_ask *ask, const char *text, size_t len)
@@ -259,7 +260,8 @@ static void replied(void *context, struct weir__redis_conn *conn, struct weir__r
     if (head.kind != '-' || !overcome(c, conn, ask, &head, now))
         weir__redis_finish(c, ask,
                            &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
-                                                         .by_module = ask->own.by_module });
+                                                         .by_module = ask->own.by_module,
+                                                         .maybe_done = ask->own.maybe_done });
 }
 
 static void orphaned(void *context, struct weir__redis_conn *conn, struct weir__redis_ask *ask,

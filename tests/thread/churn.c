@@ -3,10 +3,11 @@
  *
  *     churn [ROUNDS]
  *
- * Every worker takes a limiter or guard by one of a few names, charges a key of its own, and looks
- * later whether the charge is still there; then it drops or releases it.  All of them tend the
- * table, and time passes two seconds at a time.  What somebody uses must stay, and at the end, when
- * everybody has gone, nothing may be left.
+ * Every worker takes two limiters or a guard by some of a few names, charges a key of its own on
+ * both limiters at once, changes their limits now and then, and looks later whether the charge is
+ * still there; then it drops or releases them.  All of them tend the table, and time passes two
+ * seconds at a time.  What somebody uses must stay, and at the end, when everybody has gone, nothing
+ * may be left.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -57,41 +58,105 @@ static void tend(struct weir_table *table)
     weir_table_tend(table, __atomic_add_fetch(&shared->now, 2 * WEIR_SECOND, __ATOMIC_RELAXED));
 }
 
-static int64_t left(struct weir_limiter *limiter, int64_t *key)
+#define COST   3
+#define BUCKET 4 /* in limits */
+
+struct used {
+    struct weir_limiter *limiter;
+    unsigned n;
+    char name[8];
+    uint32_t version; /* at least as old as that which the key was charged under */
+};
+
+static struct weir_limit limit_of(unsigned n, int64_t count)
+{
+    struct weir_limit limit = { 0 };
+
+    if (weir_limit_parse(&limit, limits[n], NULL) != WEIR_OK)
+        abort();
+    limit.count = count;
+    return limit;
+}
+
+static bool join(struct weir_table *table, unsigned n, struct used *out)
+{
+    struct weir_limit limit = limit_of(n, 10);
+    struct weir_plan plan;
+    struct weir_error error = { 0 };
+
+    out->n = n;
+    snprintf(out->name, sizeof(out->name), "l%u", n);
+    if (weir__plan_make(&plan, &limit, &error) == WEIR_OK &&
+        weir__limiter_join(&out->limiter, table, out->name, &plan, &error) == WEIR_OK) {
+        out->version = weir__limiter_era(out->limiter)->version;
+        return true;
+    }
+    complain(error.text, out->name, 0);
+    return false;
+}
+
+/* Somebody else may change it at the same time. */
+static void change(const struct used *u, uint64_t *random)
+{
+    struct weir_limit limit = limit_of(u->n, 10 + (int64_t)(random64(random) % 2) * 10);
+    struct weir_error error = { 0 };
+
+    if (weir_limiter_change(u->limiter, &limit, now_of(), &error) != WEIR_OK)
+        complain(error.text, u->name, 0);
+}
+
+/* Under any limit the key has used what it was charged; of a bucket the tokens stay that it had, if
+ * they fit.  After more changes than are remembered it counts as spent. */
+static void check(const struct used *u, int64_t *key)
 {
     struct weir_ask ask = { .key = { key, sizeof(*key) }, .now = now_of() };
     struct weir_decision d;
 
-    weir_peek(limiter, &ask, &d);
-    return d.remaining;
+    weir_peek(u->limiter, &ask, &d);
+    bool remembered = weir__limiter_era(u->limiter)->version - u->version < WEIR__PAST;
+    int64_t most = u->n == BUCKET ? d.limit : d.limit - COST, least = !remembered      ? 0
+                                                                      : u->n == BUCKET ? 10 - COST
+                                                                                       : most;
+    if (d.remaining < least || d.remaining > most)
+        complain("a key in use has another charge", u->name, d.remaining);
 }
 
-static void use_limiter(struct weir_table *table, uint64_t *random, int64_t *key)
+static void leave(const struct used *u, bool dropped)
 {
-    unsigned n = (unsigned)(random64(random) % NAMES);
-    char name[8];
-    struct weir_limit limit;
-    struct weir_limiter *limiter;
-    struct weir_error error = { 0 };
+    if (dropped)
+        weir_limiter_drop(u->limiter);
+    else
+        weir_limiter_release(u->limiter);
+}
+
+static void charge(const struct used u[2], int64_t *key)
+{
+    struct weir_ask ask = { .key = { key, sizeof(*key) }, .cost = COST, .now = now_of() };
+    struct weir_item items[2] = { { u[0].limiter, ask }, { u[1].limiter, ask } };
     struct weir_decision d;
 
-    snprintf(name, sizeof(name), "l%u", n);
-    if (weir_limit_parse(&limit, limits[n], &error) != WEIR_OK ||
-        weir_limiter_create(&limiter, table, name, &limit, &error) != WEIR_OK) {
-        complain(error.text, name, 0);
+    if (!weir_take_all(items, 2, &d))
+        complain("a fresh key is refused", u[d.item].name, d.remaining);
+}
+
+static void use_limiters(struct weir_table *table, uint64_t *random, int64_t *key)
+{
+    unsigned n = (unsigned)(random64(random) % NAMES),
+             m = (n + 1 + (unsigned)(random64(random) % (NAMES - 1))) % NAMES;
+    struct used u[2];
+
+    if (!join(table, n, &u[0]) || !join(table, m, &u[1]))
         return;
-    }
-    struct weir_ask ask = { .key = { key, sizeof(*key) }, .cost = 3, .now = now_of() };
-    if (!weir_take(limiter, &ask, &d))
-        complain("a fresh key is refused", name, d.remaining);
-    for (unsigned i = 0, turns = (unsigned)(random64(random) % 8); i < turns; i++)
+    charge(u, key);
+    for (unsigned i = 0, turns = (unsigned)(random64(random) % 8); i < turns; i++) {
         tend(table);
-    if (left(limiter, key) != 7)
-        complain("a key in use has forgotten its charge", name, left(limiter, key));
-    if (random64(random) % 2)
-        weir_limiter_drop(limiter);
-    else
-        weir_limiter_release(limiter);
+        if (random64(random) % 8 == 0)
+            change(&u[i % 2], random);
+    }
+    check(&u[0], key);
+    check(&u[1], key);
+    leave(&u[0], random64(random) % 2);
+    leave(&u[1], random64(random) % 2);
 }
 
 static void use_guard(struct weir_table *table, uint64_t *random)
@@ -136,7 +201,7 @@ static void *work(void *context)
     for (int i = 0; i < w->rounds; i++) {
         int64_t key = (int64_t)(w->seed << 32) + i;
         if (random64(&random) % 4)
-            use_limiter(w->table, &random, &key);
+            use_limiters(w->table, &random, &key);
         else
             use_guard(w->table, &random);
         __atomic_fetch_add(&shared->turns, 1, __ATOMIC_RELAXED);

@@ -88,6 +88,14 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
     entry->entered[entry->n++].permit = *permit;
 }
 
+static weir_time wait_of(const struct weir__active *f, size_t i, const struct weir_ask *ask)
+{
+    const struct weir__guard_draft *draft = f->rules->guards[i].draft;
+    int fits = draft->by_fit ? weir__guard_fits(f->stations[i].guard, ask) : 0;
+
+    return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
+}
+
 static bool pass_guard(struct weir__admission *admission, const struct weir__active *f, uint32_t i,
                        const struct weir_ask *ask, const struct weir_key *key,
                        struct weir_ruling *ruling)
@@ -99,7 +107,7 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     struct weir_permit permit;
     struct weir_decision d;
 
-    how.waits = admission->queued = admission->waits && f->rules->guards[i].draft->queue > 0;
+    how.waits = admission->queued = admission->waits && wait_of(f, i, ask) > 0;
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
     how.behind =
@@ -247,6 +255,21 @@ bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queu
     }
     weir__engine_release(stripe);
     return is;
+}
+
+weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,
+                           uint8_t user_class)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards;
+    weir_time wait =
+        is ? wait_of(f, i, &(struct weir_ask){ .priority = priority, .user_class = user_class })
+           : 0;
+
+    weir__engine_release(stripe);
+    return wait;
 }
 
 bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,

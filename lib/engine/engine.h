@@ -162,6 +162,9 @@ struct weir__admission {
     bool queued; /* it has a queue, and the request waits: the missing permit was not counted */
     char *key;   /* gets the text of the key that had no permit, of WEIR_KEY_TEXT; may be NULL */
 };
+/* How long an ask may wait for this guard; 0: not at all. */
+weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,
+                           uint8_t user_class);
 /* Finds the guards that apply. */
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
                           struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);

@@ -14,7 +14,8 @@
 
 #define RARELY        __attribute__((noinline, cold))
 #define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed */
-#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while it is not known how long work takes */
+#define WAITED_EVERY  (WEIR_SECOND / 4)
+#define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while it is not known how long work takes */
 
 /* An ask that is entering. */
 struct passage {
@@ -171,12 +172,26 @@ static bool is_degraded(const struct passage *p)
            weir__get(&p->guard->table->header->degradation) >= (uint64_t)p->plan->degrade;
 }
 
+static uint32_t class_of(const struct weir__guard_plan *plan, const struct weir_ask *ask)
+{
+    return ask->user_class < plan->shed.classes ? ask->user_class
+                                                : (uint32_t)plan->shed.classes - 1;
+}
+
+int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask)
+{
+    const struct weir__guard_record *r = guard->record;
+    uint32_t user_class = class_of(weir__guard_plan_of(guard), ask);
+
+    if (!weir__get(&r->shedding))
+        return 0;
+    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]) ? 1 : -1;
+}
+
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
 {
-    uint32_t user_class = ask->user_class < p->plan->shed.classes
-                              ? ask->user_class
-                              : (uint32_t)p->plan->shed.classes - 1;
-    uint32_t rank = weir__shed_rank(ask->key, ask->priority, p->now, p->guard->salt);
+    uint32_t user_class = class_of(p->plan, ask),
+             rank = weir__shed_rank(ask->key, ask->priority, p->now, p->guard->salt);
 
     *spare = weir__shed_spare(&p->record->shed, user_class, rank);
     return !weir__shed_pass(&p->record->shed, user_class, rank);
@@ -187,6 +202,13 @@ static void count_wanting(const struct passage *p, const struct weir__enter_how 
 {
     if (!how->waits)
         weir__count(&p->record->window.busy, 1);
+}
+
+/* While some can wait nothing is spared for them: see shed.c. */
+static RARELY void note_waiter(const struct passage *p)
+{
+    if (p->now - weir__get(&p->record->waited) >= WAITED_EVERY)
+        weir__set(&p->record->waited, p->now);
 }
 
 /* The reason to refuse, or WEIR_GRANTED: then it is in. */
@@ -208,6 +230,8 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     }
     if (p->keyed && !pass_key(p))
         return WEIR_KEY_BUSY;
+    if (__builtin_expect(how->waits, 0))
+        note_waiter(p);
     if (p->plan->controller.rate && !pass_pace(p)) {
         count_wanting(p, how);
         return WEIR_LIMITED;
@@ -245,6 +269,8 @@ static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason
 
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason)
 {
+    if (reason == WEIR_FULL || reason == WEIR_LATE)
+        weir__count(&guard->record->window.busy, 1); /* not when it came: it might have got one */
     if (reason != WEIR_CANCELLED)
         weir__count(counter_of(&guard->record->totals, reason), 1);
 }

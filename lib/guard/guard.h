@@ -119,6 +119,8 @@ struct weir__guard_record {
     int64_t raising_until; /* ... until then */
     /* Whose state is in `learnt`: the terms' controller, and whether it is a rate. */
     int64_t controller;
+    uint8_t fitting[WEIR_CLASSES]; /* while it sheds: see weir__shed_fitting */
+    int64_t waited;                /* when an ask that can wait last came, about; 0: never */
 
     /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
     _Alignas(WEIR__LINE) uint64_t pace[2];
@@ -241,6 +243,9 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
+/* 1: while it sheds, all asks as important as this one fit into the capacity; -1: they do not.  0:
+ * it does not shed. */
+int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask);
 /* A waiter was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
 /* As if it had never entered, except in the figures. */

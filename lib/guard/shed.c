@@ -40,14 +40,16 @@
 #define MEAN \
     0.5 /* seconds: the means, at least; twice as long as work takes, so that its ups and downs \
            are in them */
-#define MEAN_MAX 5.0
-#define CALM     0.5   /* seconds without need until shedding ends */
-#define FILL     0.5   /* seconds, at least, to fill idle permits */
-#define FULL     0.98  /* of the permits: the aim */
-#define BLIND    0.005 /* share refused by chance: less does not matter */
-#define ROOM_MIN 10.0  /* per second: enough to notice a recovery */
-#define ROOM_MAX 1e12
-#define NOBODY   ((uint64_t)WEIR__RANKS << 32)
+#define MEAN_MAX  5.0
+#define CALM      0.5   /* seconds without need until shedding ends */
+#define FILL      0.5   /* seconds, at least, to fill idle permits */
+#define FULL      0.98  /* of the permits: the aim */
+#define BLIND     0.005 /* share refused by chance: less does not matter */
+#define FITS      0.9   /* of the capacity: for those that wait, so that they do not wait long */
+#define BLIND_MAX 0.95  /* at most, while the important wait */
+#define ROOM_MIN  10.0  /* per second: enough to notice a recovery */
+#define ROOM_MAX  1e12
+#define NOBODY    ((uint64_t)WEIR__RANKS << 32)
 
 /* ------------------------------------------------------------ asks ---- */
 
@@ -77,11 +79,8 @@ uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now, u
     uint64_t hash = weir__mix64(hash_user(user, salt));
     uint64_t hour = ((uint64_t)now + hash % (uint64_t)HOUR) / (uint64_t)HOUR;
     uint32_t cohort = (uint32_t)(weir__mix64(hash + hour * WEIR__GOLDEN) % WEIR__COHORTS);
-    int step = priority < WEIR_PRIORITY_MIN   ? 0
-               : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1
-                                              : priority - WEIR_PRIORITY_MIN;
 
-    return (uint32_t)step * WEIR__COHORTS + cohort;
+    return weir__shed_step(priority) * WEIR__COHORTS + cohort;
 }
 
 static uint32_t rank_of(uint64_t cut)
@@ -194,12 +193,13 @@ struct use {
     double blind;     /* share of those let in that found no permit */
     double blind_max; /* at most */
     double can;       /* per second */
+    double pace;      /* of gain's growth */
 };
 
 static struct use judge(const struct weir__shed *s, const struct weir__shed_sample *sample)
 {
     double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
-    struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
+    struct use u = { .blind = asked > 0 ? s->busy / asked : 0, .pace = 2 };
 
     /* A rate: if asks were refused, those entered are the capacity; if none was, it is higher. */
     if (sample->limit <= 0) {
@@ -210,6 +210,10 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
     }
     u.full = s->at_work / limit;
     u.blind_max = weir__between(0.02, 2 / weir__root(limit), 0.5);
+    if (sample->waits) { /* chance refuses none of those that matter: idle permits are all lost */
+        u.blind_max = BLIND_MAX;
+        u.pace *= s->gain;
+    }
     /* Idle permits can be filled, whatever the means say. */
     u.can = weir__most(hold > 0 ? limit / hold : ROOM_MAX,
                        weir__most((limit - (double)sample->in_flight) / FILL, ROOM_MIN));
@@ -229,7 +233,7 @@ static double adapt_gain(double gain, const struct use *u, double aim, double se
     if (u->blind > u->blind_max)
         gain -= seconds * (u->blind - u->blind_max);
     else if (u->full < aim && u->blind < 0.8 * u->blind_max)
-        gain += seconds * 2 * (aim - u->full);
+        gain += seconds * u->pace * (aim - u->full);
     else if (u->full > aim && u->blind > BLIND)
         gain -= seconds * weir__least(1, (u->full - aim) / 0.01) * (u->blind - BLIND);
     return weir__between(0.9, gain, 1 / (1 - u->blind_max));
@@ -356,8 +360,10 @@ static void set_spares(struct weir__shed *s, int c, double offered, double uncut
 }
 
 static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s,
-                     const double offered[WEIR_CLASSES], double room, int64_t limit)
+                     const double offered[WEIR_CLASSES], double room,
+                     const struct weir__shed_sample *sample)
 {
+    int64_t limit = sample->limit;
     double got[WEIR_CLASSES] = { 0 }, uncut = 0, hold = hold_of(s),
            can = hold > 0 ? (double)limit / hold : 0;
 
@@ -369,7 +375,37 @@ static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s,
     }
     s->spare = 0;
     for (int c = 0; c < plan->classes; c++)
-        set_spares(s, c, offered[c], uncut, s->room > 0 ? can : 0, limit);
+        set_spares(s, c, offered[c], uncut, s->room > 0 && !sample->waits ? can : 0, limit);
+}
+
+/* --------------------------------------------------------- waiting ---- */
+
+/* From the highest down, as long as all of a priority fits. */
+static uint8_t fitting(const uint32_t *arrivals, double share)
+{
+    double all = sum(arrivals), above = 0;
+    int priority = WEIR__PRIORITIES;
+
+    for (bool fits = true; fits && priority > 0;) {
+        for (int i = 0; i < WEIR__COHORTS; i++)
+            above += weir__get(&arrivals[(priority - 1) * WEIR__COHORTS + i]);
+        fits = above <= share * all;
+        priority -= fits;
+    }
+    return (uint8_t)priority;
+}
+
+void weir__shed_fitting(const struct weir__shed_plan *plan, const struct weir__shed *s,
+                        int64_t limit, uint8_t out[WEIR_CLASSES])
+{
+    double got[WEIR_CLASSES] = { 0 }, hold = hold_of(s),
+           can = limit <= 0 ? s->entered
+                 : hold > 0 ? (double)limit / hold
+                            : ROOM_MAX;
+
+    fill(got, s->offered, plan, FITS * can);
+    for (int c = 0; c < plan->classes; c++)
+        out[c] = s->offered[c] > 0 ? fitting(s->arrivals[c], got[c] / s->offered[c]) : 0;
 }
 
 /* ------------------------------------------------------------ tick ---- */
@@ -393,7 +429,7 @@ int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *s
     if (shed->room > 0)
         room = shed->room;
     room = weir__least(room, all * (1 - weir__between(0, sample->pressure, 1000) / 1000));
-    set_cuts(plan, shed, offered, room, sample->limit);
+    set_cuts(plan, shed, offered, room, sample);
     shed->out = room < all ? (int32_t)weir__between(1, 1000 * (1 - room / all) + 0.5, 1000) : 0;
     return 1000 - shed->out;
 }

@@ -53,7 +53,15 @@ struct weir__shed_sample {
     int64_t refused_busy;     /* let in, but all permits were out */
     int64_t in_flight, limit; /* limit 0: a rate is the bound, not permits */
     int32_t pressure;         /* permille of asks to keep out because of the host's load */
+    bool waits;               /* those that matter most wait for a permit: none is spared */
 };
+
+static inline uint32_t weir__shed_step(int8_t priority)
+{
+    return priority < WEIR_PRIORITY_MIN   ? 0
+           : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1
+                                          : (uint32_t)(priority - WEIR_PRIORITY_MIN);
+}
 
 /* 0 to WEIR__RANKS - 1, the highest first. */
 uint32_t weir__shed_rank(struct weir_key user, int8_t priority, weir_time now, uint64_t salt);
@@ -63,6 +71,10 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t rank
  * well the cut is chosen, random traffic sometimes takes all permits; without spares the most
  * important asks would be refused as often as the others. */
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t rank);
+/* While it sheds: each class's lowest priority that fits into the capacity as a whole, with those
+ * above it.  From 0 to WEIR__PRIORITIES, which is none. */
+void weir__shed_fitting(const struct weir__shed_plan *plan, const struct weir__shed *shed,
+                        int64_t limit, uint8_t out[WEIR_CLASSES]);
 /* Sets the cuts; returns the permille of asks let in.  shed->room > 0 says that it is shedding for
  * lack of permits; that swings less than the returned value. */
 int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed,

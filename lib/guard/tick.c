@@ -20,6 +20,7 @@
 #define LOOK_LONGEST WEIR_SECOND       /* then even with few results */
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* it sums thousands of counters */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
+#define WAITS_LAST   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
 /* A controller that wants results more often is called more often. */
@@ -277,6 +278,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 {
     struct weir__guard_record *r = guard->record;
     struct weir__learnt *l = &r->learnt;
+    uint8_t fitting[WEIR_CLASSES] = { 0 };
     int64_t busy = weir__get(&r->window.busy), in_flight = weir__get(&r->in_flight);
     int64_t limit = plan->controller.rate                  ? 0
                     : plan->controller.row && r->limit > 0 ? r->limit
@@ -285,7 +287,9 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
                                    .span = now - l->shed_at,
                                    .in_flight = in_flight,
                                    .limit = limit,
-                                   .pressure = r->pressure };
+                                   .pressure = r->pressure,
+                                   .waits = (uint64_t)(now - weir__get(&r->waited)) <
+                                            (uint64_t)WAITS_LAST };
 
     s.entered = returned + weir__guard_calls(r) - l->shed_entered;
     s.refused_busy = busy - l->shed_busy;
@@ -297,6 +301,9 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     int32_t admitted = weir__shed_tick(&plan->shed, &r->shed, &s),
             shedding = r->shed.room > 0 || s.pressure > 0;
     weir__set(&r->admitted, admitted);
+    weir__shed_fitting(&plan->shed, &r->shed, limit, fitting);
+    for (int c = 0; c < WEIR_CLASSES; c++)
+        weir__set(&r->fitting[c], fitting[c]);
     if (shedding != r->shedding) {
         r->shedding = shedding;
         weir__guard_note(r, WEIR_GUARD_EVENT_SHEDDING, !shedding, shedding, now);

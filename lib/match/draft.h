@@ -104,12 +104,30 @@ struct weir__guard_draft {
     struct weir_guard_options options; /* with the mode; the controller's name is the library's */
     int64_t queue;                     /* this many may wait; 0: none */
     weir_time wait;                    /* at most this long */
+    /* By importance, if `selective`; `wait` is the longest then.  0: it does not wait */
+    weir_time priority_waits[WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1], class_waits[WEIR_CLASSES];
+    bool selective;
+    bool by_fit; /* while it sheds, priorities that fit into the capacity wait */
     enum weir_order order;
+    bool ordered; /* it is written */
     struct weir__pick_draft priority, user_class;
     struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* for `priority`, beside numbers */
     size_t n_words, n_classes;
     struct weir__fallback_draft fallback;
 };
+
+/* How long an ask may wait; 0: not at all.  `fits` is weir__guard_fits's. */
+static inline weir_time weir__draft_wait(const struct weir__guard_draft *g, int8_t priority,
+                                         uint8_t user_class, int fits)
+{
+    if (!g->selective)
+        return g->queue > 0 ? g->wait : 0;
+    if (g->by_fit && fits != 0)
+        return fits > 0 ? g->wait : 0;
+    weir_time a = g->priority_waits[priority - WEIR_PRIORITY_MIN],
+              b = g->class_waits[user_class < WEIR_CLASSES ? user_class : WEIR_CLASSES - 1];
+    return a > b ? a : b;
+}
 
 /* One attribute's part of a list. */
 struct weir__list_draft {

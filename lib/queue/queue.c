@@ -520,11 +520,12 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
     j->waits = false;
     pthread_mutex_lock(&queue->lock);
     int64_t before = count_before(queue, lane_of(queue, w->priority, w->user_class), j->now);
-    enum weir_reason reason = before == 0 ? offer_first(queue, j) : WEIR_BUSY;
+    j->behind = before > 0;
+    enum weir_reason reason = before == 0 || j->offer_behind ? offer_first(queue, j) : WEIR_BUSY;
     if (reason == WEIR_BUSY && j->patient) {
         j->waits = put_locked(queue, w, j->now, j->decision);
         reason = j->waits ? WEIR_BUSY : (enum weir_reason)j->decision->reason;
-    } else if (before > 0) {
+    } else if (before > 0 && reason == WEIR_BUSY) {
         refuse(queue, WEIR_BUSY, estimate(queue, before), j->decision);
     }
     pthread_mutex_unlock(&queue->lock);

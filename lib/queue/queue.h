@@ -70,8 +70,10 @@ struct weir__joining {
     struct weir_waiter *waiter;
     weir_time now;
     bool patient;
-    bool waits; /* set by join */
+    bool waits;  /* set by join ... */
+    bool behind; /* ... too: others are before it */
     weir__offer *offer;
+    bool offer_behind; /* even then; it may only be refused */
     void *context;
     struct weir_decision *decision;
 };

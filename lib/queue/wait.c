@@ -42,6 +42,7 @@ struct turns {
     weir_time now;
     bool favoured;                  /* they passed shedding when they came */
     struct weir_decision *decision; /* of the newcomer; NULL: each has its own */
+    const bool *behind;             /* likewise: others are before it; NULL: none are */
 };
 
 static void wake(struct weir_waiter *waiter, enum weir_reason reason)
@@ -58,7 +59,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
     struct weir__enter_how how = { .favoured = t->favoured,
-                                   .waits = weir__own(waiter)->ask.wait_max > 0 };
+                                   .waits = weir__own(waiter)->ask.wait_max > 0,
+                                   .behind = t->behind && *t->behind };
     struct weir_decision d;
 
     weir__own(waiter)->ask.now = t->now;
@@ -129,11 +131,14 @@ static weir_time deadline_of(weir_time now, weir_time wait_max)
 static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
                  struct weir_permit *permit, struct weir__joining *j)
 {
-    struct turns t = { .guard = guard, .now = j->now, .decision = j->decision };
+    struct turns t = {
+        .guard = guard, .now = j->now, .decision = j->decision, .behind = &j->behind
+    };
     struct weir_waiter *waiter = j->waiter;
 
     j->patient = ask->wait_max > 0;
     j->offer = try_to_enter;
+    j->offer_behind = true; /* the guard counts it, and may refuse it for another reason */
     j->context = &t;
     waiter->deadline = j->patient ? deadline_of(j->now, ask->wait_max) : 0;
     waiter->priority = ask->priority;

@@ -24,10 +24,10 @@ static const char *const *order_words(void)
 
 /* clang-format off */
 static const struct weir__row queue_rows[] = {
-    { "queue", DRAFT(queue), WEIR__ROW_COUNT, 1, WEIR__QUEUE_MAX,
+    { "queue", DRAFT(queue), WEIR__ROW_COUNT, 1, WEIR__QUEUE_MAX, 1024,
       .text = "This many may wait at the server" },
     { "wait", DRAFT(wait), WEIR__ROW_TIME, 1, 3600 * WEIR_SECOND, WEIR_SECOND,
-      .text = "No enter waits longer, whatever it asks for" },
+      .text = "No enter waits longer, whatever it asks for; { high: 200ms }: only the important" },
     { "order", DRAFT(order), WEIR__ROW_WORD, .words = order_words,
       .text = "The order of turns; weighted: classes in turn, by their weights" },
 };
@@ -57,21 +57,100 @@ static void read_weights(struct weir__reader *r, const struct weir__node *node,
     }
 }
 
+static bool find_word(const struct weir__guard_draft *g, const struct weir__node *key, int8_t *out)
+{
+    size_t i = 0;
+
+    while (i < g->n_words && strcmp(g->words[i].name, key->text) != 0)
+        i++;
+    if (i < g->n_words)
+        *out = g->words[i].priority;
+    return i < g->n_words;
+}
+
+/* A priority, by word or number, or a class. */
+static void read_importance(struct weir__reader *r, const struct weir__node *key,
+                            struct weir__guard_draft *g, weir_time wait)
+{
+    const char *names[WEIR__PRIORITY_WORDS + WEIR_CLASSES];
+    size_t n = 0;
+    int8_t priority = 0;
+    int class = weir__class_find(&g->options, key->text, key->n);
+
+    for (; n < g->n_words; n++)
+        names[n] = g->words[n].name;
+    for (size_t i = 0; i < g->n_classes; i++)
+        names[n++] = g->options.classes[i].name;
+    if (class >= 0)
+        g->class_waits[class] = wait;
+    else if (weir__read_priority_number(key, &priority) || find_word(g, key, &priority))
+        g->priority_waits[priority - WEIR_PRIORITY_MIN] = wait;
+    else
+        weir__say(r, key,
+                  "unknown priority or class %s; write a number from %d to %d, or one of "
+                  "`priorities` or `weights`%s%s",
+                  weir__quote(key->text, key->n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX,
+                  n ? ": " : "", n ? weir__hint(key->text, key->n, names, n).text : "");
+    g->wait = wait > g->wait ? wait : g->wait;
+}
+
+/* Each priority's wait holds for those above it too, unless they have their own. */
+static void spread_upwards(struct weir__guard_draft *g)
+{
+    for (size_t i = 1; i < sizeof(g->priority_waits) / sizeof(g->priority_waits[0]); i++) {
+        if (g->priority_waits[i] == 0)
+            g->priority_waits[i] = g->priority_waits[i - 1];
+    }
+}
+
+/* `wait: { high: 200ms }`: only the important wait. */
+static void read_waits(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
+{
+    if (node->n == 0)
+        weir__say(r, node, "nobody waits; write who does, such as wait: { high: 200ms }");
+    for (size_t i = 0; i < node->n; i++) {
+        struct weir__guard_draft one = { .wait = 0 };
+        struct weir__member m = { .name = "wait", .value = node->items[2 * i + 1] };
+        if (weir__read_row(r, &m, &queue_rows[1], &one))
+            read_importance(r, node->items[2 * i], g, one.wait);
+    }
+    spread_upwards(g);
+    g->selective = true;
+}
+
+/* Defaults.  With `shed` only the important wait, unless it is written who does: if everybody
+ * waited, nobody would be shed.  As long as it does not shed those are the priorities above 0. */
+void weir__fill_queue(struct weir__guard_draft *g)
+{
+    if (g->options.shed && g->wait == 0) {
+        g->priority_waits[1 - WEIR_PRIORITY_MIN] = queue_rows[1].otherwise;
+        spread_upwards(g);
+        g->selective = g->by_fit = true;
+    }
+    if (g->selective && !g->ordered)
+        g->order = WEIR_PRIORITY;
+    if (g->queue > 0 || g->wait > 0 || g->selective)
+        weir__rows_fill(&weir__queue_rows, g);
+}
+
 static void read_queue(struct weir__reader *r, const struct weir__mapping *m,
                        struct weir__guard_draft *g)
 {
-    const struct weir__member *queue = weir__member_of(m, "queue");
+    const struct weir__member *queue = weir__member_of(m, "queue"),
+                              *wait = weir__member_of(m, "wait"),
+                              *order = weir__member_of(m, "order");
 
-    for (size_t i = 0; i < weir__queue_rows.n; i++) {
-        const struct weir__member *each = weir__member_of(m, queue_rows[i].name);
-        weir__read_row(r, each, &queue_rows[i], g);
-        if (each->value && queue->key == NULL)
-            weir__say(r, each->key,
-                      "'%s' needs a queue; write how many may wait, such as queue: 128",
-                      each->name);
-    }
-    if (queue->key)
-        weir__rows_fill(&weir__queue_rows, g);
+    weir__read_row(r, queue, &queue_rows[0], g);
+    if (wait->value && wait->value->kind == WEIR__NODE_MAPPING)
+        read_waits(r, wait->value, g);
+    else
+        weir__read_row(r, wait, &queue_rows[1], g);
+    g->ordered = weir__read_row(r, order, &queue_rows[2], g);
+    if (order->value && queue->key == NULL && wait->key == NULL)
+        weir__say(r, order->key,
+                  "'order' needs a queue; write how many may wait, such as queue: "
+                  "128");
     if (g->order == WEIR_WEIGHTED && weir__member_of(m, "weights")->key == NULL)
         weir__say(
             r, weir__member_of(m, "order")->value,

@@ -227,7 +227,7 @@ static void read_class(struct weir__reader *r, const struct weir__member *m,
 }
 
 /* A number within bounds: unlike a request's, it is not brought within them. */
-static bool read_priority_number(const struct weir__node *node, int8_t *out)
+bool weir__read_priority_number(const struct weir__node *node, int8_t *out)
 {
     const char *text = node->kind == WEIR__NODE_TEXT ? node->text : "";
     size_t sign = text[0] == '-';
@@ -253,7 +253,7 @@ static void read_words(struct weir__reader *r, const struct weir__node *node,
         struct weir__priority_word *w = &g->words[g->n_words];
         if (!weir__read_word_name(r, key, "priority", WEIR__RULE_NAME_MAX))
             continue;
-        if (!read_priority_number(value, &w->priority))
+        if (!weir__read_priority_number(value, &w->priority))
             weir__say(r, value, "a priority is a number from %d to %d; the highest goes first",
                       WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
         else if ((w->name = weir__arena_copy(r->arena, key->text, key->n)) != NULL)
@@ -275,7 +275,7 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m,
         if (strcmp(names[i], word) == 0)
             return;
     }
-    if (!read_priority_number(&node, &priority))
+    if (!weir__read_priority_number(&node, &priority))
         weir__say(r, m->value,
                   "unknown priority %s; write a number from %d to %d, or one of `priorities`%s%s",
                   weir__quote(word, node.n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX,
@@ -285,19 +285,20 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m,
 
 /* ---------------------------------------------------------------- guards ---- */
 
-/* In the order of reading: the adaptive limit may not exceed the concurrency. */
+/* In the order of reading: waits are by priority, and the adaptive limit may not exceed the
+ * concurrency. */
 static const struct part {
     const char *name;
     void (*read)(struct weir__reader *r, const struct weir__node *node,
                  struct weir__guard_draft *g);
 } parts[] = {
+    { "priorities", read_words },
     { "concurrency", weir__read_concurrency },
     { "adaptive", weir__read_adaptive },
     { "breaker", weir__read_breaker },
     { "system", weir__read_system },
     { "fallback", read_fallback },
     { "user", read_user },
-    { "priorities", read_words },
 };
 
 static void check_bounds(struct weir__reader *r, const struct weir__node *node,
@@ -362,6 +363,7 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node,
         if (part->value)
             parts[i].read(r, part->value, g);
     }
+    weir__fill_queue(g);
     read_who(r, &m, g);
     if (weir__problems(r) == before && !r->arena->failed &&
         weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)

@@ -107,6 +107,8 @@ void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
 /* A template that a guard needs to be for somebody. */
 void weir__read_guard_key(struct weir__reader *r, const struct weir__node *node, const char *name,
                           struct weir__rule_draft *out);
+/* One digit and perhaps a sign, within bounds; false: it is something else. */
+bool weir__read_priority_number(const struct weir__node *node, int8_t *out);
 
 /* read-guard-bounds.c -- a guard's bounds; the concurrency before the adaptive limit, which may not
  * be more. */
@@ -118,7 +120,8 @@ void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
                         struct weir__guard_draft *g);
 void weir__read_system(struct weir__reader *r, const struct weir__node *node,
                        struct weir__guard_draft *g);
-extern const struct weir__rows weir__queue_rows; /* concurrency's, of the draft */
+void weir__fill_queue(struct weir__guard_draft *g); /* its defaults, when all is read */
+extern const struct weir__rows weir__queue_rows;    /* concurrency's, of the draft */
 
 /* read-options.c -- a mapping whose members are rows of options; the caller reads others. */
 struct weir__mapping {

@@ -39,13 +39,14 @@ static void put_words(struct page *page, const char *const *words)
 static void put_type(struct page *page, const struct weir__row *row)
 {
     static const char *const types[] = { "whole_from_1", "time", "percent" };
+    bool mapped = strcmp(row->name, "wait") == 0; /* the only one that can be a mapping */
 
     if (row->words == weir__flag_words)
         put(page, "\"$ref\":\"#/$defs/flag\"");
     else if (row->words)
         put_words(page, row->words());
     else
-        put(page, "\"$ref\":\"#/$defs/%s\"", types[row->type]);
+        put(page, "\"$ref\":\"#/$defs/%s\"", mapped ? "waits" : types[row->type]);
 }
 
 /* "Never opens on fewer calls (at most 1000000, default 20)." */

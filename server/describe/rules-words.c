@@ -111,6 +111,32 @@ static void put_rows(FILE *to, const struct weir__rows *rows, const void *option
     }
 }
 
+/* " (priority 3 and above 200ms, class gold 100ms)" */
+static void put_waiters(FILE *to, const struct weir__guard_draft *g)
+{
+    const char *before = " (";
+
+    for (int p = WEIR_PRIORITY_MIN; p <= WEIR_PRIORITY_MAX; p++) {
+        weir_time wait = g->priority_waits[p - WEIR_PRIORITY_MIN];
+        if (wait == 0 ||
+            (p > WEIR_PRIORITY_MIN && wait == g->priority_waits[p - 1 - WEIR_PRIORITY_MIN]))
+            continue;
+        char text[32];
+        weir_time_print(text, sizeof(text), wait);
+        fprintf(to, "%spriority %d and above %s", before, p, text);
+        before = ", ";
+    }
+    for (size_t i = 0; i < g->n_classes; i++) {
+        char text[32];
+        if (g->class_waits[i] == 0)
+            continue;
+        weir_time_print(text, sizeof(text), g->class_waits[i]);
+        fprintf(to, "%sclass %s %s", before, g->options.classes[i].name, text);
+        before = ", ";
+    }
+    fputs(")", to);
+}
+
 static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
 {
     struct weir_guard_options written = g->options;
@@ -124,7 +150,10 @@ static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
         weir__rules_words_value(to, g->by_key.key, strlen(g->by_key.key));
         any = true;
     }
-    put_rows(to, &weir__queue_rows, g, &any);
+    if (!g->by_fit) /* else it is `shed`'s default */
+        put_rows(to, &weir__queue_rows, g, &any);
+    if (g->selective && !g->by_fit)
+        put_waiters(to, g);
     for (size_t i = 0; i < g->n_classes; i++)
         fprintf(to, "%s%s %" PRId32,
                 i     ? " "

@@ -7,6 +7,7 @@
 #include "server/sim/sim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -78,25 +79,66 @@ static void count_refusal(struct weir__sim_trial *t, uint32_t group, uint8_t rea
     weir__sim_sum_bucket(t)->refused++;
 }
 
-static bool enter(struct weir__sim_trial *t, uint32_t who)
+static void turn_comes(struct weir_waiter *waiter, enum weir_reason reason);
+
+static void write_user(char *out, const struct weir__sim_trial *t,
+                       const struct weir__sim_attempt *a, struct weir_ask *ask)
+{
+    const struct weir__sim_group_plan *g = &t->plan->groups[a->group];
+    int len = snprintf(out, WEIR__SIM_NAME + 24, "%s-%lld", g->name, (long long)a->user);
+
+    *ask = (struct weir_ask){ .key = { out, (size_t)len },
+                              .cost = 1,
+                              .now = WEIR__SIM_START + t->now,
+                              .priority = (int8_t)g->priority,
+                              .user_class = (uint8_t)g->class };
+}
+
+enum fate { IN, REFUSED, WAITS };
+
+/* With a queue: nobody overtakes, and some groups wait. */
+static enum fate enter_later(struct weir__sim_trial *t, uint32_t who, struct weir_decision *d)
 {
     struct weir__sim_attempt *a = &t->attempts[who];
-    const struct weir__sim_group_plan *g = &t->plan->groups[a->group];
+    struct weir__sim_turn *turn = calloc(1, sizeof(*turn));
+    struct weir_ask ask;
+
+    if (turn == NULL) {
+        t->failed = true;
+        return REFUSED;
+    }
+    *turn = (struct weir__sim_turn){ .waiter.turn = turn_comes, .trial = t, .who = who };
+    write_user(turn->user, t, a, &ask);
+    ask.wait_max = weir__sim_wait_of(t, &ask);
+    bool taken = weir_enter_later(t->guard, t->queue, &ask, &turn->waiter, &turn->permit, d);
+    if (taken && !d->allowed) {
+        a->turn = turn;
+        weir__sim_post(t, t->now + ask.wait_max + 1, WEIR__SIM_EVENT_LATE, who);
+        return WAITS;
+    }
+    a->permit = turn->permit;
+    free(turn);
+    return taken ? IN : REFUSED;
+}
+
+static enum fate enter(struct weir__sim_trial *t, uint32_t who)
+{
+    struct weir__sim_attempt *a = &t->attempts[who];
     struct weir_decision decision = { 0 };
     char user[WEIR__SIM_NAME + 24];
+    struct weir_ask ask;
+    enum fate fate;
 
     if (t->guard == NULL)
-        return true;
-    int len = snprintf(user, sizeof(user), "%s-%lld", g->name, (long long)a->user);
-    struct weir_ask ask = { .key = { user, (size_t)len },
-                            .cost = 1,
-                            .now = WEIR__SIM_START + t->now,
-                            .priority = (int8_t)g->priority,
-                            .user_class = (uint8_t)g->class };
-    if (weir_enter(t->guard, &ask, &a->permit, &decision))
-        return true;
-    count_refusal(t, a->group, decision.reason);
-    return false;
+        return IN;
+    write_user(user, t, a, &ask);
+    if (t->queue)
+        fate = enter_later(t, who, &decision);
+    else
+        fate = weir_enter(t->guard, &ask, &a->permit, &decision) ? IN : REFUSED;
+    if (fate == REFUSED)
+        count_refusal(t, a->group, decision.reason);
+    return fate;
 }
 
 /* The request is over. */
@@ -147,6 +189,21 @@ static void fail(struct weir__sim_trial *t, uint32_t who, enum weir__sim_retry_o
     weir__sim_post(t, t->now + back_off(t, g, old->tries), WEIR__SIM_EVENT_RETRY, again);
 }
 
+static void refuse(struct weir__sim_trial *t, uint32_t who)
+{
+    fail(t, who, WEIR__SIM_RETRY_REFUSED);
+    weir__sim_attempt_settle(t, who);
+}
+
+static void begin_work(struct weir__sim_trial *t, uint32_t who)
+{
+    weir__sim_sum_most(t);
+    if (weir__sim_backend_put(t, who))
+        return;
+    weir__sim_clients_answer(t, who, WEIR_DROPPED);
+    weir__sim_attempt_settle(t, who);
+}
+
 static void send(struct weir__sim_trial *t, uint32_t who)
 {
     struct weir__sim_attempt *a = &t->attempts[who];
@@ -154,20 +211,54 @@ static void send(struct weir__sim_trial *t, uint32_t who)
 
     a->sent = t->now;
     weir__sim_sum_bucket(t)->offered++;
-    if (!enter(t, who)) {
-        fail(t, who, WEIR__SIM_RETRY_REFUSED);
-        weir__sim_attempt_settle(t, who);
+    enum fate fate = enter(t, who);
+    if (fate == REFUSED) {
+        refuse(t, who);
         return;
     }
-    a->waiting = true;
+    t->attempts[who].waiting = true;
     t->waiting++;
-    weir__sim_sum_most(t);
     if (timeout)
         weir__sim_post(t, t->now + timeout, WEIR__SIM_EVENT_TIMEOUT, who);
-    if (!weir__sim_backend_put(t, who)) {
-        weir__sim_clients_answer(t, who, WEIR_DROPPED);
-        weir__sim_attempt_settle(t, who);
+    if (fate == IN)
+        begin_work(t, who);
+}
+
+/* Its wait in the guard's queue is over, in one way or another. */
+static void turn_comes(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    struct weir__sim_turn *turn =
+        (struct weir__sim_turn *)((char *)waiter - offsetof(struct weir__sim_turn, waiter));
+    struct weir__sim_trial *t = turn->trial;
+    uint32_t who = turn->who;
+
+    t->attempts[who].permit = turn->permit;
+    t->attempts[who].turn = NULL;
+    free(turn);
+    if (reason == WEIR_GRANTED) {
+        begin_work(t, who);
+        return;
     }
+    t->attempts[who].waiting = false;
+    t->waiting--;
+    count_refusal(t, t->attempts[who].group, (uint8_t)reason);
+    refuse(t, who);
+}
+
+void weir__sim_clients_late(struct weir__sim_trial *t)
+{
+    weir_enter_poll(t->guard, t->queue, WEIR__SIM_START + t->now);
+}
+
+void weir__sim_clients_leave(struct weir__sim_trial *t, uint32_t who)
+{
+    struct weir__sim_turn *turn = t->attempts[who].turn;
+
+    if (turn == NULL)
+        return;
+    weir_queue_cancel(t->queue, &turn->waiter);
+    t->attempts[who].turn = NULL;
+    free(turn);
 }
 
 static void count_answer(struct weir__sim_trial *t, uint32_t group, enum weir_outcome outcome)
@@ -184,6 +275,17 @@ static void count_answer(struct weir__sim_trial *t, uint32_t group, enum weir_ou
         1;
 }
 
+static void leave_guard(struct weir__sim_trial *t, struct weir_permit *permit,
+                        enum weir_outcome outcome)
+{
+    weir_time now = WEIR__SIM_START + t->now;
+
+    if (t->queue)
+        weir_exit_next(t->guard, t->queue, permit, outcome, now);
+    else if (t->guard)
+        weir_exit(t->guard, permit, outcome, now);
+}
+
 void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome)
 {
     struct weir__sim_attempt *a = &t->attempts[who];
@@ -193,15 +295,16 @@ void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir
     count_answer(t, a->group, outcome);
     if (outcome == WEIR_SUCCEEDED || outcome == WEIR_TIMED_OUT)
         weir__sim_sum_time(t, a, outcome == WEIR_SUCCEEDED);
-    if (t->guard)
-        weir_exit(t->guard, &a->permit, outcome, WEIR__SIM_START + t->now);
+    uint32_t group = a->group;
+    struct weir_permit permit = a->permit;
     if (outcome == WEIR_SUCCEEDED)
-        end(t, a->group, true);
+        end(t, group, true);
     else
         fail(t, who,
              outcome == WEIR_FAILED      ? WEIR__SIM_RETRY_ERROR
              : outcome == WEIR_TIMED_OUT ? WEIR__SIM_RETRY_TIMEOUT
                                          : WEIR__SIM_RETRY_REFUSED);
+    leave_guard(t, &permit, outcome); /* last: a waiter's work may begin at once */
 }
 
 /* ------------------------------------------------------------------- arrivals ---- */

@@ -5,6 +5,7 @@
  *       target: 250ms                        the longest time, for controllers with a target
  *       percentile: 99                       ... of which percentile
  *       concurrency: { max: 1000, weights: { gold: 3, free: 1 } }
+ *                                            with a queue: as the rules' guards, if the group waits
  *       shed: true                           when there is too much, the least important first, and
  *                                            each class by its weight
  *       breaker: { errors: 50%, slow: 500ms, ratio: 50%, min_calls: 20, window: 10s, open_for: 5s,
@@ -14,12 +15,21 @@
 
 enum { TARGET, PERCENTILE, CONCURRENCY, SHED, BREAKER, LEASE, MEMBERS };
 
-static void read_concurrency(struct weir__reader *r, const struct weir__node *node,
-                             struct weir__guard_draft *draft)
+/* Only a queue that is written: the clients of a scenario do not ask to wait. */
+static void take_queue(struct weir__guard_draft *draft, struct weir__sim_plan *plan)
 {
-    weir__read_concurrency(r, node, draft);
-    if (draft->queue)
-        weir__say(r, node, "the guard of a scenario has no queue; leave out queue, wait and order");
+    if (draft->queue == 0 && draft->wait == 0)
+        return;
+    weir__fill_queue(draft);
+    plan->queue = (struct weir_queue_options){ .max = draft->queue, .order = draft->order };
+    for (size_t i = 0; i < draft->n_classes; i++)
+        plan->queue.weights[i] = draft->options.classes[i].weight;
+    for (int i = 0; i < 3 * WEIR__SIM_PRIORITIES * WEIR_CLASSES; i++) {
+        int c = i % WEIR_CLASSES, p = i / WEIR_CLASSES % WEIR__SIM_PRIORITIES,
+            fits = i / WEIR_CLASSES / WEIR__SIM_PRIORITIES;
+        plan->waits[fits][p][c] =
+            weir__draft_wait(draft, (int8_t)(p + WEIR_PRIORITY_MIN), (uint8_t)c, fits - 1);
+    }
 }
 
 void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
@@ -44,9 +54,10 @@ void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
                         &draft.options.lease);
     weir__read_flag(r, &m[SHED], &draft.options.shed);
     if (m[CONCURRENCY].value)
-        read_concurrency(r, m[CONCURRENCY].value, &draft);
+        weir__read_concurrency(r, m[CONCURRENCY].value, &draft);
     if (m[BREAKER].value)
         weir__read_breaker(r, m[BREAKER].value, &draft);
     plan->guard = draft.options;
     plan->n_classes = draft.n_classes;
+    take_queue(&draft, plan);
 }

@@ -60,7 +60,7 @@ void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_even
                     uint32_t who)
 {
     bool of_attempt = kind == WEIR__SIM_EVENT_RETRY || kind == WEIR__SIM_EVENT_TIMEOUT ||
-                      kind == WEIR__SIM_EVENT_DONE;
+                      kind == WEIR__SIM_EVENT_DONE || kind == WEIR__SIM_EVENT_LATE;
 
     weir__sim_agenda_add(
         &t->agenda,
@@ -77,6 +77,7 @@ static void give_up(struct weir__sim_trial *t, uint32_t who)
 {
     if (!t->attempts[who].waiting)
         return;
+    weir__sim_clients_leave(t, who);
     weir__sim_clients_answer(t, who, WEIR_TIMED_OUT);
     bool queued = t->attempts[who].inside && t->attempts[who].busy == 0;
     weir__sim_backend_forget(t, who);
@@ -104,6 +105,9 @@ static void happen(struct weir__sim_trial *t, const struct weir__sim_agenda_item
     switch ((enum weir__sim_event_kind)e->kind) {
     case WEIR__SIM_EVENT_ARRIVE:
         weir__sim_clients_arrive(t, e->who);
+        break;
+    case WEIR__SIM_EVENT_LATE:
+        weir__sim_clients_late(t);
         break;
     case WEIR__SIM_EVENT_LOOP:
         weir__sim_clients_loop(t, e->who);
@@ -166,6 +170,13 @@ bool weir__sim_knows(const char *controller, struct weir_error *error)
     return false;
 }
 
+weir_time weir__sim_wait_of(const struct weir__sim_trial *t, const struct weir_ask *ask)
+{
+    int fits = weir__guard_fits(t->guard, ask), priority = ask->priority - WEIR_PRIORITY_MIN;
+
+    return t->plan->waits[fits + 1][priority][ask->user_class];
+}
+
 static int make_guard(struct weir__sim_trial *t, const char *controller, struct weir_error *error)
 {
     struct weir_guard_options options = t->plan->guard;
@@ -185,6 +196,8 @@ static int make_guard(struct weir__sim_trial *t, const char *controller, struct 
                                  error);
     if (code == WEIR_OK)
         code = weir_guard_create(&t->guard, t->table, "backend", &options, error);
+    if (code == WEIR_OK && t->plan->queue.max > 0)
+        code = weir_queue_create(&t->queue, &t->plan->queue, error);
     if (code == WEIR_OK)
         t->guard->salt = t->guard->plan->breaker.seed =
             t->out->seed; /* a real one is from the kernel, so that nobody knows it */
@@ -242,6 +255,12 @@ static void end(struct weir__sim_trial *t)
         weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->permits_left = info.in_flight;
     }
+    for (size_t i = 0; i < t->n_attempts; i++) {
+        if (t->attempts[i].birth)
+            free(t->attempts[i].turn);
+    }
+    if (t->queue)
+        weir_queue_destroy(t->queue);
     weir_table_destroy(t->table);
     weir__sim_agenda_clear(&t->agenda);
     free(t->attempts);

@@ -19,17 +19,18 @@
 
 #include <stdio.h>
 
-#include "weir.h"
+#include "weir-queue.h"
 
-#define WEIR__SIM_GROUPS  16
-#define WEIR__SIM_POINTS  32 /* of a group's rate */
-#define WEIR__SIM_CHANGES 32 /* of the backend */
-#define WEIR__SIM_NAME    40
-#define WEIR__SIM_BUCKETS 240 /* of the series, at most */
-#define WEIR__SIM_LONGEST (600 * WEIR_SECOND)
-#define WEIR__SIM_START   (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
-#define WEIR__SIM_TEXT    (256 * 1024)         /* bytes of a scenario file, at most */
-#define WEIR__SIM_ONE     ((int64_t)1000000)   /* factors and shares are in millionths */
+#define WEIR__SIM_GROUPS     16
+#define WEIR__SIM_POINTS     32 /* of a group's rate */
+#define WEIR__SIM_CHANGES    32 /* of the backend */
+#define WEIR__SIM_NAME       40
+#define WEIR__SIM_PRIORITIES (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1)
+#define WEIR__SIM_BUCKETS    240 /* of the series, at most */
+#define WEIR__SIM_LONGEST    (600 * WEIR_SECOND)
+#define WEIR__SIM_START      (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
+#define WEIR__SIM_TEXT       (256 * 1024)         /* bytes of a scenario file, at most */
+#define WEIR__SIM_ONE        ((int64_t)1000000)   /* factors and shares are in millionths */
 
 /* ------------------------------------------------------------------- the plan ---- */
 
@@ -122,7 +123,10 @@ struct weir__sim_plan {
     size_t n_groups;
     struct weir_guard_options guard; /* but for its controller */
     size_t n_classes;                /* of the guard */
-    weir_time work_p99;              /* of the work alone, on an idle backend */
+    struct weir_queue_options queue; /* in front of the guard; max 0: none */
+    /* How long an ask waits in it, by weir__guard_fits + 1, priority and class; 0: not at all */
+    weir_time waits[3][WEIR__SIM_PRIORITIES][WEIR_CLASSES];
+    weir_time work_p99; /* of the work alone, on an idle backend */
 };
 
 /* read-scenario.c -- as weir_rules_parse, of a scenario file. */
@@ -262,12 +266,22 @@ struct weir__sim_attempt {
     weir_time sent, busy; /* busy: how long a worker has it; 0: in the queue */
     int64_t tries;        /* before this one */
     struct weir_permit permit;
-    bool waiting; /* its client */
-    bool inside;  /* the backend */
+    struct weir__sim_turn *turn; /* in the guard's queue; NULL: it is not */
+    bool waiting;                /* its client */
+    bool inside;                 /* the backend */
     bool error;
 };
 
 #define WEIR__SIM_NOBODY UINT32_MAX
+
+/* An attempt's place in the guard's queue: attempts move in memory, this does not. */
+struct weir__sim_turn {
+    struct weir_waiter waiter;
+    struct weir_permit permit;
+    struct weir__sim_trial *trial;
+    uint32_t who;
+    char user[WEIR__SIM_NAME + 24];
+};
 
 struct weir__sim_backend {
     int64_t busy, queued, results;
@@ -298,6 +312,7 @@ struct weir__sim_trial {
     struct weir__sim_dice arrivals[WEIR__SIM_GROUPS], retries;
     struct weir_table *table;
     struct weir_guard *guard; /* NULL: none */
+    struct weir_queue *queue; /* NULL: nobody waits */
     weir_time area_at;        /* up to where the buckets' areas are reckoned */
     struct weir__sim_time_taken *times;
     size_t n_times, times_room;
@@ -310,6 +325,7 @@ enum weir__sim_event_kind {
     WEIR__SIM_EVENT_LOOP,   /* who: group; one of its clients asks */
     WEIR__SIM_EVENT_RETRY,  /* who: an attempt that was over, and is made again */
     WEIR__SIM_EVENT_TIMEOUT,
+    WEIR__SIM_EVENT_LATE, /* its wait in the guard's queue is over */
     WEIR__SIM_EVENT_DONE,
     WEIR__SIM_EVENT_WORKERS, /* their number changes */
     WEIR__SIM_EVENT_BUCKET,  /* a bucket of the series ends */
@@ -328,6 +344,8 @@ void weir__sim_clients_begin(struct weir__sim_trial *t);
 void weir__sim_clients_arrive(struct weir__sim_trial *t, uint32_t group);
 void weir__sim_clients_loop(struct weir__sim_trial *t, uint32_t group);
 void weir__sim_clients_retry(struct weir__sim_trial *t, uint32_t who);
+void weir__sim_clients_late(struct weir__sim_trial *t);
+void weir__sim_clients_leave(struct weir__sim_trial *t, uint32_t who); /* the guard's queue */
 void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome);
 
 /* sim.c */
@@ -337,6 +355,8 @@ void weir__sim_attempt_settle(struct weir__sim_trial *t,
 void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind,
                     uint32_t who);
 bool weir__sim_measures(const struct weir__sim_trial *t);
+/* How long it waits for the guard; 0: not at all. */
+weir_time weir__sim_wait_of(const struct weir__sim_trial *t, const struct weir_ask *ask);
 
 /* results.c */
 struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t); /* that it is now */

@@ -27,7 +27,7 @@ except ImportError as missing:
 
 # What only the reader can know: other parts of the file, the short syntax of limits and times, addresses, paths, time zones.
 SENSE = re.compile(
-    r"there is no list|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
+    r"there is no list|unknown priority or class|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
     r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
     r"a path begins with /|no path is like this|no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
     r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"

@@ -491,6 +491,20 @@ def test_L11_weights(weir):
         assert order[:4].count("gold") == 3 and order.count("free") == 4, order
 
 
+def test_G7_only_the_important_wait(weir):
+    """The others are refused at once, whatever they ask for."""
+    rules = RULES.replace("wait: 60s, order: weighted", "wait: { 3: 60s, gold: 60s }")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        refused = d.enter("GUARD", "shop", "CLASS", "free", "WAIT", 60000, "PRIORITY", 2)
+        assert (refused["allowed"], refused["reason"]) == (0, "busy"), refused
+        for words in (("CLASS", "free", "PRIORITY", 3), ("CLASS", "gold")):
+            waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000, *words)
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.guard("shop")["refused"]["busy"] == 1
+
+
 def readable(client):
     return bool(select.select([client.socket], [], [], 0)[0])
 

@@ -63,3 +63,49 @@ TEST(test_G7_classes_get_their_parts_by_weight)
     run_plan("fixed:16", 1);
     assert_at_most(outcome.unfairness, 1.15);
 }
+
+/* Reserving permits cannot serve them when there are few: traffic comes at random.  They wait. */
+static void check_trial(int permits, const char *load, const char *queue, double least)
+{
+    char text[500];
+    int len = snprintf(text, sizeof(text),
+                       "length: 60s\n"
+                       "warmup: 15s\n"
+                       "backend: { workers: %d, work: 20ms }\n"
+                       "clients:\n"
+                       "  - { name: important, rate: 0.4x, priority: 4, timeout: 2s, users: 200 }\n"
+                       "  - { name: normal, rate: 0.4x, timeout: 2s, users: 200 }\n"
+                       "  - { name: bulk, rate: %s, priority: -4, timeout: 2s, users: 1000 }\n"
+                       "guard: { shed: true, concurrency: { %s } }\n",
+                       permits, load, queue);
+    char controller[16];
+
+    read_text("few permits", text, (size_t)len);
+    snprintf(controller, sizeof(controller), "fixed:%d", permits);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        run_plan(controller, seed);
+        assert_at_most(kept_out(0), 0);
+        assert_at_least(served(0), 99.5); /* the last ones are at work when the time is over */
+        assert_at_least(outcome.goodput, least);
+    }
+}
+
+TEST(test_G7_the_important_are_all_served_even_with_one_permit_if_they_wait)
+{
+    static const int permits[] = { 1, 2, 4, 8 };
+
+    for (size_t i = 0; i < 4; i++)
+        check_trial(permits[i], "10x", "wait: { 4: 1s }", permits[i] < 4 ? 88 : 93);
+}
+
+/* Nothing is written about who waits: all that fit into the capacity do. */
+TEST(test_G7_by_default_priorities_that_fit_wait)
+{
+    static const int permits[] = { 1, 2, 4, 8 };
+
+    for (size_t i = 0; i < 4; i++) {
+        check_trial(permits[i], "10x", "queue: 100", 94);
+        assert_at_least(served(1), 97);
+        check_trial(permits[i], "2x", "queue: 100", permits[i] < 4 ? 92 : 94);
+    }
+}

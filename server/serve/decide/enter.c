@@ -63,17 +63,19 @@ static void keep(struct weir__entered *out, struct weir_guard *guard,
 /* As the rules and the switch by hand have it; a guard that is in the table only: as
  * its options have it, and without a queue. */
 static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard,
-                                     bool patient, bool again)
+                                     const struct weir_ask *ask, bool again)
 {
     struct weir_ruled_guard view;
     bool ruled = weir_ruled_guard_find(server->engine, guard->name, &view);
 
-    return (struct weir__enter_how){ .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
-                                     .leased = true,
-                                     .favoured = again,
-                                     .waits = patient && ruled && view.waits,
-                                     .behind =
-                                         !again && weir__lines_occupied(server->lines, guard->id) };
+    return (struct weir__enter_how){
+        .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
+        .leased = true,
+        .favoured = again,
+        .waits = ask->wait_max > 0 && ruled &&
+                 weir__ruled_wait(server->engine, guard->name, ask->priority, ask->user_class) > 0,
+        .behind = !again && weir__lines_occupied(server->lines, guard->id)
+    };
 }
 
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask,
@@ -88,7 +90,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     int status = read_class(guard, e->user_class, &ask->user_class, error);
     if (status != 200)
         return status;
-    struct weir__enter_how how = how_to(server, guard, e->wait_max > 0, again);
+    struct weir__enter_how how = how_to(server, guard, ask, again);
     *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
         keep(out, guard, &permit);

@@ -488,6 +488,8 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     if (lines == NULL || conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 ||
         !weir_ruled_guard_find(weir, out->ruling.guard, &view) ||
         !weir_ruled_queue_get(weir, out->ruling.guard, &queue, &wait_max) ||
+        (wait_max = weir__ruled_wait(weir, out->ruling.guard, out->priority, out->user_class)) ==
+            0 ||
         __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
     struct line *line = line_of(lines, view.guard->id, &queue);

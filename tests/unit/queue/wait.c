@@ -338,6 +338,22 @@ TEST_WITH(test_nobody_overtakes, set_up_visitors, close_guard)
     weir_queue_cancel(queue, &visitors[1].waiter);
 }
 
+/* Demand that finds others before it is demand: shedding and adaptive limits see it. */
+TEST_WITH(test_G7_asks_behind_a_waiter_are_counted, set_up_visitors, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 1 },
+               (struct weir_queue_options){ .order = WEIR_PRIORITY });
+    hold(1);
+    visit_as(0, (struct weir_ask){ .cost = 1, .wait_max = S, .priority = 1 });
+    assert_int_equal(info().refused_busy, 0);
+    struct weir_ask ask = { .cost = 1, .now = now };
+    struct weir_permit permit;
+    struct weir_decision d;
+    assert_false(weir_enter_wait(guard, queue, &ask, &jumping, &permit, &d));
+    assert_int_equal(info().refused_busy, 1);
+    weir_queue_cancel(queue, &visitors[0].waiter);
+}
+
 TEST_WITH(test_a_higher_priority_is_before_those_who_wait, set_up_visitors, close_guard)
 {
     open_guard((struct weir_guard_options){ .max = 1 },

@@ -82,7 +82,6 @@ TEST(test_mistakes_are_named_with_their_place)
           "2:42:", "order of time" },
         { B "clients: [{ rate: 2x, retry: { on: [luck] } }]\n", "2:37:", "on cannot be 'luck'" },
         { B "clients: [{ rate: 900000/s }]\n", "2:10:", "too many" },
-        { B C "guard: { concurrency: { max: 4, queue: 4 } }\n", "3:", "no queue" },
         { B C "guard: { breaker: { open_for: 1s } }\n", "3:", "never opens" },
     };
 

@@ -67,9 +67,13 @@ static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan,
                                        __ATOMIC_RELAXED);
 }
 
-static void end(struct weir__guard_record *r, uint64_t mine)
+/* Another has taken its place: both may have corrected in_flight by the same difference.  As after a
+ * death, sweeps look for one. */
+static void end(struct weir_guard *guard, uint64_t mine)
 {
-    __atomic_compare_exchange_n(&r->ticker, &mine, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&guard->record->ticker, &mine, 0, false, __ATOMIC_RELEASE,
+                                     __ATOMIC_RELAXED))
+        weir__count(&guard->table->header->holders_lost, 1);
 }
 
 /* ---------------------------------------------------------------- a look ---- */
@@ -352,5 +356,5 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
         shed(guard, plan, returned, now);
     close_unwanted(r, plan, now);
     weir__degradation_raise(guard, plan, now);
-    end(r, mine);
+    end(guard, mine);
 }

@@ -47,13 +47,13 @@ static inline void stepping_begin(void)
     __asm__ volatile("int3");
 }
 
-static void stepping_alarm(int signal)
+static inline void stepping_alarm(int signal)
 {
     (void)signal;
 }
 
 /* From now on waiting ends after some time. */
-static void stepping_set_alarm(void)
+static inline void stepping_set_alarm(void)
 {
     struct sigaction action = { .sa_handler = stepping_alarm }; /* waitpid is interrupted */
 
@@ -62,13 +62,13 @@ static void stepping_set_alarm(void)
 }
 
 /* False: it took too long. */
-static bool stepping_wait(pid_t pid, int *status)
+static inline bool stepping_wait(pid_t pid, int *status)
 {
     stepping_set_alarm();
     return waitpid(pid, status, 0) == pid;
 }
 
-static enum stepping stepping_next(struct stepped *s, int status)
+static inline enum stepping stepping_next(struct stepped *s, int status)
 {
     if (WIFEXITED(status) || WIFSIGNALED(status)) {
         s->pid = 0;
@@ -80,7 +80,7 @@ static enum stepping stepping_next(struct stepped *s, int status)
 }
 
 /* Steps are many and short: the alarm is set for some of them. */
-static enum stepping stepping_go(struct stepped *s, int how)
+static inline enum stepping stepping_go(struct stepped *s, int how)
 {
     static unsigned steps;
     int status;
@@ -93,8 +93,8 @@ static enum stepping stepping_go(struct stepped *s, int how)
 }
 
 /* False: tracing is not permitted here. */
-static bool stepping_start(struct stepped *s, void (*work)(void *context), void *context,
-                           const int *done)
+static inline bool stepping_start(struct stepped *s, void (*work)(void *context), void *context,
+                                  const int *done)
 {
     int status;
 
@@ -112,7 +112,7 @@ static bool stepping_start(struct stepped *s, void (*work)(void *context), void 
     return WSTOPSIG(status) == SIGTRAP;
 }
 
-static void stepping_kill(struct stepped *s)
+static inline void stepping_kill(struct stepped *s)
 {
     int status;
 
@@ -124,7 +124,7 @@ static void stepping_kill(struct stepped *s)
     s->pid = 0;
 }
 
-static enum stepping stepping_finish(struct stepped *s)
+static inline enum stepping stepping_finish(struct stepped *s)
 {
     enum stepping now = STEPPING_ENDED;
 
@@ -133,7 +133,7 @@ static enum stepping stepping_finish(struct stepped *s)
     return now;
 }
 
-static uint64_t stepping_pc(const struct stepped *s)
+static inline uint64_t stepping_pc(const struct stepped *s)
 {
     return (uint64_t)ptrace(PTRACE_PEEKUSER, s->pid, offsetof(struct user_regs_struct, rip), NULL);
 }
@@ -142,7 +142,7 @@ static uint64_t stepping_pc(const struct stepped *s)
 
 #define STEPPING_SEEN (1 << 16)
 
-static bool stepping_is_new(uint64_t *seen, uint64_t pc)
+static inline bool stepping_is_new(uint64_t *seen, uint64_t pc)
 {
     size_t i = (size_t)(pc * 0x9e3779b97f4a7c15u >> 48) % STEPPING_SEEN;
 
@@ -155,7 +155,7 @@ static bool stepping_is_new(uint64_t *seen, uint64_t pc)
 }
 
 /* Shared, so that fork need not copy the tables of its pages. */
-static void *stepping_room(size_t bytes)
+static inline void *stepping_room(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -165,7 +165,7 @@ static void *stepping_room(size_t bytes)
 }
 
 /* Steps through all of the work. */
-static enum stepping stepping_record(struct stepped *s, struct path *path)
+static inline enum stepping stepping_record(struct stepped *s, struct path *path)
 {
     uint64_t *seen = calloc(STEPPING_SEEN, sizeof(*seen));
     enum stepping now = STEPPING_STOPPED;
@@ -185,7 +185,7 @@ static enum stepping stepping_record(struct stepped *s, struct path *path)
     return now;
 }
 
-static void stepping_forget(struct path *path)
+static inline void stepping_forget(struct path *path)
 {
     if (path->pc == NULL)
         return;
@@ -193,7 +193,7 @@ static void stepping_forget(struct path *path)
     munmap(path->landmark, STEPPING_MOST * sizeof(*path->landmark));
 }
 
-static bool stepping_is_near(const struct path *path, size_t n)
+static inline bool stepping_is_near(const struct path *path, size_t n)
 {
     return n - path->landmark[n] <= STEPPING_NEAR;
 }
@@ -201,7 +201,7 @@ static bool stepping_is_near(const struct path *path, size_t n)
 /* ----------------------------------------------------------------- run ---- */
 
 /* Until the process comes to this instruction. */
-static enum stepping stepping_run_to(struct stepped *s, uint64_t pc)
+static inline enum stepping stepping_run_to(struct stepped *s, uint64_t pc)
 {
     void *at = (void *)(uintptr_t)pc;
     long code = ptrace(PTRACE_PEEKTEXT, s->pid, at, NULL);
@@ -219,7 +219,7 @@ static enum stepping stepping_run_to(struct stepped *s, uint64_t pc)
 }
 
 /* n instructions of the path; another path may end before. */
-static enum stepping stepping_run(struct stepped *s, const struct path *path, size_t n)
+static inline enum stepping stepping_run(struct stepped *s, const struct path *path, size_t n)
 {
     size_t i = path->landmark[n];
     enum stepping now = i > 0 ? stepping_run_to(s, path->pc[i]) : STEPPING_STOPPED;

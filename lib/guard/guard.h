@@ -135,6 +135,7 @@ struct weir__guard_record {
     int64_t sweep_at;
     struct weir__learnt learnt;
     struct weir__shed shed;
+    struct weir__durations durations; /* of those that succeeded, without those in the window */
 };
 
 _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
@@ -147,7 +148,7 @@ _Static_assert(offsetof(struct weir__guard_record, limit) == 64 &&
                    offsetof(struct weir__guard_record, learnt) == 4480 &&
                    offsetof(struct weir__guard_record, shed) == 25728,
                "the parts of a guard's record are where they are drawn");
-_Static_assert(sizeof(struct weir__guard_record) == 59072 && sizeof(struct weir__holder) == 24 &&
+_Static_assert(sizeof(struct weir__guard_record) == 59200 && sizeof(struct weir__holder) == 24 &&
                    sizeof(struct weir_guard_event) == 32,
                "and as large");
 _Static_assert(WEIR__PERMITS_MAX <= WEIR__GUARD_SEATS, "each permit finds a seat");
@@ -307,6 +308,9 @@ static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
     return weir__get(&r->in_flight) - weir__get(&r->extra);
 }
+
+/* info.c -- all times of work that succeeded. */
+void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out);
 
 /* tick.c -- sets the limit, the cuts and the degradation from the results, at most this often. */
 weir_time weir__guard_tick_span(const struct weir__controller_plan *controller);

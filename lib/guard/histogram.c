@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
+
 #define SIXTEENTHS_MAX (((int64_t)1 << 36) - 1) /* 32 doublings from 16: 4295 s */
 
 _Static_assert(WEIR__BINS == 32 * 16, "32 doublings, 16 bins each");
@@ -166,4 +168,29 @@ weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time win
                                 int permille)
 {
     return weir__recent_quantile_since(recent, window, now, 0, permille);
+}
+
+/* ----------------------------------------------------------- durations ---- */
+
+weir_time weir__duration_bound(unsigned bucket)
+{
+    static const int tenths[] = { 10, 25, 50 }; /* 1, 2.5, 5, 10 ... ms */
+    weir_time bound = WEIR_MILLISECOND / 10 * tenths[bucket % 3];
+
+    for (unsigned i = 0; i < bucket / 3; i++)
+        bound *= 10;
+    return bound;
+}
+
+void weir__durations_add(struct weir__durations *d, const struct weir__histogram *h, int64_t sum)
+{
+    unsigned bucket = 0;
+
+    for (unsigned bin = 0; bin < WEIR__BINS; bin++) {
+        while (bucket + 1 < WEIR__DURATIONS && weir__bin_middle(bin) > weir__duration_bound(bucket))
+            bucket++;
+        if (h->counts[bin])
+            weir__count(&d->counts[bucket], h->counts[bin]);
+    }
+    weir__count(&d->sum, sum);
 }

@@ -16,6 +16,17 @@ struct weir__histogram {
     uint32_t counts[WEIR__BINS];
 };
 
+/* Since ever, in few buckets, the same in every guard: those of several nodes add up. */
+#define WEIR__DURATIONS 14
+struct weir__durations {
+    int64_t counts[WEIR__DURATIONS]; /* the last: longer than all bounds */
+    int64_t sum;                     /* ns */
+};
+
+weir_time weir__duration_bound(unsigned bucket); /* of all but the last */
+/* Each time counts as its bin's middle: at most 3.2 % off. */
+void weir__durations_add(struct weir__durations *d, const struct weir__histogram *h, int64_t sum);
+
 /* Filled by one thread at a time. */
 struct weir__recent {
     int64_t latest; /* number of the part being filled; parts are numbered by time */

@@ -77,6 +77,30 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     out->shadow_refused = weir__get(&t->shadow);
 }
 
+void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out)
+{
+    const struct weir__guard_record *r = guard->record;
+    struct weir__histogram now;
+
+    for (int i = 0; i < WEIR__DURATIONS; i++)
+        out->counts[i] = weir__get(&r->durations.counts[i]);
+    out->sum = weir__get(&r->durations.sum);
+    for (int i = 0; i < WEIR__BINS; i++)
+        now.counts[i] = weir__get(&r->window.times.counts[i]);
+    weir__durations_add(out, &now, weir__get(&r->window.sum));
+}
+
+/* Everybody is refused, whatever the load. */
+static bool is_shut(const struct weir_guard *guard, const struct weir__guard_plan *plan,
+                    const struct weir__breaker_view *view)
+{
+    bool degraded = plan->degrade > 0 &&
+                    weir__get(&guard->table->header->degradation) >= (uint64_t)plan->degrade;
+
+    return degraded || view->force == WEIR_FORCE_OPEN ||
+           (view->force == WEIR_UNFORCED && view->state == WEIR_BREAKER_OPEN);
+}
+
 static int32_t percent_of(const int32_t *permille)
 {
     return weir__get(permille) / 10;
@@ -105,7 +129,9 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     read_counts(r, out);
     out->entered = out->succeeded + out->failed + out->timed_out + out->dropped +
                    weir__guard_resultless(r) + weir__guard_calls(r);
-    out->admitted_percent = weir__get(&r->admitted) == 0 ? 100 : percent_of(&r->admitted);
+    out->admitted_percent = is_shut(guard, plan, &view)    ? 0
+                            : weir__get(&r->admitted) == 0 ? 100
+                                                           : percent_of(&r->admitted);
     out->pressure_percent = percent_of(&r->pressure);
     read_events(r, out->events);
 }

@@ -67,8 +67,8 @@ static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan,
                                        __ATOMIC_RELAXED);
 }
 
-/* Another has taken its place: both may have corrected in_flight by the same difference.  As after a
- * death, sweeps look for one. */
+/* If another has taken its place, both may have corrected in_flight by the same difference: as after
+ * a death, sweeps look for one. */
 static void end(struct weir_guard *guard, uint64_t mine)
 {
     if (!__atomic_compare_exchange_n(&guard->record->ticker, &mine, 0, false, __ATOMIC_RELEASE,
@@ -133,6 +133,7 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
     s->refused = weir__get(&w->busy) - r->learnt.busy;
     int64_t sum = empty(&w->sum), least = empty(&w->min);
     s->mean = s->succeeded > 0 ? sum / s->succeeded : 0;
+    weir__durations_add(&r->durations, times, sum);
     s->min = least > 0 ? least - 1 : 0;
     s->area = (double)sum + (double)empty(&w->other_sum);
     s->out = r->learnt.out;

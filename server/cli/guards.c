@@ -46,7 +46,7 @@ struct words {
     char text[64];
 };
 
-/* "open, again in 4.2s", "forced closed", "-" */
+/* "open for 4.2s", "forced closed", "-" */
 static struct words breaker_of(const struct weir__document *d, const char *at)
 {
     const char *state = weir__document_text(d, "%sbreaker", at),
@@ -57,7 +57,7 @@ static struct words breaker_of(const struct weir__document *d, const char *at)
     if (force && strcmp(force, "none") != 0)
         snprintf(w.text, sizeof(w.text), "forced %s", force);
     else if (state && retry >= 0)
-        snprintf(w.text, sizeof(w.text), "%s, again in %s", state, weir__show_ms(retry).text);
+        snprintf(w.text, sizeof(w.text), "%s for %s", state, weir__show_ms(retry).text);
     else
         snprintf(w.text, sizeof(w.text), "%s", state ? state : "-");
     return w;
@@ -73,35 +73,75 @@ static long long refused_for(const struct weir__document *d, const char *at, siz
     return (long long)weir__document_number(d, 0, "%srefused.%s", at, reasons[reason]);
 }
 
+/* "1234567", "12.3M": at most seven characters. */
+static struct words count_of(long long n)
+{
+    static const char units[] = "kMGTPE";
+    struct words w;
+    double value = (double)n;
+    size_t unit = 0;
+
+    if (n < 10000000) {
+        snprintf(w.text, sizeof(w.text), "%lld", n);
+        return w;
+    }
+    for (value /= 1000; value >= 999.5; value /= 1000)
+        unit++;
+    snprintf(w.text, sizeof(w.text), "%.3g%c", value, units[unit]);
+    return w;
+}
+
 static void print_head(void)
 {
-    printf("%-20s %-7s %11s %7s %-22s %8s %8s %10s %10s %10s %10s %6s\n", "GUARD", "MODE",
-           "IN/LIMIT", "WAITING", "BREAKER", "P50", "P99", "GOOD", "BAD", "REFUSED", "SHADOW",
-           "ADMITS");
+    printf("%-14s %9s %4s %-13s %7s %7s %5s %7s %s\n", "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
+           "P99", "GOOD", "BAD", "REFUSED", "ADMITS");
+}
+
+static long long bad_of(const struct weir__document *d, const char *at)
+{
+    return number(d, at, "outcomes.error") + number(d, at, "outcomes.timeout") +
+           number(d, at, "outcomes.dropped");
+}
+
+/* "-": it is off, and lets in everybody without looking. */
+static struct words admits_of(const struct weir__document *d, const char *at, const char *mode)
+{
+    struct words w = { "-" };
+
+    if (mode == NULL || strcmp(mode, "off") != 0)
+        snprintf(w.text, sizeof(w.text), "%lld%%", number(d, at, "admitted_percent"));
+    return w;
 }
 
 static void print_guard(const struct weir__document *d, const char *at)
 {
-    static const char *const others[] = { "outcomes.error", "outcomes.timeout",
-                                          "outcomes.dropped" };
     const struct weir__scalar *ruled = weir__document_find(d, "%sin_rules", at);
-    long long refused = 0, bad = 0;
+    const char *mode = weir__document_text(d, "%smode", at);
+    long long refused = 0;
     char busy[48];
 
     for (size_t i = 0; i < REASONS; i++)
         refused += refused_for(d, at, i);
-    for (size_t i = 0; i < 3; i++)
-        bad += number(d, at, others[i]);
     snprintf(busy, sizeof(busy), "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
-    weir__print_padded(weir__document_text(d, "%sguard", at), 20);
-    putchar(' ');
-    weir__print_padded(weir__document_text(d, "%smode", at), 7);
-    printf(" %11s %7lld ", busy, number(d, at, "waiting"));
-    weir__print_padded(breaker_of(d, at).text, 22);
-    printf(" %8s %8s %10lld %10lld %10lld %10lld %5lld%%%s\n", time_of(d, at, "p50_us").text,
-           time_of(d, at, "p99_us").text, number(d, at, "outcomes.ok"), bad, refused,
-           number(d, at, "shadow_refused"), number(d, at, "admitted_percent"),
-           ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
+    weir__print_padded(weir__document_text(d, "%sguard", at), 14);
+    printf(" %9s %4lld ", busy, number(d, at, "waiting"));
+    weir__print_padded(breaker_of(d, at).text, 13);
+    printf(" %7s %7s %5s %7s %6s", time_of(d, at, "p99_us").text,
+           count_of(number(d, at, "outcomes.ok")).text, count_of(bad_of(d, at)).text,
+           count_of(refused).text, admits_of(d, at, mode).text);
+    if (mode && strcmp(mode, "enforce") != 0)
+        printf("  %s", mode);
+    puts(ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
+}
+
+/* Of one guard, there is room for more. */
+static void print_more(const struct weir__document *d)
+{
+    printf("times: p50 %s, p90 %s, p99 %s\n", time_of(d, "guards.0.", "p50_us").text,
+           time_of(d, "guards.0.", "p90_us").text, time_of(d, "guards.0.", "p99_us").text);
+    if (number(d, "guards.0.", "shadow_refused") > 0)
+        printf("let in, but refused if the mode were enforce: %lld\n",
+               number(d, "guards.0.", "shadow_refused"));
 }
 
 /* "refused: 3 open, 1 late"; nothing if nobody was. */
@@ -148,8 +188,10 @@ static void print_guards(const struct weir__document *d, bool one)
     }
     if (n == 0)
         puts("there are no guards");
-    if (one)
+    if (one && n > 0) {
+        print_more(d);
         print_refused(d);
+    }
     if (weir__document_number(d, 0, "degradation") > 0)
         weir__show(d, "", "degradation: {degradation}[{by_hand?}, by hand]\n");
     print_changes(d);
@@ -286,12 +328,12 @@ const struct weir__command weir__cmd_guards = {
         "switches a guard's mode.\n"
         "\n"
         "  IN/LIMIT  permits in use, of how many\n"
-        "  WAITING   asks in its queue at this server\n"
-        "  P50, P99  latency of work that succeeded\n"
+        "  WAIT      asks in its queue at this server\n"
+        "  P99       latency of work that succeeded; with a NAME, also p50 and p90\n"
         "  GOOD      work that succeeded\n"
         "  BAD       work that failed, timed out or was dropped\n"
-        "  SHADOW    let in, but refused if the mode were enforce\n"
-        "  ADMITS    share of asks let in while it sheds load\n"
+        "  ADMITS    share of asks let in: 0% while it is open, forced open or degraded; -: it is "
+        "off\n"
         "\n"
         "  weir guards database --force open\n"
         "\n"

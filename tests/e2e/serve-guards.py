@@ -144,6 +144,7 @@ def test_S1_the_same_over_http(weir):
         fallback = d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
         # a caller that looks at the status alone, or at `allowed`, must not take it for a permit
         assert (fallback.status, fallback.headers["weir-fallback"]) == (503, "search")
+        assert fallback.headers["weir-allowed"] == "false"
         told_no = fallback.json()
         assert (told_no["allowed"], told_no["permit"], told_no["code"]) == (False, None,
                                                                           "weir-busy"), told_no
@@ -710,7 +711,7 @@ def test_S6_metrics(weir):
             'weir_guard_breaker{guard="db",state="open"} 1',
             'weir_guard_refused_total{guard="db",reason="open"} 1',
             'weir_guard_exits_total{guard="db",outcome="error"} 4',
-            'weir_guard_admitted_ratio{guard="db"} 1.000000',
+            'weir_guard_admitted_ratio{guard="db"} 0.000000',
             'weir_degradation 2', 'weir_degradation_by_hand 1',
             'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
         ):
@@ -789,7 +790,8 @@ def test_S6_command_line(weir):
         open_breaker(d)
         d.enter("GUARD", "search")
         listed = run(0, "guards")
-        assert "search" in listed and "1/2" in listed and "open, again in" in listed, listed
+        assert "search" in listed and "1/2" in listed and "open for" in listed, listed
+        assert max(map(len, listed.splitlines())) <= 80, listed
         assert "not in the rules" not in listed, listed
         assert not any(line.endswith(" ") for line in listed.splitlines()), listed
         one = run(0, "guards", "db")
@@ -802,9 +804,12 @@ def test_S6_command_line(weir):
         assert run(0, "mode", "as-written") == (
             "all rules: enforce\nstill switched by hand: guard extras (shadow); "
             "--rule NAME as-written ends one\n")
+        run(0, "mode", "off", "--rule", "extras")
+        assert run(0, "guards", "extras").splitlines()[1].split()[-2:] == ["-", "off"]
         run(0, "mode", "as-written", "--rule", "extras")
         assert json.loads(run(0, "guards", "--json", "db"))["guards"][0]["guard"] == "db"
         assert "search: forced open\n" == run(0, "guards", "search", "--force", "open")
+        assert run(0, "guards", "search").splitlines()[1].split()[-1] == "0%", "it lets nobody in"
         assert d.guard("search")["retry_ms"] is None
         assert "weir guards search --force open" in run(2, "guards", "force", "search", "open")
         assert "weir guards, GET /v1/guards" in run(2, "guards", "qqqqqqqqqqqqq")

@@ -9,6 +9,7 @@
  * share of the refusals are metrics, WEIR.TOP names them.
  */
 #include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/guards-json.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/events/metrics.h"
 
@@ -503,6 +504,7 @@ static void print_rules(struct weir__buffer *out, const struct weir__server *ser
 
 struct guard_list {
     struct weir_guard_info *guards;
+    struct weir__durations *durations;
     size_t n;
 };
 
@@ -512,10 +514,14 @@ static void list_guards(struct guard_list *list, const struct weir__server *serv
     uint32_t n = weir__names_count(server->table, &server->table->guards);
     struct weir_guard *guard;
 
-    list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof(*list->guards)) : NULL;
-    for (int64_t at = 0; list->guards != NULL && list->n < GUARDS_MAX && list->n < n &&
-                         weir_guard_next(server->table, &at, &guard);)
-        weir_guard_get(guard, now, &list->guards[list->n++]);
+    n = n < GUARDS_MAX ? n : GUARDS_MAX;
+    list->guards = n ? calloc(n, sizeof(*list->guards)) : NULL;
+    list->durations = n ? calloc(n, sizeof(*list->durations)) : NULL;
+    for (int64_t at = 0; list->guards != NULL && list->durations != NULL && list->n < n &&
+                         weir_guard_next(server->table, &at, &guard);) {
+        weir_guard_get(guard, now, &list->guards[list->n]);
+        weir__guard_durations(guard, &list->durations[list->n++]);
+    }
 }
 
 /* Each guard has one sample of these, by name; or, with a second label, several. */
@@ -586,17 +592,50 @@ static void print_guard_rows(struct weir__buffer *out, const struct guard_list *
     }
 }
 
+static void print_duration(struct weir__buffer *out, const char *guard, const char *part,
+                           const char *le)
+{
+    weir__buffer_format(out, "weir_guard_duration_seconds_%s{", part);
+    print_label(out, "guard", guard);
+    weir__buffer_format(out, le ? ",le=\"%s\"}" : "}", le);
+}
+
+/* Unlike quantiles, these add up across nodes. */
+static void print_durations(struct weir__buffer *out, const struct guard_list *list)
+{
+    print_head(out, "weir_guard_duration_seconds", "histogram", "Duration of successes.");
+    for (size_t g = 0; g < list->n; g++) {
+        const struct weir__durations *d = &list->durations[g];
+        int64_t n = 0;
+        for (unsigned i = 0; i < WEIR__DURATIONS; i++) {
+            char le[24] = "+Inf";
+            if (i + 1 < WEIR__DURATIONS)
+                snprintf(le, sizeof(le), "%g", (double)weir__duration_bound(i) / 1e9);
+            n += d->counts[i];
+            print_duration(out, list->guards[g].name, "bucket", le);
+            print_value(out, n, ONE);
+        }
+        print_duration(out, list->guards[g].name, "sum", NULL);
+        print_value(out, d->sum, SECONDS);
+        print_duration(out, list->guards[g].name, "count", NULL);
+        print_value(out, n, ONE);
+    }
+}
+
 static void print_guard_states(struct weir__buffer *out, const struct guard_list *list)
 {
     print_head(out, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
     for (size_t i = 0; i < list->n; i++) {
+        if (!weir__guard_has_breaker(&list->guards[i].options.breaker))
+            continue;
         weir__buffer_text(out, "weir_guard_breaker{");
         print_label(out, "guard", list->guards[i].name);
         weir__buffer_format(out, ",state=\"%s\"} 1\n",
                             weir_breaker_state_name(list->guards[i].breaker));
     }
     print_head(out, "weir_guard_admitted_ratio", "gauge",
-               "The share of requests let in; 1 unless it is shedding.");
+               "The share of requests let in: less than 1 while it sheds, 0 while it is open, "
+               "forced open or degraded.");
     for (size_t i = 0; i < list->n; i++) {
         weir__buffer_text(out, "weir_guard_admitted_ratio{");
         print_label(out, "guard", list->guards[i].name);
@@ -614,6 +653,7 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
     list_guards(&list, server, now);
     if (list.n > 0) {
         print_guard_rows(out, &list);
+        print_durations(out, &list);
         print_guard_states(out, &list);
     }
     print_head(out, "weir_degradation", "gauge", "The degradation, 0 (none) to 9.");
@@ -622,6 +662,7 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
                "1 if the degradation was set by hand, and stays; 0 if it follows the guards.");
     weir__buffer_format(out, "weir_degradation_by_hand %d\n", by_hand);
     free(list.guards);
+    free(list.durations);
 }
 
 void weir__metrics_print(struct weir__server *server, weir_time now, struct weir__buffer *out)

@@ -536,6 +536,7 @@ static void refuse_by_guard(const struct weir__http_manner *manner,
     struct weir__buffer out = { 0 };
 
     put_ruling_headers(&head, r);
+    PUT(&head, "Weir-Allowed: false\r\n");
     put_refusal(&pen, refusal, refusal->status);
     put_guard_detail(&pen, r);
     PUT(&pen, "\",");

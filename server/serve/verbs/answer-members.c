@@ -213,7 +213,8 @@ const struct weir__schema weir__schemas[] = {
         { "[p50_us] [p90_us] [p99_us]", "count?", "of successes in the last 10 s; null: there "
           "were none" },
         { "[mean_us]", "count?", "of the last second or so" },
-        { "[admitted_percent]", "0..100", "while it sheds; else 100" },
+        { "[admitted_percent]", "0..100", "let in: less than 100 while it sheds, 0 "
+          "while it is open, forced open or degraded" },
         { "[pressure_percent]", "0..100", "kept out because the host is overloaded" },
         { "entered", "count", "since the guard was made, as everything below" },
         { "outcomes", "GuardOutcomes", "" },

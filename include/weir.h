@@ -411,7 +411,7 @@ struct weir_breaker_options {
     int32_t calls;          /* ... or this many calls, at most 1024; neither: 10 s */
     int32_t min_calls;      /* 0: 20; never more than `calls` */
     weir_time open_for;     /* 0: 5 s; doubles each time the probes fail ... */
-    weir_time open_max;     /* ... up to this; 0: 12 times open_for */
+    weir_time open_max;     /* ... up to this; 0: 3 times open_for */
     int32_t jitter_percent; /* open times vary by this much, up and down; 0: 10; -1: not at all */
     int32_t probes;         /* 0: 3 */
     bool above;             /* opens above the thresholds only, not at them */

@@ -1,7 +1,7 @@
 /* breaker-plan.c -- the options of a breaker, checked, with the defaults filled in. */
 #include "guard/breaker.h"
 
-#define OPEN_MAX_TIMES 12
+#define OPEN_MAX_TIMES 3
 
 static const struct weir__rows *const rows = &weir__guard_rows[WEIR__BREAKER];
 

@@ -39,62 +39,9 @@
  * never given back leave it half-open for ever (resilience4j #903).
  */
 #include "base/hash.h"
-#include "guard/breaker.h"
-
-#include "table/table.h"
+#include "guard/breaker-gate.h"
 
 #define SELDOM __attribute__((noinline))
-
-/* -------------------------------------------------------------- the gate ---- */
-
-enum {
-    FORCE = 2,
-    BACK_OFF = 4,
-    OUT = 10,
-    BACK = 18,
-    BAD = 26,
-    SLOW = 34,
-    EPISODE = 44
-}; /* where its fields begin */
-
-#define EPISODES ((uint64_t)1 << 20)
-
-static unsigned state_of(uint64_t gate)
-{
-    return gate & 3;
-}
-
-static unsigned force_of(uint64_t gate)
-{
-    return gate >> FORCE & 3;
-}
-
-static unsigned byte_of(uint64_t gate, int at)
-{
-    return gate >> at & 0xFF;
-}
-
-static uint64_t episode_of(uint64_t gate)
-{
-    return gate >> EPISODE;
-}
-
-static uint32_t probe_of(uint64_t gate)
-{
-    return 1 + (uint32_t)(episode_of(gate) % WEIR__PROBE_MAX);
-}
-
-static uint64_t gate_make(enum weir_breaker_state state, enum weir_force force, unsigned back_off,
-                          uint64_t episode)
-{
-    return (uint64_t)state | (uint64_t)force << FORCE | (uint64_t)back_off << BACK_OFF |
-           episode % EPISODES << EPISODE;
-}
-
-static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t gate, weir_time at)
-{
-    return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
-}
 
 /* Checked after another episode was seen in the place of this one's result, and before the swap: an
  * old result never overwrites a new one. */
@@ -166,6 +113,13 @@ static uint64_t gate_open(unsigned back_off, uint64_t gate)
     return gate_make(WEIR_BREAKER_OPEN, WEIR_UNFORCED, back_off, episode_of(gate) + 1);
 }
 
+static uint64_t gate_open_longer(uint64_t gate)
+{
+    unsigned back_off = gate >> BACK_OFF & 0x3F;
+
+    return gate_open(back_off < 0x3F ? back_off + 1 : back_off, gate);
+}
+
 static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t opened, weir_time now)
 {
     return add_times(now, open_span(plan, opened >> BACK_OFF & 0x3F, episode_of(opened)));
@@ -202,7 +156,9 @@ static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir
     return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part + weir__get(&b->skew);
 }
 
-static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
+/* Of this many parts, the present one included. */
+static struct counts time_sum_of(const struct weir__breaker *b, uint64_t part, uint64_t episode,
+                                 int64_t parts)
 {
     struct counts c = { 0 };
 
@@ -210,13 +166,18 @@ static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint
         uint64_t p[2];
         weir__load_pair(&b->parts[i].when, p);
         int64_t age = parts_between(p[0] >> 20, part);
-        if (p[0] % EPISODES != episode || age >= (int64_t)PARTS || age <= -(int64_t)PARTS)
+        if (p[0] % EPISODES != episode || age >= parts || age <= -(int64_t)PARTS)
             continue;
         c.calls += (int64_t)(p[1] & COUNT_MASK);
         c.errors += (int64_t)(p[1] / ERROR_ONE & COUNT_MASK);
         c.slow += (int64_t)(p[1] / SLOW_ONE);
     }
     return c;
+}
+
+static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
+{
+    return time_sum_of(b, part, episode, (int64_t)PARTS);
 }
 
 static uint64_t halved(uint64_t counts)
@@ -449,8 +410,7 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
         weir_time at = (weir_time)seen[1];
         enum weir_breaker_state to = probes_decide(plan, gate);
         if (to == WEIR_BREAKER_OPEN) {
-            unsigned back_off = seen[0] >> BACK_OFF & 0x3F;
-            gate = gate_open(back_off < 0x3F ? back_off + 1 : back_off, seen[0]);
+            gate = gate_open_longer(seen[0]);
             at = open_until(plan, gate, now);
         } else if (to == WEIR_BREAKER_CLOSED) {
             gate = gate_make(WEIR_BREAKER_CLOSED, WEIR_UNFORCED, 0, episode_of(gate));
@@ -503,6 +463,49 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     if (__builtin_expect(weir__acquire(&b->watch) == ~when, 0))
         return tell_watched(plan, b, gate, part, now);
     return (struct weir__breaker_move){ 0 };
+}
+
+/* ------------------------------------------------------------- in flight ---- */
+
+/* Compared with the calls that have ended since the first of them began: what was before says
+ * nothing about now. */
+static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                         const struct weir__hanging *h, uint64_t episode, weir_time now)
+{
+    struct counts c;
+
+    if (plan->part != 0) {
+        uint64_t part = part_of(plan, b, now), first = part_of(plan, b, h->oldest);
+        int64_t parts = parts_between(first, part) + 1;
+        c = time_sum_of(b, part, episode, parts < (int64_t)PARTS ? parts : (int64_t)PARTS);
+    } else {
+        c = ring_sum(plan, b, episode);
+    }
+    c.calls += h->calls;
+    return c.calls >= plan->min_calls &&
+           ratio_reached(plan, c.slow + h->calls, c.calls, plan->slow_percent);
+}
+
+struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
+                                             struct weir__breaker *b, const struct weir__hanging *h,
+                                             weir_time now)
+{
+    uint64_t seen[2];
+    struct weir__breaker_move none = { 0, 0 };
+
+    weir__load_pair(&b->gate, seen);
+    if (h->calls > 0 && (seen[0] & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_CLOSED)
+        return hang_reached(plan, b, h, episode_of(seen[0]), now) ? open_it(plan, b, seen[0], now)
+                                                                  : none;
+    uint64_t probes = h->probes[probe_of(seen[0])], out = byte_of(seen[0], OUT);
+    probes = probes < out ? probes : out;
+    if ((seen[0] & WEIR__BREAKER_EVENTFUL) != WEIR_BREAKER_HALF_OPEN ||
+        probes_decide(plan, seen[0] + (probes << BACK) + (probes << SLOW)) != WEIR_BREAKER_OPEN)
+        return none;
+    uint64_t gate = gate_open_longer(seen[0]);
+    return gate_swap(b, seen, gate, open_until(plan, gate, now))
+               ? (struct weir__breaker_move){ WEIR_BREAKER_HALF_OPEN, WEIR_BREAKER_OPEN }
+               : none;
 }
 
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,

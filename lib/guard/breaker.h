@@ -100,6 +100,16 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
                                              struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now);
 
+/* Calls that are in flight for longer than `slow`: they count as slow, and again when they end. */
+struct weir__hanging {
+    int64_t calls;                       /* without probes */
+    weir_time oldest;                    /* when the first of them began */
+    uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
+};
+struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
+                                             struct weir__breaker *b,
+                                             const struct weir__hanging *hanging, weir_time now);
+
 /* By hand; each time its window starts empty.  Forced closed, it counts but does not open; no
  * longer forced, it is closed. */
 void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_time now);

@@ -83,7 +83,7 @@ static const struct weir__row breaker_rows[] = {
     { "open_for", BREAKER(open_for), TIME, 1, YEAR, WEIR__BREAKER_OPEN_FOR,
       .text = "Stays open this long, then lets probes through" },
     { "open_max", BREAKER(open_max), TIME, 1, YEAR,
-      .text = "Failed probes double the time, up to this; default 12 times open_for" },
+      .text = "Failed probes double the time, up to this; default 3 times open_for" },
     { "jitter", BREAKER(jitter_percent), PERCENT, 0, 100, 10,
       .text = "Open times vary by this much, up and down" },
     { "probes", BREAKER(probes), COUNT, 1, WEIR__BREAKER_PROBES, 3,

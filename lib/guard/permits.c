@@ -184,6 +184,43 @@ static void note_reclaimed(struct weir__guard_record *r, int64_t reclaimed, weir
     weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
 }
 
+/* Its time is kept in grains: not before it is certain. */
+static void note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
+{
+    uint64_t age = (((uint64_t)s->now >> GRAIN) - (word >> 43)) & TIME_MASK;
+    weir_time began = s->now - (weir_time)(age << GRAIN);
+    uint8_t *probes = &out->probes[weir__permit_probe(word)];
+
+    if (age > (uint64_t)(s->plan->lease >> GRAIN) + 1 ||
+        age <= (uint64_t)(s->plan->breaker.slow >> GRAIN) + 1)
+        return; /* in the future, because the clock has stepped back; or not slow yet */
+    if (weir__permit_probe(word) != 0) {
+        *probes = (uint8_t)(*probes + (*probes < UINT8_MAX));
+        return;
+    }
+    out->calls++;
+    out->oldest = out->calls == 1 || began < out->oldest ? began : out->oldest;
+}
+
+/* A dependency that hangs ends no calls: only those in flight can tell. */
+static void tell_hanging(const struct sweep *s, uint32_t n)
+{
+    struct weir__guard_record *r = s->guard->record;
+    struct weir__hanging hanging = { .calls = 0 };
+
+    if (s->plan->breaker.slow_percent == 0 || weir__get(&r->in_flight) <= 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t word = weir__acquire(&s->guard->held.seats[i].word);
+        if (weir__permit_weight(word) != 0)
+            note_hanging(s, word, &hanging);
+    }
+    struct weir__breaker_move move =
+        weir__breaker_hang(&s->plan->breaker, &r->breaker, &hanging, s->now);
+    if (move.from != move.to)
+        weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, s->now);
+}
+
 static uint32_t seats_of(const struct weir__guard_record *r)
 {
     uint64_t seats = weir__get(&r->seats);
@@ -231,5 +268,6 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
         weir__holders_bury(guard->table, now);
     int64_t reclaimed = sweep_seats(&s, n);
     settle_drift(guard, n);
+    tell_hanging(&s, n);
     note_reclaimed(r, reclaimed, now);
 }

@@ -67,8 +67,8 @@ static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan,
                                        __ATOMIC_RELAXED);
 }
 
-/* If another has taken its place, both may have corrected in_flight by the same difference: as after
- * a death, sweeps look for one. */
+/* If another has taken its place, both may have corrected in_flight by the same difference: as
+ * after a death, sweeps look for one. */
 static void end(struct weir_guard *guard, uint64_t mine)
 {
     if (!__atomic_compare_exchange_n(&guard->record->ticker, &mine, 0, false, __ATOMIC_RELEASE,

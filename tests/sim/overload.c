@@ -92,3 +92,50 @@ TEST(test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again)
                     85); /* it closes again: the open time has doubled a few times */
     assert_int_equal(outcome.permits_left, 0);
 }
+
+/* Nothing is answered for 30 s and nothing fails for 5: only calls in flight can tell. */
+static const char hangs[] =
+    "length: 120s\n"
+    "backend: { workers: 64, work: 20ms, changes: [{ from: 40s, to: 70s, silent: true }] }\n"
+    "clients: [{ rate: %s, timeout: 5s }]\n"
+    "guard: { breaker: { errors: 50%%, slow: 500ms } }\n";
+
+static double first_answer_after(weir_time from)
+{
+    size_t i = (size_t)(from / outcome.bucket);
+
+    while (i < outcome.n_buckets && outcome.buckets[i].ok == 0)
+        i++;
+    return (double)((weir_time)i * outcome.bucket - from) / (double)S;
+}
+
+static double mean_in_flight(weir_time from, weir_time to)
+{
+    size_t first = (size_t)(from / outcome.bucket), end = (size_t)(to / outcome.bucket);
+    double sum = 0;
+
+    for (size_t i = first; i < end; i++)
+        sum += outcome.buckets[i].in_flight;
+    return sum / (double)(end - first);
+}
+
+TEST(test_G4_a_breaker_opens_before_a_dependency_that_hangs)
+{
+    static const struct {
+        const char *rate;
+        double per_second;
+    } rows[] = { { "20/s", 20 }, { "100/s", 100 }, { "400/s", 400 } };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[400];
+        int len = snprintf(text, sizeof(text), hangs, rows[i].rate);
+        read_text("hangs", text, (size_t)len);
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            run_plan("fixed:1000", seed);
+            /* without the breaker 5 s of requests; only min_calls makes it late */
+            assert_at_most(mean_in_flight(40 * S, 70 * S), 0.3 * rows[i].per_second + 3);
+            assert_at_most(first_answer_after(70 * S), 17);
+            assert_at_least(goodput_between(&outcome, 90 * S, 120 * S), 95);
+        }
+    }
+}

@@ -87,7 +87,7 @@ TEST(test_G4_options_have_defaults)
 
     assert_fields(w.plan, (on, true), (slow_percent, 50), (part, 10 * WEIR_SECOND / 16),
                   (min_calls, 20), (probes, 3), (jitter_percent, 10), (open_for, 5 * WEIR_SECOND),
-                  (open_max, 60 * WEIR_SECOND));
+                  (open_max, 15 * WEIR_SECOND));
     w = fresh((struct weir_breaker_options){ .errors = 3, .calls = 5, .jitter_percent = -1 });
     assert_fields(w.plan, (min_calls, 5), (part, 0), (jitter_percent, 0), (slow_percent, 0));
 }

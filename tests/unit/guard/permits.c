@@ -400,3 +400,55 @@ TEST(test_a_stale_caller_takes_back_nothing)
     weir_guard_get(g, now, &(struct weir_guard_info){ 0 });
     assert_true(weir_exit(g, &permit, WEIR_SUCCEEDED, now));
 }
+
+/* ---------------------------------------------------------------- hanging ---- */
+
+static enum weir_breaker_state breaker_at(struct weir_guard *g, weir_time now)
+{
+    return info_of(g, now).breaker;
+}
+
+/* A window full of successes, and then calls that do not come back. */
+TEST(test_G4_calls_in_flight_for_too_long_open_the_breaker)
+{
+    A_GUARD(g, .max = 100, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10], quick;
+    for (int i = 0; i < 200; i++) {
+        assert_true(enter_at(g, NOW, &quick));
+        assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW));
+    }
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW + 2 * S, &p[i]));
+    assert_int_equal(breaker_at(g, NOW + 29 * S / 10), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 34 * S / 10), WEIR_BREAKER_OPEN);
+}
+
+/* Half of those that ended since were quick, and more than half altogether: it stays closed. */
+TEST(test_G4_a_few_calls_that_hang_do_not)
+{
+    A_GUARD(g, .max = 100, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10], quick;
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int i = 0; i < 11; i++) {
+        assert_true(enter_at(g, NOW + S / 2, &quick));
+        assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW + S / 2));
+    }
+    assert_int_equal(breaker_at(g, NOW + 2 * S), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 5 * S), WEIR_BREAKER_CLOSED);
+}
+
+TEST(test_G4_probes_that_hang_open_it_again)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .slow = S, .min_calls = 1, .open_for = 5 * S, .jitter_percent = -1 });
+    struct weir_permit p, probes[3];
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_TIMED_OUT, NOW + S));
+    assert_int_equal(breaker_at(g, NOW + S), WEIR_BREAKER_OPEN);
+    assert_true(enter_at(g, NOW + 6 * S, &probes[0]) && enter_at(g, NOW + 6 * S, &probes[1]));
+    assert_int_equal(breaker_at(g, NOW + 69 * S / 10), WEIR_BREAKER_HALF_OPEN);
+    assert_int_equal(breaker_at(g, NOW + 74 * S / 10), WEIR_BREAKER_OPEN);
+    assert_true(weir_exit(g, &probes[0], WEIR_SUCCEEDED, NOW + 8 * S)); /* too late to matter */
+    assert_int_equal(breaker_at(g, NOW + 8 * S), WEIR_BREAKER_OPEN);
+}

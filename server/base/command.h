@@ -98,6 +98,7 @@ struct weir__command {
     int words_min, words_max;
     int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
     int (*ask)(const struct weir__call *call, struct weir__ask_server *server);
+    int no_server; /* exit code if there is none; 0: WEIR__EXIT_WRONG */
 };
 
 #define WEIR__COMMAND_OPTIONS(rows, ...)                                 \

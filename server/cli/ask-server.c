@@ -253,7 +253,8 @@ int weir__ask_server_run(const struct weir__call *call)
     struct weir__ask_server r = { .call = call,
                                   .options =
                                       *(const struct weir__ask_server_options *)call->options };
-    int code = connect_to(&r) ? call->self->ask(call, &r) : WEIR__EXIT_WRONG;
+    int without = call->self->no_server ? call->self->no_server : WEIR__EXIT_WRONG,
+        code = connect_to(&r) ? call->self->ask(call, &r) : without;
 
     weir__client_close(r.client);
     weir__buffer_free(&r.body);

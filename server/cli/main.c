@@ -10,7 +10,7 @@
 /* clang-format off */
 #define EACH_COMMAND(ROW)                                                          \
     ROW(serve) ROW(check) ROW(take) ROW(peek) ROW(give) ROW(table)                 \
-    ROW(bans) ROW(lists) ROW(mode) ROW(guards) ROW(degrade) ROW(reset)               \
+    ROW(bans) ROW(lists) ROW(mode) ROW(guards) ROW(run) ROW(degrade) ROW(reset)               \
     ROW(status) ROW(events) ROW(top) ROW(limits)                                   \
     ROW(rules_check) ROW(rules_diff) ROW(rules_schema)                             \
     ROW(rules_get) ROW(rules_set) ROW(rules_reload)                                \

@@ -777,6 +777,87 @@ def test_S5_a_fallback_is_no_way_to_read_files(weir):
 # ------------------------------------------------------------ the command line
 
 
+ONE_PERMIT = """version: 1
+guards:
+  - { name: shop, concurrency: { max: 1, queue: 10, wait: 60s } }
+"""
+
+
+class Runs:
+    """`weir run` under the guard shop, which has one permit: at a server, or in its table."""
+
+    def __init__(self, weir, d, table=None):
+        self.d, self.command = d, [weir, "run"]
+        self.command += ["--table", table] if table else [
+            "--server", "127.0.0.1:%d" % d.server.ports["http"]]
+
+    def start(self, *words, guard="shop"):
+        command = [*self.command, "--guard", guard, *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def __call__(self, *words, **more):
+        process = self.start(*words, **more)
+        out, complaint = process.communicate()
+        return process.returncode, out + complaint
+
+    def started(self, script="exec sleep 1000"):
+        process = self.start("--", "sh", "-c", "echo ready; " + script)
+        line = process.stdout.readline()
+        assert line == "ready\n", (line, process.communicate(), process.returncode)
+        assert self.d.guard("shop")["in_flight"] == 1
+        return process
+
+
+def check_runs(run, d):
+    assert run("--", "echo", "-n", "hello") == (0, "hello")
+    assert run("--", "sh", "-c", "exit 3") == (3, "")
+    assert run("--", "sh", "-c", "exit 124") == (124, "")
+    assert run("--", "/nowhere/to/be/found")[0] == 127
+    code, said = run("--", "/")
+    assert code == 126, (code, said)
+    until("all are back", lambda: d.guard("shop")["in_flight"] == 0)
+    outcomes = d.guard("shop")["outcomes"]
+    assert (outcomes["ok"], outcomes["error"], outcomes["timeout"]) == (1, 1, 1), outcomes
+    code, said = run("--", "true", guard="shp")
+    assert code == 125 and "shp" in said, said
+    process = run.started()
+    code, said = run("--", "true")
+    assert code == 75 and "refused by guard shop: busy" in said, said
+    assert run("--quiet", "--", "true") == (75, "")
+    waits = run.start("--wait", "50s", "--", "echo", "at last")
+    process.terminate()  # the command gets it, too
+    assert process.wait() == 128 + signal.SIGTERM
+    assert waits.communicate()[0] == "at last\n" and waits.returncode == 0
+    process = run.started("trap 'exit 9' HUP; echo set; while :; do sleep 0.01; done")
+    assert process.stdout.readline() == "set\n"
+    process.send_signal(signal.SIGHUP)
+    assert process.wait() == 9
+
+
+def test_G1_run_at_a_server(weir):
+    with Doors(weir, rules=ONE_PERMIT, clock=False) as d:
+        run = Runs(weir, d)
+        check_runs(run, d)
+        process = run.started()
+        process.kill()
+        until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
+        assert process.communicate() == ("", ""), "the command has ended"
+    assert run("--", "true")[0] == 125, "no server"
+
+
+def test_G1_run_in_a_table(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "table")
+        with Doors(weir, rules=ONE_PERMIT, clock=False, table=table) as d:
+            run = Runs(weir, d, table)
+            check_runs(run, d)
+            process = run.started()
+            process.kill()
+            until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
+            assert process.communicate() == ("", ""), "the command has ended"
+
+
 def test_S6_command_line(weir):
     with Doors(weir) as d:
         env = dict(os.environ, WEIR_SERVER="127.0.0.1:%d" % d.server.ports["http"])

@@ -1,0 +1,311 @@
+/* run.c -- `weir run`: runs a command under a guard.
+ *
+ * Enters, runs the command, and exits with its outcome.  The permit is renewed while the command
+ * runs.  It belongs to this process (a table) or to its connection (a server), so it comes back if
+ * this process is killed; the command then ends too, by SIGTERM.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "weir-queue.h"
+#include "server/base/complain.h"
+#include "server/base/human-numbers.h"
+#include "server/base/table-file.h"
+#include "server/cli/ask-server.h"
+
+#define WAIT_ONCE (20 * WEIR_SECOND)
+
+/* Others are the command's own. */
+enum {
+    REFUSED = 75, /* EX_TEMPFAIL: try again later */
+    FAILED = 125, /* no server, no such guard: the command was not run */
+    CANNOT_RUN = 126,
+    NOT_FOUND = 127,
+    TIMED_OUT = 124, /* timeout(1) says so */
+    KILLED = 128,    /* and the signal */
+};
+
+struct options {
+    struct weir__ask_server_options remote;
+    const char *guard, *table;
+    weir_time wait;
+    bool quiet;
+};
+
+static const struct weir__option rows[] = {
+    WEIR__TEXT("guard", 'g', guard, "NAME", "the guard to enter"),
+    WEIR__VALUE("wait", 'w', TIME, wait, "TIME", "wait for a permit, at most this long (0s)"),
+    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
+    WEIR__SWITCH("quiet", 'q', quiet, "do not say why it was refused"),
+    { 0 },
+};
+
+/* The permit, wherever it is from. */
+struct held {
+    bool (*renew)(struct held *held); /* false: it is lost */
+    weir_time every;
+    struct weir__ask_server *server;
+    struct weir_table *table;
+    struct weir_guard *guard;
+    struct weir_permit permit;
+    char token[1024];
+};
+
+/* ------------------------------------------------------------ the command ---- */
+
+static void handled(sigset_t *out)
+{
+    static const int all[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+
+    sigemptyset(out);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        sigaddset(out, all[i]);
+}
+
+static void be_command(char **words, const sigset_t *mask, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) /* it has died before */
+        _exit(FAILED);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(words[0], words);
+    int code = errno == ENOENT ? NOT_FOUND : CANNOT_RUN;
+    fprintf(stderr, "weir run: %s: %s\n", words[0], strerror(errno));
+    _exit(code);
+}
+
+/* Until the command ends; returns its status.  A terminal's signals reach it by themselves. */
+static int attend(pid_t pid, const sigset_t *signals, struct held *held, bool *stopped)
+{
+    int status;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        struct timespec span = { held->every / WEIR_SECOND, held->every % WEIR_SECOND };
+        siginfo_t info;
+        int signal = sigtimedwait(signals, &info, &span);
+        if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
+            kill(pid, signal);
+        *stopped = *stopped || signal == SIGINT || signal == SIGTERM;
+        if (signal < 0 && errno == EAGAIN && held->renew != NULL && !held->renew(held)) {
+            weir__complain("run", "the permit is lost; the command goes on without it");
+            held->renew = NULL;
+        }
+    }
+    return status;
+}
+
+static int code_of(int status)
+{
+    return WIFSIGNALED(status) ? KILLED + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A command that somebody has stopped says nothing about the work. */
+static enum weir_outcome outcome_of(int status, bool stopped)
+{
+    int code = code_of(status);
+
+    return code == 0                                 ? WEIR_SUCCEEDED
+           : stopped && code > KILLED                ? WEIR_IGNORED
+           : code == CANNOT_RUN || code == NOT_FOUND ? WEIR_IGNORED
+           : code == TIMED_OUT                       ? WEIR_TIMED_OUT
+                                                     : WEIR_FAILED;
+}
+
+/* Returns the exit code. */
+static int run_command(char **words, struct held *held, enum weir_outcome *outcome)
+{
+    sigset_t signals, before;
+    pid_t parent = getpid();
+    bool stopped = false;
+
+    handled(&signals);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_command(words, &before, parent);
+    *outcome = WEIR_IGNORED;
+    if (pid < 0) {
+        weir__complain("run", "cannot start a process: %s", strerror(errno));
+        return FAILED;
+    }
+    int status = attend(pid, &signals, held, &stopped);
+    *outcome = outcome_of(status, stopped);
+    return code_of(status);
+}
+
+/* ---------------------------------------------------------------- a table ---- */
+
+static weir_time renewal(weir_time lease)
+{
+    weir_time every = lease / 3;
+
+    return every > 5 * WEIR_SECOND ? 5 * WEIR_SECOND : every;
+}
+
+static bool renew_in_table(struct held *held)
+{
+    return weir_permit_renew(held->guard, &held->permit, weir_table_now(held->table));
+}
+
+static int refused(const struct options *o, const char *reason, weir_time retry)
+{
+    char text[WEIR__DURATION];
+
+    if (o->quiet)
+        return REFUSED;
+    if (retry == WEIR_NEVER || retry < 0)
+        weir__complain("run", "refused by guard %s: %s", o->guard, reason);
+    else
+        weir__complain("run", "refused by guard %s: %s; try again in %s", o->guard, reason,
+                       (weir__human_duration(text, retry), text));
+    return REFUSED;
+}
+
+static int run_in_table(const struct weir__call *call, struct weir_table *table)
+{
+    const struct options *o = call->options;
+    struct weir_guard_info info;
+    struct weir_queue *queue;
+    struct weir_decision d;
+    struct weir_error error = { 0 };
+    enum weir_outcome outcome;
+    struct held held = { .guard = weir_guard_find(table, o->guard), .renew = renew_in_table };
+
+    if (held.guard == NULL) {
+        weir__complain("run", "the table has no guard '%s'; weir guards --table lists them",
+                       o->guard);
+        return FAILED;
+    }
+    if (weir_queue_create(&queue, &(struct weir_queue_options){ .max = 1 }, &error) != WEIR_OK) {
+        weir__complain("run", "%s", error.text);
+        return FAILED;
+    }
+    struct weir_ask ask = { .cost = 1, .wait_max = o->wait };
+    bool entered = weir_enter_wait(held.guard, queue, &ask, NULL, &held.permit, &d);
+    weir_queue_destroy(queue);
+    if (!entered)
+        return refused(o, weir_reason_name(d.reason), d.retry);
+    weir_guard_get(held.guard, weir_table_now(table), &info);
+    held.every = renewal(info.options.lease);
+    held.table = table;
+    int code = run_command(call->words, &held, &outcome);
+    weir_exit(held.guard, &held.permit, outcome, weir_table_now(table));
+    return code;
+}
+
+static int use_table(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    struct weir_table *table;
+    struct weir_error error = { 0 };
+
+    if (weir__table_attach("run", &table, o->table, &error) != WEIR_OK) {
+        weir__complain("run", "--table: %s", error.text);
+        return FAILED;
+    }
+    int code = run_in_table(call, table);
+    weir_table_destroy(table);
+    return code;
+}
+
+/* --------------------------------------------------------------- a server ---- */
+
+static bool renew_at_server(struct held *held)
+{
+    weir__buffer_member(weir__ask_server_body(held->server), "permit", held->token);
+    if (!weir__ask_server_call(held->server, "POST /v1/renew"))
+        return false;
+    const char *token = weir__document_text(&held->server->document, "permit");
+    if (token == NULL || strlen(token) >= sizeof(held->token))
+        return false;
+    strcpy(held->token, token);
+    return true;
+}
+
+/* A server that is silent for long counts as gone, so a long wait is made of shorter ones. */
+static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
+{
+    for (weir_time left = o->wait;;) {
+        weir_time wait = left < WAIT_ONCE ? left : WAIT_ONCE;
+        weir__buffer_member(weir__ask_server_body(r), "guard", o->guard);
+        weir__buffer_member_bool(&r->body, "bound", true);
+        if (wait > 0)
+            weir__buffer_member_number(&r->body, "wait_ms", weir__in_unit(wait, WEIR_MILLISECOND));
+        if (!weir__ask_server_call(r, "POST /v1/enter"))
+            return false;
+        if (!weir__document_find(&r->document, "allowed")) {
+            weir__ask_server_complain(r);
+            return false;
+        }
+        const char *reason = weir__document_text(&r->document, "reason");
+        left -= wait;
+        if (left <= 0 || !reason || strcmp(reason, "late") != 0)
+            return true;
+    }
+}
+
+static int ask(const struct weir__call *call, struct weir__ask_server *r)
+{
+    const struct options *o = call->options;
+    const struct weir__document *d = &r->document;
+    struct held held = { .renew = renew_at_server, .server = r };
+    enum weir_outcome outcome;
+
+    if (!enter_at_server(o, r))
+        return FAILED;
+    const char *reason = weir__document_text(d, "reason"),
+               *token = weir__document_text(d, "permit");
+    if (!weir__document_true(d, "allowed")) {
+        int64_t ms = weir__document_number(d, -1, "retry_ms");
+        return refused(o, reason ? reason : "?", ms < 0 ? -1 : ms * WEIR_MILLISECOND);
+    }
+    held.every = renewal(weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND);
+    snprintf(held.token, sizeof(held.token), "%s", token ? token : "");
+    if (token == NULL || !*token)
+        held.renew = NULL; /* the guard is off */
+    int code = run_command(call->words, &held, &outcome);
+    if (held.renew == NULL)
+        return code;
+    weir__buffer_member(weir__ask_server_body(r), "permit", held.token);
+    weir__buffer_member(&r->body, "outcome", weir_outcome_name(outcome));
+    (void)weir__ask_server_call(r, "POST /v1/exit");
+    return code;
+}
+
+static int run(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+
+    if (o->guard == NULL)
+        return weir__command_wrong(call->self, "which guard? write --guard NAME");
+    if (o->table && o->remote.server)
+        return weir__command_wrong(call->self, "--table or --server, not both");
+    return o->table ? use_table(call) : WEIR__GO_ON;
+}
+
+const struct weir__command weir__cmd_run = {
+    .name = "run",
+    .summary = "run a command under a guard",
+    .arguments = "--guard NAME [--wait TIME] [--server ADDRESS | --table FILE] -- COMMAND...",
+    .help =
+        "Enters the guard, runs the command, and exits with its outcome: 0 is a success, 124 a "
+        "time-out (as timeout says), anything else an error. Signals are passed on. If this "
+        "process is killed, the permit comes back within a second, and the command gets SIGTERM.\n"
+        "\n"
+        "  weir run --guard database --wait 2s -- pg_dump shop\n"
+        "  weir run --table /dev/shm/jobs --guard nightly -- timeout 1h ./report\n"
+        "\n"
+        "Exit codes: the command's, or 128 and the signal that ended it; 75 refused, 125 no server "
+        "or no such guard, 126 the command cannot be run, 127 it is not found, 2 wrong use.",
+    WEIR__ASK_SERVER(rows, .wait = 0),
+    .words_min = 1,
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+    .ask = ask,
+    .no_server = FAILED,
+};

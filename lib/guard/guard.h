@@ -82,6 +82,7 @@ struct weir__learnt {
     int64_t out_at, out_from, out_n;          /* the last tick: when, tick_at since, permits out */
     double out;                               /* permits out times ns, since the last look */
     struct weir__pressure pressure;
+    int64_t all_entered; /* of all guards, when the pressure was last looked at */
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;
 };
@@ -311,6 +312,8 @@ static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 
 /* info.c -- all times of work that succeeded. */
 void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out);
+
+int64_t weir__guard_entered(const struct weir__guard_record *r); /* since it was made */
 
 /* tick.c -- sets the limit, the cuts and the degradation from the results, at most this often. */
 weir_time weir__guard_tick_span(const struct weir__controller_plan *controller);

@@ -16,6 +16,9 @@ struct weir__reading {
     int32_t psi_memory;
     int32_t run_queue; /* tasks running or ready, per 1000 processors; -1: not known */
     double processors; /* usable ones: no more than the quota */
+    /* Not of the host, but of all guards of the table */
+    int64_t in_flight;
+    double rate; /* entered per second */
 };
 
 struct weir__system;
@@ -68,6 +71,11 @@ struct weir__pressure_plan {
     struct weir_system_options options;
     bool on;
 };
+
+static inline bool weir__pressure_is_due(const struct weir__pressure *p, weir_time now)
+{
+    return p->looked == 0 || now < p->looked || now - p->looked >= WEIR__LOAD_LOOK;
+}
 
 /* One step; returns permille.  mean: the guard's mean time; 0: not known. */
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,

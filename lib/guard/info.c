@@ -77,6 +77,16 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     out->shadow_refused = weir__get(&t->shadow);
 }
 
+int64_t weir__guard_entered(const struct weir__guard_record *r)
+{
+    int64_t n =
+        weir__window_succeeded(&r->window) + weir__guard_resultless(r) + weir__guard_calls(r);
+
+    for (int i = 0; i < WEIR_IGNORED; i++)
+        n += weir__get(&r->totals.results[i]) + weir__get(&r->window.results[i]);
+    return n;
+}
+
 void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out)
 {
     const struct weir__guard_record *r = guard->record;
@@ -127,8 +137,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     out->p99 = weir__get(&r->p99);
     out->mean = weir__get(&r->mean);
     read_counts(r, out);
-    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped +
-                   weir__guard_resultless(r) + weir__guard_calls(r);
+    out->entered = weir__guard_entered(r);
     out->admitted_percent = is_shut(guard, plan, &view)    ? 0
                             : weir__get(&r->admitted) == 0 ? 100
                                                            : percent_of(&r->admitted);

@@ -117,6 +117,10 @@ static const struct weir__row system_rows[] = {
     { "run_queue", SYSTEM(run_queue), COUNT, 1, 10000,
       .text = "Tasks running or ready, per processor" },
     { "mean_time", SYSTEM(mean_time), TIME, 1, HOUR, .text = "Mean time of the guard's own work" },
+    { "in_flight", SYSTEM(in_flight), COUNT, 1, 100000000,
+      .text = "Work in progress in all guards of the table together" },
+    { "rate", SYSTEM(rate), COUNT, 1, 1000000000,
+      .text = "Asks that enter any guard of the table, per second" },
 };
 /* clang-format on */
 

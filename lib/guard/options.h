@@ -50,7 +50,7 @@ enum weir__group {
     WEIR__GROUPS
 };
 
-#define WEIR__OPTIONS      32 /* rows in all; their order is part of the table's format */
+#define WEIR__OPTIONS      34 /* rows in all; their order is part of the table's format */
 #define WEIR__OPTIONS_ROOM 95 /* for them in a record */
 
 extern const struct weir__rows weir__guard_rows[WEIR__GROUPS];

@@ -48,6 +48,8 @@ static struct load measure(const struct weir_system_options *o, const struct wei
     note(&load, r->cpu, o->cpu_percent * 10.0, false);
     note(&load, r->run_queue, o->run_queue * 1000.0, false);
     note(&load, mean > 0 ? (double)mean : -1, (double)o->mean_time, false);
+    note(&load, (double)r->in_flight, o->in_flight, false);
+    note(&load, r->rate, o->rate, false);
     note(&load, r->psi_cpu, o->pressure_percent * 10.0, true);
     note(&load, r->psi_memory, o->memory_percent * 10.0, true);
     return load;
@@ -105,7 +107,7 @@ int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir_
         return 0;
     if (now < p->looked) {
         step_back(p, now);
-    } else if (p->looked == 0 || now - p->looked >= WEIR__LOAD_LOOK) {
+    } else if (weir__pressure_is_due(p, now)) {
         struct load load = measure(&plan->options, reading, mean);
         step(p, &load, now);
     }

@@ -257,11 +257,29 @@ static struct weir__system *system_of(struct weir_table *table)
     return system;
 }
 
+/* All guards of the table together. */
+static void read_total(struct weir_guard *guard, weir_time now, struct weir__reading *out)
+{
+    struct weir__learnt *l = &guard->record->learnt;
+    double seconds = (double)(now - l->pressure.looked) / (double)WEIR_SECOND;
+    int64_t entered = 0;
+    struct weir_guard *each;
+
+    for (int64_t at = 0; weir_guard_next(guard->table, &at, &each);) {
+        int64_t n = weir__get(&each->record->in_flight);
+        out->in_flight += n > 0 ? n : 0;
+        entered += weir__guard_entered(each->record);
+    }
+    if (l->pressure.looked > 0 && seconds > 0)
+        out->rate = weir__most((double)(entered - l->all_entered) / seconds, 0);
+    l->all_entered = entered;
+}
+
 /* Also once after the option is gone, to end the pressure. */
 static void press(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct weir__reading reading = { -1, -1, -1, -1, 1 };
+    struct weir__reading reading = { -1, -1, -1, -1, 1, 0, 0 };
     const struct weir_system_options *o = &plan->pressure.options;
     struct weir__system *system = NULL;
 
@@ -269,6 +287,8 @@ static void press(struct weir_guard *guard, const struct weir__guard_plan *plan,
         system = system_of(guard->table);
     if (system != NULL)
         weir__system_read(system, now, &reading);
+    if ((o->in_flight || o->rate) && weir__pressure_is_due(&r->learnt.pressure, now))
+        read_total(guard, now, &reading);
     uint32_t before = r->learnt.pressure.over;
     int32_t pressure = weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading,
                                            weir__get(&r->mean), now);

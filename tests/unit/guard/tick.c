@@ -282,3 +282,50 @@ TEST(test_L12_an_adaptive_rate_sheds_the_least_important)
 }
 
 GROUP(make_folder, remove_folder)
+
+/* ------------------------------------------------------------ all guards ---- */
+
+/* Enters both guards this often a second, and leaves at once. */
+static void come(struct weir_guard *a, struct weir_guard *b, int rate, weir_time *now, int seconds)
+{
+    for (int i = 0; i < seconds * rate; i++, *now += S / rate) {
+        struct weir_guard *g = i % 2 ? a : b;
+        struct weir_permit p;
+        if (enter_at(g, *now, &p))
+            assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, *now));
+    }
+}
+
+TEST(test_G6_the_rate_of_all_guards_together)
+{
+    A_GUARD(g, .max = 100, .system.rate = 100);
+    struct weir_guard *other = guard_of(g->table, "other", &(struct weir_guard_options){ 0 });
+    weir_time now = NOW;
+
+    come(g, other, 80, &now, 10);
+    assert_int_equal(info_of(g, now).refused_shed, 0);
+    come(g, other, 200, &now, 30);
+    struct weir_guard_info info = info_of(g, now);
+    assert_true(info.refused_shed > 0 && info.pressure_percent > 20);
+    assert_int_equal(info_of(other, now).refused_shed, 0);
+    come(g, other, 40, &now, 30);
+    assert_int_equal(info_of(g, now).pressure_percent, 0);
+}
+
+TEST(test_G6_the_work_in_progress_of_all_guards_together)
+{
+    A_GUARD(g, .max = 100, .system.in_flight = 10);
+    struct weir_guard *other =
+        guard_of(g->table, "other", &(struct weir_guard_options){ .lease = 600 * S });
+    struct weir_permit held[12];
+    weir_time now = NOW;
+
+    for (int i = 0; i < 12; i++)
+        assert_true(enter_at(other, now, &held[i]));
+    come(g, g, 100, &now, 10);
+    assert_true(info_of(g, now).refused_shed > 0);
+    for (int i = 0; i < 12; i++)
+        assert_true(weir_exit(other, &held[i], WEIR_SUCCEEDED, now));
+    come(g, g, 100, &now, 30);
+    assert_int_equal(info_of(g, now).pressure_percent, 0);
+}

@@ -146,10 +146,12 @@ TEST(test_G4_breaker)
 TEST(test_G6_system)
 {
     OWN(weir__draft) *d = read_guard(
-        "system: { cpu: 85%, pressure: 40%, memory: 20%, run_queue: 4, mean_time: 500ms }");
+        "system: { cpu: 85%, pressure: 40%, memory: 20%, run_queue: 4, mean_time: 500ms, "
+        "in_flight: 500, rate: 2000 }");
     const struct weir_system_options *s = &d->guards[0].options.system;
     assert_fields(*s, (cpu_percent, 85), (pressure_percent, 40), (memory_percent, 20),
-                  (run_queue, 4), (mean_time, 500 * WEIR_MILLISECOND));
+                  (run_queue, 4), (mean_time, 500 * WEIR_MILLISECOND), (in_flight, 500),
+                  (rate, 2000));
 }
 
 TEST(test_G5_degradation_leases_and_shedding)

@@ -290,6 +290,43 @@ void weir__held_end(const struct weir__held *t)
     }
 }
 
+/* ---------------------------------------------------------------- rebuild ---- */
+
+static void count_seat(const struct weir__held *t, uint32_t i)
+{
+    struct weir__seat *seat = &t->seats[i];
+    void *slot = slot_in(t, seat->ref);
+
+    if (weir__permit_weight(seat->word) == 0 || slot == NULL || !is_its(t, slot)) {
+        seat->ref = 0;
+        return;
+    }
+    uint64_t *word = weir__slot_pin(&t->table->keys, slot);
+    int64_t n = weir__held_in(*word) + (int64_t)permits_in(seat->ref);
+    seat->ref |= WEIR__HELD_COUNTED;
+    *word = weir__held_fresh(1) | (uint64_t)(n < WEIR__HELD_MOST ? n : WEIR__HELD_MOST);
+}
+
+void weir__held_rebuild(struct weir_table *table)
+{
+    const struct weir__space *space = &table->keys;
+
+    for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
+        void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
+        if (weir__load(slot) != 0 && weir__tag_is_held(weir__load(slot)))
+            *weir__slot_pin(space, slot) = weir__held_fresh(1);
+    }
+    for (uint32_t id = 0; id < table->guards.most; id++) {
+        struct weir__held t = weir__held_of(table, id);
+        bool used = table->places[table->guards.first + id].word != 0;
+        for (uint32_t i = 0; used && i < WEIR__GUARD_SEATS; i++)
+            if (t.seats[i].ref != 0)
+                count_seat(&t, i);
+    }
+}
+
+/* ------------------------------------------------------------------- idle ---- */
+
 /* The last seat that was given back loses its mark: if the key came back to this slot, the seat
  * would look as if it was still counted. */
 bool weir__held_is_idle(struct weir_table *table, uint64_t tag, void *slot)

@@ -127,6 +127,9 @@ static inline bool weir__held_is_certain(const struct weir__held *t, uint32_t se
 /* Before the guard goes: no key has permits out. */
 void weir__held_end(const struct weir__held *t);
 
+/* For a process that is alone: all counts again, from the seats. */
+void weir__held_rebuild(struct weir_table *table);
+
 /* A count of 0 that has changed this often. */
 static inline uint64_t weir__held_fresh(uint64_t changes)
 {

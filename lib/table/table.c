@@ -18,6 +18,7 @@
 #include "table/file.h"
 #include "table/fork.h"
 #include "table/hand.h"
+#include "table/held.h"
 #include "table/holders.h"
 #include "table/registry.h"
 #include "table/sizes.h"
@@ -104,12 +105,18 @@ weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time m
     return (real > latest ? real : latest) - monotonic;
 }
 
+/* It was last used before the host booted. */
+static bool is_of_other_boot(const struct weir__header *h, unsigned char boot[WEIR__BOOT_ID_SIZE])
+{
+    weir__clock_boot_id(boot);
+    return memcmp(boot, h->boot_id, WEIR__BOOT_ID_SIZE) != 0;
+}
+
 void weir__table_set_clock(struct weir__header *h)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
 
-    weir__clock_boot_id(boot);
-    if (h->clock_latest == 0 || memcmp(boot, h->boot_id, sizeof(boot)) != 0) {
+    if (is_of_other_boot(h, boot) || h->clock_latest == 0) {
         weir_time latest = h->clock_latest < 0 ? 0 : h->clock_latest;
         h->clock_offset =
             weir__table_clock_offset(latest, weir__clock_real(), weir__clock_monotonic());
@@ -330,11 +337,15 @@ static bool is_out_of_order(const struct weir_table *table)
  * lost. */
 static void put_in_order(struct weir_table *table)
 {
+    unsigned char boot[WEIR__BOOT_ID_SIZE];
+
     if (is_out_of_order(table)) {
         weir__hands_recover_all(table);
         weir__registry_rebuild(table);
         weir__slots_rebuild(&table->bans);
         weir__slots_rebuild(&table->keys);
+        if (is_of_other_boot(table->header, boot)) /* some pages may be older than others */
+            weir__held_rebuild(table);
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
     }

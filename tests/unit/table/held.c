@@ -153,6 +153,29 @@ TEST(test_G1_a_slot_that_makes_room_clears_its_last_seat)
     assert_true(is_free(&c, SEAT));
 }
 
+TEST(test_G1_after_a_reboot_the_seats_tell)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct case_ c = begin(table);
+    add(&c, SEAT);
+    add(&c, SEAT + 1);
+    struct weir__home lost = weir__held_home(c.held, c.guard->salt, key_of("bob"));
+    uint64_t *torn = weir__slot_pin(&table->keys, weir__held_slot(c.held, lost, NOW));
+    *torn = 7; /* a count without a seat */
+    *c.count = 1;
+    c.held->seats[SEAT + 2] = (struct weir__seat){ 3, c.held->seats[SEAT].ref }; /* no permit */
+    c.held->seats[SEAT + 3] = (struct weir__seat){ c.word, 999999 };             /* no slot */
+    weir__held_rebuild(table);
+    assert_int_equal(count_of(&c), 4);
+    assert_int_equal(weir__held_in(*torn), 0);
+    assert_true(is_free(&c, SEAT + 2));
+    assert_int_equal(c.held->seats[SEAT + 3].ref, 0);
+    assert_true(weir__held_free(c.held, SEAT, c.word));
+    assert_true(weir__held_free(c.held, SEAT + 1, c.word));
+    assert_int_equal(count_of(&c), 0);
+    assert_true(weir__held_is_idle(table, c.home.tag, c.slot));
+}
+
 /* Any bytes at all: nothing reaches out, nothing waits. */
 TEST(test_G1_damaged_seats_and_counts_do_no_harm)
 {

@@ -27,7 +27,7 @@ struct subject {
     struct weir_guard *guard;
     weir_time now;
     bool entered; /* what is expected */
-    int64_t keys; /* that take turns; 0: none */
+    int64_t keys; /* that take turns, a power of two; 0: none */
 };
 
 static const struct weir_guard_options permits = { .max = 1000 };
@@ -115,7 +115,7 @@ static void pairs_by_key(void *context, int64_t n)
     int64_t entered = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        int64_t name[2] = { i % s->keys, 0 };
+        int64_t name[2] = { i & (s->keys - 1), 0 };
         struct weir_ask ask = { .key = { name, sizeof(name) }, .cost = 1, .now = s->now };
         struct weir_permit permit;
         struct weir_decision d;

@@ -269,6 +269,7 @@ def guards(f):
            "has a rule by thread count and one by slow-call ratio, Resilience4j a semaphore bulkhead and a",
            "breaker over a time window.", ""] + GOALS + [
         row(f, "enter + exit, permits", "guard.permits"),
+        row(f, "enter + exit, permits by key", "guard.key", "≤ 60 ns"),
         row(f, "enter + exit, permits and breaker", "guard.breaker"),
         row(f, "enter + exit, everything", "guard.everything", "≤ 100 ns"),
         row(f, "… instructions", "guard.everything.instructions"),
@@ -285,6 +286,7 @@ def guards(f):
         row(f, "refused, all permits out", "guard.refused.busy"),
         row(f, "… cheaper than Sentinel", "guard.refused.busy.cheaper-than-sentinel"),
         row(f, "… cheaper than Resilience4j", "guard.refused.busy.cheaper-than-resilience4j"),
+        row(f, "refused, all permits of the key out", "guard.refused.key"),
         row(f, "refused, breaker open", "guard.refused.open"),
         row(f, "… cheaper than Sentinel", "guard.refused.open.cheaper-than-sentinel"),
         row(f, "… cheaper than Resilience4j", "guard.refused.open.cheaper-than-resilience4j"),

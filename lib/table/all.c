@@ -7,7 +7,7 @@
  *     4. A hand writes all the copies, if no slot has changed since it was read; else read again.
  *
  * Nearly always a state is small, under the present limit, and in the first slot of its line:
- * read_quick.  Everything else goes the general way (part.c).
+ * look_quick.  Everything else goes the general way (part.c).
  */
 #include <assert.h>
 
@@ -20,7 +20,7 @@ struct part {
     const struct weir__item *of;
     const struct weir_ask *ask; /* the caller's, or `own` if that costs something else */
     size_t item;                /* the first that asks it */
-    bool quick;                 /* read_quick has read it */
+    bool quick;                 /* by look_quick */
     bool changed;               /* the copy: there is something to write */
     bool refused;
     struct weir_ask own;
@@ -139,28 +139,32 @@ EITHER bool read_wide(struct weir__part *p, uint64_t tag, uint32_t version)
     weir__load_pair(s->state, before);
     p->before[0] = p->small[0] = before[0];
     p->before[1] = p->small[1] = before[1];
-    p->tags[0] = tag;
     p->tags[1] = weir__load(&s->meta);
     p->stepped = false;
     return (before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == tag &&
            (uint32_t)p->tags[1] == version;
 }
 
-/* False: not as simple as that. */
-EITHER bool read_quick(struct part *part, bool narrow)
+/* The step on a copy, if that is as simple as it nearly always is. */
+EITHER bool look_quick(struct part *part, bool narrow, struct weir_decision *d)
 {
     struct weir__part *p = &part->p;
     const struct weir__item *item = part->of;
+    const struct weir_ask *ask = part->ask;
 
-    if (item->limiter->kind == WEIR__LARGE || part->ask->now < 0)
+    if (item->limiter->kind == WEIR__LARGE || ask->now < 0)
         return false;
     const struct weir__era *era = weir__limiter_era(item->limiter);
     p->plan = &era->plan;
     p->slot = item->line;
+    if (narrow ? !read_narrow(p, item->hash.tag, ask->now) ||
+                     weir__get(&item->limiter->place->edition) != weir__get(&era->edition)
+               : !read_wide(p, item->hash.tag, era->version))
+        return false;
     p->state = p->small;
-    return narrow ? read_narrow(p, item->hash.tag, part->ask->now) &&
-                        weir__get(&item->limiter->place->edition) == weir__get(&era->edition)
-                  : read_wide(p, item->hash.tag, era->version);
+    part->changed = weir__part_step(p, ask, ask->cost != 0, d);
+    part->quick = true;
+    return true;
 }
 
 /* What a call needs for the rare cases. */
@@ -187,13 +191,22 @@ static bool note_full(struct aid *aid, struct part *part)
     return part->p.room_at != 0;
 }
 
-static __attribute__((noinline)) bool read_slowly(struct aid *aid, struct part *part, size_t i)
+/* False: look again. */
+static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *part, size_t i,
+                                                  struct weir_decision *d)
 {
+    struct weir__part *p = &part->p;
+
     aid->slow = true;
-    weir__part_begin(&part->p, part->of->limiter, weir__item_home(part->of));
-    part->p.closed = part->of->closed;
-    return weir__part_read(&part->p, hand_of(aid), i, &aid->copies, part->ask->now) &&
-           !weir__part_finds_room(&part->p, aid->hand, part->ask->now) && !note_full(aid, part);
+    weir__part_begin(p, part->of->limiter, weir__item_home(part->of));
+    p->closed = part->of->closed;
+    if (!weir__part_read(p, hand_of(aid), i, &aid->copies, part->ask->now) ||
+        weir__part_finds_room(p, aid->hand, part->ask->now) || note_full(aid, part))
+        return false;
+    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d);
+    part->quick = false;
+    aid->missing = aid->missing || (part->changed && p->slot == NULL);
+    return true;
 }
 
 enum outcome { REFUSED, GRANTED, AGAIN, NO_ROOM };
@@ -204,15 +217,13 @@ EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool nar
 {
     aid->copies.used = 0;
     aid->missing = false;
-    for (struct part *p = parts; p < parts + n; p++) {
-        struct weir_decision own, *d = p == parts ? all : &own; /* the answer begins as the first */
-        p->quick = read_quick(p, narrow);
-        if (__builtin_expect(!p->quick, 0) && !read_slowly(aid, p, (size_t)(p - parts)))
+    for (size_t i = 0; i < n; i++) {
+        struct part *p = &parts[i];
+        struct weir_decision own, *d = i == 0 ? all : &own; /* the answer begins as the first */
+        if (__builtin_expect(!look_quick(p, narrow, d), 0) && !look_slowly(aid, p, i, d))
             return AGAIN;
-        p->changed = weir__part_step(&p->p, p->ask, p->ask->cost != 0, d);
         p->refused = !d->allowed;
-        aid->missing |= p->changed && p->p.slot == NULL;
-        if (p == parts)
+        if (i == 0)
             all->item = (uint16_t)p->item;
         else
             weigh(all, d, p->item);
@@ -238,7 +249,7 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
 
 _Static_assert(WEIR_ALL_MAX < WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
 
-/* weir__part_write, of what read_quick has read. */
+/* weir__part_write, of a part that look_quick has read. */
 EITHER void write_quick(const struct weir_table *table, struct weir__hand *hand,
                         const struct part *part, bool narrow)
 {

@@ -138,20 +138,36 @@ static void find_more(struct weir_table *table, uint32_t n)
         sched_yield();
 }
 
-struct weir__hand *weir__hand_take(struct weir_table *table)
+static inline bool try_take(struct weir__hand *hand, uint64_t mark)
 {
-    uint64_t first = weir__thread_hint(6), mark = own_mark(table);
+    if (weir__load(&hand->owner) != 0 || !weir__swap(&hand->owner, 0, mark))
+        return false;
+    weir__set(&hand->n, 0);
+    return true;
+}
+
+static __attribute__((noinline)) struct weir__hand *take_any(struct weir_table *table,
+                                                             uint64_t mark)
+{
+    uint64_t first = weir__thread_hint(6);
 
     for (uint32_t n = hands_of(table);; n = hands_of(table)) {
         for (uint64_t i = 0; i < n; i++) {
             struct weir__hand *hand = hand_at(table, (first + i) % n);
-            if (weir__load(&hand->owner) == 0 && weir__swap(&hand->owner, 0, mark)) {
-                weir__set(&hand->n, 0);
+            if (try_take(hand, mark))
                 return hand;
-            }
         }
         find_more(table, n);
     }
+}
+
+/* Threads tend to find a free one of their own at once. */
+struct weir__hand *weir__hand_take(struct weir_table *table)
+{
+    uint64_t mark = own_mark(table);
+    struct weir__hand *hand = hand_at(table, weir__thread_hint(6));
+
+    return __builtin_expect(try_take(hand, mark), 1) ? hand : take_any(table, mark);
 }
 
 #define SPARES_KEPT 2 /* by a hand that is free, for its next use */

@@ -188,7 +188,7 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
 }
 
 #define BATCH   16 /* enough misses under way to fill the memory's queue */
-#define FURTHER 3  /* lines behind the first one, which hold nearly all other keys */
+#define FURTHER 3  /* lines behind the first one: nearly all other keys are there */
 
 /* Where an ask of a batch is decided. */
 struct aim {

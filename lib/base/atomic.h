@@ -100,10 +100,16 @@ static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
 static inline void weir__copy_words(void *to, const void *from, size_t bytes)
 {
     uint64_t *t = to;
-    const uint64_t *f = from;
+    const uint64_t *f = from, *end = f + bytes / sizeof(uint64_t);
 
-    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-        weir__publish(&t[i], weir__acquire(&f[i]));
+    for (; end - f >= 4; t += 4, f += 4) { /* such words the compiler would copy one by one */
+        weir__publish(&t[0], weir__acquire(&f[0]));
+        weir__publish(&t[1], weir__acquire(&f[1]));
+        weir__publish(&t[2], weir__acquire(&f[2]));
+        weir__publish(&t[3], weir__acquire(&f[3]));
+    }
+    for (; f < end; t++, f++)
+        weir__publish(t, weir__acquire(f));
 }
 
 #endif

@@ -6,8 +6,8 @@
  * Every worker takes two limiters or a guard by some of a few names, charges a key of its own on
  * both limiters at once, changes their limits now and then, and looks later whether the charge is
  * still there; then it drops or releases them.  All of them tend the table, and time passes two
- * seconds at a time.  What somebody uses must stay, and at the end, when everybody has gone, nothing
- * may be left.
+ * seconds at a time.  What somebody uses must stay, and when everybody has gone, nothing may be
+ * left.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -300,8 +300,9 @@ const struct weir__command weir__cmd_run = {
         "  weir run --guard database --wait 2s -- pg_dump shop\n"
         "  weir run --table /dev/shm/jobs --guard nightly -- timeout 1h ./report\n"
         "\n"
-        "Exit codes: the command's, or 128 and the signal that ended it; 75 refused, 125 no server "
-        "or no such guard, 126 the command cannot be run, 127 it is not found, 2 wrong use.",
+        "Exit codes: 0 and others are the command's, or 128 and the signal that ended it; 75 "
+        "refused, 125 no server or no such guard, 126 the command cannot be run, 127 it is not "
+        "found, 2 wrong use.",
     WEIR__ASK_SERVER(rows, .wait = 0),
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,

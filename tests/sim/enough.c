@@ -43,34 +43,50 @@ static void check_refused(const char *controller, double load, double most)
     }
 }
 
-TEST(test_L12_weirs_own_refuses_hardly_anybody_up_to_four_fifths_of_the_capacity)
+/* "Never refuses while less than x of the capacity is used", for each controller: at most this many
+ * per cent of what comes, at 50, 70 and 90 % of the capacity, with 1, 8 and 32 workers. */
+#define LOADS 3
+static const double loads[LOADS] = { 0.5, 0.7, 0.9 };
+
+static void check_loads(const char *controller, const double most[LOADS])
 {
-    check_refused(WEIR_ADAPTIVE, 0.5, 0.05);
-    check_refused(WEIR_ADAPTIVE, 0.7, 0.2);
-    check_refused(WEIR_ADAPTIVE, 0.8, 1);
+    for (int i = 0; i < LOADS; i++)
+        check_refused(controller, loads[i], most[i]);
 }
 
-/* As published, each has its own load up to which nobody is refused; percentile's depends on its
- * target. */
-TEST(test_L12_no_controller_refuses_at_half_of_the_capacity)
+TEST(test_L12_weirs_own_refuses_hardly_anybody_below_the_capacity)
 {
-    static const struct {
-        const char *controller;
-        double load, most;
-    } rows[] = {
-        { "percentile", 0.5, 0.1 },
-        { "aimd", 0.5, 0.1 },
-        { "vegas", 0.5, 0.5 },
-        { "gradient2", 0.5, 0.5 },
-    };
-    const char *const *names = weir_controllers();
-    size_t n = 1; /* Weir's own: above */
+    check_loads(WEIR_ADAPTIVE, (const double[LOADS]){ 0.05, 0.2, 2 });
+}
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++, n++)
-        check_refused(rows[i].controller, rows[i].load, rows[i].most);
-    for (size_t i = 0; names[i]; i++)
-        n--;
-    assert_int_equal(n, 0); /* none is left out */
+TEST(test_L12_published_controllers_refuse_few_below_the_capacity)
+{
+    check_loads("aimd", (const double[LOADS]){ 0.1, 0.5, 2 });
+    check_loads("vegas", (const double[LOADS]){ 0.1, 1.5, 8 });
+    check_loads("gradient2", (const double[LOADS]){ 0.1, 1, 4 });
+}
+
+/* Its target is a bound too: one worker alone makes 1 in 100 wait longer than 250 ms from 60 % of
+ * the capacity on. */
+TEST(test_L12_percentile_refuses_nobody_below_the_capacity_if_the_target_is_kept)
+{
+    check_refused("percentile", 0.5, 0.1);
+    for (int i = 1; i < LOADS; i++) {
+        read_load(8, loads[i]);
+        assert_at_most(refused("percentile"), 0.1);
+        read_load(32, loads[i]);
+        assert_at_most(refused("percentile"), 0.1);
+    }
+}
+
+TEST(test_L12_no_controller_is_left_out)
+{
+    static const char *const tested[] = { "weir", "percentile", "aimd", "vegas", "gradient2" };
+    size_t n = 0;
+
+    for (; weir_controllers()[n]; n++)
+        assert_string_equal(weir_controllers()[n], tested[n]);
+    assert_int_equal(n, sizeof(tested) / sizeof(tested[0]));
 }
 
 /* A silence says nothing about the number of workers, even if it is the first thing to happen. */

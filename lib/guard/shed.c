@@ -178,7 +178,7 @@ static double blend_offered(struct weir__shed *s, int c, double seconds)
     double came = weir__most((sum(s->arrivals[c]) - kept) / ONE, 0),
            doubt = 3 * weir__root(came) + 3;
 
-    blend(&s->offered[c], came / seconds, s->warm ? weir__share(seconds, STEADY) : 1);
+    blend(&s->offered[c], came / seconds, weir__share(seconds, STEADY));
     double mean = s->offered[c];
     s->offered[c] = weir__between((came - doubt) / seconds, mean, (came + doubt) / seconds);
     s->kept[c] = fade(s->arrivals[c], s->offered[c] == mean ? weir__share(seconds, lasts) : 0.8);

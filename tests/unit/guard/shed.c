@@ -590,6 +590,19 @@ TEST(test_G7_a_light_load_is_left_alone)
     assert_int_equal(p->admitted_min, 1000);
 }
 
+/* Three asks at once are no rate of thirty per second. */
+TEST(test_G7_a_few_asks_are_no_flood)
+{
+    FINALLY(memory_drop) struct plant *p = new_plant(1);
+    set_flow(p, 0, 0, 0, 3);
+    p->hold = 1;
+    for (int i = 0; i < 3; i++)
+        ask(p, &p->flows[0]);
+    run(p, 20 * S);
+    assert_int_equal(p->flows[0].passed, p->flows[0].offered);
+    assert_int_equal(p->admitted_min, 1000);
+}
+
 /* Ticks that are late are as good. */
 TEST(test_G7_any_span)
 {

@@ -44,8 +44,8 @@ static inline uint64_t weir__clear_bits(uint64_t *p, uint64_t bits)
 #define WEIR__HAS_FEATURE(x) 0
 #endif
 #if defined(__x86_64__) && (defined(__SANITIZE_THREAD__) || WEIR__HAS_FEATURE(thread_sanitizer))
-void __tsan_acquire(void *at);
-void __tsan_release(void *at);
+void weir__tsan_acquire(void *at) __asm__("__tsan_acquire");
+void weir__tsan_release(void *at) __asm__("__tsan_release");
 
 static inline bool weir__swap_u128(weir__u128 *p, weir__u128 expected, weir__u128 desired)
 {
@@ -53,14 +53,14 @@ static inline bool weir__swap_u128(weir__u128 *p, weir__u128 expected, weir__u12
              high = (uint64_t)(expected >> 64);
     bool done;
 
-    __tsan_release(words);
-    __tsan_release(words + 1);
+    weir__tsan_release(words);
+    weir__tsan_release(words + 1);
     __asm__ volatile("lock cmpxchg16b %1"
                      : "=@ccz"(done), "+m"(*p), "+a"(low), "+d"(high)
                      : "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
                      : "memory");
-    __tsan_acquire(words);
-    __tsan_acquire(words + 1);
+    weir__tsan_acquire(words);
+    weir__tsan_acquire(words + 1);
     return done;
 }
 #else

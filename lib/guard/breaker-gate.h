@@ -6,51 +6,52 @@
 #include "table/table.h"
 
 enum {
-    FORCE = 2,
-    BACK_OFF = 4,
-    OUT = 10,
-    BACK = 18,
-    BAD = 26,
-    SLOW = 34,
-    EPISODE = 44
+    WEIR__GATE_FORCE = 2,
+    WEIR__GATE_BACK_OFF = 4,
+    WEIR__GATE_OUT = 10,
+    WEIR__GATE_BACK = 18,
+    WEIR__GATE_BAD = 26,
+    WEIR__GATE_SLOW = 34,
+    WEIR__GATE_EPISODE = 44
 }; /* where its fields begin */
 
-#define EPISODES ((uint64_t)1 << 20)
+#define WEIR__GATE_EPISODES ((uint64_t)1 << 20)
 
-static inline unsigned state_of(uint64_t gate)
+static inline unsigned weir__gate_state(uint64_t gate)
 {
     return gate & 3;
 }
 
-static inline unsigned force_of(uint64_t gate)
+static inline unsigned weir__gate_force(uint64_t gate)
 {
-    return gate >> FORCE & 3;
+    return gate >> WEIR__GATE_FORCE & 3;
 }
 
-static inline unsigned byte_of(uint64_t gate, int at)
+static inline unsigned weir__gate_byte(uint64_t gate, int at)
 {
     return gate >> at & 0xFF;
 }
 
-static inline uint64_t episode_of(uint64_t gate)
+static inline uint64_t weir__gate_episode(uint64_t gate)
 {
-    return gate >> EPISODE;
+    return gate >> WEIR__GATE_EPISODE;
 }
 
-static inline uint32_t probe_of(uint64_t gate)
+static inline uint32_t weir__gate_probe(uint64_t gate)
 {
-    return 1 + (uint32_t)(episode_of(gate) % WEIR__PROBE_MAX);
+    return 1 + (uint32_t)(weir__gate_episode(gate) % WEIR__PROBE_MAX);
 }
 
-static inline uint64_t gate_make(enum weir_breaker_state state, enum weir_force force,
-                                 unsigned back_off, uint64_t episode)
+static inline uint64_t weir__gate_make(enum weir_breaker_state state, enum weir_force force,
+                                       unsigned back_off, uint64_t episode)
 {
-    return (uint64_t)state | (uint64_t)force << FORCE | (uint64_t)back_off << BACK_OFF |
-           episode % EPISODES << EPISODE;
+    return (uint64_t)state | (uint64_t)force << WEIR__GATE_FORCE |
+           (uint64_t)back_off << WEIR__GATE_BACK_OFF |
+           episode % WEIR__GATE_EPISODES << WEIR__GATE_EPISODE;
 }
 
-static inline bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t gate,
-                             weir_time at)
+static inline bool weir__gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t gate,
+                                   weir_time at)
 {
     return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
 }

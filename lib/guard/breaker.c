@@ -47,7 +47,7 @@
  * old result never overwrites a new one. */
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
-    return episode_of(weir__acquire(&b->gate)) != episode;
+    return weir__gate_episode(weir__acquire(&b->gate)) != episode;
 }
 
 /* ----------------------------------------------------------- thresholds ---- */
@@ -110,19 +110,21 @@ static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_
 
 static uint64_t gate_open(unsigned back_off, uint64_t gate)
 {
-    return gate_make(WEIR_BREAKER_OPEN, WEIR_UNFORCED, back_off, episode_of(gate) + 1);
+    return weir__gate_make(WEIR_BREAKER_OPEN, WEIR_UNFORCED, back_off,
+                           weir__gate_episode(gate) + 1);
 }
 
 static uint64_t gate_open_longer(uint64_t gate)
 {
-    unsigned back_off = gate >> BACK_OFF & 0x3F;
+    unsigned back_off = gate >> WEIR__GATE_BACK_OFF & 0x3F;
 
     return gate_open(back_off < 0x3F ? back_off + 1 : back_off, gate);
 }
 
 static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t opened, weir_time now)
 {
-    return add_times(now, open_span(plan, opened >> BACK_OFF & 0x3F, episode_of(opened)));
+    return add_times(
+        now, open_span(plan, opened >> WEIR__GATE_BACK_OFF & 0x3F, weir__gate_episode(opened)));
 }
 
 /* No opening lasts that long: the clock has stepped back, and `at` may never come. */
@@ -166,7 +168,7 @@ static struct counts time_sum_of(const struct weir__breaker *b, uint64_t part, u
         uint64_t p[2];
         weir__load_pair(&b->parts[i].when, p);
         int64_t age = parts_between(p[0] >> 20, part);
-        if (p[0] % EPISODES != episode || age >= parts || age <= -(int64_t)PARTS)
+        if (p[0] % WEIR__GATE_EPISODES != episode || age >= parts || age <= -(int64_t)PARTS)
             continue;
         c.calls += (int64_t)(p[1] & COUNT_MASK);
         c.errors += (int64_t)(p[1] / ERROR_ONE & COUNT_MASK);
@@ -195,7 +197,7 @@ static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, u
 
     do {
         weir__load_pair(&p->when, seen);
-        bool same = seen[0] % EPISODES == episode,
+        bool same = seen[0] % WEIR__GATE_EPISODES == episode,
              stays = same && parts_between(part, seen[0] >> 20) >= 0;
         if (!same && is_over(b, episode))
             return;
@@ -370,16 +372,18 @@ static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan 
 
     do {
         weir__load_pair(&b->gate, seen);
-        if (seen[0] != gate || force_of(gate) != WEIR_UNFORCED)
+        if (seen[0] != gate || weir__gate_force(gate) != WEIR_UNFORCED)
             return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_CLOSED };
-    } while (!gate_swap(b, seen, opened, open_until(plan, opened, now)));
+    } while (!weir__gate_swap(b, seen, opened, open_until(plan, opened, now)));
     return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN };
 }
 
 /* The verdict of the probes that are back, if the rest cannot change it. */
 static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *plan, uint64_t gate)
 {
-    int64_t back = byte_of(gate, BACK), bad = byte_of(gate, BAD), slow = byte_of(gate, SLOW);
+    int64_t back = weir__gate_byte(gate, WEIR__GATE_BACK),
+            bad = weir__gate_byte(gate, WEIR__GATE_BAD),
+            slow = weir__gate_byte(gate, WEIR__GATE_SLOW);
     int64_t all = back > plan->probes ? back : plan->probes;
     struct counts best = { all, bad, slow }, worst = { all, bad + all - back, slow + all - back };
     int64_t any_bad = plan->errors != 0; /* if errors are counted, one is too many */
@@ -392,8 +396,8 @@ static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *pl
 
 static bool is_out(uint64_t gate, uint32_t probe)
 {
-    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN && probe_of(gate) == probe &&
-           byte_of(gate, OUT) > 0;
+    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN &&
+           weir__gate_probe(gate) == probe && weir__gate_byte(gate, WEIR__GATE_OUT) > 0;
 }
 
 static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan,
@@ -403,20 +407,21 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
     for (;;) {
         uint64_t seen[2], gate;
         weir__load_pair(&b->gate, seen);
-        if (!is_out(seen[0], probe) || byte_of(seen[0], BACK) == WEIR__BREAKER_PROBES)
+        if (!is_out(seen[0], probe) ||
+            weir__gate_byte(seen[0], WEIR__GATE_BACK) == WEIR__BREAKER_PROBES)
             return (struct weir__breaker_move){ 0 };
-        gate = seen[0] - ((uint64_t)1 << OUT) + ((uint64_t)1 << BACK) + ((uint64_t)bad << BAD) +
-               ((uint64_t)slow << SLOW);
+        gate = seen[0] - ((uint64_t)1 << WEIR__GATE_OUT) + ((uint64_t)1 << WEIR__GATE_BACK) +
+               ((uint64_t)bad << WEIR__GATE_BAD) + ((uint64_t)slow << WEIR__GATE_SLOW);
         weir_time at = (weir_time)seen[1];
         enum weir_breaker_state to = probes_decide(plan, gate);
         if (to == WEIR_BREAKER_OPEN) {
             gate = gate_open_longer(seen[0]);
             at = open_until(plan, gate, now);
         } else if (to == WEIR_BREAKER_CLOSED) {
-            gate = gate_make(WEIR_BREAKER_CLOSED, WEIR_UNFORCED, 0, episode_of(gate));
+            gate = weir__gate_make(WEIR_BREAKER_CLOSED, WEIR_UNFORCED, 0, weir__gate_episode(gate));
             at = now;
         }
-        if (gate_swap(b, seen, gate, at))
+        if (weir__gate_swap(b, seen, gate, at))
             return (struct weir__breaker_move){ WEIR_BREAKER_HALF_OPEN, (uint8_t)to };
     }
 }
@@ -425,11 +430,12 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
                                                    struct weir__breaker *b, uint32_t probe,
                                                    bool bad, bool slow, weir_time now)
 {
-    uint64_t gate = weir__acquire(&b->gate), episode = episode_of(gate);
+    uint64_t gate = weir__acquire(&b->gate), episode = weir__gate_episode(gate);
 
     if (probe != 0)
         return tell_probe(plan, b, probe, bad, slow, now);
-    if (state_of(gate) != WEIR_BREAKER_CLOSED || force_of(gate) == WEIR_FORCE_OPEN || !plan->on)
+    if (weir__gate_state(gate) != WEIR_BREAKER_CLOSED ||
+        weir__gate_force(gate) == WEIR_FORCE_OPEN || !plan->on)
         return (struct weir__breaker_move){ 0 };
     bool reached = plan->part != 0 ? time_tell(plan, b, episode, bad, slow, now)
                                    : count_tell(plan, b, episode, bad, slow);
@@ -441,7 +447,7 @@ static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_
                                                      struct weir__breaker *b, uint64_t gate,
                                                      uint64_t part, weir_time now)
 {
-    bool reached = time_reached(plan, b, part, episode_of(gate));
+    bool reached = time_reached(plan, b, part, weir__gate_episode(gate));
 
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
@@ -457,7 +463,7 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
                              (gate & WEIR__BREAKER_EVENTFUL) != 0,
                          0))
         return tell_fully(plan, b, probe, bad, slow, now);
-    uint64_t part = part_of(plan, b, now), when = when_make(part, episode_of(gate));
+    uint64_t part = part_of(plan, b, now), when = when_make(part, weir__gate_episode(gate));
     if (__builtin_expect(!time_add(b, part, when), 0))
         return tell_fully(plan, b, probe, bad, slow, now);
     if (__builtin_expect(weir__acquire(&b->watch) == ~when, 0))
@@ -495,15 +501,18 @@ struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *pl
 
     weir__load_pair(&b->gate, seen);
     if (h->calls > 0 && (seen[0] & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_CLOSED)
-        return hang_reached(plan, b, h, episode_of(seen[0]), now) ? open_it(plan, b, seen[0], now)
-                                                                  : none;
-    uint64_t probes = h->probes[probe_of(seen[0])], out = byte_of(seen[0], OUT);
+        return hang_reached(plan, b, h, weir__gate_episode(seen[0]), now)
+                   ? open_it(plan, b, seen[0], now)
+                   : none;
+    uint64_t probes = h->probes[weir__gate_probe(seen[0])],
+             out = weir__gate_byte(seen[0], WEIR__GATE_OUT);
     probes = probes < out ? probes : out;
     if ((seen[0] & WEIR__BREAKER_EVENTFUL) != WEIR_BREAKER_HALF_OPEN ||
-        probes_decide(plan, seen[0] + (probes << BACK) + (probes << SLOW)) != WEIR_BREAKER_OPEN)
+        probes_decide(plan, seen[0] + (probes << WEIR__GATE_BACK) + (probes << WEIR__GATE_SLOW)) !=
+            WEIR_BREAKER_OPEN)
         return none;
     uint64_t gate = gate_open_longer(seen[0]);
-    return gate_swap(b, seen, gate, open_until(plan, gate, now))
+    return weir__gate_swap(b, seen, gate, open_until(plan, gate, now))
                ? (struct weir__breaker_move){ WEIR_BREAKER_HALF_OPEN, WEIR_BREAKER_OPEN }
                : none;
 }
@@ -518,7 +527,8 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
         weir__load_pair(&b->gate, seen);
         if (probe == 0 || !is_out(seen[0], probe))
             return;
-    } while (!gate_swap(b, seen, seen[0] - ((uint64_t)1 << OUT), (weir_time)seen[1]));
+    } while (
+        !weir__gate_swap(b, seen, seen[0] - ((uint64_t)1 << WEIR__GATE_OUT), (weir_time)seen[1]));
 }
 
 /* ---------------------------------------------------------------- asking ---- */
@@ -548,16 +558,18 @@ static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[
 static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                            weir_time now)
 {
-    unsigned out = byte_of(seen[0], OUT), back = byte_of(seen[0], BACK);
+    unsigned out = weir__gate_byte(seen[0], WEIR__GATE_OUT),
+             back = weir__gate_byte(seen[0], WEIR__GATE_BACK);
     bool lost = out > 0 && are_lost(plan, seen, now);
 
     if ((int32_t)(out + back) < plan->probes)
-        return seen[0] + ((uint64_t)1 << OUT);
+        return seen[0] + ((uint64_t)1 << WEIR__GATE_OUT);
     if (out > 0 && !lost)
         return 0;
-    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F,
-                     episode_of(seen[0]) + lost) |
-           (uint64_t)1 << OUT;
+    return weir__gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED,
+                           seen[0] >> WEIR__GATE_BACK_OFF & 0x3F,
+                           weir__gate_episode(seen[0]) + lost) |
+           (uint64_t)1 << WEIR__GATE_OUT;
 }
 
 /* The gate after an ask at `now`; 0: refused, and *retry says for how long. */
@@ -566,20 +578,20 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
 {
     weir_time wait = (weir_time)seen[1] > now ? (weir_time)seen[1] - now : 0;
 
-    if (force_of(seen[0]) == WEIR_FORCE_OPEN) {
+    if (weir__gate_force(seen[0]) == WEIR_FORCE_OPEN) {
         *retry = WEIR_NEVER;
         return 0;
     }
-    if (state_of(seen[0]) == WEIR_BREAKER_HALF_OPEN) {
+    if (weir__gate_state(seen[0]) == WEIR_BREAKER_HALF_OPEN) {
         *retry = probes_wait(plan);
         return gate_probe(plan, seen, now);
     }
     *retry = wait;
     if (wait > 0 && !is_too_far(plan, wait))
         return 0;
-    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F,
-                     episode_of(seen[0])) |
-           (uint64_t)1 << OUT;
+    return weir__gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED,
+                           seen[0] >> WEIR__GATE_BACK_OFF & 0x3F, weir__gate_episode(seen[0])) |
+           (uint64_t)1 << WEIR__GATE_OUT;
 }
 
 static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir__breaker *b,
@@ -591,17 +603,18 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
     now = now < 0 ? 0 : now;
     do {
         weir__load_pair(&b->gate, seen);
-        unsigned state = state_of(seen[0]);
+        unsigned state = weir__gate_state(seen[0]);
         *move = (struct weir__breaker_move){ (uint8_t)state, (uint8_t)state };
-        if (force_of(seen[0]) == WEIR_FORCE_CLOSED ||
-            (force_of(seen[0]) == WEIR_UNFORCED && (state == WEIR_BREAKER_CLOSED || !plan->on)))
+        if (weir__gate_force(seen[0]) == WEIR_FORCE_CLOSED ||
+            (weir__gate_force(seen[0]) == WEIR_UNFORCED &&
+             (state == WEIR_BREAKER_CLOSED || !plan->on)))
             return true;
         gate = gate_ask(plan, seen, now, retry);
         if (gate == 0)
             return false;
         move->to = WEIR_BREAKER_HALF_OPEN;
-    } while (!gate_swap(b, seen, gate, now));
-    *probe = probe_of(gate);
+    } while (!weir__gate_swap(b, seen, gate, now));
+    *probe = weir__gate_probe(gate);
     *retry = 0;
     return true;
 }
@@ -626,7 +639,7 @@ void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now)
         weir__load_pair(&b->gate, seen);
         if (!is_out(seen[0], probe))
             return;
-    } while (!gate_swap(b, seen, seen[0], now));
+    } while (!weir__gate_swap(b, seen, seen[0], now));
 }
 
 /* --------------------------------------------------------- by hand, looks ---- */
@@ -637,17 +650,21 @@ void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_ti
 
     do
         weir__load_pair(&b->gate, seen);
-    while (!gate_swap(b, seen, gate_make(WEIR_BREAKER_CLOSED, force, 0, episode_of(seen[0]) + 1),
-                      now));
+    while (!weir__gate_swap(
+        b, seen, weir__gate_make(WEIR_BREAKER_CLOSED, force, 0, weir__gate_episode(seen[0]) + 1),
+        now));
 }
 
 static struct counts look_counts(const struct weir__breaker_plan *plan,
                                  const struct weir__breaker *b, uint64_t gate, weir_time now)
 {
-    uint64_t episode = (episode_of(gate) - (state_of(gate) == WEIR_BREAKER_OPEN)) % EPISODES;
+    uint64_t episode = (weir__gate_episode(gate) - (weir__gate_state(gate) == WEIR_BREAKER_OPEN)) %
+                       WEIR__GATE_EPISODES;
 
-    if (state_of(gate) == WEIR_BREAKER_HALF_OPEN)
-        return (struct counts){ byte_of(gate, BACK), byte_of(gate, BAD), byte_of(gate, SLOW) };
+    if (weir__gate_state(gate) == WEIR_BREAKER_HALF_OPEN)
+        return (struct counts){ weir__gate_byte(gate, WEIR__GATE_BACK),
+                                weir__gate_byte(gate, WEIR__GATE_BAD),
+                                weir__gate_byte(gate, WEIR__GATE_SLOW) };
     if (plan->part == 0)
         return ring_sum(plan, b, episode);
     uint64_t part = part_of(plan, b, now), latest = weir__get(&b->latest);
@@ -662,9 +679,9 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
     *out = (struct weir__breaker_view){ 0 };
     weir__load_pair(&b->gate, seen); /* forced, even without thresholds */
     struct counts c = plan->on ? look_counts(plan, b, seen[0], now) : (struct counts){ 0 };
-    out->force = (enum weir_force)force_of(seen[0]);
+    out->force = (enum weir_force)weir__gate_force(seen[0]);
     out->state = out->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN
-                 : plan->on                    ? (enum weir_breaker_state)state_of(seen[0])
+                 : plan->on                    ? (enum weir_breaker_state)weir__gate_state(seen[0])
                                                : WEIR_BREAKER_CLOSED;
     out->retry_at = out->force == WEIR_FORCE_OPEN     ? WEIR_NEVER
                     : out->state == WEIR_BREAKER_OPEN ? (weir_time)seen[1]

@@ -829,9 +829,9 @@ def check_runs(run, d):
     process.terminate()  # the command gets it, too
     assert process.wait() == 128 + signal.SIGTERM
     assert waits.communicate()[0] == "at last\n" and waits.returncode == 0
-    process = run.started("trap 'exit 9' HUP; echo set; while :; do sleep 0.01; done")
+    process = run.started("trap 'exit 9' USR1; echo set; while :; do sleep 0.01; done")
     assert process.stdout.readline() == "set\n"
-    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGUSR1)
     assert process.wait() == 9
 
 

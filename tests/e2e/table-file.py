@@ -142,7 +142,8 @@ def test_a_table_of_format_3_is_refused_and_the_refusal_names_the_way(weir):
     with tempfile.TemporaryDirectory() as folder:
         table = old_table(folder)
         before = open(table, "rb").read()
-        for words in ("table", table), ("serve", "--table", table, "--http", ""):
+        serve = ("serve", "--table", table, "--resp", "127.0.0.1:0", "--http", "")
+        for words in ("table", table), serve:
             done = run(weir, *words)
             assert done.returncode == 2 and "format 3" in done.stderr, done
             assert "--upgrade" in done.stderr, done

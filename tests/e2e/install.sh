@@ -13,6 +13,21 @@ if nm -D "$build/libweir.so" | grep -qE '__(asan|tsan|msan)_init'; then
     exit 77
 fi
 
+# make install builds the target `product` alone.
+product_is_whole() {
+    {
+        ninja -C "$build" -t query product | sed 's/^[ |]*//'
+        ninja -C "$build" -t inputs product
+    } >"$dir/inputs"
+    meson introspect "$build" --targets | python3 -c '
+import json, os, sys
+build, made = os.path.realpath(sys.argv[1]), open(sys.argv[2]).read().split("\n")
+files = [f for t in json.load(sys.stdin) if t["installed"] for f in t["filename"]]
+missing = [f for f in files if os.path.relpath(f, build) not in made]
+sys.exit("not in product: %s" % missing if missing or not files else 0)' "$build" "$dir/inputs"
+}
+
+check "product has all that is installed" product_is_whole
 check "install" env DESTDIR="$dir/root" meson install -C "$build" --no-rebuild --quiet
 pc=$(find "$dir/root" -name weir.pc)
 check "one pkg-config file" test -f "$pc"

@@ -77,6 +77,10 @@ static int list_rules(struct weir__rule_set *side, struct weir_error *error)
     }
     qsort(side->by_name, side->n_rules, sizeof(*side->by_name), by_name);
     side->unseen = side->weir->active->attributes.n;
+    if (side->weir->active->attributes.loose) { /* that is the uri, which is looked for itself */
+        side->seen[side->weir->active->attributes.loose] = true;
+        side->unseen--;
+    }
     return WEIR_OK;
 }
 
@@ -354,10 +358,14 @@ static void mark_seen(struct weir__rule_set *side, const struct weir__replay_req
 
 static bool looks_at(const struct weir_rules *set, const struct weir__rule *rule, size_t attribute)
 {
+    const struct weir__attributes *known = &set->attributes;
     bool looks = rule->cost_attribute == (int)attribute;
 
-    for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++)
-        looks |= set->clauses[rule->clauses_first + i].attribute == attribute;
+    for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++) {
+        size_t asked = set->clauses[rule->clauses_first + i].attribute;
+        looks |= asked == attribute;
+        looks |= known->loose && asked == (size_t)known->loose && (int)attribute == known->uri;
+    }
     for (size_t i = 0; i < rule->key.n; i++)
         looks |= rule->parts[i].attribute == attribute && rule->key.parts[i].attribute != NULL;
     return looks;

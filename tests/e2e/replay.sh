@@ -187,6 +187,15 @@ says 'r["notes"]' "[\"No request in the log has 'account' (rules login, month). 
 run --rules account.yaml --html page.html seconds.log
 has "$ran" "$out" "No request in the log has 'account' (rules login, month)."
 has "page.html" "$(cat page.html)" "No request in the log has &#39;account&#39; (rules login, month)."
+# A path that is compared loosely is the log's uri.
+rules >loose.yaml <<'END'
+  - { name: all, match: { uri: "/**" }, paths: loose, limit: 5/1s }
+END
+run --rules loose.yaml --json seconds.log
+says 'r["notes"]' '[]'
+echo '{"time":"2024-05-01T10:00:00Z","ip":"192.0.2.1"}' >no-uri.json
+run --rules loose.yaml --json no-uri.json
+says 'r["notes"]' "[\"No request in the log has 'uri' (rule all). If the log has it under another name: --map uri=FIELD.\"]"
 for log in "--map account=ip seconds.log" "--map account=ip --format combined seconds.log" "--map account=who.name tenths.json"; do
     run --rules account.yaml --json $log
     says 'r["notes"], rule("month")["applied"]' '([], 300)'

@@ -34,6 +34,14 @@ static void print_allowed(const struct weir__document *d)
                                                                   : "no rule applies");
 }
 
+/* The refusal that bans has the reason of the limit; only the detail says more. */
+static bool now_banned(const struct weir__document *d)
+{
+    const char *detail = weir__document_text(d, "detail");
+
+    return detail && strstr(detail, "; now banned") != NULL;
+}
+
 static void print_refused(const struct weir__document *d)
 {
     if (!weir__document_find(d, "rule"))
@@ -41,7 +49,10 @@ static void print_refused(const struct weir__document *d)
     else if (weir__document_number(d, -1, "retry_ms") < 0)
         weir__show(d, "", "refused by {rule}, for ever: it asks for more than can pass at once");
     else
-        weir__show(d, "", "refused by {rule} ({reason|limited}); free in {retry_ms:ms}");
+        weir__show(d, "",
+                   now_banned(d)
+                       ? "refused by {rule} ({reason|limited}, now banned); free in {retry_ms:ms}"
+                       : "refused by {rule} ({reason|limited}); free in {retry_ms:ms}");
 }
 
 /* An attribute that no rule looks at and an ip that is no address change nothing: most are slips.

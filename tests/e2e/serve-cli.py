@@ -95,8 +95,8 @@ def test_R4_bans(weir):
         cli = Cli(weir, server)
         assert cli(0, "bans") == "nobody is banned\n"
         assert cli(0, "bans", "--add", "--rule", "login", "192.0.2.9", "--for", "10m").endswith("banned 0s ago, for another 10m; strike 1\n")
-        for _ in range(6):
-            cli.run("check", "ip=192.0.2.7", "uri=/login")
+        said = [cli.run("check", "ip=192.0.2.7", "uri=/login").stdout for _ in range(6)]
+        assert "refused by login (limited, now banned); free in 10m\n" in said, said
         server.clock(60)
         lines = sorted(cli(0, "bans").splitlines())
         assert [line.split()[1] for line in lines] == ["192.0.2.7", "192.0.2.9"] and all("banned 1m ago, for another 9m" in line for line in lines), lines

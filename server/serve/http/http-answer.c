@@ -396,7 +396,8 @@ static void put_banned(struct pen *pen, weir_time left)
     put_time(pen, left);
 }
 
-/* "per-ip allows 10 in 1m; try again in 5.2s" */
+/* "per-ip allows 10 in 1m; try again in 5.2s"; "...; now banned, try again in 15m": the refusal
+ * that bans. */
 static void put_detail(struct pen *pen, const struct weir_ruling *r)
 {
     if (r->decision.reason == WEIR_DENIED) {
@@ -422,7 +423,7 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
         PUT(pen, "; an ask as big as this one never passes");
         return;
     }
-    PUT(pen, "; try again in ");
+    put_text(pen, r->banned_until ? "; now banned, try again in " : "; try again in ");
     put_time(pen, r->decision.retry);
 }
 

@@ -148,6 +148,11 @@ TEST_WITH(test_S2_refused, begin, end)
     assert_int_equal(status_of(answer), 403);
     assert_has(answer, "\"status\":403,\"code\":\"weir-limited\"");
     assert_string_equal(header_of(answer, "Retry-After"), "6");
+    r.banned_until = WEIR_SECOND; /* by this very refusal */
+    r.decision.retry = 900 * WEIR_SECOND;
+    weir__http_ruling(&m, &r, 0, true);
+    assert_has(answer_of(w), "\"code\":\"weir-limited\",\"detail\":\"per-ip allows 10 in 1m; "
+                             "now banned, try again in 15m\"");
 }
 
 /* What is left and the window are those of the tightest limit, and the reset is of all: t is within

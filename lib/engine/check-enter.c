@@ -272,6 +272,26 @@ weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority
     return wait;
 }
 
+bool weir__ruled_user(struct weir *weir, const char *guard, struct weir_key user,
+                      struct weir__user_key *out)
+{
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->rules->guards[i].by_key.key.n == 1;
+
+    if (is) {
+        const struct weir__guard_rule *g = &f->rules->guards[i];
+        struct weir_attr attr = { .name = g->by_key.key.parts[0].attribute,
+                                  .value = user.bytes,
+                                  .value_len = user.len };
+        weir__facts_gather(&f->attributes, f->lists, &attr, 1, &out->facts);
+        is = weir__guard_key(g, weir->table->secrets, &out->facts, out->made, &out->key);
+    }
+    weir__engine_release(stripe);
+    return is;
+}
+
 bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
                        size_t size)
 {

@@ -165,6 +165,15 @@ struct weir__admission {
 /* How long an ask may wait for this guard; 0: not at all. */
 weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,
                            uint8_t user_class);
+/* The key of permits by key of a user that the caller names: as if the user were the attribute that
+ * the key is made of.  False: the key is not made of one attribute. */
+struct weir__user_key {
+    struct weir_key key; /* points into the user's text or the members below */
+    struct weir__facts facts;
+    unsigned char made[WEIR__KEY_MAX];
+};
+bool weir__ruled_user(struct weir *weir, const char *guard, struct weir_key user,
+                      struct weir__user_key *out);
 /* Finds the guards that apply. */
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
                           struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);

@@ -359,6 +359,36 @@ def test_L1_permits_by_key(weir):
         assert d.guard("site")["in_flight"] == 0
 
 
+def test_L1_a_named_enter_has_the_same_key(weir):
+    """USER counts as the one attribute of the key does, however it is written."""
+    rules = """version: 1
+guards:
+  - { name: by-ip, match: { uri: /ip }, concurrency: { max: 2, key: "{ip}" } }
+  - { name: by-host, match: { uri: /host }, concurrency: { max: 2, key: "{host}" } }
+  - { name: by-net, match: { uri: /net }, concurrency: { max: 2, key: "{ip/24|none}" } }
+  - { name: by-name, match: { uri: /name }, concurrency: { max: 2, key: "{account}" } }
+  - { name: by-two, match: { uri: /two }, concurrency: { max: 2, key: "{ip}:{account}" } }
+"""
+    same = [("by-ip", "ip", "192.0.2.71", "192.0.2.71"),
+            ("by-ip", "ip", "192.0.2.72", "::ffff:192.0.2.72"),
+            ("by-ip", "ip", "2001:db8::1", "2001:DB8::ffff"),
+            ("by-host", "host", "shop.example", "Shop.Example:443"),
+            ("by-net", "ip", "192.0.2.1", "192.0.2.2"),
+            ("by-name", "account", "ann", "ann")]
+    with Doors(weir, rules=rules) as d:
+        for guard, name, value, user in same:
+            assert d.enter("uri", "/" + guard[3:], name, value)["allowed"] == 1
+            assert d.enter("GUARD", guard, "USER", user)["allowed"] == 1
+            for no in (d.enter("GUARD", guard, "USER", user),
+                       d.enter("uri", "/" + guard[3:], name, value)):
+                assert no["reason"] == "key-busy", (guard, user, no)
+            told = d.web("POST", "/v1/enter", {"guard": guard, "user": user})
+            assert told.status == 429 and told.json()["code"] == "weir-key-busy", told.body
+        for i in range(3):
+            named = d.enter("GUARD", "by-two", "USER", "ann")
+            assert named["allowed"] == (i < 2), named
+
+
 def test_L1_a_lease_by_key_ends_with_time_or_connection(weir):
     with Doors(weir, rules=BY_KEY) as d:
         bound = d.server.resp()

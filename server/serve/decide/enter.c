@@ -84,6 +84,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     struct weir_guard *guard = weir__guards_find(server->guards, e->guard.bytes, e->guard.len);
     struct weir_permit permit = { 0 };
     struct weir_ruling *r = &out->ruling;
+    struct weir__user_key user;
 
     if (guard == NULL)
         return weir__guards_unknown(server->guards, e->guard.bytes, e->guard.len, error);
@@ -91,6 +92,9 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     if (status != 200)
         return status;
     struct weir__enter_how how = how_to(server, guard, ask, again);
+    if (ask->key.len && weir__guard_plan_of(guard)->max_per_key &&
+        weir__ruled_user(server->engine, guard->name, ask->key, &user))
+        how.key = &user.key;
     *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
         keep(out, guard, &permit);

@@ -243,6 +243,7 @@ int weir__options_find(const struct weir__command *command, int argc, char **arg
             ended = true;
         } else if (ended || word[0] != '-' || !word[1]) {
             argv[(*rest)++] = word;
+            ended = ended || command->runs_words;
         } else {
             int code = find_option(&r, word);
             if (code != WEIR__GO_ON)

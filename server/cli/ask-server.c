@@ -212,6 +212,7 @@ const char *weir__ask_server_path(char out[256], const char *path, const char *q
 
 /* ------------------------------------------------------------------ running ---- */
 
+/* --json is the first: a command that prints nothing of its own leaves it out. */
 const struct weir__option weir__ask_server_rows[] = {
     WEIR__OPTION(struct weir__ask_server_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
     WEIR__OPTION(struct weir__ask_server_options, "server", 's', TEXT, server, 0, "ADDRESS",

@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include "weir-queue.h"
+#include "base/base.h"
 #include "server/base/complain.h"
 #include "server/base/human-numbers.h"
 #include "server/base/table-file.h"
 #include "server/cli/ask-server.h"
 
 #define WAIT_ONCE (20 * WEIR_SECOND)
+#define PAUSE_MIN (20 * WEIR_MILLISECOND) /* between two tries */
+#define PAUSE_MAX (250 * WEIR_MILLISECOND)
 
 /* Others are the command's own. */
 enum {
@@ -32,13 +35,14 @@ enum {
 
 struct options {
     struct weir__ask_server_options remote;
-    const char *guard, *table;
+    const char *guard, *user, *table;
     weir_time wait;
     bool quiet;
 };
 
 static const struct weir__option rows[] = {
     WEIR__TEXT("guard", 'g', guard, "NAME", "the guard to enter"),
+    WEIR__TEXT("user", 'u', user, "KEY", "whose permits these are, at a guard by key"),
     WEIR__VALUE("wait", 'w', TIME, wait, "TIME", "wait for a permit, at most this long (0s)"),
     WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
     WEIR__SWITCH("quiet", 'q', quiet, "do not say why it was refused"),
@@ -166,6 +170,43 @@ static int refused(const struct options *o, const char *reason, weir_time retry)
     return REFUSED;
 }
 
+static weir_time time_left(const struct options *o, weir_time begun)
+{
+    weir_time left = o->wait - (weir__clock_monotonic() - begun);
+
+    return left < 0 ? 0 : left;
+}
+
+/* Other work ends these refusals.  A guard may have no queue, or one that waits for less time than
+ * ours, so the rest of the time goes by in tries.  False: it is over, or waiting does not help. */
+static bool try_again(const struct options *o, weir_time begun, const char *reason, weir_time retry)
+{
+    static const char *const passing[] = { "busy", "key-busy", "limited", "full", "late" };
+    weir_time left = time_left(o, begun);
+    weir_time pause = retry < PAUSE_MIN ? PAUSE_MIN : retry > PAUSE_MAX ? PAUSE_MAX : retry;
+
+    for (size_t i = 0; left > 0 && reason && i < sizeof(passing) / sizeof(passing[0]); i++)
+        if (strcmp(reason, passing[i]) == 0) {
+            weir__clock_sleep(pause < left ? pause : left);
+            return true;
+        }
+    return false;
+}
+
+static bool enter_in_table(const struct options *o, struct held *held, struct weir_queue *queue,
+                           struct weir_decision *d)
+{
+    struct weir_ask ask = { .key = { o->user, o->user ? strlen(o->user) : 0 }, .cost = 1 };
+    weir_time begun = weir__clock_monotonic();
+
+    do {
+        ask.wait_max = time_left(o, begun);
+        if (weir_enter_wait(held->guard, queue, &ask, NULL, &held->permit, d))
+            return true;
+    } while (try_again(o, begun, weir_reason_name(d->reason), d->retry));
+    return false;
+}
+
 static int run_in_table(const struct weir__call *call, struct weir_table *table)
 {
     const struct options *o = call->options;
@@ -185,8 +226,7 @@ static int run_in_table(const struct weir__call *call, struct weir_table *table)
         weir__complain("run", "%s", error.text);
         return FAILED;
     }
-    struct weir_ask ask = { .cost = 1, .wait_max = o->wait };
-    bool entered = weir_enter_wait(held.guard, queue, &ask, NULL, &held.permit, &d);
+    bool entered = enter_in_table(o, &held, queue, &d);
     weir_queue_destroy(queue);
     if (!entered)
         return refused(o, weir_reason_name(d.reason), d.retry);
@@ -227,13 +267,24 @@ static bool renew_at_server(struct held *held)
     return true;
 }
 
+static weir_time retry_of(const struct weir__document *d)
+{
+    int64_t ms = weir__document_number(d, -1, "retry_ms");
+
+    return ms < 0 ? -1 : ms * WEIR_MILLISECOND;
+}
+
 /* A server that is silent for long counts as gone, so a long wait is made of shorter ones. */
 static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
 {
-    for (weir_time left = o->wait;;) {
-        weir_time wait = left < WAIT_ONCE ? left : WAIT_ONCE;
+    weir_time begun = weir__clock_monotonic();
+
+    do {
+        weir_time left = time_left(o, begun), wait = left < WAIT_ONCE ? left : WAIT_ONCE;
         weir__buffer_member(weir__ask_server_body(r), "guard", o->guard);
         weir__buffer_member_bool(&r->body, "bound", true);
+        if (o->user)
+            weir__buffer_member(&r->body, "user", o->user);
         if (wait > 0)
             weir__buffer_member_number(&r->body, "wait_ms", weir__in_unit(wait, WEIR_MILLISECOND));
         if (!weir__ask_server_call(r, "POST /v1/enter"))
@@ -242,11 +293,10 @@ static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
             weir__ask_server_complain(r);
             return false;
         }
-        const char *reason = weir__document_text(&r->document, "reason");
-        left -= wait;
-        if (left <= 0 || !reason || strcmp(reason, "late") != 0)
-            return true;
-    }
+    } while (
+        !weir__document_true(&r->document, "allowed") &&
+        try_again(o, begun, weir__document_text(&r->document, "reason"), retry_of(&r->document)));
+    return true;
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
@@ -260,10 +310,8 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
         return FAILED;
     const char *reason = weir__document_text(d, "reason"),
                *token = weir__document_text(d, "permit");
-    if (!weir__document_true(d, "allowed")) {
-        int64_t ms = weir__document_number(d, -1, "retry_ms");
-        return refused(o, reason ? reason : "?", ms < 0 ? -1 : ms * WEIR_MILLISECOND);
-    }
+    if (!weir__document_true(d, "allowed"))
+        return refused(o, reason ? reason : "?", retry_of(d));
     held.every = renewal(weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND);
     snprintf(held.token, sizeof(held.token), "%s", token ? token : "");
     if (token == NULL || !*token)
@@ -291,7 +339,8 @@ static int run(const struct weir__call *call)
 const struct weir__command weir__cmd_run = {
     .name = "run",
     .summary = "run a command under a guard",
-    .arguments = "--guard NAME [--wait TIME] [--server ADDRESS | --table FILE] -- COMMAND...",
+    .arguments =
+        "--guard NAME [--user KEY] [--wait TIME] [--server ADDRESS | --table FILE] -- COMMAND...",
     .help =
         "Enters the guard, runs the command, and exits with its outcome: 0 is a success, 124 a "
         "time-out (as timeout says), anything else an error. Signals are passed on. If this "
@@ -303,7 +352,9 @@ const struct weir__command weir__cmd_run = {
         "Exit codes: 0 and others are the command's, or 128 and the signal that ended it; 75 "
         "refused, 125 no server or no such guard, 126 the command cannot be run, 127 it is not "
         "found, 2 wrong use.",
-    WEIR__ASK_SERVER(rows, .wait = 0),
+    WEIR__COMMAND_OPTIONS(rows, .wait = 0),
+    .shared = weir__ask_server_rows + 1, /* without --json: the output is the command's */
+    .runs_words = true,
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,
     .run = run,

@@ -810,6 +810,9 @@ def test_S5_a_fallback_is_no_way_to_read_files(weir):
 ONE_PERMIT = """version: 1
 guards:
   - { name: shop, concurrency: { max: 1, queue: 10, wait: 60s } }
+  - { name: bare, concurrency: 1 }
+  - { name: brief, concurrency: { max: 1, queue: 10, wait: 1ms } }
+  - { name: keyed, concurrency: { max: 1, key: "{account}" } }
 """
 
 
@@ -823,7 +826,7 @@ class Runs:
 
     def start(self, *words, guard="shop"):
         command = [*self.command, "--guard", guard, *words]
-        return subprocess.Popen(command, stdout=subprocess.PIPE,
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
     def __call__(self, *words, **more):
@@ -841,6 +844,9 @@ class Runs:
 
 def check_runs(run, d):
     assert run("--", "echo", "-n", "hello") == (0, "hello")
+    assert run("echo", "-q", "--", "a", guard="bare") == (0, "-q -- a\n"), "the command's own"
+    code, said = run("--json", "--", "true")
+    assert code == 2 and "there is no option --json" in said, said
     assert run("--", "sh", "-c", "exit 3") == (3, "")
     assert run("--", "sh", "-c", "exit 124") == (124, "")
     assert run("--", "/nowhere/to/be/found")[0] == 127
@@ -865,10 +871,31 @@ def check_runs(run, d):
     assert process.wait() == 9
 
 
+def check_run_waits(run):
+    """It waits as long as it says: without a queue, longer than the guard's `wait`, for a key."""
+    for guard, user in ("bare", None), ("brief", None), ("keyed", "ann"):
+        words = ["--user", user] if user else []
+        holds = run.start(*words, "--", "sh", "-c", "echo ready; read line", guard=guard)
+        assert holds.stdout.readline() == "ready\n", guard
+        code, said = run(*words, "--wait", "30ms", "--", "true", guard=guard)
+        assert code == 75 and "refused by guard " + guard in said, said
+        if user:
+            assert run("--user", "bob", "--", "echo", "in", guard=guard) == (0, "in\n")
+        waits = run.start(*words, "--wait", "50s", "--", "echo", "at last", guard=guard)
+        try:
+            waits.wait(timeout=0.2)
+            assert False, ("it did not wait", guard, waits.communicate())
+        except subprocess.TimeoutExpired:
+            pass
+        holds.communicate("\n")
+        assert waits.communicate()[0] == "at last\n" and waits.returncode == 0, guard
+
+
 def test_G1_run_at_a_server(weir):
     with Doors(weir, rules=ONE_PERMIT, clock=False) as d:
         run = Runs(weir, d)
         check_runs(run, d)
+        check_run_waits(run)
         process = run.started()
         process.kill()
         until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
@@ -882,6 +909,7 @@ def test_G1_run_in_a_table(weir):
         with Doors(weir, rules=ONE_PERMIT, clock=False, table=table) as d:
             run = Runs(weir, d, table)
             check_runs(run, d)
+            check_run_waits(run)
             process = run.started()
             process.kill()
             until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)

@@ -96,8 +96,7 @@ struct weir__command {
     const void *defaults;              /* the options' struct before any word is read */
     size_t size;                       /* of that; 0: the command reads its own words */
     int words_min, words_max;
-    bool
-        runs_words; /* the words are a command: what begins with a dash after the first is its own */
+    bool runs_words; /* the words are a command: options end at the first */
     int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
     int (*ask)(const struct weir__call *call, struct weir__ask_server *server);
     int no_server; /* exit code if there is none; 0: WEIR__EXIT_WRONG */

@@ -478,6 +478,13 @@ ptrdiff_t weir__client_receive(struct weir__client *c, struct weir__buffer **in,
 
 /* ------------------------------------------------------------- open, close ---- */
 
+/* For TLS: errors are returned instead.  A handler, as programs that are run would inherit that
+ * the signal is ignored. */
+static void on_pipe(int signal_number)
+{
+    (void)signal_number;
+}
+
 int weir__client_open(struct weir__client **out, const struct weir__client_options *options,
                       struct weir_error *error)
 {
@@ -485,7 +492,8 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
 
     if (!c)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
-    signal(SIGPIPE, SIG_IGN); /* for TLS: errors are returned instead */
+    if (signal(SIGPIPE, on_pipe) == SIG_IGN)
+        signal(SIGPIPE, SIG_IGN);
     c->fd = -1;
     c->address = strdup(options->server);
     c->token = options->token ? strdup(options->token) : NULL;

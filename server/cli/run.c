@@ -71,24 +71,42 @@ static void handled(sigset_t *out)
         sigaddset(out, all[i]);
 }
 
-static void be_command(char **words, const sigset_t *mask, pid_t parent)
+/* The signals as they were on entry: the command gets them so. */
+struct signals {
+    sigset_t mask;
+    struct sigaction child;
+};
+
+/* Without a child's status (SIGCHLD ignored) every command would seem to succeed. */
+static void take_signals(const sigset_t *ours, struct signals *before)
+{
+    struct sigaction usual = { .sa_handler = SIG_DFL };
+
+    sigprocmask(SIG_BLOCK, ours, &before->mask);
+    sigaction(SIGCHLD, &usual, &before->child);
+}
+
+static void be_command(char **words, const struct signals *before, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) /* it has died before */
         _exit(FAILED);
-    sigprocmask(SIG_SETMASK, mask, NULL);
+    sigaction(SIGCHLD, &before->child, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
     execvp(words[0], words);
     int code = errno == ENOENT ? NOT_FOUND : CANNOT_RUN;
     fprintf(stderr, "weir run: %s: %s\n", words[0], strerror(errno));
     _exit(code);
 }
 
-/* Until the command ends; returns its status.  A terminal's signals reach it by themselves. */
-static int attend(pid_t pid, const sigset_t *signals, struct held *held, bool *stopped)
+/* Until the command ends.  A terminal's signals reach it by themselves.  False: its status is not
+ * known. */
+static bool attend(pid_t pid, const sigset_t *signals, struct held *held, int *status,
+                   bool *stopped)
 {
-    int status;
+    pid_t ended;
 
-    while (waitpid(pid, &status, WNOHANG) == 0) {
+    while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
         struct timespec span = { held->every / WEIR_SECOND, held->every % WEIR_SECOND };
         siginfo_t info;
         int signal = sigtimedwait(signals, &info, &span);
@@ -100,7 +118,7 @@ static int attend(pid_t pid, const sigset_t *signals, struct held *held, bool *s
             held->renew = NULL;
         }
     }
-    return status;
+    return ended == pid;
 }
 
 static int code_of(int status)
@@ -123,12 +141,14 @@ static enum weir_outcome outcome_of(int status, bool stopped)
 /* Returns the exit code. */
 static int run_command(char **words, struct held *held, enum weir_outcome *outcome)
 {
-    sigset_t signals, before;
+    sigset_t signals;
+    struct signals before;
     pid_t parent = getpid();
     bool stopped = false;
+    int status;
 
     handled(&signals);
-    sigprocmask(SIG_BLOCK, &signals, &before);
+    take_signals(&signals, &before);
     pid_t pid = fork();
     if (pid == 0)
         be_command(words, &before, parent);
@@ -137,7 +157,10 @@ static int run_command(char **words, struct held *held, enum weir_outcome *outco
         weir__complain("run", "cannot start a process: %s", strerror(errno));
         return FAILED;
     }
-    int status = attend(pid, &signals, held, &stopped);
+    if (!attend(pid, &signals, held, &status, &stopped)) {
+        weir__complain("run", "cannot tell how the command ended: %s", strerror(errno));
+        return FAILED;
+    }
     *outcome = outcome_of(status, stopped);
     return code_of(status);
 }

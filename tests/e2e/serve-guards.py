@@ -891,11 +891,25 @@ def check_run_waits(run):
         assert waits.communicate()[0] == "at last\n" and waits.returncode == 0, guard
 
 
+def check_signals_of_runs(run):
+    """The command has the signals' dispositions of the runner, whose own do not matter."""
+    guarded = [*run.command, "--guard", "shop", "--"]
+    for ignored in [], [signal.SIGCHLD], [signal.SIGPIPE, signal.SIGHUP]:
+        for script in "exit 7", "kill -9 $$", "grep SigIgn /proc/self/status":
+            plain, seen = (subprocess.run(
+                [*before, "bash", "-c", script], stdout=subprocess.PIPE, text=True,
+                preexec_fn=lambda: [signal.signal(n, signal.SIG_IGN) for n in ignored])
+                for before in ([], guarded))
+            code = plain.returncode if plain.returncode >= 0 else 128 - plain.returncode
+            assert (seen.returncode, seen.stdout) == (code, plain.stdout), (ignored, seen, plain)
+
+
 def test_G1_run_at_a_server(weir):
     with Doors(weir, rules=ONE_PERMIT, clock=False) as d:
         run = Runs(weir, d)
         check_runs(run, d)
         check_run_waits(run)
+        check_signals_of_runs(run)
         process = run.started()
         process.kill()
         until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
@@ -910,6 +924,7 @@ def test_G1_run_in_a_table(weir):
             run = Runs(weir, d, table)
             check_runs(run, d)
             check_run_waits(run)
+            check_signals_of_runs(run)
             process = run.started()
             process.kill()
             until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)

@@ -438,7 +438,7 @@ struct weir_system_options {
     int32_t run_queue;        /* tasks that run or are ready, per processor */
     weir_time mean_time;      /* weir_guard_info.mean */
     int32_t in_flight;        /* permits out of all guards of the table */
-    int32_t rate;             /* asks that enter any of them, per second */
+    int32_t rate;             /* requests that enter any of them, per second */
 };
 
 #define WEIR_CLASS_NAME 16

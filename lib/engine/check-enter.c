@@ -73,6 +73,8 @@ void weir__admission_undo(struct weir__admission *admission)
     while (entry->n > 0) {
         entry->n--;
         weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
+        if (entry->n == 0)
+            weir__guard_uncount(entry->entered[0].guard); /* keep has done so with the others */
     }
 }
 
@@ -84,6 +86,8 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
 
     if (permit->word == 0)
         return;
+    if (entry->n > 0)
+        weir__guard_uncount(guard);
     entry->entered[entry->n].guard = guard;
     entry->entered[entry->n++].permit = *permit;
 }

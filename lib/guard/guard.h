@@ -108,6 +108,7 @@ struct weir__guard_record {
     int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
     uint64_t seats;  /* never fewer than before, whatever the permits */
     uint64_t keyed;  /* 1: there are or were permits by key, so seats change as pairs */
+    int64_t uncounted; /* enters that are no further request: undone, or behind another guard */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */
@@ -308,6 +309,12 @@ static inline void weir__in_flight_moment(struct weir__guard_record *r,
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
     return weir__get(&r->in_flight) - weir__get(&r->extra);
+}
+
+/* system.rate counts requests that were let in, each once. */
+static inline void weir__guard_uncount(struct weir_guard *guard)
+{
+    weir__count(&guard->record->uncounted, 1);
 }
 
 /* info.c -- all times of work that succeeded. */

@@ -120,7 +120,7 @@ static const struct weir__row system_rows[] = {
     { "in_flight", SYSTEM(in_flight), COUNT, 1, 100000000,
       .text = "Work in progress in all guards of the table together" },
     { "rate", SYSTEM(rate), COUNT, 1, 1000000000,
-      .text = "Asks that enter any guard of the table, per second" },
+      .text = "Requests that enter any guard of the table, per second" },
 };
 /* clang-format on */
 

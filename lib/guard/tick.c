@@ -268,7 +268,7 @@ static void read_total(struct weir_guard *guard, weir_time now, struct weir__rea
     for (int64_t at = 0; weir_guard_next(guard->table, &at, &each);) {
         int64_t n = weir__get(&each->record->in_flight);
         out->in_flight += n > 0 ? n : 0;
-        entered += weir__guard_entered(each->record);
+        entered += weir__guard_entered(each->record) - weir__get(&each->record->uncounted);
     }
     if (l->pressure.looked > 0 && seconds > 0)
         out->rate = weir__most((double)(entered - l->all_entered) / seconds, 0);

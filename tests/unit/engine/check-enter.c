@@ -194,6 +194,44 @@ TEST(test_G1_a_limit_that_refuses_leaves_guards)
     assert_entered(v, 2);
 }
 
+static void come(struct weir *weir, const char *request, int rate, weir_time from)
+{
+    for (weir_time i = 0; i < rate * 10; i++) {
+        weir_time now = from + i * WEIR_SECOND / rate;
+        struct visit v = enter(weir, request, now);
+        leave(weir, &v, WEIR_SUCCEEDED, now);
+    }
+}
+
+/* A flood that a limit refuses is no work. */
+TEST(test_G6_the_rate_is_without_requests_that_a_limit_refuses)
+{
+    OWN(weir) *weir =
+        engine_of(RULES("- { name: r, match: { uri: /a }, limit: 1/60 }\nguards:\n"
+                        "- { name: front, concurrency: 10 }\n- { name: more, concurrency: 10 }\n"
+                        "- { name: pay, match: { uri: /pay }, concurrency: 10, "
+                        "system: { rate: 100 } }\n"));
+    for (int i = 0; i < 5000; i++) {
+        enter(weir, "uri=/a", NOW + i * WEIR_MILLISECOND);
+        if (i % 50 == 0) {
+            struct visit v = entered(weir, "uri=/pay", NOW + i * WEIR_MILLISECOND, 3);
+            leave(weir, &v, WEIR_SUCCEEDED, NOW + i * WEIR_MILLISECOND);
+        }
+    }
+    assert_int_equal(guard_info(weir, "pay", NOW + 5 * WEIR_SECOND).pressure_percent, 0);
+}
+
+TEST(test_G6_a_request_through_two_guards_counts_once_in_the_rate)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: front, concurrency: 10 }\n"
+                         "- { name: pay, concurrency: 10, system: { rate: 100 } }\n"));
+    come(weir, "uri=/", 70, NOW);
+    assert_int_equal(guard_info(weir, "pay", NOW + 10 * WEIR_SECOND).refused_shed, 0);
+    come(weir, "uri=/", 200, NOW + 10 * WEIR_SECOND);
+    assert_true(guard_info(weir, "pay", NOW + 20 * WEIR_SECOND).refused_shed > 0);
+}
+
 /* A probe that a limit refuses is there for the next one, and the breaker is not stuck. */
 TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
 {

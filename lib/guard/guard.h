@@ -279,6 +279,8 @@ static inline bool weir__seat_free(struct weir_guard *guard, uint32_t seat, uint
 /* Before a seat is taken: sweeps if nobody has for long. */
 void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
                             weir_time now);
+/* Takes back expired permits of a guard that nobody asks any more. */
+void weir__permits_expire(struct weir_guard *guard, weir_time now);
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 

@@ -11,6 +11,7 @@
 #define GRAIN        22                  /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1)    /* ... modulo this */
 #define LAPSE        (600 * WEIR_SECOND) /* without a sweep; then callers catch up first */
+#define UNASKED      (4 * SWEEP)         /* likewise: nobody asks this guard */
 #define STALE_MAX    (7 * 24 * 3600 * WEIR_SECOND) /* between sweeps, at least */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
@@ -228,19 +229,32 @@ static uint32_t seats_of(const struct weir__guard_record *r)
     return seats < WEIR__GUARD_SEATS ? (uint32_t)seats : WEIR__GUARD_SEATS;
 }
 
-void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
-                            weir_time now)
+/* Any thread may do so, not only the ticker. */
+static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                        weir_time lapse, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     struct sweep s = { guard, plan, now, weir__acquire(&r->sweep_at), 0 };
     weir_time since = unswept(s.last, now);
 
-    if (__builtin_expect(since <= LAPSE, 1))
+    if (__builtin_expect(since <= lapse, 1))
         return;
     s.least = since > 2 * LAPSE ? (uint64_t)(since - 2 * LAPSE) >> GRAIN : 0;
     note_reclaimed(r, sweep_seats(&s, seats_of(r)), now);
     __atomic_compare_exchange_n(&r->sweep_at, &s.last, now + SWEEP, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
+}
+
+void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                            weir_time now)
+{
+    sweep_after(guard, plan, LAPSE, now);
+}
+
+void weir__permits_expire(struct weir_guard *guard, weir_time now)
+{
+    if (weir__get(&guard->record->in_flight) > 0)
+        sweep_after(guard, weir__guard_plan_of(guard), UNASKED, now);
 }
 
 /* A caller that was stopped after it had read the clock must not take its time for the present one:

@@ -266,6 +266,7 @@ static void read_total(struct weir_guard *guard, weir_time now, struct weir__rea
     struct weir_guard *each;
 
     for (int64_t at = 0; weir_guard_next(guard->table, &at, &each);) {
+        weir__permits_expire(each, now);
         int64_t n = weir__get(&each->record->in_flight);
         out->in_flight += n > 0 ? n : 0;
         entered += weir__guard_entered(each->record) - weir__get(&each->record->uncounted);

@@ -329,3 +329,21 @@ TEST(test_G6_the_work_in_progress_of_all_guards_together)
     come(g, g, 100, &now, 30);
     assert_int_equal(info_of(g, now).pressure_percent, 0);
 }
+
+/* Their holders are gone, and nobody asks that guard any more. */
+TEST(test_G6_permits_whose_lease_is_over_are_no_work_in_progress)
+{
+    A_GUARD(g, .max = 100, .system.in_flight = 10);
+    struct weir_guard *other =
+        guard_of(g->table, "other", &(struct weir_guard_options){ .lease = 5 * S });
+    struct weir_permit lost;
+    weir_time now = NOW;
+
+    for (int i = 0; i < 12; i++)
+        assert_true(enter_at(other, now, &lost));
+    come(g, g, 100, &now, 4);
+    assert_true(info_of(g, now).refused_shed > 0);
+    come(g, g, 100, &now, 30);
+    assert_int_equal(info_of(g, now).pressure_percent, 0);
+    assert_int_equal(info_of(other, now).reclaimed, 12);
+}

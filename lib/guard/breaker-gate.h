@@ -1,4 +1,4 @@
-/* breaker-gate.h -- the word that a breaker's state is in, and its fields: see breaker.c. */
+/* breaker-gate.h -- the words that a breaker's state is in: see breaker.c. */
 #ifndef WEIR_GUARD_BREAKER_GATE_H
 #define WEIR_GUARD_BREAKER_GATE_H
 
@@ -54,6 +54,16 @@ static inline bool weir__gate_swap(struct weir__breaker *b, const uint64_t seen[
                                    weir_time at)
 {
     return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
+}
+
+/* Every millisecond at most, since all threads read this line; back only if the clock has been set
+ * back. */
+static inline void weir__breaker_note_good(struct weir__breaker *b, weir_time now)
+{
+    uint64_t since = (uint64_t)now - (uint64_t)weir__get(&b->good);
+
+    if (__builtin_expect(since + WEIR_SECOND > WEIR_SECOND + WEIR_MILLISECOND, 0))
+        weir__set(&b->good, now);
 }
 
 #endif

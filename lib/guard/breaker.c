@@ -459,6 +459,8 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     uint64_t gate = weir__acquire(&b->gate);
     bool slow = is_slow(plan, took);
 
+    if (!slow && plan->slow != 0)
+        weir__breaker_note_good(b, now);
     if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 ||
                              (gate & WEIR__BREAKER_EVENTFUL) != 0,
                          0))
@@ -473,13 +475,15 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* ------------------------------------------------------------- in flight ---- */
 
-/* Compared with the calls that have ended since the first of them began: what was before says
- * nothing about now. */
+/* Compared with the calls that have ended since the first of them began, roughly: what was before
+ * says nothing about now.  Nothing to compare with: all are slow. */
 static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                          const struct weir__hanging *h, uint64_t episode, weir_time now)
 {
     struct counts c;
 
+    if (h->calls >= plan->min_calls && h->alone * 2 >= plan->min_calls)
+        return true;
     if (plan->part != 0) {
         uint64_t part = part_of(plan, b, now), first = part_of(plan, b, h->oldest);
         int64_t parts = parts_between(first, part) + 1;

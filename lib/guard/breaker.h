@@ -55,6 +55,7 @@ struct weir__breaker {
      * missing. */
     uint64_t watch;
     uint64_t told; /* count window: calls so far, below twice the window, and their episode */
+    int64_t good;  /* when a call that was not slow last ended, less a millisecond at most */
     _Alignas(64) struct weir__breaker_part parts[WEIR__BREAKER_PARTS];
     uint64_t ring[WEIR__BREAKER_WORDS];
 };
@@ -102,7 +103,8 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* Calls that are in flight for longer than `slow`: they count as slow, and again when they end. */
 struct weir__hanging {
-    int64_t calls;                       /* without probes */
+    int64_t calls; /* without probes; that began since it closed */
+    int64_t alone; /* of these, those since whose beginning no call has ended that was not slow */
     weir_time oldest;                    /* when the first of them began */
     uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
 };

@@ -185,22 +185,36 @@ static void note_reclaimed(struct weir__guard_record *r, int64_t reclaimed, weir
     weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
 }
 
-/* Its time is kept in grains: not before it is certain. */
-static void note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
+/* Its time is kept in grains: not before it is certain.  Returns its permits, if it counts. */
+static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
 {
+    const struct weir__breaker *b = &s->guard->record->breaker;
     uint64_t age = (((uint64_t)s->now >> GRAIN) - (word >> 43)) & TIME_MASK;
     weir_time began = s->now - (weir_time)(age << GRAIN);
     uint8_t *probes = &out->probes[weir__permit_probe(word)];
 
     if (age > (uint64_t)(s->plan->lease >> GRAIN) + 1 ||
         age <= (uint64_t)(s->plan->breaker.slow >> GRAIN) + 1)
-        return; /* in the future, because the clock has stepped back; or not slow yet */
+        return 0; /* in the future, because the clock has stepped back; or not slow yet */
     if (weir__permit_probe(word) != 0) {
         *probes = (uint8_t)(*probes + (*probes < UINT8_MAX));
-        return;
+        return 0;
     }
+    if (began < weir__get(&b->at) && weir__get(&b->at) <= s->now)
+        return 0; /* an older episode's; unless the clock has stepped back */
     out->calls++;
+    out->alone += began > weir__get(&b->good) + ((weir_time)2 << GRAIN);
     out->oldest = out->calls == 1 || began < out->oldest ? began : out->oldest;
+    return weir__permit_weight(word);
+}
+
+/* All permits are out. */
+static bool is_full(const struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                    int64_t permits)
+{
+    int64_t found = plan->controller.row && !plan->controller.rate ? weir__get(&r->limit) : 0;
+
+    return permits >= (found > 0 ? found : plan->max);
 }
 
 /* A dependency that hangs ends no calls: only those in flight can tell. */
@@ -208,14 +222,17 @@ static void tell_hanging(const struct sweep *s, uint32_t n)
 {
     struct weir__guard_record *r = s->guard->record;
     struct weir__hanging hanging = { .calls = 0 };
+    int64_t permits = 0;
 
     if (s->plan->breaker.slow_percent == 0 || weir__get(&r->in_flight) <= 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t word = weir__acquire(&s->guard->held.seats[i].word);
         if (weir__permit_weight(word) != 0)
-            note_hanging(s, word, &hanging);
+            permits += note_hanging(s, word, &hanging);
     }
+    if (is_full(r, s->plan, permits))
+        hanging.alone = hanging.calls; /* no other can have ended */
     struct weir__breaker_move move =
         weir__breaker_hang(&s->plan->breaker, &r->breaker, &hanging, s->now);
     if (move.from != move.to)

@@ -452,3 +452,68 @@ TEST(test_G4_probes_that_hang_open_it_again)
     assert_true(weir_exit(g, &probes[0], WEIR_SUCCEEDED, NOW + 8 * S)); /* too late to matter */
     assert_int_equal(breaker_at(g, NOW + 8 * S), WEIR_BREAKER_OPEN);
 }
+
+/* Callers that vanish are seen once: after the next closing they say nothing new. */
+TEST(test_G4_calls_that_hang_do_not_open_it_twice)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .slow = S / 2, .min_calls = 20, .open_for = S, .jitter_percent = -1 });
+    struct weir_permit lost;
+    int opened = 0;
+    for (int i = 0; i < 25; i++)
+        assert_true(enter_at(g, NOW, &lost));
+    for (int i = 0, before = 0; i < 30 * 20; i++) {
+        work(g, NOW + i * 50 * MS, MS, WEIR_SUCCEEDED);
+        int open = breaker_at(g, NOW + i * 50 * MS + MS) == WEIR_BREAKER_OPEN;
+        opened += open && !before;
+        before = open;
+    }
+    assert_int_equal(opened, 1);
+}
+
+/* Calls of 10 ms each, `n` of them; then the dependency hangs, and they come for `more`.  The
+ * breaker's state then. */
+static enum weir_breaker_state hang_after(struct weir_guard *g, int n, weir_time every,
+                                          weir_time more)
+{
+    struct weir_permit p[64] = { 0 };
+    weir_time now = NOW, out = 10 * MS / every;
+    for (weir_time i = 0; i < n; i++, now += every) {
+        if (i >= out)
+            assert_true(weir_exit(g, &p[(i - out) % 64], WEIR_SUCCEEDED, now));
+        assert_true(enter_at(g, now, &p[i % 64]));
+    }
+    for (weir_time end = now + more; now < end; now += every)
+        enter_at(g, now, &p[0]);
+    return breaker_at(g, now);
+}
+
+TEST(test_G4_a_hang_is_seen_soon_whatever_succeeded_before)
+{
+    struct weir_breaker_options slow = { .slow = S / 2, .slow_percent = 50 }, calls = slow;
+    calls.calls = 100;
+    A_GUARD(g, .max = 64, .breaker = slow);
+    struct weir_guard *full =
+        guard_of(table, "full", &(struct weir_guard_options){ .max = 25, .breaker = slow });
+    struct weir_guard *ring =
+        guard_of(table, "ring", &(struct weir_guard_options){ .max = 1000, .breaker = calls });
+    assert_int_equal(hang_after(g, 1600, S / 800, S), WEIR_BREAKER_OPEN);
+    assert_int_equal(hang_after(full, 4000, S / 2000, S), WEIR_BREAKER_OPEN);
+    assert_int_equal(hang_after(ring, 1300, S / 100, S), WEIR_BREAKER_OPEN);
+}
+
+/* A burst in which a tenth of the calls is slow by nature, and then no calls at all. */
+TEST(test_G4_silence_is_no_hang)
+{
+    A_GUARD(g, .max = 2000, .breaker = { .slow = S / 2, .slow_percent = 50 });
+    struct weir_permit quick[900], slow[100];
+    for (int i = 0; i < 1000; i++)
+        assert_true(enter_at(g, NOW, i < 900 ? &quick[i] : &slow[i - 900]));
+    for (int i = 0; i < 900; i++)
+        assert_true(weir_exit(g, &quick[i], WEIR_SUCCEEDED, NOW + MS));
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(breaker_at(g, NOW + i * S / 20), WEIR_BREAKER_CLOSED);
+    for (int i = 0; i < 100; i++)
+        assert_true(weir_exit(g, &slow[i], WEIR_SUCCEEDED, NOW + 2 * S));
+    assert_int_equal(breaker_at(g, NOW + 2 * S), WEIR_BREAKER_CLOSED);
+}

@@ -174,6 +174,7 @@ struct aid {
     struct part *full;       /* that is closed and found no room; NULL: none */
     bool missing;            /* a part that will be written has no slot yet */
     bool slow;               /* some part was read by way of part.c */
+    uint64_t forgone;        /* a bit for each part that has no slot and gets none */
     struct weir__copies copies;
 };
 
@@ -203,7 +204,8 @@ static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *
     if (!weir__part_read(p, hand_of(aid), i, &aid->copies, part->ask->now) ||
         weir__part_finds_room(p, aid->hand, part->ask->now) || note_full(aid, part))
         return false;
-    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d);
+    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) &&
+                    (p->slot != NULL || (aid->forgone >> i & 1) == 0);
     part->quick = false;
     aid->missing = aid->missing || (part->changed && p->slot == NULL);
     return true;
@@ -242,9 +244,12 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
         mine[i] = parts[i].of->hash.tag;
     for (size_t i = 0; i < n; i++)
         if (parts[i].changed && parts[i].p.slot == NULL &&
-            !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n) &&
-            note_full(aid, &parts[i]))
-            break;
+            !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n)) {
+            if (note_full(aid, &parts[i]))
+                break;
+            aid->forgone |= (uint64_t)1 << i;
+            weir__count(&aid->table->header->evicted_early, 1);
+        }
 }
 
 _Static_assert(WEIR_ALL_MAX < WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
@@ -362,6 +367,7 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
     aid.hand = NULL;
     aid.full = NULL;
     aid.slow = false;
+    aid.forgone = 0;
     shorten_waits(table, parts, n);
     for (unsigned tries = 0; out == AGAIN; tries++) {
         out = table->keys.narrow ? take_once(&aid, parts, n, true, all)
@@ -451,7 +457,7 @@ static bool has_room(struct weir__part *part, weir_time now)
 
     if (weir__slot_find(space, part->home) == NULL) {
         v = weir__victim_near(part, now, NULL, 0);
-        room = v.used == 0;
+        room = v.slot != NULL && v.used == 0;
     }
     if (room && part->limiter->kind == WEIR__LARGE && !weir__slab_has_room(&space->slab, bytes)) {
         v = weir__victim_with_block(part, weir__block_round(bytes), now);

@@ -311,6 +311,14 @@ bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i
     return true;
 }
 
+/* There is no room: nothing is remembered, unless the part is refused for it. */
+static bool forgo_part(struct weir__part *part)
+{
+    if (part->room_at == 0)
+        weir__count(&part->limiter->table->header->evicted_early, 1);
+    return true;
+}
+
 /* Writes one part.  False: begin again. */
 static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
@@ -323,9 +331,7 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
     weir__hand_clear(hand);
     if (weir__slab_make_room(part, part->plan->state_size, now, hand))
         return false;
-    if (part->room_at == 0) /* nothing is remembered */
-        weir__count(&part->limiter->table->header->evicted_early, 1);
-    return true;
+    return forgo_part(part);
 }
 
 /* -------------------------------------------------------------- change ---- */
@@ -346,8 +352,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return weir__part_is_same(part);
     if (part->slot != NULL)
         return write_alone(part, hand, now);
-    (void)weir__slot_claim(part, now, hand, &part->home.tag, 1);
-    return false;
+    return !weir__slot_claim(part, now, hand, &part->home.tag, 1) && forgo_part(part);
 }
 
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
@@ -437,9 +442,9 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     bool changed = weir__part_step(part, ask, take, d);
     if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
-    bool done = part->slot != NULL && write_alone(part, hand, ask->now);
-    if (part->slot == NULL)
-        (void)weir__slot_claim(part, ask->now, hand, &part->home.tag, 1);
+    bool done = part->slot != NULL ? write_alone(part, hand, ask->now)
+                                   : !weir__slot_claim(part, ask->now, hand, &part->home.tag, 1) &&
+                                         forgo_part(part);
     return end_round(part, ask, done, d);
 }
 

@@ -172,7 +172,7 @@ bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand 
         weir__look_begin(space->table);
         struct weir__victim v = weir__victim_near(part, now, mine, n);
         bool done = false;
-        bool refused = v.slot == NULL || is_refused(part, &v);
+        bool refused = is_refused(part, &v) || v.slot == NULL;
         struct weir__chain_rest rest;
         if (!refused && replace(space, hand, v, part, now, &rest)) {
             count_change(space, hand, part->home.group, count, weir__load(&room->unused));

@@ -252,6 +252,37 @@ TEST(test_L1_without_room_for_its_count_a_new_key_is_refused)
     }
 }
 
+/* Nothing is remembered of a key that finds only slots of permits: it is not refused, and nobody
+ * waits for a slot. */
+TEST(test_R6_limits_work_on_when_permits_have_every_slot)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = private_table(narrow, 100);
+        struct weir_guard *g =
+            guard_of(table, "g", &(struct weir_guard_options){ .max_per_key = 2 });
+        struct weir_limiter *one = limiter_of(table, "one", "gcra 5/1m"),
+                            *two = limiter_of(table, "two", "sliding-log 5/1m");
+        static struct weir_permit p[300];
+        struct weir_decision d;
+        char key[16];
+        for (int i = 0; i < 300; i++) {
+            snprintf(key, sizeof(key), "k%d", i);
+            (void)enter_as(g, key, NOW, &p[i]);
+        }
+        int64_t forgotten = stats_of(table, -1).evicted_early;
+        for (int i = 0; i < 50; i++) {
+            snprintf(key, sizeof(key), "new%d", i);
+            struct weir_item items[] = { { one, ask_of(key, 1, NOW) },
+                                         { two, ask_of(key, 1, NOW) } };
+            assert_true(weir_take(one, &items[0].ask, &d));
+            assert_true(weir_take(two, &items[1].ask, &d));
+            assert_true(weir_take_all(items, 2, &d));
+            assert_true(weir_peek(one, &items[0].ask, &d));
+        }
+        assert_true(stats_of(table, -1).evicted_early > forgotten);
+    }
+}
+
 TEST(test_L1_the_bound_changes_while_permits_are_out)
 {
     A_GUARD(g, .max = 100);

@@ -208,7 +208,7 @@ static bool is_due(struct weir__header *h, weir_time now)
 
 void weir_table_tend(struct weir_table *table, weir_time now)
 {
-    now = now < 0 ? 0 : now;
+    now = now < 0 ? 0 : now > INT64_MAX - DAY ? INT64_MAX - DAY : now;
     if (!weir__only_one(&table->tending))
         return;
     if (is_due(table->header, now))

@@ -572,6 +572,15 @@ TEST(test_places_are_used_again)
     }
 }
 
+TEST(test_the_end_of_time_is_a_time_like_any_other)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    weir_limiter_release(limiter_of(table, "l", "gcra 5/1m"));
+    weir_table_tend(table, INT64_MAX);
+    weir_table_tend(table, NOW);
+    weir_table_tend(table, INT64_MAX);
+}
+
 TEST(test_all_places_are_taken)
 {
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .limiters = 2 });

@@ -2,12 +2,15 @@
  *
  * Enters, runs the command, and exits with its outcome.  The permit is renewed while the command
  * runs.  It belongs to this process (a table) or to its connection (a server), so it comes back if
- * this process is killed; the command then ends too, by SIGTERM.
+ * this process is killed; the command then ends too, by SIGTERM.  A server may restart meanwhile.
  */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +25,7 @@
 #define WAIT_ONCE (20 * WEIR_SECOND)
 #define PAUSE_MIN (20 * WEIR_MILLISECOND) /* between two tries */
 #define PAUSE_MAX (250 * WEIR_MILLISECOND)
+#define EXIT_MAX  (2 * WEIR_SECOND) /* to give the permit back */
 
 /* Others are the command's own. */
 enum {
@@ -51,14 +55,115 @@ static const struct weir__option rows[] = {
 
 /* The permit, wherever it is from. */
 struct held {
-    bool (*renew)(struct held *held); /* false: it is lost */
-    weir_time every;
+    const struct options *options;
+    bool (*renew)(struct held *held); /* false: try again before `until` */
+    bool (*enter)(struct held *held); /* again, without waiting */
+    bool (*exit)(struct held *held, enum weir_outcome outcome); /* false: try again */
+    weir_time lease, until;                                     /* the end of the lease */
+    bool lost;
     struct weir__ask_server *server;
     struct weir_table *table;
     struct weir_guard *guard;
     struct weir_permit permit;
     char token[1024];
+    pthread_t thread; /* keeps it */
+    bool is_kept;
+    int ended, given; /* eventfds: the command has (the outcome and 1), the permit is */
 };
+
+/* ---------------------------------------------------- keeping the permit ---- */
+
+/* A thread does it, as a server may hang while there are signals to pass on. */
+
+static void tell(int fd, uint64_t what)
+{
+    (void)!write(fd, &what, sizeof(what));
+}
+
+/* What was told; 0 when the time has come. */
+static uint64_t hear(int fd, weir_time until)
+{
+    struct pollfd source = { .fd = fd, .events = POLLIN };
+    uint64_t told;
+    weir_time left;
+
+    do {
+        left = until - weir__clock_monotonic();
+        if (poll(&source, 1, left <= 0 ? 0 : (int)(left / WEIR_MILLISECOND) + 1) > 0 &&
+            read(fd, &told, sizeof(told)) == sizeof(told))
+            return told;
+    } while (left > 0);
+    return 0;
+}
+
+static weir_time renewal(weir_time lease)
+{
+    weir_time every = lease / 3;
+
+    return every > 5 * WEIR_SECOND ? 5 * WEIR_SECOND : every;
+}
+
+/* Renews, or enters again if that is too late.  Returns when to do so next. */
+static weir_time hold_on(struct held *held)
+{
+    weir_time begun = weir__clock_monotonic(), every = renewal(held->lease);
+    bool was_lost = held->lost;
+
+    if (was_lost ? held->enter(held) : held->renew(held)) {
+        held->lost = false;
+        held->until = begun + held->lease;
+        if (was_lost)
+            weir__complain("run", "the command has a permit again");
+        return begun + every;
+    }
+    weir_time now = weir__clock_monotonic();
+    held->lost = was_lost || now >= held->until;
+    if (held->lost && !was_lost)
+        weir__complain("run", "the permit is lost; the command goes on without it");
+    return now + (was_lost || every < PAUSE_MAX ? every : PAUSE_MAX);
+}
+
+static void *keep(void *context)
+{
+    struct held *held = context;
+    weir_time next = weir__clock_monotonic() + renewal(held->lease);
+    uint64_t told;
+
+    while ((told = hear(held->ended, next)) == 0)
+        next = hold_on(held);
+    while (!held->lost && !held->exit(held, (enum weir_outcome)(told - 1)))
+        weir__clock_sleep(PAUSE_MIN);
+    tell(held->given, 1);
+    return NULL;
+}
+
+static void begin_keeping(struct held *held)
+{
+    held->until = weir__clock_monotonic() + held->lease;
+    held->ended = eventfd(0, EFD_CLOEXEC);
+    held->given = eventfd(0, EFD_CLOEXEC);
+    held->is_kept = held->renew && held->ended >= 0 && held->given >= 0 &&
+                    pthread_create(&held->thread, NULL, keep, held) == 0;
+    if (held->renew && !held->is_kept)
+        weir__complain("run", "cannot start a thread: the permit is not renewed");
+}
+
+/* Gives it back.  Nobody waits long for a server that hangs. */
+static void end_keeping(struct held *held, enum weir_outcome outcome, int code)
+{
+    if (held->is_kept) {
+        tell(held->ended, (uint64_t)outcome + 1);
+        if (!hear(held->given, weir__clock_monotonic() + EXIT_MAX)) {
+            weir__complain("run", "the server does not answer: the permit ends with its lease");
+            _exit(code); /* the thread is still at work */
+        }
+        pthread_join(held->thread, NULL);
+    } else if (held->renew) {
+        held->exit(held, outcome);
+    }
+    close(held->ended);
+    close(held->given);
+}
 
 /* ------------------------------------------------------------ the command ---- */
 
@@ -101,22 +206,16 @@ static void be_command(char **words, const struct signals *before, pid_t parent)
 
 /* Until the command ends.  A terminal's signals reach it by themselves.  False: its status is not
  * known. */
-static bool attend(pid_t pid, const sigset_t *signals, struct held *held, int *status,
-                   bool *stopped)
+static bool attend(pid_t pid, const sigset_t *signals, int *status, bool *stopped)
 {
     pid_t ended;
 
     while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
-        struct timespec span = { held->every / WEIR_SECOND, held->every % WEIR_SECOND };
         siginfo_t info;
-        int signal = sigtimedwait(signals, &info, &span);
+        int signal = sigwaitinfo(signals, &info);
         if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
             kill(pid, signal);
         *stopped = *stopped || signal == SIGINT || signal == SIGTERM;
-        if (signal < 0 && errno == EAGAIN && held->renew != NULL && !held->renew(held)) {
-            weir__complain("run", "the permit is lost; the command goes on without it");
-            held->renew = NULL;
-        }
     }
     return ended == pid;
 }
@@ -139,44 +238,61 @@ static enum weir_outcome outcome_of(int status, bool stopped)
 }
 
 /* Returns the exit code. */
-static int run_command(char **words, struct held *held, enum weir_outcome *outcome)
+static int run_command(char **words, struct held *held)
 {
+    enum weir_outcome outcome = WEIR_IGNORED;
     sigset_t signals;
     struct signals before;
     pid_t parent = getpid();
     bool stopped = false;
-    int status;
+    int code = FAILED, status;
 
     handled(&signals);
     take_signals(&signals, &before);
     pid_t pid = fork();
     if (pid == 0)
         be_command(words, &before, parent);
-    *outcome = WEIR_IGNORED;
-    if (pid < 0) {
+    if (pid < 0)
         weir__complain("run", "cannot start a process: %s", strerror(errno));
-        return FAILED;
-    }
-    if (!attend(pid, &signals, held, &status, &stopped)) {
+    begin_keeping(held);
+    if (pid > 0 && attend(pid, &signals, &status, &stopped)) {
+        code = code_of(status);
+        outcome = outcome_of(status, stopped);
+    } else if (pid > 0) {
         weir__complain("run", "cannot tell how the command ended: %s", strerror(errno));
-        return FAILED;
     }
-    *outcome = outcome_of(status, stopped);
-    return code_of(status);
+    end_keeping(held, outcome, code);
+    return code;
 }
 
 /* ---------------------------------------------------------------- a table ---- */
 
-static weir_time renewal(weir_time lease)
-{
-    weir_time every = lease / 3;
-
-    return every > 5 * WEIR_SECOND ? 5 * WEIR_SECOND : every;
-}
-
 static bool renew_in_table(struct held *held)
 {
-    return weir_permit_renew(held->guard, &held->permit, weir_table_now(held->table));
+    if (weir_permit_renew(held->guard, &held->permit, weir_table_now(held->table)))
+        return true;
+    held->until = 0;
+    return false;
+}
+
+static struct weir_ask ask_in_table(const struct options *o)
+{
+    return (struct weir_ask){ .key = { o->user, o->user ? strlen(o->user) : 0 }, .cost = 1 };
+}
+
+static bool enter_again_in_table(struct held *held)
+{
+    struct weir_ask ask = ask_in_table(held->options);
+    struct weir_decision d;
+
+    ask.now = weir_table_now(held->table);
+    return weir_enter(held->guard, &ask, &held->permit, &d);
+}
+
+static bool exit_in_table(struct held *held, enum weir_outcome outcome)
+{
+    weir_exit(held->guard, &held->permit, outcome, weir_table_now(held->table));
+    return true;
 }
 
 static int refused(const struct options *o, const char *reason, weir_time retry)
@@ -219,7 +335,7 @@ static bool try_again(const struct options *o, weir_time begun, const char *reas
 static bool enter_in_table(const struct options *o, struct held *held, struct weir_queue *queue,
                            struct weir_decision *d)
 {
-    struct weir_ask ask = { .key = { o->user, o->user ? strlen(o->user) : 0 }, .cost = 1 };
+    struct weir_ask ask = ask_in_table(o);
     weir_time begun = weir__clock_monotonic();
 
     do {
@@ -237,8 +353,12 @@ static int run_in_table(const struct weir__call *call, struct weir_table *table)
     struct weir_queue *queue;
     struct weir_decision d;
     struct weir_error error = { 0 };
-    enum weir_outcome outcome;
-    struct held held = { .guard = weir_guard_find(table, o->guard), .renew = renew_in_table };
+    struct held held = { .options = o,
+                         .table = table,
+                         .guard = weir_guard_find(table, o->guard),
+                         .renew = renew_in_table,
+                         .enter = enter_again_in_table,
+                         .exit = exit_in_table };
 
     if (held.guard == NULL) {
         weir__complain("run", "the table has no guard '%s'; weir guards --table lists them",
@@ -254,11 +374,8 @@ static int run_in_table(const struct weir__call *call, struct weir_table *table)
     if (!entered)
         return refused(o, weir_reason_name(d.reason), d.retry);
     weir_guard_get(held.guard, weir_table_now(table), &info);
-    held.every = renewal(info.options.lease);
-    held.table = table;
-    int code = run_command(call->words, &held, &outcome);
-    weir_exit(held.guard, &held.permit, outcome, weir_table_now(table));
-    return code;
+    held.lease = info.options.lease;
+    return run_command(call->words, &held);
 }
 
 static int use_table(const struct weir__call *call)
@@ -277,18 +394,6 @@ static int use_table(const struct weir__call *call)
 }
 
 /* --------------------------------------------------------------- a server ---- */
-
-static bool renew_at_server(struct held *held)
-{
-    weir__buffer_member(weir__ask_server_body(held->server), "permit", held->token);
-    if (!weir__ask_server_call(held->server, "POST /v1/renew"))
-        return false;
-    const char *token = weir__document_text(&held->server->document, "permit");
-    if (token == NULL || strlen(token) >= sizeof(held->token))
-        return false;
-    strcpy(held->token, token);
-    return true;
-}
 
 static weir_time retry_of(const struct weir__document *d)
 {
@@ -322,30 +427,68 @@ static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
     return true;
 }
 
+/* False: the answer has no permit. */
+static bool take_token(struct held *held)
+{
+    const char *token = weir__document_text(&held->server->document, "permit");
+
+    if (token == NULL || !*token || strlen(token) >= sizeof(held->token))
+        return false;
+    strcpy(held->token, token);
+    return true;
+}
+
+static bool renew_at_server(struct held *held)
+{
+    struct weir__ask_server *r = held->server;
+
+    weir__buffer_member(weir__ask_server_body(r), "permit", held->token);
+    if (!weir__ask_server_call(r, "POST /v1/renew"))
+        return false;
+    if (take_token(held))
+        return true;
+    if (r->status == 200 || r->status == 400) /* it has none, or is another server */
+        held->until = 0;
+    return false;
+}
+
+static bool enter_again_at_server(struct held *held)
+{
+    struct options at_once = *held->options;
+
+    at_once.wait = 0;
+    return enter_at_server(&at_once, held->server) &&
+           weir__document_true(&held->server->document, "allowed") && take_token(held);
+}
+
+/* A server that drains answers 503. */
+static bool exit_at_server(struct held *held, enum weir_outcome outcome)
+{
+    struct weir__ask_server *r = held->server;
+
+    weir__buffer_member(weir__ask_server_body(r), "permit", held->token);
+    weir__buffer_member(&r->body, "outcome", weir_outcome_name(outcome));
+    return weir__ask_server_call(r, "POST /v1/exit") && r->status != 503;
+}
+
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     const struct weir__document *d = &r->document;
-    struct held held = { .renew = renew_at_server, .server = r };
-    enum weir_outcome outcome;
+    struct held held = {
+        .options = o, .server = r, .enter = enter_again_at_server, .exit = exit_at_server
+    };
 
     if (!enter_at_server(o, r))
         return FAILED;
-    const char *reason = weir__document_text(d, "reason"),
-               *token = weir__document_text(d, "permit");
+    const char *reason = weir__document_text(d, "reason");
     if (!weir__document_true(d, "allowed"))
         return refused(o, reason ? reason : "?", retry_of(d));
-    held.every = renewal(weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND);
-    snprintf(held.token, sizeof(held.token), "%s", token ? token : "");
-    if (token == NULL || !*token)
-        held.renew = NULL; /* the guard is off */
-    int code = run_command(call->words, &held, &outcome);
-    if (held.renew == NULL)
-        return code;
-    weir__buffer_member(weir__ask_server_body(r), "permit", held.token);
-    weir__buffer_member(&r->body, "outcome", weir_outcome_name(outcome));
-    (void)weir__ask_server_call(r, "POST /v1/exit");
-    return code;
+    held.lease = weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND;
+    if (take_token(&held)) /* otherwise the guard is off */
+        held.renew = renew_at_server;
+    r->silent = true; /* the end of the lease decides */
+    return run_command(call->words, &held);
 }
 
 static int run(const struct weir__call *call)

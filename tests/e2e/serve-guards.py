@@ -10,8 +10,9 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
-from serving import Error, Server, run_tests, until
+from serving import Error, Server, free_port, run_tests, until
 
 RULES = """version: 1
 rules:
@@ -929,6 +930,74 @@ def test_G1_run_in_a_table(weir):
             process.kill()
             until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
             assert process.communicate() == ("", ""), "the command has ended"
+
+
+def run_rules(lease):
+    return ONE_PERMIT.replace("name: shop,", "name: shop, lease: %s," % lease)
+
+
+def restart_by(server, number):
+    server.process.send_signal(number)
+    server.process.wait(timeout=60)
+    server.process.stdout.close()
+    server.errors.close()
+    server.start()
+
+
+def test_G1_run_over_a_restart(weir):
+    """The permit is kept, whatever signals the runner gets meanwhile."""
+    with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,
+          Doors(weir, rules=run_rules("4s"), clock=False, table=os.path.join(folder, "table"),
+                http="127.0.0.1:%d" % free_port()) as d):
+        run = Runs(weir, d)
+        brief = run.started("read line")
+        restart_by(d.server, signal.SIGTERM)
+        assert brief.communicate("\n") == ("", "") and brief.returncode == 0
+        d.resp = d.server.resp()
+        assert d.guard("shop")["outcomes"]["ok"] == 1, "it was not given back"
+        process = run.started("trap '' USR1; exec sleep 1000")
+        restart_by(d.server, signal.SIGKILL)
+        restart_by(d.server, signal.SIGTERM)
+        d.resp = d.server.resp()
+        for _ in range(50):  # longer than the lease
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(0.1)
+        assert d.guard("shop")["in_flight"] == 1
+        process.terminate()
+        assert process.communicate() == ("", "")
+        assert d.guard("shop")["in_flight"] == 0
+
+
+def test_G1_run_enters_again(weir):
+    """The next server has another table: the old permit is none there."""
+    with Doors(weir, rules=run_rules("300ms"), clock=False,
+               http="127.0.0.1:%d" % free_port()) as d:
+        process = Runs(weir, d).started()
+        restart_by(d.server, signal.SIGKILL)
+        d.resp = d.server.resp()
+        until("it has entered again", lambda: d.guard("shop")["in_flight"] == 1)
+        process.terminate()
+        said = process.communicate()[1]
+        assert "the permit is lost" in said and "has a permit again" in said, said
+        assert d.guard("shop")["in_flight"] == 0
+
+
+def test_G1_run_at_a_server_that_hangs(weir):
+    """Signals reach the command, and the runner ends."""
+    with Doors(weir, rules=run_rules("300ms"), clock=False) as d:
+        process = Runs(weir, d).started(
+            "trap 'echo got it; exit 3' TERM; while :; do sleep 0.01; done")
+        d.server.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(0.5)  # a renewal is under way
+            process.terminate()
+            assert select.select([process.stdout], [], [], 10)[0], "the signal was not passed on"
+            assert process.stdout.readline() == "got it\n"
+            assert process.wait(timeout=10) == 3
+        finally:
+            d.server.process.send_signal(signal.SIGCONT)
+        until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
+        process.communicate()
 
 
 def test_S6_command_line(weir):

@@ -82,11 +82,13 @@ void weir__bound_renew(struct weir__conn *conn, const struct weir__permits *old,
         *b = (struct bound){ *renewed, weir__loop_now(conn->loop) + lease };
 }
 
+/* Not if it is this server that ends: its clients go on, and renew at the next one. */
 void weir__bound_release(struct weir__conn *conn)
 {
     struct weir__bound *bound = conn->bound;
+    bool ends = __atomic_load_n(&conn->loop->server->draining, __ATOMIC_RELAXED) != 0;
 
-    for (size_t i = 0; bound && i < bound->n; i++)
+    for (size_t i = 0; bound && !ends && i < bound->n; i++)
         weir__ask_exit(conn->loop, &bound->each[i].permits, WEIR_IGNORED, -1);
     free(bound);
     conn->bound = NULL;

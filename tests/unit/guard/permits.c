@@ -478,6 +478,7 @@ static enum weir_breaker_state hang_after(struct weir_guard *g, int n, weir_time
 {
     struct weir_permit p[64] = { 0 };
     weir_time now = NOW, out = 10 * MS / every;
+
     for (weir_time i = 0; i < n; i++, now += every) {
         if (i >= out)
             assert_true(weir_exit(g, &p[(i - out) % 64], WEIR_SUCCEEDED, now));

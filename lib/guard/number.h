@@ -67,13 +67,15 @@ static inline double weir__share(double seconds, double lasts)
     return seconds / (seconds + lasts);
 }
 
-/* A time for people: three digits of it. */
+/* A time for people: at most three digits of it; 93ms, which 93.4ms would print as 93400us. */
 static inline int64_t weir__three_digits(int64_t time)
 {
     int64_t unit = 1;
 
     while (time / unit >= 1000)
-        unit *= 10;
+        unit *= 1000;
+    if (unit > 1 && time / unit < 10)
+        unit /= 100;
     return time / unit * unit;
 }
 

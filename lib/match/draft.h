@@ -73,7 +73,7 @@ struct weir__rule_draft {
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
     bool loose, strict; /* paths are compared loosely: uri.c; or the file says that they are not */
     struct weir__ban_draft ban;
-    int64_t keys; /* does nothing any more */
+    int64_t keys; /* has no effect */
     bool closed;  /* when_full: a new key is refused if a key in use would have to make room */
     struct weir__mark mark;
 };

@@ -26,7 +26,7 @@
 /* clang-format off */
 static const struct weir__row row_list[] = {
     { "keys", WEIR__ROW(struct weir__rule_draft, keys), WEIR__ROW_COUNT, 1, INT64_MAX,
-      .text = "Does nothing any more" },
+      .text = "Has no effect" },
 };
 /* clang-format on */
 

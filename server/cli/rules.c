@@ -216,7 +216,7 @@ static void doubt_rule(const struct reading *r, const struct weir__rule_draft *r
     doubt_ban(r, rule);
     if (rule->keys > 0)
         doubt(r, rule->mark,
-              "keys does nothing any more: all rules share the table; leave it out, and choose the "
+              "keys has no effect: all rules share the table; leave it out, and choose the "
               "table's size with weir serve --keys");
     for (size_t i = 0; !rule->loose && !rule->strict && i < rule->matches; i++)
         for (size_t k = 0; k < rule->match[i].n; k++)

@@ -64,7 +64,7 @@ protect.yaml:3:25: warning: '/login' $spelling
 protect.yaml:4:25: warning: '/Admin/' $spelling"
 printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, keys: 100 }\n' >"$dir/keys.yaml"
 run rules check keys.yaml
-is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys does nothing any more: all rules share the table; leave it out, and choose the table's size with weir serve --keys"
+is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: all rules share the table; leave it out, and choose the table's size with weir serve --keys"
 cd "$rules"
 
 # stdin, and a pipe that is named

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/base/date.h"
@@ -63,12 +64,52 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
     printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
 }
 
+/* Bans to print, as of `now`. */
+struct pile {
+    weir_time now;
+    struct weir_ban *bans;
+    size_t n, room;
+};
+
+static void pile_add(struct pile *pile, const struct weir_ban *ban)
+{
+    if (pile->n == pile->room) {
+        size_t room = pile->room ? 2 * pile->room : 64;
+        struct weir_ban *more = realloc(pile->bans, room * sizeof(*more));
+        if (more == NULL) { /* out of order, but not lost */
+            print_ban(ban, pile->now);
+            return;
+        }
+        pile->bans = more;
+        pile->room = room;
+    }
+    pile->bans[pile->n++] = *ban;
+}
+
+static int newer_first(const void *left, const void *right)
+{
+    const struct weir_ban *a = left, *b = right;
+
+    return a->since != b->since ? (a->since > b->since ? -1 : 1) : strcmp(a->key, b->key);
+}
+
+static void print_pile(struct pile *pile)
+{
+    if (pile->n == 0)
+        puts("nobody is banned");
+    else
+        qsort(pile->bans, pile->n, sizeof(*pile->bans), newer_first);
+    for (size_t i = 0; i < pile->n; i++)
+        print_ban(&pile->bans[i], pile->now);
+    free(pile->bans);
+}
+
 static int list(const struct options *o, struct weir *weir, const struct weir_table *table,
                 weir_time now)
 {
     struct weir__buffer json = { 0 };
+    struct pile pile = { .now = now };
     struct weir_ban ban;
-    size_t n = 0;
 
     weir__buffer_open(&json, NULL, '{');
     weir__buffer_member_moment(&json, "now", weir_table_real(table, now));
@@ -76,14 +117,13 @@ static int list(const struct options *o, struct weir *weir, const struct weir_ta
     for (int64_t at = 0; weir_ban_next(weir, now, &at, &ban);) {
         if (o->rule && strcmp(ban.rule, o->rule) != 0)
             continue;
-        n++;
         if (o->remote.json)
             weir__ban_json(&json, table, &ban, now);
         else
-            print_ban(&ban, now);
+            pile_add(&pile, &ban);
     }
-    if (n == 0 && !o->remote.json)
-        puts("nobody is banned");
+    if (!o->remote.json)
+        print_pile(&pile);
     weir__buffer_close(&json, "]}\n");
     return weir__buffer_print(&json, o->remote.json ? stdout : NULL);
 }
@@ -125,7 +165,7 @@ static weir_time moment(const struct weir__document *d, const char *path)
     return t;
 }
 
-static void show_ban(const struct weir__document *d, const char *at, weir_time now)
+static struct weir_ban read_ban(const struct weir__document *d, const char *at, weir_time now)
 {
     struct weir_ban ban = { .strikes = (int32_t)weir__document_number(d, 0, "%sstrikes", at) };
     const char *rule = weir__document_text(d, "%srule", at),
@@ -140,20 +180,28 @@ static void show_ban(const struct weir__document *d, const char *at, weir_time n
         ban.until = WEIR_NEVER;
     snprintf(ban.rule, sizeof(ban.rule), "%s", rule ? rule : "");
     snprintf(ban.key, sizeof(ban.key), "%s", key ? key : "");
-    print_ban(&ban, now);
+    return ban;
 }
 
 static void show_bans(const struct weir__document *d)
 {
+    struct pile pile = { .now = moment(d, "now") };
     char at[32];
-    int i = 0;
 
-    for (; weir__document_find(d, "bans.%d.rule", i); i++) {
+    for (int i = 0; weir__document_find(d, "bans.%d.rule", i); i++) {
         snprintf(at, sizeof(at), "bans.%d.", i);
-        show_ban(d, at, moment(d, "now"));
+        struct weir_ban ban = read_ban(d, at, pile.now);
+        pile_add(&pile, &ban);
     }
-    if (i == 0)
-        puts("nobody is banned");
+    print_pile(&pile);
+}
+
+static void show_added(const struct weir__document *d)
+{
+    weir_time now = moment(d, "since");
+    struct weir_ban ban = read_ban(d, "", now);
+
+    print_ban(&ban, now);
 }
 
 /* Lifting a ban that is not there is "no", not wrong use. */
@@ -185,7 +233,7 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     if (o->remote.json)
         weir__ask_server_print(r);
     else if (o->add)
-        show_ban(&r->document, "", moment(&r->document, "since"));
+        show_added(&r->document);
     else if (o->lift)
         puts("lifted");
     else
@@ -243,7 +291,8 @@ const struct weir__command weir__cmd_bans = {
     .arguments =
         "[--server ADDRESS | --table FILE] [--rule NAME] [--add --for TIME KEY | --lift KEY]",
     .help = "Shows the keys that rules keep out: since when, for how much longer, and how often "
-            "before. Write rule names and keys as listed.\n"
+            "before; the newest first. Write rule names and keys as listed. A lifted ban leaves "
+            "the limit as it is; weir reset returns it.\n"
             "\n"
             "  weir bans --add --rule login --for 10m 192.0.2.7\n"
             "  weir bans --lift --rule login 192.0.2.7\n"

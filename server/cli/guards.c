@@ -91,9 +91,9 @@ static struct words count_of(long long n)
     return w;
 }
 
-static void print_head(void)
+static void print_head(int width)
 {
-    printf("%-14s %9s %4s %-13s %7s %7s %5s %7s %s\n", "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
+    printf("%-*s %9s %4s %-13s %7s %7s %5s %7s %s\n", width, "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
            "P99", "GOOD", "BAD", "REFUSED", "ADMITS");
 }
 
@@ -113,7 +113,7 @@ static struct words admits_of(const struct weir__document *d, const char *at, co
     return w;
 }
 
-static void print_guard(const struct weir__document *d, const char *at)
+static void print_guard(const struct weir__document *d, const char *at, int width)
 {
     const struct weir__scalar *ruled = weir__document_find(d, "%sin_rules", at);
     const char *mode = weir__document_text(d, "%smode", at);
@@ -123,12 +123,14 @@ static void print_guard(const struct weir__document *d, const char *at)
     for (size_t i = 0; i < REASONS; i++)
         refused += refused_for(d, at, i);
     snprintf(busy, sizeof(busy), "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
-    weir__print_padded(weir__document_text(d, "%sguard", at), 14);
+    weir__print_padded(weir__document_text(d, "%sguard", at), width);
     printf(" %9s %4lld ", busy, number(d, at, "waiting"));
     weir__print_padded(breaker_of(d, at).text, 13);
     printf(" %7s %7s %5s %7s %6s", time_of(d, at, "p99_us").text,
            count_of(number(d, at, "outcomes.ok")).text, count_of(bad_of(d, at)).text,
            count_of(refused).text, admits_of(d, at, mode).text);
+    if (number(d, at, "options.max_per_key") > 0)
+        printf("  %lld per key", number(d, at, "options.max_per_key"));
     if (mode && strcmp(mode, "enforce") != 0)
         printf("  %s", mode);
     puts(ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
@@ -175,16 +177,28 @@ static void print_changes(const struct weir__document *d)
     }
 }
 
+/* Of the longest name. */
+static int width_of_names(const struct weir__document *d)
+{
+    const char *name;
+    size_t width = 14;
+
+    for (int i = 0; (name = weir__document_text(d, "guards.%d.guard", i)) != NULL; i++)
+        if (strlen(name) > width)
+            width = strlen(name);
+    return (int)width;
+}
+
 static void print_guards(const struct weir__document *d, bool one)
 {
     char at[32];
-    int n = 0;
+    int n = 0, width = width_of_names(d);
 
     for (; weir__document_find(d, "guards.%d.guard", n); n++) {
         if (n == 0)
-            print_head();
+            print_head(width);
         snprintf(at, sizeof(at), "guards.%d.", n);
-        print_guard(d, at);
+        print_guard(d, at, width);
     }
     if (n == 0)
         puts("there are no guards");
@@ -327,12 +341,14 @@ const struct weir__command weir__cmd_guards = {
         "It takes effect at once, in every process that shares the table. weir mode --rule NAME "
         "switches a guard's mode.\n"
         "\n"
-        "  IN/LIMIT  permits in use, of how many\n"
+        "  IN/LIMIT  permits in use, of how many; N per key: each key has at most N\n"
         "  WAIT      asks in its queue at this server\n"
-        "  P99       latency of work that succeeded; with a NAME, also p50 and p90\n"
+        "  P99       latency of work that succeeded, in about the last 10 s; with a NAME,\n"
+        "            also p50 and p90\n"
         "  GOOD      work that succeeded\n"
         "  BAD       work that failed, timed out or was dropped\n"
-        "  ADMITS    share of asks let in; -: it is off, and lets in everybody\n"
+        "  ADMITS    share of asks that shedding, breaker and degradation let in now;\n"
+        "            those refused for lack of a permit do not count. -: it is off\n"
         "\n"
         "  weir guards database --force open\n"
         "\n"

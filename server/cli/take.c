@@ -459,13 +459,14 @@ const struct weir__command weir__cmd_take = {
     .arguments = USAGE,
     .help = "Creates the table file if it is missing; in /dev/shm it stays in memory. Limits with "
             "the same text share their keys. With --name, another --limit changes the limit and "
-            "every key keeps its usage; an existing name needs no --limit.\n"
+            "every key keeps its usage; with --table, an existing name needs no --limit.\n"
             "\n"
             "  weir take --table /dev/shm/limits --limit 10/1m alice\n"
             "  weir take --redis redis://localhost --limit 10/1m alice\n"
             "\n"
-            "In Redis the key is weir:{LIMIT:KEY}, or with --name weir:{NAME:KEY}, and Redis's "
-            "clock decides. An empty URL stands for that of WEIR_REDIS, where a password is not "
+            "In Redis the key is weir:{LIMIT:KEY}, as in weir:{token-bucket 10/1m:alice}, or with "
+            "--name weir:{NAME:KEY}, and Redis's clock decides. An empty URL stands for that of "
+            "WEIR_REDIS, where a password is not "
             "seen by others.\n"
             "\n"
             "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
@@ -478,8 +479,8 @@ const struct weir__command weir__cmd_peek = {
     .name = "peek",
     .summary = "show the answer of take, and take nothing",
     .arguments = USAGE,
-    .help = "The table file must exist: weir take creates one. An existing limiter, by its --name, "
-            "needs no --limit; only weir take changes a limit.\n"
+    .help = "The table file must exist: weir take creates one. In a table an existing limiter, by "
+            "its --name, needs no --limit; only weir take changes a limit.\n"
             "\n"
             "  weir peek --table /dev/shm/limits --limit 10/1m alice\n"
             "\n"
@@ -494,7 +495,8 @@ const struct weir__command weir__cmd_give = {
     .summary = "give back units taken before",
     .arguments = USAGE,
     .help = "A key never gets more than its limit. The table file must exist: weir take creates "
-            "one. An existing limiter, by its --name, needs no --limit; only weir take changes a "
+            "one. In a table an existing limiter, by its --name, needs no --limit; only weir take "
+            "changes a "
             "limit.\n"
             "\n"
             "  weir give --table /dev/shm/limits --limit 10/1m alice\n"

@@ -290,13 +290,14 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
             keys = weir__document_number(d, 0, "table.keys");
 
     printf("allowed/s ");
-    print_rate(rates->allowed, 10);
+    print_rate(rates->allowed, 8);
     printf("   refused/s %s", rates->refused > 0 ? s->c.bad : "");
-    print_rate(rates->refused, 10);
+    print_rate(rates->refused, 8);
     printf("%s   total ", s->c.off);
     print_count(total(now, "allowed"), 0);
-    printf(" and ");
+    printf(" allowed, ");
     print_count(total(now, "refused"), 0);
+    printf(" refused");
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
@@ -333,7 +334,7 @@ static void draw_rules(struct screen *s, const struct look *before, const struct
 
     end_line(s);
     printf("%s%-20s %-7s %9s %9s %7s %7s %7s %7s%s", s->c.dim, "RULE", "MODE", "ALLOWED/S",
-           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "SHADOW", s->c.off);
+           "REFUSED/S", "ALLOWED", "REFUSED", "BANNED", "SHADOW", s->c.off);
     end_line(s);
     for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
         draw_rule(s, &rules[shown]);
@@ -344,22 +345,37 @@ static void draw_rules(struct screen *s, const struct look *before, const struct
     free(rules);
 }
 
-static void draw_keys(struct screen *s, const struct weir__document *top)
+/* "(deny)" and the like are no rules. */
+static bool is_in_force(const struct weir__document *modes, const char *name)
+{
+    const char *guard;
+
+    if (*name == '\0' || *name == '(' || place_of(modes, name, 0) >= 0)
+        return true;
+    for (int i = 0; (guard = weir__document_text(modes, "guards.%d.guard", i)) != NULL; i++)
+        if (strcmp(guard, name) == 0)
+            return true;
+    return false;
+}
+
+static void draw_keys(struct screen *s, const struct weir__document *top,
+                      const struct weir__document *modes)
 {
     const char *key;
 
     if (s->left < 3 || !weir__document_find(top, "top.0.key"))
         return;
     end_line(s);
-    printf("%s%-40s %-24s %12s%s", s->c.dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->c.off);
+    printf("%s%-34s %-22s %8s%s", s->c.dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->c.off);
     end_line(s);
     for (int i = 0;
          has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
          i++) {
         const char *rule = weir__document_text(top, "top.%d.rule", i);
-        print_cut(*key ? key : "(everybody)", 40);
-        print_cut(rule ? rule : "", 24);
-        printf("%12lld", (long long)weir__document_number(top, 0, "top.%d.refused", i));
+        print_cut(*key ? key : "(everybody)", 34);
+        print_cut(rule ? rule : "", 22);
+        print_count(weir__document_number(top, 0, "top.%d.refused", i), 8);
+        printf("%s", is_in_force(modes, rule ? rule : "") ? "" : "  not in force");
         end_line(s);
     }
 }
@@ -375,7 +391,7 @@ static void draw(struct screen *s, const struct look *before, const struct look 
     draw_head(s, now, server);
     draw_totals(s, now, &rates);
     draw_rules(s, before, now, &rates, keys);
-    draw_keys(s, &now->parts[TOP]);
+    draw_keys(s, &now->parts[TOP], &now->parts[MODES]);
 }
 
 static struct screen plain_screen(void)
@@ -565,6 +581,11 @@ const struct weir__command weir__cmd_top = {
     .arguments = "[options]",
     .help = "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
             "every second until q or Ctrl-C.\n"
+            "\n"
+            "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
+            "  ALLOWED, REFUSED      by this rule, since the server has it\n"
+            "  BANNED                of the refused, those of banned keys\n"
+            "  SHADOW                let in, but refused if the mode were enforce\n"
             "\n"
             "  weir top --once --json\n"
             "\n"

@@ -102,6 +102,9 @@ def test_R4_bans(weir):
         assert [line.split()[1] for line in lines] == ["192.0.2.7", "192.0.2.9"] and all("banned 1m ago, for another 9m" in line for line in lines), lines
         assert cli(1, "check", "ip=192.0.2.9", "uri=/login") == "refused by login (banned); free in 9m\n"
         assert cli(0, "bans", "--rule", "per-ip") == "nobody is banned\n"
+        cli(0, "bans", "--add", "--rule", "login", "192.0.2.8", "--for", "10m")
+        assert cli(0, "bans").split()[1] == "192.0.2.8"  # the newest first
+        cli(0, "bans", "--lift", "--rule", "login", "192.0.2.8")
         assert len(cli.json(0, "bans")["bans"]) == 2 and cli.json(0, "bans", "--rule", "per-ip")["bans"] == []
         cli.fails("there is no rule 'a b%'", "bans", "--rule", "a b%")
         assert cli(0, "bans", "--lift", "--rule", "login", "192.0.2.9") == "lifted\n"
@@ -270,12 +273,16 @@ def test_S6_top(weir):
         for _ in range(4):
             cli.run("check", "ip=192.0.2.7", "uri=/login")
         out = cli(0, "top", "--every", "0")  # no terminal: once
-        assert "total 2 and 2" in out and "\033" not in out, out
+        assert "total 2 allowed, 2 refused" in out and " REFUSED  BANNED " in out and "\033" not in out, out
         lines = [line.split() for line in out.splitlines()]
         assert ["login", "enforce", "-", "-", "2", "2", "0", "0"] in lines and ["192.0.2.7", "login", "2"] in lines, out
         answer = cli.json(0, "top", "--every", "1ms")
         assert answer["status"]["pid"] == server.pid and answer["rates"]["allowed"] is None and answer["top"]["top"][0]["refused"] == 2, answer
         assert {rule["rule"] for rule in answer["rates"]["rules"]} == {"per-ip", "login", "crawlers"}
+        assert "not in force" not in out, out
+        cli(0, "rules", "set", "-", stdin=RULES.replace("name: login", "name: signin"))
+        out = cli(0, "top", "--every", "0")
+        assert ["192.0.2.7", "login", "2", "not", "in", "force"] in [line.split() for line in out.splitlines()], out
     with Server(weir, rules=RULES, clock=False) as server:  # a clock that goes: rates are known
         cli = Cli(weir, server)
         rates = cli.json(0, "top", "--every", "50ms")["rates"]

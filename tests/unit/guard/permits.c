@@ -492,6 +492,7 @@ static enum weir_breaker_state hang_after(struct weir_guard *g, int n, weir_time
 TEST(test_G4_a_hang_is_seen_soon_whatever_succeeded_before)
 {
     struct weir_breaker_options slow = { .slow = S / 2, .slow_percent = 50 }, calls = slow;
+
     calls.calls = 100;
     A_GUARD(g, .max = 64, .breaker = slow);
     struct weir_guard *full =

@@ -190,15 +190,16 @@ static void *run(void *context)
     struct tally *t = context;
     weir_time last = weir__clock_monotonic();
     int waits = open_waits("thread-self");
+    unsigned i = (unsigned)(uintptr_t)context % 97;
 
     t->stolen = stolen();
-    for (unsigned i = (unsigned)(uintptr_t)context % 97; weir__clock_monotonic() < end; i++) {
-        bool good = ask_once(t, i, waits);
+    do { /* once at least, however busy the machine is */
+        bool good = ask_once(t, i++, waits);
         weir_time now = weir__clock_monotonic();
         t->gap = now - last > t->gap ? now - last : t->gap;
         last = good ? now : last;
         weir__clock_sleep(WEIR_MILLISECOND);
-    }
+    } while (weir__clock_monotonic() < end);
     close(waits);
     return NULL;
 }

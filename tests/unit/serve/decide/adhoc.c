@@ -459,11 +459,12 @@ static void *ask_and_turn(void *argument)
         weir_time now = __atomic_load_n(a->clock, __ATOMIC_RELAXED);
         size_t len = (size_t)snprintf(text, sizeof(text), "gcra %d/1", 1 + i / 200 % LIMITS);
         struct weir__adhoc_wanted wanted = { { text, len }, { NULL, 0 }, now, NULL };
-        if (weir__adhoc_find(a->adhoc, &wanted, &limiter, NULL) != WEIR_OK)
-            return a->adhoc;
-        weir_take(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = now }, &d);
-        if (d.limit != 1 + i / 200 % LIMITS)
-            return a->adhoc;
+        /* A thread that stands still for hours of this clock keeps places from being free. */
+        if (weir__adhoc_find(a->adhoc, &wanted, &limiter, NULL) == WEIR_OK) {
+            weir_take(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = now }, &d);
+            if (d.limit != 1 + i / 200 % LIMITS)
+                return a->adhoc;
+        }
         weir__adhoc_turn(a->adhoc, a->loop);
     }
     return NULL;

@@ -69,7 +69,7 @@ struct sweep {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
     weir_time now;
-    int64_t last;   /* sweep_at, as the last sweep left it: matters with `least` */
+    int64_t last;   /* sweep_at, as this sweep found or set it */
     uint64_t least; /* no permit is younger, in grains; 0: the clock may have stepped back */
 };
 
@@ -155,7 +155,8 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
     return weir__seat_free(guard, seat, word) ? give_back(guard, plan, word) : 0;
 }
 
-/* Stops if somebody else has swept since: permits that are there now may be younger. */
+/* Stops if somebody else has swept since, because this thread was stopped: permits that are there
+ * now may be younger. */
 static int64_t sweep_seats(const struct sweep *s, uint32_t n)
 {
     struct weir__guard_record *r = s->guard->record;
@@ -169,7 +170,7 @@ static int64_t sweep_seats(const struct sweep *s, uint32_t n)
             reclaimed += give_back(s->guard, s->plan, lost);
         if (weir__permit_weight(word) == 0)
             continue;
-        if (s->least > 0 && weir__acquire(&r->sweep_at) != s->last)
+        if (weir__acquire(&r->sweep_at) != s->last)
             break;
         if (is_over(s, word) && weir__held_is_certain(&s->guard->held, i))
             reclaimed += reclaim(s->guard, s->plan, i, word);
@@ -288,13 +289,13 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, 0, 0 };
+    struct sweep s = { guard, plan, now, now + SWEEP, 0 };
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);
 
     if (now < due && (due - now <= SWEEP + WEIR__SKEW || is_stale(guard->table, due)))
         return;
-    weir__set(&r->sweep_at, now + SWEEP);
+    weir__set(&r->sweep_at, s.last);
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     int64_t reclaimed = sweep_seats(&s, n);

@@ -442,7 +442,7 @@ static bool all_have_turned(const struct weir__adhoc *a, const struct weir__serv
 static void take_out_locked(struct weir__adhoc *a, struct entry **chain)
 {
     for (struct entry **at = chain, *e; (e = *at) != NULL;) {
-        if (e->since + REMEMBERED > a->swept_at) {
+        if (a->swept_at - e->since < REMEMBERED) {
             at = &e->next;
             continue;
         }
@@ -481,7 +481,7 @@ static bool is_there(const struct weir__adhoc *a, struct limit *l)
 static void release_locked(struct weir__adhoc *a)
 {
     for (struct limit **at = &a->first, *l; (l = *at) != NULL;) {
-        if (l->limiter && l->since + REMEMBERED <= a->swept_at) {
+        if (l->limiter && a->swept_at - l->since >= REMEMBERED) {
             weir_limiter_release(l->limiter);
             l->limiter = NULL;
             l->edition = 0;

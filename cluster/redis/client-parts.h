@@ -132,6 +132,9 @@ void weir__redis_map_moved(struct weir__redis_client *client, int slot,
 void weir__redis_map_doubt(struct weir__redis_client *client, weir_time now);
 void weir__redis_map_turn(struct weir__redis_client *client, weir_time now);
 
+/* map.c -- a range of slots, two numbers, and where the next value begins; false: no such range. */
+bool weir__redis_slots_read(const char **at, int64_t *from, int64_t *to);
+
 /* shards.c -- fills in the owners; false: the reply makes no sense. */
 bool weir__redis_shards_read(struct weir__redis_client *client, struct weir__text reply,
                              uint16_t *owner);

@@ -222,21 +222,30 @@ static const char *read_node(struct weir__redis_client *c, const char *at,
     return end;
 }
 
+bool weir__redis_slots_read(const char **at, int64_t *from, int64_t *to)
+{
+    struct weir__resp_value first, last;
+
+    *at = weir__resp_value(*at, &first);
+    if (first.kind != ':')
+        return false;
+    *at = weir__resp_value(*at, &last);
+    *from = first.integer;
+    *to = last.integer;
+    return last.kind == ':' && *from >= 0 && *from <= *to && *to < WEIR__REDIS_SLOTS;
+}
+
 /* One range: from, to, master, replicas. */
 static bool read_range(struct weir__redis_client *c, const char *at, uint16_t *owner)
 {
-    struct weir__resp_value list, from, to;
+    struct weir__resp_value list;
+    int64_t from, to;
     struct weir__redis_node *master, *replica;
 
     at = weir__resp_value(at, &list);
     if (list.kind != '*' || list.n < 3)
         return false;
-    at = weir__resp_value(at, &from);
-    if (from.kind != ':')
-        return false;
-    at = weir__resp_value(at, &to);
-    if (to.kind != ':' || from.integer < 0 || from.integer > to.integer ||
-        to.integer >= WEIR__REDIS_SLOTS)
+    if (!weir__redis_slots_read(&at, &from, &to))
         return false;
     at = read_node(c, at, &master);
     if (!master)
@@ -251,7 +260,7 @@ static bool read_range(struct weir__redis_client *c, const char *at, uint16_t *o
         }
     }
     unsigned number = weir__redis_node_index(c, master);
-    for (int64_t slot = from.integer; slot <= to.integer; slot++)
+    for (int64_t slot = from; slot <= to; slot++)
         owner[slot] = (uint16_t)number;
     return true;
 }

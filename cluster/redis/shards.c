@@ -89,21 +89,17 @@ static struct weir__redis_node *read_nodes(struct weir__redis_client *c, const c
 
 static bool read_slots(const char *shard, uint16_t number, uint16_t *owner)
 {
-    struct weir__resp_value list, from, to;
+    struct weir__resp_value list;
     const char *at;
+    int64_t from, to;
 
     if (!find(shard, "slots", &at))
         return false;
     at = weir__resp_value(at, &list);
     for (size_t i = 0; list.kind == '*' && i + 1 < list.n; i += 2) {
-        at = weir__resp_value(at, &from);
-        if (from.kind != ':')
+        if (!weir__redis_slots_read(&at, &from, &to))
             return false;
-        at = weir__resp_value(at, &to);
-        if (to.kind != ':' || from.integer < 0 || from.integer > to.integer ||
-            to.integer >= WEIR__REDIS_SLOTS)
-            return false;
-        for (int64_t slot = from.integer; slot <= to.integer; slot++)
+        for (int64_t slot = from; slot <= to; slot++)
             owner[slot] = number;
     }
     return true;

@@ -905,16 +905,20 @@ def check_signals_of_runs(run):
             assert (seen.returncode, seen.stdout) == (code, plain.stdout), (ignored, seen, plain)
 
 
+def check_every_run(run, d):
+    check_runs(run, d)
+    check_run_waits(run)
+    check_signals_of_runs(run)
+    process = run.started()
+    process.kill()
+    until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
+    assert process.communicate() == ("", ""), "the command has ended"
+
+
 def test_G1_run_at_a_server(weir):
     with Doors(weir, rules=ONE_PERMIT, clock=False) as d:
         run = Runs(weir, d)
-        check_runs(run, d)
-        check_run_waits(run)
-        check_signals_of_runs(run)
-        process = run.started()
-        process.kill()
-        until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
-        assert process.communicate() == ("", ""), "the command has ended"
+        check_every_run(run, d)
     assert run("--", "true")[0] == 125, "no server"
 
 
@@ -923,13 +927,7 @@ def test_G1_run_in_a_table(weir):
         table = os.path.join(folder, "table")
         with Doors(weir, rules=ONE_PERMIT, clock=False, table=table) as d:
             run = Runs(weir, d, table)
-            check_runs(run, d)
-            check_run_waits(run)
-            check_signals_of_runs(run)
-            process = run.started()
-            process.kill()
-            until("the permit is back", lambda: d.guard("shop")["in_flight"] == 0)
-            assert process.communicate() == ("", ""), "the command has ended"
+            check_every_run(run, d)
 
 
 def run_rules(lease):

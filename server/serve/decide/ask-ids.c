@@ -20,6 +20,8 @@
 #define ROOM_MAX ((int64_t)1 << 30)
 #define NONE     UINT32_MAX
 
+#define TIDIES_IN_A_LIFE 64
+
 struct answer {
     struct weir__hash id;
     uint64_t fingerprint;
@@ -43,7 +45,8 @@ struct weir__ask_ids {
     uint64_t secrets[WEIR__HASH_SECRETS];
     weir_time lifetime;
     struct weir__shares *shares;
-    int64_t live; /* of all shards; atomic */
+    int64_t live;        /* of all shards; atomic */
+    weir_time next_tidy; /* atomic: what is over leaves all shards then */
 };
 
 static uint32_t *chain_of(const struct shard *s, const struct weir__hash *id)
@@ -76,11 +79,42 @@ static void drop_oldest_locked(struct weir__ask_ids *ids, struct shard *s)
     weir__shares_give(ids->shares, WEIR__POOL_ASK_IDS, oldest->sharer);
 }
 
+static weir_time after(weir_time now, weir_time span)
+{
+    weir_time at = span > INT64_MAX - now ? INT64_MAX : now + span;
+
+    return at > 0 ? at : 1;
+}
+
 static bool oldest_is_over(const struct shard *s, weir_time now)
 {
     uint32_t at = s->turn >= s->live ? s->turn - s->live : s->turn + s->room - s->live;
 
     return s->live > 0 && s->answers[at].expires <= now;
+}
+
+static void drop_over_locked(struct weir__ask_ids *ids, struct shard *s, weir_time now)
+{
+    while (oldest_is_over(s, now))
+        drop_oldest_locked(ids, s);
+}
+
+/* A client's share counts what it has in all shards, so what is over must leave all of them, not
+ * only the one that the next ask happens to fall into.  A shard that is locked is in use: its user
+ * does this. */
+static void tidy_if_due(struct weir__ask_ids *ids, const struct shard *locked, weir_time now)
+{
+    weir_time due = __atomic_load_n(&ids->next_tidy, __ATOMIC_RELAXED);
+    weir_time next = after(now, ids->lifetime / TIDIES_IN_A_LIFE);
+
+    if (now < due || !__atomic_compare_exchange_n(&ids->next_tidy, &due, next, false,
+                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    for (struct shard *s = ids->shards; s < ids->shards + SHARDS; s++)
+        if (s != locked && pthread_mutex_trylock(&s->mutex) == 0) {
+            drop_over_locked(ids, s, now);
+            pthread_mutex_unlock(&s->mutex);
+        }
 }
 
 /* False: there is room, but not for this client. */
@@ -89,8 +123,8 @@ static bool make_room_locked(struct weir__ask_ids *ids, struct shard *s,
 {
     int64_t room = (int64_t)SHARDS * s->room;
 
-    while (oldest_is_over(s, now))
-        drop_oldest_locked(ids, s);
+    drop_over_locked(ids, s, now);
+    tidy_if_due(ids, s, now);
     int64_t free = room - __atomic_load_n(&ids->live, __ATOMIC_RELAXED);
     if (conn && !weir__shares_take(ids->shares, WEIR__POOL_ASK_IDS, conn, free < 1 ? 1 : free, now))
         return false;
@@ -99,13 +133,6 @@ static bool make_room_locked(struct weir__ask_ids *ids, struct shard *s,
         drop_oldest_locked(ids, s);
     }
     return true;
-}
-
-static weir_time expiry(const struct weir__ask_ids *ids, weir_time now)
-{
-    weir_time at = ids->lifetime > INT64_MAX - now ? INT64_MAX : now + ids->lifetime;
-
-    return at > 0 ? at : 1;
 }
 
 enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids,
@@ -133,7 +160,7 @@ enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids,
     struct answer *place = &s->answers[s->turn];
     place->id = h;
     place->fingerprint = id->fingerprint;
-    place->expires = expiry(ids, now);
+    place->expires = after(now, ids->lifetime);
     place->sharer = id->conn ? id->conn->sharer : (struct weir__sharer){ 0, 0 };
     *hold = index;
     return WEIR__ASK_ID_NEW;

@@ -6,8 +6,12 @@
 
 #include "unit/fixture.h"
 #include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/shares.h"
+#include "server/serve/events/events.h"
 
 OWNS(weir__ask_ids)
+OWNS(weir__shares)
+OWNS(weir__events)
 
 static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
 {
@@ -99,6 +103,28 @@ TEST(test_those_whose_time_is_over_make_room_for_nothing)
         assert_int_equal(ask(ids, id, 1, NOW + i * S, i), i);
     }
     assert_int_equal(weir__ask_ids_replaced(ids), 0);
+}
+
+/* Whatever shards its old ids and its new one fall into. */
+TEST(test_a_client_has_its_share_again_when_its_ids_are_over)
+{
+    OWN(weir__events) *events = weir__events_create();
+    struct weir__conn conn = { .sharer = { 1, 1 } };
+    struct weir_ruling ruling = { .rule = "r" };
+    for (int round = 0; round < 500; round++) {
+        OWN(weir__shares) *shares = weir__shares_create(events);
+        OWN(weir__ask_ids) *ids = weir__ask_ids_create(160, 60 * S, shares);
+        enum weir__ask_id_state known = WEIR__ASK_ID_UNKEPT;
+        for (int i = 0; i <= 200; i++) {
+            struct weir__ask_id id = { &i, sizeof(i), 1, i < 200 ? NOW : NOW + 60 * S, &conn };
+            size_t hold;
+            known = weir__ask_ids_begin(ids, &id, &ruling, &hold);
+            if (known == WEIR__ASK_ID_NEW)
+                weir__ask_ids_end(ids, hold, &ruling);
+            assert_true(i != 199 || known == WEIR__ASK_ID_UNKEPT);
+        }
+        assert_int_equal(known, WEIR__ASK_ID_NEW);
+    }
 }
 
 TEST(test_odd_numbers_do_no_harm)

@@ -835,8 +835,8 @@ class Runs:
         out, complaint = process.communicate()
         return process.returncode, out + complaint
 
-    def started(self, script="exec sleep 1000"):
-        process = self.start("--", "sh", "-c", "echo ready; " + script)
+    def started(self, script="exec sleep 1000", first=":"):
+        process = self.start("--", "sh", "-c", "%s; echo ready; %s" % (first, script))
         line = process.stdout.readline()
         assert line == "ready\n", (line, process.communicate(), process.returncode)
         assert self.d.guard("shop")["in_flight"] == 1
@@ -964,7 +964,7 @@ def test_G1_run_over_a_restart(weir):
 
 def test_G1_run_renews_whatever_signals_it_gets(weir):
     with Doors(weir, rules=run_rules("6s"), clock=False) as d:
-        process = Runs(weir, d).started("trap '' USR1; exec sleep 1000")
+        process = Runs(weir, d).started(first="trap '' USR1")
         for _ in range(70):  # longer than the lease
             process.send_signal(signal.SIGUSR1)
             time.sleep(0.1)

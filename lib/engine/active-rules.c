@@ -19,7 +19,7 @@
 
 static int no_memory(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules");
 }
 
 /* A limiter that exists with another limit. */

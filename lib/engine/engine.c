@@ -287,7 +287,7 @@ int weir_create(struct weir **out, const struct weir_options *options, struct we
     struct weir *weir = aligned_alloc(_Alignof(struct weir), sizeof(*weir));
 
     if (weir == NULL)
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for an engine");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for an engine");
     memset(weir, 0, sizeof(*weir));
     pthread_mutex_init(&weir->mutex, NULL);
     weir->table = options ? options->table : NULL;

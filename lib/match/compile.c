@@ -11,7 +11,7 @@
 
 static int no_memory(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules");
 }
 
 /* ------------------------------------------------------------- clauses ---- */

@@ -52,7 +52,7 @@ static int read_literal(struct reader *r, char **out)
     size_t n = 0;
 
     if (literal == NULL)
-        return weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
+        return weir__fail(r->error, WEIR_NO_MEMORY, "no memory");
     while (*r->at != '\0' && (*r->at != '{' || r->at[1] == '{')) {
         const char *wrong = *r->at == '}' && r->at[1] != '}'
                                 ? "a } without its {; write }} for a brace"
@@ -82,7 +82,7 @@ static int read_name(struct reader *r, char **out)
     memcpy(name, r->at, len);
     *out = weir__attribute_small(name);
     if (*out == NULL)
-        return weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
+        return weir__fail(r->error, WEIR_NO_MEMORY, "no memory");
     r->at += len;
     return WEIR_OK;
 }
@@ -130,7 +130,7 @@ static int read_fallback(struct reader *r, struct weir__template_part *part)
                     "expected a substitute for a missing value after |, as in {account|anonymous}");
     part->fallback = strndup(r->at, len);
     r->at += len;
-    return part->fallback ? WEIR_OK : weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
+    return part->fallback ? WEIR_OK : weir__fail(r->error, WEIR_NO_MEMORY, "no memory");
 }
 
 /* {name/prefix/prefix|fallback} */

@@ -17,7 +17,7 @@ static int compare(const void *a, const void *b)
 
 static int no_memory(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for a list");
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for a list");
 }
 
 static void free_list(struct weir__list *l)

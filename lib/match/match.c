@@ -310,7 +310,7 @@ struct token {
 
 static int no_memory(struct maker *m)
 {
-    return weir__fail(m->error, WEIR_NO_MEMORY, "out of memory for the rules");
+    return weir__fail(m->error, WEIR_NO_MEMORY, "no memory for the rules");
 }
 
 static int grow(struct maker *m, void **array, size_t n, size_t *room, size_t size)

@@ -89,7 +89,7 @@ int weir__trie_create(struct weir__trie **out, const struct weir__prefix *sorted
     if (t == NULL || (t->nodes = calloc(2 * n + 1, sizeof(*t->nodes))) == NULL ||
         (t->firsts = calloc(2 * n + 1, 1)) == NULL) {
         weir__trie_destroy(t);
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules");
     }
     t->n = 1;
     if (n > 0)

@@ -160,7 +160,7 @@ static int read_text(struct weir__reader *r, struct weir_error *error)
                          "the file is empty; a rule file begins with: version: 1");
     bool failed = nodes.failed || r->arena->failed;
     weir__arena_clear(&nodes);
-    return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules")
+    return failed ? weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules")
                   : weir__report_tell(&r->report, r->options, error);
 }
 
@@ -175,7 +175,7 @@ int weir__draft_read(struct weir__draft **out, const char *text, size_t len,
     struct weir__reader *r = calloc(1, sizeof(*r));
     struct weir__draft *draft = calloc(1, sizeof(*draft));
     int code = r && draft ? weir__report_open(&r->report, text, len, error)
-                          : weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+                          : weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules");
     if (code == WEIR_OK) {
         r->options = options ? options : &none;
         r->draft = draft;

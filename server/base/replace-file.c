@@ -51,7 +51,7 @@ static int make_names(struct weir__store *s, const char *path, struct weir_error
         asprintf(&s->temporary, "%.*s.%s.weir-%016" PRIx64, folder, s->path, s->path + folder,
                  number) < 0 ||
         asprintf(&s->undo, "%s-old", s->temporary) < 0)
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the name of a file");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the name of a file");
     return WEIR_OK;
 }
 

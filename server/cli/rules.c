@@ -417,7 +417,7 @@ static int run_schema(const struct weir__call *call)
     char *schema = malloc(size);
 
     if (schema == NULL) {
-        weir__complain(call->self->name, "out of memory");
+        weir__complain(call->self->name, "no memory");
         return WEIR__EXIT_WRONG;
     }
     weir_rules_schema(schema, size);

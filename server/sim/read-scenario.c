@@ -209,7 +209,7 @@ static int read_text(struct weir__reader *r, struct weir__sim_plan *plan, struct
         weir__report_add(&r->report, WEIR__NOWHERE, "the file is empty");
     bool failed = nodes.failed;
     weir__arena_clear(&nodes);
-    return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the scenario")
+    return failed ? weir__fail(error, WEIR_NO_MEMORY, "no memory for the scenario")
                   : weir__report_tell(&r->report, r->options, error);
 }
 
@@ -232,7 +232,7 @@ int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t le
     struct weir__reader *r = calloc(1, sizeof(*r));
     struct weir__sim_plan *plan = calloc(1, sizeof(*plan));
     int code = r && plan ? weir__report_open(&r->report, text, len, error)
-                         : weir__fail(error, WEIR_NO_MEMORY, "out of memory for the scenario");
+                         : weir__fail(error, WEIR_NO_MEMORY, "no memory for the scenario");
     if (code == WEIR_OK) {
         r->options = options ? options : &none;
         *plan = defaults;

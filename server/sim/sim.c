@@ -302,7 +302,7 @@ int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *pl
     if (code == WEIR_OK)
         *out = *made;
     else if (code == WEIR_NO_MEMORY)
-        weir__fail(error, code, "out of memory for a simulation");
+        weir__fail(error, code, "no memory for a simulation");
     free(made);
     return code;
 }

@@ -71,14 +71,14 @@ int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct 
                           (long long)keys, KEYS_MOST);
     struct weir__top *top = allocate(loops);
     if (top == NULL)
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the list of limited keys");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the list of limited keys");
     top->keys = (size_t)keys;
     bool good = weir__random_fill(&top->secrets, sizeof(top->secrets)) == 0;
     for (size_t i = 0; i < loops && good; i++)
         good = (top->shares[i].now = weir__hitters_create(top->keys)) != NULL;
     if (!good) {
         weir__top_destroy(top);
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the list of limited keys");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the list of limited keys");
     }
     *out = top;
     return WEIR_OK;

@@ -119,7 +119,7 @@ static void send_bytes(struct weir__delivery *d, struct weir__buffer *bytes)
 
     if (bytes->len == 0 || w == NULL) {
         if (bytes->len > 0)
-            finish(d, 0, "out of memory");
+            finish(d, 0, "no memory");
         free(w);
         weir__buffer_free(bytes);
         return;
@@ -206,7 +206,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         look_at_answer(d);
     }
     if (d->answer.failed)
-        finish(d, 0, "out of memory");
+        finish(d, 0, "no memory");
 }
 
 /* ----------------------------------------------------------- connecting ---- */
@@ -229,7 +229,7 @@ static void on_connect(uv_connect_t *connect, int code)
     else if (!d->o.url->tls)
         send_request(d);
     else if ((d->tls = weir__tls_connect(d->o.tls, d->o.url->host.name)) == NULL)
-        finish(d, 0, "out of memory");
+        finish(d, 0, "no memory");
     else
         take_tls(d, "", 0);
 }

@@ -218,7 +218,7 @@ static void post(struct weir__webhook *w)
         .context = w,
     });
     if (w->delivery == NULL)
-        on_done(w, 0, "out of memory");
+        on_done(w, 0, "no memory");
 }
 
 void weir__webhook_wake(struct weir__webhook *w)
@@ -246,7 +246,7 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
     struct weir__webhook *w = calloc(1, sizeof(*w));
     if (w == NULL) {
         weir__tls_context_destroy(tls);
-        return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the webhook");
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the webhook");
     }
     w->o = *options;
     w->url = url;

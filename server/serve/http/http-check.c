@@ -89,7 +89,7 @@ static bool make_room(struct batch *b)
     size_t room = b->room ? b->room * 2 : (size_t)16 * WEIR__CALL_ATTRS;
     struct weir_attr *attrs = realloc(b->attrs, room * sizeof(*attrs));
     if (attrs == NULL) {
-        snprintf(b->problem, sizeof(b->problem), "out of memory");
+        snprintf(b->problem, sizeof(b->problem), "no memory");
         return false;
     }
     b->attrs = attrs;
@@ -225,7 +225,7 @@ void weir__http_batch(struct weir__http_call *call)
     char *names = b.names = malloc(body.len + 1);
     b.names_end = names ? names + body.len : NULL;
     if (b.items == NULL || names == NULL || b.strings == NULL)
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+        weir__http_problem(&call->manner, 503, NULL, "no memory");
     else if (!read_items(&b))
         weir__http_bad(call, 400, b.problem);
     else

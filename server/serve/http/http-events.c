@@ -132,7 +132,7 @@ void weir__http_events(struct weir__http_call *call)
     if (!read_start(call, &after))
         return;
     if (!call->manner.head_only && !start_beat(conn)) {
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+        weir__http_problem(&call->manner, 503, NULL, "no memory");
         return;
     }
     weir__buffer_text(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: "

@@ -17,7 +17,7 @@
 
 static void no_memory(const struct weir__http_manner *manner)
 {
-    weir__http_problem(manner, 503, NULL, "out of memory");
+    weir__http_problem(manner, 503, NULL, "no memory");
 }
 
 /* -------------------------------------------------------------- reading ---- */

@@ -38,7 +38,7 @@ void weir__http_root(struct weir__http_call *call)
 static void send_json(struct weir__http_call *call, const struct weir__buffer *out)
 {
     if (out->failed)
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+        weir__http_problem(&call->manner, 503, NULL, "no memory");
     else
         body_of(call, WEIR__HTTP_JSON, out->bytes, out->len);
 }
@@ -199,7 +199,7 @@ static size_t wait_for_more(struct weir__conn *conn, size_t seen, size_t need, s
     if (is_over(conn, seen > need ? seen : need))
         return too_large(conn, len);
     if (s == NULL)
-        return give_up(conn, 503, "out of memory", len);
+        return give_up(conn, 503, "no memory", len);
     s->seen = seen;
     s->need = need;
     return 0;
@@ -291,7 +291,7 @@ static size_t begin_chunks(struct weir__conn *conn, const struct weir__http_requ
     struct weir__http_session *s = weir__http_session(conn);
 
     if (s == NULL)
-        return give_up(conn, 503, "out of memory", len);
+        return give_up(conn, 503, "no memory", len);
     s->chunked = true;
     s->head = head;
     if (len == head)

@@ -72,7 +72,7 @@ void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *cal
         break;
     case WEIR__ANSWER_JSON:
         if (call->out.failed)
-            weir__reply_error(conn, "ERR out of memory");
+            weir__reply_error(conn, "ERR no memory");
         else
             weir__reply_bulk(conn, call->out.bytes ? call->out.bytes : "", call->out.len);
     }
@@ -104,7 +104,7 @@ static void run_away(struct weir__resp_call *call)
     struct weir__verb_call *c = malloc(sizeof(*c));
 
     if (c == NULL) {
-        weir__reply_error(call->conn, "ERR out of memory");
+        weir__reply_error(call->conn, "ERR no memory");
         return;
     }
     if (weir__resp_read(call, c) && weir__call_keep(c)) {

@@ -43,7 +43,7 @@ struct weir__in_force {
 
 static inline int weir__in_force_no_memory(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for the rules");
 }
 
 /* With the turn nobody else changes it. */

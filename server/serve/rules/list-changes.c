@@ -23,7 +23,7 @@
 
 static int no_memory(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the lists changed by hand");
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for the lists changed by hand");
 }
 
 struct weir__list_changes *weir__list_changes_create(void)

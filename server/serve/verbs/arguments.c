@@ -74,7 +74,7 @@ bool weir__call_fail(struct weir__verb_call *call, int status, const char *forma
 
 bool weir__call_no_memory(struct weir__verb_call *call)
 {
-    return weir__call_fail(call, 503, "out of memory");
+    return weir__call_fail(call, 503, "no memory");
 }
 
 bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error)

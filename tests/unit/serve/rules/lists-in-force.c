@@ -271,3 +271,5 @@ TEST(test_leftovers_of_a_crash_are_removed)
     for (int i = 0; i < 2; i++)
         assert_false(is_there(left[i]));
 }
+
+GROUP(make_folder, remove_folder)

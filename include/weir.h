@@ -184,6 +184,7 @@ enum weir_reason {
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
     WEIR_KEY_BUSY = 15, /* guards: all permits of the key are out; decision.retry is an estimate */
+    WEIR_DRY = 16,      /* a purse has too little, and more may be had: nobody knows when */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 

@@ -8,12 +8,13 @@
 /* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.
  * The order is part of the table's format (docs/shm.md): add at the end. */
 static const struct weir__algo *const algorithms[] = {
-    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log,
-    &weir__leaky_bucket, &weir__token_bucket,   &weir__gcra,
-    &weir__smooth,       &weir__warm_up,        &weir__calendar,
+    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket,
+    &weir__token_bucket, &weir__gcra,           &weir__smooth,      &weir__warm_up,
+    &weir__calendar,     &weir__purse, /* not one to choose: it is no limit by itself */
 };
 
 #define ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
+#define UNCHOSEN   1
 
 const char *const *weir_algorithms(void)
 {
@@ -22,7 +23,7 @@ const char *const *weir_algorithms(void)
         "gcra",         "smooth",         "warm-up",     "calendar",     NULL,
     };
 
-    _Static_assert(sizeof(names) / sizeof(*names) == ALGORITHMS + 1,
+    _Static_assert(sizeof(names) / sizeof(*names) == ALGORITHMS - UNCHOSEN + 1,
                    "a name for each algorithm, in the same order");
     return names;
 }
@@ -33,6 +34,11 @@ int weir__algo_index(const char *name)
         if (strcmp(algorithms[i]->name, name) == 0)
             return (int)i;
     return -1;
+}
+
+const struct weir__algo *weir__algo_at(size_t index)
+{
+    return index < ALGORITHMS ? algorithms[index] : NULL;
 }
 
 const char *weir_algorithm_summary(const char *name)
@@ -54,7 +60,7 @@ static int refuse_strangers(const struct weir__algo *algo, const struct weir_lim
         bool known;
         const char *word, *whose;
     } members[] = {
-        { l->burst != 0 && l->burst != l->count, !window, "burst",
+        { l->burst != 0 && l->burst != l->count, !window && !algo->fills, "burst",
           "bucket algorithms: a window passes its count at once" },
         { l->queue != 0, algo == &weir__leaky_bucket, "queue", "leaky-bucket" },
         { l->buckets != 0, algo == &weir__sliding_window, "buckets", "sliding-window" },

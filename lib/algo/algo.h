@@ -85,6 +85,7 @@ struct weir__algo {
     const char *name;
     const char *summary;
     bool borrows; /* an ask may cost more than `most`: those after it wait */
+    bool fills;   /* a fresh key has nothing, and weir_give fills it: no limit by itself */
     /* Checks the limit and fills in its own part; the common part is there already. */
     int (*prepare)(struct weir_plan *plan, struct weir_error *error);
     /* Fills in the decision; changes the state only if `take`, and then only if granted (or the
@@ -100,7 +101,8 @@ struct weir__algo {
 };
 
 extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log,
-    weir__leaky_bucket, weir__token_bucket, weir__gcra, weir__smooth, weir__warm_up, weir__calendar;
+    weir__leaky_bucket, weir__token_bucket, weir__gcra, weir__smooth, weir__warm_up, weir__calendar,
+    weir__purse;
 
 #define WEIR__PRICE_LEAST 1000000000 /* of a rounded one, so that little is lost */
 
@@ -115,9 +117,12 @@ struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 
 /* limit.c -- the algorithm that the limit names or implies */
 const char *weir__limit_algorithm(const struct weir_limit *limit);
+extern const char weir__no_choice[]; /* said if the algorithm is not one to choose */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 
-int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
+/* Those of weir_algorithms(), and behind them those that nobody chooses: purse. */
+int weir__algo_index(const char *name);               /* its place, or -1 */
+const struct weir__algo *weir__algo_at(size_t index); /* NULL: there are no more */
 
 /* The real time at a moment of an axis that it is `ahead` of. */
 static inline weir_time weir__real_at(weir_time at, int64_t ahead)

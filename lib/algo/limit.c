@@ -58,6 +58,10 @@ static const struct option {
 
 /* ------------------------------------------------------------- reading ---- */
 
+const char weir__no_choice[] =
+    "'purse' is no algorithm for a limit: it holds what a node has drawn "
+    "from one, and is empty without";
+
 /* A first word that begins with a letter and has no '/' is a name; "r/s" is a rate that lost its
  * count. */
 static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsigned *named)
@@ -70,6 +74,8 @@ static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsi
         return WEIR_OK;
     while (*name && !weir__cursor_is(c, length, *name))
         name++;
+    if (!*name && weir__cursor_is(c, length, weir__purse.name))
+        return weir__cursor_fail(c, "%s", weir__no_choice);
     if (!*name)
         return weir__cursor_unknown(c, length, "algorithm", weir_algorithms(), WEIR__TO_NULL);
     limit->algorithm = *name;

@@ -43,10 +43,10 @@ int weir__fail_errno(struct weir_error *error, const char *what, const char *pat
 
 const char *weir_reason_name(enum weir_reason reason)
 {
-    static const char *const names[] = { "granted",   "limited",  "too-big", "bad-ask",
-                                         "banned",    "denied",   "open",    "busy",
-                                         "shed",      "degraded", "full",    "late",
-                                         "cancelled", "too-many", "no-room", "key-busy" };
+    static const char *const names[] = { "granted",  "limited", "too-big",   "bad-ask",  "banned",
+                                         "denied",   "open",    "busy",      "shed",     "degraded",
+                                         "full",     "late",    "cancelled", "too-many", "no-room",
+                                         "key-busy", "dry" };
 
     return (unsigned)reason < sizeof(names) / sizeof(*names) ? names[reason] : "unknown";
 }

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "algo/algo.h"
+
 static const char limit_like[] = "text such as 300/60 or a list of those";
 
 const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node *node)
@@ -20,7 +22,9 @@ const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node
         if (strcmp(names[n], text) == 0)
             return names[n];
     }
-    if (text)
+    if (text && strcmp(text, weir__purse.name) == 0)
+        weir__say(r, node, "%s", weir__no_choice);
+    else if (text)
         weir__say(r, node, "unknown algorithm %s; %s", weir__quote(text, node->n).text,
                   weir__hint(text, node->n, names, n).text);
     return NULL;

@@ -141,7 +141,7 @@ struct weir__users {
 struct weir__limiter_record {
     char name[WEIR__NAME_SIZE];
     uint64_t salt;
-    uint32_t algorithm; /* index in weir_algorithms() */
+    uint32_t algorithm; /* weir__algo_index */
     uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
     struct weir__limit_record past[WEIR__PAST];
 };

@@ -36,7 +36,7 @@ static int32_t to_int32(int64_t n)
 static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__limit_record *r)
 {
     struct weir_limit l = {
-        .algorithm = weir_algorithms()[algorithm],
+        .algorithm = weir__algo_at(algorithm)->name,
         .count = r->count,
         .period = r->period,
         .burst = r->burst,
@@ -54,15 +54,6 @@ static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__lim
     return l;
 }
 
-static size_t algorithms(void)
-{
-    size_t n = 0;
-
-    while (weir_algorithms()[n] != NULL)
-        n++;
-    return n;
-}
-
 /* ------------------------------------------------------------- eras ---- */
 
 static struct weir__era *compile_era(const struct weir_table *table,
@@ -71,7 +62,7 @@ static struct weir__era *compile_era(const struct weir_table *table,
 {
     const struct weir__limit_record *numbers = &r->past[version % WEIR__PAST];
 
-    if (r->algorithm >= algorithms())
+    if (weir__algo_at(r->algorithm) == NULL)
         return NULL;
     struct weir_limit limit = from_numbers(r->algorithm, numbers);
     struct weir__era *era = calloc(1, sizeof(*era));
@@ -438,7 +429,7 @@ static bool change_once(struct weir_limiter *limiter, const struct weir_plan *pl
     struct weir__limiter_record r;
     uint64_t edition = weir__record_read(table, &table->limiters, limiter->id, &r);
 
-    if (edition == 0 || r.salt != limiter->salt || r.algorithm >= algorithms())
+    if (edition == 0 || r.salt != limiter->salt || weir__algo_at(r.algorithm) == NULL)
         return true; /* damaged: the limit stays */
     struct weir_limit present = from_numbers(r.algorithm, &r.past[r.version % WEIR__PAST]);
     struct weir_plan there;

@@ -289,7 +289,7 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
     struct gift gift = { units, now };
 
     weir__part_begin(&part, limiter, weir__home_of(limiter, key));
-    weir__part_change(&part, give_units, &gift, units < 0, now);
+    weir__part_change(&part, give_units, &gift, units < 0 || part.plan->algo->fills, now);
 }
 
 void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)

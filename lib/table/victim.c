@@ -61,7 +61,7 @@ static uint32_t part_used(const struct weir_plan *plan, void *state, weir_time n
     struct weir_decision d;
 
     weir__step(plan, state, &ask, false, &d);
-    return part_of(d.limit - d.remaining, d.limit);
+    return part_of(plan->algo->fills ? d.remaining : d.limit - d.remaining, d.limit);
 }
 
 static void judge_carried(const struct weir__part *slot, weir_time now, struct weir__victim *v)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/algo.h"
 #include "algo/limit.h"
 #include "base/base.h"
 
@@ -143,6 +144,18 @@ static int add_line(struct reader *r, const struct weir__vector_line *l)
 
 /* ---------------------------------------------------------------- limits ---- */
 
+/* The one algorithm that is no limit by itself, so that no text of a limit names it. */
+static bool read_purse(struct reader *r)
+{
+    size_t length = weir__cursor_word(&r->cursor);
+
+    if (!weir__cursor_is(&r->cursor, length, weir__purse.name))
+        return false;
+    r->cursor.at += length;
+    weir__cursor_end(&r->cursor);
+    return true;
+}
+
 /* Reads over r->limit: what the text does not name stays as it was. */
 static int read_limit_text(struct reader *r, bool with_algorithm)
 {
@@ -152,9 +165,14 @@ static int read_limit_text(struct reader *r, bool with_algorithm)
 
     weir__cursor_end(&r->cursor);
     int column = weir__cursor_column(&r->cursor);
+    bool purse = with_algorithm && read_purse(r);
     int code = weir__limit_read(&r->cursor, &limit, &named);
     if (code != WEIR_OK)
         return code;
+    if (purse) {
+        limit.algorithm = weir__purse.name;
+        named |= WEIR__NAMED_ALGORITHM;
+    }
     if (with_algorithm && !(named & WEIR__NAMED_ALGORITHM))
         return weir__fail_at(r->cursor.error, column,
                              "a limit begins with its algorithm here, as in gcra 5/1m");

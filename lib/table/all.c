@@ -247,8 +247,8 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
             !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), mine, n)) {
             if (note_full(aid, &parts[i]))
                 break;
+            weir__part_forgo(&parts[i].p);
             aid->forgone |= (uint64_t)1 << i;
-            weir__count(&aid->table->header->evicted_early, 1);
         }
 }
 
@@ -276,8 +276,8 @@ static __attribute__((noinline)) bool forgo(struct aid *aid, struct part *p)
     if (weir__slab_make_room(&p->p, p->p.plan->state_size, p->ask->now, aid->hand) ||
         note_full(aid, p))
         return true;
+    weir__part_forgo(&p->p);
     p->changed = false;
-    weir__count(&aid->table->header->evicted_early, 1);
     return false;
 }
 

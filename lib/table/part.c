@@ -311,11 +311,18 @@ bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i
     return true;
 }
 
-/* There is no room: nothing is remembered, unless the part is refused for it. */
-static bool forgo_part(struct weir__part *part)
+void weir__part_forgo(const struct weir__part *part)
 {
     if (part->room_at == 0)
         weir__count(&part->limiter->table->header->evicted_early, 1);
+}
+
+/* The part has no slot.  False: it has one now; begin again. */
+static bool go_without(struct weir__part *part, struct weir__hand *hand, weir_time now)
+{
+    if (weir__slot_claim(part, now, hand, &part->home.tag, 1))
+        return false;
+    weir__part_forgo(part);
     return true;
 }
 
@@ -331,7 +338,8 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
     weir__hand_clear(hand);
     if (weir__slab_make_room(part, part->plan->state_size, now, hand))
         return false;
-    return forgo_part(part);
+    weir__part_forgo(part);
+    return true;
 }
 
 /* -------------------------------------------------------------- change ---- */
@@ -350,9 +358,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
-    if (part->slot != NULL)
-        return write_alone(part, hand, now);
-    return !weir__slot_claim(part, now, hand, &part->home.tag, 1) && forgo_part(part);
+    return part->slot != NULL ? write_alone(part, hand, now) : go_without(part, hand, now);
 }
 
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
@@ -442,9 +448,8 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     bool changed = weir__part_step(part, ask, take, d);
     if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
-    bool done = part->slot != NULL ? write_alone(part, hand, ask->now)
-                                   : !weir__slot_claim(part, ask->now, hand, &part->home.tag, 1) &&
-                                         forgo_part(part);
+    bool done =
+        part->slot != NULL ? write_alone(part, hand, ask->now) : go_without(part, hand, ask->now);
     return end_round(part, ask, done, d);
 }
 

@@ -318,18 +318,18 @@ static weir_time time_left(const struct options *o, weir_time begun)
 
 /* Other work ends these refusals.  A guard may have no queue, or one that waits for less time than
  * ours, so the rest of the time goes by in tries.  False: it is over, or waiting does not help. */
-static bool try_again(const struct options *o, weir_time begun, const char *reason, weir_time retry)
+static bool try_again(const struct options *o, weir_time begun, enum weir_reason reason,
+                      weir_time retry)
 {
-    static const char *const passing[] = { "busy", "key-busy", "limited", "full", "late" };
+    bool passes = reason == WEIR_BUSY || reason == WEIR_KEY_BUSY || reason == WEIR_LIMITED ||
+                  reason == WEIR_FULL || reason == WEIR_LATE;
     weir_time left = time_left(o, begun);
     weir_time pause = retry < PAUSE_MIN ? PAUSE_MIN : retry > PAUSE_MAX ? PAUSE_MAX : retry;
 
-    for (size_t i = 0; left > 0 && reason && i < sizeof(passing) / sizeof(passing[0]); i++)
-        if (strcmp(reason, passing[i]) == 0) {
-            weir__clock_sleep(pause < left ? pause : left);
-            return true;
-        }
-    return false;
+    if (!passes || left <= 0)
+        return false;
+    weir__clock_sleep(pause < left ? pause : left);
+    return true;
 }
 
 static bool enter_in_table(const struct options *o, struct held *held, struct weir_queue *queue,
@@ -342,7 +342,7 @@ static bool enter_in_table(const struct options *o, struct held *held, struct we
         ask.wait_max = time_left(o, begun);
         if (weir_enter_wait(held->guard, queue, &ask, NULL, &held->permit, d))
             return true;
-    } while (try_again(o, begun, weir_reason_name(d->reason), d->retry));
+    } while (try_again(o, begun, d->reason, d->retry));
     return false;
 }
 
@@ -402,6 +402,17 @@ static weir_time retry_of(const struct weir__document *d)
     return ms < 0 ? -1 : ms * WEIR_MILLISECOND;
 }
 
+/* WEIR_GRANTED: one that this program does not know. */
+static enum weir_reason reason_of(const struct weir__document *d)
+{
+    const char *name = weir__document_text(d, "reason");
+    enum weir_reason reason = WEIR_KEY_BUSY; /* the last */
+
+    while (reason > WEIR_GRANTED && (!name || strcmp(name, weir_reason_name(reason)) != 0))
+        reason--;
+    return reason;
+}
+
 /* A server that is silent for long counts as gone, so a long wait is made of shorter ones. */
 static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
 {
@@ -421,9 +432,8 @@ static bool enter_at_server(const struct options *o, struct weir__ask_server *r)
             weir__ask_server_complain(r);
             return false;
         }
-    } while (
-        !weir__document_true(&r->document, "allowed") &&
-        try_again(o, begun, weir__document_text(&r->document, "reason"), retry_of(&r->document)));
+    } while (!weir__document_true(&r->document, "allowed") &&
+             try_again(o, begun, reason_of(&r->document), retry_of(&r->document)));
     return true;
 }
 

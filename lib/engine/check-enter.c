@@ -114,14 +114,16 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     how.waits = admission->queued = admission->waits && wait_of(f, i, ask) > 0;
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
-    how.behind =
-        admission->occupied != NULL && admission->occupied(admission->context, admission->guard);
+    how.behind = admission->occupied != NULL &&
+                 admission->occupied(admission->context, admission->guard, ask->cost);
     admission->priority = ask->priority;
     admission->user_class = ask->user_class;
     if (!weir__guard_enter(admission->guard, ask, &how, &permit, &d)) {
         ruling->guard = post->name;
         ruling->decision = d;
         ruling->level = 3;
+        if (d.reason == WEIR_BUSY && how.waits)
+            admission->key_id = weir__guard_key_id(admission->guard, *key, &admission->key_max);
         return false;
     }
     if (d.reason != WEIR_GRANTED && ruling->shadow == NULL)
@@ -147,7 +149,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
         if (admission->listed)
             ask.priority = WEIR_PRIORITY_MAX;
         if (!pass_guard(admission, active, admission->guards[i], &ask, &key, ruling)) {
-            if (ruling->decision.reason == WEIR_KEY_BUSY && admission->key != NULL)
+            if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
+                admission->key != NULL)
                 weir__rule_key_text(secrets, &g->by_key, facts, admission->key);
             weir__admission_undo(admission);
             return false;

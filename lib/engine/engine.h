@@ -148,7 +148,7 @@ struct weir__admission {
     bool favoured;            /* never shed: it passed shedding when it came, and has waited */
     bool waits; /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     /* Others wait there already; NULL: nobody does. */
-    bool (*occupied)(void *context, const struct weir_guard *guard);
+    bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);
     void *context;
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */
@@ -159,8 +159,10 @@ struct weir__admission {
     struct weir_guard *guard;
     int8_t priority;
     uint8_t user_class;
-    bool queued; /* it has a queue, and the request waits: the missing permit was not counted */
-    char *key;   /* gets the text of the key that had no permit, of WEIR_KEY_TEXT; may be NULL */
+    bool queued;     /* it has a queue, and the request waits: the missing permit was not counted */
+    uint64_t key_id; /* queued: see weir__guard_key_id */
+    int64_t key_max;
+    char *key; /* gets the text of the key that had no permit, of WEIR_KEY_TEXT; may be NULL */
 };
 /* How long an ask may wait for this guard; 0: not at all. */
 weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,

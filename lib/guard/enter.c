@@ -188,6 +188,22 @@ int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask)
     return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]) ? 1 : -1;
 }
 
+uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max)
+{
+    *max = weir__guard_plan_of(guard)->max_per_key;
+    if (*max == 0 || key.len == 0)
+        return 0;
+    uint64_t id = weir__hash_key(guard->table->secrets, guard->salt, key).tag;
+    return id != 0 ? id : 1;
+}
+
+weir_time weir__guard_hold(const struct weir_guard *guard)
+{
+    weir_time mean = weir__get(&guard->record->mean);
+
+    return mean == 0 ? UNKNOWN_RETRY : mean < WEIR_MILLISECOND ? WEIR_MILLISECOND : mean;
+}
+
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
 {
     uint32_t user_class = class_of(p->plan, ask),

@@ -28,6 +28,10 @@
  * times the number of waiters before it.  An estimate never refuses the first in line, so a wrong
  * pace corrects itself.
  *
+ * A key (a hash, from guards with a bound by key) may have as many waiters as it may have permits,
+ * and never more than places are left.  So one client takes at most half of a queue, two take two
+ * thirds, and a newcomer finds a place as long as there are fewer keys than places.
+ *
  * If the clock steps back, a wait counts as 0 and deadlines stay as they are; nothing else happens.
  */
 #include <assert.h>
@@ -69,46 +73,6 @@ static bool is_over(const struct weir_waiter *w, weir_time now)
     return is_timed(w) && now > w->deadline;
 }
 
-/* ------------------------------------------------- deadlines: the heap ---- */
-
-static void place(struct weir_queue *q, struct weir_waiter *w, int64_t i)
-{
-    q->heap[i] = w;
-    weir__own(w)->place = (uint64_t)i;
-}
-
-static void sift_up(struct weir_queue *q, struct weir_waiter *w, int64_t i)
-{
-    for (; i > 1 && q->heap[i / 2]->deadline > w->deadline; i /= 2)
-        place(q, q->heap[i / 2], i);
-    place(q, w, i);
-}
-
-static void sift_down(struct weir_queue *q, struct weir_waiter *w, int64_t i)
-{
-    for (int64_t child; (child = 2 * i) <= q->timed; i = child) {
-        if (child < q->timed && q->heap[child + 1]->deadline < q->heap[child]->deadline)
-            child++;
-        if (q->heap[child]->deadline >= w->deadline)
-            break;
-        place(q, q->heap[child], i);
-    }
-    place(q, w, i);
-}
-
-static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
-{
-    int64_t i = (int64_t)weir__own(w)->place;
-    struct weir_waiter *last = q->heap[q->timed--];
-
-    if (last == w)
-        return;
-    if (i > 1 && q->heap[i / 2]->deadline > last->deadline)
-        sift_up(q, last, i);
-    else
-        sift_down(q, last, i);
-}
-
 /* ---------------------------------------------------------- joining, leaving ---- */
 
 static int lane_of(const struct weir_queue *q, int8_t priority, uint8_t user_class)
@@ -127,15 +91,13 @@ static struct weir__lane *lane_with(struct weir_queue *q, const struct weir_wait
     return &q->lanes[lane_of(q, w->priority, w->user_class)];
 }
 
-static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now)
+/* A newcomer, or one that has waited before the options were changed. */
+static void link_last(struct weir_queue *q, struct weir_waiter *w)
 {
     struct weir__lane *lane = lane_with(q, w);
 
     if (lane->length == 0 && (int64_t)(q->virtual_time - lane->tag) > 0)
         lane->tag = q->virtual_time;
-    if (q->length == 0)
-        q->front_since = now;
-    weir__own(w)->since = now;
     weir__own(w)->queue = q;
     w->reason = WEIR_BUSY;
     w->next = NULL;
@@ -146,7 +108,19 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now
     q->length++;
     weir__own(w)->place = 0;
     if (is_timed(w))
-        sift_up(q, w, ++q->timed);
+        weir__deadlines_add(q, w);
+    if (weir__own(w)->key != 0)
+        weir__key_counts_add(&q->keys, weir__own(w)->key);
+}
+
+static void arrive(struct weir_queue *q, struct weir_waiter *w, weir_time now)
+{
+    if (q->length == 0)
+        q->front_since = now;
+    weir__own(w)->since = now;
+    weir__own(w)->arrival = ++q->arrivals;
+    weir__own(w)->blocked = 0;
+    link_last(q, w);
 }
 
 /* The queue is empty: not overloaded, and the tags are forgotten. */
@@ -166,7 +140,10 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
     *(w->next != NULL ? &weir__own(w->next)->previous : &lane->last) = weir__own(w)->previous;
     lane->length--;
     if (weir__own(w)->place != 0)
-        heap_remove(q, w);
+        weir__deadlines_remove(q, w);
+    if (weir__own(w)->key != 0)
+        weir__key_counts_remove(&q->keys, weir__own(w)->key);
+    weir__set(&q->open_to, 0); /* until turns are offered again */
     w->next = weir__own(w)->previous = NULL;
     weir__own(w)->queue = NULL;
     w->reason = (uint8_t)reason;
@@ -317,7 +294,16 @@ static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_tim
     return false;
 }
 
-static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+/* The key has as many waiters as it may have. */
+static bool is_key_full(const struct weir_queue *q, uint64_t key, int64_t key_max)
+{
+    int64_t waiting = key != 0 ? weir__key_counts_get(&q->keys, key) : 0,
+            left = q->options.max - q->length;
+
+    return key != 0 && waiting >= (key_max < left ? key_max : left);
+}
+
+static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_max, weir_time now,
                        struct weir_decision *d)
 {
     int64_t before = count_before(q, lane_of(q, w->priority, w->user_class), now);
@@ -328,9 +314,15 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time no
         return refuse(q, WEIR_LATE, wait, d);
     if (q->length >= q->options.max)
         return refuse(q, WEIR_FULL, estimate(q, 1), d);
+    if (is_key_full(q, weir__own(w)->key, key_max)) {
+        refuse(q, WEIR_KEY_BUSY, estimate(q, 1), d);
+        d->limit = key_max;
+        d->remaining = 0;
+        return false;
+    }
     if (wait > patience)
         return refuse(q, WEIR_LATE, wait - patience, d);
-    link_last(q, w, now);
+    arrive(q, w, now);
     *d = (struct weir_decision){ .allowed = true,
                                  .limit = q->options.max,
                                  .remaining = q->options.max - q->length,
@@ -362,6 +354,42 @@ static int check(const struct weir_queue_options *o, struct weir_error *error)
     return WEIR_OK;
 }
 
+/* Defaults are filled in. */
+static struct weir_queue_options whole(const struct weir_queue_options *options)
+{
+    struct weir_queue_options o = *options;
+
+    o.max = options->max > 0 ? options->max : 1024;
+    o.interval = options->interval > 0 ? options->interval : 100 * WEIR_MILLISECOND;
+    for (int i = 0; i < WEIR_CLASSES; i++)
+        o.weights[i] = options->weights[i] > 0 ? options->weights[i] : 1;
+    return o;
+}
+
+static void use_options(struct weir_queue *q, const struct weir_queue_options *options)
+{
+    q->options = *options;
+    for (int i = 0; i < WEIR_CLASSES; i++)
+        q->lanes[i].stride = TURN / (uint64_t)options->weights[i];
+}
+
+/* Room for so many waiters, instead of that before; false: no memory. */
+static bool make_room(struct weir_queue *q, int64_t most)
+{
+    struct weir_waiter **heap = calloc((size_t)most + 1, sizeof(*heap));
+    struct weir__key_counts keys;
+
+    if (heap == NULL || !weir__key_counts_make(&keys, (size_t)most)) {
+        free(heap);
+        return false;
+    }
+    free(q->heap);
+    free(q->keys.slots);
+    q->heap = heap;
+    q->keys = keys;
+    return true;
+}
+
 int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options,
                       struct weir_error *error)
 {
@@ -372,22 +400,18 @@ int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *
     int code = check(options, error);
     if (code != WEIR_OK)
         return code;
-    size_t max = options->max > 0 ? (size_t)options->max : 1024;
+    struct weir_queue_options filled = whole(options);
     struct weir_queue *q = calloc(1, sizeof(*q));
-    struct weir_waiter **heap = calloc(max + 1, sizeof(*heap));
-    if (q == NULL || heap == NULL || pthread_mutex_init(&q->lock, NULL) != 0) {
-        free(heap);
+    if (q == NULL || !make_room(q, filled.max) || pthread_mutex_init(&q->lock, NULL) != 0) {
+        if (q != NULL) {
+            free(q->keys.slots);
+            free(q->heap);
+        }
         free(q);
-        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a queue of %zu", max);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a queue of %lld",
+                          (long long)filled.max);
     }
-    q->options = *options;
-    q->options.max = (int64_t)max;
-    q->options.interval = options->interval > 0 ? options->interval : 100 * WEIR_MILLISECOND;
-    q->heap = heap;
-    for (int i = 0; i < WEIR_CLASSES; i++) {
-        q->options.weights[i] = options->weights[i] > 0 ? options->weights[i] : 1;
-        q->lanes[i].stride = TURN / (uint64_t)q->options.weights[i];
-    }
+    use_options(q, &filled);
     *out = q;
     return WEIR_OK;
 }
@@ -397,6 +421,7 @@ void weir_queue_destroy(struct weir_queue *queue)
     if (queue == NULL)
         return;
     pthread_mutex_destroy(&queue->lock);
+    free(queue->keys.slots);
     free(queue->heap);
     free(queue);
 }
@@ -407,8 +432,9 @@ bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_t
                     struct weir_decision *decision)
 {
     assert(weir__own(waiter)->queue == NULL);
+    weir__own(waiter)->key = 0;
     pthread_mutex_lock(&queue->lock);
-    bool waits = put_locked(queue, waiter, now, decision);
+    bool waits = put_locked(queue, waiter, 0, now, decision);
     pthread_mutex_unlock(&queue->lock);
     return waits;
 }
@@ -480,17 +506,130 @@ int64_t weir_queue_length(const struct weir_queue *queue)
     return length;
 }
 
+/* ------------------------------------------------------------ other options ---- */
+
+static bool is_same(const struct weir_queue_options *a, const struct weir_queue_options *b)
+{
+    return a->max == b->max && a->order == b->order &&
+           memcmp(a->weights, b->weights, sizeof(a->weights)) == 0 &&
+           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target &&
+           a->interval == b->interval;
+}
+
+/* The waiter that came first, out of its lane; NULL: none is left. */
+static struct weir_waiter *pull_oldest(struct weir_queue *q)
+{
+    struct weir__lane *oldest = NULL;
+
+    for (int i = 0; i < WEIR__LANES; i++) {
+        struct weir__lane *lane = &q->lanes[i];
+        if (lane->first != NULL &&
+            (oldest == NULL || weir__own(lane->first)->arrival < weir__own(oldest->first)->arrival))
+            oldest = lane;
+    }
+    struct weir_waiter *w = oldest != NULL ? oldest->first : NULL;
+    if (w != NULL)
+        oldest->first = w->next;
+    return w;
+}
+
+static void change_locked(struct weir_queue *q, const struct weir_queue_options *options)
+{
+    struct gone all = { 0 };
+
+    if (!make_room(q, options->max > q->length ? options->max : q->length))
+        return;
+    for (struct weir_waiter *w; (w = pull_oldest(q)) != NULL; all.last = w)
+        *(all.last != NULL ? &all.last->next : &all.first) = w;
+    if (all.last != NULL)
+        all.last->next = NULL;
+    memset(q->lanes, 0, sizeof(q->lanes));
+    q->length = q->timed = 0;
+    q->virtual_time = 0;
+    q->above = false;
+    use_options(q, options);
+    for (struct weir_waiter *w = all.first, *next; w != NULL; w = next) {
+        next = w->next;
+        link_last(q, w);
+    }
+}
+
+void weir__queue_change(struct weir_queue *queue, const struct weir_queue_options *options)
+{
+    struct weir_queue_options filled = whole(options);
+
+    assert(check(options, NULL) == WEIR_OK);
+    pthread_mutex_lock(&queue->lock);
+    if (!is_same(&queue->options, &filled))
+        change_locked(queue, &filled);
+    pthread_mutex_unlock(&queue->lock);
+}
+
 /* ------------------------------------------------------------ turns on offer ---- */
 
-struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
-                                      void *context)
+#define PASS_LOOK 64 /* waiters that are looked at for one that can pass */
+
+static int64_t cost_of(const struct weir_waiter *w)
+{
+    return weir__own(w)->ask.cost > 1 ? weir__own(w)->ask.cost : 1;
+}
+
+/* Its turn has come, but not its permits.  Others may pass it in the second, fourth, ... of the
+ * stretches that begin after 1, 2, 4, ... times `hold`. */
+static bool may_be_passed(struct weir_waiter *w, weir_time now, weir_time hold)
+{
+    weir_time *since = &weir__own(w)->blocked;
+
+    if (*since == 0)
+        *since = now != 0 ? now : 1;
+    uint64_t times = (uint64_t)(span_of(*since, now) / (hold > 0 ? hold : 1));
+    return times > 0 && (63 - __builtin_clzll(times)) % 2 == 0;
+}
+
+/* The first that asks for less, from the lane whose turn it is on; NULL: none among the next. */
+static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost)
+{
+    int first = (int)(lane_next(q) - q->lanes), look = PASS_LOOK;
+
+    for (int i = 0; i < WEIR__LANES; i++)
+        for (struct weir_waiter *w = q->lanes[(first + i) % WEIR__LANES].first; w != NULL;
+             w = w->next)
+            if (look-- == 0)
+                return NULL;
+            else if (cost_of(w) < cost)
+                return w;
+    return NULL;
+}
+
+/* Offers the turn that `w` cannot use to those that ask for less.  Returns the one that has taken
+ * it, or left; NULL: none. */
+static struct weir_waiter *offer_behind(struct weir_queue *q, struct weir_waiter *w,
+                                        weir__offer *offer, void *context, enum weir_reason *reason)
+{
+    while (*reason == WEIR_BUSY) {
+        struct weir_waiter *smaller = find_smaller(q, cost_of(w));
+        if (smaller == NULL) {
+            weir__set(&q->open_to, cost_of(w));
+            return NULL;
+        }
+        w = smaller;
+        *reason = offer(context, w);
+    }
+    return w;
+}
+
+struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir_time hold,
+                                      weir__offer *offer, void *context)
 {
     struct gone gone = { 0 };
 
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &gone);
+    weir__set(&queue->open_to, 0);
     for (struct weir_waiter *w; (w = choose(queue, now, &gone)) != NULL;) {
         enum weir_reason reason = offer(context, w);
+        if (reason == WEIR_BUSY && cost_of(w) > 1 && may_be_passed(w, now, hold))
+            w = offer_behind(queue, w, offer, context, &reason);
         if (reason == WEIR_BUSY)
             break;
         if (reason == WEIR_GRANTED)
@@ -517,15 +656,19 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
     struct weir_waiter *w = j->waiter;
 
     assert(weir__own(w)->queue == NULL);
-    j->waits = false;
+    j->waits = j->turned_away = false;
+    weir__own(w)->key = j->key;
     pthread_mutex_lock(&queue->lock);
     int64_t before = count_before(queue, lane_of(queue, w->priority, w->user_class), j->now);
-    j->behind = before > 0;
-    enum weir_reason reason = before == 0 || j->offer_behind ? offer_first(queue, j) : WEIR_BUSY;
+    j->behind = before > 0 && !weir__queue_is_open_to(queue, cost_of(w));
+    enum weir_reason reason = !j->behind || j->offer_behind ? offer_first(queue, j) : WEIR_BUSY;
     if (reason == WEIR_BUSY && j->patient) {
-        j->waits = put_locked(queue, w, j->now, j->decision);
+        j->waits = put_locked(queue, w, j->key_max, j->now, j->decision);
+        j->turned_away = !j->waits;
         reason = j->waits ? WEIR_BUSY : (enum weir_reason)j->decision->reason;
-    } else if (before > 0 && reason == WEIR_BUSY) {
+        if (j->waits && weir__queue_is_open_to(queue, cost_of(w)))
+            weir__set(&queue->open_to, cost_of(w));
+    } else if (j->behind && reason == WEIR_BUSY) {
         refuse(queue, WEIR_BUSY, estimate(queue, before), j->decision);
     }
     pthread_mutex_unlock(&queue->lock);

@@ -4,7 +4,9 @@
 
 #include <pthread.h>
 
+#include "base/atomic.h"
 #include "base/base.h"
+#include "queue/key-counts.h"
 #include "weir-queue.h"
 
 #define WEIR__QUEUE_MAX  1048576 /* waiters */
@@ -18,8 +20,11 @@ struct __attribute__((may_alias)) weir__own {
     struct weir_waiter *previous; /* in its lane */
     struct weir_queue *queue;     /* NULL: it is in none */
     uint64_t place;               /* in the heap of deadlines, from 1; 0: not there */
-    struct weir_ask ask;          /* wait.c's ... */
-    struct weir_permit *permit;   /* ... too */
+    uint64_t arrival;             /* its number */
+    uint64_t key;                 /* whose waiters are bounded; 0: none */
+    weir_time blocked;          /* when its turn first came without permits enough; 0: it has not */
+    struct weir_ask ask;        /* wait.c's ... */
+    struct weir_permit *permit; /* ... too */
 };
 _Static_assert(sizeof(struct weir__own) <= sizeof(((struct weir_waiter *)0)->own),
                "a waiter has room for it");
@@ -40,6 +45,9 @@ struct weir_queue {
     pthread_mutex_t lock;
     struct weir_queue_options options; /* defaults are filled in */
     int64_t length;
+    uint64_t arrivals; /* so far */
+    struct weir__key_counts keys;
+    int64_t open_to; /* atomic: an ask for less is before all waiters.  0: none is */
     struct weir__lane lanes[WEIR__LANES];
     uint64_t virtual_time; /* weighted: the tag of the last turn */
     weir_time front_since; /* when the first in line became the first */
@@ -59,9 +67,14 @@ struct weir_queue {
 typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
 
 /* Offers turns, waiter by waiter, until one stays or none is left.  Returns those that left, linked
- * by `next`, each with its reason. */
-struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
-                                      void *context);
+ * by `next`, each with its reason.
+ *
+ * If one stays, those behind it stay too, so that permits gather for it.  But after `hold` (about
+ * as long as work takes) waiters that ask for less may pass it, for as long again; then none for
+ * twice as long, and so on: however long work takes, at last nobody passes for long enough, and
+ * however long one waits, permits are idle for at most two thirds of the time. */
+struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir_time hold,
+                                      weir__offer *offer, void *context);
 
 /* A newcomer.  If nobody is before it, it is offered a turn at once; without a turn it waits (if
  * patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and `waits`: it waits; else it
@@ -70,8 +83,11 @@ struct weir__joining {
     struct weir_waiter *waiter;
     weir_time now;
     bool patient;
-    bool waits;  /* set by join ... */
-    bool behind; /* ... too: others are before it */
+    uint64_t key;     /* 0: none */
+    int64_t key_max;  /* waiters of that key */
+    bool waits;       /* set by join ... */
+    bool behind;      /* ... too: others are before it */
+    bool turned_away; /* ... too: by the queue */
     weir__offer *offer;
     bool offer_behind; /* even then; it may only be refused */
     void *context;
@@ -79,8 +95,22 @@ struct weir__joining {
 };
 enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j);
 
+/* The same waiters, as the options say from now on; those who were first stay first.  Does nothing
+ * if the options are the same, or there is no memory. */
+void weir__queue_change(struct weir_queue *queue, const struct weir_queue_options *options);
+
+/* An ask for so much is before all waiters: they need more than is free. */
+static inline bool weir__queue_is_open_to(const struct weir_queue *queue, int64_t cost)
+{
+    return cost < weir__get(&queue->open_to);
+}
+
 /* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
+
+/* deadlines.c, with the queue locked. */
+void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);
+void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w);
 
 /* The next waiter, until the lock is released; NULL: none. */
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now);

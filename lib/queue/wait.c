@@ -73,10 +73,10 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
                      : (enum weir_reason)d.reason; /* in shadow it is let in, with a reason */
 }
 
-/* Counts a refusal by the queue; the guard has counted its own. */
-static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
+/* Counts a waiter that left too late; the guard has counted its own refusals. */
+static bool count_late(struct weir_guard *guard, enum weir_reason reason)
 {
-    if (reason == WEIR_FULL || reason == WEIR_LATE)
+    if (reason == WEIR_LATE)
         weir__guard_count_refused(guard, reason);
     return false;
 }
@@ -85,13 +85,14 @@ static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
 static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
-    struct weir_waiter *gone = weir__queue_offer(queue, now, try_to_enter, &t);
+    struct weir_waiter *gone =
+        weir__queue_offer(queue, now, weir__guard_hold(guard), try_to_enter, &t);
 
     for (struct weir_waiter *next; gone != NULL; gone = next) {
         next = gone->next;
         gone->next = NULL;
         if (gone->turn != wake)
-            refused_by_queue(guard, (enum weir_reason)gone->reason);
+            count_late(guard, (enum weir_reason)gone->reason);
         gone->turn(gone, (enum weir_reason)gone->reason);
     }
 }
@@ -140,6 +141,7 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
     j->offer = try_to_enter;
     j->offer_behind = true; /* the guard counts it, and may refuse it for another reason */
     j->context = &t;
+    j->key = weir__guard_key_id(guard, ask->key, &j->key_max);
     waiter->deadline = j->patient ? deadline_of(j->now, ask->wait_max) : 0;
     waiter->priority = ask->priority;
     waiter->user_class = ask->user_class;
@@ -147,6 +149,14 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
     weir__own(waiter)->permit = permit;
     *permit = (struct weir_permit){ 0 };
     return weir__queue_join(queue, j) == WEIR_GRANTED || j->waits;
+}
+
+/* A refusal by the queue; the guard has counted its own. */
+static bool turn_away(struct weir_guard *guard, const struct weir__joining *j)
+{
+    if (j->turned_away)
+        weir__guard_count_refused(guard, (enum weir_reason)j->decision->reason);
+    return false;
 }
 
 bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
@@ -161,7 +171,7 @@ bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
         decision->allowed = false;
         decision->reason = WEIR_BUSY;
     }
-    return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
+    return taken || turn_away(guard, &j);
 }
 
 bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit,
@@ -281,7 +291,7 @@ static bool refuse_late(struct wait *w, const struct weir_ask *ask, struct weir_
     *d = (struct weir_decision){ .reason = WEIR_LATE,
                                  .limit = d->limit,
                                  .retry = retry > 0 ? retry : WEIR_MILLISECOND };
-    return refused_by_queue(w->guard, WEIR_LATE);
+    return count_late(w->guard, WEIR_LATE);
 }
 
 bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
@@ -297,13 +307,13 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
                                .decision = decision };
     bool taken = join(guard, queue, ask, permit, &j);
 
-    if (!taken && decision->reason == WEIR_FULL) { /* perhaps of late waiters */
+    if (!taken && j.turned_away) { /* perhaps because of late waiters */
         serve(guard, queue, now_of(guard, clock));
         j.now = now_of(guard, clock);
         taken = join(guard, queue, ask, permit, &j);
     }
     if (!j.waits)
-        return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
+        return taken || turn_away(guard, &j);
     enum weir_reason reason = wait_for_turn(&w);
     if (reason == WEIR_LATE)
         return refuse_late(&w, ask, decision);

@@ -427,12 +427,12 @@ def test_S6_explain_by_key(weir):
 class Waiter:
     """A connection whose ask waits; something that needs no waiting is sent behind it."""
 
-    def __init__(self, doors, *words):
-        self.before = doors.guard("shop")["waiting"]
+    def __init__(self, doors, *words, guard="shop"):
+        self.before = doors.guard(guard)["waiting"]
         self.client = doors.server.resp()
         self.client.send("WEIR.ENTER", *words)
         self.client.send("ECHO", "behind it")
-        until("it waits", lambda: doors.guard("shop")["waiting"] == self.before + 1)
+        until("it waits", lambda: doors.guard(guard)["waiting"] == self.before + 1)
 
     def answer(self):
         entered = dict(zip(NAMES, self.client.read()))
@@ -485,6 +485,64 @@ def test_L11_nobody_overtakes(weir):
         assert d.exit(both["permit"]) == 1
         last = second.answer()
         assert last["allowed"] == 1 and d.enter("GUARD", "shop")["allowed"] == 1
+
+
+def test_L11_one_key_does_not_take_the_queue(weir):
+    """By rules and by name a key has as many waiters as it may have permits."""
+    rules = BY_KEY.replace("total: 5, queue: 3", "total: 2, queue: 6")
+    with Doors(weir, rules=rules) as d:
+        other, permit = (d.enter("ip", "192.0.2.9")["permit"] for _ in range(2))
+        waiters = [Waiter(d, "WAIT", 60000, "ip", "192.0.2.1", guard="site") for _ in range(2)]
+        for words in (("WAIT", 60000, "ip", "192.0.2.1"),
+                      ("GUARD", "site", "USER", "192.0.2.1", "WAIT", 60000)):
+            no = d.enter(*words)
+            assert (no["allowed"], no["reason"], no["limit"]) == (0, "key-busy", 2), (words, no)
+        refused = d.guard("site")["refused"]
+        assert (refused["key_busy"], refused["full"]) == (2, 0), refused
+        assert ["192.0.2.1", 1] in [[t["key"], t["refused"]]
+                                    for t in d.resp.json("WEIR.TOP")["top"]]
+        waiters.append(Waiter(d, "GUARD", "site", "USER", "192.0.2.2", "WAIT", 60000,
+                              guard="site"))
+        for waiter in waiters:
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.exit(permit) == 1 and d.guard("site")["in_flight"] == 1
+        assert d.exit(other) == 1
+
+
+def test_L11_a_large_ask_is_passed_now_and_then(weir):
+    """Permits gather for it, but are not idle for long."""
+    with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 10, queue: 9")) as d:
+        work = d.enter("GUARD", "shop", "COST", 6)["permit"]
+        large = Waiter(d, "GUARD", "shop", "COST", 8, "WAIT", 60000)
+        small = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        d.server.clock(1000.05)
+        assert d.guard("shop")["waiting"] == 2 and d.enter("GUARD", "shop")["reason"] == "busy"
+        d.server.clock(1000.15)
+        passed = small.answer()
+        assert passed["allowed"] == 1, passed
+        until("it is open", lambda: d.guard("shop")["in_flight"] == 7)
+        quick = d.enter("uri", "/shop")  # cannot wait, and need not
+        assert quick["allowed"] == 1 and d.guard("shop")["waiting"] == 1, quick
+        d.server.clock(1000.25)
+        until("it is closed", lambda: d.enter("GUARD", "shop", "COST", 3)["reason"] == "busy")
+        for permit in (work, passed["permit"], quick["permit"]):
+            assert d.exit(permit) == 1
+        assert large.answer()["allowed"] == 1 and d.guard("shop")["in_flight"] == 8
+
+
+def test_L11_a_change_of_the_queue_keeps_the_order(weir):
+    """Waiters of before are before those that come later, whatever the new queue is."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiters = [Waiter(d, "GUARD", "shop", "WAIT", 60000) for _ in range(2)]
+        for queue in ("queue: 4", "queue: 5"):
+            d.resp.json("WEIR.RULES.SET", RULES.replace("queue: 2", queue))
+            waiters.append(Waiter(d, "GUARD", "shop", "WAIT", 60000))
+        for waiter in waiters:
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.exit(permit) == 1 and d.guard("shop")["waiting"] == 0
 
 
 def test_S1_who_waits_is_answered_when_the_server_ends(weir):

@@ -74,7 +74,7 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
         .favoured = again,
         .waits = ask->wait_max > 0 && ruled &&
                  weir__ruled_wait(server->engine, guard->name, ask->priority, ask->user_class) > 0,
-        .behind = !again && weir__lines_occupied(server->lines, guard->id)
+        .behind = !again && weir__lines_occupied(server->lines, guard->id, ask->cost)
     };
 }
 
@@ -98,6 +98,8 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
         keep(out, guard, &permit);
+    else if (how.waits && r->decision.reason == WEIR_BUSY)
+        out->key_id = weir__guard_key_id(guard, how.key ? *how.key : ask->key, &out->key_max);
     r->level = r->decision.allowed ? 0 : 3;
     out->priority = ask->priority;
     out->user_class = ask->user_class;
@@ -105,9 +107,9 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     return 200;
 }
 
-static bool is_occupied(void *lines, const struct weir_guard *guard)
+static bool is_occupied(void *lines, const struct weir_guard *guard, int64_t permits)
 {
-    return weir__lines_occupied(lines, guard->id);
+    return weir__lines_occupied(lines, guard->id, permits);
 }
 
 static void enter_by_rules(struct weir__server *server, const struct weir__enter *e,
@@ -128,6 +130,8 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     out->priority = gate.priority;
     out->user_class = gate.user_class;
     out->queued = gate.queued;
+    out->key_id = gate.key_id;
+    out->key_max = gate.key_max;
 }
 
 int weir__enter_once(struct weir__server *server, const struct weir__enter *e, weir_time now,
@@ -155,7 +159,7 @@ static void count_turned_away(struct weir__server *server, const struct weir__en
     struct weir_guard *guard = weir__guards_find(server->guards, r->guard, strlen(r->guard));
 
     if (guard != NULL &&
-        (reason == WEIR_FULL || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued)))
+        (entered->turned_away || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued)))
         weir__guard_count_refused(guard, reason);
 }
 

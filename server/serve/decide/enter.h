@@ -29,7 +29,10 @@ struct weir__entered {
     char key[WEIR_KEY_TEXT];      /* of the rule that has refused; "": none has */
     int8_t priority;              /* as the guard that has refused sees them */
     uint8_t user_class;
-    bool queued; /* it has a queue, and was told that the ask waits: that it is busy it has not
+    uint64_t key_id; /* queued: see weir__guard_key_id */
+    int64_t key_max;
+    bool turned_away; /* by the queue */
+    bool queued;      /* it has a queue, and was told that the ask waits: that it is busy it has not
                     counted */
 };
 

@@ -15,8 +15,7 @@
 struct line {
     struct weir_queue *queue;
     int64_t waiting; /* there, or on their way to the answer; atomic */
-    struct weir_queue_options options;
-    uint32_t guard;
+    struct weir_guard *guard;
     struct line *next; /* never changes: lines stay until the server ends */
 };
 
@@ -92,25 +91,16 @@ void weir__lines_destroy(struct weir__lines *lines)
     free(lines);
 }
 
-static bool is_same(const struct weir_queue_options *a, const struct weir_queue_options *b)
+static struct line *find_line(struct weir__lines *lines, uint32_t guard)
 {
-    return a->max == b->max && a->order == b->order &&
-           memcmp(a->weights, b->weights, sizeof(a->weights)) == 0 &&
-           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target &&
-           a->interval == b->interval;
-}
+    struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL;
 
-static struct line *find_line(struct weir__lines *lines, uint32_t guard,
-                              const struct weir_queue_options *options)
-{
-    struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
-
-    while (l != NULL && (l->guard != guard || !is_same(&l->options, options)))
+    while (l != NULL && l->guard->id != guard)
         l = l->next;
     return l;
 }
 
-static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard,
+static struct line *make_line_locked(struct weir__lines *lines, struct weir_guard *guard,
                                      const struct weir_queue_options *options)
 {
     struct line *l = calloc(1, sizeof(*l));
@@ -120,24 +110,25 @@ static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard,
         return NULL;
     }
     l->guard = guard;
-    l->options = *options;
     l->next = lines->first;
     __atomic_store_n(&lines->first, l, __ATOMIC_RELEASE);
     return l;
 }
 
-/* NULL: no memory. */
-static struct line *line_of(struct weir__lines *lines, uint32_t guard,
+/* If the rules have changed the queue, its waiters stay, in their order.  NULL: no memory. */
+static struct line *line_of(struct weir__lines *lines, struct weir_guard *guard,
                             const struct weir_queue_options *options)
 {
-    struct line *l = find_line(lines, guard, options);
+    struct line *l = find_line(lines, guard->id);
 
+    if (l == NULL) {
+        pthread_mutex_lock(&lines->mutex);
+        l = find_line(lines, guard->id);
+        l = l != NULL ? l : make_line_locked(lines, guard, options);
+        pthread_mutex_unlock(&lines->mutex);
+    }
     if (l != NULL)
-        return l;
-    pthread_mutex_lock(&lines->mutex);
-    l = find_line(lines, guard, options);
-    l = l != NULL ? l : make_line_locked(lines, guard, options);
-    pthread_mutex_unlock(&lines->mutex);
+        weir__queue_change(l->queue, options);
     return l;
 }
 
@@ -220,28 +211,27 @@ static void serve_line(struct line *l, weir_time now)
     struct turns t = { .now = now };
 
     if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0)
-        tell_turns(weir__queue_offer(l->queue, now, try_to_enter, &t));
+        tell_turns(weir__queue_offer(l->queue, now, weir__guard_hold(l->guard), try_to_enter, &t));
 }
 
 void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
 {
     if (__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) == 0)
         return;
-    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
-        if (l->guard == guard)
-            serve_line(l, now);
+    struct line *l = find_line(lines, guard);
+    if (l != NULL)
+        serve_line(l, now);
 }
 
-bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard)
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t permits)
 {
     struct line *l = NULL;
 
     if (lines != NULL &&
         __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
-        l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
-    while (l != NULL && (l->guard != guard || __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) == 0))
-        l = l->next;
-    return l != NULL;
+        l = find_line(lines, guard);
+    return l != NULL && __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) > 0 &&
+           !weir__queue_is_open_to(l->queue, permits);
 }
 
 /* A waiter that joins meanwhile sees that it is closed, or is seen here. */
@@ -256,12 +246,9 @@ void weir__lines_close(struct weir__lines *lines)
 
 int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
 {
-    int64_t n = 0;
+    struct line *l = find_line(lines, guard);
 
-    for (struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL;
-         l != NULL; l = l->next)
-        n += l->guard == guard ? weir_queue_length(l->queue) : 0;
-    return n;
+    return l != NULL ? weir_queue_length(l->queue) : 0;
 }
 
 /* ------------------------------------------------------------- of a loop ---- */
@@ -439,26 +426,30 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
     return NULL;
 }
 
-static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision *d)
+static bool join(struct weir__wait *w, weir_time wait_max, struct weir__entered *out)
 {
     weir_time now = weir__loop_now(w->loop);
     struct turns t = { .now = now, .joins = true };
     struct weir__joining j = { .waiter = &w->waiter,
                                .now = now,
                                .patient = true,
+                               .key = w->entered.key_id,
+                               .key_max = w->entered.key_max,
                                .offer = try_to_enter,
                                .context = &t,
-                               .decision = d };
+                               .decision = &out->ruling.decision };
 
     w->waiter = (struct weir_waiter){ .priority = w->entered.priority,
                                       .user_class = w->entered.user_class,
                                       .turn = on_turn };
     if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
         w->waiter.deadline = 0;
+    weir__own(&w->waiter)->ask.cost = w->enter.guard.len ? w->enter.cost : 1;
     count(w, 1);
     weir__queue_join(w->line->queue, &j);
     if (!j.waits)
         count(w, -1);
+    out->turned_away = j.turned_away;
     return j.waits;
 }
 
@@ -492,7 +483,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
             0 ||
         __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
-    struct line *line = line_of(lines, view.guard->id, &queue);
+    struct line *line = line_of(lines, view.guard, &queue);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
     struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
     if (w == NULL)
@@ -504,7 +495,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     waiting->n++;
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
-    if (join(w, e->wait_max < wait_max ? e->wait_max : wait_max, &out->ruling.decision)) {
+    if (join(w, e->wait_max < wait_max ? e->wait_max : wait_max, out)) {
         begin_waiting(loop, lines, line);
         return true;
     }
@@ -528,6 +519,7 @@ void weir__wait_abandon(struct weir__conn *conn)
         return;
     count(w, -1);
     loop->waiting->n--;
+    serve_line(w->line, weir__loop_now(loop)); /* it may have kept permits from others */
     free_wait(w);
     stop_if_nobody(loop);
 }
@@ -536,6 +528,10 @@ void weir__wait_cancel(struct weir__conn *conn)
 {
     struct weir__wait *w = conn->wait;
 
-    if (weir_queue_cancel(w->line->queue, &w->waiter))
-        on_turn(&w->waiter, WEIR_CANCELLED); /* otherwise it is on its way already */
+    struct line *line = w->line;
+
+    if (weir_queue_cancel(line->queue, &w->waiter)) { /* otherwise it is on its way already */
+        on_turn(&w->waiter, WEIR_CANCELLED);
+        serve_line(line, weir__loop_now(conn->loop)); /* it may have kept permits from others */
+    }
 }

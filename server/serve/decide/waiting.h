@@ -1,7 +1,6 @@
 /* waiting.h -- asks that wait in a guard's queue while the loop goes on.
  *
- *     a line      the queue of a guard, one for all loops, made when somebody waits there first;
- *                 another if the rules change it
+ *     a line      the queue of a guard, one for all loops, made when somebody waits there first
  *     a wait      one connection's: it is held, so its other requests are answered in their order
  *
  * A client that has hung up gets no turn: its socket is looked at before each offer, and once more
@@ -35,8 +34,9 @@ void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
 
 int64_t weir__lines_waiting(struct weir__lines *lines,
                             uint32_t guard); /* how many wait; 0 if there are no lines */
-/* The same, but cheap if nobody waits anywhere: a newcomer must not overtake. */
-bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard);
+/* Somebody waits that an ask for so many permits must not overtake; cheap if nobody waits
+ * anywhere. */
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t permits);
 /* The server is about to end: waiters are refused (WEIR_CANCELLED), and nobody waits from now
  * on.  Any thread. */
 void weir__lines_close(struct weir__lines *lines);

@@ -304,8 +304,8 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
         no_room = { "about:blank", "No room", "weir-no-room",
                     "the table is full, and this key is new", 503 },
         key_busy = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
-                     "Too much at once", "weir-key-busy", "this key has all of its permits out",
-                     429 };
+                     "Too much at once", "weir-key-busy",
+                     "this key has all of its permits out, or waits for as many", 429 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """serve-doors.py WEIR [TEST...] -- clients that leave, hoard or guess, at the doors of `weir
 serve`: none of them may take from the others."""
+import contextlib
 import json
 import os
 import socket
@@ -248,25 +249,19 @@ def test_S1_a_stranger_that_reads_slowly_is_closed(weir):
     with Server(weir, "--patience", "1s", env=TOKENS) as server:
         client = connect(server, "resp")
         client.settimeout(0.02)
-        ended = False
-        for _ in range(600):
-            try:
-                client.send(b"PING\r\n" * 10000)
-            except TimeoutError:
-                pass
-            except ConnectionError:
-                ended = True
-                break
-            try:
-                ended = client.recv(100000) == b""
-            except TimeoutError:
-                pass
-            except ConnectionError:
-                ended = True
-            if ended:
-                break
-        assert ended
+        until("it is closed", lambda: says_and_hears_the_end(client))
         client.close()
+
+
+def says_and_hears_the_end(client):
+    try:
+        with contextlib.suppress(TimeoutError):
+            client.send(b"PING\r\n" * 10000)
+        with contextlib.suppress(TimeoutError):
+            return client.recv(100000) == b""
+    except ConnectionError:
+        return True
+    return False
 
 
 def test_S1_tokens_in_plain_text_are_warned_of(weir):
@@ -308,6 +303,16 @@ def is_good(answer):
     return not isinstance(answer, Error)
 
 
+def count_served(server, asks):
+    """How many of the asks are answered, each from an address of its own.  By a chance of one in
+    some thousands one shares the count of a client before it."""
+    good = 0
+    for i, ask in enumerate(asks):
+        with From(server, "127.0.0.%d" % (i + 3)) as other:
+            good += is_good(other(*ask))
+    return good
+
+
 def test_S1_reading_makes_no_limits(weir):
     """Peek, give, forget and asks of cost 0, each with a limit of its own: they answer as a fresh
     key would have it, and leave nothing in the table."""
@@ -338,15 +343,17 @@ def test_S1_no_client_takes_all_limits(weir):
                 asks = [("WEIR.TAKE", "k", "%d/%ds" % (n, turn + 1)) for n in range(1, 301)]
                 with From(server, "127.0.0.2") as client:
                     assert sum(map(is_good, client.many(asks))) == -(-left // 3)
-                with From(server, "127.0.0.2") as client:
-                    assert 0 < sum(map(is_good, client.many(asks))) < 300
-                    said = client("WEIR.TAKE", "k", "9999/1m")
-                    assert "adhoc-limits" in said, said
+                for _ in range(3):  # one may share the count of the first, by chance
+                    with From(server, "127.0.0.2") as client:
+                        assert 0 < sum(map(is_good, client.many(asks))) < 300
+                        said = client("WEIR.TAKE", "k", "9999/1m")
+                        assert "adhoc-limits" in said, said
                 left -= -(-left // 2)
                 assert metric(server, "weir_table_limiters") == 300 - left
-                with From(server, "127.0.0.3") as other:
-                    assert is_good(other("WEIR.TAKE", "k", "%d/1m" % (turn + 999)))
-                    left -= 1
+                served = count_served(server, [("WEIR.TAKE", "k", "%d/1m" % (10 * turn + n))
+                                               for n in range(999, 1004)])
+                assert served >= 3, served
+                left -= served
                 assert metric(server, 'weir_share_refused_total{pool="adhoc-limits"}') > 0
                 with server.resp() as admin:
                     told = [e for e in admin.json("WEIR.EVENTS") if e["event"] == "share-used-up"]
@@ -357,13 +364,13 @@ def test_S1_no_client_takes_all_limits(weir):
 def test_S1_no_client_takes_all_reservations(weir):
     reserve = ("WEIR.RESERVE", "k", "1000000/1s", "LIFETIME", 3600000)
     with Server(weir, "--reservation-lifetime", "10s") as server:
-        with From(server, "127.0.0.2") as client, From(server, "127.0.0.3") as other:
+        with From(server, "127.0.0.2") as client:
             answers = client.many([reserve] * 60000)
             got = [a for a in answers if is_good(a)]
             assert len(got) == 131072 // 3 + 1, len(got)
-            assert is_good(other(*reserve))
             assert metric(server, 'weir_share_refused_total{pool="reservations"}') > 10000
             assert client("WEIR.SETTLE", got[0][-1], 1) == 1 and is_good(client(*reserve))
+            assert count_served(server, 5 * [reserve]) >= 3
             server.clock(10)  # however long they asked for
             assert client("WEIR.SETTLE", got[1][-1], 1) == 0
             assert all(map(is_good, client.many([reserve] * 1000)))
@@ -371,7 +378,8 @@ def test_S1_no_client_takes_all_reservations(weir):
 
 def test_S1_no_client_makes_others_ids_forgotten(weir):
     rules = "version: 1\nrules:\n  - { name: r, key: '{ip}', limit: 5/1h }\n"
-    with Server(weir, "--ask-ids", "160", rules=rules) as server:
+    # enough that no sixteenth of them is full when a third of all is, by chance
+    with Server(weir, "--ask-ids", "1600", rules=rules) as server:
         with From(server, "127.0.0.2") as client, From(server, "127.0.0.3") as other:
             ask = ("WEIR.CHECK", "ID", "mine", "ip", "192.0.2.1")
             first = other(*ask)

@@ -897,7 +897,7 @@ class Runs:
         process = self.start("--", "sh", "-c", "%s; echo ready; %s" % (first, script))
         line = process.stdout.readline()
         assert line == "ready\n", (line, process.communicate(), process.returncode)
-        assert self.d.guard("shop")["in_flight"] == 1
+        until("it has a permit", lambda: self.d.guard("shop")["in_flight"] == 1)
         return process
 
 

@@ -46,10 +46,10 @@ def rules_of(client):
 # ------------------------------------------------------------------ reloads
 
 
-def check_reload(weir, reload, cause):
+def check_reload(weir, reload, cause, *options):
     """Another file comes into force; a bad one does not, whole, and the old one stays; unchanged
     limits keep what was used."""
-    with Server(weir, rules=RULES % 5) as server, server.resp() as client:
+    with Server(weir, *options, rules=RULES % 5) as server, server.resp() as client:
         first = rules_of(client)
         for _ in range(3):
             assert check(client, ip="192.0.2.7", account="ann")[0] == 1
@@ -75,7 +75,8 @@ def check_reload(weir, reload, cause):
 
 
 def test_R6_reload_by_signal(weir):
-    check_reload(weir, lambda server, client: server.process.send_signal(signal.SIGHUP), "signal")
+    check_reload(weir, lambda server, client: server.process.send_signal(signal.SIGHUP), "signal",
+                 "--no-watch")
 
 
 def test_R6_reload_when_the_file_changes(weir):
@@ -87,7 +88,7 @@ def test_R6_reload_by_api(weir):
         text = open(server.rules).read()
         assert isinstance(client("WEIR.RULES.RELOAD"), Error) == ("many" in text)
 
-    check_reload(weir, reload, "api")
+    check_reload(weir, reload, "api", "--no-watch")
 
 
 def test_R6_reload_by_http(weir):
@@ -95,7 +96,7 @@ def test_R6_reload_by_http(weir):
         answer = server.http()("POST", "/v1/rules/reload")
         assert answer.status == (422 if "many" in open(server.rules).read() else 200), answer.body
 
-    check_reload(weir, reload, "api")
+    check_reload(weir, reload, "api", "--no-watch")
 
 
 def test_R6_states_of_unchanged_limits_survive_reloads_under_load(weir):

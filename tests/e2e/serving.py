@@ -3,9 +3,11 @@ own pid, and the smallest clients.
 
 A server is started with --test-clock unless told otherwise: time stands still until a test moves
 it.  Nothing sleeps."""
+import contextlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -39,12 +41,14 @@ lists:
 """
 
 
-def free_port(most=65535):
+def free_port(most=32767):
+    """A port that nobody has, and that the kernel gives to nobody before it is used: it chooses
+    from 32768 on."""
     while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            if s.getsockname()[1] <= most:
-                return s.getsockname()[1]
+        port = random.randint(10000, most)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Running:
@@ -298,8 +302,10 @@ def run_foreign(command, **options):
 
 
 def write(path, text):
-    with open(path, "w") as file:
+    """At once: a server that looks at the file never sees half of it."""
+    with open(path + ".new", "w") as file:
         file.write(text)
+    os.replace(path + ".new", path)
 
 
 def until(what, condition, seconds=120, state=lambda: ""):

@@ -12,7 +12,7 @@ import threading
 import time
 
 from redising import Redis
-from redisload import EXAMPLE, LONG, WEIR, Load, load, url, weir
+from redisload import EXAMPLE, LONG, LONG_MS, WEIR, Load, load, url, weir
 from serving import run_tests, until
 
 WELCOME = b"%3\r\n+version\r\n+7.0.15\r\n+mode\r\n+standalone\r\n+role\r\n+master\r\n"
@@ -147,9 +147,11 @@ def test_D1_replies_without_end(program):
             yield b":1\r\n" * 10000
 
     for answer in (endless, many):
-        with Fake(answer) as fake, Load(program, fake.url(), 1.5, timeout=100) as result:
+        with Fake(answer) as fake, Load(program, fake.url(), 600, timeout=100) as result:
+            until("it is asked", lambda fake=fake: fake.most > 0)
             time.sleep(1)
             most = memory(result.process.pid)
+            result.end()
         assert result.good == 0, result.tally
         assert most < 400 * 1024, most  # 16 MiB a reply, a few connections; a sanitizer's share
 
@@ -157,9 +159,11 @@ def test_D1_replies_without_end(program):
 def test_D1_a_server_that_says_nothing(program):
     """It takes connections, and no more: a few at a time are tried, and none is left behind."""
     with Fake(lambda words: [], greets=False) as fake:
-        with Load(program, fake.url(), 5 if LONG else 2.5, timeout=50, threads=16) as result:
-            time.sleep(2)
+        with Load(program, fake.url(), 600, timeout=50, threads=16) as result:
+            until("it is asked", lambda: fake.most > 0)
+            time.sleep(4 if LONG else 2)
             open_now = descriptors(result.process.pid)
+            result.end()
         assert open_now < 60 and fake.most <= 4, (open_now, fake.most)
         assert result.good == 0 and result.undone > 50, result.tally
         until("all are closed", lambda: fake.open == 0)
@@ -167,17 +171,19 @@ def test_D1_a_server_that_says_nothing(program):
 
 def test_D1_many_restarts(program):
     with Redis() as r:
-        with Load(program, url(r), 40 if LONG else 3, timeout=100, limit=LIMIT) as result:
+        with Load(program, url(r), 600, timeout=100, limit=LIMIT) as result:
             end = time.monotonic() + (38 if LONG else 2)
             restarts = 0
             while time.monotonic() < end and restarts < 100:
                 r.kill()
                 r.start()
                 restarts += 1
+            until("it is asked again", lambda: r("DBSIZE") > 0)
             open_now = descriptors(result.process.pid)
+            result.end()
         assert open_now < 40, (restarts, open_now)
         assert result.good > 0, (restarts, result.tally)
-        assert load(program, url(r), timeout=1000).undone == 0
+        assert load(program, url(r), timeout=LONG_MS).undone == 0
 
 
 def test_D1_passwords_are_not_shown(program):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import select
 import signal
 import socket
@@ -14,8 +15,9 @@ import tempfile
 import threading
 import time
 
-from redising import Redis, free_port, until
-from redisload import EXAMPLE, LONG, Load, check_counted, count, load, status, url, used, weir
+from redising import Redis, Resp, free_port, until
+from redisload import EXAMPLE, LONG, LONG_MS, Load, check_counted, count, load, status, url, \
+    use_up, used, weir
 from serving import run_tests
 
 
@@ -23,11 +25,11 @@ def test_D1_alone(program):
     with Redis() as r:
         for form in (url(r), url(r, rest="?protocol=2"), "redis://localhost:%d" % r.port):
             r.ok("FLUSHALL")
-            result = load(program, form)
+            result = load(program, form, timeout=LONG_MS)
             assert result.good > 20 and result.errors + result.undone + result.unknown == 0
             check_counted(result, count(r))
         r.ok("FLUSHALL")
-        result = load(program, url(r, rest="/3"))
+        result = load(program, url(r, rest="/3"), timeout=LONG_MS)
         assert count(r) == 0 and result.good > 20
         r.ok("SELECT", 3)
         check_counted(result, count(r))
@@ -83,7 +85,8 @@ def test_D1_take_peek_give(program):
 def test_D1_example(program):
     with Redis() as r:
         said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
-        assert said.stdout == "come in, 1 of 2 left\ncome in, 0 of 2 left\ncome back in 30 s\n", said
+        assert re.fullmatch("come in, 1 of 2 left\ncome in, 0 of 2 left\ncome back in (30|2.) s\n",
+                            said.stdout), said
         assert 0 < r("TTL", "visits:{ann}") <= 61
     said = subprocess.run([EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
     assert said.stdout.count("not charged: ") == 3, said
@@ -93,7 +96,7 @@ def test_D1_unix_socket(program):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "redis.sock")
         with Redis(None, "--unixsocket", path) as r:
-            check_counted(load(program, "unix://" + path), count(r))
+            check_counted(load(program, "unix://" + path, timeout=LONG_MS), count(r))
             assert count(r) > 20
         assert "No such file" in load(program, "unix://" + path).why
 
@@ -103,20 +106,20 @@ def test_D1_logins(program):
         r.ok("ACL", "SETUSER", "ann", "on", ">pa/ss", "~load:*", "+@all")
         r.ok("ACL", "SETUSER", "bob", "on", ">word", "~load:*", "+get")
         r.ok("CONFIG", "SET", "requirepass", "secret")
-        assert load(program, url(r, ":secret@")).good > 20
-        assert load(program, url(r, "ann:pa%2Fss@")).good > 20
-        assert load(program, url(r, "ann:pa%2Fss@", "?protocol=2")).good > 20
+        for right in (url(r, ":secret@"), url(r, "ann:pa%2Fss@"),
+                      url(r, "ann:pa%2Fss@", "?protocol=2")):
+            assert load(program, right, timeout=LONG_MS).good > 20
         for wrong in (url(r, ":wrong@"), url(r, "ann:wrong@", "?protocol=2")):
             result = load(program, wrong)
             assert result.good == 0 and "WRONGPASS" in result.why, result.tally
         assert "NOAUTH" in load(program, url(r)).why
-        result = load(program, url(r, "bob:word@"))  # no EVALSHA, nor CLUSTER
+        result = load(program, url(r, "bob:word@"), timeout=LONG_MS)  # no EVALSHA, nor CLUSTER
         assert result.good == 0 and result.error == "NOPERM", result.tally
 
 
 def test_D1_full_memory(program):
     with Redis(None, "--maxmemory", "1", "--maxmemory-policy", "noeviction") as r:
-        result = load(program, url(r))
+        result = load(program, url(r), timeout=LONG_MS)
         assert result.good == 0 and result.errors > 20 and result.error == "OOM", result.tally
 
 
@@ -139,20 +142,33 @@ def test_D1_tls(program):
             stranger = load(program, "rediss://127.0.0.1:%d" % port, 1, timeout=1000)
             assert stranger.good == 0 and "certificate" in stranger.why, stranger.tally
             assert load(program, base).good == 0  # it wants to see a certificate
-            result = load(program, base + "&certificate=%s&key=%s" % (cert, key), timeout=1000)
+            result = load(program, base + "&certificate=%s&key=%s" % (cert, key),
+                          timeout=LONG_MS)
             assert result.good > 20 and result.unknown == 0, result.tally
             check_counted(result, count(r))
 
 
+def kill_connections(r, times, pause):
+    """With some calls of scripts in between, however slow they are."""
+    for _ in range(times):
+        r.ok("CLIENT", "KILL", "TYPE", "normal")
+        if random.random() < 0.3:
+            r.ok("SCRIPT", "FLUSH")
+        time.sleep(pause)
+        before = calls_of_scripts(r)
+        until("scripts are called", lambda: calls_of_scripts(r) > before + 2)
+
+
+def calls_of_scripts(r):
+    told = r.info("commandstats", "cmdstat_evalsha")
+    return int(re.search(r"calls=(\d+)", told).group(1)) if told else 0
+
+
 def test_D1_killed_connections(program):
-    """Every 10 ms; and the scripts are forgotten now and then."""
-    with Redis() as r, Load(program, url(r), 5 if LONG else 1) as result:
-        end = time.monotonic() + (4 if LONG else 0.7)
-        while time.monotonic() < end:
-            r.ok("CLIENT", "KILL", "TYPE", "normal")
-            if random.random() < 0.3:
-                r.ok("SCRIPT", "FLUSH")
-            time.sleep(0.01)
+    """Again and again; and the scripts are forgotten now and then."""
+    with Redis() as r, Load(program, url(r), 600) as result:
+        kill_connections(r, 300 if LONG else 50, 0.01)
+        result.end()
         result.process.wait(timeout=60)
         total = count(r)
     check_counted(result, total)
@@ -166,11 +182,9 @@ def test_D1_a_repeat_is_charged_once(program):
     """Connections are killed between send and answer; asks without an answer are repeated under
     their ids.  What was granted is what was charged, to the unit."""
     with Redis() as r:
-        with Load(program, url(r), 5 if LONG else 1.5, limit=LIMIT, ids=True) as result:
-            end = time.monotonic() + (4 if LONG else 1.2)
-            while time.monotonic() < end:
-                r.ok("CLIENT", "KILL", "TYPE", "normal")
-                time.sleep(0.004)
+        with Load(program, url(r), 600, limit=LIMIT, ids=True) as result:
+            kill_connections(r, 500 if LONG else 100, 0.004)
+            result.end()
         assert result.granted > 50 and result.unknown + result.undone == 0, result.tally
         assert used(url(r), LIMIT) == result.granted, (used(url(r), LIMIT), result.tally)
     with Redis() as r:  # and through a network that is slow and torn
@@ -186,9 +200,7 @@ def test_D1_typed_takes(program):
     """Of each key no more than its limit, and all of it."""
     limit = "gcra 1/1d burst 20"
     with Redis() as r:
-        with Load(program, url(r), 1.5, limit=limit) as result:
-            time.sleep(0.2)
-        assert result.granted == 16 * 20 and result.refused > 0, result.tally
+        assert use_up(program, url(r), limit) == 16 * 20
         assert used(url(r), limit) == 16 * 20
 
 
@@ -206,7 +218,7 @@ def test_D1_stopped_and_restarted(program):
             r.start()
         check_counted(result, count(r))
         assert result.good > 50 and result.unknown > 0 and result.undone > 0, result.tally
-        assert load(program, url(r)).undone == 0
+        assert load(program, url(r), timeout=LONG_MS).undone == 0
 
 
 class Proxy:
@@ -267,7 +279,7 @@ def test_D1_slow_and_torn(program):
     with Redis() as r:
         with Proxy(r.port) as proxy:
             result = load(program, "redis://127.0.0.1:%d" % proxy.port, 10 if LONG else 1.5,
-                          timeout=500, threads=8)
+                          timeout=2000, threads=8)
         check_counted(result, count(r))
         assert result.good > 20 and result.errors == 0, result.tally
 
@@ -290,10 +302,18 @@ def replicated():
         sentinel = subprocess.Popen(["redis-server", path, "--sentinel"], cwd=folder,
                                     stdout=subprocess.DEVNULL)
         try:
+            until("the Sentinel knows the replica", lambda: knows_replica(port))
             yield master, replica, "redis-sentinel://127.0.0.1:%d/mine" % port
         finally:
             sentinel.kill()
             sentinel.wait()
+
+
+def knows_replica(port):
+    with contextlib.suppress(EOFError, ConnectionError), Resp(("127.0.0.1", port)) as sentinel:
+        told = [dict(zip(r[::2], r[1::2])) for r in sentinel("SENTINEL", "REPLICAS", "mine")]
+        return [r["master-link-status"] for r in told] == ["ok"]
+    return False
 
 
 def anew(server, *words):
@@ -307,20 +327,20 @@ def anew(server, *words):
 def test_D1_sentinel(program):
     """The master dies under load: its replica is the master, and the client finds it."""
     with replicated() as (master, replica, sentinel):
-        assert load(program, sentinel).good > 20
+        assert load(program, sentinel, timeout=LONG_MS).good > 20
         said, code = status(sentinel)
         assert code == 0 and said["mode"] == "sentinel", said
         assert sorted(n["role"] for n in said["nodes"]) == ["master", "sentinel"], said
         assert "know no master" in load(program, sentinel + "x").why
         master.ok("FLUSHALL")
-        time.sleep(2.2)  # until the Sentinel knows the replica
-        with Load(program, sentinel, 20 if LONG else 6) as result:
-            time.sleep(0.5)
+        with Load(program, sentinel, 600) as result:
+            until("the replica follows", lambda: count(replica) > 100)
             master.kill()
             until("the replica was promoted", lambda: anew(replica, "ROLE")[0] == "master", 60)
             replica.client = replica.connect()  # the old one was ended
             before = count(replica)
-            until("it goes on", lambda: count(replica) > before + 20, 20)
+            until("it goes on", lambda: count(replica) > before + 20)
+            result.end()
         assert result.good > 50 and result.undone > 0, result.tally
         check_counted(result, count(replica), lost=result.good // 10)
         master.start()

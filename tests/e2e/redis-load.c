@@ -4,7 +4,7 @@
  *
  * Each ask increments one of KEYS counters, load:{0}, load:{1} ..., by a script; or with a LIMIT it
  * takes a unit from the account weir:{load:0}, weir:{load:1} ....  With ids an ask whose answer is
- * unknown is asked again, under the same id, until it is known.
+ * unknown is asked again, under the same id, until it is known.  SIGTERM ends it before its time.
  *
  * Prints one line of JSON: asks that were answered with a number, errors by their first word,
  * undone, unknown, the longest time without a good answer in ms, and the lateness of the latest
@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #include "base/base.h"
 #include "weir-redis.h"
 
-enum { THREADS_MAX = 16 };
+enum { THREADS_MAX = 16, ASKS_MIN = 6 }; /* of a thread, however busy the machine is */
 
 struct tally {
     long good, granted, refused, repeats, undone, unknown, errors;
@@ -37,6 +38,7 @@ static struct weir_redis_script *script;
 static struct weir_redis_limit *limit; /* NULL: counters */
 static bool ids;
 static weir_time end, timeout;
+static bool ended; /* by SIGTERM; atomic */
 static int keys = 16;
 static int client_waits = -1; /* the client's thread: its schedstat */
 
@@ -185,21 +187,32 @@ static bool ask_once(struct tally *t, unsigned i, int waits)
     return t->good > good;
 }
 
+static void on_term(int signal)
+{
+    (void)signal;
+    __atomic_store_n(&ended, true, __ATOMIC_RELAXED);
+}
+
+static bool is_time(void)
+{
+    return !__atomic_load_n(&ended, __ATOMIC_RELAXED) && weir__clock_monotonic() < end;
+}
+
 static void *run(void *context)
 {
     struct tally *t = context;
     weir_time last = weir__clock_monotonic();
     int waits = open_waits("thread-self");
-    unsigned i = (unsigned)(uintptr_t)context % 97;
+    unsigned first = (unsigned)(uintptr_t)context % 97;
 
     t->stolen = stolen();
-    do { /* once at least, however busy the machine is */
-        bool good = ask_once(t, i++, waits);
+    for (unsigned i = 0; i < ASKS_MIN || is_time(); i++) {
+        bool good = ask_once(t, first + i, waits);
         weir_time now = weir__clock_monotonic();
         t->gap = now - last > t->gap ? now - last : t->gap;
         last = good ? now : last;
         weir__clock_sleep(WEIR_MILLISECOND);
-    } while (weir__clock_monotonic() < end);
+    }
     close(waits);
     return NULL;
 }
@@ -252,12 +265,14 @@ int main(int argc, char **argv)
     static struct tally tallies[THREADS_MAX];
     pthread_t threads[THREADS_MAX];
     struct weir_error error;
+    struct sigaction term = { .sa_handler = on_term, .sa_flags = SA_RESTART };
     int n = argc > 4 ? atoi(argv[2]) : 0;
 
     if (n < 1 || n > THREADS_MAX) {
         fprintf(stderr, "usage: redis-load URL THREADS SECONDS TIMEOUT_MS [KEYS [LIMIT [ids]]]\n");
         return 2;
     }
+    sigaction(SIGTERM, &term, NULL);
     end = weir__clock_monotonic() + (weir_time)(atof(argv[3]) * 1e9);
     timeout = atoi(argv[4]) * WEIR_MILLISECOND;
     keys = argc > 5 ? atoi(argv[5]) : keys;

@@ -22,6 +22,7 @@ EXAMPLE = os.path.join(os.path.dirname(WEIR), "examples", "example-redis")
 LONG = "--long" in sys.argv
 sys.argv = [word for word in sys.argv if word != "--long"]
 LATE_MS = 10 if os.environ.get("WEIR_STRICT") else 1000
+LONG_MS = 20000  # a timeout that no busy machine reaches
 
 
 class Load:
@@ -36,6 +37,10 @@ class Load:
 
     def __enter__(self):
         return self
+
+    def end(self):
+        """Before its time.  It must be seen at work before."""
+        self.process.terminate()
 
     def __exit__(self, kind, value, trace):
         if kind:
@@ -55,6 +60,17 @@ def load(program, url, seconds=0.3, **options):
     with Load(program, url, seconds, **options) as result:
         pass
     return result
+
+
+def use_up(program, url, limit, threads=4):
+    """How much is granted until nothing is."""
+    granted = 0
+    while True:
+        rest = load(program, url, timeout=LONG_MS, threads=threads, limit=limit)
+        assert rest.unknown + rest.undone == 0, rest.tally
+        granted += rest.granted
+        if rest.refused and not rest.granted:
+            return granted
 
 
 def count(*servers):

@@ -123,8 +123,9 @@ def test_a_thousand_busy_count_exactly(weir):
 
 
 def test_too_many_connections_are_told(weir):
-    with Server(weir, "--connections-max", "20") as server:
-        clients = [connect(server, "http" if i % 2 else "resp") for i in range(20)]
+    with Server(weir, "--connections-max", "20") as server, server.resp() as stays:
+        assert stays("PING") == "PONG"
+        clients = [connect(server, "http" if i % 2 else "resp") for i in range(19)]
         for i, client in enumerate(clients):  # all are really there, not on their way
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2
                            else b"PING\r\n")
@@ -136,8 +137,8 @@ def test_too_many_connections_are_told(weir):
         until("there is room again", lambda: ping(server))
         for client in clients:
             client.close()
-        until("all are gone", lambda: status_of(server)["connections"] == 1)
-        assert status_of(server)["totals"]["connections_refused"] >= 2
+        until("all are gone", lambda: stays.json("WEIR.STATUS")["connections"] == 1)
+        assert stays.json("WEIR.STATUS")["totals"]["connections_refused"] >= 2
 
 
 def ping(server):

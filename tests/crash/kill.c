@@ -237,7 +237,7 @@ static void judge(const char *path, bool narrow, const struct book *book, int64_
     struct tables t = open_tables(path, narrow);
     struct weir_table_stats roomy, tiny;
 
-    alarm(60); /* a stuck key would hang here */
+    alarm(600); /* a stuck key would hang here */
     weir_table_stats(t.roomy, NOW, &roomy);
     weir_table_stats(t.tiny, NOW, &tiny);
     compare_books(&t, book, kills);
@@ -253,6 +253,7 @@ static void judge(const char *path, bool narrow, const struct book *book, int64_
            narrow ? "narrow" : "wide", kills, roomy.recovered + tiny.recovered, tiny.evicted_idle,
            tiny.evicted_early, book->witnessed);
     close_tables(&t);
+    alarm(0);
 }
 
 static pid_t start_victim(const char *path, bool narrow, struct book *book)
@@ -310,7 +311,6 @@ int main(int argc, char **argv)
 {
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int64_t kills = argc > 2 ? atoll(argv[2]) : 1000;
-    alarm(600);
     run(false, kills);
     run(true, kills);
     printf("%d passed, %d failed\n", passed, failed);

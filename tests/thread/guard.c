@@ -15,6 +15,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -154,7 +155,7 @@ static void *look(void *context)
             w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW,
             &info);
         weir_guard_tell(w->guard, text, sizeof(text));
-        w->shared->looks++;
+        __atomic_add_fetch(&w->shared->looks, 1, __ATOMIC_RELAXED);
         int64_t most = keyed ? ALL : PERMITS;
         bool odd = info.limit != most || info.in_flight > most || info.reclaimed < 0 ||
                    info.succeeded < 0 || info.p99 < 0 ||
@@ -180,6 +181,8 @@ static void run_threads(struct worker *workers)
 
     if (workers->kind != HOLD)
         pthread_create(&looker, NULL, look, workers);
+    while (workers->kind != HOLD && __atomic_load_n(&workers->shared->looks, __ATOMIC_RELAXED) == 0)
+        sched_yield();
     for (int i = 0; i < WORKERS; i++)
         pthread_create(&threads[i], NULL, run, &workers[i]);
     for (int i = 0; i < WORKERS; i++)

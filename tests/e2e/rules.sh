@@ -14,7 +14,8 @@ for file in *.yaml; do
     says 0 "$file: " rules check "$file"
 done
 answers 0 "everything.yaml: 5 rules, 8 limits, 0 guards, 9 list entries
-smallest.yaml: 0 rules, 0 limits, 0 guards, 0 list entries" rules check everything.yaml smallest.yaml
+smallest.yaml: 0 rules, 0 limits, 0 guards, 0 list entries" \
+    rules check everything.yaml smallest.yaml
 
 cd "$rules/report"
 for file in *.yaml; do
@@ -28,10 +29,16 @@ says 2 'good/readme.yaml: 3 rules' rules check not-there.yaml good/readme.yaml
 says 2 'Is a directory' rules check good
 says 2 'missing: FILE...; usage: weir rules check' rules check
 says 2 "there is no option --jsno; did you mean --json?" rules check --jsno x
-answers 0 '[{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json good/smallest.yaml
-answers 1 '[{"file":"report/version.yaml","problems":[{"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1","source":"version: 2","caret":9}],"ok":false},{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,"entries":0}]' rules check --json report/version.yaml good/smallest.yaml
-"$weir" rules check --json good/*.yaml report/*.yaml >"$dir/json" || true
-if python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 10)' "$dir/json"; then pass; else fail "--json of all files is not JSON"; fi
+smallest='{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,'
+smallest=$smallest'"entries":0}'
+problem='"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1",'
+problem=$problem'"source":"version: 2","caret":9'
+version='{"file":"report/version.yaml","problems":[{'$problem'}],"ok":false}'
+answers 0 "[$smallest]" rules check --json good/smallest.yaml
+answers 1 "[$version,$smallest]" rules check --json report/version.yaml good/smallest.yaml
+run rules check --json good/*.yaml report/*.yaml
+check "--json of all files is JSON" \
+    python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 10)' "$dir/out"
 
 # what is right by the letter, and matches nothing
 cat >"$dir/doubts.yaml" <<'END'
@@ -43,7 +50,8 @@ lists: { deny: { acount: ann } }
 END
 cd "$dir"
 run rules check doubts.yaml
-is "warnings are no mistakes" "$code $out" "0 doubts.yaml: 2 rules, 2 limits, 0 guards, 1 list entry"
+is "warnings are no mistakes" \
+    "$code $out" "0 doubts.yaml: 2 rules, 2 limits, 0 guards, 1 list entry"
 is "warnings" "$err" "doubts.yaml:3:25: warning: 'post' matches only as written; methods are upper case
 doubts.yaml:3:5: warning: attribute 'acount'; did you mean account?
 doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
@@ -52,25 +60,29 @@ doubts.yaml: warning: attribute 'acount'; did you mean account?"
 cat >"$dir/protect.yaml" <<'END'
 version: 1
 rules:
-  - { name: a, match: { uri: /login }, key: "{account|nobody}", limit: 5/1m, ban: { refusals: 5/1m, for: 1m } }
+  - { name: a, match: { uri: /login }, key: "{account|nobody}", limit: 5/1m, ban: &ban {
+      refusals: 5/1m, for: 1m } }
   - { name: b, match: { uri: [/x, "/Admin/**"] }, limit: 5/1m }
-  - { name: c, match: { uri: /login }, paths: loose, key: "{account}", limit: 5/1m, ban: { refusals: 5/1m, for: 1m } }
+  - { name: c, match: { uri: /login }, paths: loose, key: "{account}", limit: 5/1m, ban: *ban }
   - { name: d, match: { uri: /login }, paths: strict, limit: 5/1m }
 END
 run rules check protect.yaml
-spelling="matches only as written, and other spellings of it (capitals, / or ;x at the end) pass by; write paths: loose, or paths: strict if that is meant"
-is "rules that look like protection" "$err" "protect.yaml:3:5: warning: the key has a default, 'nobody': all requests without the attribute share it, and one client's refusals ban them all
+shared="the key has a default, 'nobody': all requests without the attribute share it, \
+and one client's refusals ban them all"
+spelling="matches only as written, and other spellings of it (capitals, / or ;x at the end) \
+pass by; write paths: loose, or paths: strict if that is meant"
+is "rules that look like protection" "$err" "protect.yaml:3:5: warning: $shared
 protect.yaml:3:25: warning: '/login' $spelling
-protect.yaml:4:25: warning: '/Admin/' $spelling"
+protect.yaml:5:25: warning: '/Admin/' $spelling"
 printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, keys: 100 }\n' >"$dir/keys.yaml"
 run rules check keys.yaml
-is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: all rules share the table; leave it out, and choose the table's size with weir serve --keys"
+is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: \
+all rules share the table; leave it out, and choose the table's size with weir serve --keys"
 cd "$rules"
 
 # stdin, and a pipe that is named
-code=0
-printf 'version: 1\nmode: of\n' | "$weir" rules check - >"$dir/out" 2>"$dir/err" || code=$?
-if [ $code = 1 ] && grep -q "^stdin:2:7: unknown mode 'of'; did you mean 'off'?" "$dir/out"; then pass; else fail "rules check -: $(cat "$dir/out")"; fi
+printf 'version: 1\nmode: of\n' >"$dir/of.yaml"
+says 1 "stdin:2:7: unknown mode 'of'; did you mean 'off'?" rules check - <"$dir/of.yaml"
 
 # ------------------------------------------------------------------- diff
 
@@ -78,11 +90,18 @@ cd "$dir"
 cat >old.yaml <<'END'
 version: 1
 rules:
-  - { name: login, match: { uri: /login, method: [POST, PUT] }, key: "{ip}", limit: [300/60, 100/5], mode: shadow }
+  - name: login
+    match: { uri: /login, method: [POST, PUT] }
+    key: "{ip}"
+    limit: [300/60, 100/5]
+    mode: shadow
   - { name: api, key: "{ip}:{account}", limit: 5/1m }
   - { name: all, limit: 5/1m }
   - { name: old, limit: 5/1m, not: { ip: 10.0.0.0/8 } }
-  - { name: bots, limit: 5/1m, match: { org: "*", agent: "bot*" }, ban: { refusals: 5/m, for: 10m } }
+  - name: bots
+    limit: 5/1m
+    match: { org: "*", agent: "bot*" }
+    ban: { refusals: 5/m, for: 10m }
 lists: { deny: { account: [a, b, c, d] }, office: { ip: [10.0.0.0/8] } }
 END
 cat >new.yaml <<'END'
@@ -93,7 +112,11 @@ rules:
   - { name: login, match: { uri: /login, method: [POST, DELETE] }, key: "{ip/24}", limit: 400/60 }
   - { name: api, key: "{ip}-{account}", limit: [5/1m, 10/h], keys: 5 }
   - { name: new, match: { uri: "/api/**" }, limit: 5/1m, key: "{ip}" }
-  - { name: bots, limit: 5/1m, match: { agent: ["bot*", curl] }, not: { ip: 10.0.0.0/8 }, about: robots }
+  - name: bots
+    limit: 5/1m
+    match: { agent: ["bot*", curl] }
+    not: { ip: 10.0.0.0/8 }
+    about: robots
 lists: { deny: { account: [b, c, d, e, f, g, h, i], ip: 192.0.2.1 } }
 END
 answers 1 "the whole file
@@ -130,8 +153,10 @@ list office
 answers 0 'no difference' rules diff old.yaml old.yaml
 answers 0 '{"changes":[],"same":true}' rules diff --json old.yaml old.yaml
 answers 0 'no difference' rules diff "$rules/good/everything.yaml" "$rules/good/everything.yaml"
-says 1 '"what":"key","text":"key {ip} -> {ip/24}","effect":"all keys begin fresh"' rules diff --json old.yaml new.yaml
-if "$weir" rules diff --json old.yaml new.yaml | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["same"])'; then pass; else fail "diff --json is not JSON"; fi
+says 1 '"what":"key","text":"key {ip} -> {ip/24}","effect":"all keys begin fresh"' \
+    rules diff --json old.yaml new.yaml
+check "diff --json is JSON" \
+    python3 -c 'import json; assert not json.load(open("out"))["same"]'
 cat >old-guards.yaml <<'END'
 version: 1
 guards:
@@ -150,7 +175,11 @@ guards:
     lease: 30s
     mode: off
   - { name: same, adaptive: weir, fallback: { body: sorry } }
-  - { name: new, adaptive: { p99: 250ms }, system: { cpu: 85%, mean_time: 1s }, user: "{account}", shed: true }
+  - name: new
+    adaptive: { p99: 250ms }
+    system: { cpu: 85%, mean_time: 1s }
+    user: "{account}"
+    shed: true
 END
 answers 1 'guard search (requests with uri /search or /find)
     mode enforce -> off: is not looked at any more
@@ -162,7 +191,8 @@ answers 1 'guard search (requests with uri /search or /find)
 guard new (every request)
     added: adaptive percentile, p99 250ms; shed true; system cpu 85%, mean_time 1s; user {account}
 guard gone (every request)
-    removed: concurrency max 5, queue 10, wait 1s, mode shadow' rules diff old-guards.yaml new-guards.yaml
+    removed: concurrency max 5, queue 10, wait 1s, mode shadow' \
+    rules diff old-guards.yaml new-guards.yaml
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
 says 2 'version' rules diff old.yaml "$rules/report/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
@@ -172,11 +202,13 @@ says 2 'missing: OLD NEW; usage: weir rules diff' rules diff old.yaml
 cat >same.yaml <<'END'
 lists: { "office": { ip: [ 10.0.0.0/8 ] }, deny: { account: [d, c, b, a] } }
 rules:
-  - { mode: shadow, limit: [300/1m, 100/5s], key: '{ip}', match: { method: [PUT, POST], uri: "/login" }, name: login }
+  - { mode: shadow, limit: [300/1m, 100/5s], key: '{ip}',
+      match: { method: [PUT, POST], uri: "/login" }, name: login }
   - { name: api, key: "{ip}:{account}", limit: &five 5/60, mode: enforce, cost: 1 }
   - { name: all, limit: *five }
   - { name: old, limit: *five, not: { ip: 10.0.0.0/8 } }
-  - { name: bots, limit: *five, match: { org: "*", agent: { prefix: bot } }, ban: { refusals: 5/m, for: 600, escalate: 1 } }
+  - { name: bots, limit: *five, match: { org: "*", agent: { prefix: bot } },
+      ban: { refusals: 5/m, for: 600, escalate: 1 } }
 version: 1
 mode: enforce
 END

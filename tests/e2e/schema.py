@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]] -- the schema and the reader agree on what a rule file looks like.
+"""schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]] -- the schema and the reader agree on what a rule
+file looks like.
 
 Every file of tests/rules/good is right for both; they agree about each case in
 tests/rules/wrong.txt.  Then good files are changed at random
 (a key renamed, dropped or added, a value of another type) and both are asked:
 
     what the schema refuses, the reader refuses
-    what the schema accepts, the reader accepts, or refuses for a reason that no schema can know (SENSE)
+    what the schema accepts, the reader accepts, or refuses for a reason that no schema can know
+    (SENSE)
 """
 import copy
 import json
@@ -25,21 +27,37 @@ except ImportError as missing:
     print("schema.py: %s; install python3-jsonschema and python3-yaml" % missing)
     sys.exit(77)  # skipped, to meson
 
-# What only the reader can know: other parts of the file, the short syntax of limits and times, addresses, paths, time zones.
+# What only the reader can know: other parts of the file, the short syntax of limits and times,
+# addresses, paths, time zones.
 SENSE = re.compile(
-    r"there is no list|unknown priority or class|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
-    r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
-    r"a path begins with /|no path is like this|no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
-    r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"
-    r"must be from \d+[a-z%]* to|total must be at least max|version \'1.0\' is not known|there is a NUL byte|keys must be a whole number|status must be at least 200|an answer with status \d+ has no body|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
-    r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|the window never holds that many calls|a user without an attribute|"
-    r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|type must be a media type"
+    r"there is no list|unknown priority or class|has no entries of|two rules are named|"
+    r"is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |^forget: |"
+    r"must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|"
+    r"bits set behind its prefix|time zone|a path begins with /|no path is like this|"
+    r"no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|"
+    r"no rule names the list|cannot read the file|the most is|two guards are named|"
+    r"a rule and a guard are named|"
+    r"^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|"
+    r"adaptive|breaker): |"
+    r"must be from \d+[a-z%]* to|total must be at least max|version \'1.0\' is not known|"
+    r"there is a NUL byte|keys must be a whole number|status must be at least 200|"
+    r"an answer with status \d+ has no body|must be at least as long as open_for|"
+    r"needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
+    r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|"
+    r"the window never holds that many calls|a user without an attribute|"
+    r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|"
+    r"type must be a media type"
 )
-OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms", "weir", "-3"]
-NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for", "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b",
-         "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget",
-         "paths", "concurrency", "max", "total", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
-         "shed", "system", "cpu", "user", "priority", "priorities", "class", "degrade", "raises", "lease", "fallback", "status", "body", "body_file", "type"]
+OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {},
+          {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms",
+          "weir", "-3"]
+NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for",
+         "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b", "", "nonsense", "guards",
+         "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest",
+         "escalate", "forget", "paths", "concurrency", "max", "total", "queue", "wait", "order",
+         "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio",
+         "window", "calls", "shed", "system", "cpu", "user", "priority", "priorities", "class",
+         "degrade", "raises", "lease", "fallback", "status", "body", "body_file", "type"]
 
 
 class Loader(yaml.SafeLoader):
@@ -54,7 +72,8 @@ for tag, pattern, first in (
     ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
     ("merge", r"<<", ["<"]),
 ):
-    Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile("^(?:%s)$" % pattern), first)
+    whole = re.compile("^(?:%s)$" % pattern)
+    Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, whole, first)
 
 
 class Report:
@@ -74,7 +93,8 @@ def load(path):
 
 
 LISTS = "version: 1\nlists: { vips: { account: [a] } }\n"
-AROUND = {"file": "%s", "top": "version: 1\n%s\n", "rule": LISTS + "rules:\n  - name: r\n    limit: 1/s\n    %s\n",
+AROUND = {"file": "%s", "top": "version: 1\n%s\n",
+          "rule": LISTS + "rules:\n  - name: r\n    limit: 1/s\n    %s\n",
           "guard": LISTS + "guards:\n  - name: g\n    degrade: 1\n    %s\n"}
 
 
@@ -96,8 +116,8 @@ def wrong_documents(path):
 def places(value, path=()):
     """The paths of all that is in it, itself first."""
     yield path
-    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in below:
+    below = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, child in below.items() if isinstance(below, dict) else ():
         yield from places(child, path + (key,))
 
 
@@ -108,7 +128,7 @@ def at(value, path):
 
 
 def rename(mapping, old, new):
-    """In its place: the order of keys says nothing, but a person reads the file when this test fails."""
+    """In its place: the order of keys says nothing, but people read the file when this fails."""
     items = [(new if k == old else k, v) for k, v in mapping.items() if k == old or k != new]
     mapping.clear()
     mapping.update(items)
@@ -139,7 +159,8 @@ def ask_reader(weir, folder, documents):
         names.append("%d.yaml" % i)
         with open(os.path.join(folder, names[-1]), "w", encoding="utf-8") as f:
             json.dump(document, f)
-    out = subprocess.run([weir, "rules", "check", "--json"] + names, cwd=folder, stdout=subprocess.PIPE)
+    out = subprocess.run([weir, "rules", "check", "--json"] + names, cwd=folder,
+                         stdout=subprocess.PIPE)
     answers = json.loads(out.stdout)
     assert [a["file"] for a in answers] == names, out
     return [(a["ok"], [p["text"] for p in a["problems"]]) for a in answers]
@@ -149,8 +170,8 @@ def compare(report, validator, document, answer):
     good, problems = answer
     accepted = validator.is_valid(document)
     excused = accepted and not good and all(SENSE.search(p) for p in problems)
-    what = "the schema %s, the reader says %s: %s" % ("accepts" if accepted else "refuses", problems or "nothing", json.dumps(document))
-    report.check(accepted == good or excused, what)
+    report.check(accepted == good or excused, "the schema %s, the reader says %s: %s" % (
+        "accepts" if accepted else "refuses", problems or "nothing", json.dumps(document)))
     return accepted, good
 
 
@@ -160,7 +181,7 @@ def main():
     weir, rules = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "tests", "rules")
     mutants = int(sys.argv[3]) if len(sys.argv) > 3 else 3000
     random_ = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
-    schema = json.loads(subprocess.run([weir, "rules", "schema"], stdout=subprocess.PIPE, check=True).stdout)
+    schema = json.loads(subprocess.check_output([weir, "rules", "schema"]))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator, report = jsonschema.Draft202012Validator(schema), Report()
 
@@ -183,7 +204,8 @@ def main():
                 both = compare(report, validator, document, answer)
                 tally[both] = tally.get(both, 0) + 1
     # a test in which one of them always says the same would pass for nothing
-    report.check(tally.get((True, True), 0) > mutants / 20 and tally.get((False, False), 0) > mutants / 5, "too few of a kind: %s" % tally)
+    accepted, refused = tally.get((True, True), 0), tally.get((False, False), 0)
+    report.check(accepted > mutants / 20 and refused > mutants / 5, "too few of a kind: %s" % tally)
     print("%d passed, %d failed" % (report.passed, report.failed))
     return report.failed > 0
 

@@ -2,11 +2,14 @@
 """serve-resp.py WEIR [TEST...] -- the RESP door of `weir serve`, command by command."""
 from serving import RULES, Error, Push, Server, encode, run_tests
 
-# t in ms, quantity, reply: shared by redis-cell and throttled as their own test (max_burst 4, 1 per second)
+# t in ms, quantity, reply: shared by redis-cell and throttled as their own test (max_burst 4, 1 per
+# second)
 GOLDEN = [
-    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]), (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]),
-    (0, 1, [0, 5, 0, -1, 5]), (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]), (3100, 1, [0, 5, 1, -1, 4]), (4000, 1, [0, 5, 1, -1, 4]),
-    (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]), (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
+    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]),
+    (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]), (0, 1, [0, 5, 0, -1, 5]),
+    (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]), (3100, 1, [0, 5, 1, -1, 4]),
+    (4000, 1, [0, 5, 1, -1, 4]), (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]),
+    (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
     (15000, 6, [1, 5, 5, -1, 0]),
 ]
 
@@ -20,9 +23,11 @@ def test_S1_cl_throttle_golden(weir):
 
 def test_S1_cl_throttle_ten_seconds(weir):
     """Dragonfly's own cases, whose times are a second too long there."""
-    steps = [(0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 10]), (0, 1, [0, 5, 3, -1, 20]), (0, 1, [0, 5, 2, -1, 30]), (0, 1, [0, 5, 1, -1, 40]),
-             (0, 1, [0, 5, 0, -1, 50]), (0, 1, [1, 5, 0, 10, 50]), (30, 1, [0, 5, 2, -1, 30]), (31, 1, [0, 5, 1, -1, 39]), (40, 1, [0, 5, 1, -1, 40]),
-             (80, 1, [0, 5, 4, -1, 10]), (95, 1, [0, 5, 4, -1, 10]), (95, 0, [0, 5, 4, -1, 10]), (95, 2, [0, 5, 2, -1, 30]), (95, 5, [1, 5, 2, 30, 30])]
+    steps = [(0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 10]), (0, 1, [0, 5, 3, -1, 20]),
+             (0, 1, [0, 5, 2, -1, 30]), (0, 1, [0, 5, 1, -1, 40]), (0, 1, [0, 5, 0, -1, 50]),
+             (0, 1, [1, 5, 0, 10, 50]), (30, 1, [0, 5, 2, -1, 30]), (31, 1, [0, 5, 1, -1, 39]),
+             (40, 1, [0, 5, 1, -1, 40]), (80, 1, [0, 5, 4, -1, 10]), (95, 1, [0, 5, 4, -1, 10]),
+             (95, 0, [0, 5, 4, -1, 10]), (95, 2, [0, 5, 2, -1, 30]), (95, 5, [1, 5, 2, 30, 30])]
     with Server(weir) as server, server.resp() as client:
         for second, quantity, reply in steps:
             client("WEIR.CLOCK", second * 10**9)
@@ -32,7 +37,8 @@ def test_S1_cl_throttle_ten_seconds(weir):
 
 
 def test_S1_cl_throttle_errors(weir):
-    usage = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+    usage = ("Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> "
+             "[<quantity>]")
     big = 2**63 - 1
     with Server(weir) as server, server.resp() as client:
         assert client("CL.THROTTLE", "k", 4, 1) == usage
@@ -40,10 +46,12 @@ def test_S1_cl_throttle_errors(weir):
         assert client("CL.THROTTLE", "k", "x", 1, 1) == "Cell error: Couldn't parse as integer: x"
         assert client("CL.THROTTLE", "k", 4, 0, 1) == "Cell error: Zero rates are not supported"
         assert client("CL.THROTTLE", "k", 4, 1, 0) == "Cell error: Zero rates are not supported"
-        for words in [(-1, 1, 1), (4, -1, 1), (4, 1, -1), (4, 1, 1, -1), (big, 1, 1), (4, 1, big), (big, big, big), (4, 1, 1, "9" * 30), (2**62, 1, 1)]:
+        for words in [(-1, 1, 1), (4, -1, 1), (4, 1, -1), (4, 1, 1, -1), (big, 1, 1), (4, 1, big),
+                      (big, big, big), (4, 1, 1, "9" * 30), (2**62, 1, 1)]:
             answer = client("CL.THROTTLE", "k", *words)
             assert isinstance(answer, Error) and answer.startswith("Cell error: "), (words, answer)
-        assert client("CL.THROTTLE", "k", 4, 1, 1) == [0, 5, 4, -1, 1]  # nothing of the above was charged
+        # nothing of the above was charged
+        assert client("CL.THROTTLE", "k", 4, 1, 1) == [0, 5, 4, -1, 1]
         assert client("CL.THROTTLE", "k", 4, 1, 1, big) == [1, 5, 4, -1, 1]  # can never be
 
 
@@ -92,7 +100,8 @@ def test_S1_pipelines_keep_their_order(weir):
 
 def test_S1_byte_by_byte(weir):
     """However the bytes are cut, the answers are the same."""
-    data = encode(["CL.THROTTLE", "a" * 300, 4, 1, 1]) + b"PING\r\n" + encode(["ECHO", b"\x00\r\n\xff"])
+    data = (encode(["CL.THROTTLE", "a" * 300, 4, 1, 1]) + b"PING\r\n"
+            + encode(["ECHO", b"\x00\r\n\xff"]))
     with Server(weir) as server, server.resp() as client:
         for i in range(len(data)):
             client.raw(data[i : i + 1])
@@ -113,7 +122,8 @@ def test_S1_what_clients_say_first(weir):
         assert client("CLIENT", "ID") > 0
         assert client("SELECT", 0) == "OK" and isinstance(client("SELECT", 1), Error)
         assert "loading:0" in client("INFO") and "redis_version:7" in client("INFO", "server")
-        assert client("COMMAND", "COUNT") == len(client("COMMAND")) == len(client("COMMAND", "LIST"))
+        for words in ("COMMAND",), ("COMMAND", "LIST"):
+            assert client("COMMAND", "COUNT") == len(client(*words))
         docs = client("COMMAND", "DOCS", "cl.throttle")
         assert docs[0] == "CL.THROTTLE"
         info = client("COMMAND", "INFO", "cl.throttle", "nothing")
@@ -142,8 +152,10 @@ def test_S1_transactions(weir):
         assert client("EXEC").startswith("EXECABORT")
         assert client("MULTI") == "OK" and "arguments" in client("WEIR.TAKE", "k")
         assert client("PING") == "QUEUED" and client("EXEC").startswith("EXECABORT")
-        assert client("MULTI") == "OK" and client("DISCARD") == "OK" and isinstance(client("EXEC"), Error)
-        assert client("MULTI") == "OK" and "MULTI" in client("WEIR.STATUS")  # it may take long, and EXEC answers all at once
+        assert client("MULTI") == "OK" and client("DISCARD") == "OK"
+        assert isinstance(client("EXEC"), Error)
+        # it may take long, and EXEC answers all at once
+        assert client("MULTI") == "OK" and "MULTI" in client("WEIR.STATUS")
         assert client("EXEC").startswith("EXECABORT") and client.json("WEIR.STATUS")
 
 
@@ -157,7 +169,8 @@ def test_S1_take_by_any_limit(weir):
         assert client("WEIR.PEEK", "ann", limit)[0] == 0
         assert client("WEIR.GIVE", "ann", limit, "COST", 2) == "OK"
         assert client("WEIR.TAKE", "ann", limit, "COST", 2)[:3] == [1, 3, 0]
-        assert client("WEIR.FORGET", "ann", limit) == 1 and client("WEIR.TAKE", "ann", limit)[2] == 2
+        assert client("WEIR.FORGET", "ann", limit) == 1
+        assert client("WEIR.TAKE", "ann", limit)[2] == 2
         assert client("WEIR.TAKE", "bob", "leaky-bucket 1/s queue 5", "WAIT", 5000)[5] == 0
         assert client("WEIR.TAKE", "bob", "leaky-bucket 1/s queue 5", "WAIT", 5000)[5] == 1000
         assert client("WEIR.TAKE", "bob", "10/3s", "NS")[4] == 300000000
@@ -172,23 +185,27 @@ def test_S1_take_under_a_name(weir):
     with Server(weir) as server, server.resp() as client:
         for _ in range(4):
             client("WEIR.TAKE", "ann", "gcra 10/60s", "NAME", "api")
-        assert client("WEIR.TAKE", "ann", "gcra 20/60s", "NAME", "api")[1:3] == [20, 15]  # the limit changed, what was used is kept
+        # the limit changed, what was used is kept
+        assert client("WEIR.TAKE", "ann", "gcra 20/60s", "NAME", "api")[1:3] == [20, 15]
         assert isinstance(client("WEIR.TAKE", "ann", "sliding-window 20/60s", "NAME", "api"), Error)
 
 
 def test_S1_forget_makes_fresh(weir):
     """Not only given back: a window that has begun ends, a warm key is cold."""
     with Server(weir) as server, server.resp() as client:
-        for limit in ("fixed-window 10/60s align=first", "warm-up 10/1s warmup=4s", "sliding-log 10/60s", "gcra 10/60s"):
+        for limit in ("fixed-window 10/60s align=first", "warm-up 10/1s warmup=4s",
+                      "sliding-log 10/60s", "gcra 10/60s"):
+            def take(key, *costs):
+                return [client("WEIR.TAKE", key, limit, "COST", cost, "WAIT", 10**6)
+                        for cost in costs]
+
             client("WEIR.CLOCK", 10**18)
-            fresh = [client("WEIR.TAKE", "new", limit, "COST", 3, "WAIT", 10**6), client("WEIR.TAKE", "new", limit, "WAIT", 10**6)]
-            for _ in range(8):
-                client("WEIR.TAKE", "old", limit, "WAIT", 10**6)
+            fresh = take("new", 3, 1)
+            take("old", *[1] * 8)
             client("WEIR.CLOCK", 10**18 + 20 * 10**9)
-            for _ in range(8):
-                client("WEIR.TAKE", "old", limit, "WAIT", 10**6)
+            take("old", *[1] * 8)
             assert client("WEIR.FORGET", "old", limit) == 1, limit
-            again = [client("WEIR.TAKE", "old", limit, "COST", 3, "WAIT", 10**6), client("WEIR.TAKE", "old", limit, "WAIT", 10**6)]
+            again = take("old", 3, 1)
             assert again == fresh, (limit, again, fresh)
         assert client("WEIR.FORGET", "nobody", "gcra 10/60s") == 0
 
@@ -212,7 +229,8 @@ def test_S1_check_by_rules(weir):
         for left in (4, 3, 2, 1, 0):
             assert client("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")[:4] == [1, "per-ip", 5, left]
         refused = client("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")
-        assert refused[:2] == [0, "per-ip"] and refused[4] == 2000 and refused[7:9] == [3, "limited"], refused
+        assert refused[:2] == [0, "per-ip"] and refused[4] == 2000, refused
+        assert refused[7:9] == [3, "limited"], refused
         assert client("WEIR.CHECK", "ip", "192.0.2.8", "uri", "/")[0] == 1
         assert client("WEIR.CHECK", "ip", "203.0.113.9")[8] == "denied"
         assert client("WEIR.CHECK", "ip", "192.0.2.7", "account", "root")[0] == 1
@@ -225,21 +243,29 @@ def test_S1_check_by_rules(weir):
             assert isinstance(answer, Error) and "options come before" in answer, (late, answer)
         assert client("WEIR.CHECK", "color", "red", "cost", "x")[0] == 1  # an attribute
         with server.resp(3) as three:
-            answer = three("WEIR.CHECK", "ip", "192.0.2.11", "header.user-agent", "a bot")
+            bot = "WEIR.CHECK", "ip", "192.0.2.11", "header.user-agent", "a bot"
+            answer = three(*bot)
             assert answer[0] == 1 and answer[9] is None
-            assert three("WEIR.CHECK", "ip", "192.0.2.11", "header.user-agent", "a bot")[9] == "crawlers"
+            assert three(*bot)[9] == "crawlers"
 
 
 def test_S1_the_same_lists_in_both_protocols(weir):
-    """Code that reads them by place must not find a name there, which would be true whatever was decided."""
+    """Code that reads them by place must not find a name there, which would be true whatever was
+    decided."""
     with Server(weir, rules=RULES) as server, server.resp() as two, server.resp(3) as three:
         two("WEIR.CHECK", "COST", 5, "ip", "192.0.2.7")
         two("WEIR.TAKE", "ann", "2/60s", "COST", 2)
-        for words, places in [(("WEIR.CHECK", "ip", "192.0.2.7"), 10), (("WEIR.CHECK", "ID", "ask-1", "ip", "192.0.2.7"), 10),
-                              (("WEIR.TAKE", "ann", "2/60s"), 6), (("WEIR.TAKE", "ann", "2/60s", "NS"), 6), (("WEIR.PEEK", "ann", "2/60s"), 6),
-                              (("WEIR.RESERVE", "ann", "2/60s"), 7), (("WEIR.CHECK", "COST", 0, "color", "red"), 10), (("WEIR.PEEK", "bob", "2/60s"), 6)]:
+        for words, places in [(("WEIR.CHECK", "ip", "192.0.2.7"), 10),
+                              (("WEIR.CHECK", "ID", "ask-1", "ip", "192.0.2.7"), 10),
+                              (("WEIR.TAKE", "ann", "2/60s"), 6),
+                              (("WEIR.TAKE", "ann", "2/60s", "NS"), 6),
+                              (("WEIR.PEEK", "ann", "2/60s"), 6),
+                              (("WEIR.RESERVE", "ann", "2/60s"), 7),
+                              (("WEIR.CHECK", "COST", 0, "color", "red"), 10),
+                              (("WEIR.PEEK", "bob", "2/60s"), 6)]:
             answer = two(*words)
-            assert isinstance(answer, list) and len(answer) == places and answer[0] == (words[-1] == "red" or words[1] == "bob"), (words, answer)
+            assert isinstance(answer, list) and len(answer) == places, (words, answer)
+            assert answer[0] == (words[-1] == "red" or words[1] == "bob"), (words, answer)
             assert three(*words) == answer, words
 
 
@@ -264,12 +290,14 @@ def test_S1_del_forgets(weir):
 
 
 def test_S4_events_by_pubsub(weir):
-    with Server(weir, rules=RULES) as server, server.resp() as client, server.resp() as listener, server.resp(3) as three:
+    with Server(weir, rules=RULES) as server, server.resp() as client, \
+            server.resp() as listener, server.resp(3) as three:
         assert listener("PSUBSCRIBE", "weir.events.*") == ["psubscribe", "weir.events.*", 1]
         assert three("SUBSCRIBE", "weir.events.mode") == Push(["subscribe", "weir.events.mode", 1])
         assert client.json("WEIR.MODE", "shadow", "login")
         message = listener.read()
-        assert message[0] == "pmessage" and message[2] == "weir.events.mode" and '"login"' in message[3], message
+        assert message[0] == "pmessage" and message[2] == "weir.events.mode", message
+        assert '"login"' in message[3], message
         assert three.read()[:2] == ["message", "weir.events.mode"]
         assert listener("PING") == ["pong", ""]
         assert listener("PUNSUBSCRIBE") == ["punsubscribe", "weir.events.*", 0]
@@ -291,13 +319,15 @@ def test_S6_admin_over_resp(weir):
         assert len(help) == client("COMMAND", "COUNT")
         assert isinstance(client("WEIR.RULES.SET", "version: 1\nrules:\n  - nonsense\n"), Error)
         assert client("WEIR.CHECK", "ip", "192.0.2.9")[1] == "per-ip"  # the old set stays
-        client.json("WEIR.RULES.SET", "version: 1\nrules:\n  - name: all\n    key: '{ip}'\n    limit: 1/s\n")
+        all_by_ip = "  - { name: all, key: '{ip}', limit: 1/s }\n"
+        client.json("WEIR.RULES.SET", "version: 1\nrules:\n" + all_by_ip)
         assert client("WEIR.CHECK", "ip", "192.0.2.9")[1] == "all"
 
 
 def test_S1_bad_input_ends_the_connection_only(weir):
-    bad = [b"*1000000000\r\n", b"*1\r\n$1000000000\r\n", b"*1\r\n:1\r\n", b"*-5\r\nx\r\n", b"*1\r\n$-1\r\n", b"*x\r\n", b"*1\r\n$1\r\nab\r\n",
-           b"\x16\x03\x01\x02\x00\x01\x00\r\n", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"*1\r\n$4\r\nPINGxx", b'"unfinished\r\n']
+    bad = [b"*1000000000\r\n", b"*1\r\n$1000000000\r\n", b"*1\r\n:1\r\n", b"*-5\r\nx\r\n",
+           b"*1\r\n$-1\r\n", b"*x\r\n", b"*1\r\n$1\r\nab\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n",
+           b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"*1\r\n$4\r\nPINGxx", b'"unfinished\r\n']
     with Server(weir) as server, server.resp() as client:
         for data in bad:
             with server.resp() as other:

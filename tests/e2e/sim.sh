@@ -1,5 +1,5 @@
 #!/bin/sh
-# sim.sh WEIR -- weir sim: the list, the tables, the same again with the same seed, drawings, and errors.
+# sim.sh WEIR -- weir sim: the list, the tables, the same seed again, drawings, and errors.
 . "${0%/*}/harness.sh"
 
 weir=$(program "$1")
@@ -10,7 +10,8 @@ cd "$dir"
 run
 check "weir sim: the list ended with $code" test "$code" -eq 0
 check "weir sim: nothing on stderr" test ! -s err
-for name in overload-2x overload-10x slows-5x scales-1-to-4 bimodal slow-drift timeouts retry-storm three-priorities two-tenants cold-cache; do
+for name in overload-2x overload-10x slows-5x scales-1-to-4 bimodal slow-drift timeouts \
+    retry-storm three-priorities two-tenants cold-cache; do
     check "weir sim: $name is not listed" grep -q "^$name " out
 done
 
@@ -35,15 +36,17 @@ check "JSON that can be read, and adds up" python3 - out <<'CHECK'
 import json, sys
 trials = json.load(open(sys.argv[1]))
 assert [t["controller"] for t in trials] == ["none", "fixed"]
+ends = "ok", "failed", "timed_out", "dropped", "busy", "shed", "open"
 for t in trials:
     f = t["all"]
-    assert f["requests"] + f["retries"] == sum(f[k] for k in ("ok", "failed", "timed_out", "dropped", "busy", "shed", "open"))
+    assert f["requests"] + f["retries"] == sum(f[k] for k in ends)
     assert f["requests"] == f["ok"] + f["lost"]
     assert sum(b["offered"] for b in t["series"]) == f["requests"] and t["permits_left"] == 0
     assert len(t["clients"]) == 2 and t["clients"][0]["class"] == "modest"
 CHECK
 run overload-2x -c none,fixed --svg drawing.svg
-check "a drawing that can be read" python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("drawing.svg")'
+check "a drawing that can be read" \
+    python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("drawing.svg")'
 cp drawing.svg first
 run overload-2x -c none,fixed --svg drawing.svg
 check "the same drawing again" cmp first drawing.svg
@@ -62,7 +65,12 @@ says 0 "100.0%" - -c fixed:4 <mine.yaml
 says 0 "percentile is left out" mine.yaml
 says 0 "gradient2" mine.yaml
 says 2 "percentile needs a target" mine.yaml -c percentile
-printf 'length: 1m\nwarmup: 2m\nbackend: { workers: 2, work: 20ms }\nclients: [{ rate: 2x }]\n' >wrong.yaml
+cat >wrong.yaml <<'WRONG'
+length: 1m
+warmup: 2m
+backend: { workers: 2, work: 20ms }
+clients: [{ rate: 2x }]
+WRONG
 says 2 "warmup must be from 0s to 1m" wrong.yaml
 
 # --- mistakes

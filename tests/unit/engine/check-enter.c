@@ -1,94 +1,8 @@
 /* check-enter.c -- a request, the rules and the guards that apply: one decision, all or nothing. */
 #include "unit/test.h"
 
-#include <malloc.h>
-
 #include "engine/explain.h"
-#include "unit/requests.h"
-
-#define GUARDS(lines) "version: 1\nguards:\n" lines
-
-struct visit {
-    struct weir_entry entry;
-    struct weir_ruling ruling;
-};
-
-static struct visit enter_as(struct weir *weir, const char *request, const struct weir_ask *ask)
-{
-    struct request r = request_of(request);
-    struct visit v;
-
-    memset(&v, 0xa5, sizeof(v));
-    bool allowed = weir_check_enter(weir, r.attrs, r.n, ask, &v.entry, &v.ruling);
-    assert_int_equal(allowed, v.ruling.decision.allowed);
-    if (!allowed)
-        assert_int_equal(v.entry.n, 0);
-    return v;
-}
-
-static struct visit enter(struct weir *weir, const char *request, weir_time now)
-{
-    return enter_as(weir, request, &(struct weir_ask){ .cost = 1, .now = now });
-}
-
-static void leave(struct weir *weir, struct visit *v, enum weir_outcome outcome, weir_time now)
-{
-    weir_check_exit(weir, &v->entry, outcome, now);
-    assert_int_equal(v->entry.n, 0);
-}
-
-static struct weir_ruled_guard guard_of(struct weir *weir, const char *name)
-{
-    struct weir_ruled_guard view;
-
-    if (!weir_ruled_guard_find(weir, name, &view))
-        fail_msg("there is no guard %s", name);
-    return view;
-}
-
-static struct weir_guard_info guard_info(struct weir *weir, const char *name, weir_time now)
-{
-    struct weir_guard_info info;
-
-    weir_guard_get(guard_of(weir, name).guard, now, &info);
-    return info;
-}
-
-static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
-{
-    return guard_info(weir, name, now).in_flight;
-}
-
-#define assert_refused_by_guard(v, name, its_reason)              \
-    do {                                                          \
-        assert_false((v).ruling.decision.allowed);                \
-        assert_non_null((v).ruling.guard);                        \
-        assert_string_equal((v).ruling.guard, name);              \
-        assert_int_equal((v).ruling.decision.reason, its_reason); \
-        assert_int_equal((v).ruling.level, 3);                    \
-        assert_null((v).ruling.rule);                             \
-    } while (0)
-
-#define assert_entered(v, guards)                 \
-    do {                                          \
-        assert_true((v).ruling.decision.allowed); \
-        assert_null((v).ruling.guard);            \
-        assert_int_equal((v).entry.n, guards);    \
-    } while (0)
-
-#define entered(weir, request, now, guards)          \
-    ({                                               \
-        struct visit in = enter(weir, request, now); \
-        assert_entered(in, guards);                  \
-        in;                                          \
-    })
-
-#define refused(weir, request, now, name, its_reason)   \
-    ({                                                  \
-        struct visit out = enter(weir, request, now);   \
-        assert_refused_by_guard(out, name, its_reason); \
-        out;                                            \
-    })
+#include "unit/visits.h"
 
 /* ---------------------------------------------------------- G1: enter, exit ---- */
 
@@ -155,6 +69,26 @@ TEST(test_L1_a_request_is_one_permit)
     v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 0, .now = NOW });
     assert_entered(v, 1);
     assert_int_equal(in_flight(weir, "g", NOW), 2);
+}
+
+/* Both say whether all leases were still there. */
+TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
+                                       "long, concurrency: 5, lease: 60s }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
+                 none = enter(weir, "", NOW);
+    assert_entered(a, 2);
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND / 2));
+    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4),
+                     1); /* those that nobody has renewed are over */
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_renew(weir, &b.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_exit(weir, &b.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    assert_true(weir_check_exit(weir, &a.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    none.entry.n = 0;
+    assert_true(weir_check_exit(weir, &none.entry, WEIR_SUCCEEDED, NOW));
+    assert_true(weir_check_renew(weir, &none.entry, NOW));
 }
 
 /* ------------------------------------------------------------ all or nothing ---- */
@@ -489,7 +423,7 @@ TEST(test_S6_explain_names_the_guards)
     assert_string_equal(g.as_rule.attribute, "uri");
 }
 
-/* --------------------------------------------------------------------- reload ---- */
+/* ------------------------------------------------------------ permits by key ---- */
 
 TEST(test_L1_permits_by_key)
 {
@@ -558,215 +492,4 @@ TEST(test_L1_the_key_without_permits_is_told)
     assert_false(weir__check_admitted(weir, r.attrs, r.n, &admission, &ruling, key));
     assert_string_equal(key, "192.0.2.0/24");
     weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW);
-}
-
-TEST(test_R6_a_changed_guard_keeps_its_permits)
-{
-    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));
-    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
-    use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
-    assert_int_equal(in_flight(weir, "g", NOW), 2);
-    assert_int_equal(guard_info(weir, "g", NOW).options.max, 3);
-    entered(weir, "ip=::1", NOW, 1);
-    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
-    use(weir, "version: 1\n", NOW); /* it is gone; its permits come back all the same */
-    entered(weir, "ip=::1", NOW, 0);
-    leave(weir, &a, WEIR_SUCCEEDED, NOW);
-    leave(weir, &b, WEIR_SUCCEEDED, NOW);
-    use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
-    assert_int_equal(in_flight(weir, "g", NOW), 1);
-}
-
-TEST(test_R6_edited_lists_leave_guards)
-{
-    static const char *const add[] = { "10.0.0.0/8" };
-
-    OWN(weir) *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
-                                "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
-    entered(weir, "ip=::1", NOW, 1);
-    assert_ok(
-        weir_list_edit(weir, &(struct weir_list_edit){ "deny", "ip", add, 1, NULL, 0 }, NULL));
-    refused(weir, "ip=::1", NOW, "g", WEIR_BUSY);
-    assert_int_equal(guard_of(weir, "g").fallback.status, 200);
-}
-
-/* All or nothing: no guard is made, none is changed. */
-TEST(test_R6_rules_that_do_not_fit_change_nothing)
-{
-    OWN(weir_table) *table = NULL;
-    struct weir_error error = { 0 };
-    assert_ok(weir_table_create(
-        &table, &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 }, &error));
-    OWN(weir) *weir = engine_on(table);
-    use(weir, GUARDS("- { name: a, concurrency: 5 }\n"), NOW);
-    struct weir_rules *rules =
-        rules_of(GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n- { name: "
-                        "c, concurrency: 1 }\n"));
-    assert_int_equal(weir_use(weir, rules, NOW, &error), WEIR_NO_MEMORY);
-    assert_contains(error.text,
-                    "the rules need 2 more guards, and the table, made for 2, has room for 1");
-    weir_rules_destroy(rules);
-    assert_int_equal(guard_info(weir, "a", NOW).options.max, 5);
-    assert_null(weir__guard_at(table, 1));
-    use(weir, GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n"), NOW);
-    assert_int_equal(guard_info(weir, "a", NOW).options.max, 6);
-}
-
-/* Two engines on one table share guards; each may change them. */
-TEST(test_G1_engines_on_one_table_share_guards)
-{
-    OWN(weir_table) *table = NULL;
-    assert_ok(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL));
-    struct weir *one = engine_on(table), *two = engine_on(table);
-    use(one, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
-    use(two, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
-    struct visit v = entered(one, "ip=::1", NOW, 1);
-    refused(two, "ip=::1", NOW, "g", WEIR_BUSY);
-    leave(two, &v, WEIR_SUCCEEDED, NOW);
-    entered(two, "ip=::1", NOW, 1);
-    weir_destroy(one);
-    weir_destroy(two);
-}
-
-/* -------------------------------------------------------------- for the server ---- */
-
-TEST(test_G5_fallbacks)
-{
-    struct weir_fallback f = { .status = 7 };
-    char body[8] = "=======";
-
-    OWN(weir) *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
-                                       "\"[1]\", type: application/json } }\n"
-                                       "- { name: b, degrade: 1 }\n"));
-    assert_false(weir_fallback_get(weir, "b", &f, body, sizeof(body)));
-    assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
-    assert_int_equal(f.status, 7);
-    assert_true(weir_fallback_get(weir, "a", &f, body, sizeof(body)));
-    assert_fields(f, (status, 200), (len, 3));
-    assert_memory_equal(body, "[1]====", 8);
-    assert_string_equal(f.type, "application/json");
-    assert_true(weir_fallback_get(weir, "a", &f, NULL, 0));
-    assert_int_equal(f.len, 3);
-    use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: another } }\n"), NOW);
-    assert_string_equal(f.type, "application/json"); /* an answer in progress keeps it */
-    assert_true(weir_fallback_get(weir, "a", &f, body, 3));
-    assert_fields(f, (status, 503), (len, 7));
-    assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
-}
-
-/* Bodies go with their rules: what a file has been a thousand times is not kept. */
-TEST(test_G5_fallbacks_of_old_rules_are_freed)
-{
-    static char yaml[40000];
-
-    OWN(weir) *weir = engine_on(NULL);
-    size_t before = 0;
-    for (int i = 0; i < 200; i++) {
-        snprintf(yaml, sizeof(yaml),
-                 GUARDS("- { name: a, degrade: 1, fallback: { body: \"%032000d\" } }\n"), i);
-        use(weir, yaml, NOW);
-        if (i == 20)
-            before = mallinfo2().uordblks;
-    }
-    assert_true(mallinfo2().uordblks < before + 1000000);
-}
-
-/* One try of a waiter: as the server makes it. */
-static bool try_again(struct weir *weir, const char *request, bool favoured,
-                      struct weir_ruling *ruling)
-{
-    struct request r = request_of(request);
-    struct weir_entry entry = { 0 };
-    struct weir__admission admission = { .ask = &(struct weir_ask){ .cost = 1, .now = NOW },
-                                         .entry = &entry,
-                                         .leased = true,
-                                         .favoured = favoured,
-                                         .waits = true };
-
-    return weir__check_admitted(weir, r.attrs, r.n, &admission, ruling, NULL);
-}
-
-TEST(test_G7_who_has_waited_is_not_shed)
-{
-    struct weir_ruling r;
-
-    OWN(weir) *weir =
-        engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
-    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    assert_false(try_again(weir, "ip=::1", false, &r));
-    assert_int_equal(r.decision.reason, WEIR_SHED);
-    int64_t arrived = guard_info(weir, "g", NOW).refused_shed;
-    assert_true(try_again(weir, "ip=::1", true, &r));
-    assert_int_equal(guard_info(weir, "g", NOW).refused_shed, arrived);
-}
-
-/* However often it tries; but where there is no queue nobody waits. */
-TEST(test_L11_who_waits_is_not_counted_until_its_turn)
-{
-    struct weir_totals before, after;
-    struct weir_ruling r;
-
-    OWN(weir) *weir =
-        engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
-                         "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
-    struct visit q = enter(weir, "uri=/q", NOW);
-    entered(weir, "uri=/g", NOW, 1);
-    weir_totals_get(weir, &before);
-    for (int i = 0; i < 10; i++)
-        assert_false(try_again(weir, "uri=/q", i > 0, &r));
-    weir_totals_get(weir, &after);
-    assert_int_equal(after.refused, before.refused);
-    assert_int_equal(guard_info(weir, "q", NOW).refused_busy, 0);
-    leave(weir, &q, WEIR_SUCCEEDED, NOW);
-    assert_true(try_again(weir, "uri=/q", true, &r));
-    weir_totals_get(weir, &after);
-    assert_int_equal(after.allowed, before.allowed + 1);
-    assert_false(try_again(weir, "uri=/g", false, &r));
-    weir_totals_get(weir, &after);
-    assert_int_equal(after.refused, before.refused + 1);
-    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
-}
-
-/* Both say whether all leases were still there. */
-TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
-{
-    OWN(weir) *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
-                                       "long, concurrency: 5, lease: 60s }\n"));
-    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
-                 none = enter(weir, "", NOW);
-    assert_entered(a, 2);
-    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND / 2));
-    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4),
-                     1); /* those that nobody has renewed are over */
-    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND * 5 / 4));
-    assert_false(weir_check_renew(weir, &b.entry, NOW + WEIR_SECOND * 5 / 4));
-    assert_false(weir_check_exit(weir, &b.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
-    assert_true(weir_check_exit(weir, &a.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
-    none.entry.n = 0;
-    assert_true(weir_check_exit(weir, &none.entry, WEIR_SUCCEEDED, NOW));
-    assert_true(weir_check_renew(weir, &none.entry, NOW));
-}
-
-TEST(test_L11_the_queue_that_is_written)
-{
-    struct weir_ruled_guard v;
-    struct weir_queue_options queue;
-    weir_time wait_max;
-
-    OWN(weir) *weir = engine_on(NULL);
-    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
-    use(weir,
-        GUARDS("- { name: a, concurrency: 1 }\n"
-               "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, "
-               "weights: { gold: 3, free: 1 } } }\n"),
-        NOW);
-    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
-    assert_string_equal(v.name, "a");
-    assert_false(weir_ruled_queue_get(weir, "a", &queue, &wait_max));
-    assert_false(weir_ruled_queue_get(weir, "c", &queue, &wait_max));
-    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 1 }, &v));
-    assert_true(weir_ruled_queue_get(weir, v.name, &queue, &wait_max));
-    assert_fields(queue, (max, 128), (order, WEIR_WEIGHTED), (weights[0], 3), (weights[1], 1));
-    assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);
-    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 2 }, &v));
 }

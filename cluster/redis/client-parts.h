@@ -1,6 +1,7 @@
 /* client-parts.h -- what the files of the client share.
  *
  *   client.c   asks from their coming to their answer; replies; the turn
+ *   retry.c    errors after which an ask is sent again
  *   nodes.c    nodes, their connections and their queues
  *   map.c      which node has what: Cluster, Sentinel, several seeds
  *   dues.c     the asks by the moment they are due
@@ -95,6 +96,11 @@ weir_time weir__redis_jitter(struct weir__redis_client *client, weir_time span);
 weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base, weir_time max,
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
+
+/* retry.c -- an error.  True: the ask goes on, and the error is none of the asker's business. */
+bool weir__redis_retry(struct weir__redis_client *client, struct weir__redis_conn *conn,
+                       struct weir__redis_ask *ask, const struct weir__resp_value *error,
+                       weir_time now);
 
 /* module.c -- which nodes have Weir's module. */
 /* The form of an ask that is about to be sent there. */

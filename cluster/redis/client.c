@@ -7,10 +7,7 @@
 #include "base/hash.h"
 #include "cluster/redis/client-parts.h"
 
-#define REST_BASE   (5 * WEIR_MILLISECOND)
-#define REST_MAX    (320 * WEIR_MILLISECOND)
-#define PING_EVERY  (10 * WEIR_SECOND)
-#define QUICK_TURNS 3 /* redirections of one ask that are followed at once */
+#define PING_EVERY (10 * WEIR_SECOND)
 
 enum { POOL = 2, ASKS_MAX = 65536, REPLY_MAX = 16 << 20, PIPELINE_MAX = 4096 };
 
@@ -120,15 +117,6 @@ void weir__redis_dispatch(struct weir__redis_client *c, struct weir__redis_ask *
     weir__redis_map_doubt(c, now);
 }
 
-static void rest(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now)
-{
-    weir_time until = now + weir__redis_back_off(c, REST_BASE, REST_MAX, ask->own.tries++);
-
-    c->counts.rested++;
-    ask->own.where = WEIR__ASK_RESTING;
-    weir__redis_dues_move(&c->dues, ask, until < ask->deadline ? until : ask->deadline);
-}
-
 void weir__redis_client_ask(struct weir__redis_client *c, struct weir__redis_ask *ask,
                             weir_time now)
 {
@@ -160,94 +148,6 @@ void weir__redis_client_cancel(struct weir__redis_client *c, struct weir__redis_
 
 /* --------------------------------------------------------------- replies ---- */
 
-/* "MOVED 3999 127.0.0.1:6381": the slot and the node; false: it is not of that form. */
-static bool read_redirection(const struct weir__resp_value *error,
-                             const struct weir__redis_conn *conn, int *slot,
-                             struct weir__redis_address *address)
-{
-    const char *at = error->text.bytes, *end = at + error->text.len;
-    const char *first = memchr(at, ' ', error->text.len);
-    const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first) - 1) : NULL;
-    int64_t n;
-
-    if (!second || !weir__count_parse(first + 1, (size_t)(second - first) - 1, &n) ||
-        n >= WEIR__REDIS_SLOTS)
-        return false;
-    *slot = (int)n;
-    return weir__redis_address_read(address, second + 1, (size_t)(end - second) - 1,
-                                    weir__redis_conn_address(conn)->host);
-}
-
-/* False: there is no way to follow. */
-static bool redirect(struct weir__redis_client *c, struct weir__redis_conn *conn,
-                     struct weir__redis_ask *ask, const struct weir__resp_value *error,
-                     weir_time now)
-{
-    struct weir__redis_address address;
-    int slot;
-    bool moved = weir__resp_is_error(error, "MOVED");
-
-    if (!read_redirection(error, conn, &slot, &address))
-        return false;
-    struct weir__redis_node *node = weir__redis_node(c, &address, false);
-    if (!node)
-        return false;
-    c->counts.redirected++;
-    if (moved) {
-        weir__redis_map_moved(c, slot, node);
-        weir__redis_map_doubt(c, now);
-    }
-    if (ask->own.tries >= QUICK_TURNS) {
-        rest(c, ask, now);
-        return true;
-    }
-    ask->own.tries++;
-    ask->own.asking = !moved;
-    ask->own.whole_script = false;
-    weir__redis_node_send(c, node, ask, now);
-    return true;
-}
-
-/* Errors that say: not carried out, but soon it may be. */
-static const struct {
-    const char *word;
-    bool doubt; /* the map may be out of date */
-} passing[] = {
-    { "TRYAGAIN", false }, { "CLUSTERDOWN", true }, { "LOADING", false },
-    { "READONLY", true },  { "MASTERDOWN", true },  { "BUSY", false },
-};
-
-/* True: the error is none of the asker's business. */
-static bool overcome(struct weir__redis_client *c, struct weir__redis_conn *conn,
-                     struct weir__redis_ask *ask, const struct weir__resp_value *error,
-                     weir_time now)
-{
-    say_why(ask, error->text.bytes, error->text.len);
-    if (weir__redis_module_refused(conn->node, ask, error)) {
-        weir__redis_node_send(c, conn->node, ask, now); /* and ASKING again */
-        return true;
-    }
-    if (weir__resp_is_error(error, "NOSCRIPT") && ask->script && !ask->own.whole_script) {
-        ask->own.whole_script = true; /* and ASKING again, which holds for one command */
-        c->counts.scripts_sent++;
-        weir__redis_node_send(c, conn->node, ask, now);
-        return true;
-    }
-    if (ask->only)
-        return false;
-    if (weir__resp_is_error(error, "MOVED") || weir__resp_is_error(error, "ASK"))
-        return redirect(c, conn, ask, error, now);
-    for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++) {
-        if (weir__resp_is_error(error, passing[i].word)) {
-            if (passing[i].doubt)
-                weir__redis_map_doubt(c, now);
-            rest(c, ask, now);
-            return true;
-        }
-    }
-    return false;
-}
-
 static void replied(void *context, struct weir__redis_conn *conn, struct weir__redis_ask *ask,
                     struct weir__text reply, weir_time now)
 {
@@ -257,11 +157,15 @@ static void replied(void *context, struct weir__redis_conn *conn, struct weir__r
     ask->own.where = WEIR__ASK_RESTING;
     ask->own.conn = NULL;
     weir__resp_value(reply.bytes, &head);
-    if (head.kind != '-' || !overcome(c, conn, ask, &head, now))
-        weir__redis_finish(c, ask,
-                           &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
-                                                         .by_module = ask->own.by_module,
-                                                         .maybe_done = ask->own.maybe_done });
+    if (head.kind == '-') {
+        say_why(ask, head.text.bytes, head.text.len);
+        if (weir__redis_retry(c, conn, ask, &head, now))
+            return;
+    }
+    weir__redis_finish(c, ask,
+                       &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
+                                                     .by_module = ask->own.by_module,
+                                                     .maybe_done = ask->own.maybe_done });
 }
 
 static void orphaned(void *context, struct weir__redis_conn *conn, struct weir__redis_ask *ask,

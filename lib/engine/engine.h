@@ -130,15 +130,6 @@ static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum
     return own > all ? own : all; /* enforce, shadow, off: the milder one */
 }
 
-int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
-                             int64_t asked);
-static inline int64_t weir__rule_cost(const struct weir__rule *rule,
-                                      const struct weir__facts *facts, int64_t asked)
-{
-    return rule->cost == 1 && rule->cost_attribute < 0 ? asked
-                                                       : weir__rule_cost_made(rule, facts, asked);
-}
-
 /* check-enter.c -- the guards of a request, between the bans and the limits. */
 struct weir__admission {
     /* the caller's */

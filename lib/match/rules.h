@@ -180,6 +180,16 @@ size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rul
 /* `out` must not be `whole`. */
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR_KEY_TEXT]);
 
+/* cost.c -- what the ask costs at the rule. */
+int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
+                             int64_t asked);
+static inline int64_t weir__rule_cost(const struct weir__rule *rule,
+                                      const struct weir__facts *facts, int64_t asked)
+{
+    return rule->cost == 1 && rule->cost_attribute < 0 ? asked
+                                                       : weir__rule_cost_made(rule, facts, asked);
+}
+
 /* match.c -- an index of n rules from the first on. */
 int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first,
                        size_t n, struct weir_error *error);

@@ -18,11 +18,12 @@
 #include "table/registry.h"
 #include "weir-queue.h"
 
-#define LOOK  (10 * WEIR_SECOND) /* between two looks by anybody */
-#define GRACE (45 * WEIR_SECOND) /* after the last use: a minute, with a look before and after */
-#define HOUR  (3600 * WEIR_SECOND)
-#define DAY   (24 * HOUR)
-#define TRIM  64 /* chunks of the slab at a time */
+#define LOOK        (10 * WEIR_SECOND) /* between two looks by anybody */
+#define GRACE       (45 * WEIR_SECOND) /* after the last use: a minute, with the looks around it */
+#define HOUR        (3600 * WEIR_SECOND)
+#define DAY         (24 * HOUR)
+#define GUARD_GRACE HOUR /* of a guard that was left, not dropped */
+#define TRIM        64   /* chunks of the slab at a time */
 
 /* ---------------------------------------------------------------- states ---- */
 
@@ -178,7 +179,7 @@ static void tend_guards(struct weir_table *table, weir_time now)
 {
     for (uint32_t id = 0; id < table->guards.most; id++) {
         struct weir__place *place = &table->places[table->guards.first + id];
-        if (!is_forsaken(table, table->guards.first + id, HOUR, now))
+        if (!is_forsaken(table, table->guards.first + id, GUARD_GRACE, now))
             continue;
         if (!weir__get(&place->dropped) && is_busy(table, id, now))
             weir__set(&place->look_at, now + GRACE);

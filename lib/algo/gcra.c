@@ -18,12 +18,6 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return weir__debt_prepare(plan, plan->limit.burst, error);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
-                 struct weir_decision *d)
-{
-    return weir__debt_step(plan, state, ask, take, d);
-}
-
 /* The units a key has used stay used, at the new price. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
@@ -39,7 +33,7 @@ const struct weir__algo weir__gcra = {
     .name = "gcra",
     .summary = "cell-rate meter: a burst at once, then evenly spaced; as CL.THROTTLE",
     .prepare = prepare,
-    .step = step,
+    .step = weir__debt_step,
     .give = weir__debt_give,
     .change = change,
     .idle_at = weir__debt_idle_at,

@@ -18,12 +18,6 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return weir__debt_prepare(plan, plan->limit.burst, error);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
-                 struct weir_decision *d)
-{
-    return weir__debt_step(plan, state, ask, take, d);
-}
-
 /* Keeps the tokens that fit in the new bucket, each at the new price.  A key that was never used
  * gets a full new bucket. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
@@ -44,7 +38,7 @@ const struct weir__algo weir__token_bucket = {
     .name = "token-bucket",
     .summary = "a bucket of burst tokens, refilled evenly; the everyday choice",
     .prepare = prepare,
-    .step = step,
+    .step = weir__debt_step,
     .give = weir__debt_give,
     .change = change,
     .idle_at = weir__debt_idle_at,

@@ -56,6 +56,18 @@ static inline const char *body_of(const char *answer)
     return end + 4;
 }
 
+/* How often it stands there. */
+static inline size_t count_of(const char *text, const char *piece)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, piece)) != NULL) {
+        n++;
+        text += strlen(piece);
+    }
+    return n;
+}
+
 /* The value of a header of the answer, in memory that the next call uses again; NULL: not there. */
 static inline const char *header_of(const char *answer, const char *name)
 {

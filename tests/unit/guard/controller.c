@@ -150,6 +150,9 @@ static double scripted_step(const struct weir__controller_plan *plan, void *stat
 }
 
 static const struct weir__controller scripted = { .name = "scripted", .step = scripted_step };
+static const struct weir__controller_plan scripted_plan = {
+    .row = &scripted, .initial = 50, .min = 5, .max = 100, .window = 10 * S, .sample_span = S
+};
 
 TEST(test_L12_limits_are_whole_and_within_bounds)
 {
@@ -160,13 +163,7 @@ TEST(test_L12_limits_are_whole_and_within_bounds)
         { 10, 10 },   { 10.999999, 10 }, { 4.9, 5 },     { 0, 5 },    { -1e300, 5 },
         { 100, 100 }, { 101, 100 },      { 1e300, 100 }, { -0.0, 5 }, { 99.99, 99 },
     };
-    struct subject s = { .plan = { .row = &scripted,
-                                   .initial = 50,
-                                   .min = 5,
-                                   .max = 100,
-                                   .window = 10 * S,
-                                   .sample_span = S },
-                         .now = NOW };
+    struct subject s = { .plan = scripted_plan, .now = NOW };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         answer = rows[i].answer;
         assert_int_equal(feed(&s, (struct weir__sample){ 0 }), rows[i].limit);
@@ -175,13 +172,7 @@ TEST(test_L12_limits_are_whole_and_within_bounds)
 
 TEST(test_L12_what_is_no_number_begins_anew)
 {
-    struct subject s = { .plan = { .row = &scripted,
-                                   .initial = 50,
-                                   .min = 5,
-                                   .max = 100,
-                                   .window = 10 * S,
-                                   .sample_span = S },
-                         .now = NOW };
+    struct subject s = { .plan = scripted_plan, .now = NOW };
     int64_t count;
 
     answer = 7;

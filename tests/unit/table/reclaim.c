@@ -194,28 +194,58 @@ static size_t places_of(const struct weir_table *table, pid_t pid)
     return n;
 }
 
+/* A child says that it is there, and stays until it may go. */
+struct leash {
+    int go[2], there[2];
+};
+
+static struct leash new_leash(void)
+{
+    struct leash l;
+
+    assert_int_equal(pipe(l.go) | pipe(l.there), 0);
+    return l;
+}
+
+static __attribute__((noreturn)) void stay(const struct leash *l)
+{
+    char byte;
+
+    close(l->go[1]);
+    _exit(write(l->there[1], "x", 1) == 1 && read(l->go[0], &byte, 1) == 0 ? 0 : 1);
+}
+
+static void wait_for(const struct leash *l)
+{
+    char byte;
+
+    assert_int_equal(read(l->there[0], &byte, 1), 1);
+}
+
+static void let_go(const struct leash *l)
+{
+    close(l->go[0]), close(l->go[1]), close(l->there[0]), close(l->there[1]);
+}
+
 /* It cannot read when it began, so nobody can compare. */
 TEST(test_a_process_without_descriptors_is_alive)
 {
     const char *path = new_path();
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
-    int go[2], there[2];
-    char byte;
+    struct leash leash = new_leash();
 
-    assert_int_equal(pipe(go) | pipe(there), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        close(go[1]);
         struct weir_table *own = attach(path);
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 3, 3 });
         limiter_of(own, "l", "gcra 10/1d");
-        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+        stay(&leash);
     }
-    assert_int_equal(read(there[0], &byte, 1), 1);
+    wait_for(&leash);
     weir__holders_bury(table, weir_table_now(table));
     assert_int_equal(places_of(table, pid), 2); /* one since the fork */
-    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    let_go(&leash);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
@@ -244,27 +274,24 @@ TEST(test_a_child_uses_what_its_parent_used)
     const char *path = new_path();
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
-    int go[2], there[2];
-    char byte;
+    struct leash leash = new_leash();
 
-    assert_int_equal(pipe(go) | pipe(there), 0);
     pid_t parent = fork();
     if (parent == 0) {
-        close(go[1]);
         struct weir_table *own = attach(path);
         struct weir_limiter *limiter = limiter_of(own, "l", "gcra 10/1d");
         take(limiter, "k", 4, NOW);
         if (fork() == 0)
-            _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+            stay(&leash);
         weir_limiter_drop(limiter);
         _exit(0);
     }
     assert_int_equal(waitpid(parent, NULL, 0), parent);
-    assert_int_equal(read(there[0], &byte, 1), 1); /* the grandchild runs */
+    wait_for(&leash); /* the grandchild runs */
     weir_time now = weir_table_now(table) + MINUTE;
     tend(table, now, 5 * MINUTE);
     assert_true(has(table, "l"));
-    close(go[0]), close(go[1]), close(there[0]), close(there[1]); /* and ends */
+    let_go(&leash); /* and it ends */
 }
 
 /* It is one too many to be told from others. */
@@ -274,21 +301,17 @@ TEST(test_a_child_without_a_place_uses_what_its_parent_used)
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
-    int go[2], there[2];
-    char byte;
+    struct leash leash = new_leash();
 
-    assert_int_equal(pipe(go) | pipe(there), 0);
     for (size_t i = 1; i < WEIR__HOLDERS; i++)
         table->holders[i].pid = (uint32_t)getpid();
     pid_t pid = fork();
-    if (pid == 0) {
-        close(go[1]);
-        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
-    }
-    assert_int_equal(read(there[0], &byte, 1), 1);
+    if (pid == 0)
+        stay(&leash);
+    wait_for(&leash);
     weir_limiter_drop(limiter);
     assert_true(weir__place_has_users(table, limiter->id));
-    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    let_go(&leash);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
@@ -400,20 +423,17 @@ TEST(test_a_process_in_another_container_is_known_to_be_dead)
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
-    int go[2], there[2];
-    char byte;
+    struct leash leash = new_leash();
 
-    assert_int_equal(pipe(go) | pipe(there), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        close(go[1]);
         table->holders[weir__holder_me(table)].space = 1;
-        _exit(write(there[1], "x", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 1);
+        stay(&leash);
     }
-    assert_int_equal(read(there[0], &byte, 1), 1);
+    wait_for(&leash);
     weir__holders_bury(table, weir_table_now(table));
     assert_int_equal(places_of(table, pid), 1);
-    close(go[0]), close(go[1]), close(there[0]), close(there[1]);
+    let_go(&leash);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     table->header->holders_at = 0;
     weir__holders_bury(table, weir_table_now(table));

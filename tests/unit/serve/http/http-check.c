@@ -168,17 +168,6 @@ static const char *batch(struct world *w, const char *body)
     return request(w, "POST /v1/check/batch", "", body);
 }
 
-static size_t count(const char *text, const char *piece)
-{
-    size_t n = 0;
-
-    while ((text = strstr(text, piece)) != NULL) {
-        n++;
-        text += strlen(piece);
-    }
-    return n;
-}
-
 static bool ignore(void *context, const struct weir__json_value *value)
 {
     return true;
@@ -204,9 +193,9 @@ TEST_WITH(test_S2_batch, begin, end)
         yes, 200,
         "{\"answers\":[{\"allowed\":true,\"rule\":\"per-ip\",\"limit\":2,\"remaining\":1,");
     assert_json(body_of(yes));
-    assert_int_equal(count(yes, "\"allowed\":"), 5);
-    assert_int_equal(count(yes, "\"allowed\":false"), 1);
-    assert_int_equal(count(yes, "\"rule\":null"), 2);
+    assert_int_equal(count_of(yes, "\"allowed\":"), 5);
+    assert_int_equal(count_of(yes, "\"allowed\":false"), 1);
+    assert_int_equal(count_of(yes, "\"rule\":null"), 2);
 }
 
 TEST_WITH(test_S2_batch_with_ids, begin, end)
@@ -219,9 +208,9 @@ TEST_WITH(test_S2_batch_with_ids, begin, end)
 
     assert_answer(yes, 200, "{\"answers\":[{\"allowed\":true");
     assert_json(body_of(yes));
-    assert_int_equal(count(yes, "\"remaining\":1"), 2);
-    assert_int_equal(count(yes, "\"remaining\":0"), 1);
-    assert_int_equal(count(yes, "{\"code\":\"bad-request\",\"detail\":\""), 1);
+    assert_int_equal(count_of(yes, "\"remaining\":1"), 2);
+    assert_int_equal(count_of(yes, "\"remaining\":0"), 1);
+    assert_int_equal(count_of(yes, "{\"code\":\"bad-request\",\"detail\":\""), 1);
 }
 
 /* More than are decided together, and as many as may be. */
@@ -250,7 +239,7 @@ TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
             continue;
         }
         assert_answer(answer, 200, "\"answers\"");
-        assert_int_equal(count(answer, "\"remaining\":1"), 1000);
+        assert_int_equal(count_of(answer, "\"remaining\":1"), 1000);
         assert_json(body_of(answer));
     }
 }

@@ -38,17 +38,6 @@ static const char *ask_text(struct world *w, const char *text)
     return ask(w, text, strlen(text));
 }
 
-static size_t count(const char *text, const char *piece)
-{
-    size_t n = 0;
-
-    while ((text = strstr(text, piece)) != NULL) {
-        n++;
-        text += strlen(piece);
-    }
-    return n;
-}
-
 /* ------------------------------------------------------------- framing ---- */
 
 static const char several[] = "POST /v1/take HTTP/1.1\r\n" HOST LINE(
@@ -76,7 +65,7 @@ static const char several[] = "POST /v1/take HTTP/1.1\r\n" HOST LINE(
 
 static void check_several(const char *answers)
 {
-    assert_int_equal(count(answers, "HTTP/1.1 "), 6);
+    assert_int_equal(count_of(answers, "HTTP/1.1 "), 6);
     assert_has(answers, "\"remaining\":1,");
     assert_has(answers, "\"remaining\":0,");
     assert_has(answers, "\r\n\r\nok\nHTTP/1.1 200 OK\r\n");
@@ -123,17 +112,17 @@ TEST_WITH(test_S2_expect_continue, begin, end)
     char whole[256];
 
     snprintf(whole, sizeof(whole), "%s{}", head);
-    assert_int_equal(
-        count(trickle(w, whole, strlen(whole), sizeof(head) - 1), "HTTP/1.1 100 Continue\r\n\r\n"),
-        1);
-    assert_int_equal(
-        count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
-        1);
-    assert_int_equal(count(ask(w, whole, strlen(whole)), "100 Continue"), 0);
+    assert_int_equal(count_of(trickle(w, whole, strlen(whole), sizeof(head) - 1),
+                              "HTTP/1.1 100 Continue\r\n\r\n"),
+                     1);
+    assert_int_equal(count_of(trickle(w, whole, strlen(whole), 1),
+                              "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
+                     1);
+    assert_int_equal(count_of(ask(w, whole, strlen(whole)), "100 Continue"), 0);
     snprintf(whole, sizeof(whole), "%s2\r\n{}\r\n0\r\n\r\n", chunked);
-    assert_int_equal(
-        count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
-        1);
+    assert_int_equal(count_of(trickle(w, whole, strlen(whole), 1),
+                              "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
+                     1);
 }
 
 TEST_WITH(test_S2_http_1_0, begin, end)
@@ -472,20 +461,21 @@ TEST_WITH(test_S4_events_from_the_last_that_was_seen, begin, end)
     for (int i = 0; i < 3; i++)
         emit(w, "x");
     assert_int_equal(
-        count(request(w, "GET /v1/events", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 2);
+        count_of(request(w, "GET /v1/events", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 2);
     reconnect(w);
-    assert_int_equal(count(request(w, "GET /v1/events?after=3", "", NULL), "event: ban"), 1);
-    reconnect(w);
-    assert_int_equal(
-        count(request(w, "GET /v1/events?after=0", "Last-Event-ID: 3\r\n", NULL), "event: ban"), 1);
+    assert_int_equal(count_of(request(w, "GET /v1/events?after=3", "", NULL), "event: ban"), 1);
     reconnect(w);
     assert_int_equal(
-        count(request(w, "GET /v1/events", "Last-Event-ID: 99\r\n", NULL), "event: ban"), 3);
+        count_of(request(w, "GET /v1/events?after=0", "Last-Event-ID: 3\r\n", NULL), "event: ban"),
+        1);
+    reconnect(w);
+    assert_int_equal(
+        count_of(request(w, "GET /v1/events", "Last-Event-ID: 99\r\n", NULL), "event: ban"), 3);
     reconnect(w);
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++)
         emit(w, "x");
     const char *told = request(w, "GET /v1/events?after=2", "", NULL);
-    assert_int_equal(count(told, "event: ban"), WEIR__EVENTS_KEPT);
+    assert_int_equal(count_of(told, "event: ban"), WEIR__EVENTS_KEPT);
     assert_has(told, "event: lost\ndata: {\"event\":\"lost\",\"count\":2}\n\n");
 }
 

@@ -71,7 +71,7 @@ WEIR_API void weir_redis_limit_destroy(struct weir_redis_limit *limit);
 struct weir_redis_item {
     struct weir_key key; /* of Redis: in a cluster those of one ask need a common {tag} */
     const struct weir_redis_limit *limit;
-    int64_t cost; /* of a draw: of the first ask that waits */
+    int64_t cost; /* of a draw: of the first ask that waits; of repay: the units */
     weir_time wait_max;
 };
 
@@ -81,6 +81,7 @@ struct weir_redis_draw {
     int64_t waiting, have;  /* units of all asks that wait; not yet spent */
     int64_t asked;          /* units, since the last draw */
     int64_t fast, slow;     /* asked, in units per 1000 s, over a short and a long span */
+    weir_time drawn_at;     /* of repay: from the result of the draw */
 };
 
 struct weir_redis_request {
@@ -100,8 +101,10 @@ struct weir_redis_result {
     char why[120]; /* not answered, or refused by Redis, which is undone: the reason */
     bool allowed;  /* all items are */
     struct weir_decision decisions[WEIR_REDIS_ITEMS_MAX]; /* of take, peek and draw */
-    int64_t units, share; /* drawn; this node's part of the supply */
+    int64_t units, share; /* drawn, or paid back; this node's part of the supply */
     bool spent;           /* there is nothing more to draw soon */
+    weir_time drawn_at;   /* of a draw, by Redis's clock */
+    weir_time life;       /* units may be spent for this long after the draw was sent */
     int64_t found;        /* keys that were reset */
 };
 
@@ -120,6 +123,10 @@ WEIR_API enum weir_redis_outcome weir_redis_give(struct weir_redis *redis,
 WEIR_API enum weir_redis_outcome weir_redis_draw(struct weir_redis *redis,
                                                  const struct weir_redis_request *request,
                                                  struct weir_redis_result *result);
+/* Units of one draw that are not needed; result->units of them count again. */
+WEIR_API enum weir_redis_outcome weir_redis_repay(struct weir_redis *redis,
+                                                  const struct weir_redis_request *request,
+                                                  struct weir_redis_result *result);
 /* Makes keys fresh; their items need no limit. */
 WEIR_API enum weir_redis_outcome weir_redis_reset(struct weir_redis *redis,
                                                   const struct weir_redis_request *request,
@@ -130,6 +137,7 @@ enum weir_redis_verb {
     WEIR_REDIS_PEEK,
     WEIR_REDIS_GIVE,
     WEIR_REDIS_DRAW,
+    WEIR_REDIS_REPAY,
     WEIR_REDIS_RESET,
 };
 

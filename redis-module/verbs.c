@@ -6,14 +6,17 @@
  *     WEIR.GIVE  the same; gives back
  *     WEIR.DRAW  key limit DEMAND key [NEED n] [WAITING n] [HAVE n] [ASKED n] [FAST n] [SLOW n]
  *                [NS] [ID key [KEEP ms]]   units for a node to spend by itself: draw.h
+ *     WEIR.REPAY key limit DEMAND key DRAWN us [UNITS n] [ID key [KEEP ms]]
+ *                units that were drawn then, and not spent
  *     WEIR.RESET key ...
  *     WEIR.INFO  key
  *
  * Take, peek and draw answer like a Weir server: allowed (draw: units), limit, remaining, retry
  * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  A draw adds whether the
- * account is spent, and the node's share.  With AND, a list of those for each key; all pass, or
- * none is charged.  An ask with an ID that was granted before is answered again and not charged:
- * receipt.h.
+ * account is spent, the node's share, the time of the draw in us, and the life of its units, rounded
+ * down.  Repay answers the number of units that count again.  With AND, a list of those for each
+ * key; all pass, or none is charged.  An ask with an ID that was granted before is answered again
+ * and not charged: receipt.h.
  */
 #include "redis-module/verbs.h"
 
@@ -39,13 +42,14 @@ struct call {
     struct redis_context *context;
     struct redis_string **words;
     int n, at;
-    bool draws, ns;
+    bool draws, repays, ns;
     struct redis_string *id; /* or NULL */
     int64_t keep;
     bool repeated; /* and there is a receipt */
     struct weir__receipt receipt;
-    struct redis_string *demand_name; /* of a draw */
+    struct redis_string *demand_name; /* of draws and payments */
     struct weir__demand demand;
+    int64_t drawn_us;       /* of a payment; -1: not said */
     struct weir__draw draw; /* its need is the ask's cost */
     struct weir__drawn drawn;
     size_t items;
@@ -126,6 +130,17 @@ static bool read_draw_option(struct call *c, struct item *item, struct redis_str
                    "ID, KEEP");
 }
 
+static bool read_repay_option(struct call *c, struct item *item, struct redis_string *word)
+{
+    if (is_word(word, "DEMAND"))
+        return read_key(c, "DEMAND", &c->demand_name);
+    if (is_word(word, "DRAWN"))
+        return read_number(c, "DRAWN", 0, &c->drawn_us);
+    if (is_word(word, "UNITS"))
+        return read_number(c, "UNITS", 1, &item->ask.cost);
+    return fail(c, "unknown option; there are DEMAND, DRAWN, UNITS, NS, ID, KEEP");
+}
+
 /* The option that comes next; false, and that was answered, if it is none. */
 static bool read_option(struct call *c, struct item *item)
 {
@@ -139,6 +154,8 @@ static bool read_option(struct call *c, struct item *item)
         return read_number(c, "KEEP", 1, &c->keep);
     if (c->draws)
         return read_draw_option(c, item, word);
+    if (c->repays)
+        return read_repay_option(c, item, word);
     if (is_word(word, "COST"))
         return read_number(c, "COST", 0, &item->ask.cost);
     if (is_word(word, "WAIT"))
@@ -161,7 +178,7 @@ static bool read_item(struct call *c, struct item *item, weir_time now)
             *byte = *byte < ' ' && *byte >= 0 ? ' ' : *byte;
         return fail(c, error.text);
     }
-    while (c->at < c->n && (c->draws || !is_word(c->words[c->at], "AND")))
+    while (c->at < c->n && (c->draws || c->repays || !is_word(c->words[c->at], "AND")))
         if (!read_option(c, item))
             return false;
     return true;
@@ -214,8 +231,10 @@ static bool read_items(struct call *c)
         c->items++;
     } while (c->at++ < c->n);
     scale_waits(c);
-    if (c->draws && c->demand_name == NULL)
+    if ((c->draws || c->repays) && c->demand_name == NULL)
         return fail(c, "DEMAND is needed");
+    if (c->repays && c->drawn_us < 0)
+        return fail(c, "DRAWN is needed");
     return !is_twice(c) || fail(c, "the same key twice");
 }
 
@@ -314,8 +333,8 @@ static void keep_receipt(struct call *c)
         const struct item *it = &c->item[i];
         if (!it->decision.allowed)
             return;
-        weir__receipt_note(&receipt, c->draws ? c->drawn.units : it->ask.cost, &it->decision,
-                           it->ask.now);
+        weir__receipt_note(&receipt, c->draws || c->repays ? c->drawn.units : it->ask.cost,
+                           &it->decision, it->ask.now);
     }
     note_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
                c->keep > 0 ? c->keep : WEIR__RECEIPT_KEEP);
@@ -328,7 +347,8 @@ static void answer_again(struct call *c)
         weir__receipt_decide(&c->receipt, i, &it->limit->plan, it->account.state, it->ask.now,
                              &it->decision);
     }
-    c->drawn = c->receipt.drawn;
+    c->drawn = weir__receipt_drawn(&c->receipt, &c->item[0].limit->plan, c->item[0].ask.now,
+                                   &c->item[0].decision);
 }
 
 /* -------------------------------------------------------------- answers ---- */
@@ -340,7 +360,7 @@ static long long in_unit(const struct call *c, weir_time t)
 
 static void reply_decision(const struct call *c, const struct weir_decision *d, int64_t units)
 {
-    redis.ReplyWithArray(c->context, c->draws ? 8 : 6);
+    redis.ReplyWithArray(c->context, c->draws ? 10 : 6);
     redis.ReplyWithLongLong(c->context, units);
     redis.ReplyWithLongLong(c->context, d->limit);
     redis.ReplyWithLongLong(c->context, d->remaining);
@@ -350,6 +370,8 @@ static void reply_decision(const struct call *c, const struct weir_decision *d, 
     if (c->draws) {
         redis.ReplyWithLongLong(c->context, c->drawn.spent);
         redis.ReplyWithLongLong(c->context, c->drawn.share);
+        redis.ReplyWithLongLong(c->context, c->drawn.at / WEIR_MICROSECOND);
+        redis.ReplyWithLongLong(c->context, c->drawn.life / (c->ns ? 1 : WEIR_MILLISECOND));
     }
 }
 
@@ -373,9 +395,10 @@ static struct call *begin(struct redis_context *context, struct redis_string **w
     c->n = n;
     c->at = 1;
     c->items = 0;
-    c->draws = c->ns = c->repeated = false;
+    c->draws = c->repays = c->ns = c->repeated = false;
     c->id = c->demand_name = NULL;
     c->keep = 0;
+    c->drawn_us = -1;
     c->draw = (struct weir__draw){ 0 };
     return c;
 }
@@ -457,7 +480,7 @@ static void keep_demand(struct call *c)
     struct weir__draw_terms terms = weir__draw_terms(&c->item[0].limit->plan);
 
     weir__demand_write(&c->demand, bytes);
-    note_write(c->context, c->demand_name, bytes, sizeof(bytes), weir__demand_life(terms.epoch));
+    note_write(c->context, c->demand_name, bytes, sizeof(bytes), weir__demand_life(&terms));
 }
 
 int verb_draw(struct redis_context *context, struct redis_string **words, int n)
@@ -486,6 +509,41 @@ int verb_draw(struct redis_context *context, struct redis_string **words, int n)
     }
     reply_decision(c, &it->decision, c->drawn.units);
     return REDIS_OK;
+}
+
+static void repay(struct call *c, struct item *it)
+{
+    const struct weir_plan *plan = &it->limit->plan;
+    int64_t most = INT64_MAX / WEIR_MICROSECOND;
+    struct weir__repay what = { it->ask.cost,
+                                (c->drawn_us < most ? c->drawn_us : most) * WEIR_MICROSECOND };
+
+    it->decision = (struct weir_decision){ .allowed = true };
+    c->drawn.units = weir__draw_repay(plan, it->account.state, &c->demand, &what, it->ask.now);
+    if (c->drawn.units > 0 || it->account.moved)
+        account_store(&it->account, it->ask.now);
+}
+
+int verb_repay(struct redis_context *context, struct redis_string **words, int n)
+{
+    struct call *c = begin(context, words, n);
+    struct item *it = &c->item[0];
+
+    if (redis.IsKeysPositionRequest(context))
+        return say_keys(context, words, n);
+    c->repays = true;
+    if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
+        !open_items(c, REDIS_READ | REDIS_WRITE))
+        return REDIS_OK;
+    if (!c->repeated)
+        repay(c, it);
+    close_items(c, 1);
+    if (!c->repeated && weir__is_meter(&it->limit->plan))
+        keep_demand(c);
+    if (!c->repeated)
+        keep_receipt(c);
+    return redis.ReplyWithLongLong(context,
+                                   c->repeated ? c->receipt.items[0].units : c->drawn.units);
 }
 
 /* -1: there is something else. */

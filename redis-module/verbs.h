@@ -4,9 +4,9 @@
 
 #include "redis-module/redis-api.h"
 
-redis_verb verb_throttle;                              /* throttle.c */
-redis_verb verb_take, verb_peek, verb_give, verb_draw; /* verbs.c */
-redis_verb verb_reset, verb_info, verb_clock;          /* verbs.c */
+redis_verb verb_throttle;                                          /* throttle.c */
+redis_verb verb_take, verb_peek, verb_give, verb_draw, verb_repay; /* verbs.c */
+redis_verb verb_reset, verb_info, verb_clock;                      /* verbs.c */
 
 /* There is something else under the key. */
 int reply_foreign(struct redis_context *context);

@@ -37,7 +37,7 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
     for (size_t i = 0; i < call->n; i++)
         if (call->items[i].ask.cost < 0)
             return weir__fail(error, WEIR_INVALID, "the cost must not be negative");
-    if (call->verb == WEIR__ACCOUNT_DRAW &&
+    if (weir__account_has_demand(call) &&
         (call->n != 1 || call->items[0].ask.cost < 1 || call->demand.len == 0))
         return weir__fail(error, WEIR_INVALID,
                           "a draw is from one key, of 1 unit at least, and has a key of demand");
@@ -113,7 +113,8 @@ static int open_desk(struct weir__account_call *call, const char *at, struct des
     }
     if (code != WEIR_OK)
         return code;
-    desk->demand_before = draws ? next_text(&at) : (struct weir__text){ "", 0 };
+    desk->demand_before =
+        weir__account_has_demand(call) ? next_text(&at) : (struct weir__text){ "", 0 };
     if (!weir__demand_read(&desk->demand, desk->demand_before.bytes, desk->demand_before.len))
         return weir__fail(error, WEIR_INVALID, "the key of demand holds something else");
     struct weir__text stored = call->id.len > 0 ? next_text(&at) : (struct weir__text){ "", 0 };
@@ -133,7 +134,8 @@ static void answer_again(struct weir__account_call *call, struct desk *desk)
                              &it->decision);
         it->units = desk->receipt.items[i].units;
     }
-    call->drawn = desk->receipt.drawn;
+    call->drawn = weir__receipt_drawn(&desk->receipt, call->items[0].plan, desk->now,
+                                      &call->items[0].decision);
 }
 
 static bool peek_all(struct weir__account_call *call, struct desk *desk)
@@ -162,6 +164,9 @@ static void decide_all(struct weir__account_call *call, struct desk *desk)
             call->drawn = weir__draw_units(it->plan, o->state, &desk->demand, &call->draw,
                                            desk->now, &it->decision);
             it->units = call->drawn.units;
+        } else if (call->verb == WEIR__ACCOUNT_REPAY) {
+            struct weir__repay repay = { it->ask.cost, call->drawn_at };
+            it->units = weir__draw_repay(it->plan, o->state, &desk->demand, &repay, desk->now);
         } else if (call->verb == WEIR__ACCOUNT_GIVE && o->before.len > 0)
             weir_step_give(it->plan, o->state, &it->ask);
         else if (call->verb == WEIR__ACCOUNT_TAKE && granted &&
@@ -204,22 +209,27 @@ static bool swap_words(struct weir__account_call *call, const struct desk *desk,
     return len > 0;
 }
 
-static void demand_words(struct weir__account_call *call, const struct desk *desk)
+/* True: it changes.  A payment counts there in meters only. */
+static bool demand_words(struct weir__account_call *call, const struct desk *desk)
 {
+    const struct weir_plan *plan = call->items[0].plan;
+    bool changes = call->verb == WEIR__ACCOUNT_DRAW || weir__is_meter(plan);
     unsigned char after[WEIR__DEMAND_SIZE];
-    struct weir__draw_terms terms = weir__draw_terms(call->items[0].plan);
+    struct weir__draw_terms terms = weir__draw_terms(plan);
 
     weir__demand_write(&desk->demand, after);
     weir__script_word(call, desk->demand_before.bytes, desk->demand_before.len);
-    weir__script_word(call, after, sizeof(after));
-    weir__script_number(call, weir__demand_life(terms.epoch));
+    weir__script_word(call, after, changes ? sizeof(after) : 0);
+    weir__script_number(call, weir__demand_life(&terms));
+    return changes;
 }
 
 /* The receipt, which is not there yet.  True: there is something to be remembered. */
 static bool receipt_words(struct weir__account_call *call, struct desk *desk)
 {
     unsigned char after[WEIR__RECEIPT_SIZE_MAX];
-    bool gives = call->verb == WEIR__ACCOUNT_GIVE, granted = true;
+    bool gives = call->verb == WEIR__ACCOUNT_GIVE, repays = call->verb == WEIR__ACCOUNT_REPAY;
+    bool granted = true;
     size_t len = 0;
 
     desk->receipt =
@@ -230,7 +240,7 @@ static bool receipt_words(struct weir__account_call *call, struct desk *desk)
         weir__receipt_note(&desk->receipt, gives ? it->ask.cost : it->units, &it->decision,
                            desk->now);
     }
-    if (granted || gives)
+    if (granted || gives || repays)
         len = weir__receipt_write(&desk->receipt, after);
     weir__script_word(call, "", 0);
     weir__script_word(call, after, len);
@@ -241,13 +251,13 @@ static bool receipt_words(struct weir__account_call *call, struct desk *desk)
 /* Words for swap.lua.  WEIR__ACCOUNT_AGAIN if there is something to write. */
 static int write_down(struct weir__account_call *call, struct desk *desk, struct weir_error *error)
 {
-    bool draws = call->verb == WEIR__ACCOUNT_DRAW, changes = draws;
+    bool changes = false;
 
     weir__script_keys(call, WEIR__SCRIPT_SWAP);
     for (size_t i = 0; i < call->n; i++)
         changes = swap_words(call, desk, i) || changes;
-    if (draws)
-        demand_words(call, desk);
+    if (weir__account_has_demand(call))
+        changes = demand_words(call, desk) || changes;
     if (call->id.len > 0)
         changes = receipt_words(call, desk) || changes;
     return sendable(call, changes ? WEIR__ACCOUNT_AGAIN : WEIR_OK, error);

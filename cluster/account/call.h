@@ -4,8 +4,8 @@
  * until it is done.  Most asks are done with the first reply, one round trip:
  *
  *     meter.lua, window.lua, log.lua   take from one account at once, or refuse
- *     decide.lua   the same for several accounts, all or nothing, and for sliding windows; draws;
- *                  gives back; waits for meters
+ *     decide.lua   the same for several accounts, all or nothing, and for sliding windows; draws,
+ *                  pays back; gives back; waits for meters
  *     read.lua     looks; and begins where a script cannot decide: under another limit than before,
  *                  after the clock stepped back, for waits in windows, for smooth and warm-up
  *     swap.lua     writes what was then decided here, by lib/algo, if nobody else was faster
@@ -31,6 +31,7 @@ enum weir__account_verb {
     WEIR__ACCOUNT_PEEK,
     WEIR__ACCOUNT_GIVE,
     WEIR__ACCOUNT_DRAW,  /* units for a node to spend by itself: draw.h */
+    WEIR__ACCOUNT_REPAY, /* units that were drawn and not spent; the ask's cost is their number */
     WEIR__ACCOUNT_RESET, /* makes them fresh: needs no plans */
 };
 
@@ -40,7 +41,7 @@ struct weir__account_item {
     struct weir_ask ask; /* its time is Redis's */
     /* The answer */
     struct weir_decision decision;
-    int64_t units; /* granted */
+    int64_t units; /* granted; of a payment, those that count again */
 };
 
 struct weir__account_script {
@@ -56,10 +57,11 @@ struct weir__account_call {
     struct weir_key id; /* a key of Redis, in their slot; no bytes: not to be repeated */
     int64_t keep;       /* ms that the id is remembered; 0: WEIR__RECEIPT_KEEP */
 
-    /* A draw, from one account */
+    /* A draw or its payment, of one account */
     struct weir_key demand;   /* of all nodes: a key of Redis, in its slot */
     struct weir__draw draw;   /* its need is the ask's cost */
     struct weir__drawn drawn; /* the answer */
+    weir_time drawn_at;       /* of a payment: drawn.at of the draw */
 
     /* To be sent: the script, and its words NUMKEYS KEY ... ARG ... as bulk strings of RESP */
     const struct weir__account_script *script;
@@ -107,8 +109,13 @@ enum weir__script {
 
 /* script-words.c -- the script to begin with, and its words. */
 void weir__script_begin(struct weir__account_call *call);
-/* How many keys it has: the accounts, the demand of a draw, the id. */
+/* How many keys it has: the accounts, the demand, the id. */
 size_t weir__script_key_count(const struct weir__account_call *call);
+/* It has a key of demand. */
+static inline bool weir__account_has_demand(const struct weir__account_call *call)
+{
+    return call->verb == WEIR__ACCOUNT_DRAW || call->verb == WEIR__ACCOUNT_REPAY;
+}
 /* NUMKEYS and the keys of a script. */
 void weir__script_keys(struct weir__account_call *call, enum weir__script script);
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);

@@ -7,7 +7,7 @@
 #include "wire/resp-reply.h"
 
 #define LIMIT_MAX 192
-#define NUMBERS   8
+#define NUMBERS   10
 
 static void word(struct weir__account_call *call, const void *bytes, size_t len)
 {
@@ -40,7 +40,11 @@ static void item_words(struct weir__account_call *call, const struct weir__accou
         return;
     weir_limit_print(limit, sizeof(limit), &named);
     text(call, limit);
-    number(call, call->verb == WEIR__ACCOUNT_DRAW ? "NEED" : "COST", it->ask.cost);
+    number(call,
+           call->verb == WEIR__ACCOUNT_DRAW    ? "NEED"
+           : call->verb == WEIR__ACCOUNT_REPAY ? "UNITS"
+                                               : "COST",
+           it->ask.cost);
     if (it->ask.wait_max > 0)
         number(call, "WAIT", it->ask.wait_max);
 }
@@ -51,6 +55,10 @@ static void draw_words(struct weir__account_call *call)
 
     text(call, "DEMAND");
     word(call, call->demand.bytes, call->demand.len);
+    if (call->verb == WEIR__ACCOUNT_REPAY) {
+        number(call, "DRAWN", call->drawn_at < 0 ? 0 : call->drawn_at / WEIR_MICROSECOND);
+        return;
+    }
     number(call, "WAITING", d->waiting < 0 ? 0 : d->waiting);
     number(call, "HAVE", d->have < 0 ? 0 : d->have);
     number(call, "ASKED", d->asked < 0 ? 0 : d->asked);
@@ -60,8 +68,8 @@ static void draw_words(struct weir__account_call *call)
 
 void weir__command_begin(struct weir__account_call *call)
 {
-    static const char *const names[] = { "WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW",
-                                         "WEIR.RESET" };
+    static const char *const names[] = { "WEIR.TAKE", "WEIR.PEEK",  "WEIR.GIVE",
+                                         "WEIR.DRAW", "WEIR.REPAY", "WEIR.RESET" };
 
     call->command.len = call->n_command = 0;
     text(call, names[call->verb]);
@@ -70,7 +78,7 @@ void weir__command_begin(struct weir__account_call *call)
             text(call, "AND");
         item_words(call, &call->items[i]);
     }
-    if (call->verb == WEIR__ACCOUNT_DRAW)
+    if (weir__account_has_demand(call))
         draw_words(call);
     if (call->verb == WEIR__ACCOUNT_RESET)
         return;
@@ -84,7 +92,7 @@ void weir__command_begin(struct weir__account_call *call)
 
 /* -------------------------------------------------------------- replies ---- */
 
-/* Six numbers, or eight of a draw.  NULL: they are none. */
+/* Six numbers, or ten of a draw.  NULL: they are none. */
 static const char *read_decision(struct weir__account_call *call, struct weir__account_item *it,
                                  const char *at)
 {
@@ -93,7 +101,7 @@ static const char *read_decision(struct weir__account_call *call, struct weir__a
     bool draws = call->verb == WEIR__ACCOUNT_DRAW;
 
     at = weir__resp_value(at, &list);
-    if (list.kind != '*' || list.n != (draws ? 8u : 6u))
+    if (list.kind != '*' || list.n != (draws ? 10u : 6u))
         return NULL;
     for (size_t i = 0; i < list.n; i++) {
         at = weir__resp_value(at, &value);
@@ -101,6 +109,8 @@ static const char *read_decision(struct weir__account_call *call, struct weir__a
             return NULL;
         n[i] = value.integer;
     }
+    if (n[8] < 0 || n[8] > INT64_MAX / WEIR_MICROSECOND)
+        return NULL;
     it->decision = (struct weir_decision){ .limit = n[1], .remaining = n[2], .reset = n[4] };
     it->units = draws ? n[0] : n[0] > 0 ? it->ask.cost : 0;
     if (n[0] > 0)
@@ -108,7 +118,11 @@ static const char *read_decision(struct weir__account_call *call, struct weir__a
     else
         weir__refuse(&it->decision, n[3] < 0 ? WEIR_NEVER : n[3]);
     if (draws)
-        call->drawn = (struct weir__drawn){ .units = n[0], .spent = n[6] != 0, .share = n[7] };
+        call->drawn = (struct weir__drawn){ .units = n[0],
+                                            .spent = n[6] != 0,
+                                            .share = n[7],
+                                            .at = n[8] * WEIR_MICROSECOND,
+                                            .life = n[9] };
     return n[0] < 0 ? NULL : at;
 }
 
@@ -141,6 +155,9 @@ int weir__account_command_reply(struct weir__account_call *call, struct weir__te
     } else if (call->verb == WEIR__ACCOUNT_RESET) {
         good = value.kind == ':';
         call->found = value.integer;
+    } else if (call->verb == WEIR__ACCOUNT_REPAY) {
+        good = value.kind == ':' && value.integer >= 0;
+        call->items[0].units = value.integer;
     } else {
         good = read_items(call, reply.bytes);
     }

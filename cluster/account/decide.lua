@@ -1,8 +1,11 @@
--- decide.lua -- takes from several accounts (layout.h), all or nothing; gives back; draws.
+-- decide.lua -- takes from several accounts (layout.h), all or nothing; gives back; draws; pays back
+-- what was drawn.
 --
---   KEYS     the accounts; of a draw, the demand (draw.h); the id, if there is one
---   ARGV     take, give or draw; ms that the id is remembered (0: none); for each account its kind,
---            its head, and numbers, packed as int64; of a draw, the numbers in draw.h
+--   KEYS     the accounts; of a draw or payment, the demand (draw.h); the id, if there is one
+--   ARGV     take, give, draw or back; ms that the id is remembered (0: none); for each account its
+--            kind, its head, and numbers, packed as int64; of a draw, the numbers in draw.h, the life
+--            of units under a meter or 0, ms that the demand lasts; of a payment, when the units were
+--            drawn, the end of that window if it is by the calendar, then the same two
 --
 --   m  need, parts a microsecond, whether it is split; then pairs of microseconds and parts: price
 --      of the need, most that may be owed before, most after; price of a unit, capacity
@@ -12,14 +15,16 @@
 --   l  need, count, period, bytes of a stamp, life
 --
 -- The answer for each: units granted, now, and the state before: m owed, as a pair; w and c used,
--- end; s and l used, the newest, the one that has to leave first.  Of a draw also: spent, share.
+-- end; s and l used, the newest, the one that has to leave first.  Of a draw also: spent, share.  Of
+-- a payment the units that count again.
 --
 -- Times are microseconds, life milliseconds.  What is not usual, and an id that was seen before, is
 -- answered {now, a value for each key}: the caller decides, and writes by swap.lua.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local gives, draws, keep = ARGV[1] == 'give', ARGV[1] == 'draw', tonumber(ARGV[2])
-local accounts = #KEYS - (draws and 1 or 0) - (keep > 0 and 1 or 0)
+local gives, draws, repays = ARGV[1] == 'give', ARGV[1] == 'draw', ARGV[1] == 'back'
+local keep = tonumber(ARGV[2])
+local accounts = #KEYS - ((draws or repays) and 1 or 0) - (keep > 0 and 1 or 0)
 local floor, sub, pack, unpack_at = math.floor, string.sub, struct.pack, struct.unpack
 local min, max = math.min, math.max
 
@@ -35,34 +40,38 @@ if keep > 0 and redis.call('EXISTS', KEYS[#KEYS]) == 1 then
   return as_it_is()
 end
 
--- Of a draw: what all nodes have asked in this epoch and the one before, and the choice.
-local demand, drawn, epoch
-local demanded = draws and redis.call('GET', KEYS[2])
-if demanded and (#demanded ~= 25 or sub(demanded, 1, 2) ~= 'D\1') then
+-- The demand: what all nodes have asked in this epoch and the one before; of meters, the least that
+-- was owed, in epochs of a life.
+local drawn, drawn_at, drawn_end, life, lasts
+local demand = (draws or repays) and redis.call('GET', KEYS[2])
+if demand and (#demand ~= 48 or sub(demand, 1, 2) ~= 'D\1') then
   return as_it_is()
+end
+local since, before, asked, life_since, least_before, least = 0, 0, 0, 0, 0, 0
+if demand then
+  since, before, asked, life_since, least_before, least = unpack_at('<I7i8i8I7i8i8', demand, 3)
+end
+if draws then
+  life, lasts = unpack_at('<i8i8', ARGV[#ARGV], 73)
+elseif repays then
+  drawn_at, drawn_end, life, lasts = unpack_at('<i8i8i8i8', ARGV[#ARGV])
 end
 
 local function choose(left, need)
   if not draws then
     return left >= need and need or 0
   end
-  local waiting, have, asked, fast, ahead, refill, of_left, least_left
-  waiting, have, asked, fast, ahead, epoch, refill, of_left, least_left =
+  local waiting, have, more, fast, ahead, epoch, refill, of_left, least_left =
     unpack_at('<i8i8i8i8i8i8i8i8i8', ARGV[#ARGV])
-  local since, before, present = 0, 0, 0
-  if demanded then
-    since, before, present = unpack_at('<I7i8i8', demanded, 3)
-    before, present = min(max(before, 0), 4194304), min(max(present, 0), 4194304)
-  end
+  before, asked = min(max(before, 0), 4194304), min(max(asked, 0), 4194304)
   local start = now - now % epoch
   if start - since >= 2 * epoch or since - now > 2 * epoch then
-    since, before, present = start, 0, 0
+    since, before, asked = start, 0, 0
   elseif start > since then
-    since, before, present = start, present, 0
+    since, before, asked = start, asked, 0
   end
-  present = min(present + asked, 4194304)
-  demand = pack('<I7i8i8', since, before, present)
-  local rate = floor((before + present) * 1000000000 / (epoch + max(0, now - since)))
+  asked = min(asked + more, 4194304)
+  local rate = floor((before + asked) * 1000000000 / (epoch + max(0, now - since)))
 
   local most = max(rate, fast)
   local part = most > 0 and floor(fast * 1048576 / most) or 0
@@ -78,6 +87,30 @@ local function choose(left, need)
   local spent = units == 0 or units < wanted and (left - units) * 1000 < least_left
   drawn = {spent and 1 or 0, share}
   return units
+end
+
+-- A meter owes this many us, and is about to change.
+local function look(owed)
+  local most, start = 2 ^ 50, now - now % life
+  owed, least = min(owed, most), min(max(least, 0), most)
+  if start == life_since then
+    least_before, least = min(max(least_before, 0), most), min(least, owed)
+  else
+    life_since, least_before, least = start, least, owed
+  end
+end
+
+-- Of parts owed, those that are paid back.
+local function repay(owed, price, rate)
+  local age = now - drawn_at
+  if age < 0 or drawn_at < 0 then
+    return 0
+  end
+  local back = max(min(least_before, least) * rate, age > life and 0 or price - age * rate)
+  back = min(back, price, owed)
+  local us = floor((back + rate - 1) / rate)
+  least_before, least = max(least_before - us, 0), max(least - us, 0)
+  return back
 end
 
 -- Each returns its answer, and the state to write with its life; nothing at all if it is not usual.
@@ -104,7 +137,15 @@ function kinds.m(v, at_state, numbers)
     end
   end
   local granted, answer_q, answer_r = need, q, r
-  if gives then
+  if draws or repays then
+    look(q)
+  end
+  if repays then
+    local paid = v and repay(q * rate + r, need * price, rate) or 0
+    granted = floor((paid + price - 1) / price)
+    r = q * rate + r - paid
+    q, r = floor(r / rate), r % rate
+  elseif gives then
     if q < need_q or (q == need_q and r < need_r) then
       q, r = 0, 0
     else
@@ -123,7 +164,7 @@ function kinds.m(v, at_state, numbers)
       granted = 0
     end
   end
-  if not gives and (answer_q > before_q or (answer_q == before_q and answer_r > before_r)) then
+  if not gives and not repays and (answer_q > before_q or (answer_q == before_q and answer_r > before_r)) then
     granted = 0
     if draws then
       drawn[1] = 1
@@ -137,7 +178,7 @@ function kinds.m(v, at_state, numbers)
   return {granted, now, answer_q, answer_r}, state, floor(q / 1000) + 2
 end
 
-local function window(v, at_state, need, count, far, next_end)
+local function window(v, at_state, need, count, far, next_end, period)
   local ends, used = nil, 0
   if v then
     local ns
@@ -152,8 +193,15 @@ local function window(v, at_state, need, count, far, next_end)
       return
     end
   end
-  local granted = gives and need or choose(count - used, need)
-  local after = gives and max(used - need, 0) or used + granted
+  local granted, after
+  if repays then -- to their own window
+    local own = period and drawn_at >= ends - period or ends == drawn_end
+    granted = own and drawn_at >= 0 and drawn_at <= now and min(need, used) or 0
+    after = used - granted
+  else
+    granted = gives and need or choose(count - used, need)
+    after = gives and max(used - need, 0) or used + granted
+  end
   return {granted, now, used, ends}, pack('<I7I2i8', ends, 0, after), floor((ends - now) / 1000) + 2
 end
 
@@ -161,7 +209,7 @@ function kinds.w(v, at_state, numbers)
   local need, count, period, first = unpack_at('<i8i8i8i8', numbers)
   return window(v, at_state, need, count, 2 * period + 1000000, function()
     return now + period - (first == 1 and 0 or now % period)
-  end)
+  end, period)
 end
 
 function kinds.c(v, at_state, numbers)
@@ -204,8 +252,15 @@ function kinds.s(v, at_state, numbers)
       counts[i] = 0
     end
   end
-  local granted = gives and need or choose(count - live, need)
-  if gives then
+  local granted = (gives and need) or (repays and 0) or choose(count - live, need)
+  if repays then -- to their own bucket
+    local own = bucket(max(drawn_at, 0))
+    if drawn_at >= 0 and drawn_at <= now and own <= head and own > head - ring then
+      granted = min(need, counts[own % ring + 1])
+      counts[own % ring + 1] = counts[own % ring + 1] - granted
+    end
+    top = head
+  elseif gives then
     local back = need
     for b = head, max(head - ring + 1, 0), -1 do
       local less = min(back, counts[b % ring + 1])
@@ -229,7 +284,7 @@ function kinds.s(v, at_state, numbers)
       end
     end
   end
-  local seen = gives and v and unpack_at('<I7', v, at_state) or now
+  local seen = (gives or repays) and v and unpack_at('<I7', v, at_state) or now
   return {granted, now, live, newest, leaving},
     pack('<I7I2i8', seen, 0, top) .. pack(format, unpack(counts)), life
 end
@@ -296,14 +351,14 @@ for i = 1, accounts do
   local v = redis.call('GET', KEYS[i])
   if not v or sub(v, 1, #head) == head then
     answers[i], states[i], lives[i] = kinds[kind](v, #head + 1, numbers)
-    if gives and not v then
+    if (gives and not v) or (repays and answers[i] and answers[i][1] == 0) then
       states[i] = false
     end
   end
   if not answers[i] then
     return as_it_is()
   end
-  granted = granted and answers[i][1] > 0
+  granted = granted and (repays or answers[i][1] > 0)
   receipt = receipt .. pack('<i8i8', answers[i][1], now)
 end
 for i = 1, accounts do
@@ -311,8 +366,11 @@ for i = 1, accounts do
     redis.call('SET', KEYS[i], ARGV[3 * i + 1] .. states[i], 'PX', lives[i])
   end
 end
+if draws or (repays and life > 0) then
+  redis.call('SET', KEYS[2], 'D\1' .. pack('<I7i8i8I7i8i8', since, before, asked, life_since,
+    least_before, least), 'PX', lasts)
+end
 if draws then
-  redis.call('SET', KEYS[2], 'D\1' .. demand, 'PX', floor(2 * epoch / 1000) + 2)
   receipt = receipt .. pack('<i8', drawn[1] == 1 and -1 - drawn[2] or drawn[2])
   answers[2] = drawn
 end

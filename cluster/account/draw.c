@@ -54,10 +54,24 @@ static weir_time life_of(const struct weir_plan *plan)
 
     if (plan->algo == &weir__fixed_window || plan->algo == &weir__calendar)
         return clamp(period / 16, LIFE_LEAST, LIFE_MOST);
+    if (plan->algo == &weir__sliding_window)
+        return greatest(least(period / 100, (weir_time)plan->by_bucket.by), LIFE_LEAST);
     if (is_window(plan))
         return greatest(period / 100, LIFE_LEAST);
     return clamp(small((weir__i128)plan->most * period / plan->limit.count / 4, LIFE_MOST),
                  METER_LEAST, LIFE_MOST);
+}
+
+/* Drawing ahead would strand units (the burst is less than two horizons', a bucket shorter than a
+ * life), or there is nowhere to count them: each unit has an instant or a turn of its own. */
+static bool is_exact(const struct weir_plan *plan, weir_time life, weir_time horizon)
+{
+    const struct weir__algo *a = plan->algo;
+
+    return a == &weir__sliding_log || a == &weir__smooth || a == &weir__warm_up ||
+           (a == &weir__leaky_bucket && plan->limit.queue != 0) ||
+           (a == &weir__sliding_window && (weir_time)plan->by_bucket.by < life) ||
+           (weir__i128)plan->most * period_of(plan) < (weir__i128)2 * plan->limit.count * horizon;
 }
 
 struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
@@ -71,6 +85,7 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
         small((weir__i128)plan->limit.count * t.pace / period_of(plan) * 1000 +
                   (weir__i128)plan->limit.count * t.pace % period_of(plan) * 1000 / period_of(plan),
               DUE_MAX);
+    t.exact = is_exact(plan, t.life, t.horizon);
     return t;
 }
 
@@ -90,7 +105,7 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
     };
     weir__i128 coming = (weir__i128)greatest(0, draw->slow) * t->horizon / (1000 * WEIR_SECOND);
 
-    n.ahead = greatest(0, small(coming, UNITS_MAX) - n.have);
+    n.ahead = t->exact ? 0 : greatest(0, small(coming, UNITS_MAX) - n.have);
     return n;
 }
 
@@ -121,8 +136,12 @@ bool weir__demand_read(struct weir__demand *out, const void *bytes, size_t len)
         return true;
     if (len != WEIR__DEMAND_SIZE || b[0] != 'D' || b[1] != 1)
         return false;
-    *out = (struct weir__demand){ get(b + 2, 7), clamp(get(b + 9, 8), 0, ASKED_MAX),
-                                  clamp(get(b + 17, 8), 0, ASKED_MAX) };
+    *out = (struct weir__demand){ .since = get(b + 2, 7),
+                                  .before = clamp(get(b + 9, 8), 0, ASKED_MAX),
+                                  .asked = clamp(get(b + 17, 8), 0, ASKED_MAX),
+                                  .life_since = get(b + 25, 7),
+                                  .least_before = clamp(get(b + 32, 8), 0, WEIR__DEMAND_DEBT_MAX),
+                                  .least = clamp(get(b + 40, 8), 0, WEIR__DEMAND_DEBT_MAX) };
     return true;
 }
 
@@ -130,7 +149,8 @@ void weir__demand_write(const struct weir__demand *demand, unsigned char out[WEI
 {
     out[0] = 'D';
     out[1] = 1;
-    put(put(put(out + 2, demand->since, 7), demand->before, 8), demand->asked, 8);
+    out = put(put(put(out + 2, demand->since, 7), demand->before, 8), demand->asked, 8);
+    put(put(put(out, demand->life_since, 7), demand->least_before, 8), demand->least, 8);
 }
 
 int64_t weir__demand_count(struct weir__demand *d, const struct weir__draw_numbers *n,
@@ -139,16 +159,16 @@ int64_t weir__demand_count(struct weir__demand *d, const struct weir__draw_numbe
     int64_t us = now / WEIR_MICROSECOND, start = us - us % n->epoch;
 
     if (start - d->since >= 2 * n->epoch || d->since - us > 2 * n->epoch) /* the clock stepped */
-        *d = (struct weir__demand){ start, 0, 0 };
+        d->since = start, d->before = d->asked = 0;
     else if (start > d->since)
-        *d = (struct weir__demand){ start, d->asked, 0 };
+        d->since = start, d->before = d->asked, d->asked = 0;
     d->asked = least(d->asked + n->asked, ASKED_MAX);
     return (d->before + d->asked) * 1000000000 / (n->epoch + greatest(0, us - d->since));
 }
 
-int64_t weir__demand_life(int64_t epoch)
+int64_t weir__demand_life(const struct weir__draw_terms *t)
 {
-    return 2 * epoch / 1000 + 2;
+    return 2 * (t->window ? t->epoch : t->life / WEIR_MICROSECOND) / 1000 + 2;
 }
 
 /* --------------------------------------------------------------- a draw ---- */
@@ -195,6 +215,26 @@ void weir__draw_step(const struct weir_plan *plan, void *state, const struct wei
     }
 }
 
+weir_time weir__drawn_life(const struct weir_plan *plan, weir_time at, weir_time now,
+                           const struct weir_decision *d)
+{
+    weir__i128 end = (weir__i128)at + life_of(plan), start, over = end;
+    weir_time first;
+
+    if (plan->algo == &weir__calendar) {
+        over = weir__calendar_window(plan, at, &first);
+        over += first;
+    } else if (plan->algo == &weir__fixed_window) {
+        over = (weir__i128)now + d->reset;
+        start = over - plan->limit.period;
+        over = at < start ? at : over; /* that is another window already */
+    } else if (plan->algo == &weir__sliding_window) {
+        over = (weir__i128)(at / (weir_time)plan->by_bucket.by + 1) * plan->by_bucket.by;
+    }
+    end = over < end ? over : end;
+    return end < at ? 0 : (weir_time)(end - at);
+}
+
 struct weir__drawn weir__draw_units(const struct weir_plan *plan, void *state,
                                     struct weir__demand *demand, const struct weir__draw *draw,
                                     weir_time now, struct weir_decision *d)
@@ -204,7 +244,11 @@ struct weir__drawn weir__draw_units(const struct weir_plan *plan, void *state,
     int64_t rate = weir__demand_count(demand, &numbers, now);
 
     weir_step_peek(plan, state, &(struct weir_ask){ .now = now }, d);
+    if (weir__is_meter(plan))
+        weir__demand_look(demand, plan, state, now);
     struct weir__drawn drawn = weir__draw_choose(&numbers, rate, d->remaining);
     weir__draw_step(plan, state, &(struct weir_ask){ .now = now, .cost = draw->need }, &drawn, d);
+    drawn.at = now;
+    drawn.life = weir__drawn_life(plan, now, now, d);
     return drawn;
 }

@@ -71,3 +71,14 @@ void weir__receipt_decide(const struct weir__receipt *r, size_t i, const struct 
                        ? (ready - us) * WEIR_MICROSECOND
                        : 0);
 }
+
+struct weir__drawn weir__receipt_drawn(const struct weir__receipt *r, const struct weir_plan *plan,
+                                       weir_time now, const struct weir_decision *d)
+{
+    struct weir__drawn drawn = r->drawn;
+    int64_t ready = r->items[0].ready, most = INT64_MAX / WEIR_MICROSECOND;
+
+    drawn.at = (ready < 0 ? 0 : ready > most ? most : ready) * WEIR_MICROSECOND;
+    drawn.life = weir__drawn_life(plan, drawn.at, now, d);
+    return drawn;
+}

@@ -37,5 +37,9 @@ void weir__receipt_note(struct weir__receipt *receipt, int64_t units, const stru
 void weir__receipt_decide(const struct weir__receipt *receipt, size_t i,
                           const struct weir_plan *plan, void *state, weir_time now,
                           struct weir_decision *d);
+/* What was drawn then; `d` is the decision on the repeat. */
+struct weir__drawn weir__receipt_drawn(const struct weir__receipt *receipt,
+                                       const struct weir_plan *plan, weir_time now,
+                                       const struct weir_decision *d);
 
 #endif

@@ -151,17 +151,22 @@ static bool read_window(struct weir__account_call *call, const char *at, size_t 
 }
 
 /* Spent, and this node's share. */
-static bool read_drawn(struct weir__account_call *call, const char *at)
+static bool read_drawn(struct weir__account_call *call, const char *at, weir_time now)
 {
+    const struct weir__account_item *it = &call->items[0];
     struct weir__resp_value list;
     int64_t numbers[NUMBERS] = { 0 };
 
     at = weir__resp_value(at, &list);
     if (list.kind != '*' || list.n != 2 || !read_numbers(at, list.n, numbers) || numbers[1] < 0)
         return false;
-    call->drawn = (struct weir__drawn){ .units = call->items[0].units,
-                                        .share = numbers[1],
-                                        .spent = numbers[0] != 0 };
+    call->drawn = (struct weir__drawn){
+        .units = it->units,
+        .share = numbers[1],
+        .spent = numbers[0] != 0,
+        .at = now,
+        .life = weir__drawn_life(it->plan, now, now, &it->decision),
+    };
     return true;
 }
 
@@ -169,6 +174,7 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
 {
     struct weir__resp_value list;
     bool draws = call->verb == WEIR__ACCOUNT_DRAW;
+    weir_time now = 0;
 
     if (n != call->n + draws)
         return false;
@@ -180,10 +186,13 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
         struct answer a = { numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
         if (a.granted < 0 || a.now < 0)
             return false;
-        if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, draws))
+        if (call->verb == WEIR__ACCOUNT_REPAY)
+            call->items[i].units = a.granted;
+        else if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, draws))
             return false;
+        now = time_of(a.now);
     }
-    return !draws || read_drawn(call, at);
+    return !draws || read_drawn(call, at, now);
 }
 
 /* Two or four: of a log. */

@@ -34,7 +34,7 @@ void weir__script_number(struct weir__account_call *call, int64_t n)
 
 size_t weir__script_key_count(const struct weir__account_call *call)
 {
-    return call->n + (call->verb == WEIR__ACCOUNT_DRAW) + (call->id.len > 0);
+    return call->n + weir__account_has_demand(call) + (call->id.len > 0);
 }
 
 void weir__script_keys(struct weir__account_call *call, enum weir__script script)
@@ -45,7 +45,7 @@ void weir__script_keys(struct weir__account_call *call, enum weir__script script
     weir__script_number(call, (int64_t)weir__script_key_count(call));
     for (size_t i = 0; i < call->n; i++)
         weir__script_word(call, call->items[i].key.bytes, call->items[i].key.len);
-    if (call->verb == WEIR__ACCOUNT_DRAW)
+    if (weir__account_has_demand(call))
         weir__script_word(call, call->demand.bytes, call->demand.len);
     if (call->id.len > 0)
         weir__script_word(call, call->id.bytes, call->id.len);
@@ -93,7 +93,8 @@ static bool is_scripted(const struct weir__account_call *call, const struct weir
 
     return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most &&
            !(call->id.len > 0 && (it->ask.wait_max > 0 || is_queue(it->plan))) &&
-           !(call->verb == WEIR__ACCOUNT_DRAW && weir__account_is_split(it->plan));
+           !(weir__account_has_demand(call) && weir__account_is_split(it->plan)) &&
+           !(call->verb == WEIR__ACCOUNT_REPAY && it->plan->algo == &weir__sliding_log);
 }
 
 /* The usual ask: a script of its own. */
@@ -274,9 +275,17 @@ static void item_words(struct weir__account_call *call, const struct weir__accou
     weir__script_word(call, numbers.bytes, numbers.len);
 }
 
+static void demand_numbers(const struct weir_plan *plan, const struct weir__draw_terms *terms,
+                           struct numbers *to)
+{
+    add(to, weir__is_meter(plan) ? terms->life / WEIR_MICROSECOND : 0);
+    add(to, weir__demand_life(terms));
+}
+
 static void draw_word(struct weir__account_call *call)
 {
-    struct weir__draw_terms terms = weir__draw_terms(call->items[0].plan);
+    const struct weir_plan *plan = call->items[0].plan;
+    struct weir__draw_terms terms = weir__draw_terms(plan);
     struct weir__draw_numbers n = weir__draw_numbers(&terms, &call->draw);
     struct numbers numbers = { .len = 0 };
 
@@ -289,12 +298,30 @@ static void draw_word(struct weir__account_call *call)
     add(&numbers, n.refill);
     add(&numbers, n.of_left);
     add(&numbers, n.least_left);
+    demand_numbers(plan, &terms, &numbers);
+    weir__script_word(call, numbers.bytes, numbers.len);
+}
+
+static void repay_word(struct weir__account_call *call)
+{
+    const struct weir_plan *plan = call->items[0].plan;
+    struct weir__draw_terms terms = weir__draw_terms(plan);
+    struct numbers numbers = { .len = 0 };
+    weir_time start, end = 0, at = call->drawn_at < 0 ? 0 : call->drawn_at;
+
+    if (plan->algo == &weir__calendar) {
+        end = weir__calendar_window(plan, at, &start);
+        end += start;
+    }
+    add(&numbers, at / WEIR_MICROSECOND);
+    add(&numbers, end / WEIR_MICROSECOND);
+    demand_numbers(plan, &terms, &numbers);
     weir__script_word(call, numbers.bytes, numbers.len);
 }
 
 static void decide_words(struct weir__account_call *call)
 {
-    static const char *const verbs[] = { "take", "peek", "give", "draw" };
+    static const char *const verbs[] = { "take", "peek", "give", "draw", "back" };
 
     weir__script_keys(call, WEIR__SCRIPT_DECIDE);
     weir__script_word(call, verbs[call->verb], 4);
@@ -305,6 +332,8 @@ static void decide_words(struct weir__account_call *call)
         item_words(call, &call->items[i]);
     if (call->verb == WEIR__ACCOUNT_DRAW)
         draw_word(call);
+    else if (call->verb == WEIR__ACCOUNT_REPAY)
+        repay_word(call);
 }
 
 void weir__script_begin(struct weir__account_call *call)

@@ -1,5 +1,5 @@
 /* limits.c -- limits whose states live in Redis: the calls of weir-redis.h that take, look, give
- * back, draw and reset. */
+ * back, draw, repay and reset. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,13 @@ static void fill_result(struct weir_redis_result *out, const struct weir__accoun
     out->units = call->drawn.units;
     out->share = call->drawn.share;
     out->spent = call->drawn.spent;
+    out->drawn_at = call->drawn.at;
+    out->life = call->drawn.life;
     out->found = call->found;
-    if (call->verb == WEIR__ACCOUNT_GIVE || call->verb == WEIR__ACCOUNT_RESET)
+    if (call->verb == WEIR__ACCOUNT_REPAY)
+        out->units = call->items[0].units;
+    if (call->verb == WEIR__ACCOUNT_GIVE || call->verb == WEIR__ACCOUNT_REPAY ||
+        call->verb == WEIR__ACCOUNT_RESET)
         return;
     for (size_t i = 0; i < call->n; i++) {
         out->decisions[i] = call->items[i].decision;
@@ -111,7 +116,8 @@ static void fill_pending(struct pending *p, enum weir_redis_verb verb,
                             .have = d->have,
                             .asked = d->asked,
                             .fast = d->fast,
-                            .slow = d->slow } },
+                            .slow = d->slow },
+                  .drawn_at = d->drawn_at },
         .deadline = weir__redis_deadline(r->timeout),
         .done = finished,
         .context = p,
@@ -228,6 +234,13 @@ enum weir_redis_outcome weir_redis_draw(struct weir_redis *redis,
                                         struct weir_redis_result *result)
 {
     return wait_for(redis, WEIR_REDIS_DRAW, request, result);
+}
+
+enum weir_redis_outcome weir_redis_repay(struct weir_redis *redis,
+                                         const struct weir_redis_request *request,
+                                         struct weir_redis_result *result)
+{
+    return wait_for(redis, WEIR_REDIS_REPAY, request, result);
 }
 
 enum weir_redis_outcome weir_redis_reset(struct weir_redis *redis,

@@ -143,6 +143,12 @@ const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; 
 int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
                          struct weir_error *error);
 
+/* sliding-window.c, sliding-log.c -- gives back units that were taken at `at`, and no others; the
+ * number of them that was there.  The log's state is flat. */
+int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t units,
+                             weir_time at);
+int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at);
+
 /* For an ask with negative members: the answer makes sense all the same. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                        bool take, struct weir_decision *d);

@@ -286,6 +286,26 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     close_state(&r, s);
 }
 
+int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at)
+{
+    struct state *s = state;
+    struct ring r = open_state(plan, s);
+    int64_t end = passed(plan, s, &r, at), lot = end - passed(plan, s, &r, at - 1);
+    int64_t back = units < lot ? units : lot, left = r.used - back;
+
+    if (back == 0)
+        return 0;
+    for (int64_t i = end - back; i < left; i++)
+        set_stamp(plan, s, &r, i, stamp(plan, s, &r, i + back));
+    if (left == 0 && !is_promised(&r, r.seen))
+        r.newest = 0;
+    else if (!is_promised(&r, r.seen))
+        r.newest = stamp(plan, s, &r, left - 1);
+    r.used = left;
+    close_state(&r, s);
+    return back;
+}
+
 static int64_t fewer(const struct weir_plan *a, const struct weir_plan *b)
 {
     return a->limit.count < b->limit.count ? a->limit.count : b->limit.count;

@@ -283,6 +283,19 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     }
 }
 
+int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at)
+{
+    struct state *s = state;
+    int64_t head = head_of(plan, s), bucket = bucket_of(plan, at);
+
+    if (bucket > head || bucket <= head - plan->ring)
+        return 0;
+    uint32_t *count = counter(plan, s, bucket);
+    uint32_t back = *count > units ? (uint32_t)units : *count;
+    *count -= back;
+    return back;
+}
+
 static void add_at(const struct weir_plan *plan, struct state *s, weir_time t, int64_t units)
 {
     advance(plan, s, bucket_of(plan, t));

@@ -90,15 +90,19 @@ def test_D1_verbs(module):
 def test_D1_draw(module):
     with Redis(module, clock=True) as r:
         def draw(*words):
-            return r("WEIR.DRAW", "{k}", "10/10s", "DEMAND", "{k}:demand", *words)
+            answer = r("WEIR.DRAW", "{k}", "10/10s", "DEMAND", "{k}:demand", *words)
+            assert answer[8:] == [now[0] // 1000, 2500]  # b / 4r
+            return answer[:8]
 
-        r.ok("WEIR.CLOCK", 10**18)
+        now = [10**18]
+        r.ok("WEIR.CLOCK", now[0])
         assert draw("NEED", 2, "WAITING", 7) == [5, 10, 5, -1, 5000, 0, 0, 0]  # half of what is left
         assert draw("NEED", 2, "WAITING", 7) == [2, 10, 3, -1, 7000, 0, 0, 0]
         assert draw("NEED", 3, "WAITING", 7) == [3, 10, 0, -1, 10000, 0, 1, 0]
         assert draw("NEED", 2, "WAITING", 7) == [0, 10, 0, 2000, 10000, 0, 1, 0]
         assert draw("NEED", 11) == [0, 10, 0, -1, 10000, 0, 1, 0]
-        r.ok("WEIR.CLOCK", 10**18 + 10**10)
+        now[0] += 10**10
+        r.ok("WEIR.CLOCK", now[0])
         # All the demand is here: its share is 0.9 * 0.1 + 10 / 4, of which it has one
         assert draw("HAVE", 1, "ASKED", 8, "FAST", 20000, "SLOW", 8000) == \
             [1, 10, 9, -1, 1000, 0, 0, 2]
@@ -107,6 +111,39 @@ def test_D1_draw(module):
         r.ok("SET", "text", "hello")
         assert r("WEIR.DRAW", "k", "5/s", "DEMAND", "text").startswith("WRONGTYPE")
         keys = ["WEIR.DRAW", "{k}", "5/s", "NEED", 1, "DEMAND", "{k}d", "ID", "{k}i"]
+        assert r("COMMAND", "GETKEYS", *keys) == ["{k}", "{k}d", "{k}i"]
+
+
+def test_D1_repay(module):
+    with Redis(module, clock=True) as r:
+        def draw(limit, units):
+            answer = r("WEIR.DRAW", "{k}", limit, "DEMAND", "{k}d", "NEED", units, "WAITING", units)
+            return answer[8]
+
+        def repay(limit, units, drawn, *more):
+            return r("WEIR.REPAY", "{k}", limit, "DEMAND", "{k}d", "DRAWN", drawn, "UNITS", units,
+                     *more)
+
+        def left(limit):
+            return r("WEIR.PEEK", "{k}", limit, "COST", 0)[2]
+
+        r.ok("WEIR.CLOCK", 10**18)
+        drawn = draw("10/10s", 6)
+        r.ok("WEIR.CLOCK", 10**18 + 10**6)
+        assert [repay("10/10s", 4, drawn, "ID", "{k}id") for _ in range(3)] == [4, 4, 4]
+        assert left("10/10s") == 8
+        r.ok("WEIR.CLOCK", 10**18 + 2600 * 10**6)
+        assert repay("10/10s", 2, drawn) == 0  # they are not worth anything any more
+        r.ok("DEL", "{k}")
+        drawn = draw("fixed-window 10/10s", 6)
+        r.ok("WEIR.CLOCK", 10**18 + 10**10)
+        draw("fixed-window 10/10s", 5)
+        assert repay("fixed-window 10/10s", 6, drawn) == 0  # that window is over
+        assert left("fixed-window 10/10s") == 5
+        assert repay("10/10s", 1, 0, "AND", "b", "5/s").startswith("ERR unknown option")
+        assert r("WEIR.REPAY", "{k}", "5/s", "DEMAND", "{k}d") == "ERR DRAWN is needed"
+        assert r("WEIR.REPAY", "{k}", "5/s", "DRAWN", 5) == "ERR DEMAND is needed"
+        keys = ["WEIR.REPAY", "{k}", "5/s", "DEMAND", "{k}d", "DRAWN", 5, "ID", "{k}i"]
         assert r("COMMAND", "GETKEYS", *keys) == ["{k}", "{k}d", "{k}i"]
 
 
@@ -191,6 +228,7 @@ def test_foreign_values_stay(module):
             for words in (["CL.THROTTLE", key, 1, 1, 1], ["WEIR.TAKE", key, "5/s"],
                           ["WEIR.PEEK", key, "5/s"], ["WEIR.GIVE", key, "5/s"],
                           ["WEIR.DRAW", key, "5/s", "DEMAND", "d"], ["WEIR.RESET", key],
+                          ["WEIR.REPAY", key, "5/s", "DEMAND", "d", "DRAWN", 1],
                           ["WEIR.INFO", key],
                           ["WEIR.TAKE", "new", "5/s", "AND", key, "5/s"]):
                 answer = r(*words)
@@ -311,7 +349,8 @@ def test_replicas_get_the_resulting_state(module):
                 assert master.expiry(key) == replica.expiry(key)
             assert replica("WEIR.PEEK", "before", "gcra 5/1h", "COST", 0)[2] == 4
             for words in (["WEIR.TAKE", "k", "5/s"], ["CL.THROTTLE", "k", 1, 1, 1],
-                          ["WEIR.GIVE", "k", "5/s"], ["WEIR.RESET", "k"]):
+                          ["WEIR.GIVE", "k", "5/s"], ["WEIR.RESET", "k"],
+                          ["WEIR.REPAY", "k", "5/s", "DEMAND", "d", "DRAWN", 1]):
                 assert replica(*words).startswith("READONLY"), words
             # Failover: the replica goes on from there.
             master.ok("WEIR.RESET", "before")

@@ -4,9 +4,9 @@
  *     property-redis MODULE SEED ROUNDS    prints the seed, the step and both answers on a mismatch
  *
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
- * microseconds: take, peek, give and draw, with and without waiting, of one key or of all at once;
- * now and then the limit changes, or the clock steps back.  Some asks have an id, and are repeated:
- * the same answer, and nothing is charged.
+ * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
+ * once; now and then the limit changes, or the clock steps back.  Some asks have an id, and are
+ * repeated: the same answer, and nothing is charged.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
  * they get what they would have got one after the other.
@@ -30,6 +30,7 @@ static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
 static weir_time now;
+static int64_t paid_back; /* units */
 
 /* A key, and beside it the state that the bare algorithm keeps. */
 static struct account {
@@ -37,6 +38,7 @@ static struct account {
     struct weir_plan plan, before; /* before: under which the state was written */
     void *state;
     struct weir__demand demand;
+    weir_time drawn_at; /* its last draw */
     bool there, moved;
 } accounts[KEYS];
 
@@ -179,6 +181,7 @@ struct asked {
     int first, n;
     struct weir_ask asks[KEYS];
     struct weir__draw draw;
+    weir_time drawn_at;
     char id[48]; /* "": none */
     struct weir_decision bare[KEYS], redis[KEYS];
     struct weir__drawn bare_drawn, redis_drawn;
@@ -206,6 +209,10 @@ static void ask_bare(struct asked *q)
         if (q->verb == WEIR__ACCOUNT_DRAW)
             q->bare_drawn =
                 weir__draw_units(&a->plan, states[i], &a->demand, &q->draw, now, &q->bare[0]);
+        else if (q->verb == WEIR__ACCOUNT_REPAY)
+            q->bare_units =
+                weir__draw_repay(&a->plan, states[i], &a->demand,
+                                 &(struct weir__repay){ q->asks[0].cost, q->drawn_at }, now);
         else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
             weir_step_give(&a->plan, states[i], &q->asks[i]);
         else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || q->n == 1) &&
@@ -213,9 +220,13 @@ static void ask_bare(struct asked *q)
             weir_step(&a->plan, states[i], &q->asks[i], &q->bare[i]);
         keep(a, states[i]);
     }
-    q->bare_units = q->verb == WEIR__ACCOUNT_DRAW ? q->bare_drawn.units
-                    : q->bare[0].allowed          ? q->asks[0].cost
-                                                  : 0;
+    if (q->verb == WEIR__ACCOUNT_DRAW)
+        accounts[q->first].drawn_at = now;
+    paid_back += q->verb == WEIR__ACCOUNT_REPAY ? q->bare_units : 0;
+    if (q->verb == WEIR__ACCOUNT_DRAW)
+        q->bare_units = q->bare_drawn.units;
+    else if (q->verb != WEIR__ACCOUNT_REPAY)
+        q->bare_units = q->bare[0].allowed ? q->asks[0].cost : 0;
 }
 
 /* What a repeat is answered: as granted, with what is left now. */
@@ -244,6 +255,7 @@ static void ask_scripts(struct asked *q)
     snprintf(demand, sizeof(demand), "%s:demand", accounts[q->first].name);
     call.demand = (struct weir_key){ demand, strlen(demand) };
     call.draw = q->draw;
+    call.drawn_at = q->drawn_at;
     call.id = (struct weir_key){ q->id, strlen(q->id) };
     call.near = now + between(-5, 5) * WEIR_SECOND;
     call.near = call.near < 0 ? 0 : call.near;
@@ -305,6 +317,11 @@ static void add_draw(struct words *w, const struct asked *q)
     snprintf(demand, sizeof(demand), "%s:demand", accounts[q->first].name);
     add_word(w, "DEMAND");
     add_word(w, demand);
+    if (q->verb == WEIR__ACCOUNT_REPAY) {
+        add_number(w, "DRAWN", q->drawn_at / WEIR_MICROSECOND);
+        add_number(w, "UNITS", q->asks[0].cost);
+        return;
+    }
     add_number(w, "NEED", d->need);
     add_number(w, "WAITING", d->waiting);
     add_number(w, "HAVE", d->have);
@@ -315,7 +332,8 @@ static void add_draw(struct words *w, const struct asked *q)
 
 static void ask_module(struct asked *q)
 {
-    static const char *const verbs[] = { "WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW" };
+    static const char *const verbs[] = { "WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW",
+                                         "WEIR.REPAY" };
     struct account *a = &accounts[q->first];
     struct words w = { .n = 0 };
     struct resp_answer answer;
@@ -327,7 +345,7 @@ static void ask_module(struct asked *q)
     add_word(&w, a->name);
     add_word(&w, a->text);
     add_word(&w, "NS");
-    if (q->verb == WEIR__ACCOUNT_DRAW) {
+    if (q->verb == WEIR__ACCOUNT_DRAW || q->verb == WEIR__ACCOUNT_REPAY) {
         add_draw(&w, q);
     } else {
         add_number(&w, "COST", q->asks[0].cost);
@@ -338,19 +356,23 @@ static void ask_module(struct asked *q)
         add_word(&w, q->id);
     }
     check(resp_client_ask(server.client, w.at, &answer, &error), &error);
+    q->redis_units = answer.numbers[0];
+    if (q->verb == WEIR__ACCOUNT_REPAY)
+        return;
     *d = (struct weir_decision){ .allowed = answer.numbers[0] > 0 ||
                                             (q->verb == WEIR__ACCOUNT_DRAW && q->asks[0].cost == 0),
                                  .limit = answer.numbers[1] };
-    q->redis_units = q->verb == WEIR__ACCOUNT_DRAW ? answer.numbers[0]
-                     : d->allowed                  ? q->asks[0].cost
-                                                   : 0;
+    if (q->verb != WEIR__ACCOUNT_DRAW)
+        q->redis_units = d->allowed ? q->asks[0].cost : 0;
     d->remaining = answer.numbers[2];
     d->retry = d->allowed ? 0 : answer.numbers[3] < 0 ? WEIR_NEVER : answer.numbers[3];
     d->reset = answer.numbers[4];
     d->wait = answer.numbers[5];
     q->redis_drawn = (struct weir__drawn){ .units = answer.numbers[0],
                                            .spent = answer.numbers[6] != 0,
-                                           .share = answer.numbers[7] };
+                                           .share = answer.numbers[7],
+                                           .at = answer.numbers[8] * WEIR_MICROSECOND,
+                                           .life = answer.numbers[9] };
 }
 
 static void print(const char *who, const struct weir_decision *d)
@@ -359,6 +381,12 @@ static void print(const char *who, const struct weir_decision *d)
             "  %s %d limit %" PRId64 " remaining %" PRId64 " retry %" PRId64 " reset %" PRId64
             " wait %" PRId64 "\n",
             who, d->allowed, d->limit, d->remaining, d->retry, d->reset, d->wait);
+}
+
+static void print_drawn(const char *who, const struct weir__drawn *d)
+{
+    fprintf(stderr, "  %s %" PRId64 " share %" PRId64 " spent %d at %" PRId64 " life %" PRId64 "\n",
+            who, d->units, d->share, d->spent, d->at, d->life);
 }
 
 static void print_asked(void)
@@ -374,10 +402,13 @@ static void print_asked(void)
         print("bare ", &q->bare[i]);
         print("redis", &q->redis[i]);
     }
-    if (q && q->verb == WEIR__ACCOUNT_DRAW)
-        fprintf(stderr, "  drawn %" PRId64 " %" PRId64 " %d, redis %" PRId64 " %" PRId64 " %d\n",
-                q->bare_drawn.units, q->bare_drawn.share, q->bare_drawn.spent, q->redis_drawn.units,
-                q->redis_drawn.share, q->redis_drawn.spent);
+    if (q && q->verb == WEIR__ACCOUNT_DRAW) {
+        print_drawn("drawn", &q->bare_drawn);
+        print_drawn("redis", &q->redis_drawn);
+    }
+    if (q && q->verb == WEIR__ACCOUNT_REPAY)
+        fprintf(stderr, "  of %" PRId64 ": %" PRId64 " back, redis %" PRId64 "\n", q->drawn_at,
+                q->bare_units, q->redis_units);
 }
 
 static void compare(const struct asked *q)
@@ -389,8 +420,8 @@ static void compare(const struct asked *q)
         return;
     if (q->verb == WEIR__ACCOUNT_DRAW)
         same = same && bare->units == redis->units && bare->share == redis->share &&
-               bare->spent == redis->spent;
-    for (int i = 0; i < q->n && same; i++) {
+               bare->spent == redis->spent && bare->at == redis->at && bare->life == redis->life;
+    for (int i = 0; i < q->n && same && q->verb != WEIR__ACCOUNT_REPAY; i++) {
         const struct weir_decision *a = &q->bare[i], *b = &q->redis[i];
         same = a->allowed == b->allowed && a->limit == b->limit && a->remaining == b->remaining &&
                a->retry == b->retry && a->reset == b->reset && a->wait == b->wait;
@@ -416,17 +447,21 @@ static void random_draw(struct asked *q)
 static void random_ask(struct asked *q)
 {
     *q = (struct asked){ .verb = one_in(2) ? WEIR__ACCOUNT_TAKE
-                                           : (enum weir__account_verb)between(0, 3) };
+                                           : (enum weir__account_verb)between(0, 4) };
     q->n = q->verb == WEIR__ACCOUNT_TAKE && one_in(4) ? int_between(2, KEYS) : 1;
     q->first = int_between(0, KEYS - q->n);
     for (int i = 0; i < q->n; i++) {
         q->asks[i].now = now;
         q->asks[i].cost = one_in(6) ? between(0, 30) : between(1, 3);
-        q->asks[i].cost += q->verb == WEIR__ACCOUNT_DRAW && q->asks[i].cost == 0;
-        if (q->verb != WEIR__ACCOUNT_DRAW && q->n == 1 && one_in(4))
+        bool draws = q->verb == WEIR__ACCOUNT_DRAW || q->verb == WEIR__ACCOUNT_REPAY;
+        q->asks[i].cost += draws && q->asks[i].cost == 0;
+        if (!draws && q->n == 1 && one_in(4))
             q->asks[i].wait_max = between(0, 20000000) * WEIR_MICROSECOND;
     }
     random_draw(q);
+    weir_time drawn_at = accounts[q->first].drawn_at;
+    q->drawn_at = one_in(8) ? drawn_at + between(-2000000, 2000000) * WEIR_MICROSECOND : drawn_at;
+    q->drawn_at = q->drawn_at < 0 ? 0 : q->drawn_at;
     if (one_in(4))
         snprintf(q->id, sizeof(q->id), "{%" PRIu64 "}id:%d", seed_of_round, step);
 }
@@ -454,10 +489,10 @@ static void ask_redis(struct asked *q)
 /* There is a receipt. */
 static bool is_kept(const struct asked *q)
 {
-    bool charged = q->verb == WEIR__ACCOUNT_GIVE;
+    bool gives = q->verb == WEIR__ACCOUNT_GIVE || q->verb == WEIR__ACCOUNT_REPAY, charged = gives;
 
     for (int i = 0; i < q->n; i++) {
-        if (q->verb != WEIR__ACCOUNT_GIVE && !q->bare[i].allowed)
+        if (!gives && !q->bare[i].allowed)
             return false;
         charged = charged || q->asks[i].cost > 0;
     }
@@ -573,7 +608,7 @@ int main(int argc, char **argv)
         walk();
         race();
     }
-    printf("%" PRIu64 " rounds;", rounds);
+    printf("%" PRIu64 " rounds, %" PRId64 " units paid back;", rounds, paid_back);
     for (size_t i = 0; i < WEIR__SCRIPTS; i++)
         printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);
     printf("\n");

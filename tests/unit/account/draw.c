@@ -46,6 +46,69 @@ TEST(test_terms_by_limit)
     }
 }
 
+/* Where drawing ahead would strand units, or each unit has an instant or a turn of its own. */
+TEST(test_D1_terms_that_stay_exact)
+{
+    static const struct {
+        const char *limit;
+        bool exact;
+    } rows[] = {
+        { "gcra 1000/1s burst 10", false }, /* b = 2 r h: h is 5 ms at least */
+        { "gcra 1000/1s burst 9", true },
+        { "gcra 1000/1s burst 1", true },
+        { "token-bucket 500000/s burst 5000", false },
+        { "5/1m", false },
+        { "fixed-window 100/1s", false },
+        { "fixed-window 100/2ms", true },
+        { "sliding-window 100/1s", false },
+        { "sliding-window 100/1s buckets=1000", true },
+        { "sliding-log 100/1s", true },
+        { "smooth 100/1s", true },
+        { "leaky-bucket 100/1s", false },
+        { "leaky-bucket 100/1s queue 5", true },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_plan plan = plan_of(rows[i].limit);
+        struct weir__draw_terms t = weir__draw_terms(&plan);
+        struct weir__draw d = { .need = 1, .slow = 1000000000 };
+        print_message("%s\n", rows[i].limit);
+        assert_int_equal(t.exact, rows[i].exact);
+        assert_int_equal(weir__draw_numbers(&t, &d).ahead > 0, !rows[i].exact);
+    }
+}
+
+/* Units live no longer than the window or bucket that they were counted in. */
+TEST(test_D1_life_of_drawn_units)
+{
+    static const struct {
+        const char *limit;
+        weir_time at, life;
+    } rows[] = {
+        { "gcra 1000/1s burst 1000", 7 * S, 250 * MS },
+        { "fixed-window 10/1s", 7 * S, 62500 * US },
+        { "fixed-window 10/1s", 7 * S + 990 * MS, 10 * MS },
+        { "fixed-window 10/1s align=first", 7 * S + 990 * MS, 62500 * US },
+        { "10/day", 86400 * S - 3 * S, 3 * S },
+        { "sliding-window 10/1s", 7 * S, 10 * MS },
+        { "sliding-window 10/1s", 7 * S + 98 * MS, 2 * MS },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_plan plan = plan_of(rows[i].limit);
+        struct weir__demand demand = { 0 };
+        struct weir_decision d;
+        _Alignas(8) unsigned char bytes[256] = { 0 };
+        assert_true(plan.state_size <= sizeof(bytes));
+        struct weir__drawn drawn = weir__draw_units(
+            &plan, bytes, &demand, &(struct weir__draw){ .need = 1, .waiting = 1 }, rows[i].at, &d);
+        print_message("%s\n", rows[i].limit);
+        assert_int_equal(drawn.units, 1);
+        assert_int_equal(drawn.at, rows[i].at);
+        assert_int_equal(drawn.life, rows[i].life);
+        if (strcmp(rows[i].limit, "fixed-window 10/1s align=first") == 0) /* in the next window */
+            assert_int_equal(weir__drawn_life(&plan, drawn.at, drawn.at + 2 * S, &d), 0);
+    }
+}
+
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -73,7 +136,7 @@ static double plainly(const struct weir_plan *plan, const struct weir__draw *d, 
     double have = (double)d->have;
     double part = fast > 0 ? fast / larger(demand / 1000, fast) : 0;
     double slice = part * (0.9 * due + left / (t.window ? 2 : 4)) - have;
-    double ahead = larger(0, (double)d->slow / 1000 * (double)t.horizon / 1e9 - have);
+    double ahead = t.exact ? 0 : larger(0, (double)d->slow / 1e12 * (double)t.horizon - have);
     double g = smaller(left, larger(smaller(w, larger(need, left / 2)), smaller(w + ahead, slice)));
 
     *spare = distance(g, need);
@@ -159,6 +222,8 @@ TEST(test_demand_of_any_bytes)
     unsigned char bytes[WEIR__DEMAND_SIZE];
     struct weir__demand demand, back;
     struct weir__draw_numbers n = { .epoch = 5000, .asked = 3 };
+    struct weir_plan plan = plan_of("gcra 1000/1s burst 1000");
+    int64_t debt[2] = { 5, 500 };
 
     random_state = 9;
     for (int i = 0; i < 10000; i++) {
@@ -169,6 +234,7 @@ TEST(test_demand_of_any_bytes)
         bytes[1] = 1;
         assert_true(weir__demand_read(&demand, bytes, sizeof(bytes)));
         assert_true(weir__demand_count(&demand, &n, (weir_time)(roll() >> 1)) >= 0);
+        weir__demand_look(&demand, &plan, debt, (weir_time)(roll() >> 1));
         weir__demand_write(&demand, bytes);
         assert_true(weir__demand_read(&back, bytes, sizeof(bytes)));
         assert_memory_equal(&back, &demand, sizeof(back));

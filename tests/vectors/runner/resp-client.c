@@ -58,7 +58,7 @@ int resp_client_send(struct weir__client *c, const struct resp_word *words, size
     for (int64_t left = value.kind == '*' ? value.integer : 0; left > 0 && code == WEIR_OK;
          left--) {
         code = next_value(c, &in, &value, answer->text, error);
-        if (code == WEIR_OK && answer->n < 8)
+        if (code == WEIR_OK && answer->n < 10)
             answer->numbers[answer->n++] = value.kind == ':' ? value.integer : 0;
     }
     return code;

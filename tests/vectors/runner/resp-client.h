@@ -7,7 +7,7 @@
 /* An answer: numbers, one number, or a text of which the beginning is kept. */
 struct resp_answer {
     char kind;
-    int64_t numbers[8];
+    int64_t numbers[10];
     size_t n;
     char text[64];
 };

@@ -11,7 +11,8 @@ The libraries are libweir and libweir-redis.
                examples, nginx and bindings see only the public headers
                server and wire include only those headers of lib that are listed here
     clock      is read in lib/base/clock.c and nowhere else
-    numbers    no floating point in lib/algo, lib/table, cluster/account and redis-module
+    numbers    no floating point in lib/algo, lib/table, cluster/account, cluster/fleet and
+               redis-module
     vectors    every algorithm has tests/vectors/NAME.vec
     symbols    all begin with weir_ or weir__; the shared library exports what the public
                headers declare, and
@@ -102,7 +103,8 @@ INSIDES = {
 }
 # Where the time is an argument.
 TIMELESS = ("lib/", "wire/", "cluster/", "redis-module/", "server/")
-INTEGER = ("lib/algo/", "lib/table/", "cluster/account/", "redis-module/")
+INTEGER = ("lib/algo/", "lib/table/", "cluster/account/", "cluster/fleet/",
+           "redis-module/")
 
 CLOCK_CALL = re.compile(
     r"(?<![\w.>])(clock|time|times|ftime|sleep|alarm|(?:u|nano|clock_nano)sleep|clock_get\w+|gettimeofday|timespec_get|localtime|mktime|"

@@ -1,10 +1,10 @@
-/* purse.h -- purses in a table: filled and closed by the one who draws for them.
+/* purses.h -- purses in a table: filled and closed by the one who draws for them.
  *
  * Asks take from a purse as from any limiter.  These two carry the present beside the time that
  * they write, which may lie in the past or in the future.
  */
-#ifndef WEIR_TABLE_PURSE_H
-#define WEIR_TABLE_PURSE_H
+#ifndef WEIR_TABLE_PURSES_H
+#define WEIR_TABLE_PURSES_H
 
 #include "table/table.h"
 

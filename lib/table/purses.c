@@ -1,5 +1,5 @@
-/* purse.c -- purses in a table: filling, closing, emptying. */
-#include "table/purse.h"
+/* purses.c -- purses in a table: filling, closing, emptying. */
+#include "table/purses.h"
 
 #include <assert.h>
 

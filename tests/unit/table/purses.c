@@ -1,7 +1,7 @@
-/* purse.c -- purses in a table: filled, closed, emptied; the fullest stay when there is no room. */
+/* purses.c -- purses in a table: filled, closed, emptied; the fullest stay if there is no room. */
 #include "unit/test.h"
 
-#include "table/purse.h"
+#include "table/purses.h"
 #include "unit/fixture.h"
 
 #define LIFE WEIR_SECOND

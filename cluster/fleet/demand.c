@@ -1,0 +1,96 @@
+/* demand.c -- how much is asked for at this node, and what follows from it. */
+#include "cluster/fleet/demand.h"
+
+#define RATE_SPAN  (1000 * WEIR_SECOND) /* rates are units in this time */
+#define RATE_MAX   ((int64_t)1 << 50)
+#define FAST_MOST  (200 * WEIR_MILLISECOND)
+#define PAUSE_MOST 4 /* paces */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* From empty to full. */
+static weir_time fill_time(const struct weir_plan *plan)
+{
+    weir__i128 span = (weir__i128)plan->most * plan->limit.period / plan->limit.count;
+
+    return span > INT64_MAX ? INT64_MAX : (weir_time)span;
+}
+
+int weir__fleet_limit_make(struct weir__fleet_limit *out, const struct weir_plan *plan,
+                           struct weir_error *error)
+{
+    struct weir__fleet_limit l = { .plan = plan, .terms = weir__draw_terms(plan) };
+    int code = weir__plan_make(
+        &l.purse,
+        &(struct weir_limit){ weir__purse.name, .count = plan->most, .period = l.terms.life },
+        error);
+
+    if (code)
+        return code;
+    l.slow_span = 2 * l.terms.horizon;
+    l.fast_span = least(l.slow_span, FAST_MOST);
+    l.pause_most = l.terms.window ? WEIR_NEVER : fill_time(plan) / 2;
+    *out = l;
+    return WEIR_OK;
+}
+
+static int64_t average(int64_t rate, weir_time span, int64_t units, weir_time passed)
+{
+    weir__i128 sum = (weir__i128)rate * span + (weir__i128)units * RATE_SPAN;
+
+    sum /= (weir__i128)span + passed;
+    return sum > RATE_MAX ? RATE_MAX : (int64_t)sum;
+}
+
+void weir__fleet_rate_count(struct weir__fleet_rate *r, const struct weir__fleet_limit *limit,
+                            int64_t units, weir_time now)
+{
+    weir_time passed = now > r->at ? now - r->at : 0;
+
+    if (passed > RATE_SPAN) /* long ago, or never */
+        r->fast = r->slow = 0;
+    units = greatest(0, units);
+    r->fast = average(r->fast, limit->fast_span, units, passed > RATE_SPAN ? 0 : passed);
+    r->slow = average(r->slow, limit->slow_span, units, passed > RATE_SPAN ? 0 : passed);
+    r->at = now;
+}
+
+static int64_t in_span(int64_t rate, weir_time span)
+{
+    return (int64_t)((weir__i128)rate * span / RATE_SPAN);
+}
+
+int64_t weir__fleet_coming(const struct weir__fleet_limit *limit,
+                           const struct weir__fleet_rate *rate)
+{
+    return in_span(rate->slow, limit->terms.horizon);
+}
+
+int64_t weir__fleet_low_water(const struct weir__fleet_limit *limit,
+                              const struct weir__fleet_rate *rate, weir_time round_trip,
+                              int64_t share)
+{
+    return least(greatest(2 * in_span(rate->slow, round_trip), weir__fleet_coming(limit, rate) / 4),
+                 share / 4);
+}
+
+weir_time weir__fleet_pause(const struct weir__fleet_limit *limit, const struct weir__draw *draw,
+                            const struct weir__drawn *drawn, uint32_t chance)
+{
+    weir_time pace = limit->terms.pace, pause = PAUSE_MOST * pace;
+    int64_t units = greatest(drawn->units, draw->need);
+
+    if (drawn->share > 0 && units / drawn->share < PAUSE_MOST)
+        pause = greatest(pace, (weir_time)((weir__i128)pace * units / drawn->share));
+    pause = least(pause, limit->pause_most);
+    /* 0.9 to 1.1 of it */
+    return pause - pause / 10 + (weir_time)((weir__i128)(pause / 5) * chance >> 32);
+}

@@ -1,0 +1,358 @@
+/* fleet.c -- draws: when, for how much, and what an answer means. */
+#include "cluster/fleet/fleet.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "cluster/fleet/parts.h"
+
+#define PATIENCE       (20 * WEIR_MILLISECOND)
+#define ROUND_TRIP     WEIR_MILLISECOND /* before one was measured */
+#define REPEATS        5
+#define LOOKS_PER_PACE 8
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int weir__fleet_create(struct weir__fleet **out, const struct weir__fleet_options *options,
+                       struct weir_error *error)
+{
+    struct weir__fleet *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
+    *f = (struct weir__fleet){ .ops = options->ops,
+                               .world = options->world,
+                               .random = options->seed,
+                               .next_id = weir__mix64(options->seed) | 1,
+                               .draws_max = options->draws > 0 ? options->draws : 4096,
+                               .patience = options->patience > 0 ? options->patience : PATIENCE };
+    for (size_t i = 0; i < WEIR__FLEET_SHARDS_MAX; i++)
+        f->shards[i].round_trip = ROUND_TRIP;
+    int code = weir__fleet_keys_make(f, options->keys, error);
+    if (code) {
+        free(f);
+        return code;
+    }
+    *out = f;
+    return WEIR_OK;
+}
+
+void weir__fleet_destroy(struct weir__fleet *f)
+{
+    if (f == NULL)
+        return;
+    weir__fleet_keys_free(f);
+    free(f);
+}
+
+struct weir__fleet_counts weir__fleet_counts(const struct weir__fleet *f)
+{
+    return f->counts;
+}
+
+/* ---------------------------------------------------------------- looking ---- */
+
+static void count(struct weir__fleet_key *k, int64_t units)
+{
+    k->asked += units;
+    k->counted += units;
+}
+
+int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    int64_t unexpired = f->ops->have(f->world, k, k->seen_at);
+
+    count(k, greatest(0, k->seen - unexpired));
+    weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
+    k->counted = 0;
+    weir__fleet_look_over(f, k, now);
+    return k->seen;
+}
+
+void weir__fleet_look_over(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    k->seen = f->ops->have(f->world, k, now);
+    k->seen_at = now;
+}
+
+void weir__fleet_refused(struct weir__fleet *f, struct weir__fleet_key *k, int64_t units,
+                         weir_time now)
+{
+    count(k, units);
+    k->cost = units;
+    if (k->due == WEIR_NEVER)
+        weir__fleet_plan(f, k, now);
+}
+
+static bool is_hot(const struct weir__fleet_key *k)
+{
+    return !k->limit->terms.exact && weir__fleet_coming(k->limit, &k->rate) >= greatest(1, k->cost);
+}
+
+static int64_t low_water(const struct weir__fleet *f, const struct weir__fleet_key *k)
+{
+    return weir__fleet_low_water(k->limit, &k->rate, f->shards[k->shard].round_trip, k->share);
+}
+
+/* When the purse will be low, at this rate. */
+static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet_key *k)
+{
+    weir_time pace = k->limit->terms.pace;
+    int64_t above = k->seen - low_water(f, k);
+
+    if (above <= 0 || k->rate.slow <= 0)
+        return pace / LOOKS_PER_PACE;
+    weir__i128 span = (weir__i128)above * (1000 * WEIR_SECOND) / k->rate.slow;
+    return span > pace ? pace : greatest((weir_time)span, pace / LOOKS_PER_PACE);
+}
+
+void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    weir_time due = WEIR_NEVER, horizon = k->limit->terms.horizon;
+
+    if (k->drawing)
+        due = weir__fleet_later(k->sent, greatest(f->patience, 4 * f->shards[k->shard].round_trip)
+                                             << least(k->repeats, REPEATS));
+    else if (k->spent)
+        due = is_hot(k) ? k->draw_at : greatest(k->closed_until, now);
+    else if (is_hot(k))
+        due = now + next_look(f, k);
+    else if (k->seen > 0 || k->rate.slow > 0 || k->counted > 0)
+        due = now + horizon;
+    weir__fleet_key_move(f, k, due);
+}
+
+/* ---------------------------------------------------------------- drawing ---- */
+
+/* For asks that wait beyond what is there; or one unit, and whatever is thought to come. */
+static struct weir__draw draw_of(const struct weir__fleet_key *k)
+{
+    int64_t first = k->first != NULL ? k->first->cost : k->cost;
+
+    return (struct weir__draw){
+        .need = greatest(1, first - k->seen),
+        .waiting = greatest(0, k->waiting - k->seen),
+        .have = greatest(0, k->seen - k->waiting),
+        .asked = k->asked,
+        .fast = k->rate.fast,
+        .slow = is_hot(k) ? k->rate.slow : 0,
+    };
+}
+
+bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (f->shards[k->shard].drawing >= f->draws_max)
+        return false;
+    f->shards[k->shard].drawing++;
+    k->draw = draw_of(k);
+    k->asked = 0;
+    k->drawing = true;
+    k->id = f->next_id++;
+    k->sent = k->sent_first = now;
+    k->repeats = 0;
+    f->counts.draws++;
+    f->ops->draw(f->world, k);
+    return true;
+}
+
+/* The oldest units are spent first, so those that are left are of the last draws. */
+void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int64_t most,
+                          weir_time now)
+{
+    weir__fleet_look(f, k, now);
+    int64_t units = most > 0 ? f->ops->take_out(f->world, k, most, now) : 0;
+
+    weir__fleet_look_over(f, k, now);
+    for (size_t i = 0; i < 2 && units > 0; i++) {
+        struct weir__repay back = { least(units, k->lots[i].units), k->lots[i].drawn_at };
+        if (back.units == 0)
+            continue;
+        k->lots[i].units -= back.units;
+        units -= back.units;
+        f->counts.units_repaid += (uint64_t)back.units;
+        f->ops->repay(f->world, k, &back);
+    }
+}
+
+/* -------------------------------------------------------------- an answer ---- */
+
+static uint32_t chance(struct weir__fleet *f)
+{
+    return (uint32_t)(weir__mix64(f->random += WEIR__GOLDEN) >> 32);
+}
+
+static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
+{
+    weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent;
+
+    if (k->repeats == 0 && took >= 0)
+        *average += (took - *average) / 8;
+}
+
+static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
+                       const struct weir__fleet_answer *a, weir_time now)
+{
+    const struct weir__drawn *drawn = &a->drawn;
+
+    k->spent = drawn->spent;
+    if (!drawn->spent)
+        return;
+    f->counts.spent++;
+    k->draw_at = k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f));
+    if (drawn->units == 0)
+        k->draw_at = greatest(
+            k->draw_at, weir__fleet_later(now, least(greatest(0, a->retry), k->limit->terms.life)));
+    k->draw_at = greatest(k->draw_at, now);
+    k->closed_until = weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
+}
+
+/* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
+ * that wait, and for nobody else: they were drawn for at that moment. */
+static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
+                 weir_time now)
+{
+    weir_time life = k->limit->terms.life, lasts = least(life, drawn->life);
+    weir_time sent = least(k->sent_first, now); /* the clock may have stepped back */
+    bool late = weir__fleet_later(sent, lasts) <= now;
+
+    if (drawn->units > 0) {
+        f->ops->fill(f->world, k, drawn->units, late ? now : greatest(0, sent + lasts - life), now);
+        k->lots[1] = k->lots[0];
+        k->lots[0] = (struct weir__repay){ drawn->units, drawn->at };
+    }
+    weir__fleet_look_over(f, k, now);
+    f->counts.units_drawn += (uint64_t)drawn->units;
+    return late;
+}
+
+static void end_draw(struct weir__fleet *f, struct weir__fleet_key *k)
+{
+    k->drawing = false;
+    f->shards[k->shard].drawing--;
+}
+
+static void go_on(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (k->waiting > k->seen && !k->drawing && !weir__fleet_draw(f, k, now))
+        weir__fleet_leave_alone(f, k, now);
+    weir__fleet_plan(f, k, now);
+}
+
+void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t id,
+                       const struct weir__fleet_answer *answer, weir_time now)
+{
+    const struct weir__drawn *drawn = &answer->drawn;
+
+    if (!k->drawing || k->id != id)
+        return;
+    end_draw(f, k);
+    note_round_trip(f, k, now);
+    weir__fleet_look(f, k, now);
+    k->share = drawn->share;
+    if (drawn->units < k->draw.need)
+        k->refused_at = now;
+    note_spent(f, k, answer, now);
+    bool late = fill(f, k, drawn, now);
+    int64_t kept = weir__fleet_serve(f, k, now);
+    weir__fleet_look_over(f, k, now);
+    if (!late && k->limit->terms.exact)
+        weir__fleet_pay_back(f, k, k->seen - kept, now);
+    if (late) {
+        f->ops->take_out(f->world, k, INT64_MAX, now);
+        weir__fleet_look_over(f, k, now);
+    }
+    if (k->spent) {
+        weir__fleet_refuse_all(f, k, now);
+        f->ops->close(f->world, k, k->closed_until, now);
+    }
+    go_on(f, k, now);
+}
+
+/* A draw that may have been carried out is sent again under its id, and charged once.  After that
+ * its units, if any, are lost: they would have expired. */
+static void try_again(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (k->repeats >= REPEATS) {
+        f->counts.given_up++;
+        end_draw(f, k);
+        weir__fleet_leave_alone(f, k, now);
+        k->spent = true; /* nothing is to be had for a while */
+        k->draw_at = k->closed_until = weir__fleet_later(now, f->patience);
+        return;
+    }
+    k->repeats++;
+    k->sent = now;
+    f->counts.repeats++;
+    f->ops->draw(f->world, k);
+}
+
+void weir__fleet_lost(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t id, bool undone,
+                      weir_time now)
+{
+    if (!k->drawing || k->id != id)
+        return;
+    if (undone)
+        k->sent_first = now;
+    try_again(f, k, now);
+    weir__fleet_plan(f, k, now);
+}
+
+/* ------------------------------------------------------------------ turns ---- */
+
+/* Twice what is thought to come is enough: the rest goes back. */
+static void pay_back_surplus(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    int64_t enough = 2 * weir__fleet_coming(k->limit, &k->rate);
+
+    if (k->waiting == 0 && k->seen > enough + low_water(f, k))
+        weir__fleet_pay_back(f, k, k->seen - enough, now);
+}
+
+static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (k->drawing) {
+        try_again(f, k, now);
+        weir__fleet_plan(f, k, now);
+        return;
+    }
+    int64_t have = weir__fleet_look(f, k, now);
+    bool hot = is_hot(k);
+    if (k->spent && hot && now >= k->draw_at)
+        weir__fleet_draw(f, k, now);
+    else if (!k->spent && hot && have <= low_water(f, k))
+        weir__fleet_draw(f, k, now);
+    else if (!k->spent)
+        pay_back_surplus(f, k, now);
+    if (k->spent && !k->drawing && now >= k->closed_until)
+        k->spent = false;
+    weir__fleet_plan(f, k, now);
+    if (k->due <= now) /* too many draws are under way */
+        weir__fleet_key_move(f, k, now + k->limit->terms.pace);
+}
+
+weir_time weir__fleet_turn(struct weir__fleet *f, weir_time now)
+{
+    while (f->n > 0 && f->heap[0]->due <= now)
+        turn_key(f, f->heap[0], now);
+    return f->n > 0 ? f->heap[0]->due : WEIR_NEVER;
+}
+
+void weir__fleet_end(struct weir__fleet *f, weir_time now)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct weir__fleet_key *k = f->heap[i];
+        weir__fleet_leave_alone(f, k, now);
+        weir__fleet_pay_back(f, k, INT64_MAX, now);
+        if (k->drawing)
+            end_draw(f, k);
+        k->due = WEIR_NEVER; /* of all: the heap stays one */
+    }
+}

@@ -1,0 +1,173 @@
+/* fleet.h -- a node of a fleet: it draws units from the accounts of limits, and its purses are
+ * spent.
+ *
+ * Here are no sockets, no clock, no table and no memory taken after creation: a driver connects it
+ * to the world, and a simulation does the same with virtual time.
+ *
+ *     asks take from purses in the table         not seen here; a look at a purse counts them
+ *     a purse is dry          weir__fleet_wait   the ask waits, and is answered by `done`
+ *     a purse is closed       weir__fleet_refused  counted, because it is demand
+ *     an account has answered weir__fleet_drawn
+ *     no answer will come     weir__fleet_lost
+ *     time                    weir__fleet_turn   everything that is due; says when to come back
+ *
+ * A key is here while something is known about it: units in its purse, asks that wait, a draw under
+ * way, a rate.  The life of one:
+ *
+ *     exact    nothing is in its purse; each draw is for the asks that wait
+ *     lease    a unit or more is asked for in a horizon: it draws ahead when the purse is low
+ *     spent    the account had too little: its purse is closed until `closed_until`; a hot key
+ *              draws again a little earlier, a cold one with the next ask
+ *     quiet    units that nobody will ask for go back to the account
+ *
+ * All or nothing: an ask waits on every key whose purse has too little, and takes from all of them
+ * together when all have enough.  An account that has refused this node within the last life is
+ * drawn from first and alone; when one refuses, units that were drawn from the others for this ask
+ * go back at once.
+ *
+ * Times are the node's, and never leave it: an account only hears of units and rates.
+ */
+#ifndef WEIR_FLEET_FLEET_H
+#define WEIR_FLEET_FLEET_H
+
+#include "cluster/fleet/demand.h"
+
+#define WEIR__FLEET_KEY_MAX    256 /* bytes of a key; a longer one is the driver's to shorten */
+#define WEIR__FLEET_ITEMS_MAX  16  /* limits of one ask */
+#define WEIR__FLEET_SHARDS_MAX 64
+
+struct weir__fleet;
+struct weir__fleet_wait;
+
+/* One limit of an ask that waits. */
+struct weir__fleet_item {
+    struct weir__fleet_key *key;
+    int64_t cost;
+    /* The fleet's */
+    struct weir__fleet_wait *wait;
+    struct weir__fleet_item *next, *before;
+    bool queued, fed; /* waits on the key; units came for it */
+};
+
+enum weir__fleet_outcome {
+    WEIR__FLEET_TOOK,    /* everything was taken */
+    WEIR__FLEET_REFUSED, /* `retry` says when to come again */
+    WEIR__FLEET_ALONE,   /* no account can be asked now: the rule's when_alone decides */
+};
+
+/* An ask that waits, with those of its limits that are the fleet's.  The driver's memory, until
+ * `done` or weir__fleet_cancel. */
+struct weir__fleet_wait {
+    struct weir__fleet_item items[WEIR__FLEET_ITEMS_MAX];
+    size_t n;
+    /* The answer */
+    enum weir__fleet_outcome outcome;
+    weir_time retry;
+    bool over;
+};
+
+/* One (limit, key) at this node. */
+struct weir__fleet_key {
+    const struct weir__fleet_limit *limit;
+    struct weir_key key;
+    uint32_t shard;
+    unsigned char bytes[WEIR__FLEET_KEY_MAX];
+    /* The rest is the fleet's */
+    struct weir__fleet_rate rate;
+    int64_t asked;   /* units since the last draw */
+    int64_t cost;    /* of the last ask that found too little */
+    int64_t counted; /* of them not yet in the rate */
+    int64_t seen;    /* units in the purse at the last look */
+    weir_time seen_at;
+    bool drawing; /* a draw is under way: */
+    struct weir__draw draw;
+    uint64_t id;
+    weir_time sent, sent_first;
+    int repeats;
+    struct weir__repay lots[2]; /* units of the last two draws, and when they were drawn */
+    bool spent;
+    weir_time closed_until, draw_at;
+    weir_time refused_at;                  /* the account had less than was needed; 0: never */
+    int64_t share;                         /* of the supply, by the last answer */
+    struct weir__fleet_item *first, *last; /* asks that wait */
+    int64_t waiting;                       /* their units */
+    weir_time due;
+    size_t place;                  /* in the heap of dues */
+    struct weir__fleet_key *chain; /* of the same hash; of the free */
+};
+
+/* The world.  None of them may call the fleet. */
+struct weir__fleet_world {
+    /* Units in the purse.  `then` may lie in the past: what would be there if none had expired
+     * since. */
+    int64_t (*have)(void *world, const struct weir__fleet_key *key, weir_time then);
+    /* Units whose life counts from `drawn`. */
+    void (*fill)(void *world, const struct weir__fleet_key *key, int64_t units, weir_time drawn,
+                 weir_time now);
+    void (*close)(void *world, const struct weir__fleet_key *key, weir_time until, weir_time now);
+    /* Takes out up to that many units; returns them. */
+    int64_t (*take_out)(void *world, const struct weir__fleet_key *key, int64_t most,
+                        weir_time now);
+    /* Decides the ask again: takes all or nothing.  WEIR__FLEET_ALL_TAKEN, or the item that has too
+     * little, or WEIR__FLEET_NOT_OURS: a limit refuses that is not the fleet's. */
+    int (*take)(void *world, struct weir__fleet_wait *wait, weir_time now);
+    /* Sends a draw; with the id of an earlier one, the same draw again. */
+    void (*draw)(void *world, const struct weir__fleet_key *key);
+    /* Gives units back to the account.  Nobody waits for that, and it is not repeated: what is
+     * given back twice could be spent twice. */
+    void (*repay)(void *world, const struct weir__fleet_key *key, const struct weir__repay *back);
+    void (*done)(void *world, struct weir__fleet_wait *wait);
+};
+#define WEIR__FLEET_ALL_TAKEN (-1)
+#define WEIR__FLEET_NOT_OURS  (-2)
+
+struct weir__fleet_options {
+    const struct weir__fleet_world *ops;
+    void *world;
+    uint64_t seed;      /* a random number, another for each node and start: ids begin there */
+    size_t keys;        /* that are known at once, at most; 0: 65536 */
+    size_t draws;       /* under way to one shard, at most; 0: 4096 */
+    weir_time patience; /* until a draw without an answer is sent again, at least; 0: 20 ms */
+};
+
+int weir__fleet_create(struct weir__fleet **out, const struct weir__fleet_options *options,
+                       struct weir_error *error);
+void weir__fleet_destroy(struct weir__fleet *fleet); /* nobody waits any more */
+
+/* Finds a key or makes room for it.  NULL: there is none; decide as if alone.  The shard is where
+ * its account is: draws are bounded for each. */
+struct weir__fleet_key *weir__fleet_key(struct weir__fleet *fleet,
+                                        const struct weir__fleet_limit *limit, struct weir_key key,
+                                        uint32_t shard, weir_time now);
+
+/* A purse was dry.  `done` is called now or later; wait->n, items[].key and .cost are filled in. */
+void weir__fleet_wait(struct weir__fleet *fleet, struct weir__fleet_wait *wait, weir_time now);
+/* Nobody waits for it any more: the deadline has passed. */
+void weir__fleet_cancel(struct weir__fleet *fleet, struct weir__fleet_wait *wait, weir_time now);
+/* Asks for this many units found the purse closed. */
+void weir__fleet_refused(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t units,
+                         weir_time now);
+
+struct weir__fleet_answer {
+    struct weir__drawn drawn;
+    weir_time retry; /* until as many as needed are there */
+};
+/* The answer to the draw with this id.  An answer that is no longer expected is ignored. */
+void weir__fleet_drawn(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
+                       const struct weir__fleet_answer *answer, weir_time now);
+/* There will be none.  `undone`: and nothing was drawn. */
+void weir__fleet_lost(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
+                      bool undone, weir_time now);
+
+/* Everything that is due.  Returns when to come back; WEIR_NEVER: not by itself. */
+weir_time weir__fleet_turn(struct weir__fleet *fleet, weir_time now);
+
+/* The end: all waits are answered "alone", and all units go back. */
+void weir__fleet_end(struct weir__fleet *fleet, weir_time now);
+
+struct weir__fleet_counts {
+    uint64_t draws, repeats, given_up, units_drawn, units_repaid, spent, alone;
+};
+struct weir__fleet_counts weir__fleet_counts(const struct weir__fleet *fleet);
+
+#endif

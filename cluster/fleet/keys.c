@@ -1,0 +1,157 @@
+/* keys.c -- keys by hash, and by the moment they are due: a heap in which each knows its place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "cluster/fleet/parts.h"
+
+enum { KEYS_DEFAULT = 65536, TRIES = 8 };
+
+int weir__fleet_keys_make(struct weir__fleet *f, size_t keys, struct weir_error *error)
+{
+    f->n_keys = keys > 0 ? keys : KEYS_DEFAULT;
+    for (f->table_size = 1; f->table_size < f->n_keys;)
+        f->table_size *= 2;
+    f->keys = calloc(f->n_keys, sizeof(*f->keys));
+    f->table = calloc(f->table_size, sizeof(struct weir__fleet_key *));
+    f->heap = calloc(f->n_keys, sizeof(struct weir__fleet_key *));
+    if (f->keys == NULL || f->table == NULL || f->heap == NULL) {
+        weir__fleet_keys_free(f);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the keys of a fleet");
+    }
+    for (size_t i = f->n_keys; i-- > 0;) {
+        f->keys[i].chain = f->spare;
+        f->spare = &f->keys[i];
+    }
+    return WEIR_OK;
+}
+
+void weir__fleet_keys_free(struct weir__fleet *f)
+{
+    free(f->keys);
+    free(f->table);
+    free(f->heap);
+}
+
+/* ------------------------------------------------------------------ dues ---- */
+
+static void put(struct weir__fleet *f, size_t at, struct weir__fleet_key *key)
+{
+    f->heap[at] = key;
+    key->place = at;
+}
+
+static void rise(struct weir__fleet *f, struct weir__fleet_key *key)
+{
+    size_t at = key->place;
+
+    for (; at > 0 && f->heap[(at - 1) / 2]->due > key->due; at = (at - 1) / 2)
+        put(f, at, f->heap[(at - 1) / 2]);
+    put(f, at, key);
+}
+
+static void sink(struct weir__fleet *f, struct weir__fleet_key *key)
+{
+    size_t at = key->place;
+
+    for (size_t child; (child = 2 * at + 1) < f->n; at = child) {
+        child += child + 1 < f->n && f->heap[child + 1]->due < f->heap[child]->due;
+        if (f->heap[child]->due >= key->due)
+            break;
+        put(f, at, f->heap[child]);
+    }
+    put(f, at, key);
+}
+
+void weir__fleet_key_move(struct weir__fleet *f, struct weir__fleet_key *key, weir_time due)
+{
+    key->due = due;
+    rise(f, key);
+    sink(f, key);
+}
+
+static void leave_heap(struct weir__fleet *f, struct weir__fleet_key *key)
+{
+    struct weir__fleet_key *last = f->heap[--f->n];
+
+    if (last == key)
+        return;
+    put(f, key->place, last);
+    rise(f, last);
+    sink(f, last);
+}
+
+/* ------------------------------------------------------------------ hash ---- */
+
+/* Keys come from outside, but a list that grows long only costs time, and not more than `keys`. */
+static struct weir__fleet_key **home(struct weir__fleet *f, const struct weir__fleet_limit *limit,
+                                     struct weir_key key)
+{
+    uint64_t hash = (uintptr_t)limit;
+    const unsigned char *bytes = key.bytes;
+
+    for (size_t i = 0; i < key.len; i++)
+        hash = weir__mix64(hash ^ bytes[i]);
+    return &f->table[weir__mix64(hash) & (f->table_size - 1)];
+}
+
+static void forget(struct weir__fleet *f, struct weir__fleet_key *key)
+{
+    struct weir__fleet_key **at = home(f, key->limit, key->key);
+
+    while (*at != key)
+        at = &(*at)->chain;
+    *at = key->chain;
+    leave_heap(f, key);
+    key->id = 0;
+    key->chain = f->spare;
+    f->spare = key;
+}
+
+/* Nothing would be lost but a rate. */
+static bool is_idle(struct weir__fleet *f, const struct weir__fleet_key *key, weir_time now)
+{
+    return !key->drawing && key->first == NULL && (!key->spent || key->closed_until <= now) &&
+           f->ops->have(f->world, key, now) == 0;
+}
+
+/* Those that are due last know of nothing to do. */
+static bool make_room(struct weir__fleet *f, weir_time now)
+{
+    for (size_t i = 0; i < TRIES && i < f->n; i++) {
+        struct weir__fleet_key *key = f->heap[f->n - 1 - i];
+        if (is_idle(f, key, now)) {
+            forget(f, key);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
+                                        const struct weir__fleet_limit *limit, struct weir_key key,
+                                        uint32_t shard, weir_time now)
+{
+    struct weir__fleet_key **at = home(f, limit, key), *k;
+
+    for (k = *at; k != NULL; k = k->chain)
+        if (k->limit == limit && k->key.len == key.len && memcmp(k->bytes, key.bytes, key.len) == 0)
+            return k;
+    if (key.len > WEIR__FLEET_KEY_MAX || (f->spare == NULL && !make_room(f, now)))
+        return NULL;
+    k = f->spare;
+    f->spare = k->chain;
+    *k = (struct weir__fleet_key){ .limit = limit,
+                                   .shard = shard % WEIR__FLEET_SHARDS_MAX,
+                                   .due = WEIR_NEVER,
+                                   .rate.at = now,
+                                   .seen_at = now,
+                                   .place = f->n,
+                                   .chain = *at };
+    memcpy(k->bytes, key.bytes, key.len);
+    k->key = (struct weir_key){ k->bytes, key.len };
+    *at = k;
+    put(f, f->n++, k);
+    rise(f, k);
+    return k;
+}

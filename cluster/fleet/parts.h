@@ -1,0 +1,54 @@
+/* parts.h -- between the files of this room. */
+#ifndef WEIR_FLEET_PARTS_H
+#define WEIR_FLEET_PARTS_H
+
+#include "cluster/fleet/fleet.h"
+
+struct weir__fleet {
+    const struct weir__fleet_world *ops;
+    void *world;
+    uint64_t random, next_id;
+    size_t draws_max;
+    weir_time patience;
+    struct {
+        size_t drawing;       /* draws under way */
+        weir_time round_trip; /* average */
+    } shards[WEIR__FLEET_SHARDS_MAX];
+    struct weir__fleet_key *keys, *spare; /* all of them; the free ones */
+    struct weir__fleet_key **table;       /* by hash */
+    size_t n_keys, table_size;            /* a power of two */
+    struct weir__fleet_key **heap;        /* those in use, by due */
+    size_t n;
+    struct weir__fleet_counts counts;
+};
+
+static inline weir_time weir__fleet_later(weir_time now, weir_time span)
+{
+    return span > INT64_MAX - now ? INT64_MAX : now + span;
+}
+
+/* keys.c -- keys by hash, and by the moment they are due. */
+int weir__fleet_keys_make(struct weir__fleet *fleet, size_t keys, struct weir_error *error);
+void weir__fleet_keys_free(struct weir__fleet *fleet);
+void weir__fleet_key_move(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time due);
+
+/* fleet.c -- Counts what was taken from the purse since the last look; returns what is there. */
+int64_t weir__fleet_look(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* After a change of the purse that was no ask: the present is the last look. */
+void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* Draws for the asks that wait, or else ahead.  False: too many are under way. */
+bool weir__fleet_draw(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t most,
+                          weir_time now);
+/* When the key is to be looked at again. */
+void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+
+/* waits.c -- Units have come: asks that wait take, in order.  Returns the units that asks keep here
+ * which lack something elsewhere. */
+int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* Refuses all that wait on it. */
+void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* No account can be asked. */
+void weir__fleet_leave_alone(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+
+#endif

@@ -1,0 +1,209 @@
+/* waits.c -- asks that wait, on one key or on several: all or nothing. */
+#include "cluster/fleet/parts.h"
+
+static void queue(struct weir__fleet_item *item)
+{
+    struct weir__fleet_key *k = item->key;
+
+    item->queued = true;
+    item->next = NULL;
+    item->before = k->last;
+    *(k->last != NULL ? &k->last->next : &k->first) = item;
+    k->last = item;
+    k->waiting += item->cost;
+}
+
+static void dequeue(struct weir__fleet_item *item)
+{
+    struct weir__fleet_key *k = item->key;
+
+    if (!item->queued)
+        return;
+    item->queued = false;
+    *(item->before != NULL ? &item->before->next : &k->first) = item->next;
+    *(item->next != NULL ? &item->next->before : &k->last) = item->before;
+    k->waiting -= item->cost;
+}
+
+/* ---------------------------------------------------------------- the end ---- */
+
+/* Units that came for an ask which takes nothing after all go back at once: kept, they would be
+ * missing elsewhere. */
+static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->items[i].fed)
+            weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
+}
+
+static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fleet_outcome outcome,
+                weir_time retry, weir_time now)
+{
+    for (size_t i = 0; i < w->n; i++)
+        dequeue(&w->items[i]);
+    if (outcome != WEIR__FLEET_TOOK)
+        undo(f, w, now);
+    w->outcome = outcome;
+    w->retry = retry;
+    w->over = true;
+    f->counts.alone += outcome == WEIR__FLEET_ALONE;
+    f->ops->done(f->world, w);
+}
+
+void weir__fleet_cancel(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    if (w->over)
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        dequeue(&w->items[i]);
+    undo(f, w, now);
+    w->over = true;
+}
+
+static weir_time retry_of(const struct weir__fleet_key *k, weir_time now)
+{
+    return k->spent && k->closed_until > now ? k->closed_until - now : 0;
+}
+
+void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    while (k->first != NULL)
+        end(f, k->first->wait, WEIR__FLEET_REFUSED, retry_of(k, now), now);
+}
+
+void weir__fleet_leave_alone(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    while (k->first != NULL)
+        end(f, k->first->wait, WEIR__FLEET_ALONE, 0, now);
+}
+
+/* ------------------------------------------------------------- on the way ---- */
+
+static bool is_closed(const struct weir__fleet_key *k, weir_time now)
+{
+    return k->spent && k->closed_until > now;
+}
+
+static bool has_refused(const struct weir__fleet_key *k, weir_time now)
+{
+    return k->refused_at > 0 && now - k->refused_at < k->limit->terms.life;
+}
+
+static bool lacks(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
+{
+    return f->ops->have(f->world, item->key, now) < item->cost;
+}
+
+/* Takes from all purses.  Their next looks must not count it again: it was counted when it came. */
+static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    int lacking;
+
+    for (size_t i = 0; i < w->n; i++)
+        weir__fleet_look(f, w->items[i].key, now);
+    lacking = f->ops->take(f->world, w, now);
+    for (size_t i = 0; lacking == WEIR__FLEET_ALL_TAKEN && i < w->n; i++)
+        weir__fleet_look_over(f, w->items[i].key, now);
+    return lacking;
+}
+
+/* Waits on the key; draws for it unless a draw is under way. */
+static bool wait_on(struct weir__fleet *f, struct weir__fleet_item *item, weir_time now)
+{
+    struct weir__fleet_key *k = item->key;
+
+    if (!item->queued)
+        queue(item);
+    if (!k->drawing) {
+        weir__fleet_look(f, k, now);
+        if (!weir__fleet_draw(f, k, now))
+            return false;
+        weir__fleet_plan(f, k, now);
+    }
+    return true;
+}
+
+/* Where to wait: on the one that has refused lately, alone; or on all that have too little. */
+static struct weir__fleet_item *refuser(struct weir__fleet *f, struct weir__fleet_wait *w,
+                                        weir_time now)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (has_refused(w->items[i].key, now) && lacks(f, &w->items[i], now))
+            return &w->items[i];
+    return NULL;
+}
+
+static bool wait_for_units(struct weir__fleet *f, struct weir__fleet_wait *w,
+                           struct weir__fleet_item *lacking, weir_time now)
+{
+    struct weir__fleet_item *alone = w->n > 1 ? refuser(f, w, now) : NULL;
+    bool sent = wait_on(f, alone != NULL ? alone : lacking, now);
+
+    for (size_t i = 0; alone == NULL && sent && i < w->n; i++)
+        if (&w->items[i] != lacking && lacks(f, &w->items[i], now))
+            sent = wait_on(f, &w->items[i], now);
+    return sent;
+}
+
+static const struct weir__fleet_key *closed_one(struct weir__fleet *f, struct weir__fleet_wait *w,
+                                                weir_time now)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (is_closed(w->items[i].key, now) && lacks(f, &w->items[i], now))
+            return w->items[i].key;
+    return NULL;
+}
+
+/* Tries again, and waits for whatever it lacks now.  True: it waits no more, and is the driver's
+ * again. */
+static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    const struct weir__fleet_key *closed;
+    int lacking = take(f, w, now);
+
+    if (lacking == WEIR__FLEET_ALL_TAKEN)
+        end(f, w, WEIR__FLEET_TOOK, 0, now);
+    else if (lacking == WEIR__FLEET_NOT_OURS)
+        end(f, w, WEIR__FLEET_REFUSED, 0, now);
+    else if ((closed = closed_one(f, w, now)) != NULL)
+        end(f, w, WEIR__FLEET_REFUSED, retry_of(closed, now), now);
+    else if (wait_for_units(f, w, &w->items[lacking], now))
+        return false;
+    else
+        end(f, w, WEIR__FLEET_ALONE, 0, now);
+    return true;
+}
+
+void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    w->over = false;
+    for (size_t i = 0; i < w->n; i++) {
+        struct weir__fleet_item *item = &w->items[i];
+        item->wait = w;
+        item->queued = item->fed = false;
+        weir__fleet_refused(f, item->key, item->cost, now); /* it is demand */
+    }
+    try_wait(f, w, now);
+}
+
+/* The first that has too little stops those behind it, or it would never get enough.  One that
+ * lacks something on another key leaves its units here alone. */
+int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    int64_t kept = 0;
+    struct weir__fleet_item *next;
+
+    for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
+        int64_t have = f->ops->have(f->world, k, now);
+        next = item->next;
+        if (have - kept < item->cost) {
+            if (!k->spent)
+                break;
+            continue;
+        }
+        item->fed = true;
+        int64_t cost = item->cost;
+        kept += try_wait(f, item->wait, now) ? 0 : cost;
+    }
+    return kept;
+}

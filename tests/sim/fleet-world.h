@@ -1,0 +1,89 @@
+/* fleet-world.h -- a fleet on virtual time: nodes with the real code of cluster/fleet and real
+ * purses, accounts with the real code of cluster/account, and a network, clocks and a Redis that
+ * fail.
+ *
+ * A story is a list of events: asks, and things that go wrong.  A story and a seed decide
+ * everything, so that a run can be had again, and a story that breaks a law can be made shorter
+ * while it still does.
+ */
+#ifndef WEIR_TESTS_FLEET_WORLD_H
+#define WEIR_TESTS_FLEET_WORLD_H
+
+#include "cluster/fleet/fleet.h"
+#include "random.h"
+
+#define MS WEIR_MILLISECOND
+#define US WEIR_MICROSECOND
+#define S  WEIR_SECOND
+
+enum { NODES_MAX = 128, LIMITS_MAX = 2, KEYS_MAX = 4 };
+
+enum event_kind {
+    EVENT_ASK,
+    EVENT_CRASH,  /* and begins anew after `span` */
+    EVENT_CUT,    /* from Redis, for `span` */
+    EVENT_LOSSY,  /* one message in `n` is lost, and one is doubled, for `span` */
+    EVENT_STOP,   /* Redis is stopped for `span` */
+    EVENT_COPY,   /* a replica has everything up to here */
+    EVENT_FAIL,   /* Redis fails over to the replica; its clock is ahead by `span` */
+    EVENT_STEP,   /* the node's clock steps by `span` */
+    EVENT_RETIRE, /* the node ends, and pays back; begins anew after `span` */
+    EVENTS
+};
+
+struct event {
+    weir_time at, span;
+    int32_t n; /* cost of an ask */
+    uint8_t kind, node;
+    uint8_t limits; /* of an ask: a bit for each */
+    uint8_t key;
+};
+
+struct story {
+    uint64_t seed;
+    int nodes, n_limits, keys;
+    const char *limits[LIMITS_MAX];
+    weir_time length, trip, patience; /* of the world; one way to Redis; until a waiter gives up */
+    weir_time command;                /* Redis is busy for this long with each */
+    struct event *events;             /* in their order */
+    size_t n;
+};
+
+/* What passed: at a moment, for a node. */
+struct passed {
+    weir_time at;
+    int64_t units;
+    int node;
+};
+
+struct account {
+    uint64_t state[512], copy[512];
+    struct weir__demand demand, demand_copy;
+    struct {
+        uint64_t id;
+        struct weir__drawn drawn;
+        weir_time at;
+    } receipts[256];
+    size_t n_receipts;
+    int64_t drawn_since; /* the copy */
+    int64_t extra;       /* units that failures of Redis gave away */
+    struct passed *passed;
+    size_t n_passed, room;
+};
+
+struct outcome {
+    struct weir_plan plans[LIMITS_MAX];
+    struct weir__fleet_limit limits[LIMITS_MAX];
+    struct account accounts[LIMITS_MAX][KEYS_MAX];
+    int64_t asked[NODES_MAX], granted[NODES_MAX]; /* asks, one limit or more */
+    int64_t asked_both, granted_both;             /* of those for several limits */
+    int64_t refused, alone, late;                 /* asks */
+    int64_t commands;
+    weir_time step_back; /* the largest of a node's clock */
+    const char *broken;  /* a law that was broken on the way */
+};
+
+/* Runs a story; the outcome stays until the next. */
+const struct outcome *fleet_run(const struct story *story);
+
+#endif

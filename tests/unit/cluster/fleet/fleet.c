@@ -1,0 +1,313 @@
+/* fleet.c -- a node of a fleet, event by event: what it sends, and what asks get. */
+#include "unit/test.h"
+
+#include "cluster/fleet/fleet.h"
+#include "unit/fixture.h"
+
+#define MS WEIR_MILLISECOND
+
+/* ------------------------------------------------------------------- world ---- */
+
+static struct weir__fleet *fleet;
+static struct weir_plan plans[2];
+static struct weir__fleet_limit limits[2];
+static uint64_t purses[2][2];
+static struct { /* the last of each */
+    const struct weir__fleet_key *key;
+    struct weir__draw draw;
+    uint64_t id;
+    int draws, done;
+    int64_t repaid;
+    weir_time repaid_of;
+    bool not_ours;
+} sent;
+
+static uint64_t *purse_of(const struct weir__fleet_key *k)
+{
+    return purses[k->limit - limits];
+}
+
+static int64_t have(void *world, const struct weir__fleet_key *k, weir_time then)
+{
+    struct weir_decision d;
+
+    weir_step_peek(&k->limit->purse, purse_of(k), &(struct weir_ask){ .now = then }, &d);
+    return d.remaining;
+}
+
+static void fill(void *world, const struct weir__fleet_key *k, int64_t units, weir_time drawn,
+                 weir_time now)
+{
+    k->limit->purse.algo->give(&k->limit->purse, purse_of(k), units, drawn);
+}
+
+static void close_purse(void *world, const struct weir__fleet_key *k, weir_time until,
+                        weir_time now)
+{
+    if (have(world, k, now) == 0)
+        k->limit->purse.algo->give(&k->limit->purse, purse_of(k), -1, until);
+}
+
+static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t most, weir_time now)
+{
+    int64_t units = have(world, k, now) < most ? have(world, k, now) : most;
+    struct weir_decision d;
+
+    weir_step(&k->limit->purse, purse_of(k), &(struct weir_ask){ .cost = units, .now = now }, &d);
+    return units;
+}
+
+static int take_all(void *world, struct weir__fleet_wait *wait, weir_time now)
+{
+    for (size_t i = 0; i < wait->n; i++)
+        if (have(world, wait->items[i].key, now) < wait->items[i].cost)
+            return (int)i;
+    if (sent.not_ours)
+        return WEIR__FLEET_NOT_OURS;
+    for (size_t i = 0; i < wait->n; i++)
+        take_out(world, wait->items[i].key, wait->items[i].cost, now);
+    return WEIR__FLEET_ALL_TAKEN;
+}
+
+static void draw(void *world, const struct weir__fleet_key *k)
+{
+    sent.key = k;
+    sent.draw = k->draw;
+    sent.id = k->id;
+    sent.draws++;
+}
+
+static void repay(void *world, const struct weir__fleet_key *k, const struct weir__repay *back)
+{
+    sent.repaid += back->units;
+    sent.repaid_of = back->drawn_at;
+}
+
+static void done(void *world, struct weir__fleet_wait *wait)
+{
+    sent.done++;
+}
+
+static const struct weir__fleet_world ops = { have,     fill, close_purse, take_out,
+                                              take_all, draw, repay,       done };
+
+static void begin(size_t keys, size_t draws)
+{
+    static const char *const texts[2] = { "gcra 1000/1s burst 1000", "fixed-window 100/1s" };
+
+    for (int i = 0; i < 2; i++) {
+        struct weir_limit limit = limit_of(texts[i]);
+        assert_int_equal(weir__plan_make(&plans[i], &limit, NULL), WEIR_OK);
+        assert_int_equal(weir__fleet_limit_make(&limits[i], &plans[i], NULL), WEIR_OK);
+    }
+    memset(purses, 0, sizeof(purses));
+    memset(&sent, 0, sizeof(sent));
+    assert_int_equal(weir__fleet_create(&fleet,
+                                        &(struct weir__fleet_options){
+                                            .ops = &ops, .seed = 1, .keys = keys, .draws = draws },
+                                        NULL),
+                     WEIR_OK);
+}
+
+static struct weir__fleet_key *key(int limit)
+{
+    return weir__fleet_key(fleet, &limits[limit], key_of("ann"), 0, NOW);
+}
+
+static struct weir__fleet_wait *wait_of(struct weir__fleet_wait *w, int64_t first, int64_t second,
+                                        weir_time now)
+{
+    *w = (struct weir__fleet_wait){ 0 };
+    if (first > 0)
+        w->items[w->n++] = (struct weir__fleet_item){ .key = key(0), .cost = first };
+    if (second > 0)
+        w->items[w->n++] = (struct weir__fleet_item){ .key = key(1), .cost = second };
+    weir__fleet_wait(fleet, w, now);
+    return w;
+}
+
+static void answer(int limit, int64_t units, bool spent, weir_time now)
+{
+    weir__fleet_drawn(
+        fleet, key(limit), key(limit)->id,
+        &(struct weir__fleet_answer){
+            { units, spent ? 100 : units, spent, now, limits[limit].terms.life }, 30 * MS },
+        now);
+}
+
+static void end(void)
+{
+    weir__fleet_end(fleet, NOW + 3 * MS);
+    weir__fleet_destroy(fleet);
+}
+
+/* ------------------------------------------------------------------- tests ---- */
+
+TEST(test_a_dry_purse_draws_for_the_ask)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(16, 0);
+    wait_of(&a, 3, 0, NOW);
+    wait_of(&b, 4, 0, NOW); /* behind it; the draw is under way */
+    assert_int_equal(sent.draws, 1);
+    assert_fields(sent.draw, (need, 3), (waiting, 3), (have, 0), (asked, 3));
+    answer(0, 3, false, NOW + MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_TOOK && !b.over);
+    assert_int_equal(sent.draws, 2);
+    assert_fields(sent.draw, (need, 4), (waiting, 4), (asked, 4));
+    answer(0, 0, true, NOW + 2 * MS);
+    assert_true(b.over && b.outcome == WEIR__FLEET_REFUSED && b.retry > 0);
+    wait_of(&b, 1, 0, NOW + 3 * MS); /* refused at once, and nothing is sent */
+    assert_true(b.over && b.outcome == WEIR__FLEET_REFUSED);
+    assert_int_equal(sent.draws, 2);
+    end();
+}
+
+TEST(test_a_lost_draw_is_sent_again_under_its_id)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 1, 0, NOW);
+    uint64_t id = sent.id;
+    weir_time next = weir__fleet_turn(fleet, NOW);
+    assert_int_equal(next, NOW + 20 * MS);
+    weir__fleet_turn(fleet, next);
+    assert_int_equal(sent.draws, 2);
+    assert_int_equal(sent.id, id);
+    weir__fleet_drawn(fleet, key(0), id + 1, &(struct weir__fleet_answer){ 0 }, NOW); /* foreign */
+    assert_false(a.over);
+    answer(0, 1, false, NOW + 21 * MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    answer(0, 1, false, NOW + 22 * MS); /* the other answer comes too: ignored */
+    assert_int_equal(have(NULL, key(0), NOW + 22 * MS), 0);
+    end();
+}
+
+/* Nobody answers: the ask is left alone, and the key rests. */
+TEST(test_a_draw_is_given_up)
+{
+    struct weir__fleet_wait a;
+    weir_time now = NOW;
+
+    begin(16, 0);
+    wait_of(&a, 1, 0, now);
+    for (int i = 0; i < 20 && !a.over; i++)
+        now = weir__fleet_turn(fleet, now);
+    assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
+    assert_int_equal(sent.draws, 6);
+    assert_int_equal(weir__fleet_counts(fleet).given_up, 1);
+    end();
+}
+
+TEST(test_draws_under_way_are_bounded)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(16, 1);
+    wait_of(&a, 1, 0, NOW);
+    wait_of(&b, 0, 1, NOW);
+    assert_true(b.over && b.outcome == WEIR__FLEET_ALONE);
+    assert_false(a.over);
+    end();
+    assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
+}
+
+/* All or nothing: both are drawn from; when one refuses, the units of the other go back; and then
+ * the one that refused is asked first. */
+TEST(test_all_or_nothing)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 5, 2, NOW);
+    assert_int_equal(sent.draws, 2);
+    answer(0, 5, false, NOW + MS);
+    assert_false(a.over);
+    assert_int_equal(sent.draws, 2); /* it has enough there */
+    answer(1, 0, true, NOW + 2 * MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_REFUSED);
+    assert_int_equal(sent.repaid, 5);
+    assert_int_equal(sent.repaid_of, NOW + MS);
+    assert_int_equal(have(NULL, key(0), NOW + 2 * MS), 0);
+
+    weir_time later = NOW + 50 * MS; /* open again, but it refused within a life */
+    wait_of(&a, 5, 2, later);
+    assert_int_equal(sent.draws, 3);
+    assert_ptr_equal(sent.key, key(1));
+    answer(1, 2, false, later + MS);
+    assert_int_equal(sent.draws, 4);
+    assert_ptr_equal(sent.key, key(0));
+    answer(0, 5, false, later + 2 * MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    assert_int_equal(sent.repaid, 5);
+    end();
+}
+
+/* A limit that is not the fleet's refuses when the units have come: they go back. */
+TEST(test_another_limit_refuses)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    sent.not_ours = true;
+    wait_of(&a, 5, 0, NOW);
+    answer(0, 5, false, NOW + MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_REFUSED);
+    assert_int_equal(sent.repaid, 5);
+    end();
+}
+
+TEST(test_a_wait_can_be_cancelled)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(16, 0);
+    wait_of(&a, 5, 0, NOW);
+    wait_of(&b, 1, 0, NOW);
+    weir__fleet_cancel(fleet, &a, NOW + MS);
+    assert_true(a.over);
+    assert_int_equal(sent.done, 0);
+    answer(0, 5, false, NOW + 2 * MS); /* the other one takes what came */
+    assert_int_equal(b.outcome, WEIR__FLEET_TOOK);
+    end();
+    assert_int_equal(sent.repaid, 4);
+}
+
+/* Units drawn for a window that is over by now are for those that waited, and for nobody else. */
+TEST(test_a_late_answer)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 0, 2, NOW);
+    weir__fleet_drawn(fleet, key(1), sent.id,
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0 },
+                      NOW + 3 * MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);
+    end();
+}
+
+/* More keys than there is room for: those about which nothing is known go. */
+TEST(test_idle_keys_make_room)
+{
+    struct weir__fleet_wait a;
+    char name[2] = "a";
+
+    begin(4, 0);
+    wait_of(&a, 1, 0, NOW);
+    for (int i = 0; i < 100; i++) {
+        name[0] = (char)('A' + i % 50);
+        name[1] = (char)i;
+        assert_non_null(
+            weir__fleet_key(fleet, &limits[1], (struct weir_key){ name, 2 }, 0, NOW + i));
+    }
+    answer(0, 1, false, NOW + MS); /* the one that waits has stayed */
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    char longest[WEIR__FLEET_KEY_MAX + 1] = { 0 };
+    assert_null(
+        weir__fleet_key(fleet, &limits[1], (struct weir_key){ longest, sizeof(longest) }, 0, NOW));
+    end();
+}

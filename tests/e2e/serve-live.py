@@ -8,6 +8,7 @@ import atexit
 import ctypes
 import http.client
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -464,6 +465,53 @@ def test_handover_answers_every_request(weir):
     server.errors.close()
     shutil.rmtree(folder)
     shutil.rmtree(server.folder)
+
+
+class Operator(Caller):
+    """Changes lists, which a thread beside the loop does; the connection must outlive that too."""
+
+    def once(self):
+        self.client = self.client or Resp(self.address)
+        self.asked += 1
+        try:
+            answer = self.client("WEIR.LIST.ADD", "deny", "account", "%x" % self.asked)
+            assert not isinstance(answer, Error), answer
+            self.answered += 1
+        except (EOFError, ConnectionError):
+            self.closed += 1
+            self.client = None
+
+
+def test_handover_takes_all_connections_along(weir):
+    """More than the channel has room for at once, and some whose request takes a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    server = Server(weir, table=os.path.join(folder, "table"), rules=RULES % 5)
+    address = ("127.0.0.1", server.ports["resp"])
+    idle = [Resp(address) for _ in range(min(hard, 4096) // 4)]
+    for client in idle:
+        assert client("PING") == "PONG"
+    operators = [Operator(address, True) for _ in range(4)]
+    try:
+        for operator in operators:
+            operator.start()
+        see_progress(operators)
+        new = hand_over(server, address)
+        see_progress(operators)
+    finally:
+        end_all(operators)
+    assert [o.closed for o in operators] == [0] * 4, [o.closed for o in operators]
+    assert [o.problem for o in operators] == [None] * 4, [repr(o.problem) for o in operators]
+    for client in idle:
+        assert client("PING") == "PONG"
+        client.close()
+    end(new)
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Editor(threading.Thread):

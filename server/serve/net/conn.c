@@ -473,7 +473,7 @@ void weir__conn_drain(struct weir__conn *conn)
         weir__conn_close(conn);
         return;
     }
-    if (weir__pass_on(conn))
+    if (weir__pass_on(conn) != WEIR__PASS_NEVER)
         return;
     conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));
     close_if_ended(conn);

@@ -21,6 +21,7 @@
 
 #define BACKLOG  1024
 #define SWEEP_MS 1000
+#define PASS_MS  10 /* between two tries to pass connections to a successor */
 
 weir_time weir__server_now(const struct weir__server *server)
 {
@@ -174,6 +175,8 @@ static void end_if_empty(struct weir__loop *loop)
     close_handle((uv_handle_t *)&loop->turn);
 }
 
+static void on_sweep(uv_timer_t *sweeper);
+
 static void drain(struct weir__loop *loop, bool at_once)
 {
     struct weir__conn *next;
@@ -186,6 +189,8 @@ static void drain(struct weir__loop *loop, bool at_once)
         else
             weir__conn_drain(conn);
     }
+    if (loop->conns && loop->server->successor) /* some may be able to go soon */
+        uv_timer_start(&loop->sweeper, on_sweep, PASS_MS, SWEEP_MS);
     end_if_empty(loop);
 }
 

@@ -65,15 +65,27 @@ static bool send_message(int channel, const struct weir__passed *passed, const c
     return sendmsg(channel, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/* Between two requests, and all that it has is known here. */
+/* All that it has is known here. */
 static bool can_go(const struct weir__conn *conn)
 {
-    return !conn->tls && !conn->held && !conn->writing && conn->pending.len == 0 &&
-           conn->in.len <= IN_MAX && !conn->ending && !conn->lingering && !conn->heard_all &&
+    return !conn->tls && !conn->ending && !conn->lingering && !conn->heard_all &&
            !conn->subscribed && !conn->bound && !conn->closed;
 }
 
-bool weir__pass_on(struct weir__conn *conn)
+static bool is_between_requests(const struct weir__conn *conn)
+{
+    return !conn->held && !conn->writing && conn->pending.len == 0 && conn->in.len <= IN_MAX;
+}
+
+/* The channel takes some hundred messages, and the kernel some number of sockets that nobody has
+ * received yet. */
+static bool is_full(int number)
+{
+    return number == EAGAIN || number == EINTR || number == ENOBUFS || number == ENOMEM ||
+           number == ETOOMANYREFS;
+}
+
+enum weir__pass_result weir__pass_on(struct weir__conn *conn)
 {
     int channel = conn->loop->server->successor;
     uv_os_fd_t fd;
@@ -88,14 +100,15 @@ bool weir__pass_on(struct weir__conn *conn)
                                    .proven = conn->proven,
                                    .resp = conn->resp };
 
-    if (channel == 0 || !can_go(conn) || !conn->protocol->pack(conn, &passed) ||
-        uv_fileno(&conn->uv.handle, &fd) != 0)
-        return false;
+    if (channel == 0 || !can_go(conn) || uv_fileno(&conn->uv.handle, &fd) != 0)
+        return WEIR__PASS_NEVER;
+    if (!is_between_requests(conn) || !conn->protocol->pack(conn, &passed))
+        return WEIR__PASS_LATER;
     memcpy(passed.peer, conn->peer, sizeof(passed.peer));
     if (!send_message(channel, &passed, conn->in.bytes, fd))
-        return false; /* the channel is full, or the successor gone: the next sweep tries again */
+        return is_full(errno) ? WEIR__PASS_LATER : WEIR__PASS_NEVER; /* the successor is gone */
     weir__conn_close(conn);
-    return true;
+    return WEIR__PASS_GONE;
 }
 
 /* ------------------------------------------------------------ arriving ---- */

@@ -33,8 +33,10 @@ void weir__pass_close(struct weir__server *server); /* no more */
 /* The predecessor, when it drains: whether the successor can be passed connections. */
 bool weir__pass_is_heard(int channel);
 
-/* On the loop's thread.  True: it is the successor's now, and closed here. */
-bool weir__pass_on(struct weir__conn *conn);
+/* On the loop's thread.  GONE: it is the successor's now, and closed here.  LATER: try again, since
+ * it is within a request, or the channel is full. */
+enum weir__pass_result { WEIR__PASS_NEVER, WEIR__PASS_LATER, WEIR__PASS_GONE };
+enum weir__pass_result weir__pass_on(struct weir__conn *conn);
 /* Takes those that have arrived for this loop. */
 void weir__pass_adopt(struct weir__loop *loop);
 

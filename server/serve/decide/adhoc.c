@@ -115,6 +115,13 @@ static bool is_in_force(const struct entry *e)
     return version == ANY || version == weir__limiter_era(e->limiter)->version;
 }
 
+/* When it was asked for; not before the last sweep, though the clock may be: a limit asked for since
+ * then is not over. */
+static weir_time asked_at(const struct weir__adhoc *a, const struct weir__adhoc_wanted *w)
+{
+    return w->now > a->swept_at ? w->now : a->swept_at;
+}
+
 /* Without memory or room it is read again the next time. */
 static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct weir__adhoc_wanted *w,
                             struct weir_limiter *limiter, uint64_t version)
@@ -128,7 +135,8 @@ static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct we
     if (a->entries >= a->limits_max * SPELLINGS ||
         !(e = malloc(sizeof(*e) + w->name.len + w->limit.len)))
         return;
-    *e = (struct entry){ *chain, tag, limiter, w->now, NULL, version, w->name.len, w->limit.len };
+    *e = (struct entry){ *chain, tag,     limiter,     asked_at(a, w),
+                         NULL,   version, w->name.len, w->limit.len };
     if (w->name.len)
         memcpy(e->bytes, w->name.bytes, w->name.len);
     if (w->limit.len)
@@ -223,7 +231,8 @@ static int keep_locked(struct weir__adhoc *a, struct weir_limiter *limiter, cons
     if (l->limiter != NULL)
         weir_limiter_release(limiter); /* once is enough */
     l->limiter = limiter;
-    l->since = w->now;
+    if (l->since < asked_at(a, w)) /* its entries may be of a clock that was ahead */
+        l->since = asked_at(a, w);
     if (made) {
         uncount(a, l);
         l->counted = true;

@@ -399,6 +399,24 @@ TEST(test_nothing_goes_before_every_loop_has_turned)
     free(loops);
 }
 
+TEST(test_a_clock_that_is_set_back_takes_no_limit_from_those_who_ask_for_it)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__adhoc) *adhoc = adhoc_on(table, 10);
+    weir_time later = NOW + 3600 * S;
+
+    found(adhoc, "1/1s", "", later);
+    tend(adhoc, table, later, 20 * S);
+    found(adhoc, "1/1000ms", "", NOW); /* the same in other words: read anew */
+    found(adhoc, "2/1s", "", NOW);
+    tend(adhoc, table, NOW, 300 * S);
+    assert_int_equal(take(found(adhoc, "1/1s", "", NOW), "k", 1, NOW).limit, 1);
+    assert_int_equal(take(found(adhoc, "2/1s", "", NOW), "k", 1, NOW).limit, 2);
+    assert_int_equal(stats_of(table, -1).limiters, 2);
+    tend(adhoc, table, later, 300 * S);
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+}
+
 /* ----------------------------------------------------------------------- threads ---- */
 
 #define THREADS 4

@@ -158,12 +158,13 @@ static int prepare(struct weir_table *table, uint32_t id, const void *record,
              at = (uint64_t)((unsigned char *)r - (unsigned char *)table->header);
     code = weir__table_commit(table, at, WEIR__SEATS_OFFSET + seats * sizeof(struct weir__seat),
                               error);
-    if (code == WEIR_OK && plan.max_per_key > 0)
+    if (code) /* not even read without its space: on a full tmpfs that is a signal */
+        return code;
+    if (plan.max_per_key > 0)
         weir__publish(&r->keyed, 1);
-    for (uint64_t had = weir__get(&r->seats); code == WEIR_OK && had < seats;
-         had = weir__get(&r->seats))
+    for (uint64_t had = weir__get(&r->seats); had < seats; had = weir__get(&r->seats))
         (void)weir__swap(&r->seats, had, seats);
-    return code;
+    return WEIR_OK;
 }
 
 /* This process's guard for that place; made on first use.  With the table's mutex. */

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 """serve-full.py WEIR [TEST...] -- a table that is full: floods of keys free nobody, and a rule with
-when_full: closed refuses new keys instead of forgetting others."""
+when_full: closed refuses new keys instead of forgetting others; a disk that is full."""
+import os
 import re
+import stat
+import subprocess
+import tempfile
 
-from serving import Server, encode, run_tests
+from serving import Error, Server, encode, run_tests, write
 
 LOGIN = "version: 1\nrules:\n" \
         "  - { name: login, match: { uri: /login }, key: '{account}', limit: 5/1m }\n"
@@ -96,6 +100,35 @@ def test_T2_closed_refuses_new_keys_and_forgets_none(weir):
 
             server.clock(7201)  # all are idle, so there is room
             assert all(a[0] == 1 for a in many(client, asks[:500]))
+
+
+ON_A_FULL_DISK = """#!/bin/sh
+mount -t tmpfs -o size=24m tmpfs {disk} &&
+{weir} take -q --table {disk}/table --keys 20000 --limit 1/1s k || exit 77
+cat /dev/zero >{disk}/rest 2>/dev/null
+truncate -s -8K {disk}/rest # for its name, not for its permits
+exec {weir} "$@"
+"""
+
+
+def test_T4_a_guard_on_a_full_disk_is_refused(weir):
+    """In a tmpfs even reading bytes that have no space yet is a signal."""
+    if subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("skipped: no disk of its own can be had")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "weir")
+        write(script, ON_A_FULL_DISK.format(disk=folder + "/disk", weir=weir))
+        os.chmod(script, stat.S_IRWXU)
+        os.mkdir(folder + "/disk")
+        start = os.path.join(folder, "start")
+        write(start, "#!/bin/sh\nexec unshare -rm %s \"$@\"\n" % script)
+        os.chmod(start, stat.S_IRWXU)
+        with Server(start, table=folder + "/disk/table") as server, server.resp() as client:
+            guard = "version: 1\nguards:\n  - { name: g, concurrency: { max: 9, key: '{ip}' } }\n"
+            answer = client("WEIR.RULES.SET", guard)
+            assert isinstance(answer, Error) and "guard 'g': cannot get" in str(answer), answer
+            assert client("PING") == "PONG"
 
 
 if __name__ == "__main__":

@@ -205,6 +205,7 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id,
                                       .space = &table->keys,
                                       .place = weir__place_at(table, &table->limiters, id),
                                       .salt = r->salt,
+                                      .guest = r->name[0] == ':' || r->name[0] == '=',
                                       .id = id };
     add_eras(limiter, r, edition);
     if (limiter->era == NULL) {

@@ -54,6 +54,7 @@ struct weir_limiter {
     uint64_t salt;
     uint32_t id;
     enum weir__kind kind;
+    bool guest;                   /* a client brought it: its name begins with ':' or '=' */
     struct weir__era *era;        /* the present one; atomic */
     struct weir_limiter *retired; /* the next one in the list */
 };

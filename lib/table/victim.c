@@ -13,7 +13,8 @@
  * limiter's whole share of the table allows, within the time that they count.
  *
  * Limits that come with the ask share by the time that they allow a key to owe, to a power of two
- * (carried.h): that stands for the limiter.
+ * (carried.h): that stands for the limiter.  All limits that clients bring count as one limiter
+ * among the others, whose room they then share: a client could have any number of them.
  *
  * Bans: one that is over makes room first, and with it its strikes; else one of the rule with the
  * most bans within reach, the one that ends first.
@@ -43,6 +44,11 @@ static uint32_t share_of(uint64_t tag, uint32_t version)
     uint32_t id = weir__tag_id(tag);
 
     return id == WEIR__CARRIED_ID ? id | weir__carried_class(version) << WEIR__ID_BITS : id;
+}
+
+static bool is_guest(const struct weir_limiter *limiter, uint64_t tag)
+{
+    return weir__tag_id(tag) == WEIR__CARRIED_ID || (limiter != NULL && limiter->guest);
 }
 
 static uint32_t part_of(int64_t used, int64_t limit)
@@ -134,6 +140,7 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
         return v;
     }
     struct weir_limiter *limiter = weir__slot_limiter(space, v.tag);
+    v.guest = is_guest(limiter, v.tag);
     if (weir__tag_id(v.tag) == WEIR__CARRIED_ID && space == &space->table->keys) {
         judge_carried(&part, now, &v);
     } else if (weir__tag_is_held(v.tag) && space == &space->table->keys) {
@@ -152,25 +159,53 @@ struct choice {
     size_t n;
 };
 
-/* The share with the most candidates; the newcomer's own if that has as many. */
-static uint32_t greediest(const struct choice *c, uint32_t own)
-{
-    uint32_t shares[WEIR__WINDOW_SLOTS + 1] = { own };
-    size_t counts[WEIR__WINDOW_SLOTS + 1] = { 0 }, n = 1, best = 0;
+/* Counts the candidates of each share. */
+struct tally {
+    uint32_t shares[WEIR__WINDOW_SLOTS + 1];
+    size_t counts[WEIR__WINDOW_SLOTS + 1], n;
+};
 
-    for (size_t i = 0; i < c->n; i++) {
-        size_t s = 0;
-        while (s < n && shares[s] != c->all[i].share)
-            s++;
-        if (s == n) {
-            shares[n] = c->all[i].share;
-            counts[n++] = 0;
-        }
-        counts[s]++;
+static void count_one(struct tally *t, uint32_t share, size_t by)
+{
+    size_t s = 0;
+
+    while (s < t->n && t->shares[s] != share)
+        s++;
+    if (s == t->n) {
+        t->shares[t->n] = share;
+        t->counts[t->n++] = 0;
     }
-    for (size_t s = 1; s < n; s++)
-        best = counts[s] > counts[best] ? s : best;
-    return shares[best];
+    t->counts[s] += by;
+}
+
+/* The one with the most; the first, which is the newcomer's own, if that has as many. */
+static uint32_t most_of(const struct tally *t)
+{
+    size_t best = 0;
+
+    for (size_t s = 1; s < t->n; s++)
+        best = t->counts[s] > t->counts[best] ? s : best;
+    return t->shares[best];
+}
+
+#define GUESTS UINT32_MAX /* all of them: no other share has this number */
+
+/* The share with the most candidates: guests together against the others, then among them. */
+static uint32_t greediest(const struct choice *c, uint32_t own, bool own_is_guest)
+{
+    struct tally all = { .n = 0 }, guests = { .n = 0 };
+
+    count_one(&all, own_is_guest ? GUESTS : own, 0);
+    if (own_is_guest)
+        count_one(&guests, own, 0);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct weir__victim *v = &c->all[i];
+        count_one(&all, v->guest ? GUESTS : v->share, 1);
+        if (v->guest)
+            count_one(&guests, v->share, 1);
+    }
+    uint32_t most = most_of(&all);
+    return most == GUESTS ? most_of(&guests) : most;
 }
 
 static bool is_cheaper(const struct weir__victim *a, const struct weir__victim *b)
@@ -181,7 +216,8 @@ static bool is_cheaper(const struct weir__victim *a, const struct weir__victim *
 static struct weir__victim choose(const struct choice *c, const struct weir__part *part)
 {
     bool bans = part->limiter == &part->limiter->table->banned;
-    uint32_t share = greediest(c, share_of(part->home.tag, part->version));
+    uint32_t share = greediest(c, share_of(part->home.tag, part->version),
+                               is_guest(part->limiter, part->home.tag));
     struct weir__victim best = { .slot = NULL };
     weir_time room_at = INT64_MAX;
 

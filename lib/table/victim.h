@@ -10,6 +10,7 @@ struct weir__victim {
     void *slot;     /* NULL: there is none */
     uint64_t tag;   /* that the slot had */
     uint32_t share; /* whose room it takes: a limiter's, or a rule's bans' */
+    bool guest;     /* of a limit that a client brought */
     uint32_t used;  /* part of its limit; 0: idle, so nothing is lost */
     weir_time idle_at;
     weir_time room_at; /* when one within reach is idle, and this one goes for nothing */

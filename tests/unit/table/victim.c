@@ -218,6 +218,26 @@ TEST(test_T2_limits_that_come_with_the_ask_are_told_apart)
     }
 }
 
+/* A client brings as many limits as it likes: together they are one among the others. */
+TEST(test_T2_limits_that_clients_bring_free_no_login)
+{
+    OWN(weir_table) *table = private_table(false, 4000);
+    struct weir_limiter *login = limiter_of(table, "login", "5/1m"), *brought[50];
+
+    for (size_t l = 0; l < COUNT_OF(brought); l++)
+        brought[l] = limiter_of(table, name_of(l % 2 ? ":named" : "=1000/1d", (int)l), "1000/1d");
+    for (int i = 0; i < 400; i++) /* half of the table would be 2400 */
+        spend(login, name_of("login", i), NOW);
+    flood(brought, COUNT_OF(brought), 200, 1, NOW);
+    assert_int_equal(count_freed(login, "login", 400, NOW + 200), 0);
+    for (int i = 0; i < 10000; i++) {
+        char limit[32];
+        snprintf(limit, sizeof(limit), "gcra 1/%dm", 1 << i % 20);
+        (void)carry(table, limit, name_of("flood", i), NOW + 200);
+    }
+    assert_int_equal(count_freed(login, "login", 400, NOW + 200), 0);
+}
+
 /* --------------------------------------------------------------------- bans ---- */
 
 static void ban(struct weir_table *table, const char *rule, const char *key, weir_time now,

@@ -115,8 +115,8 @@ static bool is_in_force(const struct entry *e)
     return version == ANY || version == weir__limiter_era(e->limiter)->version;
 }
 
-/* When it was asked for; not before the last sweep, though the clock may be: what was asked for since
- * then is not over. */
+/* When it was asked for; not before the last sweep, though the clock may be: a limit asked for
+ * since then is not over. */
 static weir_time asked_at(const struct weir__adhoc *a, const struct weir__adhoc_wanted *w)
 {
     return w->now > a->swept_at ? w->now : a->swept_at;

@@ -131,8 +131,10 @@ void weir__redis_client_ask(struct weir__redis_client *c, struct weir__redis_ask
         refusal.why = "there was no memory for it";
     else if (ask->deadline <= now)
         refusal.why = "its time was over before it began";
-    else if (c->dues.n >= c->options.asks_max || !weir__redis_dues_add(&c->dues, ask))
+    else if (c->dues.n >= c->options.asks_max)
         refusal.why = "too many asks are waiting for Redis";
+    else if (!weir__redis_dues_add(&c->dues, ask))
+        refusal.why = "there was no memory for it";
     if (!refusal.why) {
         weir__redis_dispatch(c, ask, now);
         return;

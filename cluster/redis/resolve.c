@@ -1,7 +1,7 @@
 /* resolve.c -- the addresses of a host, found in a thread of their own.
  *
  * The thread and the asker both let go of the look-up, in any order: the second one frees it.  The
- * thread has its own copy of the eventfd, because the asker may close his.
+ * thread has its own copy of the eventfd, because the asker may close its own.
  */
 #include "cluster/redis/resolve.h"
 

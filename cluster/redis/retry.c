@@ -3,6 +3,7 @@
  *     MOVED, ASK       to the node that is named, the first times at once
  *     TRYAGAIN, ...    after a rest, which doubles each time
  *     NOSCRIPT         to the same node, with the whole script
+ *     unknown command, NOPERM of the module   to the same node, by scripts
  */
 #include <string.h>
 

@@ -24,7 +24,7 @@ struct weir__controller_plan {
     int64_t initial, min, max;
     weir_time target, window; /* see struct weir_adaptive_options */
     weir_time sample_span;    /* a sample is at least this long ... */
-    /* ... and has at least this many results, or is a second long and ten times `look`. */
+    /* ... and has at least this many results, or is a second long and ten times `sample_span`. */
     int64_t sample_count;
     int32_t percentile;
     bool rate;

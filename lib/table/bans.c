@@ -163,7 +163,7 @@ struct verdict {
     weir_time until;                     /* until then; afterwards: until when the key is out */
 };
 
-/* The length of a ban after so many others; a few steps, whatever the numbers are. */
+/* The length of a ban after this many others; a few steps, whatever the numbers are. */
 static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
 {
     weir_time length = terms->length > 0 ? terms->length : 0,

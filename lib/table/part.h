@@ -60,7 +60,7 @@ uint32_t weir__part_version(const struct weir__part *part);
 /* The slot is as it was read. */
 bool weir__slot_is_same(const struct weir__space *space, const struct weir__part *part);
 
-/* Reads a slot's words, whoever's they are: slot, before and tags.  False: a pin was settled, or the
+/* Reads a slot's words, of any owner: slot, before and tags.  False: a pin was settled, or the
  * slot changed meanwhile. */
 bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *out);
 

@@ -396,17 +396,20 @@ static struct weir_table *new_table(void)
     return table;
 }
 
-/* Gets the file alone if nobody else has it, and among others otherwise.  A process that puts a
- * table in order has it alone for a moment; one that keeps it must not hold up others for ever. */
-static int lock_file(int fd, bool *alone)
+/* Gets the file among others.  A process that puts a table in order has it alone for a moment; one
+ * that keeps it must not hold up others for ever. */
+static int share_file(int fd, const char *path, struct weir_error *error)
 {
-    *alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    for (int ms = 0; !*alone && flock(fd, LOCK_SH | LOCK_NB) != 0; ms += LOCK_STEP_MS) {
-        if (errno != EWOULDBLOCK || ms >= LOCK_WAIT_MS)
-            return -1;
+    for (int ms = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ms += LOCK_STEP_MS) {
+        if (errno != EWOULDBLOCK)
+            return weir__fail_errno(error, "cannot lock table", path);
+        if (ms >= LOCK_WAIT_MS)
+            return weir__fail(error, WEIR_SYSTEM,
+                              "'%s' is locked by another process, for %d seconds now", path,
+                              LOCK_WAIT_MS / 1000);
         weir__clock_sleep(LOCK_STEP_MS * WEIR_MILLISECOND);
     }
-    return 0;
+    return WEIR_OK;
 }
 
 /* An empty file, or one whose maker died before the header was there.  Nothing else may be written
@@ -481,12 +484,9 @@ static int try_file(struct weir_table *table, const char *path,
         unlink(path);
         return code;
     }
-    if (lock_file(table->fd, &alone) != 0)
-        return errno == EWOULDBLOCK
-                   ? weir__fail(error, WEIR_SYSTEM,
-                                "'%s' is locked by another process, for %d seconds now", path,
-                                LOCK_WAIT_MS / 1000)
-                   : weir__fail_errno(error, "cannot lock table", path);
+    alone = flock(table->fd, LOCK_EX | LOCK_NB) == 0;
+    if (!alone && (code = share_file(table->fd, path, error)))
+        return code;
     if (fstat(table->fd, &st) != 0)
         return weir__fail_errno(error, "cannot look at", path);
     if ((code = check_file(&st, path, error)))
@@ -503,9 +503,7 @@ static int try_file(struct weir_table *table, const char *path,
                       : open_existing(table, path, (uint64_t)st.st_size, alone, error);
     if (code && made && alone)
         unlink(path);
-    if (code == WEIR_OK && alone && flock(table->fd, LOCK_SH) != 0)
-        code = weir__fail_errno(error, "cannot lock table", path);
-    return code;
+    return code == WEIR_OK && alone ? share_file(table->fd, path, error) : code;
 }
 
 static int open_file(struct weir_table *table, const char *path,

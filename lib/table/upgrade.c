@@ -3,7 +3,7 @@
  * Format 3 hashed keys as this one does, and its groups were the same, so small states stay in
  * their slots (copy.c).  Large ones (sliding-window, sliding-log) lay elsewhere, in places that do
  * not tell where they would be now: they start fresh.  Narrow slots did not say which limiter they
- * belong to: such a table is refused.  Guards are made again by whoever uses them.
+ * belong to: such a table is refused.  Guards are made again by the processes that use them.
  *
  * The file is read as bytes from anywhere: every number is checked before it is used.
  */

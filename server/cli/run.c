@@ -406,7 +406,7 @@ static weir_time retry_of(const struct weir__document *d)
 static enum weir_reason reason_of(const struct weir__document *d)
 {
     const char *name = weir__document_text(d, "reason");
-    enum weir_reason reason = WEIR_KEY_BUSY; /* the last */
+    enum weir_reason reason = WEIR_DRY; /* the last */
 
     while (reason > WEIR_GRANTED && (!name || strcmp(name, weir_reason_name(reason)) != 0))
         reason--;

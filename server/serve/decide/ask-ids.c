@@ -5,8 +5,8 @@
  * leave from the one end, new ones come at the other, and if there is no room the oldest goes.
  * But a client that has its share of the room is not remembered, rather than another be forgotten.
  *
- * A shard stays locked while a new ask of it is decided.  That takes less than a microsecond, and
- * is what makes two copies of one ask that arrive at the same time one ask.
+ * A shard stays locked while a new ask of it is decided.  That takes about a microsecond, and is
+ * what makes two copies of one ask that arrive at the same time one ask.
  */
 #include "server/serve/decide/ask-ids.h"
 
@@ -99,9 +99,9 @@ static void drop_over_locked(struct weir__ask_ids *ids, struct shard *s, weir_ti
         drop_oldest_locked(ids, s);
 }
 
-/* A client's share counts what it has in all shards, so what is over must leave all of them, not
- * only the one that the next ask happens to fall into.  A shard that is locked is in use: its user
- * does this. */
+/* A client's share counts its answers in all shards, so those that are over must leave all of them,
+ * not only the one that the next ask happens to fall into.  A shard that somebody else has locked
+ * has its turn the next time. */
 static void tidy_if_due(struct weir__ask_ids *ids, const struct shard *locked, weir_time now)
 {
     weir_time due = __atomic_load_n(&ids->next_tidy, __ATOMIC_RELAXED);

@@ -215,16 +215,22 @@ static __attribute__((noreturn)) void stay(const struct leash *l)
     _exit(write(l->there[1], "x", 1) == 1 && read(l->go[0], &byte, 1) == 0 ? 0 : 1);
 }
 
+/* A child that dies before it is there ends the pipe. */
 static void wait_for(const struct leash *l)
 {
     char byte;
 
+    close(l->there[1]);
     assert_int_equal(read(l->there[0], &byte, 1), 1);
 }
 
-static void let_go(const struct leash *l)
+static void let_go(const struct leash *l, pid_t child) /* 0: it is another's child */
 {
-    close(l->go[0]), close(l->go[1]), close(l->there[0]), close(l->there[1]);
+    int status = 0;
+
+    close(l->go[0]), close(l->go[1]), close(l->there[0]);
+    assert_int_equal(child ? waitpid(child, &status, 0) : 0, child);
+    assert_int_equal(status, 0);
 }
 
 /* It cannot read when it began, so nobody can compare. */
@@ -245,8 +251,7 @@ TEST(test_a_process_without_descriptors_is_alive)
     wait_for(&leash);
     weir__holders_bury(table, weir_table_now(table));
     assert_int_equal(places_of(table, pid), 2); /* one since the fork */
-    let_go(&leash);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    let_go(&leash, pid);
 }
 
 TEST(test_limiters_of_a_killed_process_go)
@@ -291,7 +296,7 @@ TEST(test_a_child_uses_what_its_parent_used)
     weir_time now = weir_table_now(table) + MINUTE;
     tend(table, now, 5 * MINUTE);
     assert_true(has(table, "l"));
-    let_go(&leash); /* and it ends */
+    let_go(&leash, 0); /* and it ends; its parent is gone */
 }
 
 /* It is one too many to be told from others. */
@@ -311,8 +316,7 @@ TEST(test_a_child_without_a_place_uses_what_its_parent_used)
     wait_for(&leash);
     weir_limiter_drop(limiter);
     assert_true(weir__place_has_users(table, limiter->id));
-    let_go(&leash);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    let_go(&leash, pid);
 }
 
 static void *tend_for_long(void *argument)
@@ -433,8 +437,7 @@ TEST(test_a_process_in_another_container_is_known_to_be_dead)
     wait_for(&leash);
     weir__holders_bury(table, weir_table_now(table));
     assert_int_equal(places_of(table, pid), 1);
-    let_go(&leash);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    let_go(&leash, pid);
     table->header->holders_at = 0;
     weir__holders_bury(table, weir_table_now(table));
     assert_int_equal(places_of(table, pid), 0);

@@ -6,13 +6,16 @@
     redis.ratio....        ours over theirs, of the same run
     redis.memory.*         bytes per key with an expiry, by used_memory
     redis.cluster.N.*      a cluster of N masters, CL.THROTTLE at pipeline 64, a connection each:
-                           CPU per decision, and the decisions a second with a core for each
+                           CPU per decision and the decisions a second with a core for each, asked
+                           one after the other; and the decisions a second of all at once on this
+                           machine, masters and load on the same cores
 
 WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell),
 usual-bucket, usual-window, usual-log (the scripts in bench/serve) and script-bucket, script-window,
 script-log (ours).  The server has one core, the load the other; every figure is the median of three
 runs by turns.  WEIR_BENCH_QUICK=1 takes a fifth of the requests, once.
 """
+import multiprocessing
 import os
 import random
 import shutil
@@ -47,11 +50,11 @@ def say(name, value, unit):
 
 
 class Redis:
-    def __init__(self, *options):
+    def __init__(self, *options, core=0):
         self.folder = tempfile.mkdtemp(prefix="weir-bench-")
         self.path = os.path.join(self.folder, "socket")
         self.process = subprocess.Popen(
-            ["taskset", "-c", "0", "redis-server", "--port", "0", "--unixsocket", self.path,
+            ["taskset", "-c", str(core), "redis-server", "--port", "0", "--unixsocket", self.path,
              "--save", "", "--dir", self.folder, *options], stdout=subprocess.DEVNULL)
         self.socket = socket.socket(socket.AF_UNIX)
         while self.socket.connect_ex(self.path) != 0:
@@ -151,13 +154,15 @@ def loads_of(redis, cell):
         "usual-bucket": Load(redis, ["EVALSHA", usual["token-bucket"], 1, None, 10000, 10**9],
                              3),
         "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None, bucket,
-                                      struct.pack("<4q", 10**11, 10**15, 1000, 10**12)]),
+                                      struct.pack("<4q", 10**11, 10**15, 1000, 10**12) +
+                                      b"%d" % len(bucket)]),
         "usual-window": Load(redis, ["EVALSHA", usual["fixed-window"], 1, None, 1000000, 1000000]),
         "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None, window,
-                                      struct.pack("<4q", 1, 1000000, 10**9, 0)], 3),
+                                      struct.pack("<5q", 1, 1000000, 10**10, 10**9, 0) +
+                                      b"%d" % (len(window) + 9)], 2),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
         "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
-                                   struct.pack("<4q", 1, 100, 60000000, 5), 60002], 3),
+                                   struct.pack("<4q", 1, 100, 60000000, 5), 60002], 2),
     }
     if cell:
         loads["cell"] = Load(cell, ["CL.THROTTLE", None, 9999, 1, 100], 6)
@@ -233,7 +238,7 @@ def start_cluster(module, masters):
     nodes, size = [], -(-16384 // masters)
     for i in range(masters):
         node = Redis("--loadmodule", module, "--port", str(free_port()), "--bind", "127.0.0.1",
-                     "--cluster-enabled", "yes")
+                     "--cluster-enabled", "yes", core=i % os.cpu_count())
         nodes.append(node)
         node("CLUSTER", "ADDSLOTSRANGE", i * size, min(16384, (i + 1) * size) - 1)
         port = nodes[0]("CONFIG", "GET", "port").split(b"\r\n")[-1]
@@ -245,21 +250,43 @@ def start_cluster(module, masters):
                    for i, node in enumerate(nodes)]
 
 
+def drive(part, start, rates):
+    """One of the processes that ask a master each, at the same time."""
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    part.redis.socket = socket.socket(socket.AF_UNIX)
+    part.redis.socket.connect(part.redis.path)
+    start.wait()
+    rates.put(part.run(64)[1])
+
+
+def drive_all(parts):
+    start, rates = multiprocessing.Barrier(len(parts)), multiprocessing.Queue()
+    drivers = [multiprocessing.Process(target=drive, args=(part, start, rates)) for part in parts]
+    for driver in drivers:
+        driver.start()
+    total = sum(rates.get(timeout=600) for _ in drivers)
+    for driver in drivers:
+        driver.join()
+    return total
+
+
 def measure_cluster(module):
     for masters in (1, 2, 3):
         nodes, parts = start_cluster(module, masters)
         try:
-            figures = []
+            figures, together = [], []
             for part in parts:
                 part.fresh()
             for _ in range(RUNS):
                 figures.append([part.run(64)[0] for part in parts])
+                together.append(drive_all(parts))
         finally:
             for node in nodes:
                 node.stop()
         by_master = [statistics.median(run[i] for run in figures) for i in range(masters)]
         say("redis.cluster.%d.cpu" % masters, statistics.mean(by_master), "us")
         say("redis.cluster.%d.rate" % masters, sum(1e6 / cpu for cpu in by_master), "1/s")
+        say("redis.cluster.%d.together" % masters, statistics.median(together), "1/s")
 
 
 def build_cell(folder):

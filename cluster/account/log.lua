@@ -2,7 +2,7 @@
 --
 --   KEYS[1]  the account
 --   ARGV     its head; packed as int64: cost, count, period, bytes of a stamp; its life in ms
---   -> granted: units that counted before, now
+--   -> packed as int64; granted: units that counted before, now
 --      refused: -1 - those units, now, the newest instant, the one that has to leave first
 --
 -- A string instead of the usual sorted set: a tenth of its memory, and cheaper.  Times are
@@ -47,8 +47,8 @@ if used > 0 then
   if live + cost > count then
     local last = struct.unpack(format, v, from + (first + used - 1) % count * size)
     local low = struct.unpack(format, v, from + (first + used + cost - count - 1) % count * size)
-    return {-1 - live, now, newest - (base - last) % modulus / 1000,
-            newest - (base - low) % modulus / 1000}
+    return struct.pack('<i8i8i8i8', -1 - live, now, newest - (base - last) % modulus / 1000,
+                       newest - (base - low) % modulus / 1000)
   end
   first = (first + drop) % count
 end
@@ -73,4 +73,4 @@ if here < cost then
 end
 redis.call('SET', key, head .. struct.pack('<I7I2I7I2I4I4', now, 0, now, 0, first, live + cost)
   .. stamps, 'PX', ARGV[3])
-return {live, now}
+return struct.pack('<i8i8', live, now)

@@ -2,7 +2,7 @@
 --
 --   KEYS[1]  the account
 --   ARGV     its head; packed as int64: the price of the ask, the capacity, parts a microsecond, and
---            the microseconds in which a spent key drains
+--            the microseconds in which a spent key drains; the length of the head, in two digits
 --   -> what was owed before, or -1 - that if refused
 --
 -- A key that is asked often keeps its expiry for a while: it expires at the end of the cell after
@@ -12,11 +12,12 @@
 -- Times are microseconds by this server's clock.  Whatever is not usual (another limit, a clock that
 -- stepped back) is answered {now, the account}: the caller decides, and writes by swap.lua.  All
 -- numbers are whole and below 2^53, where Lua is exact.
+local call, unpack = redis.call, struct.unpack
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local key, head = KEYS[1], ARGV[1]
-local price, capacity, rate, cell = struct.unpack('<i8i8i8i8', ARGV[2])
-local v = redis.call('GET', key)
+local key, head, numbers = KEYS[1], ARGV[1], ARGV[2]
+local price, capacity, rate, cell = unpack('<i8i8i8i8', numbers)
+local v = call('GET', key)
 local n = #head
 local owed, keeps = 0, false
 
@@ -24,7 +25,7 @@ if v then
   if #v ~= n + 17 or string.sub(v, 1, n) ~= head then
     return {now, v}
   end
-  local at, mark, was = struct.unpack('<I7I2i8', v, n + 1)
+  local at, mark, was = unpack('<I7I2i8', v, n + 1)
   if now < at or (mark ~= 0 and mark ~= 32768) then
     return {now, v}
   end
@@ -39,8 +40,8 @@ if owed + price > capacity then
 end
 local state = struct.pack('<I7I2i8', now, 32768, owed + price)
 if keeps then
-  redis.call('SETRANGE', key, n, state)
+  call('SETRANGE', key, string.sub(numbers, 33), state) -- Redis prints a number as floating point
 else
-  redis.call('SET', key, head .. state, 'PX', math.floor((2 * cell - now % cell) / 1000) + 2)
+  call('SET', key, head .. state, 'PX', math.floor((2 * cell - now % cell) / 1000) + 2)
 end
 return owed

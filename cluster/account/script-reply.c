@@ -136,18 +136,35 @@ static bool read_meter(struct weir__account_call *call, int64_t n)
                         now);
 }
 
-/* Two or three: of a window. */
-static bool read_window(struct weir__account_call *call, const char *at, size_t n)
+/* Numbers packed into a string; NUMBERS at most.  Their number; 0: they are none. */
+static size_t unpack_numbers(struct weir__text text, int64_t *out)
+{
+    size_t n = text.len / 8;
+
+    if (text.len % 8 != 0 || n > NUMBERS)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number = 0;
+        for (size_t k = 8; k-- > 0;)
+            number = number << 8 | (unsigned char)text.bytes[8 * i + k];
+        out[i] = (int64_t)number;
+        if (out[i] > NUMBER_MAX || out[i] < -NUMBER_MAX)
+            return 0;
+    }
+    return n;
+}
+
+/* Three: of a window. */
+static bool read_window(struct weir__account_call *call, struct weir__text text)
 {
     struct weir__account_item *it = &call->items[0];
-    int64_t numbers[NUMBERS] = { 0 };
+    int64_t n[NUMBERS] = { 0 };
 
-    if (n < 2 || n > 3 || !read_numbers(at, n, numbers))
+    if (unpack_numbers(text, n) != 3)
         return false;
-    bool granted = numbers[0] >= 0;
-    weir_time now = time_of(numbers[2]), end = time_of(numbers[2] + numbers[1]);
+    bool granted = n[0] >= 0;
     return decide_small(it, granted ? it->ask.cost : 0,
-                        (int64_t[]){ end, granted ? numbers[0] : -1 - numbers[0] }, now);
+                        (int64_t[]){ time_of(n[1]), granted ? n[0] : -1 - n[0] }, time_of(n[2]));
 }
 
 /* Spent, and this node's share. */
@@ -196,13 +213,12 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
 }
 
 /* Two or four: of a log. */
-static bool read_log(struct weir__account_call *call, const char *at, size_t n)
+static bool read_log(struct weir__account_call *call, struct weir__text text)
 {
     int64_t numbers[NUMBERS] = { 0 };
-
-    if (!read_numbers(at, n, numbers))
-        return false;
+    size_t n = unpack_numbers(text, numbers);
     bool granted = numbers[0] >= 0;
+
     if (n != (granted ? 2u : 4u))
         return false;
     struct answer a = { granted ? call->items[0].ask.cost : 0,
@@ -219,9 +235,10 @@ bool weir__script_reply(struct weir__account_call *call, const char *reply)
 
     if (script == WEIR__SCRIPT_METER)
         return value.kind == ':' && read_meter(call, value.integer);
-    if (value.kind != '*')
+    if (script == WEIR__SCRIPT_DECIDE)
+        return value.kind == '*' && read_items(call, at, value.n);
+    if (value.kind != '$')
         return false;
-    return script == WEIR__SCRIPT_WINDOW ? read_window(call, at, value.n)
-           : script == WEIR__SCRIPT_LOG  ? read_log(call, at, value.n)
-                                         : read_items(call, at, value.n);
+    return script == WEIR__SCRIPT_WINDOW ? read_window(call, value.text)
+                                         : read_log(call, value.text);
 }

@@ -15,7 +15,9 @@
 #define WIDTH_MAX   ((int64_t)1 << 42) /* of buckets in odd nanoseconds */
 #define STAMP_MAX   6                  /* bytes: decide.lua's low() is exact to there */
 #define NUMBERS_MAX 16
-#define ENDS        4 /* of calendar windows: the last, the present and the next two */
+#define ENDS        4  /* of calendar windows: the last, the present and the next two */
+#define TIME_SIZE   9  /* bytes of a time in an account */
+#define PLACE_MAX   99 /* in an account, that the usual scripts are told in two digits */
 
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len)
 {
@@ -104,7 +106,8 @@ static bool is_usual(const struct weir__account_call *call, const struct weir__a
     bool meter = kind == 'm' && !weir__account_is_split(it->plan) && !is_queue(it->plan);
 
     return call->n == 1 && call->verb == WEIR__ACCOUNT_TAKE && it->ask.wait_max == 0 &&
-           call->id.len == 0 && (meter || kind == 'w' || kind == 'c' || kind == 'l');
+           call->id.len == 0 && weir__account_head(it->plan).len + TIME_SIZE <= PLACE_MAX &&
+           (meter || kind == 'w' || kind == 'c' || kind == 'l');
 }
 
 /* ----------------------------------------------------- calendar windows ---- */
@@ -193,6 +196,27 @@ static void window_numbers(const struct weir__account_call *call, const struct w
         add(to, ends[i]);
 }
 
+/* As window.lua has them. */
+static void usual_window_numbers(const struct weir__account_call *call,
+                                 const struct weir_plan *plan, struct numbers *to)
+{
+    const struct weir_limit *l = &plan->limit;
+    int64_t ends[ENDS], period = l->period / WEIR_MICROSECOND;
+
+    add(to, l->count);
+    if (plan->algo == &weir__fixed_window) {
+        add(to, 2 * period + WEIR__LATE_MAX / WEIR_MICROSECOND);
+        add(to, period);
+        add(to, l->align_first);
+        return;
+    }
+    add(to, calendar_far(plan));
+    add(to, 0);
+    size_t n = calendar_ends(call, plan, ends);
+    for (size_t i = 0; i < n; i++)
+        add(to, ends[i]);
+}
+
 static int64_t life_of(weir_time span)
 {
     return span / WEIR_MILLISECOND + 2;
@@ -237,7 +261,16 @@ static void usual_numbers(const struct weir__account_call *call, struct numbers 
     if (call->script == &weir__account_scripts[WEIR__SCRIPT_LOG])
         sliding_numbers(plan, to);
     else
-        window_numbers(call, plan, to);
+        usual_window_numbers(call, plan, to);
+}
+
+static void add_digits(struct numbers *to, size_t n)
+{
+    char digits[WEIR__NUMBER_MAX];
+    size_t len = (size_t)(weir__put_number(digits, (int64_t)n) - digits);
+
+    memcpy(to->bytes + to->len, digits, len);
+    to->len += len;
 }
 
 static void usual_words(struct weir__account_call *call)
@@ -251,6 +284,8 @@ static void usual_words(struct weir__account_call *call)
                             : kind == 'l' ? WEIR__SCRIPT_LOG
                                           : WEIR__SCRIPT_WINDOW);
     usual_numbers(call, &numbers);
+    if (kind != 'l')
+        add_digits(&numbers, head.len + (kind == 'm' ? 0 : TIME_SIZE));
     weir__script_word(call, head.bytes, head.len);
     weir__script_word(call, numbers.bytes, numbers.len);
     if (kind == 'l')

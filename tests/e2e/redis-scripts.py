@@ -38,8 +38,10 @@ class Scripts:
         self.heads = {"meter": head_of(r, METER, 17), "window": head_of(r, WINDOW, 17),
                       "log": head_of(r, LOG, 32)}
         price = HOUR * 1000 // 10
-        self.numbers = {"meter": [struct.pack("<4q", price, 10 * price, 1000, HOUR)],
-                        "window": [struct.pack("<4q", 1, 10, HOUR, 0)],
+        self.numbers = {"meter": [struct.pack("<4q", price, 10 * price, 1000, HOUR)
+                                  + b"%d" % len(self.heads["meter"])],
+                        "window": [struct.pack("<5q", 1, 10, 2 * HOUR + 10**6, HOUR, 0)
+                                   + b"%d" % (len(self.heads["window"]) + 9)],
                         "log": [struct.pack("<4q", 1, 10, HOUR, 6), HOUR // 1000 + 2]}
 
     def words(self, name, key):
@@ -47,10 +49,11 @@ class Scripts:
 
     def take(self, r, name, key):
         answer = r(*self.words(name, key))
-        if isinstance(answer, Error) or (isinstance(answer, list)
-                                         and not isinstance(answer[1], int)):
+        if isinstance(answer, (Error, list)):
             return answer  # not usual
-        return (answer[0] if isinstance(answer, list) else answer) >= 0
+        if name == "meter":
+            return answer >= 0
+        return answer[1:8] == 7 * "\0"  # the first number, packed: below 128, or negative
 
 
 LIMITS = {"meter": METER, "window": WINDOW, "log": LOG}
@@ -161,8 +164,8 @@ def test_expiry_is_renewed_before_it_is_needed(module):
     """A spent key drains in 100 ms; asked for a second, it never goes while it owes."""
     with Redis(module) as r:
         limit = "gcra 100/1s burst 10"
-        numbers = struct.pack("<4q", 10**7, 10**8, 1000, 10**5)
         head = head_of(r, limit, 17)
+        numbers = struct.pack("<4q", 10**7, 10**8, 1000, 10**5) + b"%d" % len(head)
         for _ in range(100):
             owed = r("EVAL", text_of("meter"), 1, "k", head, numbers)
             life, reset = r("PTTL", "k"), r("WEIR.PEEK", "k", limit, "COST", 0)[4]

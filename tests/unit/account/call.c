@@ -47,6 +47,8 @@ TEST(test_usual_asks_take_one_script)
         { "5/s", WEIR__ACCOUNT_TAKE, 1, S, "decide" },
         { "5/s", WEIR__ACCOUNT_DRAW, 1, 0, "decide" },
         { "5/s", WEIR__ACCOUNT_GIVE, 7, 0, "decide" },
+        { "5/s", WEIR__ACCOUNT_REPAY, 1, 0, "decide" },
+        { "sliding-log 5/s", WEIR__ACCOUNT_REPAY, 1, 0, "read" },
         { "leaky-bucket 5/s queue 5", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "token-bucket 1009/1d burst 100000", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "sliding-window 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },

@@ -463,6 +463,7 @@ static inline struct model *model_begin(uint64_t (*dice)(void *, uint64_t), void
     }
     m->master = model_pick(m, MODEL_NODES);
     options.jitter = m->dice(m->context, UINT64_MAX);
+    options.module_first = chance(m, 2);
     law(weir__redis_url_parse(&options.url, urls[m->kind], NULL) == WEIR_OK);
     law(weir__redis_client_create(&m->client, &options, NULL) == WEIR_OK);
     return m;

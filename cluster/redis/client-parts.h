@@ -105,9 +105,13 @@ bool weir__redis_retry(struct weir__redis_client *client, struct weir__redis_con
 /* module.c -- which nodes have Weir's module. */
 /* The form of an ask that is about to be sent there. */
 void weir__redis_module_choose(const struct weir__redis_node *node, struct weir__redis_ask *ask);
-/* Finds out, if it is not known and matters to the ask, which was sent there. */
+/* Finds out, if it is not known and matters to the ask. */
 void weir__redis_module_probe(struct weir__redis_client *client, struct weir__redis_node *node,
                               const struct weir__redis_ask *ask, weir_time now);
+/* The ask has to wait for that. */
+bool weir__redis_module_awaits(const struct weir__redis_client *client,
+                               const struct weir__redis_node *node,
+                               const struct weir__redis_ask *ask);
 /* An error to the module's form.  True: the ask has to be sent again, as a script. */
 bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
                                 const struct weir__resp_value *error);

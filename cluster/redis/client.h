@@ -38,6 +38,7 @@ struct weir__redis_options {
     weir_time stall_max; /* without an answer, until a connection is given up; 0: 1 s */
     size_t asks_max;     /* unanswered ones; 0: 65536 */
     size_t reply_max;    /* bytes; 0: 16 MiB */
+    bool module_first;   /* asks wait until it is known whether a node has the module */
 };
 
 enum weir__redis_mode {

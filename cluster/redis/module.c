@@ -2,7 +2,8 @@
  *
  * A node is asked when the first ask that has a form for the module is sent there, and again after
  * each connection: it may be another server by then.  Until it has answered, and where it says no,
- * the scripts decide; both work on the same keys.  Nobody waits for the answer.
+ * the scripts decide; both work on the same keys.  Nobody waits for the answer, unless the client
+ * was told to (module_first): one that asks once would never use the module.
  */
 #include <string.h>
 
@@ -19,13 +20,23 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     node->probing = false;
     c->probes--;
     if (answer->outcome != WEIR__REDIS_ANSWERED) {
-        node->module = MODULE_UNKNOWN; /* the next connection tells */
+        /* The next connection tells; nobody waits twice. */
+        node->module = c->options.module_first ? MODULE_NONE : MODULE_UNKNOWN;
         return;
     }
     const char *at = weir__resp_value(answer->reply.bytes, &list);
     if (list.kind == '*' && list.n == 1)
         weir__resp_value(at, &first);
     node->module = first.kind == '*' ? MODULE_LOADED : MODULE_NONE;
+    if (c->options.module_first)
+        weir__redis_node_flush(c, node, c->now);
+}
+
+bool weir__redis_module_awaits(const struct weir__redis_client *c,
+                               const struct weir__redis_node *node,
+                               const struct weir__redis_ask *ask)
+{
+    return c->options.module_first && ask->module.len > 0 && node->probing;
 }
 
 void weir__redis_module_probe(struct weir__redis_client *c, struct weir__redis_node *node,

@@ -191,6 +191,10 @@ static bool send_now(struct weir__redis_client *c, struct weir__redis_node *node
 
     if (!conn || weir__redis_conn_due_replies(conn) >= CROWDED)
         open_one(c, node, now);
+    if (conn && c->options.module_first)
+        weir__redis_module_probe(c, node, ask, now);
+    if (weir__redis_module_awaits(c, node, ask))
+        return false;
     weir__redis_module_choose(node, ask);
     if (!conn || !weir__redis_conn_send(conn, ask, now))
         return false;
@@ -203,8 +207,8 @@ static bool send_now(struct weir__redis_client *c, struct weir__redis_node *node
 void weir__redis_node_send(struct weir__redis_client *c, struct weir__redis_node *node,
                            struct weir__redis_ask *ask, weir_time now)
 {
-    if (!node->queue.first && send_now(c, node, ask, now)) /* nobody overtakes */
-        return;
+    if ((!node->queue.first || ask == &node->probe) && send_now(c, node, ask, now))
+        return; /* nobody overtakes, but the question that others wait for */
     ask->own.where = WEIR__ASK_QUEUED;
     ask->own.node = node;
     weir__redis_queue_add(&node->queue, ask);

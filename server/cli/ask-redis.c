@@ -11,7 +11,9 @@
 
 int weir__asker_open(struct weir__asker *a, const char *command, const char *url, weir_time timeout)
 {
-    struct weir__redis_options options = { .pool = 1, .jitter = (uint64_t)weir__clock_real() };
+    struct weir__redis_options options = { .pool = 1,
+                                           .jitter = (uint64_t)weir__clock_real(),
+                                           .module_first = true };
     struct weir_error error;
 
     *a = (struct weir__asker){ .command = command, .timeout = timeout };

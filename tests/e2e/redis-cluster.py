@@ -36,6 +36,8 @@ class Cluster:
             until("it can be a replica", lambda n=node, i=i: not isinstance(
                 n("CLUSTER", "REPLICATE", self.nodes[i]("CLUSTER", "MYID")), Error), 60)
         self.wait()
+        until("all know all replicas", lambda: all(
+            len(r) == 4 for n in self.nodes for r in n("CLUSTER", "SLOTS")), 60)
         return self
 
     def wait(self):
@@ -96,6 +98,7 @@ def test_D2_cluster(program):
         manual_failover(program, cluster)
         reshard(program, cluster)
         stop(program, cluster)
+        zombie(cluster)
         if LONG:
             kill(program, cluster)
         kill_while_its_replica_lags(program, cluster)
@@ -142,6 +145,15 @@ def drop(cluster):
     for node in cluster.masters():
         for i in range(KEYS):
             node("DEL", "weir:{load:%d}" % i)
+
+
+def key_of(name):
+    return "weir:{z:%s}" % name
+
+
+def slots_of(master, witness):
+    return {slot for r in witness("CLUSTER", "SLOTS") if r[2][1] == master.port
+            for slot in range(r[0], r[1] + 1)}
 
 
 UNITS = 1000  # a key, which come back in weeks
@@ -220,6 +232,40 @@ def stop(program, cluster):
     until("the zombie has noticed", lambda: master("ROLE")[0] == "slave", 60)
     cluster.wait()
     use_up_the_rest(program, cluster, result)
+
+
+def zombie(cluster):
+    """A master that lost its slots while it stood still wakes up to asks that came meanwhile.  What
+    it grants is lost, and is no more than its own account had left: a burst at most."""
+    cluster.wait()
+    master = cluster.nodes[0]  # has the module
+    if master("ROLE")[0] != "master":
+        master.ok("CLUSTER", "FAILOVER")
+        until("it is the master", lambda: master("ROLE")[0] == "master")
+        cluster.wait()
+    replica, other, slots = cluster.replica_of(master), cluster.nodes[1], slots_of(master, master)
+    name = next(n for n in map(str, range(10000))
+                if master("CLUSTER", "KEYSLOT", key_of(n)) in slots)
+    take = ["take", "--redis", "redis://" + address(other), "--name", "z", "--limit",
+            "gcra 1/1h burst 20", name]
+    for _ in range(8):
+        assert weir(*take)[1] == 0
+    until("the replica has them", lambda: master("WAIT", 1, 1000) == 1)
+    with master.connect() as client:
+        master.process.send_signal(signal.SIGSTOP)
+        for _ in range(30):
+            client.send("WEIR.TAKE", key_of(name), "gcra 1/1h burst 20")
+        replica.ok("CLUSTER", "FAILOVER", "TAKEOVER")
+        until("others know it", lambda: slots_of(replica, other) == slots, 60)
+        passed = sum(weir(*take)[1] == 0 for _ in range(15))
+        master.process.send_signal(signal.SIGCONT)
+        answers = [client.read() for _ in range(30)]
+    late = sum(isinstance(a, list) and a[0] == 1 for a in answers)
+    print("the zombie granted %d" % late)
+    assert passed == 12 and late <= 12, (passed, answers)
+    until("the zombie has noticed", lambda: master("ROLE")[0] == "slave", 60)
+    cluster.wait()
+    assert weir(*take)[1] == 1  # its grants are lost, and spoil nothing
 
 
 def kill(program, cluster):

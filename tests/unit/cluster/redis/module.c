@@ -1,6 +1,8 @@
 /* module.c -- nodes with Weir's module and without: who is asked how. */
 #include "unit/redis-world.h"
 
+#include "cluster/redis/client-parts.h"
+
 #define PROBE   "COMMAND INFO weir.take"
 #define LOADED  "*1\r\n*1\r\n$9\r\nweir.take\r\n"
 #define MISSING "*1\r\n*-1\r\n"
@@ -38,6 +40,43 @@ TEST(test_D1_scripts_until_the_module_is_seen)
     tell(w, "h:1", ":3\r\n");
     is(w, third, IS_ANSWERED, ":3");
     assert_int_equal(weir__redis_client_waiting(w->client), 0);
+}
+
+/* One that asks once would never use it otherwise. */
+TEST(test_D1_asks_that_wait_for_the_module)
+{
+    static const char *const answers[] = { LOADED, MISSING, "-NOPERM no\r\n" };
+
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        OWN(world) *w = single_world();
+        w->client->options.module_first = true;
+        int first = ask_both(w), second = ask_both(w);
+        sends(w, "h:1", PROBE);
+        tell(w, "h:1", answers[i]);
+        sends(w, "h:1", i == 0 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
+        tell(w, "h:1", ":1\r\n:2\r\n");
+        is(w, first, IS_ANSWERED, ":1");
+        is(w, second, IS_ANSWERED, ":2");
+        assert_int_equal(weir__redis_client_waiting(w->client), 0);
+    }
+}
+
+/* The connection is lost meanwhile: the next one is asked again. */
+TEST(test_D1_a_question_that_is_lost)
+{
+    OWN(world) *w = single_world();
+
+    w->client->options.module_first = true;
+    int n = ask_both(w);
+    sends(w, "h:1", PROBE);
+    lose(w, "h:1", "reset");
+    pass(w, 10 * MS);
+    greet(w, "h:1", WELCOME);
+    sends(w, "h:1", PROBE);
+    tell(w, "h:1", LOADED);
+    sends(w, "h:1", "WEIR.TAKE k 5/s");
+    tell(w, "h:1", ":1\r\n");
+    is(w, n, IS_ANSWERED, ":1");
 }
 
 TEST(test_D1_one_probe_for_a_connection)

@@ -148,6 +148,73 @@ WEIR_API void weir_redis_decide(struct weir_redis *redis, enum weir_redis_verb v
                                 void (*done)(void *context, const struct weir_redis_result *result),
                                 void *context);
 
+/* ------------------------------------------------------------------ locks ---- */
+
+/* A lock that one caller in all the fleet has at a time: docs/fleet.md says what it does not
+ * promise.  It ends by itself after its lifetime unless it is renewed, so nobody waits for a holder
+ * that is gone.  Waiters have it in the order in which they came; one that is killed or stopped
+ * loses its place within 2 s.
+ *
+ * Each grant has a token, larger than all before it.  Send it along with what the lock protects,
+ * and refuse there what comes with a smaller one: that stops a holder that was asleep while its
+ * lock ended.
+ *
+ *     struct weir_redis_lock lock = { .name = WEIR_REDIS_TEXT("nightly") };
+ *     weir_redis_lock_acquire(redis, &lock, 10 * WEIR_SECOND, &result);
+ *     if (result.held) {
+ *         ... work; now and then weir_redis_lock_renew(redis, &lock, WEIR_SECOND, &result)
+ *         weir_redis_lock_release(redis, &lock, WEIR_SECOND, &result);
+ *     }
+ */
+struct weir_redis_lock {
+    struct weir_key name;
+    weir_time lifetime; /* 10 ms to 24 h; 0: 30 s */
+    /* Set by the calls */
+    int64_t token;
+    weir_time until; /* see weir_redis_lock_left */
+    char owner[64];  /* host, process and a random number */
+};
+
+struct weir_redis_lock_result {
+    enum weir_redis_outcome outcome;
+    char why[120]; /* not answered: the reason */
+    bool held;     /* by this caller; of a release: it was not given back */
+    int64_t token; /* of the present or the last holder */
+    weir_time left;
+    int64_t place, waiters; /* in line: 1 is next, 0 is not there */
+    char holder[64];        /* "": nobody */
+};
+
+/* Waits in line for at most `wait` if another has it, and for Redis if it is away; 0: asks once, for
+ * a second at most.  If the lock is not held on return, nothing is left behind but, if Redis did not
+ * answer, what ends by itself within 2 s or the lifetime. */
+WEIR_API enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
+                                                         struct weir_redis_lock *lock,
+                                                         weir_time wait,
+                                                         struct weir_redis_lock_result *result);
+/* Its lifetime begins anew.  After an answer that it is lost, or when none is left, it cannot be
+ * renewed, and its holder has to stop. */
+WEIR_API enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
+                                                       struct weir_redis_lock *lock,
+                                                       weir_time timeout,
+                                                       struct weir_redis_lock_result *result);
+/* Gives it back, if this caller has it. */
+WEIR_API enum weir_redis_outcome weir_redis_lock_release(struct weir_redis *redis,
+                                                         struct weir_redis_lock *lock,
+                                                         weir_time timeout,
+                                                         struct weir_redis_lock_result *result);
+/* For how long its holder may rely on it, by the host's clock; 0: not held. */
+WEIR_API weir_time weir_redis_lock_left(const struct weir_redis_lock *lock);
+
+WEIR_API enum weir_redis_outcome weir_redis_lock_look(struct weir_redis *redis,
+                                                      struct weir_key name, weir_time timeout,
+                                                      struct weir_redis_lock_result *result);
+/* By hand: takes it from the holder that has it under this token, and from no later one. */
+WEIR_API enum weir_redis_outcome weir_redis_lock_break(struct weir_redis *redis,
+                                                       struct weir_key name, int64_t token,
+                                                       weir_time timeout,
+                                                       struct weir_redis_lock_result *result);
+
 /* ----------------------------------------------------------- any command ---- */
 
 /* A Lua script.  It is called by its SHA-1; a server that does not know it is sent the text. */

@@ -1,0 +1,275 @@
+/* lock-calls.c -- the locks of weir-redis.h: lock.c driven by a caller that waits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cluster/fleet/lock.h"
+#include "cluster/redis/thread.h"
+
+_Static_assert(sizeof(((struct weir_redis_lock *)0)->owner) == WEIR__LOCK_ID_MAX, "an id");
+
+#define LIFE_USUAL (30 * WEIR_SECOND)
+
+/* --------------------------------------------------------------- one ask ---- */
+
+/* An ask on its way from a caller to the client's thread and back. */
+struct pending {
+    struct weir__redis_job job;
+    struct weir__redis_ask ask;
+    struct weir__redis_script script;
+    struct weir_redis_lock_result *result; /* of a caller that waits; NULL: nobody does */
+    uint32_t ready;                        /* the word a caller sleeps on */
+};
+
+static void say_why(struct weir_redis_lock_result *r, enum weir_redis_outcome outcome,
+                    struct weir__text why)
+{
+    *r = (struct weir_redis_lock_result){ .outcome = outcome };
+    snprintf(r->why, sizeof(r->why), "%.*s", (int)(why.len < 100 ? why.len : 100), why.bytes);
+}
+
+static void fill_result(struct weir_redis_lock_result *r, const struct weir__redis_answer *answer)
+{
+    struct weir__lock_reply reply;
+    struct weir__text why;
+
+    if (answer->outcome != WEIR__REDIS_ANSWERED) {
+        say_why(r, (enum weir_redis_outcome)answer->outcome,
+                (struct weir__text){ answer->why, strlen(answer->why) });
+        return;
+    }
+    if (!weir__lock_reply(&reply, answer->reply, &why)) {
+        say_why(r, WEIR_REDIS_UNDONE, why);
+        return;
+    }
+    *r = (struct weir_redis_lock_result){ .held = reply.held,
+                                          .token = reply.token,
+                                          .left = reply.left,
+                                          .place = reply.place,
+                                          .waiters = reply.waiters };
+    snprintf(r->holder, sizeof(r->holder), "%.*s", (int)reply.holder.len, reply.holder.bytes);
+}
+
+/* The waiting caller may be gone as soon as the word is set. */
+static void take_answer(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct pending *p = ask->context;
+
+    weir__redis_ask_free(ask);
+    if (!p->result) {
+        free(p);
+        return;
+    }
+    fill_result(p->result, answer);
+    weir__redis_ready_set(&p->ready);
+}
+
+static void start(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
+{
+    weir__redis_client_ask(client, &((struct pending *)job)->ask, now);
+}
+
+static void fill_pending(struct pending *p, const struct weir__lock_ask *ask, weir_time timeout)
+{
+    static const char tag[] = "weir:{lock:";
+    struct weir__buffer key = { 0 };
+
+    weir__buffer_add(&key, tag, sizeof(tag) - 1);
+    weir__buffer_add(&key, ask->name.bytes, ask->name.len);
+    weir__buffer_text(&key, "}");
+    p->job.begin = start;
+    memcpy(p->script.sha, weir__lua_lock_sha, sizeof(p->script.sha));
+    p->script.text = (struct weir__text){ weir__lua_lock, weir__lua_lock_len };
+    p->ask = (struct weir__redis_ask){ .script = &p->script,
+                                       .n_words = WEIR__LOCK_WORDS,
+                                       .slot = weir__redis_slot(key.bytes, key.len),
+                                       .deadline = weir__redis_deadline(timeout),
+                                       .repeatable = true,
+                                       .done = take_answer,
+                                       .context = p };
+    weir__lock_words(ask, &p->ask.words);
+    p->ask.words.failed = p->ask.words.failed || key.failed;
+    weir__buffer_free(&key);
+}
+
+static void ask_and_wait(struct weir_redis *redis, const struct weir__lock_ask *ask,
+                         weir_time timeout, struct weir_redis_lock_result *result)
+{
+    struct pending p = { .result = result };
+
+    fill_pending(&p, ask, timeout);
+    weir__redis_thread_put(redis, &p.job);
+    weir__redis_ready_wait(&p.ready);
+}
+
+static void ask_and_go_on(struct weir_redis *redis, const struct weir__lock_ask *ask,
+                          weir_time timeout)
+{
+    struct pending *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return; /* the lifetime ends it */
+    fill_pending(p, ask, timeout);
+    weir__redis_thread_put(redis, &p->job);
+}
+
+/* ------------------------------------------------------------- the calls ---- */
+
+static struct weir__lock_ask ask_of(const struct weir_redis_lock *lock, enum weir__lock_verb verb)
+{
+    return (struct weir__lock_ask){
+        .verb = verb,
+        .name = lock->name,
+        .id = lock->owner,
+        .life = lock->lifetime ? lock->lifetime : LIFE_USUAL,
+        .token = lock->token,
+    };
+}
+
+/* Host and process are for people to read; the rest makes it the only one. */
+static bool make_owner(struct weir_redis_lock *lock)
+{
+    char host[33] = "";
+    uint64_t random;
+
+    if (weir__random_fill(&random, sizeof(random)) != 0)
+        return false;
+    gethostname(host, sizeof(host) - 1);
+    snprintf(lock->owner, sizeof(lock->owner), "%s:%ld:%08x", host, (long)getpid(),
+             (unsigned)(random >> 32));
+    return true;
+}
+
+static const char *problem_of(const struct weir_redis_lock *lock)
+{
+    weir_time life = ask_of(lock, WEIR__LOCK_TAKE).life;
+
+    if (lock->name.len == 0)
+        return "a lock needs a name";
+    return life < WEIR__LOCK_LIFE_MIN || life > WEIR__LOCK_LIFE_MAX
+               ? "a lock lives for 10 ms to 24 h"
+               : NULL;
+}
+
+static bool is_refused(const struct weir_redis_lock *lock, struct weir_redis_lock_result *result)
+{
+    const char *problem = problem_of(lock);
+
+    if (problem)
+        say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ problem, strlen(problem) });
+    return problem != NULL;
+}
+
+/* The event that an answer is; a reply that is an error counts as none. */
+static struct weir__lock_event event_of(const struct weir_redis_lock_result *r)
+{
+    return (struct weir__lock_event){
+        .kind = r->outcome == WEIR_REDIS_ANSWERED ? WEIR__LOCK_ANSWER : WEIR__LOCK_FAILED,
+        .reply = { .held = r->held, .token = r->token, .place = r->place, .left = r->left },
+    };
+}
+
+/* Runs the step until it holds the lock or is over.  Nobody waits for a last release: the
+ * deadline has come. */
+static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct weir__lock *l,
+                  struct weir__lock_event event, struct weir_redis_lock_result *result)
+{
+    for (;;) {
+        struct weir__lock_send send = weir__lock_step(l, &event, weir__clock_monotonic());
+        struct weir__lock_ask ask = ask_of(lock, send.verb);
+        if (l->phase == WEIR__LOCK_HELD || weir__lock_is_over(l))
+            return;
+        if (l->phase != WEIR__LOCK_WAITING) {
+            ask_and_go_on(redis, &ask, send.timeout);
+            return;
+        }
+        if (send.verb == WEIR__LOCK_NOTHING) {
+            weir__clock_sleep(l->due - weir__clock_monotonic());
+            event = (struct weir__lock_event){ .kind = WEIR__LOCK_TIME };
+            continue;
+        }
+        ask_and_wait(redis, &ask, send.timeout, result);
+        event = event_of(result);
+    }
+}
+
+enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
+                                                struct weir_redis_lock *lock, weir_time wait,
+                                                struct weir_redis_lock_result *result)
+{
+    struct weir__lock l = { .life = ask_of(lock, WEIR__LOCK_TAKE).life };
+
+    lock->token = lock->until = 0;
+    if (is_refused(lock, result))
+        return result->outcome;
+    if (!make_owner(lock)) {
+        say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ "no random numbers", 17 });
+        return result->outcome;
+    }
+    drive(redis, lock, &l, (struct weir__lock_event){ .kind = WEIR__LOCK_BEGIN, .span = wait },
+          result);
+    if (l.phase == WEIR__LOCK_HELD) {
+        lock->token = l.token;
+        lock->until = l.until;
+    }
+    result->held = l.phase == WEIR__LOCK_HELD;
+    return result->outcome;
+}
+
+enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
+                                              struct weir_redis_lock *lock, weir_time timeout,
+                                              struct weir_redis_lock_result *result)
+{
+    struct weir__lock_ask ask = ask_of(lock, WEIR__LOCK_KEEP);
+    weir_time sent = weir__clock_monotonic();
+
+    if (is_refused(lock, result))
+        return result->outcome;
+    ask_and_wait(redis, &ask, timeout, result);
+    if (result->outcome == WEIR_REDIS_ANSWERED)
+        lock->until = result->held ? sent + ask.life - ask.life / WEIR__LOCK_DRIFT : 0;
+    result->held = weir_redis_lock_left(lock) > 0;
+    return result->outcome;
+}
+
+enum weir_redis_outcome weir_redis_lock_release(struct weir_redis *redis,
+                                                struct weir_redis_lock *lock, weir_time timeout,
+                                                struct weir_redis_lock_result *result)
+{
+    struct weir__lock_ask ask = ask_of(lock, WEIR__LOCK_FREE);
+
+    if (is_refused(lock, result))
+        return result->outcome;
+    lock->until = 0;
+    ask_and_wait(redis, &ask, timeout, result);
+    return result->outcome;
+}
+
+enum weir_redis_outcome weir_redis_lock_look(struct weir_redis *redis, struct weir_key name,
+                                             weir_time timeout,
+                                             struct weir_redis_lock_result *result)
+{
+    struct weir__lock_ask ask = { .verb = WEIR__LOCK_LOOK, .name = name, .id = "" };
+
+    ask_and_wait(redis, &ask, timeout, result);
+    return result->outcome;
+}
+
+enum weir_redis_outcome weir_redis_lock_break(struct weir_redis *redis, struct weir_key name,
+                                              int64_t token, weir_time timeout,
+                                              struct weir_redis_lock_result *result)
+{
+    struct weir__lock_ask ask = { .verb = WEIR__LOCK_DROP, .name = name, .id = "", .token = token };
+
+    ask_and_wait(redis, &ask, timeout, result);
+    return result->outcome;
+}
+
+weir_time weir_redis_lock_left(const struct weir_redis_lock *lock)
+{
+    weir_time now = weir__clock_monotonic();
+
+    return lock->until > now ? lock->until - now : 0;
+}

@@ -1,0 +1,73 @@
+/* lock-words.c -- what lock.lua is asked, and what it answers. */
+#include <string.h>
+
+#include "cluster/fleet/lock.h"
+#include "wire/resp-reply.h"
+
+static void add_word(struct weir__buffer *out, const char *bytes, size_t len)
+{
+    weir__buffer_format(out, "$%zu\r\n", len);
+    weir__buffer_add(out, bytes, len);
+    weir__buffer_text(out, "\r\n");
+}
+
+static void add_number(struct weir__buffer *out, int64_t n)
+{
+    struct weir__buffer digits = { 0 };
+
+    weir__buffer_number(&digits, n);
+    out->failed = out->failed || digits.failed;
+    if (!out->failed)
+        add_word(out, digits.bytes, digits.len);
+    weir__buffer_free(&digits);
+}
+
+/* weir:{lock:NAME}, and what belongs to it. */
+static void add_key(struct weir__buffer *out, struct weir_key name, const char *part)
+{
+    static const char head[] = "weir:{lock:";
+
+    weir__buffer_format(out, "$%zu\r\n%s", sizeof(head) - 1 + name.len + 1 + strlen(part), head);
+    weir__buffer_add(out, name.bytes, name.len);
+    weir__buffer_format(out, "}%s\r\n", part);
+}
+
+void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out)
+{
+    static const char *const verbs[] = { "look", "take", "wait", "keep", "free", "drop", "look" };
+    const char *verb = verbs[ask->verb];
+
+    add_number(out, 3);
+    add_key(out, ask->name, "");
+    add_key(out, ask->name, ":line");
+    add_key(out, ask->name, ":heard");
+    add_word(out, verb, strlen(verb));
+    add_word(out, ask->id, strlen(ask->id));
+    add_number(out, ask->life / WEIR_MICROSECOND);
+    add_number(out, ask->token);
+}
+
+bool weir__lock_reply(struct weir__lock_reply *out, struct weir__text reply, struct weir__text *why)
+{
+    struct weir__resp_value list, numbers[5], holder;
+    const char *at = weir__resp_value(reply.bytes, &list);
+
+    *why = list.kind == '-' ? list.text : (struct weir__text){ "a reply that makes no sense", 27 };
+    if (list.kind != '*' || list.n != 6)
+        return false;
+    for (int i = 0; i < 5; i++) {
+        at = weir__resp_value(at, &numbers[i]);
+        if (numbers[i].kind != ':' || numbers[i].integer < 0)
+            return false;
+    }
+    weir__resp_value(at, &holder);
+    if (holder.kind != '$' || numbers[2].integer > WEIR__LOCK_LIFE_MAX / WEIR_MICROSECOND)
+        return false;
+    *out = (struct weir__lock_reply){ .held = numbers[0].integer == 1,
+                                      .token = numbers[1].integer,
+                                      .left = numbers[2].integer * WEIR_MICROSECOND,
+                                      .place = numbers[3].integer,
+                                      .waiters = numbers[4].integer,
+                                      .holder = holder.text };
+    return true;
+}

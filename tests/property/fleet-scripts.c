@@ -1,0 +1,162 @@
+/* fleet-scripts.c -- the scripts of cluster/fleet in a redis-server answer what their plain models
+ * answer, which the simulations use.
+ *
+ *     property-fleet-scripts SEED ROUNDS
+ *
+ * By a clock of the test, which runs, jumps ahead and now and then steps back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "fleet-lock-model.h"
+#include "random.h"
+#include "vectors/runner/redis-server.h"
+#include "vectors/runner/resp-client.h"
+#include "wire/resp-reply.h"
+
+#define STEPS 150
+
+static struct redis_server server;
+static struct weir__buffer out, in;
+static uint64_t seed;
+static int step;
+static int64_t now; /* us */
+
+static void stop(const char *what)
+{
+    fprintf(stderr, "property-fleet-scripts: seed %" PRIu64 ", step %d: %s\n", seed, step, what);
+    redis_server_stop(&server);
+    exit(1);
+}
+
+/* The script with its clock replaced: two more words say what time it is. */
+static void load(const char *text, char sha[41])
+{
+    static const char call[] = "redis.call('TIME')";
+    const char *found = strstr(text, call);
+    struct weir__buffer timed = { 0 };
+    struct resp_answer answer;
+    struct weir_error error = { 0 };
+
+    weir__buffer_add(&timed, text, (size_t)(found - text));
+    weir__buffer_text(&timed, "{ARGV[#ARGV - 1], ARGV[#ARGV]}");
+    weir__buffer_add(&timed, found + sizeof(call) - 1, strlen(found + sizeof(call) - 1) + 1);
+    if (resp_client_ask(server.client, (const char *const[]){ "SCRIPT", "LOAD", timed.bytes, NULL },
+                        &answer, &error) != WEIR_OK)
+        stop(error.text);
+    memcpy(sha, answer.text, 40);
+    sha[40] = 0;
+    weir__buffer_free(&timed);
+}
+
+static struct weir__text run(const char *sha, const struct weir__buffer *words, size_t n)
+{
+    struct weir_error error = { 0 };
+    char seconds[24], micros[24];
+
+    int a = snprintf(seconds, sizeof(seconds), "%" PRId64, now / 1000000);
+    int b = snprintf(micros, sizeof(micros), "%" PRId64, now % 1000000);
+    out.len = 0;
+    weir__buffer_format(&out, "*%zu\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", n + 4, sha);
+    weir__buffer_add(&out, words->bytes, words->len);
+    weir__buffer_format(&out, "$%d\r\n%s\r\n$%d\r\n%s\r\n", a, seconds, b, micros);
+    if (resp_client_raw(server.client, &out, &in, &error) != WEIR_OK)
+        stop(error.text);
+    return (struct weir__text){ in.bytes, in.len };
+}
+
+static void pass_time(void)
+{
+    int64_t kind = between(0, 19);
+
+    now += kind == 0   ? between(-5000000, -1)
+           : kind == 1 ? between(0, 10000000)
+           : kind < 6  ? between(0, 1500000)
+           : kind == 6 ? 0
+                       : between(1, 200000);
+}
+
+/* ----------------------------------------------------------------- locks ---- */
+
+static struct weir__lock_ask invent_ask(const struct model_lock *m, const char *name)
+{
+    static const enum weir__lock_verb verbs[] = { WEIR__LOCK_TAKE, WEIR__LOCK_WAIT, WEIR__LOCK_WAIT,
+                                                  WEIR__LOCK_WAIT, WEIR__LOCK_KEEP, WEIR__LOCK_KEEP,
+                                                  WEIR__LOCK_FREE, WEIR__LOCK_LOOK };
+    static const char *const ids[] = { "ann", "bob", "eve", "joe", "kim" };
+
+    return (struct weir__lock_ask){
+        .verb = one_in(30) ? WEIR__LOCK_DROP : verbs[between(0, 7)],
+        .name = { name, strlen(name) },
+        .id = m->holder[0] && one_in(2) ? m->holder : ids[between(0, 4)],
+        .life = between(10, 3000) * WEIR_MILLISECOND,
+        .token = one_in(8) ? m->token - 1 : m->token,
+    };
+}
+
+static void compare(const struct weir__lock_reply *r, const struct model_answer *a)
+{
+    char what[200];
+
+    if (r->held == a->held && r->token == a->token && r->place == a->place &&
+        r->waiters == a->waiters && r->left == a->left * WEIR_MICROSECOND &&
+        r->holder.len == strlen(a->holder) &&
+        memcmp(r->holder.bytes, a->holder, r->holder.len) == 0)
+        return;
+    snprintf(what, sizeof(what),
+             "lock: Redis %d, token %" PRId64 ", left %" PRId64 ", place %" PRId64 " of %" PRId64
+             "; model %d, %" PRId64 ", %" PRId64 ", %" PRId64 " of %" PRId64,
+             r->held, r->token, r->left / 1000, r->place, r->waiters, a->held, a->token, a->left,
+             a->place, a->waiters);
+    stop(what);
+}
+
+static void walk_lock(const char *sha)
+{
+    struct model_lock m = { .token = 0 };
+    char name[32];
+
+    now = INT64_C(1700000000000000);
+    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    for (step = 0; step < STEPS; step++) {
+        struct weir__buffer words = { 0 };
+        struct weir__lock_ask ask = invent_ask(&m, name);
+        char id[24];
+        struct weir__lock_reply reply;
+        struct weir__text why;
+        snprintf(id, sizeof(id), "%s", ask.id);
+        ask.id = id;
+        pass_time();
+        weir__lock_words(&ask, &words);
+        if (!weir__lock_reply(&reply, run(sha, &words, WEIR__LOCK_WORDS), &why))
+            stop(why.bytes);
+        weir__buffer_free(&words);
+        struct model_answer a =
+            model_ask(&m, ask.verb, id, ask.life / WEIR_MICROSECOND, ask.token, now);
+        compare(&reply, &a);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
+    struct weir_error error = { 0 };
+    char lock[41];
+
+    if (redis_server_start(&server, NULL, &error) != WEIR_OK)
+        stop(error.text);
+    load(weir__lua_lock, lock);
+    for (seed = first; seed < first + rounds; seed++) {
+        random_state = seed;
+        walk_lock(lock);
+    }
+    redis_server_stop(&server);
+    weir__buffer_free(&out);
+    weir__buffer_free(&in);
+    printf("%" PRIu64 " passed, 0 failed\n", rounds);
+    return 0;
+}

@@ -185,9 +185,9 @@ struct weir_redis_lock_result {
     char holder[64];        /* "": nobody */
 };
 
-/* Waits in line for at most `wait` if another has it, and for Redis if it is away; 0: asks once, for
- * a second at most.  If the lock is not held on return, nothing is left behind but, if Redis did not
- * answer, what ends by itself within 2 s or the lifetime. */
+/* Waits in line for at most `wait` if another has it, and for Redis if it is away; 0: asks once,
+ * for a second at most.  If the lock is not held on return, nothing is left behind; if Redis did
+ * not answer, perhaps a place for 2 s or a grant for its lifetime. */
 WEIR_API enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
                                                          struct weir_redis_lock *lock,
                                                          weir_time wait,

@@ -7,7 +7,7 @@
 --              wait   have it, or stand in line
 --              keep   renew, if the id has it under this token
 --              free   give it back, or leave the line
---              drop   whoever has it under this token has it no more
+--              drop   the holder under this token has it no more
 --              look
 --   -> {1 if the id has it, token, us that are left, place in line or 0, waiters, holder}
 --

@@ -14,7 +14,7 @@
     ROW(status) ROW(events) ROW(top) ROW(limits)                                   \
     ROW(rules_check) ROW(rules_diff) ROW(rules_schema)                             \
     ROW(rules_get) ROW(rules_set) ROW(rules_reload)                                \
-    ROW(redis_status)                                                              \
+    ROW(redis_status) ROW(fleet_lock)                                              \
     ROW(explain) ROW(replay) ROW(sim) ROW(demo) ROW(completion)
 /* clang-format on */
 

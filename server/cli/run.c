@@ -4,16 +4,7 @@
  * runs.  It belongs to this process (a table) or to its connection (a server), so it comes back if
  * this process is killed; the command then ends too, by SIGTERM.  A server may restart meanwhile.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "weir-queue.h"
 #include "base/base.h"
@@ -21,21 +12,11 @@
 #include "server/base/human-numbers.h"
 #include "server/base/table-file.h"
 #include "server/cli/ask-server.h"
+#include "server/cli/keeper.h"
 
 #define WAIT_ONCE (20 * WEIR_SECOND)
 #define PAUSE_MIN (20 * WEIR_MILLISECOND) /* between two tries */
 #define PAUSE_MAX (250 * WEIR_MILLISECOND)
-#define EXIT_MAX  (2 * WEIR_SECOND) /* to give the permit back */
-
-/* Others are the command's own. */
-enum {
-    REFUSED = 75, /* EX_TEMPFAIL: try again later */
-    FAILED = 125, /* no server, no such guard: the command was not run */
-    CANNOT_RUN = 126,
-    NOT_FOUND = 127,
-    TIMED_OUT = 124, /* timeout(1) says so */
-    KILLED = 128,    /* and the signal */
-};
 
 struct options {
     struct weir__ask_server_options remote;
@@ -55,223 +36,29 @@ static const struct weir__option rows[] = {
 
 /* The permit, wherever it is from. */
 struct held {
+    struct weir__keeper keeper; /* first: see held_of */
     const struct options *options;
-    bool (*renew)(struct held *held); /* false: try again before `until` */
-    bool (*enter)(struct held *held); /* again, without waiting */
-    bool (*exit)(struct held *held, enum weir_outcome outcome); /* false: try again */
-    weir_time lease, until;                                     /* the end of the lease */
-    bool lost;
     struct weir__ask_server *server;
     struct weir_table *table;
     struct weir_guard *guard;
     struct weir_permit permit;
     char token[1024];
-    pthread_t thread; /* keeps it */
-    bool is_kept;
-    int ended, given; /* eventfds: the command has (the outcome and 1), the permit is */
 };
 
-/* ---------------------------------------------------- keeping the permit ---- */
-
-/* A thread does it, as a server may hang while there are signals to pass on. */
-
-static void tell(int fd, uint64_t what)
+static struct held *held_of(struct weir__keeper *keeper)
 {
-    (void)!write(fd, &what, sizeof(what));
-}
-
-/* What was told; 0 when the time has come. */
-static uint64_t hear(int fd, weir_time until)
-{
-    struct pollfd source = { .fd = fd, .events = POLLIN };
-    uint64_t told;
-    weir_time left;
-
-    do {
-        left = until - weir__clock_monotonic();
-        if (poll(&source, 1, left <= 0 ? 0 : (int)(left / WEIR_MILLISECOND) + 1) > 0 &&
-            read(fd, &told, sizeof(told)) == sizeof(told))
-            return told;
-    } while (left > 0);
-    return 0;
-}
-
-static weir_time renewal(weir_time lease)
-{
-    weir_time every = lease / 3;
-
-    return every > 5 * WEIR_SECOND ? 5 * WEIR_SECOND : every;
-}
-
-/* Renews, or enters again if that is too late.  Returns when to do so next. */
-static weir_time hold_on(struct held *held)
-{
-    weir_time begun = weir__clock_monotonic(), every = renewal(held->lease);
-    bool was_lost = held->lost;
-
-    if (was_lost ? held->enter(held) : held->renew(held)) {
-        held->lost = false;
-        held->until = begun + held->lease;
-        if (was_lost)
-            weir__complain("run", "the command has a permit again");
-        return begun + every;
-    }
-    weir_time now = weir__clock_monotonic();
-    held->lost = was_lost || now >= held->until;
-    if (held->lost && !was_lost)
-        weir__complain("run", "the permit is lost; the command goes on without it");
-    return now + (was_lost || every < PAUSE_MAX ? every : PAUSE_MAX);
-}
-
-static void *keep(void *context)
-{
-    struct held *held = context;
-    weir_time next = weir__clock_monotonic() + renewal(held->lease);
-    uint64_t told;
-
-    while ((told = hear(held->ended, next)) == 0)
-        next = hold_on(held);
-    while (!held->lost && !held->exit(held, (enum weir_outcome)(told - 1)))
-        weir__clock_sleep(PAUSE_MIN);
-    tell(held->given, 1);
-    return NULL;
-}
-
-static void begin_keeping(struct held *held)
-{
-    held->until = weir__clock_monotonic() + held->lease;
-    held->ended = eventfd(0, EFD_CLOEXEC);
-    held->given = eventfd(0, EFD_CLOEXEC);
-    held->is_kept = held->renew && held->ended >= 0 && held->given >= 0 &&
-                    pthread_create(&held->thread, NULL, keep, held) == 0;
-    if (held->renew && !held->is_kept)
-        weir__complain("run", "cannot start a thread: the permit is not renewed");
-}
-
-/* Gives it back.  Nobody waits long for a server that hangs. */
-static void end_keeping(struct held *held, enum weir_outcome outcome, int code)
-{
-    if (held->is_kept) {
-        tell(held->ended, (uint64_t)outcome + 1);
-        if (!hear(held->given, weir__clock_monotonic() + EXIT_MAX)) {
-            weir__complain("run", "the server does not answer: the permit ends with its lease");
-            _exit(code); /* the thread is still at work */
-        }
-        pthread_join(held->thread, NULL);
-    } else if (held->renew) {
-        held->exit(held, outcome);
-    }
-    close(held->ended);
-    close(held->given);
-}
-
-/* ------------------------------------------------------------ the command ---- */
-
-static void handled(sigset_t *out)
-{
-    static const int all[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
-
-    sigemptyset(out);
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        sigaddset(out, all[i]);
-}
-
-/* The signals as they were on entry: the command gets them so. */
-struct signals {
-    sigset_t mask;
-    struct sigaction child;
-};
-
-/* Without a child's status (SIGCHLD ignored) every command would seem to succeed. */
-static void take_signals(const sigset_t *ours, struct signals *before)
-{
-    struct sigaction usual = { .sa_handler = SIG_DFL };
-
-    sigprocmask(SIG_BLOCK, ours, &before->mask);
-    sigaction(SIGCHLD, &usual, &before->child);
-}
-
-static void be_command(char **words, const struct signals *before, pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) /* it has died before */
-        _exit(FAILED);
-    sigaction(SIGCHLD, &before->child, NULL);
-    sigprocmask(SIG_SETMASK, &before->mask, NULL);
-    execvp(words[0], words);
-    int code = errno == ENOENT ? NOT_FOUND : CANNOT_RUN;
-    fprintf(stderr, "weir run: %s: %s\n", words[0], strerror(errno));
-    _exit(code);
-}
-
-/* Until the command ends.  A terminal's signals reach it by themselves.  False: its status is not
- * known. */
-static bool attend(pid_t pid, const sigset_t *signals, int *status, bool *stopped)
-{
-    pid_t ended;
-
-    while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
-        siginfo_t info;
-        int signal = sigwaitinfo(signals, &info);
-        if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
-            kill(pid, signal);
-        *stopped = *stopped || signal == SIGINT || signal == SIGTERM;
-    }
-    return ended == pid;
-}
-
-static int code_of(int status)
-{
-    return WIFSIGNALED(status) ? KILLED + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-/* A command that somebody has stopped says nothing about the work. */
-static enum weir_outcome outcome_of(int status, bool stopped)
-{
-    int code = code_of(status);
-
-    return code == 0                                 ? WEIR_SUCCEEDED
-           : stopped && code > KILLED                ? WEIR_IGNORED
-           : code == CANNOT_RUN || code == NOT_FOUND ? WEIR_IGNORED
-           : code == TIMED_OUT                       ? WEIR_TIMED_OUT
-                                                     : WEIR_FAILED;
-}
-
-/* Returns the exit code. */
-static int run_command(char **words, struct held *held)
-{
-    enum weir_outcome outcome = WEIR_IGNORED;
-    sigset_t signals;
-    struct signals before;
-    pid_t parent = getpid();
-    bool stopped = false;
-    int code = FAILED, status;
-
-    handled(&signals);
-    take_signals(&signals, &before);
-    pid_t pid = fork();
-    if (pid == 0)
-        be_command(words, &before, parent);
-    if (pid < 0)
-        weir__complain("run", "cannot start a process: %s", strerror(errno));
-    begin_keeping(held);
-    if (pid > 0 && attend(pid, &signals, &status, &stopped)) {
-        code = code_of(status);
-        outcome = outcome_of(status, stopped);
-    } else if (pid > 0) {
-        weir__complain("run", "cannot tell how the command ended: %s", strerror(errno));
-    }
-    end_keeping(held, outcome, code);
-    return code;
+    return (struct held *)keeper;
 }
 
 /* ---------------------------------------------------------------- a table ---- */
 
-static bool renew_in_table(struct held *held)
+static bool renew_in_table(struct weir__keeper *keeper)
 {
+    struct held *held = held_of(keeper);
+
     if (weir_permit_renew(held->guard, &held->permit, weir_table_now(held->table)))
         return true;
-    held->until = 0;
+    keeper->until = 0;
     return false;
 }
 
@@ -280,8 +67,9 @@ static struct weir_ask ask_in_table(const struct options *o)
     return (struct weir_ask){ .key = { o->user, o->user ? strlen(o->user) : 0 }, .cost = 1 };
 }
 
-static bool enter_again_in_table(struct held *held)
+static bool enter_again_in_table(struct weir__keeper *keeper)
 {
+    struct held *held = held_of(keeper);
     struct weir_ask ask = ask_in_table(held->options);
     struct weir_decision d;
 
@@ -289,8 +77,10 @@ static bool enter_again_in_table(struct held *held)
     return weir_enter(held->guard, &ask, &held->permit, &d);
 }
 
-static bool exit_in_table(struct held *held, enum weir_outcome outcome)
+static bool exit_in_table(struct weir__keeper *keeper, enum weir_outcome outcome)
 {
+    struct held *held = held_of(keeper);
+
     weir_exit(held->guard, &held->permit, outcome, weir_table_now(held->table));
     return true;
 }
@@ -300,13 +90,13 @@ static int refused(const struct options *o, const char *reason, weir_time retry)
     char text[WEIR__DURATION];
 
     if (o->quiet)
-        return REFUSED;
+        return WEIR__RUN_REFUSED;
     if (retry == WEIR_NEVER || retry < 0)
         weir__complain("run", "refused by guard %s: %s", o->guard, reason);
     else
         weir__complain("run", "refused by guard %s: %s; try again in %s", o->guard, reason,
                        (weir__human_duration(text, retry), text));
-    return REFUSED;
+    return WEIR__RUN_REFUSED;
 }
 
 static weir_time time_left(const struct options *o, weir_time begun)
@@ -356,26 +146,28 @@ static int run_in_table(const struct weir__call *call, struct weir_table *table)
     struct held held = { .options = o,
                          .table = table,
                          .guard = weir_guard_find(table, o->guard),
-                         .renew = renew_in_table,
-                         .enter = enter_again_in_table,
-                         .exit = exit_in_table };
+                         .keeper = { .command = "run",
+                                     .thing = "permit",
+                                     .renew = renew_in_table,
+                                     .enter = enter_again_in_table,
+                                     .exit = exit_in_table } };
 
     if (held.guard == NULL) {
         weir__complain("run", "the table has no guard '%s'; weir guards --table lists them",
                        o->guard);
-        return FAILED;
+        return WEIR__RUN_FAILED;
     }
     if (weir_queue_create(&queue, &(struct weir_queue_options){ .max = 1 }, &error) != WEIR_OK) {
         weir__complain("run", "%s", error.text);
-        return FAILED;
+        return WEIR__RUN_FAILED;
     }
     bool entered = enter_in_table(o, &held, queue, &d);
     weir_queue_destroy(queue);
     if (!entered)
         return refused(o, weir_reason_name(d.reason), d.retry);
     weir_guard_get(held.guard, weir_table_now(table), &info);
-    held.lease = info.options.lease;
-    return run_command(call->words, &held);
+    held.keeper.lease = info.options.lease;
+    return weir__keeper_run(&held.keeper, call->words);
 }
 
 static int use_table(const struct weir__call *call)
@@ -386,7 +178,7 @@ static int use_table(const struct weir__call *call)
 
     if (weir__table_attach("run", &table, o->table, &error) != WEIR_OK) {
         weir__complain("run", "--table: %s", error.text);
-        return FAILED;
+        return WEIR__RUN_FAILED;
     }
     int code = run_in_table(call, table);
     weir_table_destroy(table);
@@ -448,8 +240,9 @@ static bool take_token(struct held *held)
     return true;
 }
 
-static bool renew_at_server(struct held *held)
+static bool renew_at_server(struct weir__keeper *keeper)
 {
+    struct held *held = held_of(keeper);
     struct weir__ask_server *r = held->server;
 
     weir__buffer_member(weir__ask_server_body(r), "permit", held->token);
@@ -458,12 +251,13 @@ static bool renew_at_server(struct held *held)
     if (take_token(held))
         return true;
     if (r->status == 200 || r->status == 400) /* it has none, or is another server */
-        held->until = 0;
+        keeper->until = 0;
     return false;
 }
 
-static bool enter_again_at_server(struct held *held)
+static bool enter_again_at_server(struct weir__keeper *keeper)
 {
+    struct held *held = held_of(keeper);
     struct options at_once = *held->options;
 
     at_once.wait = 0;
@@ -472,8 +266,9 @@ static bool enter_again_at_server(struct held *held)
 }
 
 /* A server that drains answers 503. */
-static bool exit_at_server(struct held *held, enum weir_outcome outcome)
+static bool exit_at_server(struct weir__keeper *keeper, enum weir_outcome outcome)
 {
+    struct held *held = held_of(keeper);
     struct weir__ask_server *r = held->server;
 
     weir__buffer_member(weir__ask_server_body(r), "permit", held->token);
@@ -485,20 +280,23 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
     const struct weir__document *d = &r->document;
-    struct held held = {
-        .options = o, .server = r, .enter = enter_again_at_server, .exit = exit_at_server
-    };
+    struct held held = { .options = o,
+                         .server = r,
+                         .keeper = { .command = "run",
+                                     .thing = "permit",
+                                     .enter = enter_again_at_server,
+                                     .exit = exit_at_server } };
 
     if (!enter_at_server(o, r))
-        return FAILED;
+        return WEIR__RUN_FAILED;
     const char *reason = weir__document_text(d, "reason");
     if (!weir__document_true(d, "allowed"))
         return refused(o, reason ? reason : "?", retry_of(d));
-    held.lease = weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND;
+    held.keeper.lease = weir__document_number(d, 60000, "lease_ms") * WEIR_MILLISECOND;
     if (take_token(&held)) /* otherwise the guard is off */
-        held.renew = renew_at_server;
+        held.keeper.renew = renew_at_server;
     r->silent = true; /* the end of the lease decides */
-    return run_command(call->words, &held);
+    return weir__keeper_run(&held.keeper, call->words);
 }
 
 static int run(const struct weir__call *call)
@@ -547,5 +345,5 @@ const struct weir__command weir__cmd_run = {
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,
-    .no_server = FAILED,
+    .no_server = WEIR__RUN_FAILED,
 };

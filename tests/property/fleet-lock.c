@@ -3,8 +3,8 @@
  *
  *     property-fleet-lock FIRST_SEED RUNS [trace]
  *
- * Asks and answers are late, lost, doubled and overtake each other; nodes are killed, or stand still
- * and go on; Redis stands still, or fails over and loses its last writes, to a server whose clock
+ * Asks and answers are late, lost, doubled and overtake each other; nodes are killed, or stand
+ * still and go on; Redis stands still, or fails over and loses its last writes, to a server whose clock
  * differs.  The nodes' clocks run at different speeds.  The laws:
  *
  *     one holder   unless a failover loses writes, no two nodes rely on the lock at the same time
@@ -358,6 +358,7 @@ static void begin_run(void)
 static void run(void)
 {
     struct agenda_item it;
+
     random_state = seed;
     begin_run();
     weir_time end = calm_at + (5 + 4 + 4 + 2 * n_nodes) * WEIR_SECOND;

@@ -11,8 +11,8 @@
  *               counts from the sending of the ask, less a part in WEIR__LOCK_DRIFT
  *     over      refused, released, or lost: another begins anew
  *
- * Not promised: that a failover keeps the last grant, or that Redis's clock does not step.  Then two
- * holders may believe at the same time, and the larger token is the one to obey.
+ * Not promised: that a failover keeps the last grant, or that Redis's clock does not step.  Then
+ * two holders may believe at the same time, and the larger token is the one to obey.
  */
 #ifndef WEIR_CLUSTER_FLEET_LOCK_H
 #define WEIR_CLUSTER_FLEET_LOCK_H

@@ -4,8 +4,8 @@
  *     property-fleet-lock FIRST_SEED RUNS [trace]
  *
  * Asks and answers are late, lost, doubled and overtake each other; nodes are killed, or stand
- * still and go on; Redis stands still, or fails over and loses its last writes, to a server whose clock
- * differs.  The nodes' clocks run at different speeds.  The laws:
+ * still and go on; Redis stands still, or fails over and loses its last writes, to a server whose
+ * clock differs.  The nodes' clocks run at different speeds.  The laws:
  *
  *     one holder   unless a failover loses writes, no two nodes rely on the lock at the same time
  *     growing      each grant has a larger token than all before it, failovers or not

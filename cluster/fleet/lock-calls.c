@@ -1,6 +1,5 @@
 /* lock-calls.c -- the locks of weir-redis.h: lock.c driven by a caller that waits. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 _Static_assert(sizeof(((struct weir_redis_lock *)0)->owner) == WEIR__LOCK_ID_MAX, "an id");
 
 #define LIFE_USUAL (30 * WEIR_SECOND)
+#define LEAVE_MAX  (200 * WEIR_MILLISECOND) /* to leave the line */
+#define STALE      WEIR_SECOND              /* an older answer says nothing about who has it */
 
 /* --------------------------------------------------------------- one ask ---- */
 
@@ -19,8 +20,8 @@ struct pending {
     struct weir__redis_job job;
     struct weir__redis_ask ask;
     struct weir__redis_script script;
-    struct weir_redis_lock_result *result; /* of a caller that waits; NULL: nobody does */
-    uint32_t ready;                        /* the word a caller sleeps on */
+    struct weir_redis_lock_result *result;
+    uint32_t ready; /* the word the caller sleeps on */
 };
 
 static void say_why(struct weir_redis_lock_result *r, enum weir_redis_outcome outcome,
@@ -52,16 +53,12 @@ static void fill_result(struct weir_redis_lock_result *r, const struct weir__red
     snprintf(r->holder, sizeof(r->holder), "%.*s", (int)reply.holder.len, reply.holder.bytes);
 }
 
-/* The waiting caller may be gone as soon as the word is set. */
+/* The caller may be gone as soon as the word is set. */
 static void take_answer(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct pending *p = ask->context;
 
     weir__redis_ask_free(ask);
-    if (!p->result) {
-        free(p);
-        return;
-    }
     fill_result(p->result, answer);
     weir__redis_ready_set(&p->ready);
 }
@@ -102,17 +99,6 @@ static void ask_and_wait(struct weir_redis *redis, const struct weir__lock_ask *
     fill_pending(&p, ask, timeout);
     weir__redis_thread_put(redis, &p.job);
     weir__redis_ready_wait(&p.ready);
-}
-
-static void ask_and_go_on(struct weir_redis *redis, const struct weir__lock_ask *ask,
-                          weir_time timeout)
-{
-    struct pending *p = calloc(1, sizeof(*p));
-
-    if (!p)
-        return; /* the lifetime ends it */
-    fill_pending(p, ask, timeout);
-    weir__redis_thread_put(redis, &p->job);
 }
 
 /* ------------------------------------------------------------- the calls ---- */
@@ -171,18 +157,21 @@ static struct weir__lock_event event_of(const struct weir_redis_lock_result *r)
     };
 }
 
-/* Runs the step until it holds the lock or is over.  Nobody waits for a last release: the
+/* Runs the step until it holds the lock or is over.  Nobody waits long for a last release: the
  * deadline has come. */
 static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct weir__lock *l,
                   struct weir__lock_event event, struct weir_redis_lock_result *result)
 {
+    struct weir_redis_lock_result last;
+    weir_time answered = -STALE;
+
     for (;;) {
         struct weir__lock_send send = weir__lock_step(l, &event, weir__clock_monotonic());
         struct weir__lock_ask ask = ask_of(lock, send.verb);
         if (l->phase == WEIR__LOCK_HELD || weir__lock_is_over(l))
             return;
         if (l->phase != WEIR__LOCK_WAITING) {
-            ask_and_go_on(redis, &ask, send.timeout);
+            ask_and_wait(redis, &ask, LEAVE_MAX, &last);
             return;
         }
         if (send.verb == WEIR__LOCK_NOTHING) {
@@ -190,8 +179,13 @@ static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct
             event = (struct weir__lock_event){ .kind = WEIR__LOCK_TIME };
             continue;
         }
-        ask_and_wait(redis, &ask, send.timeout, result);
-        event = event_of(result);
+        ask_and_wait(redis, &ask, send.timeout, &last);
+        event = event_of(&last);
+        weir_time now = weir__clock_monotonic();
+        if (last.outcome == WEIR_REDIS_ANSWERED)
+            answered = now;
+        if (answered == now || now - answered > STALE)
+            *result = last;
     }
 }
 

@@ -82,7 +82,7 @@ def test_D7_refusals_and_codes(program):
             assert show(there)["token"] == token
             said, code = weir("fleet", "lock", "jobs", "--redis", there, "--", "true")
             assert code == 75 and "held by" in said, said
-            said, code = weir("fleet", "lock", "jobs", "--wait", "100ms", "--redis", there, "--",
+            said, code = weir("fleet", "lock", "jobs", "--wait", "1s", "--redis", there, "--",
                               "true")
             assert code == 75 and "and 0 wait" in said, said
             assert weir("fleet", "lock", "other", "--redis", there, "--", "true")[1] == 0
@@ -90,9 +90,11 @@ def test_D7_refusals_and_codes(program):
                               there)
             assert code == 1 and "another token" in said, said
             assert held.end("7")[0] == 0
-        said, code = weir("fleet", "lock", "jobs", "--redis", there, "--", "sh", "-c", "exit 3")
+        said, code = weir("fleet", "lock", "jobs", "--wait", "1m", "--redis", there, "--", "sh",
+                          "-c", "exit 3")
         assert code == 3, said
-        said, code = weir("fleet", "lock", "jobs", "--redis", there, "--", "no-such-command")
+        said, code = weir("fleet", "lock", "jobs", "--wait", "1m", "--redis", there, "--",
+                          "no-such-command")
         assert code == 127, said
         said, code = weir("fleet", "lock", "jobs", "--release", "--redis", there)
         assert code == 1 and said == "free\n", said

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "fleet-lock-model.h"
+#include "fleet-members-model.h"
 #include "random.h"
 #include "vectors/runner/redis-server.h"
 #include "vectors/runner/resp-client.h"
@@ -23,7 +24,8 @@ static struct redis_server server;
 static struct weir__buffer out, in;
 static uint64_t seed;
 static int step;
-static int64_t now; /* us */
+static int64_t now;    /* us */
+static int server_run; /* 1 to 9: which server it is */
 
 static void stop(const char *what)
 {
@@ -32,18 +34,30 @@ static void stop(const char *what)
     exit(1);
 }
 
-/* The script with its clock replaced: two more words say what time it is. */
+static void replace(struct weir__buffer *text, const char *what, const char *by)
+{
+    char *found = text->bytes ? strstr(text->bytes, what) : NULL;
+    struct weir__buffer made = { 0 };
+
+    if (!found)
+        return;
+    weir__buffer_add(&made, text->bytes, (size_t)(found - text->bytes));
+    weir__buffer_text(&made, by);
+    weir__buffer_add(&made, found + strlen(what), strlen(found + strlen(what)) + 1);
+    weir__buffer_free(text);
+    *text = made;
+}
+
+/* The script with its clock and its server replaced: three more words say what they are. */
 static void load(const char *text, char sha[41])
 {
-    static const char call[] = "redis.call('TIME')";
-    const char *found = strstr(text, call);
     struct weir__buffer timed = { 0 };
     struct resp_answer answer;
     struct weir_error error = { 0 };
 
-    weir__buffer_add(&timed, text, (size_t)(found - text));
-    weir__buffer_text(&timed, "{ARGV[#ARGV - 1], ARGV[#ARGV]}");
-    weir__buffer_add(&timed, found + sizeof(call) - 1, strlen(found + sizeof(call) - 1) + 1);
+    weir__buffer_add(&timed, text, strlen(text) + 1);
+    replace(&timed, "redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}");
+    replace(&timed, "redis.pcall('INFO', 'server')", "('run_id:' .. ARGV[#ARGV - 2])");
     if (resp_client_ask(server.client, (const char *const[]){ "SCRIPT", "LOAD", timed.bytes, NULL },
                         &answer, &error) != WEIR_OK)
         stop(error.text);
@@ -60,9 +74,10 @@ static struct weir__text run(const char *sha, const struct weir__buffer *words, 
     int a = snprintf(seconds, sizeof(seconds), "%" PRId64, now / 1000000);
     int b = snprintf(micros, sizeof(micros), "%" PRId64, now % 1000000);
     out.len = 0;
-    weir__buffer_format(&out, "*%zu\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", n + 4, sha);
+    weir__buffer_format(&out, "*%zu\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n", n + 5, sha);
     weir__buffer_add(&out, words->bytes, words->len);
-    weir__buffer_format(&out, "$%d\r\n%s\r\n$%d\r\n%s\r\n", a, seconds, b, micros);
+    weir__buffer_format(&out, "$1\r\n%d\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", server_run, a, seconds, b,
+                        micros);
     if (resp_client_raw(server.client, &out, &in, &error) != WEIR_OK)
         stop(error.text);
     return (struct weir__text){ in.bytes, in.len };
@@ -79,7 +94,8 @@ static void pass_time(void)
                        : between(1, 200000);
 }
 
-/* ----------------------------------------------------------------- locks ---- */
+/* ----------------------------------------------------------------- locks ----
+ */
 
 static struct weir__lock_ask invent_ask(const struct model_lock *m, const char *name)
 {
@@ -140,19 +156,78 @@ static void walk_lock(const char *sha)
     }
 }
 
+/* --------------------------------------------------------------- members ----
+ */
+
+static void compare_beats(const struct weir__member_answer *r, const struct weir__member_answer *m)
+{
+    char what[200];
+
+    if (r->offer == m->offer && r->members == m->members && r->granted == m->granted &&
+        r->learning == m->learning)
+        return;
+    snprintf(what, sizeof(what),
+             "members: Redis offers %" PRId64 ", %" PRId64 " members, granted %" PRId64
+             ", %d; model %" PRId64 ", %" PRId64 ", %" PRId64 ", %d",
+             r->offer, r->members, r->granted, r->learning, m->offer, m->members, m->granted,
+             m->learning);
+    stop(what);
+}
+
+static void walk_members(const char *sha)
+{
+    struct model_fleet f = { .n = 0 };
+    struct weir__member member = { .beat = between(10, 500) * WEIR_MILLISECOND };
+    char name[32], id[8] = "n0";
+    int64_t seqs[6] = { 0 };
+
+    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    for (step = 0; step < STEPS; step++) {
+        struct weir__buffer words = { 0 };
+        int i = int_between(0, 5);
+        seqs[i] += one_in(10) ? 0 : 1;
+        struct weir__member_send send = { one_in(30) ? WEIR__MEMBER_LEAVES : WEIR__MEMBER_BEATS,
+                                          one_in(10) ? seqs[i] - 1 : seqs[i],
+                                          one_in(3) ? 0 : between(0, 500000), 0 };
+        struct weir__member_answer reply;
+        struct weir__text why;
+        id[1] = (char)('0' + i);
+        member.weight = between(1, 5);
+        member.want = one_in(2) ? WEIR__PART_ONE : between(0, WEIR__PART_ONE);
+        server_run = one_in(40) ? int_between(1, 9) : server_run;
+        now += one_in(15) ? between(-1000, 3 * member.beat / 1000) : between(0, member.beat / 3000);
+        weir__member_words(&member, &send, (struct weir_key){ name, strlen(name) }, id, &words);
+        if (!weir__member_reply(&reply, run(sha, &words, WEIR__MEMBER_WORDS), &why))
+            stop(why.bytes);
+        weir__buffer_free(&words);
+        struct model_beat b = { .id = id,
+                                .leaves = send.verb == WEIR__MEMBER_LEAVES,
+                                .seq = send.seq,
+                                .weight = member.weight,
+                                .want = member.want,
+                                .part = send.part,
+                                .beat = member.beat / WEIR_MICROSECOND };
+        struct weir__member_answer a = model_beat(&f, &b, server_run, now);
+        compare_beats(&reply, &a);
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
              rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
     struct weir_error error = { 0 };
-    char lock[41];
+    char lock[41], members[41];
 
     if (redis_server_start(&server, NULL, &error) != WEIR_OK)
         stop(error.text);
     load(weir__lua_lock, lock);
+    load(weir__lua_members, members);
     for (seed = first; seed < first + rounds; seed++) {
         random_state = seed;
+        server_run = 1;
         walk_lock(lock);
+        walk_members(members);
     }
     redis_server_stop(&server);
     weir__buffer_free(&out);

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1:1"; /* where nobody listens */
     struct weir_redis_lock ann = { .name = WEIR_REDIS_TEXT("example"),
                                    .lifetime = 200 * WEIR_MILLISECOND };
-    struct weir_redis_lock bob = ann;
+    struct weir_redis_lock bob = { .name = ann.name }; /* 30 s */
     struct weir_redis_lock_result result;
     struct weir_redis *redis;
     struct weir_error error;

@@ -14,7 +14,9 @@
     ROW(status) ROW(events) ROW(top) ROW(limits)                                   \
     ROW(rules_check) ROW(rules_diff) ROW(rules_schema)                             \
     ROW(rules_get) ROW(rules_set) ROW(rules_reload)                                \
-    ROW(redis_status) ROW(fleet_lock)                                              \
+    ROW(redis_status)                                                              \
+    ROW(fleet_status) ROW(fleet_nodes) ROW(fleet_rules) ROW(fleet_history)         \
+    ROW(fleet_rollback) ROW(fleet_lock)                                            \
     ROW(explain) ROW(replay) ROW(sim) ROW(demo) ROW(completion)
 /* clang-format on */
 

@@ -1,0 +1,46 @@
+/* centre-words.c -- the words of centre.lua. */
+#include <string.h>
+
+#include "cluster/fleet/centre.h"
+
+static void add(struct weir__buffer *out, const void *bytes, size_t len)
+{
+    weir__buffer_format(out, "$%zu\r\n", len);
+    weir__buffer_add(out, bytes, len);
+    weir__buffer_text(out, "\r\n");
+}
+
+static void write_key(struct weir__buffer *key, struct weir_key fleet, const char *part,
+                      struct weir_key document)
+{
+    weir__buffer_text(key, "weir:{fleet:");
+    weir__buffer_add(key, fleet.bytes, fleet.len);
+    weir__buffer_text(key, "}:");
+    weir__buffer_text(key, part);
+    weir__buffer_add(key, document.bytes, document.len);
+}
+
+void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out)
+{
+    write_key(out, fleet, "document:", document);
+}
+
+size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
+                          const struct weir__text *arguments, size_t n, struct weir__buffer *out)
+{
+    static const char *const parts[] = { "document:", "reports:", "news:" };
+    struct weir__buffer key = { 0 };
+
+    add(out, "3", 1);
+    for (size_t i = 0; i < 3; i++) {
+        key.len = 0;
+        write_key(&key, fleet, parts[i], document);
+        out->failed = out->failed || key.failed;
+        if (!key.failed)
+            add(out, key.bytes, key.len);
+    }
+    weir__buffer_free(&key);
+    for (size_t i = 0; i < n; i++)
+        add(out, arguments[i].bytes, arguments[i].len);
+    return 4 + n;
+}

@@ -1,0 +1,89 @@
+/* centre.h -- a document of a fleet (its rules, say), as a node follows it: a pure step, without
+ * sockets and clock; the words of centre.lua; and the last good copy on the node's disk.
+ *
+ *     (follower, event, now) -> (follower', what to do)
+ *
+ * The driver polls, fetches and applies as the step says, one thing at a time, and tells what came
+ * of it.  A node runs the version that is meant for it, reports at each poll which one it runs and
+ * why it refused another, and does not try a refused one again.  When Redis is away it goes on with
+ * what it runs; one that starts then begins with its copy, if that is whole and not too old.
+ *
+ * A change is on every node that reaches Redis within WEIR__CENTRE_EVERY and the time of two calls.
+ */
+#ifndef WEIR_CLUSTER_FLEET_CENTRE_H
+#define WEIR_CLUSTER_FLEET_CENTRE_H
+
+#include "weir.h"
+#include "wire/buffer.h"
+#include "wire/text.h"
+
+#define WEIR__CENTRE_EVERY    (500 * WEIR_MILLISECOND)
+#define WEIR__CENTRE_ASK      WEIR_SECOND
+#define WEIR__CENTRE_TEXT_MAX ((size_t)4 << 20)
+#define WEIR__COPY_AGE_MAX    (7 * 24 * 3600 * WEIR_SECOND)
+
+struct weir__follower {
+    int64_t runs;    /* the version in force; 0: none of the fleet's */
+    int64_t refused; /* the last one that was refused, while it is the one meant for this node */
+    char why[160];   /* it was */
+    weir_time due;   /* to come again, with WEIR__CENTRE_TIME */
+    int64_t wanted;  /* the version that is being fetched or applied */
+    bool busy;       /* something is under way */
+};
+
+struct weir__centre_event {
+    enum {
+        WEIR__CENTRE_TIME,    /* it is due, or perhaps not */
+        WEIR__CENTRE_NEWS,    /* somebody has said that there is another version */
+        WEIR__CENTRE_POLLED,  /* `version` is meant for this node; 0: there is none */
+        WEIR__CENTRE_FETCHED, /* the text of `version` is there */
+        WEIR__CENTRE_APPLIED, /* it is in force; or, with `why`, was refused */
+        WEIR__CENTRE_FAILED,  /* no answer */
+    } kind;
+    int64_t version;
+    const char *why;
+};
+
+struct weir__centre_do {
+    enum {
+        WEIR__CENTRE_NOTHING,
+        WEIR__CENTRE_POLL,
+        WEIR__CENTRE_FETCH, /* the text of `version` */
+        WEIR__CENTRE_APPLY, /* the text that was fetched; then write the copy */
+    } verb;
+    int64_t version;
+};
+
+struct weir__centre_do weir__centre_step(struct weir__follower *follower,
+                                         const struct weir__centre_event *event, weir_time now);
+
+/* ------------------------------------------------------------------ words ---- */
+
+/* centre-words.c.  The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...; the
+ * second is the first key.  Returns their number.  `arguments` are the verb and what follows. */
+size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
+                          const struct weir__text *arguments, size_t n, struct weir__buffer *out);
+/* The key that decides about the slot. */
+void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
+
+extern const char weir__lua_centre[], weir__lua_centre_sha[];
+extern const size_t weir__lua_centre_len;
+
+/* ------------------------------------------------------------------- copy ---- */
+
+/* centre-copy.c -- the bytes of a copy: a head in words, with a CRC-32 over everything else, and
+ * the text. */
+struct weir__copy {
+    struct weir__text document; /* its name */
+    int64_t version;
+    weir_time taken; /* since 1970: when a poll last said that this is the version */
+    struct weir__text text;
+};
+
+void weir__copy_write(const struct weir__copy *copy, struct weir__buffer *out);
+/* `now`, since 1970; its texts point into `bytes`.  WEIR_INVALID: another document's, damaged, cut,
+ * or older than WEIR__COPY_AGE_MAX (or from the future by more than a day); *error says which. */
+int weir__copy_read(struct weir__copy *out, struct weir__text document, struct weir__text bytes,
+                    weir_time now, struct weir_error *error);
+
+#endif

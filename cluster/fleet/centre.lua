@@ -1,0 +1,134 @@
+-- centre.lua -- versioned documents of a fleet (rules, lists, modes, bans), and which node runs what.
+--
+--   KEYS[1]  one document, a hash: newest, stage (a node that runs the newest alone; '': none), all
+--            (the version of all others), of each version n 't'n its text, 'm'n its time in us,
+--            edit, origin, author and note, and of each edit 'e'id its version
+--   KEYS[2]  the reports of nodes on this document, a hash: node -> time in us, version it runs,
+--            version it refused, why
+--   KEYS[3]  what every change is published on, a channel
+--   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT   -> {1, version}
+--                  only if BASE is the newest (0: there is none); else {0, newest}
+--            all   BASE         the newest is for all nodes   -> as put
+--            get   VERSION      0: the newest, -1: that of all
+--                               -> {version, time, origin, author, note, text}, or {} without
+--            list               -> {newest, stage, all, then of each version, the newest first:
+--                               version, time, origin, author, note, bytes}
+--            poll  NODE RUNS REFUSED WHY   -> {the version for this node, newest}
+--            nodes              -> {now, then of each node: node, time, runs, refused, why}
+--
+-- A repeated put, known by its EDIT, is answered as before and changes nothing.
+local HISTORY = 50 -- versions that are kept
+local FORGET = 86400000000 -- us after which a silent node is no longer reported
+local SEPARATOR = '\31'
+
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local doc, reports, channel = KEYS[1], KEYS[2], KEYS[3]
+local verb = ARGV[1]
+local h = redis.call('HMGET', doc, 'newest', 'stage', 'all')
+local newest, stage, all = tonumber(h[1] or 0), h[2] or '', tonumber(h[3] or 0)
+
+local function split(text)
+  local out = {}
+  for part in string.gmatch(text .. SEPARATOR, '(.-)' .. SEPARATOR) do
+    out[#out + 1] = part
+  end
+  return out
+end
+
+local function whole(n)
+  return string.format('%.0f', n)
+end
+
+-- time, edit, origin, author, note
+local function about(version)
+  return split(redis.call('HGET', doc, 'm' .. version) or '')
+end
+
+local function forget(version)
+  local m = about(version)
+  redis.call('HDEL', doc, 't' .. version, 'm' .. version, 'e' .. (m[2] or ''))
+end
+
+-- `before`: the version of all until now, which was kept however old it was.
+local function publish(before)
+  redis.call('HSET', doc, 'newest', newest, 'stage', stage, 'all', all)
+  redis.call('PUBLISH', channel, newest)
+  for _, old in ipairs({before, newest - HISTORY}) do
+    if old > 0 and old <= newest - HISTORY and old ~= all then
+      forget(old)
+    end
+  end
+end
+
+local function put(edit, author, note, staged, origin, text)
+  local before = all
+  newest = newest + 1
+  redis.call('HSET', doc, 't' .. newest, text, 'e' .. edit, newest, 'm' .. newest,
+    table.concat({whole(now), edit, origin, author, note}, SEPARATOR))
+  stage = staged
+  if staged == '' then
+    all = newest
+  end
+  publish(before)
+end
+
+if verb == 'put' then
+  local known = redis.call('HGET', doc, 'e' .. ARGV[3])
+  if known then
+    return {1, tonumber(known)}
+  end
+  if tonumber(ARGV[2]) ~= newest then
+    return {0, newest}
+  end
+  put(ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
+  return {1, newest}
+elseif verb == 'all' then
+  if tonumber(ARGV[2]) ~= newest then
+    return {0, newest}
+  end
+  if all ~= newest then
+    local before = all
+    stage, all = '', newest
+    publish(before)
+  end
+  return {1, newest}
+elseif verb == 'get' then
+  local version = tonumber(ARGV[2])
+  version = version == 0 and newest or version == -1 and all or version
+  local text = redis.call('HGET', doc, 't' .. version)
+  if not text then
+    return {}
+  end
+  local m = about(version)
+  return {version, tonumber(m[1]), tonumber(m[3]), m[4], m[5], text}
+elseif verb == 'list' then
+  local out = {newest, stage, all}
+  for version = newest, math.max(1, newest - HISTORY), -1 do
+    local m = about(version)
+    if m[2] then
+      for _, value in ipairs({version, tonumber(m[1]), tonumber(m[3]), m[4], m[5],
+          redis.call('HSTRLEN', doc, 't' .. version)}) do
+        out[#out + 1] = value
+      end
+    end
+  end
+  return out
+elseif verb == 'poll' then
+  redis.call('HSET', reports, ARGV[2],
+    table.concat({whole(now), ARGV[3], ARGV[4], ARGV[5]}, SEPARATOR))
+  return {stage == ARGV[2] and newest or all, newest}
+end
+local out = {now}
+local nodes = redis.call('HGETALL', reports)
+for i = 1, #nodes, 2 do
+  local r = split(nodes[i + 1])
+  if now - tonumber(r[1]) > FORGET then
+    redis.call('HDEL', reports, nodes[i])
+  else
+    for _, value in ipairs({nodes[i], tonumber(r[1]), tonumber(r[2]), tonumber(r[3]), r[4]}) do
+      out[#out + 1] = value
+    end
+  end
+end
+return out

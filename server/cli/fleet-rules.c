@@ -1,0 +1,310 @@
+/* fleet-rules.c -- `weir fleet rules`: the rules of all nodes (or another document), got, changed
+ * and compared.
+ *
+ * What `get` prints begins with a comment that names the version; `set` reads it there, so a change
+ * is based on what its author has seen.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "server/base/complain.h"
+#include "server/base/file.h"
+#include "server/base/options.h"
+#include "server/cli/fleet-document.h"
+#include "server/describe/rules-diff.h"
+#include "server/describe/rules-file.h"
+
+struct options {
+    struct weir__shared_options common;
+    const char *note, *stage;
+    int64_t base;
+};
+
+static const struct weir__option rows[] = {
+    WEIR__SHARED_ROWS(struct options),
+    WEIR__OPTION(struct options, "base", 'b', COUNT, base, 0, "VERSION",
+                 "set: the version that the change is based on (that of its first line)"),
+    WEIR__TEXT("note", 'n', note, "TEXT", "set: why, for the history"),
+    WEIR__TEXT("stage", 's', stage, "NODE", "set: on this node first; publish brings it to all"),
+    { 0 },
+};
+
+/* ---------------------------------------------------------- the first line ---- */
+
+static void print_head(FILE *out, const struct weir__shared *f, int64_t version)
+{
+    fprintf(out, "# weir fleet: %.*s, version %" PRId64 "\n", (int)f->document.len,
+            (const char *)f->document.bytes, version);
+}
+
+/* Takes it off the text; -1: there is none. */
+static int64_t take_head(struct weir__text *text)
+{
+    static const char mark[] = "# weir fleet: ", word[] = ", version ";
+    const char *end = memchr(text->bytes, '\n', text->len);
+    char line[160];
+
+    if (!end || end - text->bytes >= (ptrdiff_t)sizeof(line) || text->len < sizeof(mark) ||
+        memcmp(text->bytes, mark, sizeof(mark) - 1) != 0)
+        return -1;
+    snprintf(line, sizeof(line), "%.*s", (int)(end - text->bytes), text->bytes);
+    const char *at = strstr(line, word);
+    if (!at)
+        return -1;
+    text->len -= (size_t)(end + 1 - text->bytes);
+    text->bytes = end + 1;
+    return strtoll(at + sizeof(word) - 1, NULL, 10);
+}
+
+/* ------------------------------------------------------------------ texts ---- */
+
+static bool is_rules(const struct weir__shared *f)
+{
+    return f->document.len == 5 && memcmp(f->document.bytes, "rules", 5) == 0;
+}
+
+/* NULL: it is wrong, and that has been said.  Files that it names would be this host's, so it may
+ * name none. */
+static struct weir__draft *check(const char *name, struct weir__text text)
+{
+    struct weir__problems said = { .name = name };
+    struct weir_rules_options options = { .name = name,
+                                          .problem = weir__problem_say,
+                                          .context = &said };
+    struct weir_error error = { 0 };
+    struct weir__draft *draft = NULL;
+    struct weir_rules *rules = NULL;
+
+    if (weir__draft_read(&draft, text.bytes, text.len, &options, &error) != WEIR_OK) {
+        if (said.n == 0)
+            fprintf(stderr, "%s: %s\n", name, error.text);
+        return NULL;
+    }
+    options.problem = NULL;
+    if (weir_rules_parse(&rules, text.bytes, text.len, &options, &error) != WEIR_OK) {
+        fprintf(stderr, "%s: %s\n", name, error.text);
+        weir__draft_destroy(draft);
+        return NULL;
+    }
+    weir_rules_destroy(rules);
+    return draft;
+}
+
+static char *read_file(const struct weir__shared *f, const char *path, struct weir__text *out)
+{
+    char *bytes = weir__file_read(path, WEIR__CENTRE_TEXT_MAX, &out->len);
+
+    out->bytes = bytes;
+    if (!bytes)
+        weir__complain(f->asker.command, "%s: %s", path,
+                       errno == EFBIG ? "it has more than 4 MiB" : strerror(errno));
+    return bytes;
+}
+
+/* ---------------------------------------------------------------- actions ---- */
+
+static bool read_version(const char *text, int64_t *out)
+{
+    char *end;
+
+    *out = strtoll(text, &end, 10);
+    return *text && !*end && *out > 0;
+}
+
+static int no_version(const struct weir__shared *f, int64_t version)
+{
+    if (version == 0)
+        weir__complain(f->asker.command, "the fleet has no %.*s yet", (int)f->document.len,
+                       (const char *)f->document.bytes);
+    else
+        weir__complain(f->asker.command, "there is no version %" PRId64 " (any more)", version);
+    return WEIR__EXIT_NO;
+}
+
+static int get(struct weir__shared *f, const struct weir__call *call)
+{
+    struct weir__version v;
+    int64_t version = 0;
+
+    if (call->n > 1 && !read_version(call->words[1], &version))
+        return weir__command_wrong(call->self, "a version is a number from 1 on");
+    int code = weir__shared_get(f, version, &v);
+    if (code != WEIR__GO_ON)
+        return code;
+    if (v.number == 0)
+        return no_version(f, version);
+    print_head(stdout, f, v.number);
+    fwrite(v.text.bytes, 1, v.text.len, stdout);
+    return WEIR__EXIT_OK;
+}
+
+static int set(struct weir__shared *f, const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    struct weir__text text;
+    char *bytes = call->n > 1 ? read_file(f, call->words[1], &text) : NULL;
+    struct weir__draft *draft;
+
+    if (call->n < 2)
+        return weir__command_wrong(call->self, "set which file?");
+    if (!bytes)
+        return WEIR__EXIT_WRONG;
+    int64_t head = take_head(&text);
+    struct weir__edit edit = { .base = o->base >= 0 ? o->base
+                                       : head >= 0  ? head
+                                                    : 0,
+                               .note = o->note,
+                               .stage = o->stage ? o->stage : "",
+                               .text = text };
+    int code = WEIR__EXIT_NO;
+    if (!is_rules(f)) {
+        code = weir__shared_put(f, &edit);
+    } else if ((draft = check(call->words[1], text))) {
+        weir__draft_destroy(draft);
+        code = weir__shared_put(f, &edit);
+    }
+    free(bytes);
+    return code;
+}
+
+static int publish(struct weir__shared *f, const struct weir__call *call)
+{
+    struct weir__version v;
+    struct weir__resp_value head, done, version;
+    char base[24];
+    const char *at;
+    int64_t wanted = 0;
+
+    if (call->n > 1 && !read_version(call->words[1], &wanted))
+        return weir__command_wrong(call->self, "a version is a number from 1 on");
+    int code = weir__shared_get(f, 0, &v);
+    if (code != WEIR__GO_ON)
+        return code;
+    if (v.number == 0)
+        return no_version(f, 0);
+    snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
+    code = weir__shared_ask(
+        f, (struct weir__text[]){ WEIR__SHARED_TEXT("all"), WEIR__SHARED_TEXT(base) }, 2, &head,
+        &at);
+    if (code != WEIR__GO_ON)
+        return code;
+    weir__resp_value(weir__resp_value(at, &done), &version);
+    if (done.integer != 1) {
+        weir__complain(f->asker.command, "the newest version is %" PRId64, version.integer);
+        return WEIR__EXIT_NO;
+    }
+    printf("version %s is for all nodes\n", base);
+    return WEIR__EXIT_OK;
+}
+
+static void show_change(void *context, const struct weir__change *c)
+{
+    (void)context;
+    printf("%s%s%s: %s%s%s\n", strcmp(c->of, "file") == 0 ? "the whole file" : c->of,
+           *c->name ? " " : "", c->name, c->text, *c->effect ? ": " : "", c->effect);
+}
+
+static int compare(struct weir__text old, struct weir__text new, const char *name)
+{
+    struct weir__draft *a = check("the fleet", old), *b = a ? check(name, new) : NULL;
+    int code = WEIR__EXIT_WRONG;
+
+    if (b) {
+        long n = weir__rules_diff(a, b, show_change, NULL);
+        code = n > 0 ? WEIR__EXIT_NO : n == 0 ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+    }
+    weir__draft_destroy(a);
+    weir__draft_destroy(b);
+    return code;
+}
+
+/* The newest version, and what a file or an older version would make of it. */
+static int diff(struct weir__shared *f, const struct weir__call *call)
+{
+    struct weir__version v;
+    struct weir__text other;
+    int64_t older = 0;
+
+    if (call->n < 2 || !is_rules(f))
+        return weir__command_wrong(call->self, "diff compares rules with a file or a version");
+    bool is_version = read_version(call->words[1], &older);
+    int code = weir__shared_get(f, is_version ? older : 0, &v);
+    if (code != WEIR__GO_ON)
+        return code;
+    if (v.number == 0)
+        return no_version(f, older);
+    char *first = malloc(v.text.len + 1);
+    if (!first)
+        return weir__complain(f->asker.command, "no memory");
+    memcpy(first, v.text.bytes, v.text.len);
+    struct weir__text old = { first, v.text.len };
+    char *bytes = NULL;
+    if (is_version) {
+        code = weir__shared_get(f, 0, &v);
+        other = v.text;
+    } else {
+        bytes = read_file(f, call->words[1], &other);
+        code = bytes ? WEIR__GO_ON : WEIR__EXIT_WRONG;
+    }
+    if (code == WEIR__GO_ON) {
+        take_head(&other);
+        code = compare(old, other, is_version ? "the newest" : call->words[1]);
+    }
+    free(bytes);
+    free(first);
+    return code;
+}
+
+static int run(const struct weir__call *call)
+{
+    static const struct {
+        const char *word;
+        int (*run)(struct weir__shared *f, const struct weir__call *call);
+    } actions[] = { { "get", get }, { "set", set }, { "diff", diff }, { "publish", publish } };
+    const struct options *o = call->options;
+    struct weir__shared f;
+
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        if (strcmp(call->words[0], actions[i].word) != 0)
+            continue;
+        int code = weir__shared_open(&f, call->self->name, &o->common);
+        if (code == WEIR__GO_ON)
+            code = actions[i].run(&f, call);
+        weir__shared_close(&f);
+        return code;
+    }
+    return weir__command_wrong(call->self, "get, set, diff or publish?");
+}
+
+const struct weir__command weir__cmd_fleet_rules = {
+    .name = "fleet rules",
+    .summary = "get, change, compare and publish the rules of a fleet",
+    .arguments = "get [VERSION] | set FILE | diff FILE|VERSION | publish [VERSION]",
+    .help =
+        "The rules of all nodes are one document in Redis, with versions. get prints the newest, "
+        "or "
+        "another version, below a comment that names it. set checks a file and makes it the next "
+        "version, if the version it is based on is still the newest: nobody overwrites another's "
+        "change unnoticed. diff shows what a file would change, or what has changed since a "
+        "version.\n"
+        "\n"
+        "  weir fleet rules get > rules.yaml\n"
+        "  weir fleet rules diff rules.yaml\n"
+        "  weir fleet rules set rules.yaml --note 'more for gold'\n"
+        "  weir fleet rules set rules.yaml --stage node-1; weir fleet rules publish\n"
+        "\n"
+        "--document lists, modes or bans: the same for another document, which is not checked "
+        "here.\n"
+        "\n" WEIR__REDIS_URL_HELP "\n"
+        "\n"
+        "Exit codes: 0 done, or no difference; 1 mistakes in the file, a newer version is there, "
+        "no such version, or differences; 2 wrong use or no Redis.",
+    WEIR__COMMAND_OPTIONS(rows, .base = -1),
+    .words_min = 1,
+    .words_max = 2,
+    .run = run,
+};

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""fleet-centre.py REDIS-LOAD [--long] [TEST...] -- `weir fleet rules`, `history`, `rollback`,
+`nodes` and `status` on a real redis-server and a real cluster, with nodes that follow; editors who
+work at the same time; a master that is killed."""
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+from redising import Redis, until
+from redisload import WEIR, url
+from serving import run_tests, write
+
+Cluster = importlib.import_module("redis-cluster").Cluster
+RULES = "version: 1\nrules:\n  - { name: per-ip, key: '{ip}', limit: %s }\n"
+
+
+class Admin:
+    """`weir fleet` on one Redis, with a file to edit."""
+
+    def __init__(self, there, folder):
+        self.there, self.folder = there, folder
+        self.path = os.path.join(folder, "rules-%x" % id(self))
+
+    def __call__(self, *words):
+        done = subprocess.run([WEIR, "fleet", *words], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, WEIR_REDIS=self.there))
+        return done.stdout, done.returncode, done.stderr
+
+    def ok(self, *words):
+        out, code, said = self(*words)
+        assert code == 0, (words, code, out, said)
+        return out
+
+    def json(self, *words):
+        return json.loads(self(*words, "--json")[0])
+
+    def set(self, text, *options):
+        write(self.path, text)
+        return self("rules", "set", self.path, *options)
+
+
+class Node:
+    """fleet-node, under way; `log` has the versions that came into force."""
+
+    def __init__(self, there, name, folder):
+        program = os.path.join(os.path.dirname(sys.argv[1]), "fleet-node")
+        self.copy = os.path.join(folder, name + ".copy")
+        self.log = []
+        self.process = subprocess.Popen([program, there, name, self.copy], stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            version, text = line.rstrip("\n").split(" ", 1)
+            self.log.append((int(version), text))
+
+    def runs(self, version):
+        until("a node runs version %d" % version, lambda: self.log and self.log[-1][0] == version,
+              60, lambda: str(self.log))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+
+
+def test_D6_versions(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert admin.ok("status") == "the fleet has no documents yet\n"
+        assert admin("rules", "get")[1] == 1
+        assert admin.set(RULES % "10/1s", "--note", "the\nfirst")[:2] == ("version 1\n", 0)
+        got = admin.ok("rules", "get")
+        assert got == "# weir fleet: rules, version 1\n" + RULES % "10/1s", got
+        out, code, said = admin.set(got.replace("10/1s", "20/1s"))
+        assert (out, code) == ("version 2\n", 0), said
+        out, code, said = admin.set(got.replace("10/1s", "30/1s"))
+        assert code == 1 and "version 2 is there, and this change is based on 1" in said, said
+        out, code, said = admin.set(RULES % "30/1s")
+        assert code == 1 and "--base 2" in said, said
+        assert admin.set(RULES % "30/1s", "--base", "2")[:2] == ("version 3\n", 0)
+        out, code, said = admin.set(RULES % "lots", "--base", "3")
+        assert code == 1 and "limit" in said and out == "", (out, said)
+        write(admin.path, RULES % "40/1s")
+        out, code, _ = admin("rules", "diff", admin.path)
+        assert code == 1 and "30/1s" in out and "40/1s" in out, out
+        out, code, _ = admin("rules", "diff", "1")
+        assert code == 1 and "10/1s" in out and "30/1s" in out, out
+        assert admin.ok("rollback", "1", "--note", "too much") == "version 4\n"
+        assert (RULES % "10/1s") in admin.ok("rules", "get")
+        assert admin.ok("rollback") == "version 5\n"
+        assert (RULES % "30/1s") in admin.ok("rules", "get")
+        versions = admin.json("history")
+        assert [v["version"] for v in versions] == [5, 4, 3, 2, 1], versions
+        assert [v["origin"] for v in versions] == [3, 1, 0, 0, 0], versions
+        assert versions[1]["note"] == "too much" and versions[4]["note"] == "the first", versions
+        assert "<- all nodes" in admin.ok("history").splitlines()[0]
+        assert admin("rules", "get", "9")[1] == 1 and admin("rollback", "9")[1] == 1
+        assert admin.set("anything", "-d", "bans")[:2] == ("version 1\n", 0)
+        assert admin.json("status")["bans"]["newest"] == 1
+        r.ok("SET", "weir:{fleet:text}:document:rules", "something else")
+        assert admin("rules", "get", "-f", "text")[1] == 2
+    out, code, said = admin("rules", "get")
+    assert code == 2 and "does not answer" in said, said
+
+
+def edit(admin, name, times):
+    """Adds a rule of its own, again and again, to what it has just got."""
+    for i in range(times):
+        while True:
+            text = admin.ok("rules", "get")
+            line = "  - { name: %s-%d, key: '{ip}', limit: 10/1s }\n" % (name, i)
+            out, code, said = admin.set(text + line)
+            assert code in (0, 1), (code, out, said)
+            if code == 0:
+                break
+
+
+def test_D6_editors_never_overwrite_each_other(program):
+    """Four editors, six changes each, as fast as they can: all changes are in the end there."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert admin.set(RULES % "10/1s")[1] == 0
+        editors = [threading.Thread(target=edit, args=(Admin(url(r), folder), name, 6))
+                   for name in "abcd"]
+        for editor in editors:
+            editor.start()
+        for editor in editors:
+            editor.join()
+        text = admin.ok("rules", "get")
+        assert text.startswith("# weir fleet: rules, version 25\n"), text
+        for name in "abcd":
+            for i in range(6):
+                assert "name: %s-%d," % (name, i) in text, text
+
+
+def test_D6_history_is_bounded(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        for i in range(53):
+            assert admin.set("text %d" % i, "-d", "modes", "--base", str(i))[1] == 0
+        versions = [v["version"] for v in admin.json("history", "-d", "modes")]
+        assert versions == list(range(53, 3, -1)), versions
+        assert r("HLEN", "weir:{fleet:default}:document:modes") == 3 + 3 * 50
+
+
+def test_D6_nodes_follow(program):
+    """Staged on one node first, then for all; a refusal is reported, with the reason; the copy on
+    the disk is good while Redis is away, and not if it is damaged."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert admin.set("one", "-d", "rules", "--base", "0")[1] == 1  # no rules
+        assert admin.set(RULES % "10/1s")[1] == 0
+        with Node(url(r), "a", folder) as a, Node(url(r), "b", folder) as b:
+            a.runs(1)
+            b.runs(1)
+            assert admin.set(RULES % "20/1s", "--base", "1", "--stage", "a")[:2] == (
+                "version 2, for now on a\n", 0)
+            a.runs(2)
+            assert b.log[-1][0] == 1
+            status = admin.json("status")["rules"]
+            assert (status["newest"], status["all"], status["stage"]) == (2, 1, "a"), status
+            assert admin("rules", "publish", "1")[1] == 1
+            assert admin.ok("rules", "publish") == "version 2 is for all nodes\n"
+            b.runs(2)
+            until("all have reported", lambda: admin("status")[1] == 0)
+            r.ok("HSET", "weir:{fleet:default}:document:rules", "t3", "bad", "m3",
+                 "\x1f".join(["1", "x", "0", "x", ""]), "newest", 3, "all", 3)
+            until("both refuse", lambda: [n["refused"] for n in admin.json("nodes")] == [3, 3])
+            nodes = admin.json("nodes")
+            assert {n["why"] for n in nodes} == {"it begins with bad"}, nodes
+            assert {n["runs"] for n in nodes} == {2}, nodes
+            out, code, _ = admin("nodes")
+            assert code == 1 and "REFUSED 3: it begins with bad" in out, out
+            assert admin.ok("rollback", "2") == "version 4\n"
+            a.runs(4)
+            b.runs(4)
+            until("no refusal is left", lambda: admin("nodes")[1] == 0)
+        r.kill()
+        with Node(url(r), "a", folder) as a:
+            a.runs(4)
+        damaged = bytearray(open(b.copy, "rb").read())
+        damaged[-2] ^= 1
+        open(b.copy, "wb").write(damaged)
+        with Node(url(r), "b", folder) as b:
+            until("it says so", lambda: b.log == [(0, "the copy is damaged")])
+        r.start()
+
+
+def test_D6_master_killed(program):
+    with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(cluster.url(), folder)
+        assert admin.set(RULES % "10/1s")[1] == 0
+        key = "weir:{fleet:default}:document:rules"
+        with Node(cluster.url(), "a", folder) as a:
+            a.runs(1)
+            cluster.wait()
+            next(n for n in cluster.masters() if n("EXISTS", key) == 1).kill()
+            until("its replica took its place", lambda: len(cluster.masters()) == 3, 60)
+            cluster.wait()
+            assert admin.set(RULES % "20/1s", "--base", "1")[:2] == ("version 2\n", 0)
+            a.runs(2)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -39,7 +39,7 @@ static int help(void)
     printf("usage: weir COMMAND [options]\n\nTraffic control for services: rate limits, "
            "concurrency limits, breakers.\n\ncommands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-13s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-14s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nweir COMMAND --help explains one; weir --version prints the version.\n");
     return WEIR__EXIT_OK;
 }
@@ -105,7 +105,7 @@ static int run_group(const char *word, const char *second)
     fprintf(to, "usage: weir %s COMMAND [options]\n\ncommands:\n", word);
     for (size_t i = 0; i < COMMANDS; i++) {
         if (in_group(commands[i], word))
-            fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+            fprintf(to, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     }
     return second ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
 }

@@ -1,6 +1,6 @@
 /* centre-copy.c -- the last good copy of a document, as bytes for a node's disk.
  *
- *     weir-copy 1 CRC VERSION TAKEN NAME-BYTES TEXT-BYTES\n
+ *     weir-copy 1 CRC VERSION EDIT TAKEN NAME-BYTES TEXT-BYTES\n
  *     NAME\n
  *     TEXT
  *
@@ -34,8 +34,8 @@ void weir__copy_write(const struct weir__copy *c, struct weir__buffer *out)
     char digits[16];
     size_t begin = out->len;
 
-    weir__buffer_format(out, "%s00000000 %" PRId64 " %" PRId64 " %zu %zu\n", mark, c->version,
-                        c->taken, c->document.len, c->text.len);
+    weir__buffer_format(out, "%s00000000 %" PRId64 " %" PRId64 " %" PRId64 " %zu %zu\n", mark,
+                        c->of.version, c->of.edit, c->taken, c->document.len, c->text.len);
     weir__buffer_add(out, c->document.bytes, c->document.len);
     weir__buffer_text(out, "\n");
     weir__buffer_add(out, c->text.bytes, c->text.len);
@@ -73,10 +73,10 @@ static bool read_parts(struct weir__copy *out, struct weir__text bytes)
     const char *at = bytes.bytes + HEAD + 1, *end = bytes.bytes + bytes.len;
     int64_t name, text;
 
-    if (bytes.bytes[HEAD] != ' ' || !read_number(&at, end, ' ', &out->version) ||
-        !read_number(&at, end, ' ', &out->taken) || !read_number(&at, end, ' ', &name) ||
-        !read_number(&at, end, '\n', &text) || name >= end - at || text != end - at - name - 1 ||
-        at[name] != '\n')
+    if (bytes.bytes[HEAD] != ' ' || !read_number(&at, end, ' ', &out->of.version) ||
+        !read_number(&at, end, ' ', &out->of.edit) || !read_number(&at, end, ' ', &out->taken) ||
+        !read_number(&at, end, ' ', &name) || !read_number(&at, end, '\n', &text) ||
+        name >= end - at || text != end - at - name - 1 || at[name] != '\n')
         return false;
     out->document = (struct weir__text){ at, (size_t)name };
     out->text = (struct weir__text){ at + name + 1, (size_t)text };

@@ -21,16 +21,22 @@ static struct weir__centre_do poll(struct weir__follower *f, weir_time now)
     return start(f, (struct weir__centre_do){ .verb = WEIR__CENTRE_POLL }, now);
 }
 
-static struct weir__centre_do take_version(struct weir__follower *f, int64_t version, weir_time now)
+static bool equal(struct weir__edition a, struct weir__edition b)
 {
-    if (version != f->refused) {
-        f->refused = 0;
+    return a.version == b.version && a.edit == b.edit;
+}
+
+static struct weir__centre_do take_version(struct weir__follower *f, struct weir__edition of,
+                                           weir_time now)
+{
+    if (!equal(of, f->refused)) {
+        f->refused = (struct weir__edition){ 0 };
         f->why[0] = 0;
     }
-    if (version == 0 || version == f->runs || version == f->refused)
+    if (of.version == 0 || equal(of, f->runs) || equal(of, f->refused))
         return nothing();
-    f->wanted = version;
-    return start(f, (struct weir__centre_do){ WEIR__CENTRE_FETCH, version }, now);
+    f->wanted = of;
+    return start(f, (struct weir__centre_do){ WEIR__CENTRE_FETCH, of.version }, now);
 }
 
 /* What came of it is reported at once. */
@@ -56,10 +62,10 @@ struct weir__centre_do weir__centre_step(struct weir__follower *f,
         return f->busy ? nothing() : poll(f, now);
     case WEIR__CENTRE_POLLED:
         f->busy = false;
-        return take_version(f, e->version, now);
+        return take_version(f, e->of, now);
     case WEIR__CENTRE_FETCHED:
-        if (e->version == f->wanted)
-            return start(f, (struct weir__centre_do){ WEIR__CENTRE_APPLY, e->version }, now);
+        if (equal(e->of, f->wanted))
+            return start(f, (struct weir__centre_do){ WEIR__CENTRE_APPLY, e->of.version }, now);
         f->busy = false;
         return nothing();
     case WEIR__CENTRE_APPLIED:

@@ -23,24 +23,27 @@
 #define WEIR__COPY_AGE_MAX    (7 * 24 * 3600 * WEIR_SECOND)
 
 struct weir__follower {
-    int64_t runs;    /* the version in force; 0: none of the fleet's */
-    int64_t refused; /* the last one that was refused, while it is the one meant for this node */
-    char why[160];   /* it was */
-    weir_time due;   /* to come again, with WEIR__CENTRE_TIME */
-    int64_t wanted;  /* the version that is being fetched or applied */
-    bool busy;       /* something is under way */
+    /* Versions: after a failover that has lost one, another may have its number */
+    struct weir__edition {
+        int64_t version, edit;
+    } runs,        /* in force; zeros: none of the fleet's */
+        refused,   /* the last that was refused, while it is the one meant for this node */
+        wanted;    /* that is being fetched or applied */
+    char why[160]; /* it was */
+    weir_time due; /* to come again, with WEIR__CENTRE_TIME */
+    bool busy;     /* something is under way */
 };
 
 struct weir__centre_event {
     enum {
         WEIR__CENTRE_TIME,    /* it is due, or perhaps not */
         WEIR__CENTRE_NEWS,    /* somebody has said that there is another version */
-        WEIR__CENTRE_POLLED,  /* `version` is meant for this node; 0: there is none */
-        WEIR__CENTRE_FETCHED, /* the text of `version` is there */
+        WEIR__CENTRE_POLLED,  /* `of` is meant for this node; zeros: there is none */
+        WEIR__CENTRE_FETCHED, /* the text of `of` is there */
         WEIR__CENTRE_APPLIED, /* it is in force; or, with `why`, was refused */
         WEIR__CENTRE_FAILED,  /* no answer */
     } kind;
-    int64_t version;
+    struct weir__edition of;
     const char *why;
 };
 
@@ -75,7 +78,7 @@ extern const size_t weir__lua_centre_len;
  * the text. */
 struct weir__copy {
     struct weir__text document; /* its name */
-    int64_t version;
+    struct weir__edition of;
     weir_time taken; /* since 1970: when a poll last said that this is the version */
     struct weir__text text;
 };

@@ -6,17 +6,19 @@
 --   KEYS[2]  the reports of nodes on this document, a hash: node -> time in us, version it runs,
 --            version it refused, why
 --   KEYS[3]  what every change is published on, a channel
---   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT   -> {1, version}
---                  only if BASE is the newest (0: there is none); else {0, newest}
+--   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
+--                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
+--                  any); else {0, newest}
 --            all   BASE         the newest is for all nodes   -> as put
 --            get   VERSION      0: the newest, -1: that of all
---                               -> {version, time, origin, author, note, text}, or {} without
+--                               -> {version, time, origin, author, note, text, edit}, or {}
 --            list               -> {newest, stage, all, then of each version, the newest first:
 --                               version, time, origin, author, note, bytes}
---            poll  NODE RUNS REFUSED WHY   -> {the version for this node, newest}
+--            poll  NODE RUNS REFUSED WHY   -> {the version for this node, its edit}
 --            nodes              -> {now, then of each node: node, time, runs, refused, why}
 --
--- A repeated put, known by its EDIT, is answered as before and changes nothing.
+-- A repeated put, known by its EDIT, is answered as before and changes nothing.  After a failover that
+-- has lost a version, another may have its number: only number and edit together name a text.
 local HISTORY = 50 -- versions that are kept
 local FORGET = 86400000000 -- us after which a silent node is no longer reported
 local SEPARATOR = '\31'
@@ -78,7 +80,7 @@ if verb == 'put' then
   if known then
     return {1, tonumber(known)}
   end
-  if tonumber(ARGV[2]) ~= newest then
+  if tonumber(ARGV[2]) ~= newest or (ARGV[9] ~= '' and ARGV[9] ~= about(newest)[2]) then
     return {0, newest}
   end
   put(ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
@@ -101,7 +103,7 @@ elseif verb == 'get' then
     return {}
   end
   local m = about(version)
-  return {version, tonumber(m[1]), tonumber(m[3]), m[4], m[5], text}
+  return {version, tonumber(m[1]), tonumber(m[3]), m[4], m[5], text, m[2]}
 elseif verb == 'list' then
   local out = {newest, stage, all}
   for version = newest, math.max(1, newest - HISTORY), -1 do
@@ -117,7 +119,8 @@ elseif verb == 'list' then
 elseif verb == 'poll' then
   redis.call('HSET', reports, ARGV[2],
     table.concat({whole(now), ARGV[3], ARGV[4], ARGV[5]}, SEPARATOR))
-  return {stage == ARGV[2] and newest or all, newest}
+  local version = stage == ARGV[2] and newest or all
+  return {version, about(version)[2] or ''}
 end
 local out = {now}
 local nodes = redis.call('HGETALL', reports)

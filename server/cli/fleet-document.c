@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "server/base/complain.h"
+#include "wire/decimal.h"
 
 #define ASK_MAX (5 * WEIR_SECOND)
 
@@ -82,7 +83,7 @@ static int nonsense(const struct weir__shared *f)
 
 int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__version *out)
 {
-    struct weir__resp_value head, v[6];
+    struct weir__resp_value head, v[7];
     char number[24];
     const char *at;
 
@@ -93,15 +94,16 @@ int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__versi
         &at);
     if (code != WEIR__GO_ON || head.n == 0)
         return code;
-    for (size_t i = 0; head.n == 6 && i < 6; i++) {
+    for (size_t i = 0; head.n == 7 && i < 7; i++) {
         at = weir__resp_value(at, &v[i]);
         if (v[i].kind != (i < 3 ? ':' : '$'))
             return nonsense(f);
     }
-    if (head.n != 6)
+    int64_t edit;
+    if (head.n != 7 || !weir__count_parse(v[6].text.bytes, v[6].text.len, &edit))
         return nonsense(f);
-    *out = (struct weir__version){ v[0].integer, v[1].integer, v[2].integer,
-                                   v[3].text,    v[4].text,    v[5].text };
+    *out = (struct weir__version){ v[0].integer, v[1].integer, v[2].integer, v[3].text,
+                                   v[4].text,    v[5].text,    edit };
     return WEIR__GO_ON;
 }
 
@@ -133,7 +135,12 @@ static int say_result(const struct weir__shared *f, const struct weir__edit *e, 
         printf("version %" PRId64 "%s%s\n", version, *e->stage ? ", for now on " : "", e->stage);
         return WEIR__EXIT_OK;
     }
-    if (e->base == 0)
+    if (e->base == version)
+        weir__complain(f->asker.command,
+                       "version %" PRId64 " is another than the one that this change is based on: "
+                       "get it and change that",
+                       version);
+    else if (e->base == 0)
         weir__complain(f->asker.command,
                        "version %" PRId64
                        " is there: get it and change that, or say --base %" PRId64 " to replace it",
@@ -148,7 +155,7 @@ static int say_result(const struct weir__shared *f, const struct weir__edit *e, 
 
 int weir__shared_put(struct weir__shared *f, const struct weir__edit *e)
 {
-    char base[24], origin[24], edit[24], author[128], note[256];
+    char base[24], base_edit[24] = "", origin[24], edit[24], author[128], note[256];
     uint64_t random;
     struct weir__resp_value head, done, version;
     const char *at;
@@ -157,15 +164,18 @@ int weir__shared_put(struct weir__shared *f, const struct weir__edit *e)
         return weir__complain(f->asker.command, "no random numbers");
     snprintf(base, sizeof(base), "%" PRId64, e->base);
     snprintf(origin, sizeof(origin), "%" PRId64, e->origin);
-    snprintf(edit, sizeof(edit), "%016" PRIx64, random);
+    snprintf(edit, sizeof(edit), "%" PRIu64, random >> 1);
+    if (e->base_edit >= 0)
+        snprintf(base_edit, sizeof(base_edit), "%" PRId64, e->base_edit);
     snprintf(note, sizeof(note), "%s", e->note ? e->note : "");
     clean(note);
     name_author(author, sizeof(author));
-    struct weir__text words[] = { WEIR__SHARED_TEXT("put"),  WEIR__SHARED_TEXT(base),
-                                  WEIR__SHARED_TEXT(edit),   WEIR__SHARED_TEXT(author),
-                                  WEIR__SHARED_TEXT(note),   WEIR__SHARED_TEXT(e->stage),
-                                  WEIR__SHARED_TEXT(origin), e->text };
-    int code = weir__shared_ask(f, words, 8, &head, &at);
+    struct weir__text words[] = { WEIR__SHARED_TEXT("put"),    WEIR__SHARED_TEXT(base),
+                                  WEIR__SHARED_TEXT(edit),     WEIR__SHARED_TEXT(author),
+                                  WEIR__SHARED_TEXT(note),     WEIR__SHARED_TEXT(e->stage),
+                                  WEIR__SHARED_TEXT(origin),   e->text,
+                                  WEIR__SHARED_TEXT(base_edit) };
+    int code = weir__shared_ask(f, words, 9, &head, &at);
     if (code != WEIR__GO_ON)
         return code;
     if (head.n != 2)

@@ -40,6 +40,7 @@ int weir__shared_ask(struct weir__shared *fleet, const struct weir__text *words,
 struct weir__version {
     int64_t number, time_us, origin; /* origin: it was this one's text that came back; 0: none */
     struct weir__text author, note, text;
+    int64_t edit;
 };
 /* 0: the newest, -1: the one for all nodes.  WEIR__GO_ON and a number of 0: there is none.  Its
  * texts are good until the next ask. */
@@ -48,6 +49,7 @@ int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__v
 /* A change on top of `base`. */
 struct weir__edit {
     int64_t base, origin;
+    int64_t base_edit; /* that made the base; -1: any */
     const char *note, *stage;
     struct weir__text text;
 };

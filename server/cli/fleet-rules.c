@@ -35,29 +35,36 @@ static const struct weir__option rows[] = {
 
 /* ---------------------------------------------------------- the first line ---- */
 
-static void print_head(FILE *out, const struct weir__shared *f, int64_t version)
+static void print_head(FILE *out, const struct weir__shared *f, const struct weir__version *v)
 {
-    fprintf(out, "# weir fleet: %.*s, version %" PRId64 "\n", (int)f->document.len,
-            (const char *)f->document.bytes, version);
+    fprintf(out, "# weir fleet: %.*s, version %" PRId64 ", edit %" PRId64 "\n",
+            (int)f->document.len, (const char *)f->document.bytes, v->number, v->edit);
 }
 
-/* Takes it off the text; -1: there is none. */
-static int64_t take_head(struct weir__text *text)
+/* The number behind a word; -1: there is none. */
+static int64_t number_behind(const char *line, const char *word)
 {
-    static const char mark[] = "# weir fleet: ", word[] = ", version ";
-    const char *end = memchr(text->bytes, '\n', text->len);
-    char line[160];
+    const char *at = strstr(line, word);
 
+    return at ? strtoll(at + strlen(word), NULL, 10) : -1;
+}
+
+/* Takes it off the text; its numbers are -1 if there is none. */
+static void take_head(struct weir__text *text, struct weir__edit *edit)
+{
+    static const char mark[] = "# weir fleet: ";
+    const char *end = memchr(text->bytes, '\n', text->len);
+    char line[200];
+
+    edit->base = edit->base_edit = -1;
     if (!end || end - text->bytes >= (ptrdiff_t)sizeof(line) || text->len < sizeof(mark) ||
         memcmp(text->bytes, mark, sizeof(mark) - 1) != 0)
-        return -1;
+        return;
     snprintf(line, sizeof(line), "%.*s", (int)(end - text->bytes), text->bytes);
-    const char *at = strstr(line, word);
-    if (!at)
-        return -1;
+    edit->base = number_behind(line, ", version ");
+    edit->base_edit = number_behind(line, ", edit ");
     text->len -= (size_t)(end + 1 - text->bytes);
     text->bytes = end + 1;
-    return strtoll(at + sizeof(word) - 1, NULL, 10);
 }
 
 /* ------------------------------------------------------------------ texts ---- */
@@ -137,7 +144,7 @@ static int get(struct weir__shared *f, const struct weir__call *call)
         return code;
     if (v.number == 0)
         return no_version(f, version);
-    print_head(stdout, f, v.number);
+    print_head(stdout, f, &v);
     fwrite(v.text.bytes, 1, v.text.len, stdout);
     return WEIR__EXIT_OK;
 }
@@ -153,13 +160,14 @@ static int set(struct weir__shared *f, const struct weir__call *call)
         return weir__command_wrong(call->self, "set which file?");
     if (!bytes)
         return WEIR__EXIT_WRONG;
-    int64_t head = take_head(&text);
-    struct weir__edit edit = { .base = o->base >= 0 ? o->base
-                                       : head >= 0  ? head
-                                                    : 0,
-                               .note = o->note,
-                               .stage = o->stage ? o->stage : "",
-                               .text = text };
+    struct weir__edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
+    take_head(&text, &edit);
+    edit.text = text;
+    if (o->base >= 0) { /* by hand: whatever it was made by */
+        edit.base = o->base;
+        edit.base_edit = -1;
+    }
+    edit.base = edit.base < 0 ? 0 : edit.base;
     int code = WEIR__EXIT_NO;
     if (!is_rules(f)) {
         code = weir__shared_put(f, &edit);
@@ -251,7 +259,7 @@ static int diff(struct weir__shared *f, const struct weir__call *call)
         code = bytes ? WEIR__GO_ON : WEIR__EXIT_WRONG;
     }
     if (code == WEIR__GO_ON) {
-        take_head(&other);
+        take_head(&other, &(struct weir__edit){ 0 });
         code = compare(old, other, is_version ? "the newest" : call->words[1]);
     }
     free(bytes);

@@ -156,7 +156,7 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
     const struct options *o = call->options;
     struct weir__version newest, old;
     int code = weir__shared_get(f, 0, &newest);
-    int64_t base = newest.number;
+    int64_t base = newest.number, made_by = newest.edit;
 
     if (code == WEIR__GO_ON)
         code = weir__shared_get(f, to ? to : base - 1, &old);
@@ -171,6 +171,7 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
         return weir__complain(call->self->name, "no memory");
     memcpy(copy, old.text.bytes, old.text.len); /* the next answer takes its place */
     struct weir__edit edit = { .base = base,
+                               .base_edit = made_by,
                                .origin = old.number,
                                .note = o->note,
                                .stage = "",

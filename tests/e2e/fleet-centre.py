@@ -80,7 +80,9 @@ def test_D6_versions(program):
         assert admin("rules", "get")[1] == 1
         assert admin.set(RULES % "10/1s", "--note", "the\nfirst")[:2] == ("version 1\n", 0)
         got = admin.ok("rules", "get")
-        assert got == "# weir fleet: rules, version 1\n" + RULES % "10/1s", got
+        head, rest = got.split("\n", 1)
+        assert head.startswith("# weir fleet: rules, version 1, edit "), head
+        assert rest == RULES % "10/1s", got
         out, code, said = admin.set(got.replace("10/1s", "20/1s"))
         assert (out, code) == ("version 2\n", 0), said
         out, code, said = admin.set(got.replace("10/1s", "30/1s"))
@@ -105,6 +107,11 @@ def test_D6_versions(program):
         assert versions[1]["note"] == "too much" and versions[4]["note"] == "the first", versions
         assert "<- all nodes" in admin.ok("history").splitlines()[0]
         assert admin("rules", "get", "9")[1] == 1 and admin("rollback", "9")[1] == 1
+        # A failover has lost version 5, and another has its number now
+        lost = admin.ok("rules", "get")
+        r.ok("HSET", "weir:{fleet:default}:document:rules", "m5", "\x1f".join("17x0x"))
+        out, code, said = admin.set(lost)
+        assert code == 1 and "version 5 is another" in said, said
         assert admin.set("anything", "-d", "bans")[:2] == ("version 1\n", 0)
         assert admin.json("status")["bans"]["newest"] == 1
         r.ok("SET", "weir:{fleet:text}:document:rules", "something else")
@@ -137,7 +144,7 @@ def test_D6_editors_never_overwrite_each_other(program):
         for editor in editors:
             editor.join()
         text = admin.ok("rules", "get")
-        assert text.startswith("# weir fleet: rules, version 25\n"), text
+        assert text.startswith("# weir fleet: rules, version 25, edit "), text
         for name in "abcd":
             for i in range(6):
                 assert "name: %s-%d," % (name, i) in text, text
@@ -174,7 +181,7 @@ def test_D6_nodes_follow(program):
             b.runs(2)
             until("all have reported", lambda: admin("status")[1] == 0)
             r.ok("HSET", "weir:{fleet:default}:document:rules", "t3", "bad", "m3",
-                 "\x1f".join(["1", "x", "0", "x", ""]), "newest", 3, "all", 3)
+                 "\x1f".join(["1", "7", "0", "x", ""]), "newest", 3, "all", 3)
             until("both refuse", lambda: [n["refused"] for n in admin.json("nodes")] == [3, 3])
             nodes = admin.json("nodes")
             assert {n["why"] for n in nodes} == {"it begins with bad"}, nodes

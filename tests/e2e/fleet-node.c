@@ -14,6 +14,7 @@
 #include "server/base/file.h"
 #include "server/base/replace-file.h"
 #include "server/cli/fleet-document.h"
+#include "wire/decimal.h"
 
 static struct weir__shared fleet;
 static struct weir__follower follower;
@@ -28,9 +29,9 @@ static void show(int64_t version, struct weir__text t)
     fflush(stdout);
 }
 
-static void write_copy(int64_t version)
+static void write_copy(struct weir__edition of)
 {
-    struct weir__copy c = { { "rules", 5 }, version, weir__clock_real(), { text.bytes, text.len } };
+    struct weir__copy c = { { "rules", 5 }, of, weir__clock_real(), { text.bytes, text.len } };
     struct weir__buffer bytes = { 0 };
     struct weir_error error = { 0 };
 
@@ -50,8 +51,8 @@ static void begin_with_copy(void)
     if (bytes &&
         weir__copy_read(&c, (struct weir__text){ "rules", 5 }, (struct weir__text){ bytes, len },
                         weir__clock_real(), &error) == WEIR_OK) {
-        follower.runs = c.version;
-        show(c.version, c.text);
+        follower.runs = c.of;
+        show(c.of.version, c.text);
     } else if (bytes) {
         printf("0 %s\n", error.text);
         fflush(stdout);
@@ -61,19 +62,21 @@ static void begin_with_copy(void)
 
 static struct weir__centre_event poll(void)
 {
-    struct weir__resp_value head, version;
+    struct weir__resp_value head, version, edit;
     const char *at;
     char runs[24], refused[24];
 
-    snprintf(runs, sizeof(runs), "%" PRId64, follower.runs);
-    snprintf(refused, sizeof(refused), "%" PRId64, follower.refused);
+    snprintf(runs, sizeof(runs), "%" PRId64, follower.runs.version);
+    snprintf(refused, sizeof(refused), "%" PRId64, follower.refused.version);
     struct weir__text words[] = { WEIR__SHARED_TEXT("poll"), WEIR__SHARED_TEXT(name),
                                   WEIR__SHARED_TEXT(runs), WEIR__SHARED_TEXT(refused),
                                   WEIR__SHARED_TEXT(follower.why) };
     if (weir__shared_ask(&fleet, words, 5, &head, &at) != WEIR__GO_ON || head.n != 2)
         return (struct weir__centre_event){ .kind = WEIR__CENTRE_FAILED };
-    weir__resp_value(at, &version);
-    return (struct weir__centre_event){ .kind = WEIR__CENTRE_POLLED, .version = version.integer };
+    weir__resp_value(weir__resp_value(at, &version), &edit);
+    struct weir__edition of = { .version = version.integer };
+    weir__count_parse(edit.text.bytes, edit.text.len, &of.edit);
+    return (struct weir__centre_event){ .kind = WEIR__CENTRE_POLLED, .of = of };
 }
 
 static struct weir__centre_event fetch(int64_t version)
@@ -86,19 +89,19 @@ static struct weir__centre_event fetch(int64_t version)
     weir__buffer_add(&text, v.text.bytes, v.text.len);
     weir__buffer_add(&text, "", 1);
     text.len--;
-    return (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .version = version };
+    return (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .of = { version, v.edit } };
 }
 
 static struct weir__centre_event apply(int64_t version)
 {
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED, .version = version };
+    struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED };
 
     if (strncmp(text.bytes, "bad", 3) == 0) {
         event.why = "it begins with bad";
         return event;
     }
     show(version, (struct weir__text){ text.bytes, text.len });
-    write_copy(version);
+    write_copy(follower.wanted);
     return event;
 }
 

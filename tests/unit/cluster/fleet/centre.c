@@ -9,7 +9,7 @@ static struct weir__follower follower;
 
 static int event(int kind, int64_t version, weir_time now)
 {
-    struct weir__centre_event e = { .version = version };
+    struct weir__centre_event e = { .of = { version, version * 10 } };
 
     e.kind = kind;
     return (int)weir__centre_step(&follower, &e, now).verb;
@@ -29,9 +29,9 @@ TEST(test_D6_a_version_is_polled_fetched_applied_and_reported)
     assert_int_equal(event(WEIR__CENTRE_TIME, 0, 900 * MS), WEIR__CENTRE_NOTHING);
     assert_int_equal(event(WEIR__CENTRE_POLLED, 7, MS), WEIR__CENTRE_FETCH);
     assert_int_equal(event(WEIR__CENTRE_FETCHED, 7, 2 * MS), WEIR__CENTRE_APPLY);
-    assert_int_equal(follower.runs, 0);
+    assert_int_equal(follower.runs.version, 0);
     assert_int_equal(event(WEIR__CENTRE_APPLIED, 7, 3 * MS), WEIR__CENTRE_POLL);
-    assert_int_equal(follower.runs, 7);
+    assert_int_equal(follower.runs.version, 7);
     assert_int_equal(event(WEIR__CENTRE_POLLED, 7, 4 * MS), WEIR__CENTRE_NOTHING);
     assert_int_equal(event(WEIR__CENTRE_TIME, 0, 502 * MS), WEIR__CENTRE_NOTHING);
     assert_int_equal(event(WEIR__CENTRE_TIME, 0, 503 * MS), WEIR__CENTRE_POLL);
@@ -39,25 +39,32 @@ TEST(test_D6_a_version_is_polled_fetched_applied_and_reported)
 
 TEST(test_D6_a_refused_version_is_reported_and_not_tried_again)
 {
-    follower = (struct weir__follower){ .runs = 6 };
+    follower = (struct weir__follower){ .runs = { 6, 60 } };
     event(WEIR__CENTRE_TIME, 0, 0);
     event(WEIR__CENTRE_POLLED, 7, MS);
     event(WEIR__CENTRE_FETCHED, 7, 2 * MS);
     refuse("no such list", 3 * MS);
-    assert_fields(follower, (runs, 6), (refused, 7));
+    assert_fields(follower, (runs.version, 6), (refused.version, 7));
     assert_string_equal(follower.why, "no such list");
     assert_int_equal(event(WEIR__CENTRE_POLLED, 7, 4 * MS), WEIR__CENTRE_NOTHING);
     event(WEIR__CENTRE_TIME, 0, 600 * MS);
     assert_int_equal(event(WEIR__CENTRE_POLLED, 8, 601 * MS), WEIR__CENTRE_FETCH);
-    assert_int_equal(follower.refused, 0);
+    assert_int_equal(follower.refused.version, 0);
+}
+
+TEST(test_D6_another_version_with_the_same_number)
+{
+    follower = (struct weir__follower){ .runs = { 6, 61 } }; /* a failover has lost it */
+    event(WEIR__CENTRE_TIME, 0, 0);
+    assert_int_equal(event(WEIR__CENTRE_POLLED, 6, MS), WEIR__CENTRE_FETCH);
 }
 
 TEST(test_D6_no_answer_and_news)
 {
-    follower = (struct weir__follower){ .runs = 6 };
+    follower = (struct weir__follower){ .runs = { 6, 60 } };
     event(WEIR__CENTRE_TIME, 0, 0);
     assert_int_equal(event(WEIR__CENTRE_FAILED, 0, MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(follower.runs, 6);
+    assert_int_equal(follower.runs.version, 6);
     assert_int_equal(event(WEIR__CENTRE_NEWS, 0, 2 * MS), WEIR__CENTRE_POLL);
     assert_int_equal(event(WEIR__CENTRE_NEWS, 0, 3 * MS), WEIR__CENTRE_NOTHING);
     assert_int_equal(event(WEIR__CENTRE_POLLED, 6, 4 * MS), WEIR__CENTRE_NOTHING);
@@ -70,7 +77,7 @@ static const struct weir__text rules = { "rules", 5 };
 
 static void write_copy(struct weir__buffer *out, weir_time taken)
 {
-    struct weir__copy c = { rules, 7, taken, { "version: 1\n", 11 } };
+    struct weir__copy c = { rules, { 7, 70 }, taken, { "version: 1\n", 11 } };
 
     weir__copy_write(&c, out);
     assert_false(out->failed);
@@ -78,17 +85,17 @@ static void write_copy(struct weir__buffer *out, weir_time taken)
 
 static int read_copy(const struct weir__buffer *b, size_t len, weir_time now)
 {
-    struct weir__copy c = { .version = -1 };
+    struct weir__copy c = { .of = { -1, 0 } };
     struct weir_error error = { 0 };
     char *exact = malloc(len + !len); /* so that a sanitizer sees a byte too far */
 
     memcpy(exact, b->bytes, len);
     int code = weir__copy_read(&c, rules, (struct weir__text){ exact, len }, now, &error);
     if (code == WEIR_OK) {
-        assert_fields(c, (version, 7), (text.len, 11));
+        assert_fields(c, (of.version, 7), (of.edit, 70), (text.len, 11));
         assert_memory_equal(c.text.bytes, "version: 1\n", 11);
     } else {
-        assert_int_equal(c.version, -1);
+        assert_int_equal(c.of.version, -1);
         assert_true(error.text[0] != 0);
     }
     free(exact);

@@ -41,12 +41,13 @@ class Cluster:
         return self
 
     def wait(self):
-        """Until all are up, agree who has which slots, and replicas have caught up."""
+        """Until all are up, agree who has which slots and whose replica is who, and replicas have
+        caught up."""
         until("the cluster is up", self.is_settled, state=self.state)
 
     def is_settled(self):
-        maps = {tuple(sorted((r[0], r[1], r[2][1]) for r in n("CLUSTER", "SLOTS")))
-                for n in self.live()}
+        maps = {tuple(sorted((r[0], r[1], r[2][1], *sorted(node[1] for node in r[3:]))
+                             for r in n("CLUSTER", "SLOTS"))) for n in self.live()}
         return len(maps) == 1 and all(
             "cluster_state:ok" in n("CLUSTER", "INFO") and
             (n("ROLE")[0] == "master" or n.info("replication", "master_link_status") == "up")

@@ -18,7 +18,7 @@ for corpus in tests/fuzz/corpus/*; do
     [ -f "$dict" ] || dict=
     mkdir -p "$found" "$new"
     echo "== fuzz $name, $seconds s"
-    if ! "$dir/tests/fuzz-$name" -max_total_time="$seconds" -timeout=10 -artifact_prefix="$found/" \
+    if ! "$dir/tests/fuzz-$name" -max_total_time="$seconds" -timeout=60 -artifact_prefix="$found/" \
         -print_final_stats=0 -verbosity=0 ${dict:+"-dict=$dict"} "$new" "$corpus" \
         2>"$found.log"; then
         tail -40 "$found.log"

@@ -7,7 +7,7 @@ import os
 import socket
 import tempfile
 
-from serving import Error, Resp, Server, encode, run_tests, until
+from serving import Error, Resp, Server, run_tests, until
 
 GUARD = """version: 1
 guards:
@@ -282,22 +282,6 @@ class From(Resp):
         self.socket = from_address(server, "resp", address)
         self.bytes = b""
 
-    def many(self, commands):
-        """Answers of a pipeline, in parts."""
-        answers = []
-        for at in range(0, len(commands), 1000):
-            part = commands[at : at + 1000]
-            self.raw(b"".join(encode(words) for words in part))
-            answers += [self.read() for _ in part]
-        return answers
-
-
-def metric(server, name):
-    for line in server.http()("GET", "/metrics").body.decode().splitlines():
-        if line.startswith(name + " "):
-            return int(line.split()[1])
-    raise AssertionError(name)
-
 
 def is_good(answer):
     return not isinstance(answer, Error)
@@ -317,7 +301,7 @@ def test_S1_reading_makes_no_limits(weir):
     """Peek, give, forget and asks of cost 0, each with a limit of its own: they answer as a fresh
     key would have it, and leave nothing in the table."""
     with Server(weir) as server, From(server, "127.0.0.2") as client:
-        before = metric(server, "weir_table_limiters")
+        before = server.metric("weir_table_limiters")
         for verb in ("WEIR.PEEK", "WEIR.GIVE", "WEIR.FORGET"):
             answers = client.many([(verb, "k", "%d/1m" % n) for n in range(1, 3001)])
             assert all(map(is_good, answers)), answers[-1]
@@ -326,11 +310,11 @@ def test_S1_reading_makes_no_limits(weir):
         assert client("WEIR.TAKE", "k", "8/1m", "COST", 0)[:3] == [1, 8, 8]
         assert client("WEIR.PEEK", "k", "sliding-log 9/1m", "NAME", "n")[:3] == [1, 9, 8]
         assert isinstance(client("WEIR.PEEK", "k", "nonsense"), Error)
-        assert metric(server, "weir_table_limiters") == before
+        assert server.metric("weir_table_limiters") == before
         assert client("WEIR.TAKE", "k", "7/1m", "NAME", "n")[2] == 6
         assert client("WEIR.PEEK", "k", "9/1m", "NAME", "n")[1:3] == [7, 5]  # peek changes nothing
         assert client("WEIR.TAKE", "k", "9/1m", "NAME", "n")[1] == 9
-        assert metric(server, "weir_table_limiters") == before + 1
+        assert server.metric("weir_table_limiters") == before + 1
 
 
 def test_S1_no_client_takes_all_limits(weir):
@@ -349,12 +333,12 @@ def test_S1_no_client_takes_all_limits(weir):
                         said = client("WEIR.TAKE", "k", "9999/1m")
                         assert "adhoc-limits" in said, said
                 left -= -(-left // 2)
-                assert metric(server, "weir_table_limiters") == 300 - left
+                assert server.metric("weir_table_limiters") == 300 - left
                 served = count_served(server, [("WEIR.TAKE", "k", "%d/1m" % (10 * turn + n))
                                                for n in range(999, 1004)])
                 assert served >= 3, served
                 left -= served
-                assert metric(server, 'weir_share_refused_total{pool="adhoc-limits"}') > 0
+                assert server.metric('weir_share_refused_total{pool="adhoc-limits"}') > 0
                 with server.resp() as admin:
                     told = [e for e in admin.json("WEIR.EVENTS") if e["event"] == "share-used-up"]
                 assert [(e["address"], e["text"]) for e in told] == [
@@ -368,7 +352,7 @@ def test_S1_no_client_takes_all_reservations(weir):
             answers = client.many([reserve] * 60000)
             got = [a for a in answers if is_good(a)]
             assert len(got) == 131072 // 3 + 1, len(got)
-            assert metric(server, 'weir_share_refused_total{pool="reservations"}') > 10000
+            assert server.metric('weir_share_refused_total{pool="reservations"}') > 10000
             assert client("WEIR.SETTLE", got[0][-1], 1) == 1 and is_good(client(*reserve))
             assert count_served(server, 5 * [reserve]) >= 3
             server.clock(10)  # however long they asked for
@@ -385,8 +369,8 @@ def test_S1_no_client_makes_others_ids_forgotten(weir):
             first = other(*ask)
             client.many([("WEIR.CHECK", "ID", "id-%d" % n, "ip", "192.0.2.2") for n in range(5000)])
             assert other(*ask) == first
-            assert metric(server, "weir_ask_ids_replaced_total") == 0
-            assert metric(server, 'weir_share_refused_total{pool="ask-ids"}') > 4000
+            assert server.metric("weir_ask_ids_replaced_total") == 0
+            assert server.metric('weir_share_refused_total{pool="ask-ids"}') > 4000
             server.clock(61)  # its own are over, and it has room again
             twice = [client("WEIR.CHECK", "ID", "again", "ip", "192.0.2.9") for _ in range(2)]
             assert twice[0] == twice[1]

@@ -2,30 +2,14 @@
 """serve-full.py WEIR [TEST...] -- a table that is full: floods of keys free nobody, and a rule with
 when_full: closed refuses new keys instead of forgetting others; a disk that is full."""
 import os
-import re
 import stat
 import subprocess
 import tempfile
 
-from serving import Error, Server, encode, run_tests, write
+from serving import Error, Server, run_tests, write
 
 LOGIN = "version: 1\nrules:\n" \
         "  - { name: login, match: { uri: /login }, key: '{account}', limit: 5/1m }\n"
-
-
-def many(client, asks):
-    """Answers to all, a thousand under way at a time."""
-    answers = []
-    for begin in range(0, len(asks), 1000):
-        part = asks[begin:begin + 1000]
-        client.raw(b"".join(encode(ask) for ask in part))
-        answers += [client.read() for _ in part]
-    return answers
-
-
-def metric(server, name):
-    page = server.http()("GET", "/metrics").body.decode()
-    return float(re.search(r"^%s (\S+)$" % re.escape(name), page, re.M).group(1))
 
 
 def check(account, uri="/"):
@@ -37,10 +21,10 @@ def flood_and_count(weir, rules, flood):
     them more of the slots within reach than their share: a sixth."""
     logins = [check("bob%d" % i, "/login") for i in range(40)]
     with Server(weir, "--keys", "1000", rules=LOGIN + rules) as server, server.resp() as client:
-        assert all(a[0] == 1 for _ in range(5) for a in many(client, logins))
-        many(client, flood)
-        assert metric(server, 'weir_table_evicted_total{when="early"}') > 1000
-        return sum(a[0] for a in many(client, logins))
+        assert all(a[0] == 1 for _ in range(5) for a in client.many(logins))
+        client.many(flood)
+        assert server.metric('weir_table_evicted_total{when="early"}') > 1000
+        return sum(a[0] for a in client.many(logins))
 
 
 def test_T2_fresh_accounts_free_no_login(weir):
@@ -62,9 +46,9 @@ def test_T2_limits_that_come_with_the_ask_free_no_login(weir):
     logins = [("CL.THROTTLE", "bob%d" % i, 4, 5, 60) for i in range(40)]
     flood = [("CL.THROTTLE", "eve%d" % i, 999, 1000, 86400) for i in range(5000)]
     with Server(weir, "--keys", "1000") as server, server.resp() as client:
-        assert all(a[0] == 0 for _ in range(5) for a in many(client, logins))
-        many(client, flood)
-        assert all(a[0] == 1 for a in many(client, logins))
+        assert all(a[0] == 0 for _ in range(5) for a in client.many(logins))
+        client.many(flood)
+        assert all(a[0] == 1 for a in client.many(logins))
 
 
 CLOSED = "version: 1\nrules:\n" \
@@ -78,15 +62,15 @@ def test_T2_closed_refuses_new_keys_and_forgets_none(weir):
                 server.resp() as client:
             server.clock(0)  # which also looks for events
             asks = [check("a%d" % i) for i in range(3000)]
-            answers = many(client, asks)
+            answers = client.many(asks)
             known = [ask for ask, a in zip(asks, answers) if a[0] == 1]
             refused = [a for a in answers if a[0] == 0]
             assert 1000 <= len(known) < 1300, len(known)
             assert {a[8] for a in refused} == {"no-room"}, refused[0]
             assert all(0 < a[4] <= 3960000 for a in refused)
-            assert metric(server, "weir_table_no_room_total") == len(refused)
-            assert metric(server, 'weir_table_evicted_total{when="early"}') == 0
-            assert {a[8] for a in many(client, known)} == {"limited"}  # nobody was forgotten
+            assert server.metric("weir_table_no_room_total") == len(refused)
+            assert server.metric('weir_table_evicted_total{when="early"}') == 0
+            assert {a[8] for a in client.many(known)} == {"limited"}  # nobody was forgotten
 
             new = next(ask for ask, a in zip(asks, answers) if a[0] == 0)
             answer = server.http().check(account=new[2], uri="/")
@@ -99,7 +83,7 @@ def test_T2_closed_refuses_new_keys_and_forgets_none(weir):
             assert client.json("WEIR.STATUS")["table"]["no_room"] > 0
 
             server.clock(7201)  # all are idle, so there is room
-            assert all(a[0] == 1 for a in many(client, asks[:500]))
+            assert all(a[0] == 1 for a in client.many(asks[:500]))
 
 
 ON_A_FULL_DISK = """#!/bin/sh

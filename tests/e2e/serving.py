@@ -121,6 +121,10 @@ class Server(Running):
     def http(self):
         return Http(self.ports["http"])
 
+    def metric(self, name):
+        page = self.http()("GET", "/metrics").body.decode()
+        return float(re.search(r"^%s (\S+)$" % re.escape(name), page, re.M).group(1))
+
     def clock(self, seconds):
         with self.resp() as client:
             assert client("WEIR.CLOCK", int(seconds * SECOND)) == "OK"
@@ -178,6 +182,15 @@ class Resp:
     def __call__(self, *words):
         self.send(*words)
         return self.read()
+
+    def many(self, commands):
+        """Their answers, a thousand under way at a time."""
+        answers = []
+        for begin in range(0, len(commands), 1000):
+            part = commands[begin:begin + 1000]
+            self.raw(b"".join(encode(words) for words in part))
+            answers += [self.read() for _ in part]
+        return answers
 
     def more(self):
         data = self.socket.recv(65536)

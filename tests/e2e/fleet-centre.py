@@ -116,6 +116,7 @@ def test_D6_versions(program):
         assert admin.json("status")["bans"]["newest"] == 1
         r.ok("SET", "weir:{fleet:text}:document:rules", "something else")
         assert admin("rules", "get", "-f", "text")[1] == 2
+    admin.there = "redis://127.0.0.1:1"
     out, code, said = admin("rules", "get")
     assert code == 2 and "does not answer" in said, said
 
@@ -200,7 +201,6 @@ def test_D6_nodes_follow(program):
         open(b.copy, "wb").write(damaged)
         with Node(url(r), "b", folder) as b:
             until("it says so", lambda: b.log == [(0, "the copy is damaged")])
-        r.start()
 
 
 def test_D6_master_killed(program):

@@ -101,7 +101,7 @@ def test_D7_refusals_and_codes(program):
         r.ok("SET", "weir:{lock:text}", "something else")
         said, code = weir("fleet", "lock", "text", "--redis", there, "--", "true")
         assert code == 125 and "WRONGTYPE" in said, said
-    said, code = weir("fleet", "lock", "jobs", "--redis", there, "--", "true")
+    said, code = weir("fleet", "lock", "jobs", "--redis", "redis://127.0.0.1:1", "--", "true")
     assert code == 125 and "does not answer" in said, said
 
 

@@ -100,7 +100,8 @@ WEIR_API bool weir_ruled_queue_get(struct weir *weir, const char *guard,
 
 /* Enters, or sleeps until that is possible, for at most ask->wait_max (0: not at all).  A permit
  * returned by weir_exit_next goes to the next waiter at once; one returned otherwise, or in another
- * process, is found within 5 ms.  The time comes from the clock (NULL: the table's). */
+ * process, wakes a waiter, which looks every 5 ms anyway.  The time comes from the clock (NULL: the
+ * table's). */
 WEIR_API bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue,
                               const struct weir_ask *ask, const struct weir_clock *clock,
                               struct weir_permit *permit, struct weir_decision *decision);

@@ -24,6 +24,11 @@ void weir__clock_sleep(weir_time span);
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
 /* Wakes one sleeper; the word itself may be gone by now. */
 void weir__clock_wake_word(uint32_t *word);
+/* Likewise, and while *shared is `seen`: a word that other processes use too.  Where the kernel
+ * cannot wait for two words, only the first counts. */
+void weir__clock_wait_words(uint32_t *word, uint32_t value, uint32_t *shared, uint32_t seen,
+                            weir_time span);
+void weir__clock_wake_shared(uint32_t *shared); /* all sleepers, of all processes */
 
 #define WEIR__BOOT_ID_SIZE 16
 void weir__clock_boot_id(

@@ -188,15 +188,6 @@ int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask)
     return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]) ? 1 : -1;
 }
 
-uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max)
-{
-    *max = weir__guard_plan_of(guard)->max_per_key;
-    if (*max == 0 || key.len == 0)
-        return 0;
-    uint64_t id = weir__hash_key(guard->table->secrets, guard->salt, key).tag;
-    return id != 0 ? id : 1;
-}
-
 weir_time weir__guard_hold(const struct weir_guard *guard)
 {
     weir_time mean = weir__get(&guard->record->mean);
@@ -348,6 +339,7 @@ static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool 
             return reason;
         if (enforced) {
             weir__in_flight_lower(p->record, (uint32_t)p->cost);
+            weir__guard_tell_waiters(p->guard);
             give_pace(p);
             p->retry = free_in(p, p->plan->max_per_key);
             return reason;
@@ -546,7 +538,7 @@ static void give_all(struct weir_guard *guard, const struct weir__guard_plan *pl
 static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *guard,
                                                           struct weir_permit *permit,
                                                           enum weir_outcome outcome, weir_time took,
-                                                          weir_time now)
+                                                          weir_time now, bool rings)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
@@ -555,6 +547,8 @@ static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *gua
 
     if (!take_back(guard, permit, &out))
         return false;
+    if (rings)
+        weir__guard_tell_waiters(guard);
     if (__builtin_expect(was_full(r, out), 0) && outcome <= WEIR_FAILED)
         weir__count(&r->window.full, 1);
     took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
@@ -574,14 +568,22 @@ static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *gua
 bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
                      enum weir_outcome outcome, weir_time took, weir_time now)
 {
-    return exit_at(guard, permit, outcome, took, weir__guard_time(now));
+    return exit_at(guard, permit, outcome, took, weir__guard_time(now), true);
 }
 
 bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
                weir_time now)
 {
     now = weir__guard_time(now);
-    return exit_at(guard, permit, outcome, now - weir__guard_time(permit->since), now);
+    return exit_at(guard, permit, outcome, now - weir__guard_time(permit->since), now, true);
+}
+
+bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
+                      enum weir_outcome outcome, weir_time took, weir_time now)
+{
+    now = weir__guard_time(now);
+    took = took < 0 ? now - weir__guard_time(permit->since) : took;
+    return exit_at(guard, permit, outcome, took, now, false);
 }
 
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
@@ -589,20 +591,20 @@ void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
     uint64_t word = permit->word;
     int64_t out;
 
-    if (take_back(guard, permit, &out))
-        give_all(guard, weir__guard_plan_of(guard), word);
+    if (!take_back(guard, permit, &out))
+        return;
+    weir__guard_tell_waiters(guard);
+    give_all(guard, weir__guard_plan_of(guard), word);
 }
 
-bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t use, weir_time now)
 {
     uint64_t word = permit->word;
 
-    if (!is_permit(guard, permit))
-        return false;
     weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
     uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
-    renewed |= weir__permit_freed(word + 1); /* copies of a renewed permit are void */
+    renewed |= use;
     if (weir__get(&guard->record->keyed)
             ? !weir__held_renew(&guard->held, permit->seat, word, renewed)
             : !weir__swap(&guard->held.seats[permit->seat].word, word, renewed))
@@ -612,4 +614,17 @@ bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, wei
         weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
                             weir__guard_time(now));
     return true;
+}
+
+/* Copies of a renewed permit are void. */
+bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return is_permit(guard, permit) &&
+           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED), now);
+}
+
+bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return is_permit(guard, permit) && weir__permit_follow(guard, permit) &&
+           renew(guard, permit, weir__permit_freed(permit->word), now);
 }

@@ -12,6 +12,7 @@
  *     window               anybody adds, by atomic operations; the ticker empties it
  *     learnt               the ticker: the thread that has swapped itself into `ticker`
  *     limit, mean, ...     the ticker stores, all load
+ *     wanted               set by waiters before each look, cleared by the thread that rings
  *
  * in_flight and the seats record the same permits: in_flight is one number, exact and cheap to
  * check; the seats name the holders, so that a lease can end.  A process killed between the two
@@ -23,10 +24,11 @@
  *     42..28   how many permits, at least 1
  *     27..18   its holder
  *     17..12   the probe's episode, 0: no probe
- *     11..0    how often the seat was used
+ *     11       renewed an odd number of times
+ *     10..0    how often the seat was used
  *
- * A free seat keeps only the last, so that a permit that was given back is not taken for the next
- * one in its seat.
+ * A free seat keeps only the last two, so that a permit that was given back is not taken for the
+ * next one in its seat.
  */
 #ifndef WEIR_GUARD_GUARD_H
 #define WEIR_GUARD_GUARD_H
@@ -109,6 +111,7 @@ struct weir__guard_record {
     uint64_t seats;  /* never fewer than before, whatever the permits */
     uint64_t keyed;  /* 1: there are or were permits by key, so seats change as pairs */
     int64_t uncounted; /* enters that are no further request: undone, or behind another guard */
+    uint32_t wanted;   /* 1: somebody waits, and sleeps until the table's bell rings */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */
@@ -258,6 +261,24 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
 /* As if it had never entered, except in the figures. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 
+/* bell.c -- wakes waiters in all processes.  A waiter calls `want`, looks for a permit once more,
+ * and sleeps while the bell stays as it was.  A thread that is killed before it rings wakes nobody,
+ * so waiters look now and then all the same. */
+uint32_t weir__guard_want(struct weir_guard *guard);
+void weir__guard_ring(struct weir_guard *guard);
+/* A permit may be free. */
+static inline void weir__guard_tell_waiters(struct weir_guard *guard)
+{
+    if (__builtin_expect(weir__get(&guard->record->wanted) != 0, 0))
+        weir__guard_ring(guard);
+}
+/* Like weir_exit_after (took below 0: weir_exit), but wakes nobody: the caller offers the permit to
+ * waiters of its own process first, and then calls weir__guard_pass_on. */
+bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
+                      enum weir_outcome outcome, weir_time took, weir_time now);
+/* Wakes waiters if a permit is free. */
+void weir__guard_pass_on(struct weir_guard *guard);
+
 /* permits.c -- seats and holders. */
 static inline uint32_t weir__permit_holder(uint64_t word)
 {
@@ -267,6 +288,16 @@ static inline uint32_t weir__permit_probe(uint64_t word)
 {
     return (uint32_t)(word >> 12) & 0x3f;
 }
+/* Renewed or not. */
+static inline bool weir__permit_is_same(uint64_t a, uint64_t b)
+{
+    return (((a ^ b) & ~(uint64_t)WEIR__PERMIT_RENEWED) << 21) == 0;
+}
+/* The permit was renewed since, but once: its word becomes the present one. */
+bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit);
+/* Renews a permit that was renewed since, but once: a client repeats its ask, because the answer
+ * was lost.  It may do so again. */
+bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
 /* With the seat's use count left at 0. */
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
 /* Fills in word and seat; false: all are taken.  ref: see held.h. */
@@ -299,7 +330,7 @@ static inline int64_t weir__in_flight_lower(struct weir__guard_record *r, uint32
 {
     if (__builtin_expect(permits > 1, 0))
         weir__count(&r->extra, 1 - (int64_t)permits);
-    return __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
+    return __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_SEQ_CST); /* then see bell.c */
 }
 
 /* An enter (permits below 0) or an exit, for the mean number of permits out: see tick.c. */

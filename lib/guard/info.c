@@ -155,6 +155,15 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
     weir__guard_peek(guard, now, out);
 }
 
+uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max)
+{
+    *max = weir__guard_plan_of(guard)->max_per_key;
+    if (*max == 0 || key.len == 0)
+        return 0;
+    uint64_t id = weir__hash_key(guard->table->secrets, guard->salt, key).tag;
+    return id != 0 ? id : 1;
+}
+
 int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key)
 {
     void *slot;

@@ -33,7 +33,7 @@ static inline bool put_at(const struct weir__held *held, uint32_t seat, bool key
     if (weir__permit_weight(free) != 0)
         return false;
     permit->seat = seat;
-    permit->word = word | weir__permit_freed(free + 1);
+    permit->word = word | weir__permit_use(free);
     return keyed ? weir__swap_pair(&held->seats[seat].word, (const uint64_t[2]){ free, 0 },
                                    (const uint64_t[2]){ permit->word, ref })
                  : __atomic_compare_exchange_n(&held->seats[seat].word, &free, permit->word, false,
@@ -57,6 +57,21 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
             return true;
     }
     return false;
+}
+
+/* Within a lease: later it may be another's. */
+bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
+{
+    uint64_t lease = (uint64_t)(weir__guard_plan_of(guard)->lease >> GRAIN) + 1,
+             there = weir__acquire(&guard->held.seats[permit->seat % WEIR__GUARD_SEATS].word),
+             age = ((there >> 43) - (permit->word >> 43)) & TIME_MASK;
+
+    if (permit->seat >= WEIR__GUARD_SEATS || weir__permit_weight(there) == 0 || age > lease ||
+        !weir__permit_is_same(permit->word, there) ||
+        ((permit->word ^ there) & WEIR__PERMIT_RENEWED) == 0)
+        return false;
+    permit->word = there;
+    return true;
 }
 
 /* --------------------------------------------------------------- sweep ---- */
@@ -178,10 +193,13 @@ static int64_t sweep_seats(const struct sweep *s, uint32_t n)
     return reclaimed;
 }
 
-static void note_reclaimed(struct weir__guard_record *r, int64_t reclaimed, weir_time now)
+static void note_reclaimed(struct weir_guard *guard, int64_t reclaimed, weir_time now)
 {
+    struct weir__guard_record *r = guard->record;
+
     if (reclaimed == 0)
         return;
+    weir__guard_tell_waiters(guard);
     weir__count(&r->totals.reclaimed, reclaimed);
     weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
 }
@@ -258,7 +276,7 @@ static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan 
     if (__builtin_expect(since <= lapse, 1))
         return;
     s.least = since > 2 * LAPSE ? (uint64_t)(since - 2 * LAPSE) >> GRAIN : 0;
-    note_reclaimed(r, sweep_seats(&s, seats_of(r)), now);
+    note_reclaimed(guard, sweep_seats(&s, seats_of(r)), now);
     __atomic_compare_exchange_n(&r->sweep_at, &s.last, now + SWEEP, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
 }
@@ -301,5 +319,5 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
     int64_t reclaimed = sweep_seats(&s, n);
     settle_drift(guard, n);
     tell_hanging(&s, n);
-    note_reclaimed(r, reclaimed, now);
+    note_reclaimed(guard, reclaimed, now);
 }

@@ -370,8 +370,12 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
         others += weir__get(&r->window.results[i]);
     if (r->learnt.looked == 0)
         r->learnt.looked = now; /* the first tick: no results yet */
-    else if (is_time_to_look(r, plan, succeeded + others, now))
+    else if (is_time_to_look(r, plan, succeeded + others, now)) {
+        int64_t before = weir__get(&r->limit);
         look(r, plan, now);
+        if (weir__get(&r->limit) > before)
+            weir__guard_tell_waiters(guard);
+    }
     if (plan->pressure.on || r->learnt.pressure.over || r->pressure != 0)
         press(guard, plan, now);
     if (plan->sheds || r->shedding)

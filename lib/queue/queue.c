@@ -105,7 +105,7 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w)
     *(lane->last != NULL ? &lane->last->next : &lane->first) = w;
     lane->last = w;
     lane->length++;
-    q->length++;
+    weir__set(&q->length, q->length + 1);
     weir__own(w)->place = 0;
     if (is_timed(w))
         weir__deadlines_add(q, w);
@@ -147,7 +147,8 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
     w->next = weir__own(w)->previous = NULL;
     weir__own(w)->queue = NULL;
     w->reason = (uint8_t)reason;
-    if (--q->length == 0)
+    weir__set(&q->length, q->length - 1);
+    if (q->length == 0)
         run_empty(q);
 }
 
@@ -544,7 +545,8 @@ static void change_locked(struct weir_queue *q, const struct weir_queue_options 
     if (all.last != NULL)
         all.last->next = NULL;
     memset(q->lanes, 0, sizeof(q->lanes));
-    q->length = q->timed = 0;
+    weir__set(&q->length, 0);
+    q->timed = 0;
     q->virtual_time = 0;
     q->above = false;
     use_options(q, options);

@@ -44,8 +44,8 @@ struct weir__lane {
 struct weir_queue {
     pthread_mutex_t lock;
     struct weir_queue_options options; /* defaults are filled in */
-    int64_t length;
-    uint64_t arrivals; /* so far */
+    int64_t length;                    /* atomic for readers without the lock */
+    uint64_t arrivals;                 /* so far */
     struct weir__key_counts keys;
     int64_t open_to; /* atomic: an ask for less is before all waiters.  0: none is */
     struct weir__lane lanes[WEIR__LANES];

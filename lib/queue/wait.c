@@ -7,9 +7,10 @@
  * are called without the lock, and may do anything.
  *
  * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other
- * processes, by weir_exit, and when a lease ends.  One of the waiting threads polls, every POLL;
- * the others check every LOOK that one does.  When the polling thread leaves, it pokes the next.
- * So a thousand waiters cost as much as one.
+ * processes, by weir_exit, and when a lease ends.  One of the waiting threads polls, when the
+ * table's bell rings (lib/guard/bell.c) and every POLL; the others check every LOOK that one does.
+ * When the polling thread leaves, it pokes the next; and so does one that leaves while nobody
+ * polls, for it may have been poked itself.  So a thousand waiters cost as much as one.
  *
  * A thread sleeps on a word in its own stack frame.  The thread that takes it out of the queue then
  * sets that word to DONE.  A sleeper past its deadline that can no longer be cancelled waits for
@@ -177,9 +178,10 @@ bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
 bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit,
                     enum weir_outcome outcome, weir_time now)
 {
-    bool was_in = weir_exit(guard, permit, outcome, now);
+    bool was_in = weir__guard_exit(guard, permit, outcome, -1, now);
 
     serve(guard, queue, now);
+    weir__guard_pass_on(guard);
     return was_in;
 }
 
@@ -197,7 +199,8 @@ struct wait {
     struct weir_queue *queue;
     const struct weir_clock *clock; /* NULL: the table's */
     struct sleeper sleeper;
-    bool polls; /* it is the one that does */
+    bool polls;    /* it is the one that does */
+    uint32_t bell; /* as it was before it looked */
 };
 
 static weir_time now_of(const struct weir_guard *guard, const struct weir_clock *clock)
@@ -223,10 +226,11 @@ static void stop_polling(struct wait *w, weir_time now)
 {
     uint32_t sleeps = SLEEPS;
 
-    if (!w->polls)
+    if (w->polls)
+        weir__publish(&w->queue->polled, 0);
+    else if (w->clock != NULL || weir__acquire(&w->queue->polled) != 0)
         return;
     w->polls = false;
-    weir__publish(&w->queue->polled, 0);
     pthread_mutex_lock(&w->queue->lock);
     struct weir_waiter *front = weir__queue_front_locked(w->queue, now);
     if (front != NULL && front->turn == wake) {
@@ -247,8 +251,11 @@ static void sleep_a_while(struct wait *w, weir_time span)
         w->clock->sleep(w->clock->context, span < POLL ? span : POLL);
         return;
     }
-    weir_time most = w->polls ? POLL : LOOK;
-    weir__clock_wait_word(&w->sleeper.word, SLEEPS, span < most ? span : most);
+    if (w->polls)
+        weir__clock_wait_words(&w->sleeper.word, SLEEPS, &w->guard->table->header->bell, w->bell,
+                               span < POLL ? span : POLL);
+    else
+        weir__clock_wait_word(&w->sleeper.word, SLEEPS, span < LOOK ? span : LOOK);
     __atomic_compare_exchange_n(&w->sleeper.word, &poked, SLEEPS, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
 }
@@ -271,8 +278,10 @@ static enum weir_reason wait_for_turn(struct wait *w)
 
     while (!is_done(w) && !gave_up) {
         bool over = deadline != 0 && now >= deadline;
-        if (may_poll(w) || over)
+        if (may_poll(w) || over) {
+            w->bell = weir__guard_want(w->guard);
             serve(w->guard, w->queue, now); /* at the deadline for the last time */
+        }
         if (over)
             gave_up = give_up(w);
         else if (!is_done(w))

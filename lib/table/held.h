@@ -34,6 +34,12 @@ static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afte
 {
     return word & 0xfff;
 }
+#define WEIR__PERMIT_RENEWED 0x800u /* an odd number of times */
+/* The last bits of the next permit in a seat. */
+static inline uint64_t weir__permit_use(uint64_t free)
+{
+    return (free + 1) & 0x7ff;
+}
 
 /* A guard's counts. */
 struct weir__held {

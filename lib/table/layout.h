@@ -79,11 +79,12 @@ struct weir__header {
     _Alignas(WEIR__LINE) uint32_t degradation; /* in force */
     uint32_t degradation_by_hand;              /* 0: none is; else the degradation + 1 */
     uint32_t holders_next;                     /* where the next place for a holder is looked for */
-    int64_t holders_at;                        /* when it was last looked which holders are alive */
-    uint64_t holders_lost;                     /* that died with the table attached */
-    uint64_t lost_then; /* holders_lost when the table was last put in order */
-    int64_t real_ahead; /* the host's real time minus the table's ... */
-    int64_t real_at;    /* ... when they were last compared, by the monotonic clock */
+    uint32_t bell;         /* changes when somebody who waits for a permit is to look; a futex */
+    int64_t holders_at;    /* when it was last looked which holders are alive */
+    uint64_t holders_lost; /* that died with the table attached */
+    uint64_t lost_then;    /* holders_lost when the table was last put in order */
+    int64_t real_ahead;    /* the host's real time minus the table's ... */
+    int64_t real_at;       /* ... when they were last compared, by the monotonic clock */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;

@@ -237,6 +237,28 @@ def test_L1_a_lease_ends_by_time(weir):
         assert d.exit(renewed) == 1 and d.guard("search")["in_flight"] == 0
 
 
+def test_L1_a_renewal_can_be_repeated(weir):
+    """The answer may have been lost: the same token renews again, and exits."""
+    with Doors(weir) as d:
+        token = d.enter("GUARD", "search")["permit"]
+        d.server.clock(1010)
+        first, _ = d.resp("WEIR.RENEW", token)
+        d.server.clock(1011)
+        again, lease = d.resp("WEIR.RENEW", token)
+        assert lease == 30000 and again not in (token, first)
+        told = d.web("POST", "/v1/renew", {"permit": token}).json()
+        assert told["lease_ms"] == 30000 and told["permit"] == again, (told, again)
+        d.server.clock(1012)
+        assert d.exit(token) == 1 and d.exit(again) == 0 and d.guard("search")["in_flight"] == 0
+        bound = d.server.resp()
+        token = d.enter("GUARD", "search", "BOUND", client=bound)["permit"]
+        for _ in range(2):
+            d.server.clock(1020)
+            bound("WEIR.RENEW", token)
+        bound.close()
+        until("it is given back", lambda: d.guard("search")["in_flight"] == 0)
+
+
 def test_S1_permits_outlive_the_server(weir):
     """A restart on the same table, and even kill -9: clients keep their permits."""
     with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,

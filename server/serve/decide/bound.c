@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "guard/guard.h"
+
 #define BOUND_MAX 256 /* of one connection */
 
 struct weir__bound {
@@ -19,7 +21,7 @@ static bool is_same(const struct weir__permits *a, const struct weir__permits *b
 
     while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard &&
            a->each[i].permit.seat == b->each[i].permit.seat &&
-           a->each[i].permit.word == b->each[i].permit.word)
+           weir__permit_is_same(a->each[i].permit.word, b->each[i].permit.word))
         i++;
     return i == a->n && i == b->n;
 }
@@ -82,11 +84,13 @@ void weir__bound_renew(struct weir__conn *conn, const struct weir__permits *old,
         *b = (struct bound){ *renewed, weir__loop_now(conn->loop) + lease };
 }
 
-/* Not if it is this server that ends: its clients go on, and renew at the next one. */
+/* Not if it is this server that ends the connection: its client goes on, and renews at the next
+ * one. */
 void weir__bound_release(struct weir__conn *conn)
 {
     struct weir__bound *bound = conn->bound;
-    bool ends = __atomic_load_n(&conn->loop->server->draining, __ATOMIC_RELAXED) != 0;
+    bool ends =
+        !conn->heard_all && __atomic_load_n(&conn->loop->server->draining, __ATOMIC_RELAXED) != 0;
 
     for (size_t i = 0; bound && !ends && i < bound->n; i++)
         weir__ask_exit(conn->loop, &bound->each[i].permits, WEIR_IGNORED, -1);

@@ -226,6 +226,17 @@ int weir__ask_permits(struct weir__loop *loop, struct weir__text token, struct w
     return what ? wrong(error, 400, "%s", what) : 200;
 }
 
+/* A client whose renewal had no answer has the token of before. */
+static bool exit_one(struct weir_guard *guard, const struct weir_permit *permit,
+                     enum weir_outcome outcome, weir_time took, weir_time now)
+{
+    struct weir_permit mine = *permit, renewed = *permit;
+
+    return weir__guard_exit(guard, &mine, outcome, took, now) ||
+           (weir__permit_follow(guard, &renewed) &&
+            weir__guard_exit(guard, &renewed, outcome, took, now));
+}
+
 bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
                     enum weir_outcome outcome, weir_time took)
 {
@@ -235,12 +246,11 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
 
     for (uint32_t i = 0; i < permits->n; i++) {
         struct weir_guard *guard = weir__guards_get(server->guards, permits->each[i].guard);
-        struct weir_permit *permit = &permits->each[i].permit;
         if (guard == NULL)
             continue;
-        any |= took < 0 ? weir_exit(guard, permit, outcome, now)
-                        : weir_exit_after(guard, permit, outcome, took, now);
+        any |= exit_one(guard, &permits->each[i].permit, outcome, took, now);
         weir__lines_serve(server->lines, guard->id, now);
+        weir__guard_pass_on(guard);
     }
     return any;
 }
@@ -252,7 +262,9 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
 
     for (uint32_t i = 0; i < permits->n; i++) {
         struct weir_guard *guard = weir__guards_get(loop->server->guards, permits->each[i].guard);
-        if (guard == NULL || !weir_permit_renew(guard, &permits->each[i].permit, now))
+        struct weir_permit *permit = &permits->each[i].permit;
+        if (guard == NULL ||
+            (!weir_permit_renew(guard, permit, now) && !weir__permit_repeat(guard, permit, now)))
             continue;
         weir_time lease = weir__guard_plan_of(guard)->lease;
         shortest = n == 0 || lease < shortest ? lease : shortest;

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/arena.h"
 
 #define POLL_MS 5
+#define LISTEN  WEIR_SECOND /* meanwhile loops poll */
 
 struct line {
     struct weir_queue *queue;
@@ -24,7 +26,11 @@ struct weir__lines {
     int64_t waiting;       /* in all of them; atomic */
     bool closed;           /* nobody waits any more; atomic */
     struct line *first;    /* atomic */
-    pthread_mutex_t mutex; /* for making one */
+    pthread_mutex_t mutex; /* for making one, and the listener */
+    pthread_t listener;
+    bool listens;  /* atomic: there is one, or there was no thread for it */
+    bool ended;    /* atomic: it is to end */
+    uint32_t word; /* atomic; changes when it is to look */
 };
 
 struct weir__wait {
@@ -57,10 +63,18 @@ static struct weir__wait *wait_of(struct weir_waiter *waiter)
     return (struct weir__wait *)((char *)waiter - offsetof(struct weir__wait, waiter));
 }
 
+/* The listener is to look. */
+static void stir(struct weir__lines *lines)
+{
+    __atomic_fetch_add(&lines->word, 1, __ATOMIC_SEQ_CST);
+    weir__clock_wake_word(&lines->word);
+}
+
 static void count(struct weir__wait *w, int64_t n)
 {
-    __atomic_fetch_add(&w->lines->waiting, n, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&w->line->waiting, n, __ATOMIC_SEQ_CST);
+    if (__atomic_fetch_add(&w->lines->waiting, n, __ATOMIC_SEQ_CST) == 0)
+        stir(w->lines); /* it slept, because nobody waited */
 }
 
 /* ---------------------------------------------------------------- lines ---- */
@@ -82,6 +96,10 @@ void weir__lines_destroy(struct weir__lines *lines)
 
     if (lines == NULL)
         return;
+    __atomic_store_n(&lines->ended, true, __ATOMIC_SEQ_CST);
+    stir(lines);
+    if (lines->listener != 0)
+        pthread_join(lines->listener, NULL);
     for (struct line *l = lines->first; l != NULL; l = next) {
         next = l->next;
         weir_queue_destroy(l->queue);
@@ -230,7 +248,7 @@ bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t per
     if (lines != NULL &&
         __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
         l = find_line(lines, guard);
-    return l != NULL && __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) > 0 &&
+    return l != NULL && weir__get(&l->queue->length) > 0 &&
            !weir__queue_is_open_to(l->queue, permits);
 }
 
@@ -249,6 +267,56 @@ int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
     struct line *l = find_line(lines, guard);
 
     return l != NULL ? weir_queue_length(l->queue) : 0;
+}
+
+/* -------------------------------------------------------------- listening ---- */
+
+/* Lets the table's bell wake it for every guard that somebody waits for, and offers turns.  Returns
+ * the bell as it was before. */
+static uint32_t look(struct weir__lines *lines)
+{
+    uint32_t bell = weir__acquire(&weir_table_of(lines->server->engine)->header->bell);
+    weir_time now = weir__server_now(lines->server);
+
+    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+        if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0) {
+            weir__guard_want(l->guard);
+            serve_line(l, now);
+        }
+    return bell;
+}
+
+/* A thread, because a loop cannot sleep for a word in shared memory.  Without one, loops poll. */
+static void *listen_for_bell(void *argument)
+{
+    struct weir__lines *lines = argument;
+    uint32_t *bell = &weir_table_of(lines->server->engine)->header->bell;
+
+    while (!__atomic_load_n(&lines->ended, __ATOMIC_SEQ_CST)) {
+        uint32_t word = __atomic_load_n(&lines->word, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&lines->waiting, __ATOMIC_SEQ_CST) == 0)
+            weir__clock_wait_word(&lines->word, word, WEIR_FOREVER);
+        else
+            weir__clock_wait_words(&lines->word, word, bell, look(lines), LISTEN);
+    }
+    return NULL;
+}
+
+/* Made when somebody waits first; signals are the main thread's. */
+static void start_listening(struct weir__lines *lines)
+{
+    sigset_t all, before;
+
+    pthread_mutex_lock(&lines->mutex);
+    if (!lines->listens) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (pthread_create(&lines->listener, NULL, listen_for_bell, lines) != 0)
+            lines->listener = 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        __atomic_store_n(&lines->listens, true, __ATOMIC_SEQ_CST);
+    }
+    pthread_mutex_unlock(&lines->mutex);
 }
 
 /* ------------------------------------------------------------- of a loop ---- */
@@ -460,6 +528,9 @@ static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, st
     if (!uv_is_active((uv_handle_t *)&loop->waiting
                           ->poll)) /* not anew: many newcomers would put it off for ever */
         uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
+    if (!__atomic_load_n(&lines->listens, __ATOMIC_SEQ_CST))
+        start_listening(lines);
+    weir__guard_want(line->guard);
     serve_line(line, weir__loop_now(loop));
     if (__atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         weir__lines_close(lines);

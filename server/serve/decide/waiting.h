@@ -6,9 +6,10 @@
  * A client that has hung up gets no turn: its socket is looked at before each offer, and once more
  * before the answer; a permit that it got in between goes back.
  *
- * Turns are offered by the call that gives a permit back, on its thread, and by every loop that has
- * somebody waiting, each 5 ms: permits come free in other processes and by time too.  Whose turn
- * has come is passed to its own loop, which answers.
+ * Turns are offered by the call that gives a permit back, on its thread; by the listener, a thread
+ * that sleeps until the table's bell rings (lib/guard/bell.c): a permit came free in another process,
+ * or by time; and by every loop that has somebody waiting, each 5 ms: the process that should ring
+ * may have been killed.  Whose turn has come is passed to its own loop, which answers.
  */
 #ifndef WEIR_SERVE_WAITING_H
 #define WEIR_SERVE_WAITING_H

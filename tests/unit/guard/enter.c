@@ -88,7 +88,7 @@ TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
     assert_true(enter_at(g, NOW, &p));
     copy = p;
     assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW));
-    for (int i = 0; i < 4000; i++) { /* at one and the same instant */
+    for (int i = 0; i < 2000; i++) { /* at one and the same instant */
         struct weir_permit again = copy;
         assert_true(enter_at(g, NOW, &next));
         assert_false(weir_exit(g, &again, WEIR_SUCCEEDED, NOW));

@@ -56,6 +56,40 @@ TEST(test_G1_a_lease_that_is_renewed_goes_on)
     assert_false(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 91 * S));
 }
 
+/* The holder did not hear that its permit was renewed, and asks again. */
+TEST(test_G1_a_renewal_can_be_repeated)
+{
+    for (int keyed = 0; keyed < 2; keyed++) {
+        A_GUARD(g, .max = 2, .max_per_key = keyed ? 2 : 0, .lease = 10 * S);
+        struct weir_permit p, old, lost, next;
+        assert_true(enter_at(g, NOW, &p));
+        old = p;
+        assert_false(weir__permit_repeat(g, &p, NOW)); /* it was not renewed */
+        assert_true(weir_permit_renew(g, &p, NOW + 4 * S));
+        for (int i = 0; i < 3; i++) { /* nor did it hear the next answers */
+            lost = old;
+            assert_false(weir_permit_renew(g, &lost, NOW + (5 + i) * S));
+            assert_true(weir__permit_repeat(g, &lost, NOW + (5 + i) * S));
+        }
+        assert_false(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 8 * S)); /* there is one of it */
+        p = lost;
+        assert_true(weir_permit_renew(g, &p, NOW + 9 * S));
+        assert_false(weir__permit_follow(g, &old)); /* one renewal is followed, not two */
+        assert_true(weir__permit_follow(g, &lost));
+        assert_true(weir_exit(g, &lost, WEIR_SUCCEEDED, NOW + 9 * S));
+        lost = p;
+        for (int i = 0; i < 8; i++) { /* others in its seat are not it */
+            assert_true(enter_at(g, NOW + 9 * S, &next));
+            assert_int_equal(next.seat, p.seat);
+            assert_false(weir__permit_follow(g, &lost));
+            assert_true(weir_permit_renew(g, &next, NOW + 9 * S));
+            assert_false(weir__permit_follow(g, &lost));
+            assert_true(weir_exit(g, &next, WEIR_SUCCEEDED, NOW + 9 * S));
+        }
+        assert_int_equal(info_of(g, NOW + 9 * S).in_flight, 0);
+    }
+}
+
 TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
 {
     OWN(weir_table) *table = private_table(false, 16);

@@ -32,7 +32,8 @@ struct reader {
 #define fail_line(r, ...) weir__fail_at((r)->cursor.error, 1, __VA_ARGS__)
 
 static const struct weir__vector_kind *const kinds[] = { &weir__vector_breaker,
-                                                         &weir__vector_controller };
+                                                         &weir__vector_controller,
+                                                         &weir__vector_permits };
 
 int weir__vector_end(struct weir__cursor *cursor)
 {
@@ -425,7 +426,9 @@ static int read_line(struct reader *r)
             return read_subject(r, kinds[i]);
     }
     return fail_here(
-        r, "'%.20s' begins no line; lines begin with case, limit, breaker, controller, at or #",
+        r,
+        "'%.20s' begins no line; lines begin with case, limit, breaker, controller, permits, at "
+        "or #",
         r->cursor.at);
 }
 

@@ -14,8 +14,8 @@
  * not name stays; a burst that was never named follows the count.
  *
  * A case whose second line begins with another word than `limit` is of another kind: `breaker`
- * (vectors-breaker.c), `controller` (vectors-controller.c).  A kind reads what is its own and runs
- * it; it has no doors.
+ * (breaker.c), `controller` (controller.c), `permits` (permits.c).  A kind reads what is its own
+ * and runs it; it has no doors.
  *
  * Text in, structs out: nothing here opens a file or decides anything.  replay.h runs what was
  * read.
@@ -46,7 +46,8 @@ struct weir__vector_kind {
     void (*close)(void *run);
 };
 
-extern const struct weir__vector_kind weir__vector_breaker, weir__vector_controller;
+extern const struct weir__vector_kind weir__vector_breaker, weir__vector_controller,
+    weir__vector_permits;
 
 enum weir__vector_verb {
     WEIR__VECTOR_TAKE,

@@ -232,6 +232,24 @@ static void doubt_rule(const struct reading *r, const struct weir__rule_draft *r
         doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
 }
 
+/* Parts of a guard that can have no effect. */
+static void doubt_guard(const struct reading *r, const struct weir__guard_draft *guard)
+{
+    const struct weir_guard_options *o = &guard->options;
+    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
+
+    if (o->max_per_key > 0 && o->max == o->max_per_key)
+        doubt(r, guard->rule.mark,
+              "the key has no effect: one key may have all %lld permits; write a larger total, or "
+              "a smaller max",
+              (long long)o->max);
+    if (o->breaker.slow >= lease)
+        doubt(r, guard->rule.mark,
+              "work never becomes slow: its permit is taken back first; write a lease that is "
+              "longer than slow");
+    doubt_rule(r, &guard->rule);
+}
+
 /* Valid, but probably matches nothing. */
 static void print_doubts(const struct reading *r)
 {
@@ -240,7 +258,11 @@ static void print_doubts(const struct reading *r)
     for (size_t i = 0; i < r->draft->n_rules; i++)
         doubt_rule(r, &r->draft->rules[i]);
     for (size_t i = 0; i < r->draft->n_guards; i++)
-        doubt_rule(r, &r->draft->guards[i].rule);
+        doubt_guard(r, &r->draft->guards[i]);
+    if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
+        doubt(r, nowhere,
+              "there are guards, and no rules: checks and forward auth ignore guards, so they let "
+              "everything pass; enter and exit instead");
     for (size_t i = 0; i < r->draft->n_lists; i++)
         doubt_name(r, nowhere, r->draft->lists[i].attribute, strlen(r->draft->lists[i].attribute));
 }

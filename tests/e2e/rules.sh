@@ -78,6 +78,20 @@ printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, keys: 100 }\n' >"$dir/ke
 run rules check keys.yaml
 is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: \
 all rules share the table; leave it out, and choose the table's size with weir serve --keys"
+cat >"$dir/guards.yaml" <<'END'
+version: 1
+guards:
+  - { name: a, concurrency: { max: 5, key: "{ip}", total: 5 } }
+  - { name: b, concurrency: { max: 5, key: "{ip}", total: 6 }, breaker: { slow: 60s } }
+  - { name: c, concurrency: 16384, breaker: { slow: 60s }, lease: 61s }
+END
+run rules check guards.yaml
+is "guards that do nothing" "$code $err" "0 guards.yaml:3:5: warning: the key has no effect: \
+one key may have all 5 permits; write a larger total, or a smaller max
+guards.yaml:4:5: warning: work never becomes slow: its permit is taken back first; \
+write a lease that is longer than slow
+guards.yaml: warning: there are guards, and no rules: checks and forward auth ignore guards, \
+so they let everything pass; enter and exit instead"
 cd "$rules"
 
 # stdin, and a pipe that is named

@@ -127,6 +127,7 @@ static void arrive(struct weir_queue *q, struct weir_waiter *w, weir_time now)
 static void run_empty(struct weir_queue *q)
 {
     q->above = false;
+    weir__set(&q->open_to, 0);
     for (int i = 0; i < WEIR__LANES; i++)
         if ((int64_t)(q->lanes[i].tag - q->virtual_time) > 0)
             q->virtual_time = q->lanes[i].tag;
@@ -143,7 +144,6 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
         weir__deadlines_remove(q, w);
     if (weir__own(w)->key != 0)
         weir__key_counts_remove(&q->keys, weir__own(w)->key);
-    weir__set(&q->open_to, 0); /* until turns are offered again */
     w->next = weir__own(w)->previous = NULL;
     weir__own(w)->queue = NULL;
     w->reason = (uint8_t)reason;
@@ -603,17 +603,13 @@ static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost)
     return NULL;
 }
 
-/* Offers the turn that `w` cannot use to those that ask for less.  Returns the one that has taken
- * it, or left; NULL: none. */
+/* Offers the turn that `w` cannot use to those that ask for less.  Returns the last one, which has
+ * taken it, or has left, or (still WEIR_BUSY) is the smallest. */
 static struct weir_waiter *offer_behind(struct weir_queue *q, struct weir_waiter *w,
                                         weir__offer *offer, void *context, enum weir_reason *reason)
 {
-    while (*reason == WEIR_BUSY) {
-        struct weir_waiter *smaller = find_smaller(q, cost_of(w));
-        if (smaller == NULL) {
-            weir__set(&q->open_to, cost_of(w));
-            return NULL;
-        }
+    for (struct weir_waiter *smaller;
+         *reason == WEIR_BUSY && (smaller = find_smaller(q, cost_of(w))) != NULL;) {
         w = smaller;
         *reason = offer(context, w);
     }
@@ -624,21 +620,25 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
                                       weir__offer *offer, void *context)
 {
     struct gone gone = { 0 };
+    int64_t open_to = 0;
 
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &gone);
-    weir__set(&queue->open_to, 0);
     for (struct weir_waiter *w; (w = choose(queue, now, &gone)) != NULL;) {
         enum weir_reason reason = offer(context, w);
-        if (reason == WEIR_BUSY && cost_of(w) > 1 && may_be_passed(w, now, hold))
+        bool passed = reason == WEIR_BUSY && cost_of(w) > 1 && may_be_passed(w, now, hold);
+        if (passed)
             w = offer_behind(queue, w, offer, context, &reason);
-        if (reason == WEIR_BUSY)
+        if (reason == WEIR_BUSY) {
+            open_to = passed ? cost_of(w) : 0;
             break;
+        }
         if (reason == WEIR_GRANTED)
             give_turn(queue, w, now, &gone);
         else
             leave(queue, w, reason, &gone);
     }
+    weir__set(&queue->open_to, open_to); /* once: others read it meanwhile */
     pthread_mutex_unlock(&queue->lock);
     return gone.first;
 }

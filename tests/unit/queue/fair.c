@@ -4,6 +4,7 @@
 
 #include "unit/guarding.h"
 #include "queue/queue.h"
+#include "random.h"
 
 #define CROWD 32
 
@@ -309,4 +310,73 @@ TEST_WITH(test_L11_a_change_of_the_order_holds_for_those_that_wait, NULL, close_
         leave(expected[i]);
         assert_int_equal(visitors[expected[i + 1]].order, i + 1);
     }
+}
+
+/* -------------------------------------------------------------- random walks ---- */
+
+static bool waits(int i)
+{
+    return weir__own(&visitors[i].waiter)->queue != NULL;
+}
+
+/* Among waiters for equally many permits the first is first. */
+static void expect_first(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    const struct weir__own *own = weir__own(waiter);
+
+    note_turn(waiter, reason);
+    for (int i = 0; i < CROWD && reason == WEIR_GRANTED; i++) {
+        const struct weir__own *other = weir__own(&visitors[i].waiter);
+        assert_true(!waits(i) || other->ask.cost != own->ask.cost || other->arrival > own->arrival);
+    }
+}
+
+/* If all that wait ask for one permit, none is free. */
+static void expect_none_idle(void)
+{
+    bool any = false, large = false;
+
+    for (int i = 0; i < CROWD; i++) {
+        any |= waits(i);
+        large |= waits(i) && weir__own(&visitors[i].waiter)->ask.cost > 1;
+    }
+    assert_true(!any || large || info_of(guard, now).in_flight == 6);
+}
+
+/* Somebody comes, leaves the queue, or ends its work. */
+static void move(int i)
+{
+    static const char *const keys[] = { "", "a", "b", "c" };
+    struct visitor *v = &visitors[i];
+
+    if (waits(i) && one_in(4)) {
+        assert_true(weir_queue_cancel(queue, &v->waiter));
+    } else if (!waits(i) && v->permit.word != 0) {
+        leave(i);
+    } else if (!waits(i)) {
+        (void)visit(i, ask_of(keys[between(0, 3)], one_in(3) ? between(2, 5) : 1, now));
+        v->waiter.turn = expect_first;
+    }
+}
+
+/* Asks of all sizes and keys come, work and go, options change, and nobody is forgotten. */
+TEST_WITH(test_L11_random_walks, NULL, close_guard)
+{
+    random_state = 11;
+    open_guard((struct weir_guard_options){ .max = 6, .max_per_key = 5 },
+               (struct weir_queue_options){ .max = 24 });
+    for (int step = 0; step < 20000; step++) {
+        now += between(0, 20) * MS;
+        if (one_in(200))
+            weir__queue_change(queue, &(struct weir_queue_options){ .max = between(4, 24) });
+        move(int_between(0, CROWD - 1));
+        weir_enter_poll(guard, queue, now);
+        expect_none_idle();
+    }
+    for (int round = 0; round < 3 * CROWD; round++, now += S)
+        for (int i = 0; i < CROWD; i++)
+            if (!waits(i) && visitors[i].permit.word != 0)
+                leave(i);
+    assert_int_equal(weir_queue_length(queue), 0);
+    assert_int_equal(info_of(guard, now).in_flight, 0);
 }

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "guard/guard.h"
-
 #define BOUND_MAX 256 /* of one connection */
 
 struct weir__bound {
@@ -15,17 +13,6 @@ struct weir__bound {
     } each[BOUND_MAX];
 };
 
-static bool is_same(const struct weir__permits *a, const struct weir__permits *b)
-{
-    uint32_t i = 0;
-
-    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard &&
-           a->each[i].permit.seat == b->each[i].permit.seat &&
-           weir__permit_is_same(a->each[i].permit.word, b->each[i].permit.word))
-        i++;
-    return i == a->n && i == b->n;
-}
-
 static void drop(struct weir__bound *bound, struct bound *b)
 {
     *b = bound->each[--bound->n];
@@ -34,7 +21,7 @@ static void drop(struct weir__bound *bound, struct bound *b)
 static struct bound *find(struct weir__bound *bound, const struct weir__permits *permits)
 {
     for (size_t i = 0; bound && i < bound->n; i++)
-        if (is_same(&bound->each[i].permits, permits))
+        if (weir__permits_are_same(&bound->each[i].permits, permits))
             return &bound->each[i];
     return NULL;
 }

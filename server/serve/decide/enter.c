@@ -226,6 +226,17 @@ int weir__ask_permits(struct weir__loop *loop, struct weir__text token, struct w
     return what ? wrong(error, 400, "%s", what) : 200;
 }
 
+bool weir__permits_are_same(const struct weir__permits *a, const struct weir__permits *b)
+{
+    uint32_t i = 0;
+
+    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard &&
+           a->each[i].permit.seat == b->each[i].permit.seat &&
+           weir__permit_is_same(a->each[i].permit.word, b->each[i].permit.word))
+        i++;
+    return i == a->n && i == b->n;
+}
+
 /* A client whose renewal had no answer has the token of before. */
 static bool exit_one(struct weir_guard *guard, const struct weir_permit *permit,
                      enum weir_outcome outcome, weir_time took, weir_time now)

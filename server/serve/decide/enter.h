@@ -57,6 +57,9 @@ void weir__ask_token(struct weir__loop *loop, const struct weir__permits *permit
 int weir__ask_permits(struct weir__loop *loop, struct weir__text token, struct weir__permits *out,
                       struct weir_error *error);
 
+/* The same permits, renewed or not. */
+bool weir__permits_are_same(const struct weir__permits *a, const struct weir__permits *b);
+
 /* Gives all of them back; took < 0: from enter to now.  False: all of them were over. */
 bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
                     enum weir_outcome outcome, weir_time took);

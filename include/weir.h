@@ -273,6 +273,7 @@ struct weir_table_stats {
     int64_t bans;          /* in force; -1 unless asked for */
     int64_t bans_lost;     /* bans that made room before their end: the table has too few places */
     int64_t no_room;       /* asks refused with WEIR_NO_ROOM */
+    int64_t no_disk;       /* how often a large state or a ban was not kept: the disk was full */
     bool narrow;
 };
 /* Counting `live` and `bans` reads every slot and every ban: now = -1 leaves that out. */

@@ -80,9 +80,9 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
         return weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
     pthread_mutex_lock(&weir->mutex);
     int code = ban_key(weir, rule, key, text, &known, error);
-    if (code == WEIR_OK)
-        weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known), rule, known, now,
-                      until);
+    if (code == WEIR_OK && !weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known),
+                                          rule, known, now, until))
+        code = weir__fail(error, WEIR_NO_MEMORY, "there is no disk space for another ban");
     pthread_mutex_unlock(&weir->mutex);
     return code;
 }

@@ -201,7 +201,7 @@ static void count_refusal(const struct checker *c, struct inquiry *q, uint32_t r
     weir_time until =
         weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key),
                          post->name, key, &post->terms, q->ask.now);
-    q->ruling->banned_until = until;
+    q->ruling->banned_until = until > q->ask.now ? until : 0;
     if (until - q->ask.now > q->ruling->decision.retry)
         q->ruling->decision.retry = until - q->ask.now;
 }

@@ -218,8 +218,9 @@ static bool put(const struct weir_plan *plan, void *state, void *context)
     return true;
 }
 
-/* Before and after: a thread that looks for the latest end in between may not see this ban yet. */
-static void write_ban(struct weir_table *table, uint64_t tag, weir__changer *change,
+/* Before and after: a thread that looks for the latest end in between may not see this ban yet.
+ * False: there is no disk space for it. */
+static bool write_ban(struct weir_table *table, uint64_t tag, weir__changer *change,
                       struct verdict *v, weir_time until)
 {
     struct weir__part part = part_of(table, tag);
@@ -227,6 +228,7 @@ static void write_ban(struct weir_table *table, uint64_t tag, weir__changer *cha
     raise_latest(table, until);
     weir__part_change(&part, change, v, true, v->now);
     raise_latest(table, v->until);
+    return !part.forgone;
 }
 
 weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
@@ -236,17 +238,16 @@ weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *r
 
     if (length_of(terms, INT32_MAX) == 0)
         return v.now;
-    write_ban(table, tag, strike, &v, later(v.now, length_of(terms, 0)));
-    return v.until;
+    bool kept = write_ban(table, tag, strike, &v, later(v.now, length_of(terms, 0)));
+    return kept ? v.until : v.now;
 }
 
-void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
+bool weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
                    weir_time now, weir_time until)
 {
     struct verdict v = { rule, key, now < 0 ? 0 : now, NULL, until };
 
-    if (until > v.now)
-        write_ban(table, tag, put, &v, until);
+    return until <= v.now || write_ban(table, tag, put, &v, until);
 }
 
 /* ---------------------------------------------------------------- list ---- */

@@ -44,13 +44,13 @@ static inline weir_time weir__ban_until(const struct weir_table *table, uint64_t
 /* The same, and nothing is written, not even that the clock has been set back. */
 weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now);
 
-/* Bans the key by the terms, and returns until when; one that is out already stays as it is.  `key`
- * is only to be shown: its text. */
+/* Bans the key by the terms, and returns until when, or `now` if there is no room for the ban; one
+ * that is out already stays as it is.  `key` is only to be shown: its text. */
 weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
                            struct weir_key key, const struct weir__ban_terms *terms, weir_time now);
 
-/* By hand, whatever was before; nothing if `until` has passed. */
-void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
+/* By hand, whatever was before; nothing if `until` has passed.  False: there is no room for it. */
+bool weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
                    weir_time now, weir_time until);
 
 /* Ends the ban and forgets the strikes.  False: it was not in force. */

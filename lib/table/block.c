@@ -169,6 +169,8 @@ static bool furnish(struct weir__slab *slab, uint64_t at, uint64_t n)
         i++;
     if (get_space(slab, i, at + n - i))
         return true;
+    if (slab->no_disk != NULL)
+        weir__count(slab->no_disk, 1);
     punch(slab, at, n); /* it may have got a part */
     release(slab, at, n, false);
     return false;

@@ -36,6 +36,7 @@ struct weir__slab {
     uint64_t file_at;     /* also in the file */
     int fd;               /* below 0: memory of this process and its children */
     uint64_t kept;        /* chunks that are left to sizes that have few */
+    int64_t *no_disk;     /* counts blocks wanted while the disk was full; NULL: nobody does */
 
     /* weir__slab_open sets the rest: the map, */
     uint64_t *room, *top, *words;

@@ -90,6 +90,7 @@ struct weir__header {
     int64_t evicted_idle, evicted_early, recovered;
     int64_t bans_lost; /* bans that made room before their end */
     int64_t no_room;   /* asks refused because nobody could make room */
+    int64_t no_disk;   /* blocks that were wanted while the disk was full */
 };
 
 /* A pair of words to be changed together with others. */

@@ -22,7 +22,7 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, str
     part->version = era->version;
     part->era = era;
     part->home = home;
-    part->closed = false;
+    part->closed = part->forgone = false;
     part->room_at = 0;
 }
 
@@ -227,10 +227,25 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     return weir__part_is_same(part) && !write_converted(part, hand, i);
 }
 
+void weir__part_forgo(struct weir__part *part)
+{
+    struct weir__header *h = part->limiter->table->header;
+
+    if (part->room_at != 0)
+        return;
+    part->forgone = true;
+    weir__count(part->limiter == &part->limiter->table->banned ? &h->bans_lost : &h->evicted_early,
+                1);
+}
+
 bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
-    return part->state == NULL && part->owed == 0 &&
-           weir__slab_make_room(part, part->plan->state_size, now, hand);
+    if (part->state != NULL || part->owed != 0)
+        return false;
+    if (weir__slab_make_room(part, part->plan->state_size, now, hand))
+        return true;
+    weir__part_forgo(part);
+    return false;
 }
 
 bool weir__part_peek(struct weir__part *part, void *out)
@@ -309,12 +324,6 @@ bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i
     }
     weir__hand_add(hand, &e);
     return true;
-}
-
-void weir__part_forgo(const struct weir__part *part)
-{
-    if (part->room_at == 0)
-        weir__count(&part->limiter->table->header->evicted_early, 1);
 }
 
 /* The part has no slot.  False: it has one now; begin again. */
@@ -405,13 +414,16 @@ void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask
         d->reason = WEIR_BAD_ASK;
 }
 
+/* Where nobody can tell when there is room, as on a full disk: what nobody uses goes that often. */
+#define ROOM_LOOK (10 * WEIR_SECOND)
+
 void weir__part_say_no_room(const struct weir__part *part, const struct weir_ask *ask,
                             struct weir_decision *d)
 {
     weir_time now = ask->now < 0 ? 0 : ask->now;
 
     weir__decision_begin(part->plan, d);
-    weir__refuse_until(d, part->room_at == INT64_MAX ? WEIR_NEVER : part->room_at - now);
+    weir__refuse_until(d, part->room_at == INT64_MAX ? ROOM_LOOK : part->room_at - now);
     d->reason = WEIR_NO_ROOM;
     d->remaining = d->reset = 0;
 }

@@ -26,6 +26,7 @@ struct weir__part {
     weir__i128 owed;   /* of a limit that comes with the ask: more than the copy can tell; or 0 */
     bool closed;       /* no key in use makes room for this one if it is new: */
     weir_time room_at; /* there is no room before then; 0: not known */
+    bool forgone;      /* there was no room: it is not remembered */
     struct weir__chain_rest rest; /* large: what the log leaves behind once the part is written */
 };
 
@@ -124,7 +125,7 @@ static inline uint64_t weir__part_packed(const struct weir__part *part)
 /* Adds the part to what the hand will write.  False: the slab is full. */
 bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i);
 /* There is no room: nothing is remembered, unless the part is refused for it (room_at). */
-void weir__part_forgo(const struct weir__part *part);
+void weir__part_forgo(struct weir__part *part);
 /* It is written. */
 static inline void weir__part_done(const struct weir__part *part)
 {

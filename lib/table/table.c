@@ -249,7 +249,8 @@ static void open_space(struct weir_table *table, struct weir__space *out,
                                  .slab = { .count = s->chunks,
                                            .bytes = base + s->slab_at,
                                            .file_at = s->slab_at,
-                                           .fd = table->fd } };
+                                           .fd = table->fd,
+                                           .no_disk = &table->header->no_disk } };
     if (out == &table->keys) /* bans are of one size */
         out->slab.kept = s->chunks / SLAB_KEPT;
     weir__slab_open(&out->slab, base + s->map_at);
@@ -618,6 +619,7 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .bans = now < 0 ? -1 : weir__bans_in_force(table, now),
         .bans_lost = __atomic_load_n(&h->bans_lost, __ATOMIC_RELAXED),
         .no_room = __atomic_load_n(&h->no_room, __ATOMIC_RELAXED),
+        .no_disk = __atomic_load_n(&h->no_disk, __ATOMIC_RELAXED),
         .narrow = table->keys.narrow,
     };
 }

@@ -127,6 +127,7 @@ static void print_json(const char *path, const struct weir_table *table,
         { "bans", s->bans },
         { "bans_lost", s->bans_lost },
         { "no_room", s->no_room },
+        { "no_disk", s->no_disk },
         { "guards", s->guards },
     };
     struct weir__buffer json = { 0 };

@@ -91,6 +91,19 @@ static inline struct weir_table_stats stats_of(const struct weir_table *table, w
     return stats;
 }
 
+/* The table gets no more disk space: for these files nobody may ask for any. */
+static inline void fill_disk(struct weir_table *table)
+{
+    table->keys.slab.fd = table->bans.slab.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(table->keys.slab.fd >= 0);
+}
+
+static inline void empty_disk(struct weir_table *table)
+{
+    close(table->keys.slab.fd);
+    table->keys.slab.fd = table->bans.slab.fd = table->fd;
+}
+
 static inline int64_t keys_of(const struct weir_table *table)
 {
     struct weir_table_stats stats = stats_of(table, -1);

@@ -84,6 +84,7 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "recovered", stats.recovered);
     weir__buffer_member_number(out, "bans_lost", stats.bans_lost);
     weir__buffer_member_number(out, "no_room", stats.no_room);
+    weir__buffer_member_number(out, "no_disk", stats.no_disk);
 }
 
 /* Modes set by hand: an emergency switch that was forgotten must be seen. */

@@ -65,13 +65,13 @@ struct weir__watch {
     struct watched *rules;
     size_t n, room, hint; /* hint: where the last one was found; the next one is often behind it */
     bool table_full;
-    int64_t evicted_early, no_room; /* at the last tick */
-    weir_time early_at;             /* when one of them last grew; 0: never */
-    weir_time counted_at;           /* when all slots were read; 0: never */
-    int percent;                    /* counted then */
-    struct told *told;              /* by the guards' ids */
-    size_t guards;                  /* that were met so far */
-    int degradation;                /* of degradation */
+    int64_t evicted_early, no_room, no_disk; /* at the last tick */
+    weir_time early_at;                      /* when one of them last grew; 0: never */
+    weir_time counted_at;                    /* when all slots were read; 0: never */
+    int percent;                             /* counted then */
+    struct told *told;                       /* by the guards' ids */
+    size_t guards;                           /* that were met so far */
+    int degradation;                         /* of degradation */
 
     pthread_mutex_t bans_lock;
     struct ban *bans;
@@ -216,21 +216,46 @@ static int percent_live(struct weir__watch *watch, const struct weir_table *tabl
     return watch->percent;
 }
 
-static void tell_table_full(struct weir__watch *watch, int64_t early, int64_t refused, int percent,
+/* What the table had no room for since the last tick. */
+struct shortage {
+    int64_t early, refused, no_disk;
+};
+
+static bool is_short(const struct shortage *s)
+{
+    return s->early + s->refused + s->no_disk > 0;
+}
+
+static void tell_table_full(struct weir__watch *watch, const struct shortage *s, int percent,
                             weir_time now)
 {
     char text[128];
 
-    if (refused > 0)
+    if (s->no_disk > 0)
+        snprintf(text, sizeof(text),
+                 "the disk of the table is full: new windows, logs and bans "
+                 "are not kept");
+    else if (s->refused > 0)
         snprintf(text, sizeof(text), "new keys are refused: the table needs more keys");
-    else if (early > 0)
+    else if (s->early > 0)
         snprintf(text, sizeof(text),
                  "keys had to make room before their time: the table needs more keys");
     else
         snprintf(text, sizeof(text), "%d %% of the places hold keys that are in use", percent);
     weir__events_emit(watch->events, WEIR__EVENT_TABLE_FULL, now,
-                      &(struct weir__event_facts){ .text = text, .count = early + refused });
+                      &(struct weir__event_facts){ .text = text, .count = s->early + s->refused });
     watch->table_full = true;
+}
+
+static struct shortage shortage_since(struct weir__watch *watch, const struct weir_table_stats *s)
+{
+    struct shortage since = { s->evicted_early - watch->evicted_early, s->no_room - watch->no_room,
+                              s->no_disk - watch->no_disk };
+
+    watch->evicted_early = s->evicted_early;
+    watch->no_room = s->no_room;
+    watch->no_disk = s->no_disk;
+    return watch->tick == 1 ? (struct shortage){ 0 } : since; /* a file has those of earlier days */
 }
 
 static void look_at_table(struct weir__watch *watch, const struct weir_table *table, weir_time now)
@@ -238,17 +263,13 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
     struct weir_table_stats s;
 
     weir_table_stats(table, -1, &s);
-    bool first = watch->tick == 1; /* a file has those of earlier days */
-    int64_t early = first ? 0 : s.evicted_early - watch->evicted_early,
-            refused = first ? 0 : s.no_room - watch->no_room;
-    watch->evicted_early = s.evicted_early;
-    watch->no_room = s.no_room;
-    if (early + refused > 0 || now < watch->early_at)
+    struct shortage since = shortage_since(watch, &s);
+    if (is_short(&since) || now < watch->early_at)
         watch->early_at = now;
     int percent = percent_live(watch, table, &s, now);
     bool quiet = watch->early_at == 0 || now - watch->early_at >= TABLE_QUIET;
-    if (!watch->table_full && (early + refused > 0 || percent > FULL_PERCENT)) {
-        tell_table_full(watch, early, refused, percent, now);
+    if (!watch->table_full && (is_short(&since) || percent > FULL_PERCENT)) {
+        tell_table_full(watch, &since, percent, now);
     } else if (watch->table_full && quiet && percent < ROOM_PERCENT) {
         weir__events_emit(watch->events, WEIR__EVENT_TABLE_ROOM, now, NULL);
         watch->table_full = false;

@@ -152,7 +152,7 @@ const struct weir__schema weir__schemas[] = {
     { "StatusTable", "", FIELDS(
         { "file", "text?", "" },
         { "slots keys slab slab_used limiters bytes bytes_on_disk evicted_idle "
-          "evicted_early recovered bans_lost no_room", "count", "" }) },
+          "evicted_early recovered bans_lost no_room no_disk", "count", "" }) },
     { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched "
           "shadow_refused", "count", "" }) },
     { "StatusTotals", "", FIELDS(

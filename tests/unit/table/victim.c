@@ -537,3 +537,60 @@ TEST(test_T2_closed_among_several)
     assert_true(weir__all_take(items, 2, &ask, &d));
     assert_int_equal(left(b, "k 0", NOW + 1), 3);
 }
+
+/* -------------------------------------------------------------- a full disk ---- */
+
+/* States of one block, of several chunks, and of nodes. */
+static const char *const large[] = { "sliding-window 2/100s", "sliding-log 2/100s",
+                                     "sliding-window 2/100s buckets=9000",
+                                     "sliding-log 9000/100s" };
+
+TEST(test_T2_a_full_disk_is_counted)
+{
+    for (size_t l = 0; l < COUNT_OF(large); l++) {
+        OWN(weir_table) *table = private_table(false, 20000);
+        struct weir_limiter *limiter = limiter_of(table, "l", large[l]);
+        fill_disk(table);
+        for (int i = 0; i < 10; i++) /* nothing can be remembered */
+            assert_true(take(limiter, "k", 1, NOW).allowed);
+        struct weir_table_stats stats = stats_of(table, -1);
+        empty_disk(table);
+        assert_true(stats.no_disk >= 10);
+        assert_true(stats.evicted_early >= 10);
+        int64_t one = take(limiter, "k", 1, NOW).remaining;
+        assert_int_equal(take(limiter, "k", 1, NOW).remaining, one - 1);
+    }
+}
+
+/* Nobody knows when there is disk space again: not never. */
+TEST(test_T2_closed_on_a_full_disk_says_when_to_ask_again)
+{
+    for (size_t l = 0; l < COUNT_OF(large); l++) {
+        OWN(weir_table) *table = private_table(false, 20000);
+        struct weir_limiter *limiter = limiter_of(table, "l", large[l]);
+        fill_disk(table);
+        struct weir_decision d = take_closed(limiter, "k", false, NOW);
+        int64_t no_room = stats_of(table, -1).no_room;
+        empty_disk(table);
+        assert_fields(d, (allowed, false), (reason, WEIR_NO_ROOM), (retry, 10 * S));
+        assert_int_equal(no_room, 1);
+        assert_true(take_closed(limiter, "k", false, NOW + 10 * S).allowed);
+    }
+}
+
+TEST(test_T2_a_ban_that_a_full_disk_cannot_keep_is_none)
+{
+    const struct weir__ban_terms terms = { .length = MINUTE };
+
+    OWN(weir_table) *table = private_table(false, 100);
+    uint64_t tag = weir__ban_tag(table, "r", key_of("k"));
+
+    fill_disk(table);
+    weir_time until = weir__ban_strike(table, tag, "r", key_of("k"), &terms, NOW);
+    bool put = weir__ban_put(table, tag, "r", key_of("k"), NOW, NOW + MINUTE);
+    empty_disk(table);
+    assert_int_equal(until, NOW);
+    assert_false(put);
+    assert_fields(stats_of(table, -1), (bans_lost, 2), (no_disk, 2), (evicted_early, 0));
+    assert_int_equal(weir__ban_strike(table, tag, "r", key_of("k"), &terms, NOW), NOW + MINUTE);
+}

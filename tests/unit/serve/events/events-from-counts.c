@@ -275,6 +275,25 @@ TEST(test_S4_a_table_that_is_full_and_has_room_again)
     end();
 }
 
+TEST(test_S4_a_full_disk_is_told_as_such)
+{
+    struct weir_error error;
+
+    begin(RULES("  - { name: login, key: \"{ip}\", limit: sliding-window 1/1m }\n"));
+    assert_string_equal(tick(NOW), "");
+    fill_disk(server.table);
+    crowd(limiter_of(server.table, "window", "sliding-window 1/1m"), 0, 1, NOW);
+    int code = weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + S, &error);
+    empty_disk(server.table);
+    assert_int_equal(code, WEIR_NO_MEMORY);
+    assert_non_null(strstr(error.text, "no disk space"));
+    const char *text = tick(NOW + S);
+    assert_non_null(strstr(text, "\"table-full\""));
+    assert_non_null(strstr(text, "the disk of the table is full"));
+    assert_string_equal(tick(NOW + 100 * S), "\"table-room\"}");
+    end();
+}
+
 TEST(test_idle_keys_fill_no_table)
 {
     begin_on(private_table(false, 1000), ONE_RULE);

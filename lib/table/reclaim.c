@@ -3,7 +3,8 @@
  *     dropped      by its last user, because its rule is gone: a minute later, states and all
  *     left         by its last user: once none of its states would be missed, and a guard once
  *                  nobody has used it for an hour and no permit is out
- *     switched     by hand: stays, so that the switch is there when the rule comes back
+ *     switched     by hand, and left: a day later, so that the switch is there when its user comes
+ *                  back; dropped, it goes with the others
  *
  * A limiter's place is closed first.  Then its states are taken out of their slots one by one, each
  * together with a look that the place is still closed: a user that comes back in between finds the
@@ -146,11 +147,11 @@ static bool is_forsaken(struct weir_table *table, uint32_t i, weir_time grace, w
     struct weir__place *place = &table->places[i];
     int64_t at = weir__get(&place->look_at);
 
-    if (weir__get(&place->word) == 0 || weir__get(&place->mode) != 0 ||
-        weir__place_has_users(table, i))
+    if (weir__get(&place->word) == 0 || weir__place_has_users(table, i))
         return false;
     if (at == 0 || at > now + DAY) { /* or the clock has stepped back */
-        weir__set(&place->look_at, now + (weir__get(&place->dropped) ? GRACE : grace));
+        grace = weir__get(&place->dropped) ? GRACE : weir__get(&place->mode) != 0 ? DAY : grace;
+        weir__set(&place->look_at, now + grace);
         return false;
     }
     return at <= now;

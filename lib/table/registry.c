@@ -640,6 +640,7 @@ void weir__place_free(struct weir_table *table, uint32_t place, uint64_t edition
 
     while (!freed && load_closed(table, place, edition, pair)) {
         load_directory(table, directory);
+        weir__set(&table->places[place].mode, 0); /* not for the next one in this place */
         change_place(table, hand, place, pair, 0);
         change_directory(table, hand, directory);
         freed = weir__hand_commit(table, hand);

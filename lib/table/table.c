@@ -349,6 +349,8 @@ static void put_in_order(struct weir_table *table)
             weir__held_rebuild(table);
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
+    } else {
+        weir__places_forget(table, 0); /* those without a place of their own are gone too */
     }
     weir__table_set_clock(table->header);
     weir__bans_settle(table);

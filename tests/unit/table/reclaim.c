@@ -121,18 +121,47 @@ TEST(test_a_limiter_that_was_dropped_and_is_wanted_again_keeps_its_keys)
     assert_int_equal(left(limiter, "k", NOW), 5);
 }
 
-/* So that the switch is there when the rule comes back. */
-TEST(test_a_limiter_that_is_switched_by_hand_stays)
+/* So that the switch is there when its user comes back. */
+TEST(test_a_limiter_that_is_switched_by_hand_and_left_stays_for_a_day)
 {
     OWN(weir_table) *table = private_table(false, 1000);
-    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1d");
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1m");
     weir__limiter_set_mode(limiter, WEIR_SHADOW);
-    weir_limiter_drop(limiter);
-    weir_time now = tend(table, NOW, 5 * MINUTE);
+    weir_limiter_release(limiter);
+    weir_time now = tend(table, NOW, 10 * MINUTE);
     assert_true(has(table, "l"));
-    weir__limiter_set_mode(weir_limiter_find(table, "l"), WEIR_AS_WRITTEN);
-    weir_limiter_drop(limiter);
-    tend(table, now, 5 * MINUTE);
+    tend(table, now + 1440 * MINUTE, MINUTE);
+    assert_false(has(table, "l"));
+}
+
+/* Rules that are renamed again and again must not fill the table. */
+TEST(test_a_switch_goes_with_a_limiter_that_was_dropped)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 1 });
+    weir_time now = NOW;
+    for (int i = 0; i < 3; i++) {
+        struct weir_limiter *limiter = limiter_of(table, i % 2 ? "odd" : "even", "gcra 10/1d");
+        assert_int_equal(weir__limiter_mode(limiter), WEIR_AS_WRITTEN);
+        weir__limiter_set_mode(limiter, WEIR_SHADOW);
+        weir_limiter_drop(limiter);
+        now = tend(table, now, 2 * MINUTE);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+}
+
+/* Beyond as many processes as there are places for, nobody can tell who is left. */
+TEST(test_a_limiter_of_holders_without_a_place_goes_once_all_have_left)
+{
+    const char *path = new_path();
+    struct weir_table_options options = { .path = path, .keys = 100 };
+    struct weir_table *first = table_with(&options);
+    struct weir_limiter *limiter = limiter_of(first, "l", "gcra 10/1m");
+
+    first->users[limiter->id].bits[0] |= 1;
+    weir_limiter_release(limiter);
+    weir_table_destroy(first);
+    OWN(weir_table) *table = table_with(&options);
+    tend(table, weir_table_now(table), 5 * MINUTE);
     assert_false(has(table, "l"));
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,15 +42,15 @@ static char *resolve(const char *path)
 
 static int make_names(struct weir__store *s, const char *path, struct weir_error *error)
 {
-    uint64_t number;
+    uint32_t number;
 
     s->path = resolve(path);
     if (weir__random_fill(&number, sizeof(number)) != 0)
         return weir__fail_errno(error, "no random name for a copy of", path);
     int folder = s->path ? (int)name_at(s->path) : 0;
     if (s->path == NULL ||
-        asprintf(&s->temporary, "%.*s.%s.weir-%016" PRIx64, folder, s->path, s->path + folder,
-                 number) < 0 ||
+        asprintf(&s->temporary, "%.*s.%s.weir-%08x%08" PRIx32, folder, s->path, s->path + folder,
+                 (unsigned)getpid(), number) < 0 ||
         asprintf(&s->undo, "%s-old", s->temporary) < 0)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the name of a file");
     return WEIR_OK;
@@ -237,6 +238,17 @@ void weir__store_unlock(int lock)
 
 /* ------------------------------------------------------------ cleaning ---- */
 
+/* Whether its process is at work on it: a predecessor that still serves.  One with this process's
+ * own number was another, in a container say: this one has just begun. */
+static bool is_in_use(const char *digits)
+{
+    char text[DIGITS / 2 + 1] = "";
+
+    memcpy(text, digits, DIGITS / 2);
+    pid_t pid = (pid_t)strtoul(text, NULL, 16);
+    return pid > 0 && pid != getpid() && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
 /* Whether it is a temporary of this file: .NAME.weir-DIGITS, and -old behind them if it is an
  * undo. */
 static bool is_leftover(const char *entry, const char *name)
@@ -248,7 +260,8 @@ static bool is_leftover(const char *entry, const char *name)
         return false;
     const char *digits = entry + 1 + len + 6;
     size_t n = strspn(digits, "0123456789abcdef");
-    return n == DIGITS && (digits[n] == '\0' || strcmp(digits + n, "-old") == 0);
+    return n == DIGITS && (digits[n] == '\0' || strcmp(digits + n, "-old") == 0) &&
+           !is_in_use(digits);
 }
 
 size_t weir__store_clean(const char *path)

@@ -4,7 +4,8 @@
  * The new text goes to a temporary in the same folder and is flushed to the disk, takes the old
  * one's place by rename, and the folder is flushed.  Permissions stay, and the owner as far as the
  * process may give files away.  A symbolic link stays one: its target is replaced.
- * Temporaries are .NAME.weir-DIGITS; those that a crash has left are removed by weir__store_clean.
+ * Temporaries are .NAME.weir-DIGITS, the process's number first; those that a crash has left are
+ * removed by weir__store_clean.
  */
 #ifndef WEIR_SERVE_REPLACE_FILE_H
 #define WEIR_SERVE_REPLACE_FILE_H

@@ -5,6 +5,7 @@
 #include "unit/fixture.h"
 
 #include <errno.h>
+#include <sys/wait.h>
 
 #include "server/base/replace-file.h"
 
@@ -167,6 +168,32 @@ TEST(test_leftovers_are_removed_and_nothing_else)
         assert_true(is_there(path));
     }
     assert_int_equal(weir__store_clean("/no/such/folder/r.yaml"), 0);
+}
+
+/* A successor starts while its predecessor writes. */
+TEST(test_what_another_process_writes_just_now_is_no_leftover)
+{
+    const char *path = new_path();
+    int ready[2], go[2], status;
+    char byte;
+
+    assert_int_equal(pipe(ready) | pipe(go), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct weir__store store;
+        close(go[1]);
+        bool began = weir__store_begin(&store, path, "new", 3, NULL) == WEIR_OK &&
+                     write(ready[1], "r", 1) == 1 && read(go[0], &byte, 1) == 0;
+        _exit(!began || weir__store_commit(&store, NULL) != WEIR_OK);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    size_t removed = weir__store_clean(path);
+    close(go[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(ready[0]), close(ready[1]), close(go[0]);
+    assert_int_equal(removed, 0);
+    assert_int_equal(status, 0);
+    assert_text(path, "new");
 }
 
 TEST(test_a_name_without_a_folder)

@@ -342,10 +342,16 @@ static inline void weir__in_flight_moment(struct weir__guard_record *r,
         weir__count(&r->moments, permits * (now - weir__get(&r->tick_at)));
 }
 
+/* Counters are bytes of a file, which may be damaged: their sum may go round. */
+static inline int64_t weir__sum(int64_t a, uint64_t b)
+{
+    return (int64_t)((uint64_t)a + b);
+}
+
 /* Asks in flight, not permits. */
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
-    return weir__get(&r->in_flight) - weir__get(&r->extra);
+    return weir__sum(weir__get(&r->in_flight), -(uint64_t)weir__get(&r->extra));
 }
 
 /* system.rate counts requests that were let in, each once. */

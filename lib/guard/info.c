@@ -43,14 +43,14 @@ int64_t weir__window_succeeded(const struct weir__window *w)
     int64_t n = 0;
 
     for (int i = 0; i < WEIR__BINS; i++)
-        n += weir__get(&w->times.counts[i]);
+        n = weir__sum(n, (uint64_t)weir__get(&w->times.counts[i]));
     return n;
 }
 
 /* Permits that came back without a result. */
 int64_t weir__guard_resultless(const struct weir__guard_record *r)
 {
-    return weir__get(&r->totals.ignored) + weir__get(&r->totals.reclaimed);
+    return weir__sum(weir__get(&r->totals.ignored), (uint64_t)weir__get(&r->totals.reclaimed));
 }
 
 static void read_counts(const struct weir__guard_record *r, struct weir_guard_info *out)
@@ -60,8 +60,8 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     int64_t n[WEIR_IGNORED];
 
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n[i] = weir__get(&t->results[i]) + weir__get(&w->results[i]);
-    out->succeeded = n[WEIR_SUCCEEDED] + weir__window_succeeded(w);
+        n[i] = weir__sum(weir__get(&t->results[i]), (uint64_t)weir__get(&w->results[i]));
+    out->succeeded = weir__sum(n[WEIR_SUCCEEDED], (uint64_t)weir__window_succeeded(w));
     out->failed = n[WEIR_FAILED];
     out->timed_out = n[WEIR_TIMED_OUT];
     out->dropped = n[WEIR_DROPPED];
@@ -79,12 +79,13 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
 
 int64_t weir__guard_entered(const struct weir__guard_record *r)
 {
-    int64_t n =
-        weir__window_succeeded(&r->window) + weir__guard_resultless(r) + weir__guard_calls(r);
+    uint64_t n = (uint64_t)weir__window_succeeded(&r->window) +
+                 (uint64_t)weir__guard_resultless(r) + (uint64_t)weir__guard_calls(r);
 
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n += weir__get(&r->totals.results[i]) + weir__get(&r->window.results[i]);
-    return n;
+        n +=
+            (uint64_t)weir__get(&r->totals.results[i]) + (uint64_t)weir__get(&r->window.results[i]);
+    return (int64_t)n;
 }
 
 void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out)

@@ -81,11 +81,12 @@ static void end(struct weir_guard *guard, uint64_t mine)
 /* All results and all permits ever given back, for shedding. */
 static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded)
 {
-    int64_t n = succeeded + weir__guard_resultless(r);
+    uint64_t n = (uint64_t)succeeded + (uint64_t)weir__guard_resultless(r);
 
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n += weir__get(&r->totals.results[i]) + weir__get(&r->window.results[i]);
-    return n;
+        n +=
+            (uint64_t)weir__get(&r->totals.results[i]) + (uint64_t)weir__get(&r->window.results[i]);
+    return (int64_t)n;
 }
 
 static int64_t empty(int64_t *counter)

@@ -48,7 +48,9 @@ static bool fill_empty(struct weir__space *space, const struct weir__part *part)
 static void make_fresh(const struct weir__space *space, struct weir__part *part, weir_time now)
 {
     const struct weir__header *h = space->table->header;
-    weir_time little = ((weir__get(&h->evicted_idle) + weir__get(&h->evicted_early)) & 0xffff) + 1;
+    uint64_t evicted =
+        (uint64_t)weir__get(&h->evicted_idle) + (uint64_t)weir__get(&h->evicted_early);
+    weir_time little = (weir_time)(evicted & 0xffff) + 1;
 
     part->small[0] = (uint64_t)(!space->narrow ? little : now > little ? now - little : 0);
     part->small[1] = 0;

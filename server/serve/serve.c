@@ -41,6 +41,7 @@
 #include "server/base/table-file.h"
 
 #define TICK_MS      1000
+#define HEIR_TICKS   4 /* after its predecessor: a file is read once two looks find it the same */
 #define BANS         65536
 #define GUARDS       256
 #define SLAB_PER_KEY 4096 /* address space; the file takes only the used part */
@@ -60,6 +61,7 @@ struct life {
     uv_signal_t terminate, interrupt, hang_up, user2;
     struct weir__successor successor;
     bool handed_over;
+    int heir;  /* ticks that rules are watched for, whatever the settings say: a predecessor's */
     bool deaf; /* atomic: events have nowhere to go any more */
 };
 
@@ -277,8 +279,9 @@ static void on_tick(uv_timer_t *timer)
     struct weir__in_force *in_force = life->server.in_force;
 
     weir__table_check_bytes(life->server.table);
-    if (life->settings.watch ? weir__in_force_refresh(in_force, now)
-                             : weir__in_force_refresh_lists(in_force, now))
+    life->heir = life->server.pass ? HEIR_TICKS : life->heir > 0 ? life->heir - 1 : 0;
+    if (life->settings.watch || life->heir > 0 ? weir__in_force_refresh(in_force, now)
+                                               : weir__in_force_refresh_lists(in_force, now))
         say_reload(in_force);
     if (!life->server.test_clock) /* tests tick by setting it */
         tick(&life->server, now);
@@ -612,6 +615,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     int channel = weir__successor_channel();
+    life.heir = channel ? HEIR_TICKS : 0; /* it may be gone before the first tick */
     if (channel)
         weir__pass_receive(&life.server, &life.uv, channel);
     weir__successor_relieve();

@@ -582,6 +582,38 @@ def test_handover_loses_no_edit_of_lists(weir):
     shutil.rmtree(server.folder)
 
 
+def children_of(pid):
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as file:
+                if file.read().rpartition(")")[2].split()[1] == str(pid):
+                    found.append(int(name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
+def test_handover_keeps_rules_that_the_old_one_was_sent_meanwhile(weir):
+    """The old server writes them to the file when its successor has read that already, and nobody
+    watches it.  The old one stands still, so that it is there for as long as the test wants."""
+    with Server(weir, "--no-watch", rules=RULES % 5, clock=False) as server:
+        server.process.send_signal(signal.SIGUSR2)
+        successors.append(until("there is a successor", lambda: children_of(server.pid))[0])
+        server.process.send_signal(signal.SIGSTOP)
+        for line in server.process.stdout:  # the successor inherits it
+            if line.startswith("  table"):
+                break
+        write(server.rules, RULES % 7)
+        until("the successor says so", lambda: "is in force" in server.complaints())
+        server.process.send_signal(signal.SIGCONT)
+        assert server.process.wait(timeout=60) == 0, server.complaints()
+        with server.resp() as client:
+            assert client.json("WEIR.RULES")["text"] == RULES % 7
+        end(successors[-1])
+        server.process.returncode = 0
+
+
 def test_handover_to_a_successor_that_fails(weir):
     """The rules are wrong by now: the successor refuses to start, and the old one goes on as if
     nothing had happened."""

@@ -151,6 +151,10 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
 {
     if (f->shards[k->shard].drawing >= f->draws_max)
         return false;
+    if (k->alone && !weir__fleet_is_alone(f, k, now)) {
+        k->alone = false;
+        f->ops->charge(f->world, k, now);
+    }
     f->shards[k->shard].drawing++;
     k->draw = draw_of(k);
     k->asked = 0;
@@ -162,6 +166,51 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
     f->ops->draw(f->world, k);
     return true;
 }
+
+/* ------------------------------------------------------------------ alone ---- */
+
+bool weir__fleet_is_alone(const struct weir__fleet *f, const struct weir__fleet_key *k,
+                          weir_time now)
+{
+    return f->shards[k->shard].away || now < f->shards[k->shard].alone_until;
+}
+
+void weir__fleet_probe(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (!f->shards[k->shard].away || k->drawing || now < f->shards[k->shard].probe_at)
+        return;
+    f->shards[k->shard].probe_at = weir__fleet_later(now, f->patience);
+    weir__fleet_look(f, k, now);
+    weir__fleet_draw(f, k, now);
+    weir__fleet_plan(f, k, now);
+}
+
+static void leave_shard_alone(struct weir__fleet *f, uint32_t shard, weir_time now)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->heap[i]->shard == shard)
+            weir__fleet_leave_alone(f, f->heap[i], now);
+}
+
+/* No answer in time, to this draw or to any other. */
+static void note_silence(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
+{
+    if (f->shards[k->shard].heard > k->sent_first || f->shards[k->shard].away)
+        return;
+    f->shards[k->shard].away = true;
+    f->shards[k->shard].probe_at = now;
+    leave_shard_alone(f, k->shard, now);
+}
+
+void weir__fleet_stay_alone(struct weir__fleet *f, uint32_t shard, weir_time until, weir_time now)
+{
+    shard %= WEIR__FLEET_SHARDS_MAX;
+    f->shards[shard].alone_until = until;
+    if (until > now)
+        leave_shard_alone(f, shard, now);
+}
+
+/* ------------------------------------------------------------ paying back ---- */
 
 /* The oldest units are spent first, so those that are left are of the last draws. */
 void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int64_t most,
@@ -254,6 +303,9 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (!k->drawing || k->id != id)
         return;
     end_draw(f, k);
+    f->shards[k->shard].heard = now;
+    f->shards[k->shard].away = false;
+    k->left = answer->left;
     note_round_trip(f, k, now);
     weir__fleet_look(f, k, now);
     k->share = drawn->share;
@@ -280,12 +332,11 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
  * its units, if any, are lost: they would have expired. */
 static void try_again(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
+    note_silence(f, k, now);
     if (k->repeats >= REPEATS) {
         f->counts.given_up++;
         end_draw(f, k);
         weir__fleet_leave_alone(f, k, now);
-        k->spent = true; /* nothing is to be had for a while */
-        k->draw_at = k->closed_until = weir__fleet_later(now, f->patience);
         return;
     }
     k->repeats++;
@@ -325,7 +376,9 @@ static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time
     }
     int64_t have = weir__fleet_look(f, k, now);
     bool hot = is_hot(k);
-    if (k->spent && hot && now >= k->draw_at)
+    if (weir__fleet_is_alone(f, k, now))
+        weir__fleet_probe(f, k, now);
+    else if (k->spent && hot && now >= k->draw_at)
         weir__fleet_draw(f, k, now);
     else if (!k->spent && hot && have <= low_water(f, k))
         weir__fleet_draw(f, k, now);

@@ -25,6 +25,11 @@
  * drawn from first and alone; when one refuses, units that were drawn from the others for this ask
  * go back at once.
  *
+ * Alone: a draw that is not answered in time, while nothing else comes from its shard, means that
+ * the shard is away.  Asks are then answered "alone" at once, and the rule's when_alone decides
+ * (share.h); a draw now and then finds out when it is back.  Before the first draw after that, the
+ * account is charged with what passed meanwhile.
+ *
  * Times are the node's, and never leave it: an account only hears of units and rates.
  */
 #ifndef WEIR_FLEET_FLEET_H
@@ -88,6 +93,8 @@ struct weir__fleet_key {
     bool spent;
     weir_time closed_until, draw_at;
     weir_time refused_at;                  /* the account had less than was needed; 0: never */
+    int64_t left;                          /* in the account, by the last answer */
+    bool alone;                            /* asks were left alone since */
     int64_t share;                         /* of the supply, by the last answer */
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
@@ -113,6 +120,8 @@ struct weir__fleet_world {
     int (*take)(void *world, struct weir__fleet_wait *wait, weir_time now);
     /* Sends a draw; with the id of an earlier one, the same draw again. */
     void (*draw)(void *world, const struct weir__fleet_key *key);
+    /* The account is there again: charges it with what passed alone (share.h). Not repeated. */
+    void (*charge)(void *world, const struct weir__fleet_key *key, weir_time now);
     /* Gives units back to the account.  Nobody waits for that, and it is not repeated: what is
      * given back twice could be spent twice. */
     void (*repay)(void *world, const struct weir__fleet_key *key, const struct weir__repay *back);
@@ -150,6 +159,7 @@ void weir__fleet_refused(struct weir__fleet *fleet, struct weir__fleet_key *key,
 
 struct weir__fleet_answer {
     struct weir__drawn drawn;
+    int64_t left;    /* in the account */
     weir_time retry; /* until as many as needed are there */
 };
 /* The answer to the draw with this id.  An answer that is no longer expected is ignored. */
@@ -158,6 +168,11 @@ void weir__fleet_drawn(struct weir__fleet *fleet, struct weir__fleet_key *key, u
 /* There will be none.  `undone`: and nothing was drawn. */
 void weir__fleet_lost(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
                       bool undone, weir_time now);
+
+/* No account of the shard is to be asked until then, whatever it answers: after an outage all
+ * nodes go back together, because shares and draws at once would be more than the limit. */
+void weir__fleet_stay_alone(struct weir__fleet *fleet, uint32_t shard, weir_time until,
+                            weir_time now);
 
 /* Everything that is due.  Returns when to come back; WEIR_NEVER: not by itself. */
 weir_time weir__fleet_turn(struct weir__fleet *fleet, weir_time now);

@@ -13,6 +13,10 @@ struct weir__fleet {
     struct {
         size_t drawing;       /* draws under way */
         weir_time round_trip; /* average */
+        weir_time heard;      /* the last answer */
+        bool away;            /* draws are not answered */
+        weir_time probe_at;   /* while away: the next draw to find out */
+        weir_time alone_until;
     } shards[WEIR__FLEET_SHARDS_MAX];
     struct weir__fleet_key *keys, *spare; /* all of them; the free ones */
     struct weir__fleet_key **table;       /* by hash */
@@ -40,6 +44,11 @@ void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *ke
 bool weir__fleet_draw(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t most,
                           weir_time now);
+/* No account of its shard is to be asked now. */
+bool weir__fleet_is_alone(const struct weir__fleet *fleet, const struct weir__fleet_key *key,
+                          weir_time now);
+/* A draw to find out whether accounts answer again, if it is time for one. */
+void weir__fleet_probe(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* When the key is to be looked at again. */
 void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 

@@ -46,6 +46,8 @@ static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fl
     w->outcome = outcome;
     w->retry = retry;
     w->over = true;
+    for (size_t i = 0; outcome == WEIR__FLEET_ALONE && i < w->n; i++)
+        w->items[i].key->alone = true;
     f->counts.alone += outcome == WEIR__FLEET_ALONE;
     f->ops->done(f->world, w);
 }
@@ -154,6 +156,17 @@ static const struct weir__fleet_key *closed_one(struct weir__fleet *f, struct we
     return NULL;
 }
 
+/* The accounts of a purse that has too little cannot be asked. */
+static bool is_alone(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (weir__fleet_is_alone(f, w->items[i].key, now) && lacks(f, &w->items[i], now)) {
+            weir__fleet_probe(f, w->items[i].key, now);
+            return true;
+        }
+    return false;
+}
+
 /* Tries again, and waits for whatever it lacks now.  True: it waits no more, and is the driver's
  * again. */
 static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
@@ -165,6 +178,8 @@ static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
         end(f, w, WEIR__FLEET_TOOK, 0, now);
     else if (lacking == WEIR__FLEET_NOT_OURS)
         end(f, w, WEIR__FLEET_REFUSED, 0, now);
+    else if (is_alone(f, w, now))
+        end(f, w, WEIR__FLEET_ALONE, 0, now);
     else if ((closed = closed_one(f, w, now)) != NULL)
         end(f, w, WEIR__FLEET_REFUSED, retry_of(closed, now), now);
     else if (wait_for_units(f, w, &w->items[lacking], now))

@@ -22,12 +22,13 @@ static double rate_of(const struct weir_plan *plan)
     return (double)plan->limit.count / (double)plan->limit.period;
 }
 
-/* Meters: b + r (T + life) in any T, as a bucket that is never more than full. */
-static bool law_meter(const struct outcome *o, int limit, const struct account *a)
+/* Meters: b + r (T + life) in any T, as a bucket that is never more than full; and the parts of
+ * nodes that are cut off while others are not. */
+static bool law_meter(const struct outcome *o, int limit, const struct account *a, int64_t extra)
 {
     const struct weir_plan *plan = &o->plans[limit];
     double level = 0, rate = rate_of(plan),
-           most = (double)plan->most + (double)a->extra + 1e-6 +
+           most = (double)plan->most + (double)extra + 1e-6 +
                   rate * (double)(o->limits[limit].terms.life + o->step_back);
     weir_time at = 0;
 
@@ -44,13 +45,14 @@ static bool law_meter(const struct outcome *o, int limit, const struct account *
 /* Sliding windows: never more than the count in a period; if units wait for those of another limit,
  * in a period less their life.  Redis counts in microseconds.  Fixed ones: from each of their
  * starts, which are multiples of the period on every clock here. */
-static bool law_window(const struct outcome *o, int limit, const struct account *a, bool several)
+static bool law_window(const struct outcome *o, int limit, const struct account *a, int64_t extra,
+                       bool several)
 {
     const struct weir_plan *plan = &o->plans[limit];
     bool fixed = plan->algo == &weir__fixed_window;
     weir_time period = plan->limit.period, life = o->limits[limit].terms.life;
     weir_time span = fixed ? period : period - US - (several ? life : 0);
-    int64_t sum = 0, most = plan->limit.count + a->extra + (o->step_back > 0 ? plan->most : 0);
+    int64_t sum = 0, most = plan->limit.count + extra + (o->step_back > 0 ? plan->most : 0);
     size_t first = 0;
 
     for (size_t i = 0; i < a->n_passed; i++) {
@@ -70,8 +72,9 @@ static const char *law_broken(const struct story *story, const struct outcome *o
         for (int k = 0; k < story->keys; k++) {
             const struct account *a = &o->accounts[l][k];
             qsort(a->passed, a->n_passed, sizeof(*a->passed), by_time);
-            if (o->limits[l].terms.window ? !law_window(o, l, a, story->n_limits > 1)
-                                          : !law_meter(o, l, a))
+            int64_t extra = a->extra + (story->together ? 0 : a->alone);
+            if (o->limits[l].terms.window ? !law_window(o, l, a, extra, story->n_limits > 1)
+                                          : !law_meter(o, l, a, extra))
                 return "never more than the bound";
         }
     return o->broken;

@@ -6,6 +6,8 @@
 
 #define BEGIN (1000000 * WEIR_SECOND) /* of every clock, or about */
 
+#define STAY (600 * MS) /* alone, after the first is back: three beats */
+
 enum { WAITS = 4096, LETTERS = 16384, SHARDS = 2 };
 
 /* ------------------------------------------------------------------ agenda ---- */
@@ -22,6 +24,7 @@ struct letter {
     struct weir_decision d;
     weir_time at; /* drawn at */
     struct weir__repay repaid;
+    int64_t charged;
     int next; /* free one */
 };
 
@@ -39,6 +42,11 @@ struct node {
     bool up;
     weir_time cut_until, skew, turn_at;
     uint64_t purses[LIMITS_MAX][KEYS_MAX][2];
+    struct share {
+        bool open;
+        uint64_t state[2];
+        int64_t passed; /* units */
+    } shares[LIMITS_MAX][KEYS_MAX];
 };
 
 struct waiting {
@@ -59,6 +67,7 @@ static struct {
     struct waiting waits[WAITS];
     struct letter letters[LETTERS];
     int free_letter, free_wait;
+    weir_time back_at; /* the first command after Redis was stopped */
     weir_time stopped_until, lossy_until, redis_ahead, busy_until[SHARDS];
     int64_t lossy;
     struct { /* an answer is being read */
@@ -132,7 +141,7 @@ static void post(enum what what, const struct letter *letter)
 {
     const struct node *node = &w.nodes[letter->node];
     bool lossy = w.now < w.lossy_until;
-    int copies = lossy && letter->repaid.units == 0 && dice(w.lossy) == 0 ? 2 : 1;
+    int copies = lossy && letter->id != 0 && dice(w.lossy) == 0 ? 2 : 1;
 
     if (w.now < node->cut_until || (lossy && dice(w.lossy) == 0))
         return;
@@ -186,7 +195,13 @@ static void at_redis(struct letter l)
 
     if (w.now < w.stopped_until)
         return;
+    if (w.stopped_until > 0 && w.back_at < w.stopped_until)
+        w.back_at = w.now;
     o.commands++;
+    if (l.charged > 0) {
+        plan->algo->give(plan, a->state, -l.charged, redis_now());
+        return;
+    }
     if (l.repaid.units > 0) {
         weir__draw_repay(plan, a->state, &a->demand, &l.repaid, redis_now());
         return;
@@ -303,7 +318,61 @@ static void repay(void *world, const struct weir__fleet_key *k, const struct wei
     struct letter l = letter_to(k, world);
 
     l.repaid = *back;
+    l.id = 0;
     post(TO_REDIS, &l);
+}
+
+/* ------------------------------------------------------------------- alone ---- */
+
+static struct share *share_of(struct node *node, const struct weir__fleet_key *k)
+{
+    return &node->shares[k->limit - o.limits][k->bytes[0]];
+}
+
+/* By its share: all or nothing. */
+static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
+{
+    weir_time now = node_now((int)(node - w.nodes));
+    struct weir_decision d;
+
+    for (size_t i = 0; i < wait->n; i++) {
+        const struct weir__fleet_key *k = wait->items[i].key;
+        const struct weir_plan *plan = &o.shares[k->limit - o.limits];
+        struct share *share = share_of(node, k);
+        if (!share->open) {
+            *share = (struct share){ .open = true };
+            plan->algo->give(plan, share->state, -weir__fleet_share_begin(plan, o.part, k->left),
+                             now);
+        }
+        if (!weir_step_peek(plan, share->state,
+                            &(struct weir_ask){ .cost = wait->items[i].cost, .now = now }, &d))
+            return false;
+    }
+    for (size_t i = 0; i < wait->n; i++) {
+        const struct weir__fleet_item *item = &wait->items[i];
+        int limit = (int)(item->key->limit - o.limits);
+        struct share *share = share_of(node, item->key);
+        weir_step(&o.shares[limit], share->state,
+                  &(struct weir_ask){ .cost = item->cost, .now = now }, &d);
+        share->passed += item->cost;
+        note_passed(limit, item->key->bytes[0], item->cost, (int)(node - w.nodes), w.now);
+        o.accounts[limit][item->key->bytes[0]].alone += item->cost;
+    }
+    return true;
+}
+
+static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
+{
+    struct share *share = share_of(world, k);
+    struct letter l = letter_to(k, world);
+
+    l.id = 0;
+    l.charged = !share->open ? 0
+                             : weir__fleet_share_end(&o.shares[k->limit - o.limits], share->state,
+                                                     share->passed, now);
+    share->open = false;
+    if (l.charged > 0)
+        post(TO_REDIS, &l);
 }
 
 static void done(void *world, struct weir__fleet_wait *wait)
@@ -314,6 +383,8 @@ static void done(void *world, struct weir__fleet_wait *wait)
     if (!waiting->used)
         broken("an ask is answered once");
     waiting->used = false;
+    if (wait->outcome == WEIR__FLEET_ALONE && w.story->share && take_alone(node, wait))
+        wait->outcome = WEIR__FLEET_TOOK;
     if (wait->outcome == WEIR__FLEET_TOOK) {
         o.granted[node - w.nodes]++;
         o.granted_both += wait->n > 1;
@@ -322,14 +393,15 @@ static void done(void *world, struct weir__fleet_wait *wait)
     o.alone += wait->outcome == WEIR__FLEET_ALONE;
 }
 
-static const struct weir__fleet_world ops = { have, fill, close_purse, take_out,
-                                              take, draw, repay,       done };
+static const struct weir__fleet_world ops = { have, fill,   close_purse, take_out, take,
+                                              draw, charge, repay,       done };
 
 static void start_node(int n)
 {
     struct node *node = &w.nodes[n];
 
     memset(node->purses, 0, sizeof(node->purses));
+    memset(node->shares, 0, sizeof(node->shares));
     node->life++;
     node->up = true;
     node->turn_at = INT64_MAX;
@@ -532,8 +604,12 @@ static void read_answer(struct letter l)
     w.answer.key = l.key;
     w.answer.at = l.at;
     weir__fleet_drawn(node->fleet, l.record, l.id,
-                      &(struct weir__fleet_answer){ l.drawn, l.d.retry }, node_now(l.node));
+                      &(struct weir__fleet_answer){ l.drawn, l.d.remaining, l.d.retry },
+                      node_now(l.node));
     w.answer.limit = -1;
+    if (w.back_at > 0 && w.now < w.back_at + STAY) /* as members hear with their beats */
+        weir__fleet_stay_alone(node->fleet, (uint32_t)(l.key % SHARDS),
+                               node_now(l.node) + w.back_at + STAY - w.now, node_now(l.node));
     turn(l.node);
 }
 
@@ -596,6 +672,11 @@ static void begin(const struct story *story)
             weir__plan_make(&o.plans[l], &limit, NULL) != WEIR_OK ||
             weir__fleet_limit_make(&o.limits[l], &o.plans[l], NULL) != WEIR_OK ||
             o.plans[l].state_size > sizeof(o.accounts[l][0].state))
+            abort();
+        o.part = WEIR__FLEET_WHOLE / (uint32_t)story->nodes;
+        if (story->share && (!weir__fleet_share_limit(&limit, &limit, o.part) ||
+                             weir__plan_make(&o.shares[l], &limit, NULL) != WEIR_OK ||
+                             o.shares[l].state_size > sizeof(w.nodes[0].shares[0][0].state)))
             abort();
     }
     for (int n = 0; n < story->nodes; n++) {

@@ -10,6 +10,7 @@
 #define WEIR_TESTS_FLEET_WORLD_H
 
 #include "cluster/fleet/fleet.h"
+#include "cluster/fleet/share.h"
 #include "random.h"
 
 #define MS WEIR_MILLISECOND
@@ -41,6 +42,8 @@ struct event {
 
 struct story {
     uint64_t seed;
+    bool share;    /* when alone, nodes go by their shares; else nothing passes */
+    bool together; /* all are alone at the same time: their shares are no more than the limit */
     int nodes, n_limits, keys;
     const char *limits[LIMITS_MAX];
     weir_time length, trip, patience; /* of the world; one way to Redis; until a waiter gives up */
@@ -67,6 +70,7 @@ struct account {
     size_t n_receipts;
     int64_t drawn_since; /* the copy */
     int64_t extra;       /* units that failures of Redis gave away */
+    int64_t alone;       /* units that passed by shares */
     struct passed *passed;
     size_t n_passed, room;
 };
@@ -74,6 +78,8 @@ struct account {
 struct outcome {
     struct weir_plan plans[LIMITS_MAX];
     struct weir__fleet_limit limits[LIMITS_MAX];
+    uint32_t part; /* of each node */
+    struct weir_plan shares[LIMITS_MAX];
     struct account accounts[LIMITS_MAX][KEYS_MAX];
     int64_t asked[NODES_MAX], granted[NODES_MAX]; /* asks, one limit or more */
     int64_t asked_both, granted_both;             /* of those for several limits */

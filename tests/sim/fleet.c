@@ -19,14 +19,21 @@ enum {
 static const struct {
     const char *text;
     double rate;
-    bool large; /* enough at once for asks of several units */
+    bool large;  /* enough at once for asks of several units */
+    bool shares; /* nodes may go by them when alone */
 } kinds[] = {
-    { "gcra 1000/1s burst 1000", 1000, true },     { "token-bucket 500/1s burst 50", 500, true },
-    { "gcra 2000/1s burst 300", 2000, true },      { "token-bucket 100/1s", 100, true },
-    { "gcra 300/1s burst 3", 300, false },         { "leaky-bucket 400/1s burst 200", 400, true },
-    { "fixed-window 500/1s", 500, true },          { "fixed-window 100/100ms", 1000, true },
-    { "sliding-window 300/1s", 300, true },        { "sliding-log 100/1s", 100, true },
-    { "token-bucket 600/1m burst 20", 10, false }, { "gcra 4000/1s burst 4000", 4000, true },
+    { "gcra 1000/1s burst 1000", 1000, true, true },
+    { "token-bucket 500/1s burst 50", 500, true, true },
+    { "gcra 2000/1s burst 300", 2000, true, true },
+    { "token-bucket 100/1s", 100, true, true },
+    { "gcra 300/1s burst 3", 300, false, true },
+    { "leaky-bucket 400/1s burst 200", 400, true, true },
+    { "fixed-window 500/1s", 500, true, true },
+    { "fixed-window 100/100ms", 1000, true, true },
+    { "sliding-window 300/1s", 300, true, false },
+    { "sliding-log 100/1s", 100, true, false },
+    { "token-bucket 600/1m burst 20", 10, false, true },
+    { "gcra 4000/1s burst 4000", 4000, true, true },
 };
 
 /* ------------------------------------------------------------------ stories ---- */
@@ -92,6 +99,7 @@ static struct story invent(uint64_t seed, struct aim *aim)
                      (struct event){ .kind = EVENT_ASK, .limits = 3, .n = cost });
     }
     put_in_order(&s);
+    s.share = kinds[kind].shares && (s.n_limits == 1 || s.nodes < 8) && one_in(2);
     *aim = (struct aim){ factor >= 2 && s.trip <= 500 * US ? over + HEAL : 0, 0 };
     return s;
 }

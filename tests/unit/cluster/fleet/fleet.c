@@ -16,7 +16,7 @@ static struct { /* the last of each */
     const struct weir__fleet_key *key;
     struct weir__draw draw;
     uint64_t id;
-    int draws, done;
+    int draws, done, charges, draws_before;
     int64_t repaid;
     weir_time repaid_of;
     bool not_ours;
@@ -77,6 +77,12 @@ static void draw(void *world, const struct weir__fleet_key *k)
     sent.draws++;
 }
 
+static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
+{
+    sent.charges++;
+    sent.draws_before = sent.draws;
+}
+
 static void repay(void *world, const struct weir__fleet_key *k, const struct weir__repay *back)
 {
     sent.repaid += back->units;
@@ -88,8 +94,8 @@ static void done(void *world, struct weir__fleet_wait *wait)
     sent.done++;
 }
 
-static const struct weir__fleet_world ops = { have,     fill, close_purse, take_out,
-                                              take_all, draw, repay,       done };
+static const struct weir__fleet_world ops = { have, fill,   close_purse, take_out, take_all,
+                                              draw, charge, repay,       done };
 
 static void begin(size_t keys, size_t draws)
 {
@@ -131,7 +137,7 @@ static void answer(int limit, int64_t units, bool spent, weir_time now)
     weir__fleet_drawn(
         fleet, key(limit), key(limit)->id,
         &(struct weir__fleet_answer){
-            { units, spent ? 100 : units, spent, now, limits[limit].terms.life }, 30 * MS },
+            { units, spent ? 100 : units, spent, now, limits[limit].terms.life }, 0, 30 * MS },
         now);
 }
 
@@ -166,15 +172,17 @@ TEST(test_a_dry_purse_draws_for_the_ask)
 
 TEST(test_a_lost_draw_is_sent_again_under_its_id)
 {
-    struct weir__fleet_wait a;
+    struct weir__fleet_wait a, b;
 
     begin(16, 0);
     wait_of(&a, 1, 0, NOW);
     uint64_t id = sent.id;
-    weir_time next = weir__fleet_turn(fleet, NOW);
-    assert_int_equal(next, NOW + 20 * MS);
-    weir__fleet_turn(fleet, next);
+    wait_of(&b, 0, 1, NOW);
+    answer(1, 1, false, NOW + MS); /* the shard is there */
+    weir__fleet_turn(fleet, NOW + 19 * MS);
     assert_int_equal(sent.draws, 2);
+    weir__fleet_turn(fleet, NOW + 20 * MS);
+    assert_int_equal(sent.draws, 3);
     assert_int_equal(sent.id, id);
     weir__fleet_drawn(fleet, key(0), id + 1, &(struct weir__fleet_answer){ 0 }, NOW); /* foreign */
     assert_false(a.over);
@@ -185,19 +193,57 @@ TEST(test_a_lost_draw_is_sent_again_under_its_id)
     end();
 }
 
-/* Nobody answers: the ask is left alone, and the key rests. */
-TEST(test_a_draw_is_given_up)
+/* Nobody answers: asks are left alone at once, while a draw now and then finds out whether
+ * somebody does; then the account is charged before the first draw. */
+TEST(test_a_shard_goes_away_and_comes_back)
 {
-    struct weir__fleet_wait a;
+    struct weir__fleet_wait a, b;
     weir_time now = NOW;
 
     begin(16, 0);
     wait_of(&a, 1, 0, now);
-    for (int i = 0; i < 20 && !a.over; i++)
+    now = weir__fleet_turn(fleet, now);
+    weir__fleet_turn(fleet, now); /* 20 ms later */
+    assert_true(a.over && a.outcome == WEIR__FLEET_ALONE);
+    wait_of(&b, 0, 1, now);
+    assert_true(b.over && b.outcome == WEIR__FLEET_ALONE); /* another key there, too */
+    int draws = sent.draws;
+    wait_of(&b, 0, 1, now);
+    assert_int_equal(sent.draws, draws);
+    for (int i = 0; i < 20 && key(0)->drawing; i++)
         now = weir__fleet_turn(fleet, now);
+    assert_true(weir__fleet_counts(fleet).given_up >= 1);
+    wait_of(&a, 1, 0, now);
     assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
-    assert_int_equal(sent.draws, 6);
-    assert_int_equal(weir__fleet_counts(fleet).given_up, 1);
+    assert_true(key(0)->drawing); /* to find out */
+    answer(0, 1, false, now += MS);
+    assert_int_equal(sent.charges, 0);
+    take_out(NULL, key(0), 1, now);
+    draws = sent.draws;
+    wait_of(&a, 1, 0, now);
+    assert_int_equal(sent.charges, 1);
+    assert_int_equal(sent.draws_before, draws);
+    assert_int_equal(sent.draws, draws + 1);
+    answer(0, 1, false, now += MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    wait_of(&a, 1, 0, now);
+    assert_int_equal(sent.charges, 1); /* once */
+    end();
+}
+
+TEST(test_all_nodes_go_back_together)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 1, 0, NOW);
+    weir__fleet_stay_alone(fleet, 0, NOW + 10 * MS, NOW);
+    assert_true(a.over && a.outcome == WEIR__FLEET_ALONE);
+    answer(0, 1, true, NOW + MS);
+    take_out(NULL, key(0), 1, NOW + MS);
+    wait_of(&a, 1, 0, NOW + 9 * MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
+    assert_int_equal(sent.draws, 1);
     end();
 }
 
@@ -283,7 +329,7 @@ TEST(test_a_late_answer)
     begin(16, 0);
     wait_of(&a, 0, 2, NOW);
     weir__fleet_drawn(fleet, key(1), sent.id,
-                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0 },
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
                       NOW + 3 * MS);
     assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
     assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);

@@ -1,0 +1,89 @@
+/* fleet-share.c -- Redis is away: nodes go by their shares, and back. */
+#include "unit/test.h"
+
+#include "sim/fleet-laws.h"
+
+static struct story outage(const char *limit, int nodes, double rate, bool share)
+{
+    struct story s = { .seed = 1,
+                       .share = share,
+                       .together = true,
+                       .nodes = nodes,
+                       .n_limits = 1,
+                       .keys = 1,
+                       .limits = { limit },
+                       .length = 20 * S,
+                       .trip = 250 * US,
+                       .patience = 50 * MS,
+                       .command = 5 * US };
+
+    random_state = 1;
+    for (int n = 0; n < nodes; n++)
+        add_asks(&s, n, 2 * rate / nodes, 0, s.length,
+                 (struct event){ .kind = EVENT_ASK, .limits = 1, .n = 1 });
+    *add_event(&s) = (struct event){ .at = 5 * S, .kind = EVENT_STOP, .span = 5 * S };
+    put_in_order(&s);
+    return s;
+}
+
+static int64_t between_seconds(const struct outcome *o, int node, weir_time from, weir_time to)
+{
+    return passed_between(&o->accounts[0][0], node, from, to);
+}
+
+/* 100/s over two nodes, and Redis is killed: 50/s each within a second, 100/s together after it
+ * returns, never more than the limit. */
+TEST(test_nodes_go_by_their_shares)
+{
+    static const struct {
+        const char *limit;
+        int nodes;
+        double rate;
+    } rows[] = { { "token-bucket 100/1s", 2, 100 },
+                 { "gcra 1000/1s burst 1000", 4, 1000 },
+                 { "gcra 1000/1s burst 100", 5, 1000 } };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct story s = outage(rows[i].limit, rows[i].nodes, rows[i].rate, true);
+        const struct outcome *o = fleet_run(&s);
+        assert_null(law_broken(&s, o));
+        for (weir_time at = 4 * S; at < 14 * S; at += S / 2)
+            print_message("%s%d", at == 4 * S ? "" : " ",
+                          (int)between_seconds(o, -1, at, at + S / 2));
+        print_message("  %s, %d nodes\n", rows[i].limit, rows[i].nodes);
+        for (int n = 0; n < s.nodes; n++) {
+            double part = (double)between_seconds(o, n, 6 * S, 10 * S) * s.nodes / rows[i].rate / 4;
+            assert_true(part >= 0.97 && part <= 1.03);
+        }
+        double after = (double)between_seconds(o, -1, 10 * S, 15 * S) / rows[i].rate / 5;
+        print_message("after: %.3f\n", after);
+        assert_true(after >= 0.97 && after <= 1.03);
+    }
+}
+
+TEST(test_closed_passes_nothing)
+{
+    struct story s = outage("token-bucket 100/1s", 2, 100, false);
+    const struct outcome *o = fleet_run(&s);
+
+    assert_null(law_broken(&s, o));
+    assert_int_equal(between_seconds(o, -1, 6 * S, 10 * S), 0);
+    assert_true(between_seconds(o, -1, 11 * S, 16 * S) >= 495);
+}
+
+/* A node's windows are those of its own clock, an hour off here; so they are exact for each
+ * node, and together nearly. */
+TEST(test_windows_go_by_their_shares)
+{
+    for (int nodes = 2; nodes <= 8; nodes *= 2) {
+        struct story s = outage("fixed-window 400/1s", nodes, 400, true);
+        const struct outcome *o = fleet_run(&s);
+        for (weir_time at = 0; at < s.length; at += S) {
+            int64_t units = between_seconds(o, -1, at, at + S);
+            print_message("%d ", (int)units);
+            assert_true(units <= 440);
+            assert_true((at >= 5 * S && at < 12 * S) || units == 400);
+        }
+        print_message("\n");
+    }
+}

@@ -238,11 +238,15 @@ static uint32_t chance(struct weir__fleet *f)
     return (uint32_t)(weir__mix64(f->random += WEIR__GOLDEN) >> 32);
 }
 
+/* After a repeat nobody knows which one was answered.  The first, if the way takes longer than the
+ * patience: that must be learnt, but not from one outage. */
 static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
-    weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent;
+    weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent_first;
 
-    if (k->repeats == 0 && took >= 0)
+    if (k->repeats > 0 && took > *average)
+        *average = least(took, 2 * greatest(*average, f->patience));
+    else if (took >= 0)
         *average += (took - *average) / 8;
 }
 
@@ -318,7 +322,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
-        f->ops->take_out(f->world, k, INT64_MAX, now);
+        f->ops->take_out(f->world, k, greatest(0, k->seen - kept), now);
         weir__fleet_look_over(f, k, now);
     }
     if (k->spent) {

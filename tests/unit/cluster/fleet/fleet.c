@@ -231,6 +231,24 @@ TEST(test_a_shard_goes_away_and_comes_back)
     end();
 }
 
+/* The way takes longer than the patience: that is learnt, and then nothing is sent twice. */
+TEST(test_a_long_way_is_learnt)
+{
+    struct weir__fleet_wait a;
+    weir_time now = NOW;
+
+    begin(16, 0);
+    for (int i = 0; i < 4; i++, now += S) {
+        wait_of(&a, 1, 0, now);
+        weir__fleet_turn(fleet, now + 30 * MS);
+        answer(0, 1, false, now + 35 * MS);
+        take_out(NULL, key(0), 1, now + 35 * MS);
+    }
+    assert_int_equal(weir__fleet_counts(fleet).repeats, 1);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+    end();
+}
+
 TEST(test_all_nodes_go_back_together)
 {
     struct weir__fleet_wait a;

@@ -118,7 +118,7 @@ static bool is_used(const struct story *s, const struct outcome *o, const struct
     weir_time to = o->limits[aim->limit].terms.window ? s->length / period * period : s->length;
     double possible = rate_of(plan) * (double)(to - from);
     return (double)passed_between(&o->accounts[aim->limit][0], -1, from, to) >=
-           (plan->algo == &weir__sliding_window ? 0.6 : 0.9) * possible - 20;
+           (plan->algo == &weir__sliding_window ? 0.4 : 0.9) * possible - 20;
 }
 
 static const char *judge(const struct story *s, const struct aim *aim)

@@ -5,9 +5,9 @@ A server is started with --test-clock unless told otherwise: time stands still u
 it.  Nothing sleeps."""
 import contextlib
 import http.client
+import itertools
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -41,11 +41,14 @@ lists:
 """
 
 
+ports = itertools.count(64 * os.getpid())  # tests that run side by side try others
+
+
 def free_port(most=32767):
     """A port that nobody has, and that the kernel gives to nobody before it is used: it chooses
     from 32768 on."""
     while True:
-        port = random.randint(10000, most)
+        port = 10000 + next(ports) % (most - 9999)
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             return port

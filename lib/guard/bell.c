@@ -18,7 +18,6 @@ uint32_t weir__guard_want(struct weir_guard *guard)
     uint32_t bell = weir__acquire(&guard->table->header->bell);
 
     __atomic_exchange_n(&guard->record->wanted, 1, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return bell;
 }
 

@@ -594,10 +594,21 @@ def children_of(pid):
     return found
 
 
+def fill(pipe):
+    other = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        while os.write(other, b"\n" * 4096):
+            pass
+    except BlockingIOError:
+        os.close(other)
+
+
 def test_handover_keeps_rules_that_the_old_one_was_sent_meanwhile(weir):
     """The old server writes them to the file when its successor has read that already, and nobody
-    watches it.  The old one stands still, so that it is there for as long as the test wants."""
+    watches it.  The old one stands still, so that it is there for as long as the test wants: the
+    successor cannot end it before, because there is no room for what it prints."""
     with Server(weir, "--no-watch", rules=RULES % 5, clock=False) as server:
+        fill("/proc/self/fd/%d" % server.process.stdout.fileno())
         server.process.send_signal(signal.SIGUSR2)
         successors.append(until("there is a successor", lambda: children_of(server.pid))[0])
         server.process.send_signal(signal.SIGSTOP)

@@ -183,8 +183,9 @@ enum weir_reason {
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
-    WEIR_KEY_BUSY = 15, /* guards: all permits of the key are out; decision.retry is an estimate */
-    WEIR_DRY = 16,      /* a purse has too little, and more may be had: nobody knows when */
+    /* guards: all permits of the key are out, or as many wait for it as may; `retry` is an estimate */
+    WEIR_KEY_BUSY = 15,
+    WEIR_DRY = 16, /* a purse has too little; more may be had at once, by a draw */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 

@@ -29,8 +29,8 @@
  * pace corrects itself.
  *
  * A key (a hash, from guards with a bound by key) may have as many waiters as it may have permits,
- * and never more than places are left.  So one client takes at most half of a queue, two take two
- * thirds, and a newcomer finds a place as long as there are fewer keys than places.
+ * and never more than places are left.  So one client takes at most half of the places, the next at
+ * most half of the rest, and a key without waiters gets any free place.
  *
  * If the clock steps back, a wait counts as 0 and deadlines stay as they are; nothing else happens.
  */
@@ -283,13 +283,19 @@ static weir_time estimate(const struct weir_queue *q, int64_t turns)
     return wait < 9e18 ? (weir_time)wait : WEIR_FOREVER;
 }
 
+/* Fewer than none, if the queue was made shorter than its waiters. */
+static int64_t places_left(const struct weir_queue *q)
+{
+    return q->length < q->options.max ? q->options.max - q->length : 0;
+}
+
 /* Refuses it; an ask after `retry` may pass. */
 static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry,
                    struct weir_decision *d)
 {
     *d = (struct weir_decision){ .reason = (uint8_t)reason,
                                  .limit = q->options.max,
-                                 .remaining = q->options.max - q->length };
+                                 .remaining = places_left(q) };
     d->retry = retry > 0 ? retry : is_known(q) ? 1 : WEIR_MILLISECOND;
     d->reset = estimate(q, q->length);
     return false;
@@ -298,8 +304,7 @@ static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_tim
 /* The key has as many waiters as it may have. */
 static bool is_key_full(const struct weir_queue *q, uint64_t key, int64_t key_max)
 {
-    int64_t waiting = key != 0 ? weir__key_counts_get(&q->keys, key) : 0,
-            left = q->options.max - q->length;
+    int64_t waiting = key != 0 ? weir__key_counts_get(&q->keys, key) : 0, left = places_left(q);
 
     return key != 0 && waiting >= (key_max < left ? key_max : left);
 }
@@ -324,10 +329,9 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_
     if (wait > patience)
         return refuse(q, WEIR_LATE, wait - patience, d);
     arrive(q, w, now);
-    *d = (struct weir_decision){ .allowed = true,
-                                 .limit = q->options.max,
-                                 .remaining = q->options.max - q->length,
-                                 .wait = wait };
+    *d = (struct weir_decision){
+        .allowed = true, .limit = q->options.max, .remaining = places_left(q), .wait = wait
+    };
     d->reset = estimate(q, q->length);
     return true;
 }
@@ -576,8 +580,8 @@ static int64_t cost_of(const struct weir_waiter *w)
     return weir__own(w)->ask.cost > 1 ? weir__own(w)->ask.cost : 1;
 }
 
-/* Its turn has come, but not its permits.  Others may pass it in the second, fourth, ... of the
- * stretches that begin after 1, 2, 4, ... times `hold`. */
+/* Its turn has come, but not its permits.  Others may pass it in the first, third, ... of the
+ * stretches that begin after 1, 2, 4, 8, ... times `hold`. */
 static bool may_be_passed(struct weir_waiter *w, weir_time now, weir_time hold)
 {
     weir_time *since = &weir__own(w)->blocked;
@@ -588,15 +592,16 @@ static bool may_be_passed(struct weir_waiter *w, weir_time now, weir_time hold)
     return times > 0 && (63 - __builtin_clzll(times)) % 2 == 0;
 }
 
-/* The first that asks for less, from the lane whose turn it is on; NULL: none among the next. */
-static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost)
+/* The first that asks for less, from the lane whose turn it is on; NULL: none among the next, and
+ * `more` if there are others behind them. */
+static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost, bool *more)
 {
     int first = (int)(lane_next(q) - q->lanes), look = PASS_LOOK;
 
     for (int i = 0; i < WEIR__LANES; i++)
         for (struct weir_waiter *w = q->lanes[(first + i) % WEIR__LANES].first; w != NULL;
              w = w->next)
-            if (look-- == 0)
+            if ((*more = look-- == 0))
                 return NULL;
             else if (cost_of(w) < cost)
                 return w;
@@ -604,12 +609,13 @@ static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost)
 }
 
 /* Offers the turn that `w` cannot use to those that ask for less.  Returns the last one, which has
- * taken it, or has left, or (still WEIR_BUSY) is the smallest. */
+ * taken it, or has left, or (still WEIR_BUSY) is the smallest; unless there are `more`. */
 static struct weir_waiter *offer_behind(struct weir_queue *q, struct weir_waiter *w,
-                                        weir__offer *offer, void *context, enum weir_reason *reason)
+                                        weir__offer *offer, void *context, enum weir_reason *reason,
+                                        bool *more)
 {
     for (struct weir_waiter *smaller;
-         *reason == WEIR_BUSY && (smaller = find_smaller(q, cost_of(w))) != NULL;) {
+         *reason == WEIR_BUSY && (smaller = find_smaller(q, cost_of(w), more)) != NULL;) {
         w = smaller;
         *reason = offer(context, w);
     }
@@ -626,11 +632,12 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
     leave_late(queue, now, &gone);
     for (struct weir_waiter *w; (w = choose(queue, now, &gone)) != NULL;) {
         enum weir_reason reason = offer(context, w);
-        bool passed = reason == WEIR_BUSY && cost_of(w) > 1 && may_be_passed(w, now, hold);
+        bool passed = reason == WEIR_BUSY && cost_of(w) > 1 && may_be_passed(w, now, hold),
+             more = false;
         if (passed)
-            w = offer_behind(queue, w, offer, context, &reason);
+            w = offer_behind(queue, w, offer, context, &reason, &more);
         if (reason == WEIR_BUSY) {
-            open_to = passed ? cost_of(w) : 0;
+            open_to = passed && !more ? cost_of(w) : 0;
             break;
         }
         if (reason == WEIR_GRANTED)

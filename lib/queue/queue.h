@@ -72,7 +72,8 @@ typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
  * If one stays, those behind it stay too, so that permits gather for it.  But after `hold` (about
  * as long as work takes) waiters that ask for less may pass it, for as long again; then none for
  * twice as long, and so on: however long work takes, at last nobody passes for long enough, and
- * however long one waits, permits are idle for at most two thirds of the time. */
+ * in the long run permits are idle for at most two thirds of the time (of the first four
+ * holds, three). */
 struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir_time hold,
                                       weir__offer *offer, void *context);
 
@@ -99,10 +100,10 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
  * if the options are the same, or there is no memory. */
 void weir__queue_change(struct weir_queue *queue, const struct weir_queue_options *options);
 
-/* An ask for so much is before all waiters: they need more than is free. */
+/* An ask for this many permits is before all waiters: they need more than are free. */
 static inline bool weir__queue_is_open_to(const struct weir_queue *queue, int64_t cost)
 {
-    return cost < weir__get(&queue->open_to);
+    return (cost > 1 ? cost : 1) < weir__get(&queue->open_to);
 }
 
 /* Removes all waiters (WEIR_CANCELLED), linked by `next`. */

@@ -47,10 +47,12 @@ void weir__purse_fill(struct weir_limiter *limiter, struct weir_key key, int64_t
 static bool close_purse(const struct weir_plan *plan, void *state, void *context)
 {
     const struct change *c = context;
+    weir_time longest =
+        c->now > INT64_MAX - plan->limit.period ? INT64_MAX : c->now + plan->limit.period;
 
     if (units_in(plan, state, c->now) > 0)
         return false;
-    plan->algo->give(plan, state, -1, c->at);
+    plan->algo->give(plan, state, -1, c->at < longest ? c->at : longest);
     return true;
 }
 

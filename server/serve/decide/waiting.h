@@ -35,7 +35,7 @@ void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
 
 int64_t weir__lines_waiting(struct weir__lines *lines,
                             uint32_t guard); /* how many wait; 0 if there are no lines */
-/* Somebody waits that an ask for so many permits must not overtake; cheap if nobody waits
+/* Somebody waits whom an ask for this many permits must not overtake; cheap if nobody waits
  * anywhere. */
 bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t permits);
 /* The server is about to end: waiters are refused (WEIR_CANCELLED), and nobody waits from now

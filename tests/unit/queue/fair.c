@@ -6,7 +6,7 @@
 #include "queue/queue.h"
 #include "random.h"
 
-#define CROWD 32
+#define CROWD 80
 
 struct visitor {
     struct weir_waiter waiter;
@@ -267,6 +267,33 @@ TEST_WITH(test_L11_a_small_ask_that_cannot_wait_passes_too, NULL, close_guard)
     assert_int_equal(d.reason, WEIR_BUSY);
 }
 
+/* Only some are looked at for a turn; a newcomer passes none of those that were not. */
+TEST_WITH(test_L11_nobody_passes_a_small_ask_behind_many_large_ones, NULL, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 10 }, (struct weir_queue_options){ .max = 0 });
+    assert_int_equal(visit_for(0, 6), WEIR_GRANTED);
+    for (int i = 1; i <= 70; i++)
+        assert_int_equal(visit_for(i, 8), WEIR_BUSY);
+    assert_int_equal(visit_for(71, 1), WEIR_BUSY);
+    poll_at(NOW);
+    poll_at(NOW + HOLD);
+    assert_int_equal(visit_for(72, 1), WEIR_BUSY);
+    for (int i = 1; i <= 70; i++)
+        assert_true(weir_queue_cancel(queue, &visitors[i].waiter));
+    poll_at(NOW + HOLD);
+    assert_int_equal(visitors[71].order, 1);
+    assert_int_equal(visitors[72].order, 2);
+}
+
+TEST_WITH(test_an_ask_for_none_needs_one_permit, NULL, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 0 });
+    queue->open_to = 1; /* waiters for one permit have found none */
+    assert_false(weir__queue_is_open_to(queue, 0));
+    queue->open_to = 2;
+    assert_true(weir__queue_is_open_to(queue, 0));
+}
+
 /* ------------------------------------------------------------ other options ---- */
 
 TEST_WITH(test_L11_a_change_keeps_the_order_of_arrival, NULL, close_guard)
@@ -281,7 +308,8 @@ TEST_WITH(test_L11_a_change_keeps_the_order_of_arrival, NULL, close_guard)
     }
     weir__queue_change(queue, &(struct weir_queue_options){ .max = 2 });
     assert_int_equal(weir_queue_length(queue), 6); /* they stay, though there is room for two */
-    assert_int_equal(visit_for(7, 1), WEIR_FULL);
+    struct weir_decision full = visit(7, (struct weir_ask){ .cost = 1 });
+    assert_fields(full, (reason, WEIR_FULL), (limit, 2), (remaining, 0));
     weir__queue_change(queue, &(struct weir_queue_options){ .max = 9 });
     assert_int_equal(visit_for(7, 1), WEIR_BUSY);
     now = NOW + 2 * S;                       /* 3 is late */

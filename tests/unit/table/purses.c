@@ -49,6 +49,9 @@ TEST(test_a_spent_purse_refuses_by_itself)
     weir__purse_close(l, key_of("a"), NOW + LIFE / 2, NOW); /* units may still be spent */
     d = take(l, "a", 11, NOW);
     assert_fields(d, (reason, WEIR_DRY), (remaining, 10));
+    weir__purse_close(l, key_of("b"), NOW + 10 * LIFE, NOW); /* longer than a state can tell */
+    d = take(l, "b", 1, NOW);
+    assert_fields(d, (reason, WEIR_LIMITED), (retry, LIFE));
     weir_table_destroy(table);
 }
 

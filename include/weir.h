@@ -183,7 +183,7 @@ enum weir_reason {
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
-    /* guards: all permits of the key are out, or as many wait for it as may; `retry` is an estimate */
+    /* guards: all permits of the key are out, or enough wait for it; `retry` is an estimate */
     WEIR_KEY_BUSY = 15,
     WEIR_DRY = 16, /* a purse has too little; more may be had at once, by a draw */
 };

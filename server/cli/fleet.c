@@ -144,7 +144,7 @@ const struct weir__command weir__cmd_fleet_history = {
             "made, by whom, and why.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
-            "Exit codes: 0, or 2 wrong use or no Redis.",
+            "Exit codes: 0 done, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_history,
 };
@@ -289,7 +289,7 @@ const struct weir__command weir__cmd_fleet_nodes = {
             "was heard, and if it refused a version, which one and why.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
-            "Exit codes: 0, 1 a node has refused a version, 2 wrong use or no Redis.",
+            "Exit codes: 0 done, 1 a node has refused a version, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_nodes,
 };

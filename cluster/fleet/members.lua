@@ -45,7 +45,7 @@ local function find(who)
     return nil
   end
   local n = {}
-  for word in string.gmatch(text, '%d+') do
+  for word in string.gmatch(text, '%-?%d+') do
     n[#n + 1] = tonumber(word)
   end
   return {seq = n[1], weight = n[2], granted = n[3], offer = n[4], lent = n[5], borrow = n[6]}

@@ -117,7 +117,7 @@ struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 
 /* limit.c -- the algorithm that the limit names or implies */
 const char *weir__limit_algorithm(const struct weir_limit *limit);
-extern const char weir__no_choice[]; /* said if the algorithm is not one to choose */
+const char *weir__no_choice(void); /* said if the algorithm is not one to choose */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 
 /* Those of weir_algorithms(), and behind them those that nobody chooses: purse. */

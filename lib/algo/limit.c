@@ -58,9 +58,10 @@ static const struct option {
 
 /* ------------------------------------------------------------- reading ---- */
 
-const char weir__no_choice[] =
-    "'purse' is no algorithm for a limit: it holds what a node has drawn "
-    "from one, and is empty without";
+const char *weir__no_choice(void)
+{
+    return "'purse' is no algorithm for a limit: it holds what a node has drawn from one";
+}
 
 /* A first word that begins with a letter and has no '/' is a name; "r/s" is a rate that lost its
  * count. */
@@ -75,7 +76,7 @@ static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsi
     while (*name && !weir__cursor_is(c, length, *name))
         name++;
     if (!*name && weir__cursor_is(c, length, weir__purse.name))
-        return weir__cursor_fail(c, "%s", weir__no_choice);
+        return weir__cursor_fail(c, "%s", weir__no_choice());
     if (!*name)
         return weir__cursor_unknown(c, length, "algorithm", weir_algorithms(), WEIR__TO_NULL);
     limit->algorithm = *name;

@@ -23,7 +23,7 @@ const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node
             return names[n];
     }
     if (text && strcmp(text, weir__purse.name) == 0)
-        weir__say(r, node, "%s", weir__no_choice);
+        weir__say(r, node, "%s", weir__no_choice());
     else if (text)
         weir__say(r, node, "unknown algorithm %s; %s", weir__quote(text, node->n).text,
                   weir__hint(text, node->n, names, n).text);

@@ -196,10 +196,8 @@ static void act(int i)
 
 static void check_grant(struct node *n, const struct model_answer *a)
 {
-    if (a->token == last_token)
-        return;
-    if (a->token < last_token)
-        stop("a token is smaller than one before it");
+    if (a->token <= last_token)
+        stop("a token is not larger than all before it");
     for (int i = 0; calm && i < n_nodes; i++)
         if (nodes[i].lock.phase == WEIR__LOCK_WAITING && nodes[i].came && n->came &&
             nodes[i].came < n->came)
@@ -222,9 +220,10 @@ static void arrive(const struct agenda_item *it)
         replica = redis;
     if (!n->came && strcmp(ask->id, n->id) == 0)
         n->came = ++arrivals;
+    int64_t token = redis.token; /* a failover may bring an old grant back, with its own */
     struct model_answer a = model_ask(&redis, ask->verb, ask->id, ask->life, ask->token,
                                       (now + redis_ahead) / WEIR_MICROSECOND);
-    if (a.held && (ask->verb == WEIR__LOCK_TAKE || ask->verb == WEIR__LOCK_WAIT))
+    if (a.token != token)
         check_grant(n, &a);
     if (is_lost())
         return;
@@ -252,12 +251,18 @@ static void answer(const struct agenda_item *it, bool failed)
     step(it->node, event);
 }
 
-/* The new master's clock is behind by less than the failover takes. */
+/* At least until then. */
+static void stand_still(weir_time until)
+{
+    redis_up_at = until > redis_up_at ? until : redis_up_at;
+}
+
+/* The new master's clock is behind by less than the failover takes, though others are under way. */
 static void fail_over(void)
 {
     say("failover");
     redis = replica;
-    redis_up_at = now + between(100, 3000) * MS;
+    stand_still((now > redis_up_at ? now : redis_up_at) + between(100, 3000) * MS);
     redis_ahead += between(-50, 50) * MS;
 }
 
@@ -308,7 +313,7 @@ static void happen(const struct agenda_item *it)
         n->stopped_until = now + between(10, 5000) * MS;
         break;
     case REDIS_STOPS:
-        redis_up_at = now + between(10, 5000) * MS;
+        stand_still(now + between(10, 5000) * MS);
         break;
     default:
         fail_over();

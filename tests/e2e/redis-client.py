@@ -16,7 +16,7 @@ import threading
 import time
 
 from redising import Redis, Resp, free_port, until
-from redisload import EXAMPLE, LONG, LONG_MS, MODULE, Load, check_counted, count, load, status, \
+from redisload import EXAMPLE, LONG, LONG_MS, Load, check_counted, count, load, status, \
     url, use_up, used, weir
 from serving import run_tests
 
@@ -80,17 +80,6 @@ def test_D1_take_peek_give(program):
         assert run("take", "--limit", "3/1h", "--table", "x")[1] == 2
     said, code = run("take", "--limit", "3/1h")
     assert code == 2 and "Redis does not answer" in said, said
-
-
-def test_D1_the_shell_asks_the_module(program):
-    """Also where scripts are not allowed."""
-    with Redis(MODULE) as r:
-        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-@scripting")
-        there = url(r, "ann:pw@")
-        for want in (0, 0, 1):
-            assert weir("take", "--redis", there, "--limit", "2/1h", "k")[1] == want
-        assert weir("give", "--redis", there, "--limit", "2/1h", "k")[1] == 0
-        assert r.info("commandstats", "cmdstat_weir.take").startswith("calls=3,")
 
 
 def test_D1_example(program):

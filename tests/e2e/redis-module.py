@@ -2,6 +2,7 @@
 """redis-module.py WEIR.SO [TEST...] -- the module inside a real redis-server: its commands, what is
 kept (RDB, AOF, DUMP, COPY, replicas), what is refused, Redis Cluster."""
 import os
+import subprocess
 import sys
 import time
 
@@ -456,6 +457,18 @@ def test_clock_is_real_without_the_argument(module):
         assert r("WEIR.TAKE", "k", "1/2s")[0] == 1
         assert r("WEIR.TAKE", "k", "1/2s")[0] == 0
         until("two seconds pass", lambda: r("WEIR.TAKE", "k", "1/2s")[0] == 1, 10)
+
+
+def test_D1_the_shell_asks_the_module(module):
+    """Also where scripts are not allowed."""
+    weir = os.path.join(os.path.dirname(module), "..", "weir")
+    with Redis(module) as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-@scripting")
+        words = ["--redis", "redis://ann:pw@127.0.0.1:%d" % r.port, "--limit", "2/1h", "k"]
+        for verb, code in [("take", 0), ("take", 0), ("take", 1), ("give", 0)]:
+            done = subprocess.run([weir, verb, *words], timeout=60, stdout=subprocess.DEVNULL)
+            assert done.returncode == code, (verb, done)
+        assert r.info("commandstats", "cmdstat_weir.take").startswith("calls=3,")
 
 
 if __name__ == "__main__":

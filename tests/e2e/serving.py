@@ -70,6 +70,19 @@ class Running:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def where_threads_are(pid):
+    """Of a process that hangs: for each thread its name, and the call of the kernel it is in."""
+    folder = "/proc/%d/task" % pid
+    lines = []
+    for thread in sorted(os.listdir(folder)):
+        words = []
+        for name in ["comm", "wchan", "syscall"]:
+            with open(os.path.join(folder, thread, name), encoding="ascii") as file:
+                words.append(file.read().strip())
+        lines.append("%s %s" % (thread, " ".join(words)))
+    return "\n".join(lines)
+
+
 class Server(Running):
     """weir serve, ready when the constructor returns."""
 
@@ -145,9 +158,10 @@ class Server(Running):
         try:
             code = self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
+            threads = where_threads_are(self.process.pid)
             self.process.kill()
             self.process.wait()
-            raise AssertionError("the server did not end after SIGTERM")
+            raise AssertionError("the server did not end after SIGTERM:\n" + threads)
         self.process.stdout.close()
         self.errors.close()
         said = self.stop_said = self.complaints()

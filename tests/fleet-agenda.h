@@ -34,6 +34,12 @@ static inline void agenda_add(struct agenda *a, struct agenda_item item)
     a->items[a->n++] = item;
 }
 
+static inline void agenda_put_off(struct agenda *a, struct agenda_item item, weir_time until)
+{
+    item.at = until;
+    agenda_add(a, item);
+}
+
 static inline bool agenda_next(struct agenda *a, struct agenda_item *out)
 {
     int first = 0;

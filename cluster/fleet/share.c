@@ -6,21 +6,11 @@ static int64_t part_of(int64_t n, uint32_t part)
     return (int64_t)((weir__i128)n * part / WEIR__FLEET_WHOLE);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The rate is exact: count * part in period * a million. The burst is rounded down, but to one
  * unit at least, or nothing could ever pass. */
 static bool share_meter(struct weir_limit *l, uint32_t part)
 {
-    uint64_t common = common_divisor(part, WEIR__FLEET_WHOLE);
+    uint64_t common = weir__common_divisor(part, WEIR__FLEET_WHOLE);
     int64_t burst = part_of(l->burst != 0 ? l->burst : l->count, part);
 
     l->burst = burst > 0 ? burst : 1;

@@ -95,7 +95,7 @@ static int check_numbers(const struct weir__algo *algo, const struct weir_limit 
     return WEIR_OK;
 }
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
+uint64_t weir__common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {
         uint64_t rest = a % b;
@@ -109,7 +109,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 static void set_price(struct weir_plan *plan)
 {
     int64_t count = plan->limit.count, period = plan->limit.period;
-    uint64_t common = greatest_common_divisor((uint64_t)count, (uint64_t)period);
+    uint64_t common = weir__common_divisor((uint64_t)count, (uint64_t)period);
 
     plan->price = period / (int64_t)common;
     plan->by_price = weir__divisor_make((uint64_t)plan->price);

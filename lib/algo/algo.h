@@ -106,6 +106,8 @@ extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__s
 
 #define WEIR__PRICE_LEAST 1000000000 /* of a rounded one, so that little is lost */
 
+uint64_t weir__common_divisor(uint64_t a, uint64_t b); /* the greatest */
+
 /* A coarser fraction, if its scale is above `scale_max`.  False: too coarse. */
 bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 

@@ -211,9 +211,7 @@ static void arrive(const struct agenda_item *it)
     const struct ask *ask = &n->asks[it->number % ASKS];
 
     if (now < redis_up_at) { /* it stands still: what came is done later */
-        struct agenda_item later = *it;
-        later.at = redis_up_at + between(0, 1000);
-        agenda_add(&agenda, later);
+        agenda_put_off(&agenda, *it, redis_up_at + between(0, 1000));
         return;
     }
     if (fails_over && one_in(5))
@@ -284,9 +282,7 @@ static void happen(const struct agenda_item *it)
     struct node *n = &nodes[it->node];
 
     if (it->kind != ARRIVES && it->kind < REDIS_STOPS && now < n->stopped_until) {
-        struct agenda_item later = *it;
-        later.at = n->stopped_until;
-        agenda_add(&agenda, later);
+        agenda_put_off(&agenda, *it, n->stopped_until);
         return;
     }
     switch (it->kind) {

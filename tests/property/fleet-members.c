@@ -189,9 +189,7 @@ static void arrive(const struct agenda_item *it)
     if (now < n->cut_until)
         return;
     if (now < redis_up_at) { /* it stands still: what came is done later */
-        struct agenda_item later = *it;
-        later.at = redis_up_at + between(0, 1000);
-        agenda_add(&agenda, later);
+        agenda_put_off(&agenda, *it, redis_up_at + between(0, 1000));
         return;
     }
     if (one_in(4))
@@ -294,9 +292,7 @@ static void happen(const struct agenda_item *it)
     struct node *n = &nodes[it->node];
 
     if (is_asleep(it)) {
-        struct agenda_item later = *it;
-        later.at = n->stopped_until;
-        agenda_add(&agenda, later);
+        agenda_put_off(&agenda, *it, n->stopped_until);
         return;
     }
     switch (it->kind) {

@@ -39,6 +39,7 @@ struct weir__guesses;
 struct weir__shares;
 struct weir__guards;
 struct weir__lines;
+struct weir__mailbox;
 struct weir__waiting;
 struct weir__wait;
 struct weir__bound;
@@ -131,6 +132,7 @@ struct weir__loop {
     struct weir__buffer out;        /* answers of the connection being fed */
     char *in;                       /* the last read */
     struct weir__counters counters;
+    struct weir__mailbox *mailbox; /* what other threads have done for it */
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
     void *scratch; /* resp.c: room for a batch of commands */

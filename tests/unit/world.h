@@ -25,6 +25,7 @@
 #include "server/serve/events/event-log.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
+#include "server/serve/net/mailbox.h"
 #include "server/serve/events/events-from-counts.h"
 #include "unit/no-settings.h"
 
@@ -161,6 +162,7 @@ static inline struct world *make_world_of(const struct weir__protocol *protocol,
     w->conn.resp = 2;
     snprintf(w->conn.peer, sizeof(w->conn.peer), "127.0.0.1");
     uv_loop_init(&w->loop.uv);
+    world_must(weir__mailbox_create(&w->loop) == 0, "no memory");
     return w;
 }
 
@@ -173,9 +175,11 @@ static inline void end_world(struct world *w)
     w->conn.protocol->close(&w->conn);
     weir__bound_release(&w->conn);
     weir__waiting_close(&w->loop);
+    weir__mailbox_close(&w->loop);
     uv_run(&w->loop.uv, UV_RUN_DEFAULT);
     world_must(uv_loop_close(&w->loop.uv) == 0, "something is left in the loop");
     weir__waiting_free(&w->loop);
+    weir__mailbox_free(&w->loop);
     weir__lines_destroy(s->lines);
     weir__guards_destroy(s->guards);
     weir__in_force_destroy(s->in_force);

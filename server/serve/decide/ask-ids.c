@@ -181,6 +181,23 @@ void weir__ask_ids_end(struct weir__ask_ids *ids, size_t hold, const struct weir
     pthread_mutex_unlock(&s->mutex);
 }
 
+void weir__ask_ids_settle(struct weir__ask_ids *ids, const struct weir__ask_id *id,
+                          const struct weir_ruling *ruling)
+{
+    struct weir__hash h = weir__hash_key(ids->secrets, 0, (struct weir_key){ id->bytes, id->len });
+    struct shard *s = &ids->shards[h.place % SHARDS];
+
+    pthread_mutex_lock(&s->mutex);
+    struct answer *known = find_locked(s, &h, id->now);
+    if (known && known->fingerprint == id->fingerprint) {
+        if (ruling)
+            known->ruling = *ruling;
+        else
+            known->expires = id->now;
+    }
+    pthread_mutex_unlock(&s->mutex);
+}
+
 int64_t weir__ask_ids_replaced(struct weir__ask_ids *ids)
 {
     int64_t n = 0;

@@ -43,6 +43,10 @@ enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids,
                                             const struct weir__ask_id *id,
                                             struct weir_ruling *stored, size_t *hold);
 void weir__ask_ids_end(struct weir__ask_ids *ids, size_t hold, const struct weir_ruling *ruling);
+/* The answer to an ask that was still undecided (WEIR_DRY) when it ended; meanwhile that is the
+ * answer to its retries.  NULL: it never was, and a retry is a new ask. */
+void weir__ask_ids_settle(struct weir__ask_ids *ids, const struct weir__ask_id *id,
+                          const struct weir_ruling *ruling);
 
 int64_t
 weir__ask_ids_replaced(struct weir__ask_ids *ids); /* answers that made room before their time */

@@ -10,6 +10,7 @@
 #include "guard/guard.h"
 #include "queue/queue.h"
 #include "base/arena.h"
+#include "server/serve/net/mailbox.h"
 
 #define POLL_MS 5
 #define LISTEN  WEIR_SECOND /* meanwhile loops poll */
@@ -35,6 +36,7 @@ struct weir__lines {
 
 struct weir__wait {
     struct weir_waiter waiter;
+    struct weir__letter letter; /* its turn has come, or it has left */
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
     int fd;                  /* its socket: open as long as it waits */
@@ -46,16 +48,12 @@ struct weir__wait {
     struct weir__later later;
     struct weir__entered entered;
     bool decided; /* `entered` is the answer; otherwise the reason of the queue is */
-    struct weir__wait *next;
 };
 
 /* A loop's. */
 struct weir__waiting {
-    uv_async_t turned; /* `done` has some */
-    uv_timer_t poll;   /* runs while somebody waits */
-    pthread_mutex_t mutex;
-    struct weir__wait *done; /* those whose turn has come, or that have left; any thread adds */
-    size_t n;                /* that were not answered yet; of the loop's thread */
+    uv_timer_t poll; /* runs while somebody waits */
+    size_t n;        /* that were not answered yet */
 };
 
 static struct weir__wait *wait_of(struct weir_waiter *waiter)
@@ -202,18 +200,11 @@ static void refuse(struct weir__wait *w, enum weir_reason reason)
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct weir__wait *w = wait_of(waiter);
-    struct weir__waiting *waiting = w->loop->waiting;
 
     if (!w->decided)
         refuse(w, reason);
     count(w, -1);
-    pthread_mutex_lock(&waiting->mutex);
-    w->next = waiting->done;
-    waiting->done = w;
-    uv_async_send(
-        &waiting
-             ->turned); /* with the lock: the loop's thread must have it before it frees anything */
-    pthread_mutex_unlock(&waiting->mutex);
+    weir__mailbox_put(w->loop, &w->letter);
 }
 
 static void tell_turns(struct weir_waiter *gone)
@@ -327,22 +318,20 @@ static void free_wait(struct weir__wait *w)
     free(w);
 }
 
-static void stop_if_nobody(struct weir__loop *loop)
+static void leave(struct weir__loop *loop)
 {
-    struct weir__waiting *waiting = loop->waiting;
-
-    if (waiting->n > 0)
-        return;
-    uv_timer_stop(&waiting->poll);
-    if (loop->conns == NULL && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE))
-        uv_async_send(&loop->waker); /* the loop could not end before */
+    if (--loop->waiting->n == 0)
+        uv_timer_stop(&loop->waiting->poll);
 }
 
-static void finish(struct weir__wait *w)
+/* On the loop's thread: answers. */
+static void finish(struct weir__letter *letter)
 {
+    struct weir__wait *w =
+        (struct weir__wait *)((char *)letter - offsetof(struct weir__wait, letter));
     struct weir__conn *conn = w->conn;
 
-    w->loop->waiting->n--;
+    leave(w->loop);
     if (conn == NULL) {
         weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
         free_wait(w);
@@ -360,33 +349,6 @@ static void finish(struct weir__wait *w)
     weir__conn_resume(conn);
 }
 
-/* Answers those whose turn has come, the first to come first. */
-static void answer_done(struct weir__loop *loop)
-{
-    struct weir__waiting *waiting = loop->waiting;
-    struct weir__wait *in_order = NULL, *next;
-
-    pthread_mutex_lock(&waiting->mutex);
-    struct weir__wait *done = waiting->done;
-    waiting->done = NULL;
-    pthread_mutex_unlock(&waiting->mutex);
-    for (; done != NULL; done = next) {
-        next = done->next;
-        done->next = in_order;
-        in_order = done;
-    }
-    for (; in_order != NULL; in_order = next) {
-        next = in_order->next;
-        finish(in_order);
-    }
-    stop_if_nobody(loop);
-}
-
-static void on_turned(uv_async_t *turned)
-{
-    answer_done(turned->data);
-}
-
 void weir__waiting_poll(struct weir__loop *loop)
 {
     weir_time now = weir__loop_now(loop);
@@ -394,7 +356,7 @@ void weir__waiting_poll(struct weir__loop *loop)
 
     for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
         serve_line(l, now);
-    answer_done(loop);
+    weir__mailbox_open(loop);
 }
 
 static void on_poll(uv_timer_t *timer)
@@ -405,43 +367,24 @@ static void on_poll(uv_timer_t *timer)
 /* Made when somebody waits first.  NULL: no memory. */
 static struct weir__waiting *waiting_of(struct weir__loop *loop)
 {
-    if (loop->waiting != NULL)
-        return loop->waiting;
-    struct weir__waiting *waiting = calloc(1, sizeof(*waiting));
-    if (waiting == NULL)
-        return NULL;
-    if (uv_async_init(&loop->uv, &waiting->turned, on_turned) != 0) {
-        free(waiting);
-        return NULL;
-    }
-    uv_timer_init(&loop->uv, &waiting->poll);
-    waiting->turned.data = waiting->poll.data = loop;
-    pthread_mutex_init(&waiting->mutex, NULL);
-    return loop->waiting = waiting;
-}
+    struct weir__waiting *waiting = loop->waiting;
 
-size_t weir__waiting_count(const struct weir__loop *loop)
-{
-    return loop->waiting != NULL ? loop->waiting->n : 0;
+    if (waiting == NULL && (waiting = calloc(1, sizeof(*waiting))) != NULL) {
+        uv_timer_init(&loop->uv, &waiting->poll);
+        waiting->poll.data = loop;
+        loop->waiting = waiting;
+    }
+    return waiting;
 }
 
 void weir__waiting_close(struct weir__loop *loop)
 {
-    struct weir__waiting *waiting = loop->waiting;
-
-    if (waiting == NULL || uv_is_closing((uv_handle_t *)&waiting->turned))
-        return;
-    pthread_mutex_lock(&waiting->mutex); /* the thread that added the last one may still hold it */
-    pthread_mutex_unlock(&waiting->mutex);
-    uv_close((uv_handle_t *)&waiting->turned, NULL);
-    uv_close((uv_handle_t *)&waiting->poll, NULL);
+    if (loop->waiting != NULL && !uv_is_closing((uv_handle_t *)&loop->waiting->poll))
+        uv_close((uv_handle_t *)&loop->waiting->poll, NULL);
 }
 
 void weir__waiting_free(struct weir__loop *loop)
 {
-    if (loop->waiting == NULL)
-        return;
-    pthread_mutex_destroy(&loop->waiting->mutex);
     free(loop->waiting);
     loop->waiting = NULL;
 }
@@ -478,6 +421,7 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
 
     if (w == NULL)
         return NULL;
+    w->letter.open = finish;
     w->loop = conn->loop;
     w->conn = conn;
     w->lines = conn->loop->server->lines;
@@ -564,13 +508,15 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     w->fd = fd;
     w->entered = *out;
     waiting->n++;
+    weir__mailbox_expect(loop);
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
     if (join(w, e->wait_max < wait_max ? e->wait_max : wait_max, out)) {
         begin_waiting(loop, lines, line);
         return true;
     }
-    waiting->n--;
+    leave(loop);
+    weir__mailbox_forgo(loop);
     conn->wait = NULL;
     conn->held = false;
     free_wait(w);
@@ -589,10 +535,10 @@ void weir__wait_abandon(struct weir__conn *conn)
     if (!weir_queue_cancel(w->line->queue, &w->waiter))
         return;
     count(w, -1);
-    loop->waiting->n--;
+    leave(loop);
     serve_line(w->line, weir__loop_now(loop)); /* it may have kept permits from others */
     free_wait(w);
-    stop_if_nobody(loop);
+    weir__mailbox_forgo(loop);
 }
 
 void weir__wait_cancel(struct weir__conn *conn)

@@ -43,9 +43,8 @@ bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t per
 void weir__lines_close(struct weir__lines *lines);
 
 /* For a loop, on its thread. */
-size_t weir__waiting_count(const struct weir__loop *loop);
 void weir__waiting_poll(struct weir__loop *loop);  /* offers turns, and answers */
-void weir__waiting_close(struct weir__loop *loop); /* its handles; nobody waits */
+void weir__waiting_close(struct weir__loop *loop); /* its handle; nobody waits */
 void weir__waiting_free(struct weir__loop *loop);  /* after that */
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "server/serve/net/conn.h"
+#include "server/serve/net/mailbox.h"
 #include "server/serve/net/pass.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
@@ -167,9 +168,10 @@ static void close_listeners(struct weir__loop *loop)
 /* With the last connection the loop's own handles go too, and its thread ends. */
 static void end_if_empty(struct weir__loop *loop)
 {
-    if (loop->conns || weir__waiting_count(loop))
+    if (loop->conns || weir__mailbox_is_expecting(loop))
         return;
     weir__waiting_close(loop);
+    weir__mailbox_close(loop);
     close_handle((uv_handle_t *)&loop->waker);
     close_handle((uv_handle_t *)&loop->sweeper);
     close_handle((uv_handle_t *)&loop->turn);
@@ -254,6 +256,8 @@ int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size
         code = uv_timer_init(&loop->uv, &loop->sweeper);
     if (code == 0)
         code = uv_prepare_init(&loop->uv, &loop->turn);
+    if (code == 0)
+        code = weir__mailbox_create(loop);
     if (code != 0)
         return weir__fail(error, WEIR_NO_MEMORY, "cannot make a loop: %s", uv_strerror(code));
     loop->waker.data = loop->sweeper.data = loop->turn.data = loop;
@@ -297,6 +301,7 @@ void weir__loop_destroy(struct weir__loop *loop)
     uv_run(&loop->uv, UV_RUN_DEFAULT); /* handles being closed */
     uv_loop_close(&loop->uv);
     weir__waiting_free(loop);
+    weir__mailbox_free(loop);
     weir__buffer_free(&loop->out);
     weir__buffer_free(&loop->openapi);
     weir__resp_scratch_free(loop);

@@ -106,7 +106,7 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
         if (call.n)
             weir__resp_run(&call);
     }
-    weir__resp_flush(conn->loop, conn);
+    weir__resp_flush(conn);
     if (is_too_much(conn, begin)) {
         conn->loop->out.len = begin;
         weir__reply_error(conn, "ERR the answers are larger than output-max; only the beginning of "

@@ -120,7 +120,7 @@ static void flush_throttles(struct weir__loop *loop, struct batch *b)
 
 static void cell_error(struct weir__resp_call *call, const char *what, struct weir__text arg)
 {
-    weir__resp_flush(call->conn->loop, call->conn);
+    weir__resp_flush(call->conn);
     weir__reply_error(call->conn, "Cell error: %s%.*s", what, arg.len > 64 ? 64 : (int)arg.len,
                       arg.len ? arg.bytes : "");
 }
@@ -174,7 +174,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
         return NULL;
     }
     uint64_t hash = ((uint64_t)burst * 31 + (uint64_t)count) * 31 + (uint64_t)period;
-    weir__resp_flush(call->conn->loop, call->conn); /* asks in the batch may use the old plan */
+    weir__resp_flush(call->conn); /* asks in the batch may use the old plan */
     struct plan *p = b->latest = &b->plans[(hash ^ hash >> 32) % PLANS];
     p->plan = plan;
     p->raw_len = raw.len <= RAW ? raw.len : 0;
@@ -218,8 +218,8 @@ void weir__resp_throttle(struct weir__resp_call *call)
         weir__reply_error(call->conn, "ERR no memory");
         return;
     }
-    if (b->checks || b->throttles == THROTTLES)
-        weir__resp_flush(loop, call->conn);
+    if ((b->checks || b->throttles == THROTTLES) && !weir__resp_clear_way(call))
+        return;
     if (call->n < 5 || call->n > 6) {
         cell_error(call,
                    "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
@@ -272,26 +272,33 @@ static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
     conn->loop->out.len += (size_t)(to - begin);
 }
 
-static void flush_checks(struct weir__loop *loop, struct weir__conn *conn, struct batch *b)
+static void flush_checks(struct weir__conn *conn, struct batch *b)
 {
     size_t n = b->checks;
 
     b->checks = b->attrs = 0;
-    weir__ask_check_many(loop, b->requests, n, b->rulings);
+    weir__ask_check_many(conn->loop, b->requests, n, b->rulings);
     for (size_t i = 0; i < n; i++)
         reply_ruling(conn, &b->rulings[i]);
 }
 
-void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn)
+void weir__resp_flush(struct weir__conn *conn)
 {
-    struct batch *b = loop->scratch;
+    struct batch *b = conn->loop->scratch;
 
     if (!b)
         return;
     if (b->throttles)
-        flush_throttles(loop, b);
+        flush_throttles(conn->loop, b);
     if (b->checks)
-        flush_checks(loop, conn, b);
+        flush_checks(conn, b);
+}
+
+bool weir__resp_clear_way(struct weir__resp_call *call)
+{
+    weir__resp_flush(call->conn);
+    call->put_off = call->conn->held;
+    return !call->put_off;
 }
 
 /* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
@@ -324,11 +331,12 @@ static bool is_plain(const struct weir__resp_call *call)
     return call->n == 1 || !weir__verb_announces(call->verb, call->args[1]);
 }
 
-/* Place for n attributes of one more check. */
+/* Place for n attributes of one more check; NULL: it is put off. */
 static struct weir_attr *make_room(struct weir__resp_call *call, struct batch *b, size_t n)
 {
-    if (b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS)
-        weir__resp_flush(call->conn->loop, call->conn);
+    if ((b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS) &&
+        !weir__resp_clear_way(call))
+        return NULL;
     return b->all_attrs + b->attrs;
 }
 
@@ -344,6 +352,8 @@ static void add_plain(struct weir__resp_call *call, struct batch *b)
     struct weir__loop *loop = call->conn->loop;
     struct weir_attr *attr = make_room(call, b, call->n / 2);
 
+    if (!attr)
+        return;
     for (const struct weir__text *pair = call->args + 1; pair < call->args + call->n; pair += 2)
         *attr++ =
             (struct weir_attr){ .name = pair[0].bytes,
@@ -368,13 +378,17 @@ static void add_worded(struct weir__resp_call *call, struct batch *b)
                                        .id = c.values[WEIR__CHECK_ID].text };
 
     if (good && check.id.len == 0) {
-        memcpy(make_room(call, b, check.n), check.attrs, check.n * sizeof(*check.attrs));
+        struct weir_attr *attrs = make_room(call, b, check.n);
+        if (!attrs)
+            return;
+        memcpy(attrs, check.attrs, check.n * sizeof(*attrs));
         add_check(
             b, check.n,
             (struct weir_ask){ .cost = check.cost, .wait_max = check.wait_max, .now = c.now });
         return;
     }
-    weir__resp_flush(call->conn->loop, call->conn);
+    if (!weir__resp_clear_way(call))
+        return;
     const char *wrong = good ? weir__ask_check(call->conn->loop, &check, &ruling) : c.message;
     if (wrong)
         weir__reply_error(call->conn, "ERR %s", wrong);

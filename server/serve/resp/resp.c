@@ -160,7 +160,8 @@ static bool find_allowed(struct weir__resp_call *call)
 
     if (verb && conn->role >= needed && verb->how == WEIR__VERB_BATCHED)
         return true;
-    weir__resp_flush(conn->loop, conn);
+    if (!weir__resp_clear_way(call))
+        return false;
     if (conn->role < needed && conn->role == WEIR__ROLE_NONE)
         weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
     else if (!verb)
@@ -202,7 +203,8 @@ static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
     if (is_throttle(call)) {
         weir__resp_throttle(call);
     } else if (is_http(call)) {
-        weir__resp_flush(conn->loop, conn);
+        if (!weir__resp_clear_way(call))
+            return;
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
         weir__reply_error(conn, "ERR this port speaks RESP, not HTTP");
         weir__conn_end_early(conn);
@@ -240,18 +242,21 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
         if (n == 0)
             break;
         if (n < 0) {
-            weir__resp_flush(loop, conn);
+            if (!weir__resp_clear_way(&call))
+                break;
             say_bad(conn, what);
             at = len;
             break;
         }
         if (call.n > 0) {
             run_one(&call, bytes + at, (size_t)n);
+            if (call.put_off)
+                break;
             commands++;
         }
         at += (size_t)n;
     }
-    weir__resp_flush(loop, conn);
+    weir__resp_flush(conn);
     weir__counter_add(&loop->counters, WEIR__COUNT_RESP_COMMANDS, commands);
     return at;
 }

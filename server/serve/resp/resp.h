@@ -13,6 +13,7 @@ struct weir__resp_call {
     const struct weir__text *args; /* args[0] is the command's name */
     size_t n;
     const struct weir__verb *verb; /* found by the name */
+    bool put_off;                  /* it was not run: it comes again when conn is not held */
 };
 
 /* State of a RESP connection, made when it is first needed. */
@@ -61,10 +62,12 @@ void weir__resp_unsubscribe(struct weir__resp_call *call);
 void weir__resp_wake(struct weir__conn *conn);
 
 /* resp-throttle-check.c -- commands that are decided together: they are only noted, and answered by
- * weir__resp_flush. */
+ * weir__resp_flush, which holds the connection if some have to wait. */
 void weir__resp_throttle(struct weir__resp_call *call);
 void weir__resp_check(struct weir__resp_call *call);
-void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn);
+void weir__resp_flush(struct weir__conn *conn);
+/* Those before this command are answered first.  False: they wait, and it is put off. */
+bool weir__resp_clear_way(struct weir__resp_call *call);
 #define WEIR__RESP_RULING 512 /* bytes of a ruling's ten members, beside the names of rules */
 char *weir__resp_put_ruling(char *to, const struct weir_ruling *ruling, int version);
 

@@ -58,6 +58,23 @@ TEST(test_S1_a_retry_is_answered_the_same_within_its_lifetime)
     assert_int_equal(weir__ask_ids_replaced(ids), 0);
 }
 
+TEST(test_an_ask_that_is_decided_later_is_answered_so_from_then_on)
+{
+    OWN(weir__ask_ids) *ids = ids_of(1000, 60 * S);
+    const struct weir_ruling late = { .rule = "r", .decision.remaining = 5 };
+    const struct weir__ask_id a = { "a", 1, 1, NOW + S, NULL }, b = { "b", 1, 1, NOW + S, NULL },
+                              other = { "a", 1, 2, NOW + S, NULL };
+
+    assert_int_equal(ask(ids, "a", 1, NOW, 0), 0);
+    assert_int_equal(ask(ids, "b", 1, NOW, 0), 0);
+    weir__ask_ids_settle(ids, &a, &late);
+    weir__ask_ids_settle(ids, &other, NULL); /* another request's: no effect */
+    assert_int_equal(ask(ids, "a", 1, NOW + S, 9), 5);
+    weir__ask_ids_settle(ids, &b, NULL);
+    assert_int_equal(ask(ids, "b", 1, NOW + S, 9), 9);
+    assert_int_equal(ask(ids, "b", 1, NOW + S, 8), 9);
+}
+
 TEST(test_the_whole_ruling_comes_back)
 {
     OWN(weir__ask_ids) *ids = ids_of(10, S);

@@ -3,6 +3,15 @@
 
 #include "cluster/fleet/centre.h"
 
+bool weir__centre_is_name(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len > 0 && len <= 64 &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                        "0123456789._-") == len;
+}
+
 static void add(struct weir__buffer *out, const void *bytes, size_t len)
 {
     weir__buffer_format(out, "$%zu\r\n", len);

@@ -62,8 +62,10 @@ struct weir__centre_do weir__centre_step(struct weir__follower *follower,
 
 /* ------------------------------------------------------------------ words ---- */
 
-/* centre-words.c.  The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...; the
- * second is the first key.  Returns their number.  `arguments` are the verb and what follows. */
+/* centre-words.c -- whether it can be the name of a fleet, a document or a node. */
+bool weir__centre_is_name(const char *text);
+/* The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...; the second is the first
+ * key.  Returns their number.  `arguments` are the verb and what follows. */
 size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
                           const struct weir__text *arguments, size_t n, struct weir__buffer *out);
 /* The key that decides about the slot. */

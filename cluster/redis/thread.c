@@ -24,6 +24,7 @@ struct weir_redis_script {
 
 struct weir_redis {
     struct weir__redis_drive *drive;
+    struct weir__redis_duty duty;
     pthread_t thread;
     pthread_mutex_t mutex;
     struct weir__redis_job *first, **last; /* under the mutex, as is `ending` */
@@ -162,8 +163,10 @@ static void *run(void *context)
         }
         if (ending)
             return NULL;
-        weir_time due = weir__redis_drive_turn(r->drive, now);
+        weir_time due = weir__redis_drive_turn(r->drive, now), own;
         now = weir__clock_monotonic();
+        own = r->duty.turn ? r->duty.turn(r->duty.context, client, now) : WEIR_NEVER;
+        due = own < due ? own : due;
         if (due > now && !has_more(r))
             wait_for(weir__redis_drive_fd(r->drive), due == WEIR_NEVER ? WEIR_NEVER : due - now);
     }
@@ -195,8 +198,9 @@ static int fill_options(struct weir__redis_options *o, const char *url,
     return weir__redis_url_parse(&o->url, url, error);
 }
 
-int weir_redis_create(struct weir_redis **out, const char *url,
-                      const struct weir_redis_options *options, struct weir_error *error)
+int weir__redis_thread_create(struct weir_redis **out, const char *url,
+                              const struct weir_redis_options *options,
+                              const struct weir__redis_duty *duty, struct weir_error *error)
 {
     struct weir__redis_options o = { .pool = 0 };
     int code = fill_options(&o, url, options, error);
@@ -207,6 +211,7 @@ int weir_redis_create(struct weir_redis **out, const char *url,
     if (!r)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
     r->last = &r->first;
+    r->duty = *duty;
     code = weir__redis_drive_create(&r->drive, &o, error);
     pthread_mutex_init(&r->mutex, NULL);
     int number = code == WEIR_OK ? start(r) : 0;
@@ -221,6 +226,12 @@ int weir_redis_create(struct weir_redis **out, const char *url,
     pthread_mutex_destroy(&r->mutex);
     free(r);
     return code;
+}
+
+int weir_redis_create(struct weir_redis **out, const char *url,
+                      const struct weir_redis_options *options, struct weir_error *error)
+{
+    return weir__redis_thread_create(out, url, options, &(struct weir__redis_duty){ 0 }, error);
 }
 
 void weir_redis_destroy(struct weir_redis *r)

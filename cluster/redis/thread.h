@@ -13,6 +13,17 @@ struct weir__redis_job {
 
 void weir__redis_thread_put(struct weir_redis *redis, struct weir__redis_job *job);
 
+/* Something else that the thread does: called in each of its turns.  Returns when to come back;
+ * `now` or earlier: at once, because it has asked something. */
+struct weir__redis_duty {
+    weir_time (*turn)(void *context, struct weir__redis_client *client, weir_time now);
+    void *context;
+};
+/* As weir_redis_create. */
+int weir__redis_thread_create(struct weir_redis **out, const char *url,
+                              const struct weir_redis_options *options,
+                              const struct weir__redis_duty *duty, struct weir_error *error);
+
 /* By the thread, when all is there; and by a caller that waits for it. */
 void weir__redis_ready_set(uint32_t *word);
 void weir__redis_ready_wait(uint32_t *word);

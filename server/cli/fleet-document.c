@@ -18,15 +18,6 @@ static struct weir_key key_of(const char *text)
     return (struct weir_key){ text, strlen(text) };
 }
 
-static bool is_name(const char *text)
-{
-    size_t len = strlen(text);
-
-    return len > 0 && len <= 64 &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                        "0123456789._-") == len;
-}
-
 int weir__shared_open(struct weir__shared *f, const char *command,
                       const struct weir__shared_options *o)
 {
@@ -34,7 +25,7 @@ int weir__shared_open(struct weir__shared *f, const char *command,
     const char *document = o->document ? o->document : "rules";
 
     *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(document) };
-    if (!is_name(fleet) || !is_name(document))
+    if (!weir__centre_is_name(fleet) || !weir__centre_is_name(document))
         return weir__complain(command, "names of fleets and documents are letters, digits, '.', "
                                        "'_' and '-'");
     return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);

@@ -7,7 +7,7 @@ The libraries are libweir and libweir-redis.
                    server/  base, describe, then replay, sim and serve side by side, then cli;
                             inside serve as SERVE_ROOMS has it
                the server may use lib, wire and cluster; wire uses lib/base, cluster uses wire
-               and lib/algo, redis-module uses cluster;
+               and lib/algo, cluster/agent all of lib, redis-module uses cluster;
                examples, nginx and bindings see only the public headers
                server and wire include only those headers of lib that are listed here
     clock      is read in lib/base/clock.c and nowhere else
@@ -27,7 +27,7 @@ import subprocess
 import sys
 
 PUBLIC = ["include/weir.h", "include/weir-queue.h"]
-PUBLIC_REDIS = ["include/weir-redis.h"]  # of a library of its own
+PUBLIC_REDIS = ["include/weir-redis.h", "include/weir-fleet.h"]  # of a library of its own
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
 SERVER_ROOMS = ["base", "describe", "replay", "sim", "serve", "cli"]
 # The rooms of server/serve: what each may include beside itself and server/serve/*.h.  Only the
@@ -53,6 +53,7 @@ MAY_INCLUDE.update(
     {
         "wire": ["lib/base"],
         "cluster": ["wire", "lib/base", "lib/algo"],
+        "cluster/agent": ["wire", "cluster"] + ["lib/" + room for room in LIB_ROOMS],
         "redis-module": ["cluster", "lib/base", "lib/algo"],
         "server/base": LEFT_OF_SERVER,
         "server/describe": LEFT_OF_SERVER + ["server/base"],
@@ -187,6 +188,8 @@ def is_c(path):
 
 def room_of(path):
     parts = path.split("/")
+    if path.startswith("cluster/agent/"):
+        return "cluster/agent"
     deep = 3 if path.startswith("server/serve/") and len(parts) > 3 else 2
     return "/".join(parts[:deep]) if parts[0] in ("lib", "server") else parts[0]
 

@@ -1,0 +1,98 @@
+/* beats.c -- the host as a member of its fleet: beats, and the part that their answers grant. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/agent/agent.h"
+
+/* Sequence numbers go on where another process of the host left off: they begin with the time. */
+void weir__beats_begin(struct weir_fleet *f, int64_t weight)
+{
+    f->member = (struct weir__member){ .beat = WEIR__MEMBER_BEAT,
+                                       .weight = weight > 0 ? weight : 1,
+                                       .want = WEIR__PART_ONE,
+                                       .seq = weir__clock_real() / WEIR_MICROSECOND };
+    f->members_script = weir__redis_script(weir__lua_members, weir__lua_members_len);
+}
+
+static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now);
+
+/* A part of 0 is none yet: others have to give way first, or Redis has just come back.  The last
+ * one is the better guess for a host that is left alone meanwhile; for a new one, an equal part. */
+static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
+{
+    pthread_mutex_lock(&f->mutex);
+    f->info.connected = true;
+    f->info.learning = a->learning;
+    f->info.members = a->members;
+    f->info.why[0] = '\0';
+    if (a->offer > 0)
+        f->info.part = a->offer;
+    else if (f->info.part == 0 && a->members > 0)
+        f->info.part = WEIR__PART_ONE / a->members;
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static void note_silence(struct weir_fleet *f, const char *why, size_t len)
+{
+    pthread_mutex_lock(&f->mutex);
+    f->info.connected = false;
+    snprintf(f->info.why, sizeof(f->info.why), "%.*s", (int)len, why);
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct weir_fleet *f = ask->context;
+    struct weir__member_event event = { .kind = WEIR__MEMBER_FAILED };
+    struct weir__text why = { "", 0 };
+    weir_time now = weir__redis_client_now(f->client);
+
+    if (answer->outcome != WEIR__REDIS_ANSWERED) {
+        note_silence(f, answer->why, strlen(answer->why));
+    } else if (weir__member_reply(&event.answer, answer->reply, &why)) {
+        event.kind = WEIR__MEMBER_ANSWER;
+        f->heard = now;
+        note_part(f, &event.answer);
+    } else {
+        note_silence(f, why.bytes, why.len);
+    }
+    weir__redis_ask_free(ask);
+    step(f, &event, now);
+}
+
+static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now)
+{
+    struct weir__member_send send = weir__member_step(&f->member, event, now);
+    struct weir_key fleet = { f->name, strlen(f->name) };
+    char key[WEIR__MEMBER_ID_MAX + 16];
+
+    if (send.verb == WEIR__MEMBER_NOTHING)
+        return;
+    int len = snprintf(key, sizeof(key), "{fleet:%s}", f->name);
+    f->beat = (struct weir__redis_ask){ .script = &f->members_script,
+                                        .n_words = WEIR__MEMBER_WORDS,
+                                        .slot = weir__redis_slot(key, (size_t)len),
+                                        .deadline = now + send.timeout,
+                                        .repeatable = true,
+                                        .done = answered,
+                                        .context = f };
+    weir__member_words(&f->member, &send, fleet, f->node, &f->beat.words);
+    weir__agent_send(f, &f->beat, now);
+}
+
+weir_time weir__beats_turn(struct weir_fleet *f, weir_time now)
+{
+    step(f, &(struct weir__member_event){ .kind = WEIR__MEMBER_TIME }, now);
+    return f->member.asking ? WEIR_NEVER : f->member.due;
+}
+
+void weir__beats_leave(struct weir_fleet *f, weir_time now)
+{
+    step(f, &(struct weir__member_event){ .kind = WEIR__MEMBER_LEAVE }, now);
+}
+
+bool weir__beats_over(const struct weir_fleet *f)
+{
+    return f->member.left && !f->member.asking;
+}

@@ -1,0 +1,351 @@
+/* follow.c -- the rules of the fleet: a thread polls for them, applies them, and keeps the last
+ * good ones on disk.
+ *
+ * It is no part of the agent's thread because to apply rules takes its time: units for asks that
+ * wait must not wait for a disk.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cluster/agent/agent.h"
+#include "wire/decimal.h"
+#include "wire/resp-reply.h"
+
+#define COPY_EVERY (3600 * WEIR_SECOND) /* it says how old it is, so it is written again */
+
+static const struct weir_key document = { "rules", 5 };
+
+struct ending {
+    struct weir__redis_job job;
+    struct weir_fleet *fleet;
+    uint32_t ready;
+};
+
+/* ------------------------------------------------------------------ asking ---- */
+
+/* An ask of this thread, which waits for it. */
+struct call {
+    struct weir__redis_job job;
+    struct weir_fleet *fleet;
+    struct weir__redis_ask ask;
+    struct weir__redis_script script;
+    struct weir__buffer reply;
+    bool answered;
+    uint32_t ready;
+};
+
+static void begin(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
+{
+    struct call *call = (struct call *)job;
+
+    if (call->fleet->follow.over)
+        call->ask.deadline = now;
+    call->fleet->follow.asking = &call->ask;
+    weir__redis_client_ask(client, &call->ask, now);
+}
+
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct call *call = ask->context;
+
+    call->fleet->follow.asking = NULL;
+    call->answered = answer->outcome == WEIR__REDIS_ANSWERED;
+    if (call->answered)
+        weir__buffer_add(&call->reply, answer->reply.bytes, answer->reply.len);
+    weir__redis_ready_set(&call->ready);
+}
+
+/* The list that Redis answers, and where its first value begins; false: none. */
+static bool ask_centre(struct weir_fleet *f, struct call *call, const struct weir__text *words,
+                       size_t n, struct weir__resp_value *list, const char **at)
+{
+    struct weir_key fleet = { f->name, strlen(f->name) };
+    struct weir__buffer key = { 0 };
+
+    weir__centre_key(fleet, document, &key);
+    call->fleet = f;
+    call->job.begin = begin;
+    call->script = weir__redis_script(weir__lua_centre, weir__lua_centre_len);
+    call->ask.script = &call->script;
+    call->ask.slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);
+    call->ask.n_words = weir__centre_words(fleet, document, words, n, &call->ask.words);
+    call->ask.deadline = weir__redis_deadline(WEIR__CENTRE_ASK);
+    call->ask.repeatable = true;
+    call->ask.done = answered;
+    call->ask.context = call;
+    weir__buffer_free(&key);
+    weir__redis_thread_put(f->redis, &call->job);
+    weir__redis_ready_wait(&call->ready);
+    weir__redis_ask_free(&call->ask);
+    if (!call->answered || call->reply.failed)
+        return false;
+    *at = weir__resp_value(call->reply.bytes, list);
+    return list->kind == '*';
+}
+
+static struct weir__text text_of(const char *text)
+{
+    return (struct weir__text){ text, strlen(text) };
+}
+
+static struct weir__centre_event poll_centre(struct weir_fleet *f)
+{
+    struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
+    const struct weir__follower *s = &f->follow.state;
+    struct weir__resp_value list, version, edit;
+    struct call call = { .answered = false };
+    char runs[24], refused[24];
+    const char *at;
+
+    snprintf(runs, sizeof(runs), "%" PRId64, s->runs.version);
+    snprintf(refused, sizeof(refused), "%" PRId64, s->refused.version);
+    struct weir__text words[] = { text_of("poll"), text_of(f->node), text_of(runs),
+                                  text_of(refused), text_of(s->why) };
+    if (ask_centre(f, &call, words, 5, &list, &at) && list.n == 2) {
+        weir__resp_value(weir__resp_value(at, &version), &edit);
+        event.of.version = version.kind == ':' ? version.integer : 0;
+        weir__count_parse(edit.text.bytes, edit.kind == '$' ? edit.text.len : 0, &event.of.edit);
+        event.kind = WEIR__CENTRE_POLLED;
+    }
+    weir__buffer_free(&call.reply);
+    return event;
+}
+
+/* {version, time, origin, author, note, text, edit} */
+static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
+{
+    struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
+    struct weir__resp_value list, v[7];
+    struct call call = { .answered = false };
+    char number[24];
+    const char *at;
+
+    snprintf(number, sizeof(number), "%" PRId64, version);
+    struct weir__text words[] = { text_of("get"), text_of(number) };
+    if (ask_centre(f, &call, words, 2, &list, &at) && list.n == 7) {
+        for (size_t i = 0; i < 7; i++)
+            at = weir__resp_value(at, &v[i]);
+        struct weir__edition of = { .version = v[0].integer };
+        f->follow.text.len = 0;
+        if (v[0].kind == ':' && v[5].kind == '$' && v[6].kind == '$' &&
+            weir__count_parse(v[6].text.bytes, v[6].text.len, &of.edit)) {
+            weir__buffer_add(&f->follow.text, v[5].text.bytes, v[5].text.len);
+            f->follow.fetched = of;
+            event = (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .of = of };
+        }
+        weir__buffer_add(&f->follow.text, "", 1); /* for those who want a string */
+        f->follow.text.len--;
+    }
+    weir__buffer_free(&call.reply);
+    return event;
+}
+
+/* -------------------------------------------------------------------- copy ---- */
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+        if (n < 0 && errno != EINTR)
+            return false;
+        bytes += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return fsync(fd) == 0;
+}
+
+/* Old or new, whenever the host dies.  A copy that cannot be written is not there: the next version
+ * tries again. */
+static void write_copy(struct weir_fleet *f)
+{
+    struct weir__copy copy = { .document = { document.bytes, document.len },
+                               .of = f->follow.state.runs,
+                               .taken = weir__clock_real(),
+                               .text = { f->follow.text.bytes, f->follow.text.len } };
+    struct weir__buffer bytes = { 0 };
+    char *beside = NULL;
+
+    f->follow.copied = copy.taken;
+    if (!f->follow.copy || asprintf(&beside, "%s.new", f->follow.copy) < 0)
+        return;
+    weir__copy_write(&copy, &bytes);
+    int fd = bytes.failed ? -1 : open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd >= 0 && write_all(fd, bytes.bytes, bytes.len))
+        (void)rename(beside, f->follow.copy);
+    if (fd >= 0)
+        close(fd);
+    weir__buffer_free(&bytes);
+    free(beside);
+}
+
+static char *read_copy(const char *path, size_t *len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *bytes = fd >= 0 ? weir__file_read_all(fd, 2 * WEIR__CENTRE_TEXT_MAX, len) : NULL;
+
+    if (fd >= 0)
+        close(fd);
+    return bytes;
+}
+
+static int apply(struct weir_fleet *f, struct weir_error *error)
+{
+    return f->follow.apply(f->follow.context, f->follow.text.bytes, f->follow.text.len, error);
+}
+
+/* Rules for a start while Redis is away.  They count as the fleet's only if they are accepted. */
+static void begin_with_copy(struct weir_fleet *f)
+{
+    struct weir__text name = { document.bytes, document.len };
+    struct weir_error error = { .text = "" };
+    struct weir__copy copy;
+    size_t len = 0;
+    char *bytes = f->follow.copy ? read_copy(f->follow.copy, &len) : NULL;
+
+    if (bytes && weir__copy_read(&copy, name, (struct weir__text){ bytes, len }, weir__clock_real(),
+                                 &error) == WEIR_OK) {
+        weir__buffer_add(&f->follow.text, copy.text.bytes, copy.text.len);
+        weir__buffer_add(&f->follow.text, "", 1);
+        f->follow.text.len -= f->follow.text.len > 0;
+        f->follow.copied = copy.taken;
+        f->follow.fetched = copy.of;
+        if (!f->follow.text.failed && apply(f, &error) == WEIR_OK)
+            f->follow.state.runs = copy.of;
+    }
+    free(bytes);
+}
+
+/* --------------------------------------------------------------- the thread ---- */
+
+static void note(struct weir_fleet *f)
+{
+    const struct weir__follower *s = &f->follow.state;
+
+    pthread_mutex_lock(&f->mutex);
+    f->info.version = s->runs.version;
+    f->info.refused = s->refused.version;
+    memcpy(f->info.refused_why, s->why, sizeof(s->why));
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static struct weir__centre_event apply_fetched(struct weir_fleet *f, struct weir_error *error)
+{
+    struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED };
+
+    *error = (struct weir_error){ .text = "" };
+    if (f->follow.text.failed)
+        event.why = "no memory";
+    else if (apply(f, error) != WEIR_OK)
+        event.why = error->text[0] ? error->text : "refused without a reason";
+    return event;
+}
+
+static bool is_same(const struct weir__edition *a, const struct weir__edition *b)
+{
+    return a->version == b->version && a->edit == b->edit;
+}
+
+/* The copy says when it was last known to be right. */
+static void keep_copy(struct weir_fleet *f, const struct weir__centre_event *event)
+{
+    const struct weir__edition *runs = &f->follow.state.runs;
+
+    if (event->kind == WEIR__CENTRE_POLLED && runs->version > 0 && is_same(&event->of, runs) &&
+        is_same(&f->follow.fetched, runs) && weir__clock_real() - f->follow.copied > COPY_EVERY)
+        write_copy(f);
+}
+
+static bool is_ending(struct weir_fleet *f)
+{
+    return __atomic_load_n(&f->follow.ending, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void *follow(void *context)
+{
+    struct weir_fleet *f = context;
+    struct weir__centre_event event = { .kind = WEIR__CENTRE_TIME };
+    struct weir_error error;
+
+    begin_with_copy(f);
+    while (!is_ending(f)) {
+        struct weir__centre_do what =
+            weir__centre_step(&f->follow.state, &event, weir__clock_monotonic());
+        if (event.kind == WEIR__CENTRE_APPLIED && !event.why)
+            write_copy(f);
+        note(f);
+        if (what.verb == WEIR__CENTRE_NOTHING) {
+            weir_time span = f->follow.state.due - weir__clock_monotonic();
+            if (span > 0)
+                weir__clock_wait_word(&f->follow.ending, 0, span);
+            event = (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME };
+            continue;
+        }
+        event = what.verb == WEIR__CENTRE_POLL    ? poll_centre(f)
+                : what.verb == WEIR__CENTRE_FETCH ? fetch(f, what.version)
+                                                  : apply_fetched(f, &error);
+        keep_copy(f, &event);
+    }
+    return NULL;
+}
+
+static int start(struct weir_fleet *f)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int number = pthread_create(&f->follow.thread, NULL, follow, f);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return number;
+}
+
+int weir__follow_begin(struct weir_fleet *f, const struct weir_fleet_options *o,
+                       struct weir_error *error)
+{
+    if (!o->apply)
+        return WEIR_OK;
+    f->follow.apply = o->apply;
+    f->follow.context = o->context;
+    if (o->copies && asprintf(&f->follow.copy, "%s/weir-fleet-%s-rules", o->copies, f->name) < 0) {
+        f->follow.copy = NULL;
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
+    }
+    int number = start(f);
+    if (number != 0)
+        return weir__fail(error, WEIR_SYSTEM, "no thread for a fleet: %s", strerror(number));
+    f->follow.started = true;
+    return WEIR_OK;
+}
+
+/* Nobody waits for an answer that is not wanted any more. */
+static void cancel(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
+{
+    struct ending *ending = (struct ending *)job;
+    struct weir_fleet *f = ending->fleet;
+
+    (void)now;
+    f->follow.over = true;
+    if (f->follow.asking)
+        weir__redis_client_cancel(client, f->follow.asking);
+    weir__redis_ready_set(&ending->ready);
+}
+
+void weir__follow_end(struct weir_fleet *f)
+{
+    if (f->follow.started) {
+        struct ending ending = { .job.begin = cancel, .fleet = f };
+        weir__redis_ready_set(&f->follow.ending);
+        weir__redis_thread_put(f->redis, &ending.job);
+        weir__redis_ready_wait(&ending.ready);
+        pthread_join(f->follow.thread, NULL);
+    }
+    weir__buffer_free(&f->follow.text);
+    free(f->follow.copy);
+}

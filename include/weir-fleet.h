@@ -1,0 +1,66 @@
+/* weir-fleet.h -- one limit over many hosts: rules that say `across: fleet`.  Read weir.h first.
+ *
+ * The limit's account is in Redis.  Each host draws units from it, and its processes spend them
+ * from purses in the host's table, at the speed of memory; only an ask that finds its purse dry
+ * waits for Redis, for at most the rule's `within`.  When Redis is away, each host goes by its part
+ * of the limit (`when_alone`), and comes back by itself.  Link with -lweir-redis.
+ *
+ *     weir_create(&weir, table, &error);  weir_use(weir, rules, &error);
+ *     weir_fleet_join(&fleet, weir, "redis://db.example.org", NULL, &error);
+ *     ...
+ *     if (!weir_fleet_check(fleet, attrs, n, &ask, &ruling))
+ *         return reject(429, ruling.decision.retry);
+ *     ...
+ *     weir_fleet_leave(fleet);
+ *
+ * Each process that decides by such rules joins.  One of those that share a table is the host's
+ * agent: it draws ahead for busy keys and is the member of the fleet; the others stand by, draw
+ * what their own asks lack, and one of them is the agent within a second after it died or stopped.
+ */
+#ifndef WEIR_FLEET_H
+#define WEIR_FLEET_H
+
+#include "weir-redis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_fleet;
+
+struct weir_fleet_options {
+    const char *name; /* of the fleet: letters, digits, '.', '_', '-'; NULL: "default" */
+    const char *node; /* this host's; NULL: the host's name and four digits of its table's */
+    int64_t weight;   /* of this host among all: its part when Redis is away; 0: 1 */
+    /* Follows the rules of the fleet (weir fleet rules set): called in a thread of its own with
+     * each version; returns 0, or a weir_code with the reason, and then the version before stays.
+     * NULL: they are not followed */
+    int (*apply)(void *context, const char *text, size_t len, struct weir_error *error);
+    void *context;
+    const char *copies; /* a folder for the last good copy of those rules, to begin with; or NULL */
+    struct weir_redis_options redis;
+};
+
+/* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time. */
+WEIR_API int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
+                             const struct weir_fleet_options *options, struct weir_error *error);
+/* Pays units back that were not spent and gives the host's part to the others; waits for that, but
+ * for no more than 0.3 s.  No other call on the fleet may be under way. */
+WEIR_API void weir_fleet_leave(struct weir_fleet *fleet);
+
+struct weir_fleet_info {
+    char name[65], node[65];
+    bool agent;     /* this process draws for its host; else another one does */
+    bool connected; /* Redis has answered the last beat, or was not asked */
+    bool learning;  /* Redis has just come (back): parts do not grow */
+    int64_t part;   /* of this host, in millionths of each limit; 0: not known yet */
+    int64_t members;
+    int64_t version, refused;        /* of the rules: in force, and refused; 0: none */
+    char why[160], refused_why[160]; /* not connected; refused: the reason */
+};
+WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

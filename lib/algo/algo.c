@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "weir-queue.h"
 
 /* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.
  * The order is part of the table's format (docs/shm.md): add at the end. */
@@ -193,6 +194,17 @@ void weir_plan_destroy(struct weir_plan *plan)
 size_t weir_plan_state_size(const struct weir_plan *plan)
 {
     return plan->state_size;
+}
+
+#define STOPPED_MAX (24 * 3600 * WEIR_SECOND)
+
+weir_time weir__moment(const struct weir_clock *clock, weir_time seen, weir_time now)
+{
+    weir_time present = clock == NULL ? now : clock->now(clock->context);
+
+    return seen <= present + WEIR__LATE_MAX && present - now < STOPPED_MAX && present > now
+               ? present
+               : now;
 }
 
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,

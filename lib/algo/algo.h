@@ -11,7 +11,8 @@
 
 #define WEIR__STATE_SMALL ((size_t)16)
 
-/* An ask that is late by no more than this was overtaken; by more, the clock has stepped back. */
+/* An ask that is late by no more than this was overtaken; by more, it was held up on its way, or
+ * the clock has stepped back: weir__moment. */
 #define WEIR__LATE_MAX WEIR_SECOND
 
 /* Division by a number known when the plan is made: a multiplication and a correction instead of a
@@ -76,6 +77,7 @@ struct weir_plan {
     const struct weir__zone *zone;   /* calendar: lives as long as the process */
     /* calendar: real time minus the asks' time, atomic; NULL: they are the same */
     const int64_t *real_ahead;
+    const struct weir_clock *clock; /* of the table that the states are in; NULL: in none */
 };
 
 #define WEIR__BUCKETS_DEFAULT 10 /* sliding-window */
@@ -150,6 +152,11 @@ int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
 int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t units,
                              weir_time at);
 int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at);
+
+/* The time of an ask at `now` on a key that has seen a later one.  If a table's clock bears the key
+ * out, the asker was stopped after it had read the clock, and its ask counts as of the present;
+ * else the clock that the callers go by has stepped back, and time goes on from `now`. */
+weir_time weir__moment(const struct weir_clock *clock, weir_time seen, weir_time now);
 
 /* For an ask with negative members: the answer makes sense all the same. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,

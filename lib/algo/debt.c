@@ -77,6 +77,17 @@ void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, w
     s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;
 }
 
+int64_t weir__unpack_late(const struct weir_plan *plan, uint64_t word, weir_time *now,
+                          bool *stepped)
+{
+    weir_time paid_off = (weir_time)(word & INT64_MAX),
+              most = plan->capacity + WEIR__PACKED_WAIT_MAX;
+
+    *now = weir__moment(plan->clock, paid_off - most, *now);
+    *stepped = paid_off - *now > most + WEIR__LATE_MAX;
+    return *stepped ? plan->capacity : paid_off < *now ? 0 : paid_off - *now;
+}
+
 weir_time weir__debt_idle_at(const struct weir_plan *plan, const void *state)
 {
     const struct weir__debt *s = state;

@@ -29,8 +29,9 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* The debt at `now`, at least `floor`.  *at, the time of the debt, moves on to now; or back, if the
- * clock has stepped back, and then the debt stays.  A damaged state comes out within bounds. */
+/* The debt at `now`, at least `floor`.  *at, the time of the debt, moves on to now, or to the
+ * present if the asker was stopped; or back, if the clock has stepped back, and then the debt
+ * stays.  A damaged state comes out within bounds. */
 static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed,
                                     weir_time now, int64_t floor)
 {
@@ -38,6 +39,10 @@ static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at,
     int64_t paid;
 
     owed = owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed < floor ? floor : owed;
+    if (__builtin_expect(passed < -WEIR__LATE_MAX, 0)) {
+        now = weir__moment(plan->clock, *at & INT64_MAX, now);
+        passed = now - (*at & INT64_MAX);
+    }
     if (__builtin_expect(passed < 0, 0)) {
         *at = passed < -WEIR__LATE_MAX ? now : *at & INT64_MAX;
         return owed;
@@ -147,9 +152,9 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 }
 
 /* One word for a narrow slot: the moment the debt is paid off.  Only where a part is a nanosecond
- * (scale 1), and only for meters, which save nothing up.  Unpacking gives the debt at `now`; more
- * than could have been granted means that the clock has stepped back, and becomes the debt of a
- * spent key. */
+ * (scale 1), and only for meters, which save nothing up.  Unpacking gives the debt at *now.  More
+ * than could have been granted means that the asker was stopped, and then *now becomes the present;
+ * or that the clock has stepped back, and then it becomes the debt of a spent key. */
 #define WEIR__PACKED_WAIT_MAX (60 * WEIR_SECOND)
 
 static inline uint64_t weir__pack(weir_time now, int64_t owed)
@@ -159,13 +164,18 @@ static inline uint64_t weir__pack(weir_time now, int64_t owed)
     return paid_off > INT64_MAX ? INT64_MAX : paid_off;
 }
 
-static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time now,
+int64_t weir__unpack_late(const struct weir_plan *plan, uint64_t word, weir_time *now,
+                          bool *stepped);
+
+static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time *now,
                                    bool *stepped)
 {
-    int64_t owed = (int64_t)(word & INT64_MAX) - now;
+    int64_t owed = (int64_t)(word & INT64_MAX) - *now;
 
-    *stepped = owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX;
-    return owed < 0 ? 0 : *stepped ? plan->capacity : owed;
+    *stepped = false;
+    if (__builtin_expect(owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX, 0))
+        return weir__unpack_late(plan, word, now, stepped);
+    return owed < 0 ? 0 : owed;
 }
 
 #endif

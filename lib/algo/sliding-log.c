@@ -217,6 +217,14 @@ static weir_time later(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
+/* The time of an ask; of a late one, the latest seen.  Before that: the clock has stepped back. */
+static weir_time moment(const struct weir_plan *plan, const struct ring *r, weir_time now)
+{
+    if (r->seen - now > WEIR__LATE_MAX)
+        now = weir__moment(plan->clock, r->seen, now);
+    return r->seen - now > WEIR__LATE_MAX ? now : later(now, r->seen);
+}
+
 /* Without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r,
                          const struct weir_ask *ask, struct weir_decision *d)
@@ -232,13 +240,13 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 {
     struct state *s = state;
     struct ring r = open_state(plan, s);
+    weir_time now = moment(plan, &r, ask->now);
 
-    if (r.seen - ask->now > WEIR__LATE_MAX) {
+    if (now < r.seen) {
         if (!take)
             return peek_stepped(plan, s, &r, ask, d);
-        step_back(plan, s, &r, ask->now);
+        step_back(plan, s, &r, now);
     }
-    weir_time now = later(ask->now, r.seen);
     if (ask->cost > plan->limit.count) {
         describe(plan, s, &r, now, d);
         return weir__refuse(d, WEIR_NEVER);
@@ -267,10 +275,11 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     struct state *s = state;
     struct ring r = open_state(plan, s);
 
-    if (r.seen - now > WEIR__LATE_MAX)
+    now = moment(plan, &r, now);
+    if (now < r.seen)
         step_back(plan, s, &r, now);
     if (units < 0) {
-        r.seen = later(now, r.seen);
+        r.seen = now;
         append(plan, s, &r, later(r.seen, r.newest),
                units < -plan->limit.count ? plan->limit.count : -units);
         return;

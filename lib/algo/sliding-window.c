@@ -202,11 +202,13 @@ static void describe(const struct weir_plan *plan, const struct state *s, weir_t
     d->reset = fresh > now ? fresh - now : 0;
 }
 
-/* The time of an ask; of a late one, the latest seen. */
-static weir_time moment(const struct state *s, weir_time now)
+/* The time of an ask; of a late one, the latest seen.  Before that: the clock has stepped back. */
+static weir_time moment(const struct weir_plan *plan, const struct state *s, weir_time now)
 {
     weir_time seen = s->seen & INT64_MAX;
 
+    if (seen - now > WEIR__LATE_MAX)
+        now = weir__moment(plan->clock, seen, now);
     return now < seen && seen - now <= WEIR__LATE_MAX ? seen : now;
 }
 
@@ -229,14 +231,14 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                  struct weir_decision *d)
 {
     struct state *s = state;
+    weir_time now = moment(plan, s, ask->now);
 
-    if ((s->seen & INT64_MAX) - ask->now > WEIR__LATE_MAX) {
+    if (now < (s->seen & INT64_MAX)) {
         if (!take)
             return peek_stepped(plan, s, ask, d);
         s->seen &= INT64_MAX;
-        step_back(plan, s, ask->now);
+        step_back(plan, s, now);
     }
-    weir_time now = moment(s, ask->now);
     if (ask->cost > plan->limit.count) {
         describe(plan, s, now, d);
         return weir__refuse(d, WEIR_NEVER);
@@ -266,10 +268,11 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     struct state *s = state;
 
     s->seen &= INT64_MAX;
-    if (s->seen - now > WEIR__LATE_MAX)
+    now = moment(plan, s, now);
+    if (now < s->seen)
         step_back(plan, s, now);
     if (units < 0) {
-        s->seen = moment(s, now);
+        s->seen = now;
         advance(plan, s, bucket_of(plan, s->seen));
         add(counter(plan, s, s->head), units == INT64_MIN ? INT64_MAX : -units);
         return;

@@ -99,17 +99,33 @@ static void close_state(const struct weir_plan *plan, const struct heat *h, weir
               length << LENGTH_SHIFT;
 }
 
-/* The state bounds the debt as it was last reckoned.  If it looks longer now by more than an ask
- * can be late, the clock has stepped back, and the debt starts from here: nothing is given away,
- * and nobody waits for the clock to catch up. */
-static bool follow_clock(const struct state *s, struct heat *h, weir_time now)
+/* The state bounds the debt as it was last reckoned. */
+static weir_time longest_of(const struct state *s)
 {
-    weir_time longest = (weir_time)(((uint64_t)1 << (s->used >> LENGTH_SHIFT)) - 1);
+    return (weir_time)(((uint64_t)1 << (s->used >> LENGTH_SHIFT)) - 1);
+}
 
-    if (h->next - now <= longest || h->next - now - longest <= WEIR__LATE_MAX)
+/* The debt looks longer now by more than an ask can be late: the asker was stopped, and *now
+ * becomes the present; or the clock has stepped back (true), and the debt starts from here: nothing
+ * is given away, and nobody waits for the clock to catch up. */
+static __attribute__((noinline, cold)) bool
+follow_clock(const struct weir_plan *plan, const struct state *s, struct heat *h, weir_time *now)
+{
+    weir_time longest = longest_of(s), moment = weir__moment(plan->clock, h->next - longest, *now);
+
+    if (moment != *now) {
+        *now = moment;
         return false;
-    h->next = now > INT64_MAX - longest ? INT64_MAX : now + longest;
+    }
+    h->next = moment > INT64_MAX - longest ? INT64_MAX : moment + longest;
     return true;
+}
+
+static bool is_early(const struct state *s, const struct heat *h, weir_time now)
+{
+    weir_time longest = longest_of(s);
+
+    return h->next - now > longest && h->next - now - longest > WEIR__LATE_MAX;
 }
 
 /* Time that has passed since the debt was paid makes the key colder. */
@@ -173,20 +189,25 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
                  struct weir_decision *d)
 {
     struct heat h = open_state(plan, state);
+    weir_time now = ask->now;
 
-    if (follow_clock(state, &h, ask->now) && take)
-        close_state(plan, &h, ask->now, state);
-    cool(plan, &h, ask->now);
-    weir_time wait = until(next_up(&h), ask->now);
+    if (__builtin_expect(is_early(state, &h, now), 0)) {
+        weir_time moment = now;
+        if (follow_clock(plan, state, &h, &moment) && take)
+            close_state(plan, &h, moment, state);
+        now = moment;
+    }
+    cool(plan, &h, now);
+    weir_time wait = until(next_up(&h), now);
     bool granted = wait <= ask->wait_max;
     if (granted)
         pay(plan, &h, ask->cost);
-    d->remaining = next_up(&h) > ask->now ? 0 : plan->most;
-    d->reset = until(cold_at(plan, &h), ask->now);
+    d->remaining = next_up(&h) > now ? 0 : plan->most;
+    d->reset = until(cold_at(plan, &h), now);
     if (!granted)
         return weir__refuse(d, wait - ask->wait_max);
     if (take && ask->cost > 0)
-        close_state(plan, &h, ask->now, state);
+        close_state(plan, &h, now, state);
     return weir__grant(d, wait);
 }
 
@@ -195,7 +216,8 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
 {
     struct heat h = open_state(plan, state);
 
-    follow_clock(state, &h, now);
+    if (is_early(state, &h, now))
+        follow_clock(plan, state, &h, &now);
     cool(plan, &h, now);
     weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts -
                        (weir__i128)units * plan->price;

@@ -70,25 +70,33 @@ static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t us
     return full + 1;
 }
 
-/* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what
- * was used counts in this window. */
+/* Makes the state that of the window *now lies in, which becomes the present if the asker was
+ * stopped.  True if the clock has stepped back: then what was used counts in this window. */
 static WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges,
                                            const struct weir_plan *plan,
-                                           struct weir__window_state *s, weir_time now)
+                                           struct weir__window_state *s, weir_time *at)
 {
     int64_t count = plan->limit.count, passed;
+    weir_time now = *at;
 
     s->used = s->used < 0                       ? 0 /* a damaged state may hold anything */
               : s->used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX
                                                 : s->used;
     s->end &= INT64_MAX;
-    /* This window, or a late ask; from before the last window, the clock has stepped back. */
+    /* This window, or a late ask; from before the last window, the asker was stopped, or the clock
+     * has stepped back. */
     if (now < s->end) {
-        weir_time early = s->end - now - WEIR__LATE_MAX;
-        if (early <= 0 || early - edges->longest(plan) <= edges->longest(plan))
+        weir_time early = s->end - now - WEIR__LATE_MAX, longest = edges->longest(plan);
+        if (__builtin_expect(early <= longest || early - longest <= longest, 1))
             return false;
-        s->end = edges->end(plan, now);
-        return true;
+        now = weir__moment(plan->clock, s->end - longest, now);
+        if (now == *at) {
+            s->end = edges->end(plan, now);
+            return true;
+        }
+        *at = now;
+        if (now < s->end)
+            return false;
     }
     if (s->used <= count || weir__windows_in(plan, s->used + count - 1) <=
                                 (passed = edges->passed(plan, s->end, now))) {
@@ -127,21 +135,22 @@ static WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges,
                                            struct weir_decision *d)
 {
     struct weir__window_state s = *(struct weir__window_state *)state;
+    weir_time now = ask->now;
 
-    if (weir__window_roll(edges, plan, &s, ask->now) && take)
+    if (weir__window_roll(edges, plan, &s, &now) && take)
         *(struct weir__window_state *)state = s;
     if (ask->cost > plan->limit.count) {
-        weir__window_describe(edges, plan, &s, ask->now, d);
+        weir__window_describe(edges, plan, &s, now, d);
         return weir__refuse(d, WEIR_NEVER);
     }
     int64_t before, ahead = weir__window_find(plan, s.used, ask->cost, &before);
-    weir_time wait = ahead > 0 ? edges->end_after(plan, s.end, ahead - 1) - ask->now : 0;
+    weir_time wait = ahead > 0 ? edges->end_after(plan, s.end, ahead - 1) - now : 0;
     if (wait > ask->wait_max || before > WEIR__WINDOW_USED_MAX - ask->cost) {
-        weir__window_describe(edges, plan, &s, ask->now, d);
-        return weir__refuse(d, wait > ask->wait_max ? wait - ask->wait_max : s.end - ask->now);
+        weir__window_describe(edges, plan, &s, now, d);
+        return weir__refuse(d, wait > ask->wait_max ? wait - ask->wait_max : s.end - now);
     }
     s.used = before + ask->cost;
-    weir__window_describe(edges, plan, &s, ask->now, d);
+    weir__window_describe(edges, plan, &s, now, d);
     if (take && ask->cost > 0)
         *(struct weir__window_state *)state = s;
     return weir__grant(d, wait);
@@ -152,7 +161,7 @@ static WEIR__WINDOW void weir__window_give(const struct weir__edges *edges,
                                            struct weir__window_state *s, int64_t units,
                                            weir_time now)
 {
-    weir__window_roll(edges, plan, s, now);
+    weir__window_roll(edges, plan, s, &now);
     weir__i128 used = (weir__i128)s->used - units;
     s->used = used < 0 ? 0 : used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX : (int64_t)used;
 }
@@ -168,7 +177,7 @@ static WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
     int64_t old_count = old_plan->limit.count, count = new_plan->limit.count;
 
     now = now > begun ? now : begun; /* a change does not move a key back in time */
-    weir__window_roll(edges, old_plan, s, now);
+    weir__window_roll(edges, old_plan, s, &now);
     int64_t full = s->used > old_count ? (s->used - 1) / old_count : 0; /* before the last one */
     int64_t rest = s->used - full * old_count;
     s->used = full > WEIR__WINDOW_USED_MAX / count - 1

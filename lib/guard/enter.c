@@ -93,9 +93,10 @@ static inline bool pass_key(struct passage *p)
  * exact, and a change of the rate does not change a debt. */
 static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
-    struct weir_plan plan; /* only its scale matters here */
+    struct weir_plan plan; /* only its scale and its clock matter here */
 
     plan.by_scale.by = (uint64_t)rate;
+    plan.clock = &p->guard->table->clock;
     *at = (weir_time)seen[0];
     return weir__debt_at(&plan, at, (int64_t)seen[1], p->now, 0);
 }

@@ -126,8 +126,8 @@ EITHER bool read_narrow(struct weir__part *p, uint64_t tag, weir_time now)
     p->before[1] = weir__load(&s->word);
     if (p->before[1] & WEIR__PIN || weir__load(&s->tag) != tag)
         return false;
+    p->small[1] = (uint64_t)weir__unpack(p->plan, p->before[1], &now, &p->stepped);
     p->small[0] = (uint64_t)now;
-    p->small[1] = (uint64_t)weir__unpack(p->plan, p->before[1], now, &p->stepped);
     return true;
 }
 

@@ -79,20 +79,33 @@ static void read_ban(const struct weir_table *table, uint64_t tag, struct weir__
         ;
 }
 
-/* How far the clock was set back to before the ban's beginning. */
-static weir_time set_back(const struct weir__ban_record *r, weir_time now)
+/* A time at which a ban is looked at, and the clock of the table. */
+struct look {
+    weir_time now;
+    const struct weir_clock *clock;
+};
+
+static struct look look_at(const struct weir_table *table, weir_time now)
 {
-    return r->until > now && r->since > later(now, WEIR__LATE_MAX) ? r->since - now : 0;
+    return (struct look){ now < 0 ? 0 : now, &table->clock };
+}
+
+/* How far the clock was set back to before the ban's beginning. */
+static weir_time set_back(const struct weir__ban_record *r, const struct look *at)
+{
+    bool before = r->until > at->now && r->since > later(at->now, WEIR__LATE_MAX);
+
+    return before && weir__moment(at->clock, r->since, at->now) == at->now ? r->since - at->now : 0;
 }
 
 /* The ban begins anew at `now` if that lies before its beginning. */
-static bool follow_clock(struct weir__ban_record *r, weir_time now)
+static bool follow_clock(struct weir__ban_record *r, const struct look *at)
 {
-    weir_time back = set_back(r, now);
+    weir_time back = set_back(r, at);
 
     if (back == 0)
         return false;
-    r->since = now;
+    r->since = at->now;
     r->until = r->until == WEIR_FOREVER ? r->until : r->until - back;
     r->forget_at = r->forget_at < back ? 0 : r->forget_at - back;
     return true;
@@ -101,31 +114,31 @@ static bool follow_clock(struct weir__ban_record *r, weir_time now)
 static bool follow(const struct weir_plan *plan, void *state, void *context)
 {
     (void)plan;
-    return follow_clock(state, *(const weir_time *)context);
+    return follow_clock(state, context);
 }
 
 weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
 {
     struct weir__ban_record r;
+    struct look at = look_at(table, now);
 
-    now = now < 0 ? 0 : now;
     read_ban(table, tag, &r);
-    if (set_back(&r, now) > 0) {
+    if (set_back(&r, &at) > 0) {
         struct weir__part part = part_of(table, tag);
-        weir__part_change(&part, follow, &now, false, now);
+        weir__part_change(&part, follow, &at, false, at.now);
         read_ban(table, tag, &r);
     }
-    return r.until > now ? r.until : 0;
+    return r.until > at.now ? r.until : 0;
 }
 
 weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now)
 {
     struct weir__ban_record r;
+    struct look at = look_at(table, now);
 
-    now = now < 0 ? 0 : now;
     read_ban(table, tag, &r);
-    follow_clock(&r, now);
-    return r.until > now ? r.until : 0;
+    follow_clock(&r, &at);
+    return r.until > at.now ? r.until : 0;
 }
 
 /* --------------------------------------------------------------- write ---- */
@@ -158,7 +171,7 @@ static void raise_latest(struct weir_table *table, weir_time until)
 struct verdict {
     const char *rule;
     struct weir_key key;
-    weir_time now;
+    struct look at;
     const struct weir__ban_terms *terms; /* NULL: by hand, */
     weir_time until;                     /* until then; afterwards: until when the key is out */
 };
@@ -175,11 +188,11 @@ static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
 }
 
 /* Brings the record up to now; one that is forgotten is blank. */
-static void recall(struct weir__ban_record *r, weir_time now)
+static void recall(struct weir__ban_record *r, const struct look *at)
 {
-    follow_clock(r, now);
+    follow_clock(r, at);
     r->strikes = r->strikes < 0 ? 0 : r->strikes;
-    if (r->until <= now && r->forget_at <= now)
+    if (r->until <= at->now && r->forget_at <= at->now)
         r->strikes = 0, r->forget_at = 0;
 }
 
@@ -189,17 +202,17 @@ static bool strike(const struct weir_plan *plan, void *state, void *context)
     struct verdict *v = context;
 
     (void)plan;
-    recall(r, v->now);
-    if (r->until > v->now) { /* it is out already, and stays as it is */
+    recall(r, &v->at);
+    if (r->until > v->at.now) { /* it is out already, and stays as it is */
         v->until = r->until;
         return false;
     }
-    r->since = v->now;
-    r->until = v->until = later(v->now, length_of(v->terms, r->strikes));
+    r->since = v->at.now;
+    r->until = v->until = later(v->at.now, length_of(v->terms, r->strikes));
     r->forget_at = later(r->until, v->terms->forget > 0 ? v->terms->forget : 0);
     r->strikes += r->strikes < INT32_MAX;
     write_texts(r, v->rule, v->key);
-    return r->until > v->now;
+    return r->until > v->at.now;
 }
 
 static bool put(const struct weir_plan *plan, void *state, void *context)
@@ -208,10 +221,11 @@ static bool put(const struct weir_plan *plan, void *state, void *context)
     const struct verdict *v = context;
 
     (void)plan;
-    recall(r, v->now);
-    if (r->until <= v->now || r->strikes == 0) /* of one that is out already only the end changes */
+    recall(r, &v->at);
+    if (r->until <= v->at.now ||
+        r->strikes == 0) /* of one that is out already only the end changes */
         r->strikes += r->strikes < INT32_MAX;
-    r->since = v->now;
+    r->since = v->at.now;
     r->until = v->until;
     r->forget_at = r->forget_at > v->until ? r->forget_at : v->until;
     write_texts(r, v->rule, v->key);
@@ -226,7 +240,7 @@ static bool write_ban(struct weir_table *table, uint64_t tag, weir__changer *cha
     struct weir__part part = part_of(table, tag);
 
     raise_latest(table, until);
-    weir__part_change(&part, change, v, true, v->now);
+    weir__part_change(&part, change, v, true, v->at.now);
     raise_latest(table, v->until);
     return !part.forgone;
 }
@@ -234,20 +248,20 @@ static bool write_ban(struct weir_table *table, uint64_t tag, weir__changer *cha
 weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
                            struct weir_key key, const struct weir__ban_terms *terms, weir_time now)
 {
-    struct verdict v = { rule, key, now < 0 ? 0 : now, terms, 0 };
+    struct verdict v = { rule, key, look_at(table, now), terms, 0 };
 
     if (length_of(terms, INT32_MAX) == 0)
-        return v.now;
-    bool kept = write_ban(table, tag, strike, &v, later(v.now, length_of(terms, 0)));
-    return kept ? v.until : v.now;
+        return v.at.now;
+    bool kept = write_ban(table, tag, strike, &v, later(v.at.now, length_of(terms, 0)));
+    return kept ? v.until : v.at.now;
 }
 
 bool weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
                    weir_time now, weir_time until)
 {
-    struct verdict v = { rule, key, now < 0 ? 0 : now, NULL, until };
+    struct verdict v = { rule, key, look_at(table, now), NULL, until };
 
-    return until <= v.now || write_ban(table, tag, put, &v, until);
+    return until <= v.at.now || write_ban(table, tag, put, &v, until);
 }
 
 /* ---------------------------------------------------------------- list ---- */

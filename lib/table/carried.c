@@ -76,7 +76,7 @@ weir__i128 weir__carried_convert(const struct weir_plan *plan, uint32_t version,
     struct weir__debt debt = { (weir_time)(from[0] & INT64_MAX), (int64_t)from[1] };
     uint32_t scale = scale_in(version);
 
-    struct weir_plan own = { .by_scale = weir__divisor_make(scale) };
+    struct weir_plan own = { .by_scale = weir__divisor_make(scale), .clock = plan->clock };
     weir__debt_reckon(&own, &debt, now, 0);
     weir__i128 owed = ((weir__i128)debt.owed * (weir__i128)plan->by_scale.by + scale - 1) / scale;
     to[0] = (uint64_t)debt.at;
@@ -124,7 +124,8 @@ static void follow_clock(struct weir_table *table, struct weir__home home, weir_
         return;
     uint32_t version = (uint32_t)weir__load(&slot->meta);
     struct weir_plan own = { .by_scale = weir__divisor_make(scale_in(version)),
-                             .state_size = WEIR__STATE_SMALL };
+                             .state_size = WEIR__STATE_SMALL,
+                             .clock = &table->clock };
     struct weir__part part = part_of(table, &own, home);
     part.version = version;
     weir__part_change(&part, follow, &now, false, now);
@@ -253,7 +254,9 @@ static bool forget_debt(const struct weir_plan *plan, void *state, void *context
 
 bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_time now)
 {
-    struct weir_plan ns = { .by_scale = weir__divisor_make(1), .state_size = WEIR__STATE_SMALL };
+    struct weir_plan ns = { .by_scale = weir__divisor_make(1),
+                            .state_size = WEIR__STATE_SMALL,
+                            .clock = &table->clock };
     struct weir__part part = part_of(table, &ns, home_of(table, key));
     struct forgotten f = { .now = now < 0 ? 0 : now };
 

@@ -18,8 +18,9 @@
 #define WEIR__CARRIED_SCALE_BITS 26
 
 struct weir__carried_item {
-    const struct weir_plan *plan; /* one that weir__plan_is_carried says yes to */
-    struct weir_ask ask;          /* wait_max counts as 0 */
+    /* One that weir__plan_is_carried says yes to, with the table's clock. */
+    const struct weir_plan *plan;
+    struct weir_ask ask; /* wait_max counts as 0 */
 };
 
 /* Can asks carry such a plan?  A meter can (gcra, token-bucket, leaky-bucket without a queue), if

@@ -72,6 +72,7 @@ static struct weir__era *compile_era(const struct weir_table *table,
         return NULL;
     }
     era->plan.real_ahead = &table->header->real_ahead;
+    era->plan.clock = &table->clock;
     weir__log_chain(&era->plan, table->keys.slab.bytes, table->keys.slab.count * WEIR__CHUNK);
     era->since = numbers->since;
     era->version = version;

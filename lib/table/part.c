@@ -131,9 +131,9 @@ static void read_large(struct weir__part *part)
 
 static void read_narrow(struct weir__part *part, weir_time now)
 {
-    part->small[0] = (uint64_t)now;
     part->small[1] =
-        (uint64_t)weir__unpack(part->plan, part->before[1] & ~WEIR__PIN, now, &part->stepped);
+        (uint64_t)weir__unpack(part->plan, part->before[1] & ~WEIR__PIN, &now, &part->stepped);
+    part->small[0] = (uint64_t)now;
 }
 
 static void read_wide(struct weir__part *part, weir_time now)

@@ -17,7 +17,6 @@
 #include "table/holders.h"
 #include "table/part.h"
 #include "table/registry.h"
-#include "weir-queue.h"
 
 #define LOOK        (10 * WEIR_SECOND) /* between two looks by anybody */
 #define GRACE       (45 * WEIR_SECOND) /* after the last use: a minute, with the looks around it */

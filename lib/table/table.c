@@ -23,7 +23,6 @@
 #include "table/registry.h"
 #include "table/sizes.h"
 #include "table/slot.h"
-#include "weir-queue.h"
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
 #define MAGIC_SIZE      8
@@ -164,6 +163,12 @@ static void note_time(struct weir_table *table)
 {
     __atomic_store_n(&table->header->clock_latest, time_at(table, weir__clock_monotonic()),
                      __ATOMIC_RELAXED);
+}
+
+/* For weir__moment: changes nothing. */
+static weir_time present(void *context)
+{
+    return time_at(context, weir__clock_monotonic());
 }
 
 static weir_time clock_now(void *context)
@@ -394,6 +399,7 @@ static struct weir_table *new_table(void)
 
     if (table != NULL) {
         table->fd = -1;
+        table->clock = (struct weir_clock){ .now = present, .context = table };
         pthread_mutex_init(&table->mutex, NULL);
     }
     return table;

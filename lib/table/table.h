@@ -22,6 +22,7 @@
 #include "base/atomic.h"
 #include "table/block.h"
 #include "table/layout.h"
+#include "weir-queue.h"
 
 /* A limit as it is from one version to the next.  Never changes, and lives as long as the table:
  * deciding threads read it unlocked. */
@@ -91,6 +92,7 @@ struct weir_table {
     void *guarding;             /* the guards' room's own data in this process, and how to end it */
     void (*guarding_end)(struct weir_table *table);
     bool (*guard_is_busy)(struct weir_table *table, uint32_t id, weir_time now); /* NULL: unknown */
+    struct weir_clock clock; /* for weir__moment */
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t salt_next; /* for a copy: the salt of the next limiter; 0: a random one */
     /* These stand for limits that come with the ask, for bans, and for permits by key. */

@@ -9,7 +9,6 @@
  * Then the rest: batches, give, reserve and settle, waiting.
  */
 #include "table/part.h"
-#include "weir-queue.h"
 
 static __attribute__((noinline, cold)) bool decide_slowly(struct weir_limiter *limiter,
                                                           struct weir__home home,
@@ -65,9 +64,11 @@ static inline bool try_narrow(struct weir_limiter *limiter, uint64_t tag, struct
 {
     uint64_t word = weir__load(&slot->word), charged;
     int64_t owed, after;
+    weir_time now;
     bool stepped;
 
     do {
+        now = ask->now;
         const struct weir_plan *plan = /* after the word: that may be under a later limit */
             &weir__limiter_era(limiter)->plan;
         weir__decision_begin(plan, d);
@@ -77,7 +78,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, uint64_t tag, struct
         }
         if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the word may be another key's */
             return false;
-        owed = weir__unpack(plan, word, ask->now, &stepped);
+        owed = weir__unpack(plan, word, &now, &stepped);
         if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
             int64_t later;
             weir__debt_meter(plan, owed, ask, d, &later);
@@ -87,7 +88,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, uint64_t tag, struct
             (after == owed &&
              !stepped)) /* that the clock has stepped back is written down even by a refusal */
             return weir__load(&slot->tag) == tag;
-        charged = weir__pack(ask->now, after);
+        charged = weir__pack(now, after);
         if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             break;

@@ -568,6 +568,7 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
     a->mask = chains - 1;
     weir_limit_parse(&changes, WEIR__ADHOC_CHANGES, NULL);
     weir__plan_make(&a->changes, &changes, NULL);
+    a->changes.clock = &table->clock;
     *out = a;
     return WEIR_OK;
 }

@@ -177,6 +177,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
     weir__resp_flush(call->conn); /* asks in the batch may use the old plan */
     struct plan *p = b->latest = &b->plans[(hash ^ hash >> 32) % PLANS];
     p->plan = plan;
+    p->plan.clock = &call->conn->loop->server->table->clock;
     p->raw_len = raw.len <= RAW ? raw.len : 0;
     memcpy(p->raw, raw.bytes, p->raw_len);
     return &p->plan;

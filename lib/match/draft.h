@@ -60,6 +60,15 @@ struct weir__ban_draft {
     weir_time forget;           /* strikes are forgotten this long after a ban's end */
 };
 
+/* What decides under a limit of a fleet while its accounts cannot be asked. */
+enum weir__alone {
+    WEIR__ALONE_SHARE, /* this node's part of the limit */
+    WEIR__ALONE_OPEN,  /* nothing: the request passes */
+    WEIR__ALONE_CLOSED /* the request is refused */
+};
+
+#define WEIR__WITHIN (20 * WEIR_MILLISECOND) /* unless written */
+
 struct weir__rule_draft {
     char *name;
     char *about; /* a sentence for people, or NULL */
@@ -73,8 +82,11 @@ struct weir__rule_draft {
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
     bool loose, strict; /* paths are compared loosely: uri.c; or the file says that they are not */
     struct weir__ban_draft ban;
-    int64_t keys; /* has no effect */
-    bool closed;  /* when_full: a new key is refused if a key in use would have to make room */
+    int64_t keys;     /* has no effect */
+    bool closed;      /* when_full: a new key is refused if a key in use would have to make room */
+    bool fleet;       /* across: its limits are one limit for all nodes */
+    weir_time within; /* an ask waits at most this long for units; 0: not written */
+    int32_t when_alone; /* enum weir__alone */
     struct weir__mark mark;
 };
 

@@ -13,6 +13,9 @@
  *       ban: { refusals: 50/60s, for: 10m }
  *       zone: Europe/Berlin
  *       when_full: closed
+ *       across: fleet
+ *       within: 20ms
+ *       when_alone: share
  */
 #include "rulefile/read.h"
 
@@ -24,13 +27,25 @@
 #include "match/key-template.h"
 
 /* clang-format off */
+static const char *const *alone_words(void)
+{
+    static const char *const words[] = { "share", "open", "closed", NULL };
+
+    return words;
+}
+
 static const struct weir__row row_list[] = {
+    { "within", WEIR__ROW(struct weir__rule_draft, within), WEIR__ROW_TIME, WEIR_MILLISECOND,
+      10 * WEIR_SECOND, .text = "How long a request waits for units of the fleet" },
+    { "when_alone", WEIR__ROW(struct weir__rule_draft, when_alone), WEIR__ROW_WORD, 0, 0,
+      .words = alone_words, .text = "While the fleet's accounts cannot be asked" },
     { "keys", WEIR__ROW(struct weir__rule_draft, keys), WEIR__ROW_COUNT, 1, INT64_MAX,
       .text = "Has no effect" },
 };
 /* clang-format on */
 
-static const struct weir__rows rule_rows = { "a rule", 0, row_list, 1 };
+static const struct weir__rows rule_rows = { "a rule", 0, row_list,
+                                             sizeof(row_list) / sizeof(row_list[0]) };
 
 /* ------------------------------------------------------------ templates ---- */
 
@@ -215,12 +230,38 @@ static void read_when_full(struct weir__reader *r, const struct weir__member *m,
     rule->closed = weir__read_word(r, m, words) == 1;
 }
 
+static void check_purse(struct weir__reader *r, const struct weir__node *node,
+                        const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; i < rule->n_limits; i++)
+        if (rule->limits[i].count > UINT32_MAX || rule->limits[i].burst > UINT32_MAX)
+            weir__say(r, node, "a limit across the fleet has at most %" PRIu32 " units",
+                      UINT32_MAX);
+}
+
+static void read_across(struct weir__reader *r, const struct weir__mapping *m,
+                        struct weir__rule_draft *rule)
+{
+    static const char *const words[] = { "host", "fleet", NULL };
+    const struct weir__member *across = weir__member_of(m, "across"),
+                              *within = weir__member_of(m, "within"),
+                              *alone = weir__member_of(m, "when_alone");
+
+    rule->fleet = weir__read_word(r, across, words) == 1;
+    if (rule->fleet)
+        check_purse(r, across->value, rule);
+    else if (within->value || alone->value)
+        weir__say(r, within->value ? within->value : alone->value,
+                  "%s means nothing without across: fleet",
+                  within->value ? "within" : "when_alone");
+}
+
 static void read_rule(struct weir__reader *r, const struct weir__node *node,
                       struct weir__rule_draft *rule)
 {
-    static const char *const others[] = { "name",  "about",     "match",     "not",  "key",
-                                          "limit", "algorithm", "cost",      "mode", "ban",
-                                          "zone",  "paths",     "when_full", NULL };
+    static const char *const others[] = { "name",  "about",     "match",     "not",    "key",
+                                          "limit", "algorithm", "cost",      "mode",   "ban",
+                                          "zone",  "paths",     "when_full", "across", NULL };
     struct weir__mapping m = { .others = others };
 
     rule->key = r->empty;
@@ -238,6 +279,7 @@ static void read_rule(struct weir__reader *r, const struct weir__node *node,
         read_key(r, weir__member_of(&m, "key")->value, rule);
     read_when_full(r, weir__member_of(&m, "when_full"), rule);
     read_how_much(r, &m, rule);
+    read_across(r, &m, rule);
 }
 
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node)

@@ -37,8 +37,6 @@ static const char *not_now(const char *word, const char *what)
         const char *word, *what, *text;
     } words[] = {
         { "level", "a rule file", "'level' is now called degradation" },
-        { "across", "a rule", "'across' is not in this version; leave it out" },
-        { "when_alone", "a rule", "'when_alone' is not in this version; leave it out" },
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

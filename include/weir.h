@@ -185,7 +185,11 @@ enum weir_reason {
     WEIR_NO_ROOM = 14,
     /* guards: all permits of the key are out, or enough wait for it; `retry` is an estimate */
     WEIR_KEY_BUSY = 15,
-    WEIR_DRY = 16, /* a purse has too little; more may be had at once, by a draw */
+    /* across the fleet: too little was drawn for this host.  Nothing was taken or counted, and more
+     * may be had at once */
+    WEIR_DRY = 16,
+    WEIR_ALONE =
+        17, /* across the fleet: nobody can say what is left, and the rule lets none pass */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
@@ -648,7 +652,8 @@ struct weir_ruling {
     uint8_t mode;           /* enum weir_mode, of all rules: enforce or shadow */
     /* For the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
     uint8_t level;
-    bool cut; /* too many limits apply: WEIR_TOO_MANY, or rules in shadow were left out */
+    bool cut;   /* too many limits apply: WEIR_TOO_MANY, or rules in shadow were left out */
+    bool fleet; /* the limit is one for all hosts of the fleet; `remaining` is what this one has */
 };
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
  * multiplied by the rules' own.  A request to which no rule applies is allowed.  At most

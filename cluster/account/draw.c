@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#define LIFE_LEAST  (5 * WEIR_MILLISECOND)
-#define METER_LEAST (20 * WEIR_MILLISECOND)
-#define LIFE_MOST   (10 * WEIR_SECOND)
-#define PACE_MOST   (100 * WEIR_MILLISECOND)
+#include "algo/purse.h"
+
+#define PACE_MOST (100 * WEIR_MILLISECOND)
 
 /* Bounds that keep every product below 2^53. */
 #define ASKED_MAX ((int64_t)1 << 22)
@@ -37,31 +36,6 @@ static int64_t small(weir__i128 n, int64_t most)
 
 /* ---------------------------------------------------------------- terms ---- */
 
-static bool is_window(const struct weir_plan *plan)
-{
-    return plan->algo == &weir__fixed_window || plan->algo == &weir__calendar ||
-           plan->algo == &weir__sliding_window || plan->algo == &weir__sliding_log;
-}
-
-static weir_time period_of(const struct weir_plan *plan)
-{
-    return plan->algo == &weir__calendar ? weir__calendar_longest(plan) : plan->limit.period;
-}
-
-static weir_time life_of(const struct weir_plan *plan)
-{
-    weir_time period = period_of(plan);
-
-    if (plan->algo == &weir__fixed_window || plan->algo == &weir__calendar)
-        return clamp(period / 16, LIFE_LEAST, LIFE_MOST);
-    if (plan->algo == &weir__sliding_window)
-        return greatest(least(period / 100, (weir_time)plan->by_bucket.by), LIFE_LEAST);
-    if (is_window(plan))
-        return greatest(period / 100, LIFE_LEAST);
-    return clamp(small((weir__i128)plan->most * period / plan->limit.count / 4, LIFE_MOST),
-                 METER_LEAST, LIFE_MOST);
-}
-
 /* Drawing ahead would strand units (the burst is less than two horizons', a bucket shorter than a
  * life), or there is nowhere to count them: each unit has an instant or a turn of its own. */
 static bool is_exact(const struct weir_plan *plan, weir_time life, weir_time horizon)
@@ -71,20 +45,21 @@ static bool is_exact(const struct weir_plan *plan, weir_time life, weir_time hor
     return a == &weir__sliding_log || a == &weir__smooth || a == &weir__warm_up ||
            (a == &weir__leaky_bucket && plan->limit.queue != 0) ||
            (a == &weir__sliding_window && (weir_time)plan->by_bucket.by < life) ||
-           (weir__i128)plan->most * period_of(plan) < (weir__i128)2 * plan->limit.count * horizon;
+           (weir__i128)plan->most * weir__window_longest(plan) <
+               (weir__i128)2 * plan->limit.count * horizon;
 }
 
 struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
 {
-    struct weir__draw_terms t = { .life = life_of(plan), .window = is_window(plan) };
+    struct weir__draw_terms t = { .life = weir__purse_life(plan), .window = weir__is_window(plan) };
 
     t.horizon = t.life / 4 / WEIR_MICROSECOND * WEIR_MICROSECOND;
     t.pace = least(t.horizon, PACE_MOST);
     t.epoch = 4 * (t.pace / WEIR_MICROSECOND);
-    t.due =
-        small((weir__i128)plan->limit.count * t.pace / period_of(plan) * 1000 +
-                  (weir__i128)plan->limit.count * t.pace % period_of(plan) * 1000 / period_of(plan),
-              DUE_MAX);
+    t.due = small((weir__i128)plan->limit.count * t.pace / weir__window_longest(plan) * 1000 +
+                      (weir__i128)plan->limit.count * t.pace % weir__window_longest(plan) * 1000 /
+                          weir__window_longest(plan),
+                  DUE_MAX);
     t.exact = is_exact(plan, t.life, t.horizon);
     return t;
 }
@@ -218,7 +193,7 @@ void weir__draw_step(const struct weir_plan *plan, void *state, const struct wei
 weir_time weir__drawn_life(const struct weir_plan *plan, weir_time at, weir_time now,
                            const struct weir_decision *d)
 {
-    weir__i128 end = (weir__i128)at + life_of(plan), start, over = end;
+    weir__i128 end = (weir__i128)at + weir__purse_life(plan), start, over = end;
     weir_time first;
 
     if (plan->algo == &weir__calendar) {

@@ -1,6 +1,8 @@
 /* demand.c -- how much is asked for at this node, and what follows from it. */
 #include "cluster/fleet/demand.h"
 
+#include "algo/purse.h"
+
 #define RATE_SPAN  (1000 * WEIR_SECOND) /* rates are units in this time */
 #define RATE_MAX   ((int64_t)1 << 50)
 #define FAST_MOST  (200 * WEIR_MILLISECOND)
@@ -28,10 +30,8 @@ int weir__fleet_limit_make(struct weir__fleet_limit *out, const struct weir_plan
                            struct weir_error *error)
 {
     struct weir__fleet_limit l = { .plan = plan, .terms = weir__draw_terms(plan) };
-    int code = weir__plan_make(
-        &l.purse,
-        &(struct weir_limit){ weir__purse.name, .count = plan->most, .period = l.terms.life },
-        error);
+    struct weir_limit purse = weir__purse_limit(plan);
+    int code = weir__plan_make(&l.purse, &purse, error);
 
     if (code)
         return code;

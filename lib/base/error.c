@@ -46,7 +46,7 @@ const char *weir_reason_name(enum weir_reason reason)
     static const char *const names[] = { "granted",  "limited", "too-big",   "bad-ask",  "banned",
                                          "denied",   "open",    "busy",      "shed",     "degraded",
                                          "full",     "late",    "cancelled", "too-many", "no-room",
-                                         "key-busy", "dry" };
+                                         "key-busy", "dry",     "alone" };
 
     return (unsigned)reason < sizeof(names) / sizeof(*names) ? names[reason] : "unknown";
 }

@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/purse.h"
 #include "engine/engine.h"
+#include "table/purses.h"
 
 static int no_memory(struct weir_error *error)
 {
@@ -103,9 +105,8 @@ static uint32_t digest_key(uint32_t h, const struct weir__template *key)
     return h;
 }
 
-/* sort: '#' for a limit, '!' for the refusals that a ban counts. */
-static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
-                         size_t index, const struct weir_limit *l)
+void weir__limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
+                        size_t index, const struct weir_limit *l)
 {
     uint32_t h = digest_key(digest(2166136261u, weir__limit_algorithm(l)), &rule->key);
 
@@ -142,7 +143,7 @@ static size_t find_number(struct weir_table *table, const struct weir__rule *rul
 {
     for (size_t number = 0; number < WEIR__RULE_LIMITS; number++) {
         char name[WEIR__NAME_SIZE];
-        limiter_name(name, rule, '#', number, l);
+        weir__limiter_name(name, rule, '#', number, l);
         weir__look_begin(table);
         struct weir_limiter *limiter = n->taken[number] ? NULL : weir__limiter_by_name(table, name);
         const struct weir_limit *there = limiter ? &weir__limiter_era(limiter)->plan.limit : NULL;
@@ -163,14 +164,15 @@ static size_t free_number(const struct numbers *n, size_t place)
     return place;
 }
 
-/* So that entries of `limit:` keep their states when others come, go or change places. */
+/* So that entries of `limit:` keep their states when others come, go or change places.  Across the
+ * fleet a limit's number is its place, which all nodes know. */
 static struct numbers number_limits(struct weir_table *table, const struct weir__rule *rule)
 {
     const struct weir__rule_draft *d = rule->draft;
     struct numbers n = { 0 };
 
     for (size_t i = 0; i < d->n_limits; i++) {
-        n.of[i] = find_number(table, rule, &n, &d->limits[i]);
+        n.of[i] = rule->fleet ? i : find_number(table, rule, &n, &d->limits[i]);
         if (n.of[i] != NO_NUMBER)
             take_number(&n, i, n.of[i]);
     }
@@ -251,15 +253,52 @@ static int add_ban(struct weir_prepared *m, struct weir__post *post, const struc
         return WEIR_OK;
     post->terms =
         (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
-    limiter_name(name, rule, '!', 0, &d->ban.refusals);
+    weir__limiter_name(name, rule, '!', 0, &d->ban.refusals);
     return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
+}
+
+/* A limit across the fleet: a purse, and this host's part of the limit. */
+static int add_across(struct weir_prepared *m, const struct weir__rule *rule, size_t i)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    struct weir_limiter **share = &m->active->limiters[rule->first_limit + i];
+    struct weir_limit limit = d->limits[i];
+    struct weir_plan plan;
+    char name[WEIR__NAME_SIZE];
+
+    int code = weir__plan_make(&plan, &limit, m->error);
+    if (code)
+        return code;
+    struct weir_limit purse = weir__purse_limit(&plan);
+    weir__limiter_name(name, rule, '$', i, &d->limits[i]);
+    code = add_limiter(m, &m->active->purses[rule->first_limit + i], name, d, &purse);
+    if (code)
+        return code;
+    (void)weir__fleet_share_limit(&limit, &d->limits[i], weir__fleet_part(m->weir->table));
+    weir__limiter_name(name, rule, '#', i, &d->limits[i]);
+    return add_limiter(m, share, name, d, &limit);
+}
+
+static int add_limits(struct weir_prepared *m, const struct weir__rule *rule)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    struct numbers numbers = number_limits(m->weir->table, rule);
+    int code = WEIR_OK;
+
+    for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
+        char name[WEIR__NAME_SIZE];
+        weir__limiter_name(name, rule, '#', numbers.of[i], &d->limits[i]);
+        code = rule->fleet ? add_across(m, rule, i)
+                           : add_limiter(m, &m->active->limiters[rule->first_limit + i], name, d,
+                                         &d->limits[i]);
+    }
+    return code;
 }
 
 static int make_post(struct weir_prepared *m, struct weir__post *post,
                      const struct weir__rule *rule)
 {
     const struct weir__rule_draft *d = rule->draft;
-    int code = WEIR_OK;
 
     post->name = weir__engine_name(m->weir, d->name);
     post->limiters = m->active->limiters + rule->first_limit;
@@ -268,12 +307,7 @@ static int make_post(struct weir_prepared *m, struct weir__post *post,
                  *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
     if (post->name == NULL)
         return no_memory(m->error);
-    struct numbers numbers = number_limits(m->weir->table, rule);
-    for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
-        char name[WEIR__NAME_SIZE];
-        limiter_name(name, rule, '#', numbers.of[i], &d->limits[i]);
-        code = add_limiter(m, &post->limiters[i], name, d, &d->limits[i]);
-    }
+    int code = add_limits(m, rule);
     if (code == WEIR_OK)
         code = add_lever(m, post, rule);
     return code ? code : add_ban(m, post, rule);
@@ -372,8 +406,9 @@ static struct weir__active *make_room(struct weir_rules *rules)
     f->posts = calloc(rules->n_rules + rules->n_guards + 1, sizeof(*f->posts));
     f->stations = calloc(rules->n_guards + 1, sizeof(*f->stations));
     f->limiters = calloc(rules->n_limits + 1, sizeof(*f->limiters));
+    f->purses = calloc(rules->n_limits + 1, sizeof(*f->purses));
     f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof(*f->tally));
-    if (f->posts && f->stations && f->limiters && f->tally)
+    if (f->posts && f->stations && f->limiters && f->purses && f->tally)
         return f;
     f->rules = NULL;
     weir__active_destroy(f);
@@ -418,10 +453,12 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
         const struct weir__rule_draft *d = rule->draft;
         struct numbers numbers = number_limits(weir->table, rule);
         for (size_t k = 0; k < d->n_limits; k++) {
-            limiter_name(name, rule, '#', numbers.of[k], &d->limits[k]);
+            weir__limiter_name(name, rule, '#', numbers.of[k], &d->limits[k]);
             missing += is_missing(weir, name);
+            weir__limiter_name(name, rule, '$', k, &d->limits[k]);
+            missing += rule->fleet && is_missing(weir, name);
         }
-        limiter_name(name, rule, '!', 0, &d->ban.refusals);
+        weir__limiter_name(name, rule, '!', 0, &d->ban.refusals);
         missing += d->ban.set && is_missing(weir, name);
     }
     for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
@@ -461,8 +498,10 @@ void weir__active_leave(const struct weir *weir, struct weir__active *active, bo
 
     if (weir->aside != NULL) /* it only looks */
         return;
-    for (size_t i = 0; i < rules->n_limits; i++)
+    for (size_t i = 0; i < rules->n_limits; i++) {
         leave_limiter(active->limiters[i], dropped);
+        leave_limiter(active->purses[i], dropped);
+    }
     for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
         leave_limiter(active->posts[i].lever, dropped);
         leave_limiter(active->posts[i].refusals, dropped);
@@ -519,7 +558,7 @@ void weir_prepared_destroy(struct weir_prepared *m)
     free_prepared(m);
 }
 
-/* As limiter_name and lever_name make them. */
+/* As weir__limiter_name and lever_name make them. */
 static bool is_rules_own(const char *name)
 {
     size_t len = strnlen(name, WEIR__NAME_SIZE), digest_len = strlen("-01234567");
@@ -531,7 +570,7 @@ static bool is_rules_own(const char *name)
     size_t at = len - digest_len;
     while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
         at--;
-    return at > 1 && at < len - digest_len && strchr("#!", name[at - 1]) != NULL;
+    return at > 1 && at < len - digest_len && strchr("#!$", name[at - 1]) != NULL;
 }
 
 /* Rules that went while no process had them in force: nobody uses their limiters and guards. */
@@ -573,6 +612,7 @@ int weir__active_edited(struct weir__active **out, const struct weir__active *fr
     if (f == NULL)
         return no_memory(error);
     memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof(*f->limiters));
+    memcpy(f->purses, from->purses, from->rules->n_limits * sizeof(*f->purses));
     memcpy(f->posts, from->posts,
            (from->rules->n_rules + from->rules->n_guards) * sizeof(*f->posts));
     memcpy(f->stations, from->stations, from->rules->n_guards * sizeof(*f->stations));
@@ -600,6 +640,7 @@ void weir__active_destroy(struct weir__active *active)
     free(active->posts);
     free(active->stations);
     free(active->limiters);
+    free(active->purses);
     free(active->tally);
     free(active);
 }

@@ -19,33 +19,8 @@
  */
 #include <string.h>
 
-#include "engine/engine.h"
 #include "engine/level.h"
-#include "engine/explain.h"
-#include "table/all.h"
-
-/* The same for all requests of a call. */
-struct checker {
-    struct weir *weir;
-    const struct weir__active *active; /* NULL: no rules yet */
-    struct weir__stripe *stripe;
-    struct weir__tally *tally; /* this stripe's, by rule */
-    bool peek;                 /* nothing is taken, counted or written */
-};
-
-/* A request being decided. */
-struct inquiry {
-    struct weir_ask ask; /* without the key; a time before 0 is 0 */
-    struct weir_ruling *ruling;
-    char *told; /* gets the text of the refused key; may be NULL */
-    struct weir__item *
-        items; /* first those of rules that enforce, then those in shadow; a rule's are adjacent.  `whose`: the rule; `which`: its limit */
-    size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
-    bool open;                           /* nothing has decided it yet */
-    bool cut;                            /* there was no room for all items */
-    uint32_t over; /* the first rule that enforces and had no room, + 1; 0: all had */
-    struct weir__facts facts;
-};
+#include "engine/inquiry.h"
 
 #define ALWAYS                    \
     static inline __attribute__(( \
@@ -59,14 +34,8 @@ enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__act
     return by_hand == WEIR_AS_WRITTEN ? active->mode : by_hand;
 }
 
-static inline void count(const struct checker *c, int64_t *counter)
-{
-    if (!c->peek)
-        weir__set(counter, weir__get(counter) + 1); /* the stripe is ours alone */
-}
-
-ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n,
-                    struct weir_decision *d)
+ALWAYS bool ask_all(const struct weir__checker *c, const struct weir__inquiry *q, size_t first,
+                    size_t n, struct weir_decision *d)
 {
     return c->peek ? weir__all_peek(q->items + first, n, &q->ask, d)
                    : weir__all_take(q->items + first, n, &q->ask, d);
@@ -74,7 +43,8 @@ ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t fir
 
 /* -------------------------------------------------------------- lists ---- */
 
-static bool listed(const struct checker *c, const struct inquiry *q, int attribute, int list)
+static bool listed(const struct weir__checker *c, const struct weir__inquiry *q, int attribute,
+                   int list)
 {
     const struct weir__value *v = &q->facts.values[attribute];
 
@@ -83,7 +53,7 @@ static bool listed(const struct checker *c, const struct inquiry *q, int attribu
 }
 
 /* Whether a list has decided. */
-RARELY bool search_lists(const struct checker *c, struct inquiry *q)
+RARELY bool search_lists(const struct weir__checker *c, struct weir__inquiry *q)
 {
     const struct weir__active *f = c->active;
 
@@ -107,122 +77,9 @@ RARELY bool search_lists(const struct checker *c, struct inquiry *q)
     return false;
 }
 
-ALWAYS bool decide_by_list(const struct checker *c, struct inquiry *q)
+ALWAYS bool decide_by_list(const struct weir__checker *c, struct weir__inquiry *q)
 {
     return c->active->denies + c->active->allows > 0 && search_lists(c, q);
-}
-
-/* ---------------------------------------------------------------- bans ---- */
-
-/* Whether the text of the rule's key is exactly the value: nothing around it, no other spelling. */
-static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
-                        const struct weir__value *v)
-{
-    if (!post->bare || v->len == 0 || v->len >= WEIR_KEY_TEXT)
-        return false;
-    if (rule->key_kind == WEIR__KEY_ADDRESS) /* IPv4 has one spelling */
-        return v->address.bits == 32 && v->len <= sizeof("255.255.255.255") - 1 &&
-               memchr(v->text, ':', v->len) == NULL;
-    for (size_t i = 0; i < v->len; i++)
-        if (v->text[i] < 0x20 || v->text[i] > 0x7e || v->text[i] == '%')
-            return false;
-    return true;
-}
-
-/* The text of the rule's key; if that is the value itself, it need not be printed. */
-static struct weir_key shown_key(const struct checker *c, const struct inquiry *q, uint32_t rule,
-                                 char text[WEIR_KEY_TEXT])
-{
-    const struct weir__rule *r = &c->active->rules->rules[rule];
-    const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
-
-    if (is_own_text(&c->active->posts[rule], r, v))
-        return (struct weir_key){ v->text, v->len };
-    return (struct weir_key){ text,
-                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
-}
-
-static void tell_key(const struct inquiry *q, struct weir_key key)
-{
-    memcpy(q->told, key.bytes, key.len);
-    q->told[key.len] = '\0';
-}
-
-static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
-{
-    char text[WEIR_KEY_TEXT];
-    uint64_t tag = weir__ban_tag_salted(c->weir->table, c->active->posts[rule].ban_salt,
-                                        shown_key(c, q, rule, text));
-
-    return c->peek ? weir__ban_peek(c->weir->table, tag, q->ask.now)
-                   : weir__ban_until(c->weir->table, tag, q->ask.now);
-}
-
-/* A rule in shadow would have refused. */
-static void note_shadow(const struct checker *c, struct inquiry *q, uint32_t rule)
-{
-    count(c, &c->tally[rule].shadow_refused);
-    if (q->ruling->shadow == NULL)
-        q->ruling->shadow = c->active->posts[rule].name;
-}
-
-RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule,
-                          weir_time until)
-{
-    char text[WEIR_KEY_TEXT];
-    weir_time left = until - q->ask.now;
-
-    count(c, &c->tally[rule].banned);
-    q->ruling->rule = c->active->posts[rule].name;
-    q->ruling->banned_until = until;
-    q->ruling->decision =
-        (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
-    q->ruling->level = 3;
-    if (q->told != NULL)
-        tell_key(q, shown_key(c, q, rule, text));
-}
-
-/* Counts a refusal.  The one that reaches the threshold bans the key, and the count starts
- * again. */
-static void count_refusal(const struct checker *c, struct inquiry *q, uint32_t rule,
-                          struct weir_key key)
-{
-    const struct weir__post *post = &c->active->posts[rule];
-    struct weir_decision d;
-    struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
-    struct weir__item item = { .cost = 1 };
-
-    weir__item_aim(&item, post->refusals, key);
-    item.closed = c->active->rules->rules[rule].closed; /* nor does a count drive anybody out */
-    if ((weir__all_take(&item, 1, &one, &d) && d.remaining > 0) || d.reason == WEIR_NO_ROOM)
-        return;
-    one.cost = INT64_MAX;
-    weir_give(post->refusals, &one);
-    weir_time until =
-        weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key),
-                         post->name, key, &post->terms, q->ask.now);
-    q->ruling->banned_until = until > q->ask.now ? until : 0;
-    if (until - q->ask.now > q->ruling->decision.retry)
-        q->ruling->decision.retry = until - q->ask.now;
-}
-
-/* Counts and reports a refusal by this rule, and counts it towards a ban. */
-RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule)
-{
-    const struct weir__post *post = &c->active->posts[rule];
-    char text[WEIR_KEY_TEXT];
-    bool own = q->ruling->decision.reason != WEIR_NO_ROOM, /* else others have filled the table */
-        counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
-         tells = q->told != NULL && q->ask.cost >= 0;
-
-    count(c, &c->tally[rule].refused);
-    if (!counts && !tells)
-        return;
-    struct weir_key key = shown_key(c, q, rule, text);
-    if (tells)
-        tell_key(q, key);
-    if (counts)
-        count_refusal(c, q, rule, key);
 }
 
 /* ------------------------------------------------------------- applying ---- */
@@ -230,21 +87,21 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
 /* One pass over the rules that match: those wanted, and the outcome. */
 struct pass {
     enum weir_mode wanted;
-    bool bans;     /* look at them too: see pass_bans */
-    bool full;     /* a rule did not fit: of those after it only bans count */
-    bool shadows;  /* there are rules in shadow */
-    uint32_t over; /* the first that did not fit, + 1 */
+    bool bans;    /* look at them too: see pass_bans */
+    bool full;    /* a rule did not fit: of those after it only bans count */
+    bool shadows; /* there are rules in shadow */
+    bool unusual; /* see the inquiry */
     size_t rules, items;
 };
 
 /* Adds the rule's limits to the items. */
-ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i,
-                      const struct weir__rule *rule, struct weir_key key)
+ALWAYS void add_items(struct weir__inquiry *q, struct pass *p, uint32_t i,
+                      const struct weir__rule *rule, struct weir_limiter *const *limiters,
+                      int64_t cost, struct weir_key key)
 {
-    struct weir_limiter *const *limiters = c->active->limiters + rule->first_limit;
-    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
     uint32_t n = rule->n_limits;
     struct weir__item *item = q->items + p->items;
+
     for (uint32_t k = 0; k < n; k++, item++) {
         item->cost = cost;
         item->whose = i;
@@ -257,8 +114,47 @@ ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p
     p->rules++;
 }
 
+/* Of a rule that lets all pass alone, the shares are asked for nothing: its bans stay. */
+static void add_across(const struct weir__checker *c, struct weir__inquiry *q, struct pass *p,
+                       uint32_t i, struct weir_key key)
+{
+    const struct weir__rule *rule = &c->active->rules->rules[i];
+    const struct weir__alone_rules *alone = c->alone ? q->alone : NULL;
+    enum weir__across how = p->wanted == WEIR_ENFORCE
+                                ? weir__across_now(c->weir, c->active, i, q->ask.now, alone)
+                                : WEIR__ACROSS_SHARE;
+    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_limiter **limiters =
+        how == WEIR__ACROSS_PURSE ? c->active->purses : c->active->limiters;
+
+    weir__across_key(c->weir, rule, &q->facts, made, &key);
+    if (how == WEIR__ACROSS_CLOSED && q->closed == 0)
+        q->closed = i + 1;
+    add_items(q, p, i, rule, limiters + rule->first_limit, how == WEIR__ACROSS_OPEN ? 0 : cost,
+              key);
+}
+
+/* A rule for which there is no room, or one across the fleet. */
+RARELY struct pass add_unusual(const struct weir__checker *c, struct weir__inquiry *q,
+                               struct pass p, uint32_t i, struct weir_key key)
+{
+    if (!p.unusual)
+        q->over = q->closed = 0;
+    p.unusual = true;
+    if (p.items + c->active->rules->rules[i].n_limits > WEIR_ALL_MAX) {
+        if (p.wanted == WEIR_ENFORCE && !p.full)
+            q->over = i + 1;
+        p.full = true;
+    }
+    if (!p.full)
+        add_across(c, q, &p, i, key);
+    return p;
+}
+
 /* False: refused, because the rule's key is banned. */
-ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i)
+ALWAYS bool apply_rule(const struct weir__checker *c, struct weir__inquiry *q, struct pass *p,
+                       uint32_t i)
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
     enum weir_mode mode = weir__post_mode(&c->active->posts[i], q->ruling->mode);
@@ -272,24 +168,23 @@ ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *
     }
     if (!weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
         return true;
-    if (p->bans && (until = banned_until(c, q, i)) != 0) {
+    if (p->bans && (until = weir__inquiry_ban(c, q, i)) != 0) {
         if (mode == WEIR_ENFORCE)
-            refuse_banned(c, q, i, until);
+            weir__refuse_banned(c, q, i, until);
         else
-            note_shadow(c, q, i);
+            weir__note_shadow(c, q, i);
         return mode != WEIR_ENFORCE;
     }
-    if (__builtin_expect(p->items + rule->n_limits > WEIR_ALL_MAX, 0)) {
-        p->over = p->full ? p->over : i + 1;
-        p->full = true;
-    }
-    if (__builtin_expect(!p->full, 1))
-        add_items(c, q, p, i, rule, key);
+    if (__builtin_expect(p->items + rule->room > WEIR_ALL_MAX, 0))
+        *p = add_unusual(c, q, *p, i, key);
+    else if (__builtin_expect(!p->full, 1))
+        add_items(q, p, i, rule, c->active->limiters + rule->first_limit,
+                  weir__rule_cost(rule, &q->facts, q->ask.cost), key);
     return true;
 }
 
-RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct weir__matches *m,
-                          struct pass p)
+RARELY void apply_shadows(const struct weir__checker *c, struct weir__inquiry *q,
+                          struct weir__matches *m, struct pass p)
 {
     p.wanted = WEIR_SHADOW;
     p.full = false;
@@ -306,7 +201,7 @@ RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct wei
 
 /* First the rules that enforce, then those in shadow, as far as there is room.  False: refused,
  * because a key is banned. */
-ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
+ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, bool bans)
 {
     struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans };
     struct weir__matches m;
@@ -320,7 +215,7 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
     q->n_enforced = q->n_items = p.items;
     q->n_rules = p.rules;
     q->cut = p.full;
-    q->over = p.over;
+    q->unusual = p.unusual;
     if (__builtin_expect(p.shadows, 0))
         apply_shadows(c, q, &m, p);
     return true;
@@ -328,7 +223,7 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
 
 /* Rules left out for want of room may have bans too, and a banned rule in shadow makes room: so all
  * over again. */
-RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q)
+RARELY bool apply_rules_anew(const struct weir__checker *c, struct weir__inquiry *q)
 {
     return apply_rules(c, q, true);
 }
@@ -336,7 +231,7 @@ RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q)
 /* Only while any ban is in force; and not before the request's turn, because the one before it may
  * have caused a ban.  A rule in shadow whose key is banned would have refused, and is not asked.
  * False: refused. */
-RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
+RARELY bool pass_bans(const struct weir__checker *c, struct weir__inquiry *q)
 {
     size_t kept = 0;
 
@@ -344,14 +239,14 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
         return apply_rules_anew(c, q);
     for (size_t i = 0, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
-        weir_time until = banned_until(c, q, rule);
+        weir_time until = weir__inquiry_ban(c, q, rule);
         n = c->active->rules->rules[rule].n_limits;
         if (until != 0 && i < q->n_enforced) {
-            refuse_banned(c, q, rule, until);
+            weir__refuse_banned(c, q, rule, until);
             return false;
         }
         if (until != 0) {
-            note_shadow(c, q, rule);
+            weir__note_shadow(c, q, rule);
             q->n_rules--;
             continue;
         }
@@ -365,7 +260,7 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 /* ------------------------------------------------------------- deciding ---- */
 
 /* Names the rule and the limit that decided, as written. */
-ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
+ALWAYS void name_limit(const struct weir__checker *c, struct weir__inquiry *q, size_t item)
 {
     uint32_t i = q->items[item].whose, index = q->items[item].which;
     const struct weir_limit *limit = &c->active->rules->rules[i].draft->limits[index];
@@ -376,12 +271,13 @@ ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
     q->ruling->window = limit->period;
     if (__builtin_expect(limit->calendar != WEIR_NO_CALENDAR, 0)) {
         weir_time start;
-        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan,
-                                                  q->ask.now, &start);
+        struct weir_limiter *own = c->active->posts[i].limiters[index]; /* the item's is a purse? */
+        q->ruling->window =
+            weir__calendar_window(&weir__limiter_era(own)->plan, q->ask.now, &start);
     }
 }
 
-ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q)
+ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q)
 {
     struct weir_decision *d = &q->ruling->decision;
 
@@ -391,35 +287,35 @@ ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q)
     name_limit(c, q, d->item);
     q->ruling->level = weir__level_of(d);
     if (!d->allowed)
-        note_refusal(c, q, q->items[d->item].whose);
+        weir__note_refusal(c, q, q->items[d->item].whose);
     return d->allowed;
 }
 
-RARELY void decide_shadows(const struct checker *c, struct inquiry *q)
+RARELY void decide_shadows(const struct weir__checker *c, struct weir__inquiry *q)
 {
     for (size_t i = q->n_enforced, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
         struct weir_decision d;
         n = c->active->rules->rules[rule].n_limits;
         if (ask_all(c, q, i, n, &d))
-            count(c, &c->tally[rule].allowed);
+            weir__count_one(c, &c->tally[rule].allowed);
         else
-            note_shadow(c, q, rule);
+            weir__note_shadow(c, q, rule);
     }
 }
 
 /* Counts it for every rule that enforces. */
-ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
+ALWAYS void count_allowed(const struct weir__checker *c, const struct weir__inquiry *q)
 {
     const struct weir__item *item = q->items, *end = item + q->n_enforced;
     struct weir__tally *tally = c->tally;
 
     for (; item < end; item++)
         if (item->which == 0)
-            count(c, &tally[item->whose].allowed);
+            weir__count_one(c, &tally[item->whose].allowed);
 }
 
-ALWAYS bool pass_guards(const struct checker *c, struct inquiry *q,
+ALWAYS bool pass_guards(const struct weir__checker *c, struct weir__inquiry *q,
                         struct weir__admission *admission)
 {
     return admission == NULL || admission->n == 0 ||
@@ -427,28 +323,11 @@ ALWAYS bool pass_guards(const struct checker *c, struct inquiry *q,
                                 q->ruling);
 }
 
-/* No limit is skipped: a request to which more apply than can be asked together is refused. */
-RARELY void refuse_too_many(const struct checker *c, struct inquiry *q)
+ALWAYS void decide_asked(const struct weir__checker *c, struct weir__inquiry *q,
+                         struct weir__admission *admission)
 {
-    count(c, &c->tally[q->over - 1].refused);
-    q->ruling->rule = c->active->posts[q->over - 1].name;
-    q->ruling->decision = (struct weir_decision){ .reason = WEIR_TOO_MANY, .retry = WEIR_NEVER };
-    q->ruling->level = 3;
-    q->ruling->shadow = NULL;
-}
-
-ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
-                            struct weir__admission *admission)
-{
-    if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q))
-        return;
-    q->ruling->applied = (uint16_t)q->n_rules;
-    q->ruling->cut = q->cut;
-    if (__builtin_expect(q->over != 0, 0)) {
-        refuse_too_many(c, q);
-        return;
-    }
     bool passed = pass_guards(c, q, admission);
+
     if (!passed || !decide_enforced(c, q)) {
         q->ruling->shadow = NULL; /* the real refusal is the news */
         if (passed && admission != NULL)
@@ -460,6 +339,45 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
     count_allowed(c, q);
 }
 
+/* A purse does not tell how near its limit the fleet is. */
+static void tell_fleet(const struct weir__checker *c, struct weir__inquiry *q)
+{
+    struct weir_ruling *r = q->ruling;
+    const struct weir__item *item = &q->items[r->decision.item];
+
+    if (r->guard != NULL || q->n_enforced == 0 || !c->active->rules->rules[item->whose].fleet)
+        return;
+    r->fleet = true;
+    if (r->decision.allowed && weir__limiter_era(item->limiter)->plan.algo->fills)
+        r->level = 0;
+}
+
+RARELY void decide_unusual(const struct weir__checker *c, struct weir__inquiry *q,
+                           struct weir__admission *admission)
+{
+    if (q->over != 0) {
+        weir__refuse_too_many(c, q);
+    } else if (q->closed != 0) {
+        weir__refuse_alone(c, q);
+    } else {
+        decide_asked(c, q, admission);
+        tell_fleet(c, q);
+    }
+}
+
+ALWAYS void decide_by_rules(const struct weir__checker *c, struct weir__inquiry *q,
+                            struct weir__admission *admission)
+{
+    if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q))
+        return;
+    q->ruling->applied = (uint16_t)q->n_rules;
+    q->ruling->cut = q->cut;
+    if (__builtin_expect(q->unusual, 0))
+        decide_unusual(c, q, admission);
+    else
+        decide_asked(c, q, admission);
+}
+
 /* It will wait, or waits already: its outcome is open. */
 static bool is_waiting(const struct weir_ruling *r, const struct weir__admission *admission)
 {
@@ -468,36 +386,37 @@ static bool is_waiting(const struct weir_ruling *r, const struct weir__admission
 }
 
 /* Adds the request to the totals: to one number, usually. */
-ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
+ALWAYS void count_total(const struct weir__checker *c, const struct weir__inquiry *q,
                         const struct weir__admission *admission)
 {
     struct weir__stripe *s = c->stripe;
     const struct weir_ruling *r = q->ruling;
 
     if (!r->decision.allowed) {
-        if (is_waiting(r, admission))
+        if (is_waiting(r, admission) || r->decision.reason == WEIR_DRY)
             return;
-        count(c, &s->refused);
+        weir__count_one(c, &s->refused);
         if (r->list != NULL && r->decision.reason == WEIR_DENIED)
-            count(c, &s->denied);
+            weir__count_one(c, &s->denied);
         return;
     }
-    count(c, &s->allowed);
+    weir__count_one(c, &s->allowed);
     if (__builtin_expect(r->applied != 0 && r->list == NULL && r->shadow == NULL, 1))
         return;
     if (r->shadow != NULL ||
         (r->list != NULL && q->open)) /* a list that has not decided: deny, in shadow */
-        count(c, &s->shadow_refused);
+        weir__count_one(c, &s->shadow_refused);
     else
-        count(c, r->list != NULL ? &s->allow_listed : &s->unmatched);
+        weir__count_one(c, r->list != NULL ? &s->allow_listed : &s->unmatched);
 }
 
 /* ------------------------------------------------------------- the parts ---- */
 
 /* Everything that changes nothing.  The caller has set the inquiry's ruling, told and items, which
  * have room for WEIR_ALL_MAX. */
-ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct weir_attr *attrs,
-                    size_t n, const struct weir_ask *ask, struct weir__admission *admission)
+ALWAYS void prepare(const struct weir__checker *c, struct weir__inquiry *q,
+                    const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                    struct weir__admission *admission)
 {
     struct weir_ruling *ruling = q->ruling;
     static const struct weir_ruling free_way = { .decision = { .allowed = true },
@@ -507,8 +426,7 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct wei
     if (q->told != NULL)
         *q->told = '\0';
     q->n_items = 0;
-    q->open = q->cut = false;
-    q->over = 0;
+    q->open = q->cut = q->unusual = false;
     if (c->active == NULL ||
         (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)
         return;
@@ -523,7 +441,8 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct wei
         weir__admission_find(admission, c->active, &q->facts, ruling, !q->open);
 }
 
-ALWAYS bool decide(const struct checker *c, struct inquiry *q, struct weir__admission *admission)
+ALWAYS bool decide(const struct weir__checker *c, struct weir__inquiry *q,
+                   struct weir__admission *admission)
 {
     if (q->open)
         decide_by_rules(c, q, admission);
@@ -533,24 +452,28 @@ ALWAYS bool decide(const struct checker *c, struct inquiry *q, struct weir__admi
     return q->ruling->decision.allowed;
 }
 
-static inline struct checker begin(struct weir *weir, bool peek)
+static inline struct weir__checker begin(struct weir *weir, bool peek, bool alone)
 {
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     size_t at = (size_t)(stripe - weir->stripes);
 
-    return (struct checker){ weir, active, stripe,
-                             active ? active->tally + at * active->rules->n_rules : NULL, peek };
+    return (struct weir__checker){
+        weir, active, stripe, active ? active->tally + at * active->rules->n_rules : NULL,
+        peek, alone
+    };
 }
 
 ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
                      const struct weir_ask *ask, bool peek, struct weir__admission *admission,
-                     struct weir_ruling *ruling, char *told)
+                     const struct weir__alone_rules *alone, struct weir_ruling *ruling, char *told)
 {
     struct weir__item items[WEIR_ALL_MAX];
-    struct inquiry q;
-    struct checker c = begin(weir, peek);
+    struct weir__inquiry q;
+    struct weir__checker c = begin(weir, peek, alone != NULL);
 
+    if (alone != NULL)
+        q.alone = alone;
     q.ruling = ruling;
     q.told = told;
     q.items = items;
@@ -563,14 +486,15 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
 static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n,
                   const struct weir_ask *ask, bool peek, struct weir_ruling *ruling, char *told)
 {
-    return check_by(weir, attrs, n, ask, peek, NULL, ruling, told);
+    return check_by(weir, attrs, n, ask, peek, NULL, NULL, ruling, told);
 }
 
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
                           struct weir__admission *admission, struct weir_ruling *ruling, char *told)
 {
     admission->key = told;
-    return check_by(weir, attrs, n, admission->ask, false, admission, ruling, told);
+    return check_by(weir, attrs, n, admission->ask, false, admission, admission->alone, ruling,
+                    told);
 }
 
 bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -586,6 +510,13 @@ bool weir_check_key(struct weir *weir, const struct weir_attr *attrs, size_t n,
     return check(weir, attrs, n, ask, false, ruling, told);
 }
 
+bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                       const struct weir_ask *ask, const struct weir__alone_rules *alone,
+                       struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
+{
+    return check_by(weir, attrs, n, ask, false, NULL, alone, ruling, told);
+}
+
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling)
 {
@@ -599,9 +530,9 @@ bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n
 #define ROOM (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the maximum */
 
 /* Prefetches the next lines for keys that are not in the line where their search begins. */
-static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
+static void fetch_next_lines(const struct weir__inquiry *inquiries, size_t n)
 {
-    for (const struct inquiry *q = inquiries; q < inquiries + n; q++)
+    for (const struct weir__inquiry *q = inquiries; q < inquiries + n; q++)
         for (size_t i = 0; i < q->n_items; i++) {
             const struct weir__item *item = &q->items[i];
             if (weir__item_is_further(item))
@@ -610,15 +541,16 @@ static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
 }
 
 /* Checks the first requests, as many as fit; returns their number. */
-static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n,
-                          struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT], size_t *allowed)
+static size_t check_group(const struct weir__checker *c, const struct weir_request *requests,
+                          size_t n, struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT],
+                          size_t *allowed)
 {
-    struct inquiry inquiries[GROUP];
+    struct weir__inquiry inquiries[GROUP];
     struct weir__item items[ROOM];
     size_t count = 0, used = 0;
 
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
-        struct inquiry *q = &inquiries[count];
+        struct weir__inquiry *q = &inquiries[count];
         const struct weir_request *r = &requests[count];
         q->ruling = &rulings[count];
         q->told = told ? told[count] : NULL;
@@ -636,7 +568,7 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
 size_t weir_check_many_keys(struct weir *weir, const struct weir_request *requests, size_t n,
                             struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT])
 {
-    struct checker c = begin(weir, false);
+    struct weir__checker c = begin(weir, false, false);
     size_t allowed = 0;
 
     for (size_t i = 0; i < n;)

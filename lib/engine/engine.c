@@ -141,6 +141,7 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
 {
     number_attributes(weir, active);
     struct weir__active *old = __atomic_exchange_n(&weir->active, active, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&weir->generation, 1, __ATOMIC_RELEASE);
     wait_for_checks(weir);
     if (old == NULL)
         return;

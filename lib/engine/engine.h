@@ -64,7 +64,8 @@ struct weir__active {
     bool edited;
     struct weir__attributes attributes; /* the rules' own, and those of edited lists */
     struct weir__post *posts;           /* of the rules, then of the guards */
-    struct weir_limiter **limiters;     /* of all rules */
+    struct weir_limiter **limiters;     /* of all rules; across the fleet: the shares */
+    struct weir_limiter **purses;       /* beside them; NULL: not across the fleet */
     struct weir__station *stations;     /* of the guards */
     struct {
         int attribute, list;
@@ -86,6 +87,7 @@ struct weir {
     size_t n_names;
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
+    uint64_t generation; /* of rules in force; atomic */
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 
@@ -107,6 +109,9 @@ void weir__engine_use(struct weir *weir, struct weir__active *active, weir_time 
 
 /* active-rules.c -- limiters and guards of a rule set are needed no more; dropped: for good. */
 void weir__active_leave(const struct weir *weir, struct weir__active *active, bool dropped);
+/* sort: '#' for a limit, '$' for the purse of one, '!' for the refusals that a ban counts. */
+void weir__limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
+                        size_t index, const struct weir_limit *limit);
 int weir__active_edited(struct weir__active **out, const struct weir__active *from,
                         struct weir__lists *lists, struct weir_error *error);
 void weir__active_destroy(struct weir__active *active); /* and its rules, if it still owns them */
@@ -141,6 +146,7 @@ struct weir__admission {
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);
     void *context;
+    const struct weir__alone_rules *alone; /* fleet.h; NULL: none */
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */
     bool cut;

@@ -180,6 +180,8 @@ static int make_rules(struct weir_rules *set, struct weir_error *error)
         rule->first_limit = (uint32_t)set->n_limits;
         rule->n_limits = (uint8_t)rule->draft->n_limits;
         rule->closed = rule->draft->closed;
+        rule->fleet = rule->draft->fleet;
+        rule->room = rule->fleet ? UINT8_MAX : rule->n_limits;
         rule->cost = rule->draft->cost;
         set->n_limits += rule->draft->n_limits;
         if ((code = make_clauses(set, rule, &tests, &clauses, error)) == WEIR_OK)

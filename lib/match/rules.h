@@ -79,8 +79,10 @@ struct weir__rule {
     uint16_t matches, excepts;
     uint32_t first_limit; /* numbered across all rules */
     uint8_t n_limits;
+    uint8_t room;           /* as many; across the fleet, more than any request has room for */
     uint8_t key_kind;       /* enum weir__key_kind */
     bool closed;            /* when the table is full */
+    bool fleet;             /* its limits are the fleet's */
     int16_t cost_attribute; /* or -1 */
     int64_t cost;
     const struct weir__rule_draft *draft;

@@ -230,13 +230,26 @@ static void read_when_full(struct weir__reader *r, const struct weir__member *m,
     rule->closed = weir__read_word(r, m, words) == 1;
 }
 
-static void check_purse(struct weir__reader *r, const struct weir__node *node,
-                        const struct weir__rule_draft *rule)
+/* What a purse cannot do: hold more than it counts, and tell an ask to wait for its turn. */
+static void check_purses(struct weir__reader *r, const struct weir__node *node,
+                         const struct weir__rule_draft *rule)
 {
-    for (size_t i = 0; i < rule->n_limits; i++)
-        if (rule->limits[i].count > UINT32_MAX || rule->limits[i].burst > UINT32_MAX)
+    for (size_t i = 0; i < rule->n_limits; i++) {
+        const struct weir_limit *l = &rule->limits[i];
+        const char *algorithm = weir__limit_algorithm(l);
+        if (l->count > UINT32_MAX || l->burst > UINT32_MAX)
             weir__say(r, node, "a limit across the fleet has at most %" PRIu32 " units",
                       UINT32_MAX);
+        if (l->queue != 0)
+            weir__say(r, node,
+                      "a limit with a queue cannot be across the fleet: its turns are "
+                      "given by one host");
+        else if (strcmp(algorithm, "smooth") == 0 || strcmp(algorithm, "warm-up") == 0)
+            weir__say(r, node,
+                      "%s cannot be across the fleet: it gives each ask its turn, and units that "
+                      "were drawn have none; take gcra",
+                      algorithm);
+    }
 }
 
 static void read_across(struct weir__reader *r, const struct weir__mapping *m,
@@ -249,7 +262,7 @@ static void read_across(struct weir__reader *r, const struct weir__mapping *m,
 
     rule->fleet = weir__read_word(r, across, words) == 1;
     if (rule->fleet)
-        check_purse(r, across->value, rule);
+        check_purses(r, across->value, rule);
     else if (within->value || alone->value)
         weir__say(r, within->value ? within->value : alone->value,
                   "%s means nothing without across: fleet",

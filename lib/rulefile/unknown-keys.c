@@ -30,13 +30,16 @@ static const char *meant(const struct weir__node *key, const char *const *names,
     return weir__nearest(key->text, key->n, names, n);
 }
 
-/* Words of other versions. */
+/* Words of other versions and of other places. */
 static const char *not_now(const char *word, const char *what)
 {
     static const struct {
         const char *word, *what, *text;
     } words[] = {
         { "level", "a rule file", "'level' is now called degradation" },
+        { "across", "guard",
+          "a guard is of one host: work is in progress there alone; only "
+          "rules can be across the fleet" },
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

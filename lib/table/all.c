@@ -26,13 +26,14 @@ struct part {
     struct weir_ask own;
 };
 
-/* The answer to all: the first part that can never pass, else the first refusal, else the tightest
- * limit; the longest times.  It begins as the first part's answer, and takes in the others one by
- * one. */
+/* The answer to all: the first part that can never pass, else the first refusal that is not for
+ * want of a draw, else the first refusal, else the tightest limit; the longest times.  It begins as
+ * the first part's answer, and takes in the others one by one. */
 static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
     if (all->allowed ? !d->allowed || d->remaining < all->remaining
-                     : d->reason == WEIR_TOO_BIG && all->reason == WEIR_LIMITED) {
+                     : (d->reason == WEIR_TOO_BIG && all->reason == WEIR_LIMITED) ||
+                           (all->reason == WEIR_DRY && !d->allowed && d->reason != WEIR_DRY)) {
         all->allowed = d->allowed;
         all->reason = d->reason;
         all->item = (uint16_t)item;

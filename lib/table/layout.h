@@ -85,12 +85,14 @@ struct weir__header {
     uint64_t lost_then;    /* holders_lost when the table was last put in order */
     int64_t real_ahead;    /* the host's real time minus the table's ... */
     int64_t real_at;       /* ... when they were last compared, by the monotonic clock */
+    int64_t fleet_until;   /* purses are filled until then; 0: this host is in no fleet */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
-    int64_t bans_lost; /* bans that made room before their end */
-    int64_t no_room;   /* asks refused because nobody could make room */
-    int64_t no_disk;   /* blocks that were wanted while the disk was full */
+    int64_t bans_lost;   /* bans that made room before their end */
+    int64_t no_room;     /* asks refused because nobody could make room */
+    int64_t no_disk;     /* blocks that were wanted while the disk was full */
+    uint32_t fleet_part; /* this host's part of the fleet, in millionths */
 };
 
 /* A pair of words to be changed together with others. */
@@ -175,7 +177,7 @@ struct weir__seat {
 _Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(struct weir__seat) <=
                    WEIR__GUARD_BYTES,
                "a guard has room for its seats");
-_Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
+_Static_assert(sizeof(struct weir__header) == 448, "the header of format 5");
 _Static_assert(sizeof(struct weir__limiter_record) <= 1024, "a limiter's record fits a block");
 _Static_assert(sizeof(struct weir__place) == 32, "two places are a cache line");
 _Static_assert(sizeof(struct weir__ban_record) == 256, "a ban fills a block");

@@ -6,6 +6,7 @@
 #ifndef WEIR_TABLE_PURSES_H
 #define WEIR_TABLE_PURSES_H
 
+#include "algo/share.h"
 #include "table/table.h"
 
 /* Units that were drawn at `drawn`: their life counts from then. */
@@ -17,5 +18,30 @@ void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_t
                        weir_time now);
 /* Takes all units out; returns them. */
 int64_t weir__purse_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now);
+
+/* ------------------------------------------------------------- the host ---- */
+
+/* The agent of the table says how long its purses are filled: about every 100 ms, for a second.
+ * When it is gone or has no answers, that time passes, and no process asks purses any more. */
+#define WEIR__FLEET_UNTIL_MAX (10 * WEIR_SECOND) /* longer: damaged, or the clock stepped back */
+#define WEIR__FLEET_AWAY      ((weir_time)1)     /* in a fleet, but nobody fills purses */
+
+static inline void weir__fleet_renew(struct weir_table *table, weir_time until)
+{
+    __atomic_store_n(&table->header->fleet_until, until, __ATOMIC_RELEASE);
+}
+
+static inline weir_time weir__fleet_until(const struct weir_table *table)
+{
+    return __atomic_load_n(&table->header->fleet_until, __ATOMIC_ACQUIRE);
+}
+
+/* Millionths; all of them if this host is in no fleet. */
+static inline uint32_t weir__fleet_part(const struct weir_table *table)
+{
+    uint32_t part = __atomic_load_n(&table->header->fleet_part, __ATOMIC_RELAXED);
+
+    return weir__fleet_until(table) == 0 || part > WEIR__FLEET_WHOLE ? WEIR__FLEET_WHOLE : part;
+}
 
 #endif

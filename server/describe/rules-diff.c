@@ -350,20 +350,6 @@ static void diff_head(struct diff *d, const struct weir__rule_draft *old,
     diff_conditions(d, "not", old->except, old->excepts, new->except, new->excepts);
 }
 
-static void put_across(FILE *to, const void *of)
-{
-    static const char *const alone[] = { "share", "open", "closed" };
-    const struct weir__rule_draft *rule = of;
-    char within[32];
-
-    if (!rule->fleet) {
-        fputs("host", to);
-        return;
-    }
-    weir_time_print(within, sizeof(within), rule->within ? rule->within : WEIR__WITHIN);
-    fprintf(to, "fleet, within %s, when_alone %s", within, alone[rule->when_alone]);
-}
-
 static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
                       const struct weir__rule_draft *new)
 {
@@ -373,8 +359,8 @@ static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
     diff_limits(d, old, new);
     diff_words(d, "cost", "", put_cost, old, new);
     diff_words(d, "ban", "bans in force stay", put_ban, &old->ban, &new->ban);
-    diff_words(d, "across", old->fleet == new->fleet ? "" : "its counts begin anew", put_across,
-               old, new);
+    diff_words(d, "across", old->fleet == new->fleet ? "" : "its counts begin anew",
+               weir__rules_words_across, old, new);
     if (old->closed != new->closed)
         say(d, "when_full", "", "when_full %s -> %s", old->closed ? "closed" : "open",
             new->closed ? "closed" : "open");

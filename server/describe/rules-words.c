@@ -279,3 +279,17 @@ void weir__rules_words_guard(FILE *to, const struct weir__guard_draft *guard)
         free(text);
     }
 }
+
+void weir__rules_words_across(FILE *to, const void *of)
+{
+    static const char *const alone[] = { "share", "open", "closed" };
+    const struct weir__rule_draft *rule = of;
+    char within[32];
+
+    if (!rule->fleet) {
+        fputs("host", to);
+        return;
+    }
+    weir_time_print(within, sizeof(within), rule->within ? rule->within : WEIR__WITHIN);
+    fprintf(to, "fleet, within %s, when_alone %s", within, alone[rule->when_alone]);
+}

@@ -39,4 +39,7 @@ void weir__rules_words_part(FILE *to, const struct weir__guard_part *part,
 /* All of them, with their names before them. */
 void weir__rules_words_guard(FILE *to, const struct weir__guard_draft *guard);
 
+/* "host", or "fleet" and the rest; `rule` is a struct weir__rule_draft. */
+void weir__rules_words_across(FILE *to, const void *rule);
+
 #endif

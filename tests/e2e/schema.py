@@ -46,7 +46,7 @@ SENSE = re.compile(
     r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|"
     r"the window never holds that many calls|a user without an attribute|"
     r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|"
-    r"type must be a media type"
+    r"type must be a media type|means nothing without across|across the fleet( has at most|:)"
 )
 OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {},
           {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms",

@@ -10,7 +10,7 @@
 #define WEIR_TESTS_FLEET_WORLD_H
 
 #include "cluster/fleet/fleet.h"
-#include "cluster/fleet/share.h"
+#include "algo/share.h"
 #include "random.h"
 
 #define MS WEIR_MILLISECOND

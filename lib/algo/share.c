@@ -1,5 +1,5 @@
 /* share.c -- a node's part of a limit, while it cannot reach the account. */
-#include "cluster/fleet/share.h"
+#include "algo/share.h"
 
 static int64_t part_of(int64_t n, uint32_t part)
 {

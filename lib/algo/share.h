@@ -12,8 +12,8 @@
  *
  * Pure numbers.  A part is in millionths.
  */
-#ifndef WEIR_FLEET_SHARE_H
-#define WEIR_FLEET_SHARE_H
+#ifndef WEIR_ALGO_SHARE_H
+#define WEIR_ALGO_SHARE_H
 
 #include "algo/algo.h"
 

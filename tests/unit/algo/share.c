@@ -1,7 +1,7 @@
 /* share.c -- a node's part of a limit. */
 #include "unit/test.h"
 
-#include "cluster/fleet/share.h"
+#include "algo/share.h"
 #include "unit/fixture.h"
 
 static struct weir_plan share_of(const char *text, uint32_t part)

@@ -1,0 +1,23 @@
+/* purse.h -- the purse that goes with a limit whose units are drawn from an account. */
+#ifndef WEIR_ALGO_PURSE_H
+#define WEIR_ALGO_PURSE_H
+
+#include "algo/algo.h"
+
+bool weir__is_window(const struct weir_plan *plan);
+weir_time weir__window_longest(const struct weir_plan *plan); /* its period; a calendar's longest */
+
+/* Units drawn under this limit may be spent for this long:
+ *
+ *     meters                    a quarter of the time in which the burst fills, 20 ms to 10 s
+ *     fixed-window, calendar    a sixteenth of the window, up to 10 s
+ *     sliding-window            a hundredth of the period, and no more than a bucket
+ *     sliding-log               a hundredth of the period
+ *
+ * and 5 ms at least. */
+weir_time weir__purse_life(const struct weir_plan *plan);
+
+/* The limit of a purse that holds as much as this one passes at once. */
+struct weir_limit weir__purse_limit(const struct weir_plan *plan);
+
+#endif

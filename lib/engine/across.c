@@ -1,0 +1,215 @@
+/* across.c -- rules across the fleet: their limits, their keys, and what decides them now. */
+#include <string.h>
+
+#include "engine/across.h"
+
+/* ------------------------------------------------------------------ keys ---- */
+
+void weir__across_key(const struct weir *weir, const struct weir__rule *rule,
+                      const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                      struct weir_key *key)
+{
+    if (key->len > WEIR__KEY_MAX)
+        (void)weir__rule_key_make(weir->table->secrets, rule, facts, made, key);
+}
+
+/* A long text ends in its hash, and all nodes must have the same: numbers that everybody knows, in
+ * the place of the table's secrets. */
+static void fill_public(uint64_t numbers[WEIR__HASH_SECRETS])
+{
+    uint64_t seed = 0x7765697220666c74u;
+
+    for (size_t i = 0; i < WEIR__HASH_SECRETS; i++) { /* splitmix64 */
+        uint64_t z = seed += 0x9e3779b97f4a7c15u;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        numbers[i] = z ^ z >> 31;
+    }
+}
+
+/* --------------------------------------------------------------- deciding ---- */
+
+static bool is_named(const struct weir__alone_rules *alone, const char *rule)
+{
+    for (size_t i = 0; !alone->all && i < alone->n; i++)
+        if (strcmp(alone->rules[i], rule) == 0)
+            return true;
+    return alone->all;
+}
+
+/* A window of which this host has less than a unit.  Its limiter cannot say so. */
+static bool is_share_empty(const struct weir__active *active, const struct weir__rule *rule,
+                           uint32_t part)
+{
+    for (uint32_t k = 0; k < rule->n_limits; k++) {
+        struct weir_limiter *share = active->limiters[rule->first_limit + k];
+        if (weir__limiter_era(share)->plan.capacity == 0 &&
+            rule->draft->limits[k].count < (WEIR__FLEET_WHOLE + part - 1) / part)
+            return true;
+    }
+    return false;
+}
+
+enum weir__across weir__across_alone(const struct weir *weir, const struct weir__active *active,
+                                     uint32_t i)
+{
+    const struct weir__rule *rule = &active->rules->rules[i];
+    uint32_t part = weir__fleet_part(weir->table);
+
+    if (part == WEIR__FLEET_WHOLE && weir__fleet_until(weir->table) == 0)
+        return WEIR__ACROSS_SHARE; /* in no fleet */
+    if (rule->draft->when_alone == WEIR__ALONE_OPEN)
+        return WEIR__ACROSS_OPEN;
+    return rule->draft->when_alone == WEIR__ALONE_CLOSED || part == 0 ||
+                   is_share_empty(active, rule, part)
+               ? WEIR__ACROSS_CLOSED
+               : WEIR__ACROSS_SHARE;
+}
+
+enum weir__across weir__across_now(const struct weir *weir, const struct weir__active *active,
+                                   uint32_t i, weir_time now, const struct weir__alone_rules *alone)
+{
+    weir_time left = weir__fleet_until(weir->table) - now;
+
+    if (left > 0 && left <= WEIR__FLEET_UNTIL_MAX &&
+        (alone == NULL || !is_named(alone, active->posts[i].name)))
+        return WEIR__ACROSS_PURSE;
+    return weir__across_alone(weir, active, i);
+}
+
+/* ------------------------------------------------------------------ dues ---- */
+
+struct listing {
+    const struct weir *weir;
+    const struct weir__active *active;
+    const struct weir__facts *facts;
+    int64_t cost; /* of the ask */
+    struct weir__due *out;
+    size_t n, max;
+};
+
+static weir_time within_of(const struct weir__rule *rule)
+{
+    return rule->draft->within > 0 ? rule->draft->within : WEIR__WITHIN;
+}
+
+static void add_dues(struct listing *l, uint32_t i)
+{
+    const struct weir__rule *rule = &l->active->rules->rules[i];
+    enum weir_mode all = weir__active_mode(l->weir, l->active);
+    uint64_t numbers[WEIR__HASH_SECRETS];
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_key key;
+
+    if (!rule->fleet || weir__post_mode(&l->active->posts[i], all) != WEIR_ENFORCE ||
+        !weir__rule_key(l->weir->table->secrets, rule, l->facts, made, &key))
+        return;
+    weir__across_key(l->weir, rule, l->facts, made, &key);
+    fill_public(numbers);
+    for (uint32_t k = 0; k < rule->n_limits && l->n < l->max; k++) {
+        struct weir__due *due = &l->out[l->n++];
+        due->rule = l->active->posts[i].name;
+        due->index = k;
+        due->cost = weir__rule_cost(rule, l->facts, l->cost);
+        due->within = within_of(rule);
+        due->text_len = (uint16_t)weir__rule_key_text(numbers, rule, l->facts, due->text);
+        due->own_len = (uint16_t)key.len;
+        memcpy(due->own, key.bytes, key.len);
+    }
+}
+
+size_t weir__dues(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                  const struct weir_ask *ask, struct weir__due *out, size_t max)
+{
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+    struct weir__facts facts;
+    struct weir__matches m;
+    struct listing l = { weir, active, &facts, ask->cost, out, 0, max };
+
+    if (active != NULL) {
+        weir__facts_gather(&active->attributes, active->lists, attrs, n, &facts);
+        weir__matches_begin(&m, active->rules, active->rules->match, &facts);
+        do
+            for (size_t i = 0; i < m.n; i++)
+                add_dues(&l, m.found[i]);
+        while (weir__matches_more(&m));
+    }
+    weir__engine_release(stripe);
+    return l.n;
+}
+
+/* -------------------------------------------------------------- in force ---- */
+
+uint64_t weir__across_generation(const struct weir *weir)
+{
+    return __atomic_load_n(&weir->generation, __ATOMIC_ACQUIRE);
+}
+
+/* The rule that has the limit of this number. */
+static const struct weir__rule *rule_of(const struct weir_rules *rules, size_t limit)
+{
+    size_t low = 0, high = rules->n_rules;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (rules->rules[middle].first_limit <= limit)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &rules->rules[low];
+}
+
+static void view(const struct weir__active *active, size_t limit, struct weir__across_limit *out)
+{
+    const struct weir__rule *rule = rule_of(active->rules, limit);
+    uint32_t index = (uint32_t)limit - rule->first_limit;
+
+    *out = (struct weir__across_limit){
+        .rule = active->posts[rule - active->rules->rules].name,
+        .index = index,
+        .limit = rule->draft->limits[index],
+        .within = within_of(rule),
+        .when_alone = (enum weir__alone)rule->draft->when_alone,
+    };
+    weir__limiter_name(out->purse, rule, '$', index, &out->limit);
+    weir__limiter_name(out->share, rule, '#', index, &out->limit);
+}
+
+bool weir__across_next(struct weir *weir, int64_t *at, struct weir__across_limit *out)
+{
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+    size_t i = (size_t)*at, n = active != NULL ? active->rules->n_limits : 0;
+
+    while (i < n && active->purses[i] == NULL)
+        i++;
+    if (i < n)
+        view(active, i, out);
+    *at = (int64_t)i + 1;
+    weir__engine_release(stripe);
+    return i < n;
+}
+
+/* ------------------------------------------------------------------ part ---- */
+
+int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
+{
+    int code = WEIR_OK;
+
+    pthread_mutex_lock(&weir->mutex);
+    const struct weir__active *f = weir->active;
+    __atomic_store_n(&weir->table->header->fleet_part, part, __ATOMIC_RELAXED);
+    for (size_t i = 0; f != NULL && i < f->rules->n_limits; i++) {
+        const struct weir__rule *rule = f->purses[i] ? rule_of(f->rules, i) : NULL;
+        struct weir_limit share;
+        if (rule == NULL ||
+            !weir__fleet_share_limit(&share, &rule->draft->limits[i - rule->first_limit], part))
+            continue;
+        int failed = weir_limiter_change(f->limiters[i], &share, now, error);
+        code = failed ? failed : code;
+    }
+    pthread_mutex_unlock(&weir->mutex);
+    return code;
+}

@@ -1,0 +1,146 @@
+/* check-refusal.c -- refusals: told, counted, and counted towards a ban. */
+#include <string.h>
+
+#include "engine/inquiry.h"
+
+#define ALONE_RETRY WEIR_SECOND /* by then the accounts may be there again */
+
+/* Whether the text of the rule's key is exactly the value: nothing around it, no other spelling. */
+static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
+                        const struct weir__value *v)
+{
+    if (!post->bare || v->len == 0 || v->len >= WEIR_KEY_TEXT)
+        return false;
+    if (rule->key_kind == WEIR__KEY_ADDRESS) /* IPv4 has one spelling */
+        return v->address.bits == 32 && v->len <= sizeof("255.255.255.255") - 1 &&
+               memchr(v->text, ':', v->len) == NULL;
+    for (size_t i = 0; i < v->len; i++)
+        if (v->text[i] < 0x20 || v->text[i] > 0x7e || v->text[i] == '%')
+            return false;
+    return true;
+}
+
+/* The text of the rule's key; if that is the value itself, it need not be printed. */
+static struct weir_key shown_key(const struct weir__checker *c, const struct weir__inquiry *q,
+                                 uint32_t rule, char text[WEIR_KEY_TEXT])
+{
+    const struct weir__rule *r = &c->active->rules->rules[rule];
+    const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
+
+    if (is_own_text(&c->active->posts[rule], r, v))
+        return (struct weir_key){ v->text, v->len };
+    return (struct weir_key){ text,
+                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
+}
+
+static void tell_key(const struct weir__inquiry *q, struct weir_key key)
+{
+    memcpy(q->told, key.bytes, key.len);
+    q->told[key.len] = '\0';
+}
+
+weir_time weir__inquiry_ban(const struct weir__checker *c, const struct weir__inquiry *q,
+                            uint32_t rule)
+{
+    char text[WEIR_KEY_TEXT];
+    uint64_t tag = weir__ban_tag_salted(c->weir->table, c->active->posts[rule].ban_salt,
+                                        shown_key(c, q, rule, text));
+
+    return c->peek ? weir__ban_peek(c->weir->table, tag, q->ask.now)
+                   : weir__ban_until(c->weir->table, tag, q->ask.now);
+}
+
+void weir__note_shadow(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule)
+{
+    weir__count_one(c, &c->tally[rule].shadow_refused);
+    if (q->ruling->shadow == NULL)
+        q->ruling->shadow = c->active->posts[rule].name;
+}
+
+void weir__refuse_banned(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule,
+                         weir_time until)
+{
+    char text[WEIR_KEY_TEXT];
+    weir_time left = until - q->ask.now;
+
+    weir__count_one(c, &c->tally[rule].banned);
+    q->ruling->rule = c->active->posts[rule].name;
+    q->ruling->banned_until = until;
+    q->ruling->decision =
+        (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
+    q->ruling->level = 3;
+    if (q->told != NULL)
+        tell_key(q, shown_key(c, q, rule, text));
+}
+
+/* Counts a refusal.  The one that reaches the threshold bans the key, and the count starts
+ * again. */
+static void count_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule,
+                          struct weir_key key)
+{
+    const struct weir__post *post = &c->active->posts[rule];
+    struct weir_decision d;
+    struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
+    struct weir__item item = { .cost = 1 };
+
+    weir__item_aim(&item, post->refusals, key);
+    item.closed = c->active->rules->rules[rule].closed; /* nor does a count drive anybody out */
+    if ((weir__all_take(&item, 1, &one, &d) && d.remaining > 0) || d.reason == WEIR_NO_ROOM)
+        return;
+    one.cost = INT64_MAX;
+    weir_give(post->refusals, &one);
+    weir_time until =
+        weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key),
+                         post->name, key, &post->terms, q->ask.now);
+    q->ruling->banned_until = until > q->ask.now ? until : 0;
+    if (until - q->ask.now > q->ruling->decision.retry)
+        q->ruling->decision.retry = until - q->ask.now;
+}
+
+void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule)
+{
+    const struct weir__post *post = &c->active->posts[rule];
+    char text[WEIR_KEY_TEXT];
+    uint8_t reason = q->ruling->decision.reason;
+    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY, /* others have filled the table */
+        counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
+         tells = q->told != NULL && q->ask.cost >= 0;
+
+    if (reason != WEIR_DRY) /* which is no refusal yet */
+        weir__count_one(c, &c->tally[rule].refused);
+    if (!counts && !tells)
+        return;
+    struct weir_key key = shown_key(c, q, rule, text);
+    if (tells)
+        tell_key(q, key);
+    if (counts)
+        count_refusal(c, q, rule, key);
+}
+
+void weir__refuse_too_many(const struct weir__checker *c, struct weir__inquiry *q)
+{
+    weir__count_one(c, &c->tally[q->over - 1].refused);
+    q->ruling->rule = c->active->posts[q->over - 1].name;
+    q->ruling->decision = (struct weir_decision){ .reason = WEIR_TOO_MANY, .retry = WEIR_NEVER };
+    q->ruling->level = 3;
+    q->ruling->shadow = NULL;
+}
+
+/* Nobody has asked too much: it does not count towards a ban. */
+void weir__refuse_alone(const struct weir__checker *c, struct weir__inquiry *q)
+{
+    uint32_t rule = q->closed - 1;
+    const struct weir_limit *limit = &c->active->rules->rules[rule].draft->limits[0];
+    char text[WEIR_KEY_TEXT];
+
+    weir__count_one(c, &c->tally[rule].refused);
+    q->ruling->rule = c->active->posts[rule].name;
+    q->ruling->count = limit->count;
+    q->ruling->window = limit->period;
+    q->ruling->decision = (struct weir_decision){ .reason = WEIR_ALONE, .retry = ALONE_RETRY };
+    q->ruling->level = 3;
+    q->ruling->shadow = NULL;
+    q->ruling->fleet = true;
+    if (q->told != NULL)
+        tell_key(q, shown_key(c, q, rule, text));
+}

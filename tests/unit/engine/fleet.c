@@ -1,0 +1,301 @@
+/* fleet.c -- rules across the fleet, with a test in the place of the agent. */
+#include "unit/test.h"
+
+#include "engine/fleet.h"
+#include "unit/requests.h"
+
+#define FLEET "across: fleet"
+#define MS    WEIR_MILLISECOND
+
+static const char one_rule[] = RULES("- { name: all, key: \"{ip}\", limit: 100/1s, " FLEET " }\n");
+
+static struct weir_table *table;
+
+/* An engine on a host whose agent has answers until a second from now. */
+static struct weir *host_of(const char *yaml)
+{
+    struct weir *weir = engine_of(yaml);
+
+    table = weir_table_of(weir);
+    weir__fleet_renew(table, NOW + S);
+    assert_ok(weir__fleet_part_set(weir, WEIR__FLEET_WHOLE, NOW, NULL));
+    return weir;
+}
+
+static struct weir__across_limit across(struct weir *weir, const char *rule, uint32_t index)
+{
+    struct weir__across_limit limit;
+
+    for (int64_t at = 0; weir__across_next(weir, &at, &limit);)
+        if (strcmp(limit.rule, rule) == 0 && limit.index == index)
+            return limit;
+    fail_msg("no limit %u of %s across the fleet", index, rule);
+    return limit;
+}
+
+static size_t dues(struct weir *weir, const char *request, struct weir__due out[8])
+{
+    struct request r = request_of(request);
+
+    return weir__dues(weir, r.attrs, r.n, &(struct weir_ask){ .cost = 1, .now = NOW }, out, 8);
+}
+
+/* As the agent does: by the names of limiters, and the keys of dues. */
+static void change_purse(struct weir *weir, const char *request, const char *rule, uint32_t index,
+                         int64_t units, weir_time closed_until, weir_time now)
+{
+    struct weir__due due[8];
+    struct weir__across_limit limit = across(weir, rule, index);
+    struct weir_limiter *purse = weir__limiter_use(table, limit.purse);
+    size_t n = dues(weir, request, due), i = 0;
+
+    assert_non_null(purse);
+    while (i < n && (strcmp(due[i].rule, rule) != 0 || due[i].index != index))
+        i++;
+    assert_true(i < n);
+    struct weir_key key = { due[i].own, due[i].own_len };
+    if (units > 0)
+        weir__purse_fill(purse, key, units, now, now);
+    else
+        weir__purse_close(purse, key, closed_until, now);
+    weir_limiter_release(purse);
+}
+
+static void fill(struct weir *weir, const char *request, int64_t units)
+{
+    change_purse(weir, request, "all", 0, units, 0, NOW);
+}
+
+TEST(test_D3_units_in_the_purse_are_spent)
+{
+    struct weir *weir = host_of(one_rule);
+
+    struct weir_ruling r = check(weir, "ip=192.0.2.1", NOW);
+    assert_fields(r.decision, (allowed, false), (reason, WEIR_DRY), (retry, 0));
+    assert_rule(&r, "all");
+    assert_true(r.fleet);
+    fill(weir, "ip=192.0.2.1", 3);
+    r = check(weir, "ip=192.0.2.1", NOW);
+    assert_fields(r, (decision.allowed, true), (decision.remaining, 2), (fleet, true), (level, 0),
+                  (count, 100), (window, S));
+    assert_int_equal(pass_of(weir, 5, "ip=192.0.2.1", NOW), 2);
+    assert_int_equal(check(weir, "ip=192.0.2.2", NOW).decision.reason, WEIR_DRY); /* another key */
+    weir_destroy(weir);
+}
+
+TEST(test_D3_a_dry_purse_is_no_refusal)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: all, limit: 100/1s, " FLEET ", ban: { refusals: 2/60s, for: 1h } }\n"));
+    struct weir_totals totals;
+
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_DRY);
+    weir_totals_get(weir, &totals);
+    assert_fields(totals, (checked, 0), (refused, 0));
+    assert_fields(info_of(weir, "all"), (refused, 0), (banned, 0), (allowed, 0));
+    fill(weir, "ip=::1", 1);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+TEST(test_D3_a_closed_purse_refuses_and_bans)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: all, limit: 100/1s, " FLEET ", ban: { refusals: 2/60s, for: 1h } }\n"));
+
+    change_purse(weir, "ip=::1", "all", 0, 0, NOW + 50 * MS, NOW);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_fields(r.decision, (reason, WEIR_LIMITED), (retry, 50 * MS));
+    assert_true(r.fleet);
+    r = check(weir, "ip=::1", NOW);
+    assert_int_equal(r.banned_until, NOW + 3600 * S);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
+    assert_fields(info_of(weir, "all"), (refused, 2), (banned, 1));
+    weir_destroy(weir);
+}
+
+/* Over limits of this host and of the fleet, in both orders. */
+TEST(test_D3_all_or_nothing)
+{
+    static const char *const rules[] = {
+        RULES("- { name: here, limit: 5/60 }\n- { name: all, limit: 100/1s, " FLEET " }\n"
+              "- { name: more, limit: 100/1s, " FLEET " }\n"),
+        RULES("- { name: more, limit: 100/1s, " FLEET " }\n- { name: all, limit: 100/1s, " FLEET
+              " }\n- { name: here, limit: 5/60 }\n"),
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rules); i++) {
+        struct weir *weir = host_of(rules[i]);
+        fill(weir, "ip=::1", 3);
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_int_equal(r.decision.reason, WEIR_DRY);
+        assert_rule(&r, "more");
+        assert_int_equal(rule_left(weir, "here", "ip=::1", NOW), 5);
+        change_purse(weir, "ip=::1", "more", 0, 10, 0, NOW);
+        assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 3);
+        assert_int_equal(rule_left(weir, "here", "ip=::1", NOW), 2);
+        fill(weir, "ip=::1", 10);
+        assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 2);
+        r = check(weir, "ip=::1", NOW); /* final, though a purse may be dry too */
+        assert_refused_by(r, "here");
+        assert_int_equal(r.decision.reason, WEIR_LIMITED);
+        assert_false(r.fleet);
+        r = check_cost(weir, "ip=::1", 100, NOW);
+        assert_refused_by(r, "here");
+        weir_destroy(weir);
+    }
+}
+
+TEST(test_D5_alone_by_share_open_or_closed)
+{
+    static const char rules[] =
+        RULES("- { name: share, match: { uri: /s }, limit: 100/1s, " FLEET " }\n"
+              "- { name: open, match: { uri: /o }, limit: 1/1h, " FLEET ", when_alone: open }\n"
+              "- { name: closed, match: { uri: /c }, limit: 100/1s, " FLEET
+              ", when_alone: closed, ban: { refusals: 1/60s, for: 1h } }\n");
+    struct weir *weir = host_of(rules);
+
+    assert_ok(weir__fleet_part_set(weir, WEIR__FLEET_WHOLE / 4, NOW, NULL));
+    assert_int_equal(check(weir, "uri=/s", NOW).decision.reason, WEIR_DRY);
+    weir_time later = NOW + S + 1; /* nobody has renewed it */
+    assert_int_equal(pass_of(weir, 50, "uri=/s", later), 25);
+    assert_int_equal(pass_of(weir, 50, "uri=/o", later), 50);
+    assert_int_equal(info_of(weir, "open").allowed, 50);
+    struct weir_ruling r = check(weir, "uri=/c", later);
+    assert_refused_by(r, "closed");
+    assert_fields(r, (decision.reason, WEIR_ALONE), (decision.retry, S), (banned_until, 0),
+                  (fleet, true), (level, 3));
+    assert_int_equal(check(weir, "uri=/c", later).decision.reason, WEIR_ALONE);
+    assert_int_equal(info_of(weir, "closed").refused, 2);
+    weir__fleet_renew(table, later + S);
+    assert_int_equal(check(weir, "uri=/c", later).decision.reason, WEIR_DRY);
+    weir_destroy(weir);
+}
+
+/* One rule's accounts are silent, the others answer. */
+TEST(test_D5_some_rules_alone)
+{
+    struct weir *weir = host_of(RULES("- { name: all, limit: 100/1s, " FLEET " }\n"
+                                      "- { name: more, limit: 1/1h, " FLEET " }\n"));
+    struct request q = request_of("ip=::1");
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    struct weir_ruling r;
+    const char *const more[] = { "more" };
+
+    fill(weir, "ip=::1", 3);
+    struct weir__alone_rules alone = { more, 1, false };
+    assert_true(weir__check_alone(weir, q.attrs, q.n, &ask, &alone, &r, NULL));
+    assert_false(weir__check_alone(weir, q.attrs, q.n, &ask, &alone, &r, NULL));
+    assert_refused_by(r, "more");
+    assert_int_equal(r.decision.reason, WEIR_LIMITED);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_DRY);
+    alone = (struct weir__alone_rules){ .all = true };
+    assert_false(weir__check_alone(weir, q.attrs, q.n, &ask, &alone, &r, NULL));
+    assert_int_equal(r.decision.reason, WEIR_LIMITED);
+    weir_destroy(weir);
+}
+
+/* Windows of which this host has no unit. */
+TEST(test_D4_a_share_of_nothing)
+{
+    struct weir *weir =
+        host_of(RULES("- { name: all, limit: 5/1m, algorithm: fixed-window, " FLEET " }\n"));
+    weir_time later = NOW + S + 1;
+
+    assert_ok(weir__fleet_part_set(weir, 199999, NOW, NULL));
+    assert_int_equal(check(weir, "ip=::1", later).decision.reason, WEIR_ALONE);
+    assert_ok(weir__fleet_part_set(weir, 200000, NOW, NULL));
+    assert_int_equal(pass_of(weir, 5, "ip=::1", later), 1);
+    assert_ok(weir__fleet_part_set(weir, 0, NOW, NULL));
+    assert_int_equal(check(weir, "ip=::1", later).decision.reason, WEIR_ALONE);
+    weir_destroy(weir);
+}
+
+TEST(test_D5_in_no_fleet_the_whole_limit_counts_here)
+{
+    static const char *const when[] = { "share", "open", "closed" };
+
+    for (size_t i = 0; i < COUNT_OF(when); i++) {
+        char yaml[200];
+        snprintf(yaml, sizeof(yaml),
+                 RULES("- { name: all, limit: 5/1m, " FLEET ", when_alone: %s }\n"), when[i]);
+        struct weir *weir = engine_of(yaml);
+        assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 5);
+        assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_LIMITED);
+        weir_destroy(weir);
+    }
+}
+
+/* A damaged word, or a clock that stepped back, does not leave purses dry for ever. */
+TEST(test_D5_a_time_far_ahead_does_not_count)
+{
+    struct weir *weir = host_of(one_rule);
+
+    weir__fleet_renew(table, INT64_MAX);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir__fleet_renew(table, INT64_MIN);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+TEST(test_D3_rules_in_shadow_draw_nothing)
+{
+    struct weir *weir = host_of(RULES("- { name: all, limit: 2/1h, " FLEET ", mode: shadow }\n"
+                                      "- { name: here, limit: 100/1s }\n"));
+    struct weir__due due[8];
+
+    assert_int_equal(dues(weir, "ip=::1", due), 0);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_true(passes(weir, "ip=::1", NOW));
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_true(r.decision.allowed);
+    assert_string_equal(r.shadow, "all");
+    assert_fields(info_of(weir, "all"), (allowed, 2), (shadow_refused, 1));
+    weir_destroy(weir);
+}
+
+/* All nodes agree on the text, though each table has its own secrets; keys are never longer than an
+ * agent keeps. */
+TEST(test_D3_dues_are_the_same_on_all_nodes)
+{
+    static const char rules[] = RULES("- { name: a, key: \"{account}\", limit: [5/1m, 9/1h], cost: "
+                                      "2, " FLEET ", within: 35ms }\n"
+                                      "- { name: b, limit: 1000/1s }\n");
+    char request[1000] = "account=";
+    struct weir *one = host_of(rules), *other = engine_of(rules);
+    struct weir__due due[8], same[8];
+
+    for (size_t len = 1; len < 900; len += 13) {
+        memset(request + 8, 'x', len);
+        request[8 + len] = '\0';
+        assert_int_equal(dues(one, request, due), 2);
+        assert_int_equal(dues(other, request, same), 2);
+        assert_fields(due[1], (index, 1), (cost, 2), (within, 35 * MS));
+        assert_string_equal(due[0].rule, "a");
+        assert_int_equal(due[0].text_len, strlen(due[0].text));
+        assert_string_equal(due[0].text, same[0].text);
+        assert_true(due[0].own_len <= sizeof(due[0].own));
+        change_purse(one, request, "a", 0, 5, 0, NOW);
+        change_purse(one, request, "a", 1, 9, 0, NOW);
+        assert_int_equal(pass_of(one, 3, request, NOW), 2);
+    }
+    weir_destroy(one);
+    weir_destroy(other);
+}
+
+TEST(test_D4_shares_follow_the_part_and_other_rules)
+{
+    struct weir *weir = host_of(one_rule);
+    uint64_t generation = weir__across_generation(weir);
+    weir_time later = NOW + S + 1;
+
+    assert_ok(weir__fleet_part_set(weir, 500000, NOW, NULL));
+    assert_int_equal(pass_of(weir, 100, "ip=::1", later), 50);
+    use(weir, RULES("- { name: all, key: \"{ip}\", limit: 200/1s, " FLEET " }\n"), later);
+    assert_true(weir__across_generation(weir) != generation);
+    assert_int_equal(across(weir, "all", 0).limit.count, 200);
+    assert_int_equal(pass_of(weir, 200, "ip=::1", later), 0); /* spent stays spent */
+    assert_int_equal(pass_of(weir, 200, "ip=2::", later), 100);
+    weir_destroy(weir);
+}

@@ -36,6 +36,7 @@
 #define SALT         0x6164686f63u
 #define REMEMBERED   (60 * WEIR_SECOND)
 #define SWEEP        (10 * WEIR_SECOND) /* between two */
+#define CHANGE_EVERY WEIR_SECOND        /* one more limit may be changed */
 #define ANY          UINT64_MAX         /* version: any will do */
 #define NOT_NOW      (UINT64_MAX - 1)
 
@@ -62,6 +63,13 @@ struct limit {
     char name[WEIR__NAME_SIZE];
 };
 
+/* Changes of limits that count, by whom they were made: a ring.  The oldest ends every second. */
+struct changes {
+    struct weir__sharer by[WEIR__ADHOC_CHANGES];
+    size_t first, n;
+    weir_time ended_at; /* when the last one did; or there was none */
+};
+
 struct weir__adhoc {
     struct weir_table *table;
     int64_t limits_max;
@@ -71,11 +79,10 @@ struct weir__adhoc {
     uint64_t generation;   /* of the chains; atomic */
     pthread_mutex_t mutex; /* for the members below, and for changes of the chains */
     struct limit *first, **by_id;
-    int64_t limits, entries;  /* counted ones; entries in the chains */
-    struct entry *gone;       /* taken out of the chains, ... */
-    weir_time swept_at;       /* ... then */
-    struct weir_plan changes; /* how often limits may be changed ... */
-    uint64_t changed[2];      /* ... and how often they were */
+    int64_t limits, entries; /* counted ones; entries in the chains */
+    struct entry *gone;      /* taken out of the chains, ... */
+    weir_time swept_at;      /* ... then */
+    struct changes changes;
 };
 
 /* ---------------------------------------------------------- texts as written ---- */
@@ -273,19 +280,38 @@ static int find_kept_locked(struct weir__adhoc *a, const struct weir__adhoc_want
     return *out ? keep_locked(a, *out, name, w, false, error) : WEIR_OK;
 }
 
-/* Many clients that do not agree on a name's limit would change it with every ask: then it stays as
- * it is for a while. */
-static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter,
-                         const struct weir_limit *limit, weir_time now, struct weir_error *error)
+/* As of now. */
+static void end_changes(struct weir__adhoc *a, weir_time now)
 {
-    struct weir_ask ask = { .cost = 1, .now = now };
-    struct weir_decision d;
+    struct changes *c = &a->changes;
 
-    if (!weir_step_peek(&a->changes, a->changed, &ask, &d))
+    for (; c->n > 0 && now - c->ended_at >= CHANGE_EVERY; c->n--) {
+        weir__shares_give(a->shares, WEIR__POOL_LIMIT_CHANGES, c->by[c->first]);
+        c->first = (c->first + 1) % WEIR__ADHOC_CHANGES;
+        c->ended_at += CHANGE_EVERY;
+    }
+    if (c->n == 0 && c->ended_at < now)
+        c->ended_at = now;
+}
+
+/* Clients that do not agree on a name's limit would change it with every ask: then it stays as it
+ * is for a while. */
+static int change_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w,
+                         struct weir_limiter *limiter, const struct weir_limit *limit,
+                         struct weir_error *error)
+{
+    struct weir__sharer sharer = w->conn ? w->conn->sharer : (struct weir__sharer){ 0, 0 };
+    struct changes *c = &a->changes;
+
+    end_changes(a, w->now);
+    if (!weir__shares_take(a->shares, WEIR__POOL_LIMIT_CHANGES, w->conn,
+                           (int64_t)(WEIR__ADHOC_CHANGES - c->n), w->now))
         return WEIR_OK;
-    int code = weir_limiter_change(limiter, limit, now, error);
+    int code = weir_limiter_change(limiter, limit, w->now, error);
     if (code == WEIR_OK)
-        weir_step(&a->changes, a->changed, &ask, &d);
+        c->by[(c->first + c->n++) % WEIR__ADHOC_CHANGES] = sharer;
+    else
+        weir__shares_give(a->shares, WEIR__POOL_LIMIT_CHANGES, sharer);
     return code;
 }
 
@@ -306,7 +332,7 @@ static int put_in_force_locked(struct weir__adhoc *a, const struct weir__adhoc_w
         code = weir__fail(error, WEIR_NO_MEMORY, "the limit has just gone: ask again");
     if (code == WEIR_OK &&
         !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
-        code = change_locked(a, limiter, &plan->limit, w->now, error);
+        code = change_locked(a, w, limiter, &plan->limit, error);
     if (code == WEIR_OK)
         *out = limiter;
     return code;
@@ -545,7 +571,6 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
                        struct weir__shares *shares, struct weir_error *error)
 {
     struct weir__adhoc *a = calloc(1, sizeof(*a));
-    struct weir_limit changes;
     uint64_t chains = 1;
 
     limits_max = limits_max < 0                    ? 0
@@ -566,9 +591,6 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
     a->limits_max = limits_max;
     a->shares = shares;
     a->mask = chains - 1;
-    weir_limit_parse(&changes, WEIR__ADHOC_CHANGES, NULL);
-    weir__plan_make(&a->changes, &changes, NULL);
-    a->changes.clock = &table->clock;
     *out = a;
     return WEIR_OK;
 }

@@ -7,15 +7,17 @@
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
- * 300/1m" are one.  Each change leaves a few hundred bytes: beyond WEIR__ADHOC_CHANGES a limit is
- * not changed, and asks are decided by the one that its name has, until changes are allowed again.
+ * 300/1m" are one.  Each change leaves a few hundred bytes, so there are at most
+ * WEIR__ADHOC_CHANGES at once and one a second after that, and no client may have all of them: it
+ * has a share (shares.h).  Beyond that a limit is not changed, and asks are decided by the one that
+ * its name has, until changes are allowed again.
  */
 #ifndef WEIR_SERVE_ADHOC_H
 #define WEIR_SERVE_ADHOC_H
 
 #include "server/serve/decide/shares.h"
 
-#define WEIR__ADHOC_CHANGES "gcra 1/1s burst 1000" /* of all names together */
+#define WEIR__ADHOC_CHANGES 1000 /* of all names together */
 
 struct weir__adhoc;
 

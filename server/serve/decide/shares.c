@@ -21,7 +21,8 @@ struct weir__shares {
     struct pool pools[WEIR__POOLS];
 };
 
-static const char *const names[WEIR__POOLS] = { "adhoc-limits", "reservations", "ask-ids" };
+static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes", "reservations",
+                                                "ask-ids" };
 
 struct weir__shares *weir__shares_create(struct weir__events *events)
 {

@@ -14,7 +14,8 @@
 #include "server/serve/serve.h"
 
 enum weir__pool {
-    WEIR__POOL_LIMITS, /* that clients bring along */
+    WEIR__POOL_LIMITS,        /* that clients bring along */
+    WEIR__POOL_LIMIT_CHANGES, /* of those */
     WEIR__POOL_RESERVATIONS,
     WEIR__POOL_ASK_IDS,
     WEIR__POOLS

@@ -302,8 +302,10 @@ static const struct row rows[] = {
       "Ask ids that made room before their time: ask-ids is too small.", NULL, AT(ask_ids_replaced),
       ONE },
     { "weir_share_refused_total", "counter",
-      "Asks of clients that had their share of a pool; ask ids: not remembered.",
+      "Asks of clients that had their share of a pool; ask ids are then not remembered, "
+      "changes of limits not made.",
       "pool=\"adhoc-limits\"", POOL(LIMITS), ONE },
+    { "weir_share_refused_total", NULL, NULL, "pool=\"limit-changes\"", POOL(LIMIT_CHANGES), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"reservations\"", POOL(RESERVATIONS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"ask-ids\"", POOL(ASK_IDS), ONE },
     { "weir_top_keys", "gauge",

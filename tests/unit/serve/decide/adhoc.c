@@ -20,6 +20,8 @@ static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max
 }
 
 /* Copies the texts to bytes with nothing behind them, so that a sanitizer sees reads beyond. */
+static const struct weir__conn *client; /* NULL: nobody in particular */
+
 static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now,
                 struct weir_limiter **out, struct weir_error *error)
 {
@@ -27,7 +29,7 @@ static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, 
     char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
          *n = memcpy(malloc(name_len + !name_len), name, name_len);
     int code = weir__adhoc_find(
-        adhoc, &(struct weir__adhoc_wanted){ { l, limit_len }, { n, name_len }, now, NULL }, out,
+        adhoc, &(struct weir__adhoc_wanted){ { l, limit_len }, { n, name_len }, now, client }, out,
         error);
 
     free(l);
@@ -236,6 +238,46 @@ TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
     refused(adhoc, "gcra", "api", ""); /* what makes no sense is told all the same */
     found(adhoc, "gcra 20/10", "api", NOW + S);
     assert_int_equal(take(limiter, "k", 0, NOW + S).limit, 20);
+}
+
+OWNS(weir__shares)
+OWNS(weir__events)
+
+static int64_t limit_after(struct weir__adhoc *adhoc, const struct weir__conn *conn,
+                           const char *limit, const char *name, weir_time now)
+{
+    client = conn;
+    int64_t most = take(found(adhoc, limit, name, now), "k", 0, now).limit;
+    client = NULL;
+    return most;
+}
+
+static void flip(struct weir__adhoc *adhoc, const struct weir__conn *conn, weir_time now)
+{
+    for (int i = 0; i < 3000; i++)
+        limit_after(adhoc, conn, i % 2 ? "10/10" : "20/10", "mine", now);
+}
+
+TEST(test_S1_a_client_that_changes_limits_all_the_time_leaves_changes_to_others)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    OWN(weir__events) *events = weir__events_create();
+    OWN(weir__shares) *shares = weir__shares_create(events);
+    OWN(weir__adhoc) *adhoc = NULL;
+    struct weir__conn greedy = { .sharer = { 1, 1 } }, second = { .sharer = { 1, 2 } },
+                      other = { .sharer = { 2, 3 } };
+    assert_ok(weir__adhoc_create(&adhoc, table, 10, shares, NULL));
+    limit_after(adhoc, &other, "1000/10", "mails", NOW);
+    for (int i = 0; i < 10; i++) {
+        weir_time now = NOW + i * S / 2;
+        flip(adhoc, &greedy, now);
+        flip(adhoc, &second, now);
+        assert_int_equal(limit_after(adhoc, &other, i % 2 ? "9/10" : "8/10", "mails", now),
+                         i % 2 ? 9 : 8);
+    }
+    assert_true(weir__shares_refused(shares, WEIR__POOL_LIMIT_CHANGES) > 0);
+    flip(adhoc, &greedy, NOW + 3600 * S); /* and it has its share again */
+    assert_int_equal(limit_after(adhoc, &greedy, "7/10", "yours", NOW + 3600 * S), 7);
 }
 
 TEST(test_names_are_nobody_elses)

@@ -1,12 +1,12 @@
 /* guard.c -- what entering a guard and leaving it costs.
  *
- *     guard [one | threads | loop N | keys N | plain N]
+ *     guard [one | threads | loop N | keys N | plain N | busy N]
  *
  *     one       one thread, enter and exit in turn: with a number of permits, with a breaker
  *               besides, with the adaptive limit besides, on a table of shared memory, and refused
  *     threads   two threads on one guard, and each on its own
  *     loop      N pairs with everything and nothing else: for callgrind; keys: with permits by key
- *               alone; plain: with permits alone
+ *               alone; plain: with permits alone; busy: refused for lack of permits
  *
  * The time is supplied, and runs as it would at ten thousand calls a second, so that what a guard
  * does now and then (the controller's look, a new part of the breaker's window) is in the figures
@@ -161,15 +161,32 @@ static void entered_by(const char *name, const char *path, const struct weir_gua
     close_subject(&s);
 }
 
-static void refused_busy(void)
+/* After some seconds of work, so that it is known how long work takes. */
+static struct subject open_busy(void)
 {
     struct subject s = open_subject(NULL, &one_permit);
     struct weir_permit permit;
     struct weir_decision d;
 
+    pairs(&s, 30000);
     weir_enter(s.guard, &(struct weir_ask){ .cost = 1, .now = s.now }, &permit, &d);
     s.entered = false;
+    return s;
+}
+
+static void refused_busy(void)
+{
+    struct subject s = open_busy();
+
     figure("guard.refused.busy", measure(pairs, &s, PAIRS), "ns");
+    close_subject(&s);
+}
+
+static void loop_busy(int64_t n)
+{
+    struct subject s = open_busy();
+
+    pairs(&s, n);
     close_subject(&s);
 }
 
@@ -327,6 +344,8 @@ int main(int argc, char **argv)
         loop(argc > 2 ? atoll(argv[2]) : 1000, &by_key, pairs_by_key);
     else if (strcmp(what, "plain") == 0)
         loop(argc > 2 ? atoll(argv[2]) : 1000, &permits, pairs);
+    else if (strcmp(what, "busy") == 0)
+        loop_busy(argc > 2 ? atoll(argv[2]) : 1000);
     else
         return 2;
     return 0;

@@ -132,6 +132,19 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     return true;
 }
 
+static void name_key(const struct weir__admission *admission, const struct weir__rule *by_key,
+                     const uint64_t *secrets, const struct weir__facts *facts)
+{
+    const struct weir_entry *entry = admission->entry;
+    char text[WEIR_KEY_TEXT];
+
+    if (entry->n == 0 || entry->entered[entry->n - 1].guard != admission->guard)
+        return; /* let in without a permit */
+    size_t len = weir__rule_key_text(secrets, by_key, facts, text);
+    admission->named(admission->context, admission->guard, &entry->entered[entry->n - 1].permit,
+                     text, len);
+}
+
 bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
                           const uint64_t *secrets, const struct weir__facts *facts,
                           struct weir_ruling *ruling)
@@ -155,6 +168,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             weir__admission_undo(admission);
             return false;
         }
+        if (admission->named != NULL && key.len > 0)
+            name_key(admission, &g->by_key, secrets, facts);
     }
     return true;
 }
@@ -294,6 +309,7 @@ bool weir__ruled_user(struct weir *weir, const char *guard, struct weir_key user
                                   .value_len = user.len };
         weir__facts_gather(&f->attributes, f->lists, &attr, 1, &out->facts);
         is = weir__guard_key(g, weir->table->secrets, &out->facts, out->made, &out->key);
+        out->len = weir__rule_key_text(weir->table->secrets, &g->by_key, &out->facts, out->text);
     }
     weir__engine_release(stripe);
     return is;

@@ -145,6 +145,9 @@ struct weir__admission {
     bool waits; /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);
+    /* A key has got this permit; NULL: the caller need not know. */
+    void (*named)(void *context, const struct weir_guard *guard, const struct weir_permit *permit,
+                  const char *key, size_t len);
     void *context;
     const struct weir__alone_rules *alone; /* fleet.h; NULL: none */
     /* its own */
@@ -167,7 +170,9 @@ weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority
 /* The key of permits by key of a user that the caller names: as if the user were the attribute that
  * the key is made of.  False: the key is not made of one attribute. */
 struct weir__user_key {
-    struct weir_key key; /* points into the user's text or the members below */
+    struct weir_key key;      /* points into the user's text or the members below */
+    char text[WEIR_KEY_TEXT]; /* of the key */
+    size_t len;
     struct weir__facts facts;
     unsigned char made[WEIR__KEY_MAX];
 };

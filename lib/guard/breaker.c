@@ -26,8 +26,8 @@
  *
  * When can it matter?  For an error or a slow call: always.  For a success only
  *     if it completes min_calls: a count window knows its number; in a time window a call that
- *         found only min_calls missing has set a mark for this part (watch) and looked again, so
- *         one of the two sees the other;
+ *         found only min_calls missing has set a mark (watch) and looked again, so one of the two
+ *         sees the other;
  *     or if others have left the time window: at the first call of a part.
  * Otherwise it only lowers a ratio.
  *
@@ -236,23 +236,23 @@ static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
     return parts_between(latest, part) > 0 ? part : latest;
 }
 
-/* The mark is set first, then the sum taken again: a success in between is in the sum, or sees the
+/* Whether it must open.  The mark is set while the window is bad but has too few calls.  After each
+ * change of the mark the sum is taken again: a concurrent success is in the sum, or sees the
  * mark. */
 static bool time_reached(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                          uint64_t part, uint64_t episode)
 {
-    uint64_t mark = ~when_make(part, episode);
-    struct counts c = time_sum(b, part, episode);
+    uint64_t mark = ~episode;
 
-    if (c.calls < plan->min_calls && is_bad(plan, &c)) {
-        __atomic_exchange_n(&b->watch, mark, __ATOMIC_SEQ_CST);
-        c = time_sum(b, part, episode);
+    for (;;) {
+        struct counts c = time_sum(b, latest_raise(b, part), episode);
+        bool bad = is_bad(plan, &c), few = c.calls < plan->min_calls;
+        uint64_t watch = __atomic_load_n(&b->watch, __ATOMIC_SEQ_CST);
+        if ((watch == mark) == (bad && few) || is_over(b, episode))
+            return bad && !few;
+        __atomic_compare_exchange_n(&b->watch, &watch, watch == mark ? 0 : mark, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     }
-    if (c.calls < plan->min_calls)
-        return false;
-    if (weir__get(&b->watch) == mark) /* enough calls: from here on a success cannot open it */
-        __atomic_compare_exchange_n(&b->watch, &mark, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return is_bad(plan, &c);
 }
 
 /* Counts, and says whether it must open.  `latest` is raised before the sum is taken: a concurrent
@@ -264,7 +264,7 @@ static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breake
              one = 1 + (bad ? ERROR_ONE : 0) + (slow ? SLOW_ONE : 0);
 
     part_add(b, part, episode, one);
-    return time_reached(plan, b, latest_raise(b, part), episode);
+    return time_reached(plan, b, part, episode);
 }
 
 /* The usual case, a success in the newest part: nothing else to do.  False: not counted. */
@@ -468,7 +468,7 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     uint64_t part = part_of(plan, b, now), when = when_make(part, weir__gate_episode(gate));
     if (__builtin_expect(!time_add(b, part, when), 0))
         return tell_fully(plan, b, probe, bad, slow, now);
-    if (__builtin_expect(weir__acquire(&b->watch) == ~when, 0))
+    if (__builtin_expect(weir__acquire(&b->watch) == ~weir__gate_episode(gate), 0))
         return tell_watched(plan, b, gate, part, now);
     return (struct weir__breaker_move){ 0 };
 }

@@ -51,8 +51,7 @@ struct weir__breaker {
                    it got into this state */
     uint64_t latest; /* time window: the newest part with a call */
     uint64_t skew;   /* time window: parts to add, because the clock has stepped back by as many */
-    /* Time window: ~when of the part in which a success can open it, because only min_calls is
-     * missing. */
+    /* Time window: ~episode while a success can open it, because only min_calls is missing. */
     uint64_t watch;
     uint64_t told; /* count window: calls so far, below twice the window, and their episode */
     int64_t good;  /* when a call that was not slow last ended, less a millisecond at most */

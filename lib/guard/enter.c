@@ -33,23 +33,11 @@ struct passage {
 
 /* ----------------------------------------------------------------- limit ---- */
 
-/* The present number of permits. */
-static inline int64_t limit_of(const struct passage *p)
+static weir_time free_in(const struct weir__guard_record *r)
 {
-    if (p->plan->controller.row == NULL || p->plan->controller.rate)
-        return p->plan->max;
-    int64_t found = weir__get(&p->record->limit);
-    return found > 0 ? found : p->plan->controller.initial;
-}
+    weir_time t = weir__get(&r->free_in);
 
-/* An estimate of when a permit is free, from the pace of the work. */
-static weir_time free_in(const struct passage *p, int64_t limit)
-{
-    weir_time mean = weir__get(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
-
-    if (mean == 0)
-        return UNKNOWN_RETRY;
-    return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
+    return t > 0 ? t : UNKNOWN_RETRY;
 }
 
 /* An ask for more than an adaptive limit is admitted when nothing else is at work: otherwise it
@@ -77,12 +65,19 @@ static inline void find_key(struct passage *p, struct weir_key key)
         p->home = weir__held_home(&p->guard->held, p->guard->salt, key);
 }
 
+static weir_time key_free_in(const struct passage *p)
+{
+    weir_time mean = weir__get(&p->record->mean), each = mean / p->plan->max_per_key;
+
+    return mean == 0 ? UNKNOWN_RETRY : each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
+}
+
 /* A look, so that a refusal changes nothing; take_seat decides. */
 static inline bool pass_key(struct passage *p)
 {
     if (weir__held_count(&p->guard->held, p->home, &p->slot) + p->cost <= p->plan->max_per_key)
         return true;
-    p->retry = free_in(p, p->plan->max_per_key);
+    p->retry = key_free_in(p);
     return false;
 }
 
@@ -205,13 +200,6 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     return !weir__shed_pass(&p->record->shed, user_class, rank);
 }
 
-/* It passed shedding, but found no permit. */
-static void count_wanting(const struct passage *p, const struct weir__enter_how *how)
-{
-    if (!how->waits)
-        weir__count(&p->record->window.busy, 1);
-}
-
 /* While some can wait nothing is spared for them: see shed.c. */
 static RARELY void note_waiter(const struct passage *p)
 {
@@ -241,14 +229,14 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     if (__builtin_expect(how->waits, 0))
         note_waiter(p);
     if (p->plan->controller.rate && !pass_pace(p)) {
-        count_wanting(p, how);
+        if (!how->waits)
+            weir__count(&p->record->window.busy, 1);
         return WEIR_LIMITED;
     }
     if (__builtin_expect(!how->behind, 1) && pass_gate(p, limit - spare, false, in_flight))
         return WEIR_GRANTED;
     give_pace(p);
-    p->retry = free_in(p, limit);
-    count_wanting(p, how);
+    p->retry = free_in(p->record);
     return WEIR_BUSY;
 }
 
@@ -342,7 +330,7 @@ static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool 
             weir__in_flight_lower(p->record, (uint32_t)p->cost);
             weir__guard_tell_waiters(p->guard);
             give_pace(p);
-            p->retry = free_in(p, p->plan->max_per_key);
+            p->retry = key_free_in(p);
             return reason;
         }
     }
@@ -370,8 +358,10 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
                    struct weir_permit *permit, struct weir_decision *d)
 {
     give_probe(p);
-    if (!waits || reason != WEIR_BUSY)
+    if (reason != WEIR_BUSY)
         weir__guard_count_refused(p->guard, reason);
+    else if (!waits)
+        weir__count(&p->record->busy, 1);
     if (reason == WEIR_KEY_BUSY)
         limit = p->plan->max_per_key;
     *permit = (struct weir_permit){ 0 };
@@ -380,8 +370,10 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
 }
 
 /* In shadow a refused ask is let in, and counted. */
-static RARELY void let_through(struct passage *p, int64_t *in_flight)
+static RARELY void let_through(struct passage *p, bool wanting, int64_t *in_flight)
 {
+    if (wanting)
+        weir__count(&p->record->window.busy, 1);
     give_probe(p);
     p->probe = 0;
     weir__count(&p->record->totals.shadow, 1);
@@ -413,7 +405,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
                          .record = guard->record,
                          .cost = ask->cost == 0 ? 1 : ask->cost,
                          .now = weir__guard_time(ask->now) };
-    int64_t limit = limit_of(&p), in_flight = 0;
+    int64_t limit = weir__guard_limit(p.record, plan), in_flight = 0;
 
     if (__builtin_expect(mode == WEIR_OFF, 0))
         return pass_off(permit, d);
@@ -428,7 +420,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
             return refuse(&p, reason, how->waits, limit, permit, d);
-        let_through(&p, &in_flight);
+        let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);
     if (__builtin_expect(late != WEIR_GRANTED, 0))
@@ -450,12 +442,43 @@ bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
     return enter(guard, ask, how, permit, d);
 }
 
-bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit,
-                struct weir_decision *d)
+/* Apart from weir_enter, so that a quick refusal saves no registers. */
+static __attribute__((noinline)) bool enter_plainly(struct weir_guard *guard,
+                                                    const struct weir_ask *ask,
+                                                    struct weir_permit *permit,
+                                                    struct weir_decision *d)
 {
     static const struct weir__enter_how plain;
 
     return enter(guard, ask, &plain, permit, d);
+}
+
+/* All permits are out, and nothing else is to be done: the answer is known. */
+static inline bool is_just_busy(const struct weir_guard *guard, const struct weir__guard_plan *plan,
+                                const struct weir_ask *ask, int64_t limit)
+{
+    const struct weir__guard_record *r = guard->record;
+
+    return __builtin_expect(weir__get(&r->in_flight) >= limit, 0) && plan->plain &&
+           (uint64_t)ask->cost <= 1 &&
+           (weir__acquire(&r->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0 &&
+           !weir__guard_is_due(guard, plan, weir__guard_time(ask->now));
+}
+
+bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit,
+                struct weir_decision *d)
+{
+    const struct weir__guard_plan *plan = weir__acquire(&guard->plan);
+    struct weir__guard_record *r = guard->record;
+    int64_t limit = weir__guard_limit(r, plan);
+
+    if (!is_just_busy(guard, plan, ask, limit) ||
+        weir__acquire(&guard->place->edition) != plan->edition)
+        return enter_plainly(guard, ask, permit, d);
+    weir__count(&r->busy, 1);
+    *permit = (struct weir_permit){ 0 };
+    *d = (struct weir_decision){ .reason = WEIR_BUSY, .limit = limit, .retry = free_in(r) };
+    return false;
 }
 
 /* ------------------------------------------------------------------ exit ---- */

@@ -145,6 +145,8 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     p.pressure.on = weir__rows_any(&groups[WEIR__SYSTEM], &o->system);
     p.shed.on = o->shed || p.shed.classes > 1;
     p.sheds = p.shed.on || p.pressure.on;
+    p.plain = p.mode == WEIR_ENFORCE && p.degrade == 0 && !p.sheds && p.max_per_key == 0 &&
+              !p.controller.rate;
     p.tick = weir__guard_tick_span(&p.controller);
 
     struct weir__guard_terms terms;

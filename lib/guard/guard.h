@@ -66,7 +66,7 @@ struct weir__window {
     int64_t min;  /* ns + 1; 0: none */
     int64_t full; /* those that succeeded or failed while no permit was free */
     _Alignas(WEIR__LINE) int64_t in_flight_max;
-    int64_t busy; /* refused for lack of permits, not shed; never reset */
+    int64_t busy; /* refused for lack of permits, not shed, without record.busy; never reset */
     struct weir__histogram times;
 };
 
@@ -126,9 +126,13 @@ struct weir__guard_record {
     int64_t controller;
     uint8_t fitting[WEIR_CLASSES]; /* while it sheds: see weir__shed_fitting */
     int64_t waited;                /* when an ask that can wait last came, about; 0: never */
+    int64_t free_in;               /* ns until a permit is free, about; 0: not known */
 
     /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
     _Alignas(WEIR__LINE) uint64_t pace[2];
+    /* Refused for lack of permits, of those that do not wait.  Counted here alone, since a refusal
+     * should cost little: it belongs to totals.busy as well as to window.busy. */
+    int64_t busy;
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
     uint64_t events; /* so far */
@@ -147,6 +151,7 @@ _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
                "a guard's seats are behind the rest of its record");
 /* As in docs/shm.md; another layout is another format. */
 _Static_assert(offsetof(struct weir__guard_record, limit) == 64 &&
+                   offsetof(struct weir__guard_record, busy) == 208 &&
                    offsetof(struct weir__guard_record, totals) == 256 &&
                    offsetof(struct weir__guard_record, breaker) == 1408 &&
                    offsetof(struct weir__guard_record, window) == 2240 &&
@@ -169,6 +174,7 @@ struct weir__guard_plan {
     int32_t raises;
     enum weir_mode mode;
     bool sheds; /* requests may be shed */
+    bool plain; /* without a free permit an ask is refused for that, unless its breaker is open */
     struct weir__breaker_plan breaker;
     struct weir__controller_plan controller;
     struct weir__shed_plan shed;
@@ -352,6 +358,22 @@ static inline int64_t weir__sum(int64_t a, uint64_t b)
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
     return weir__sum(weir__get(&r->in_flight), -(uint64_t)weir__get(&r->extra));
+}
+
+/* The present number of permits. */
+static inline int64_t weir__guard_limit(const struct weir__guard_record *r,
+                                        const struct weir__guard_plan *plan)
+{
+    if (plan->controller.row == NULL || plan->controller.rate)
+        return plan->max;
+    int64_t found = weir__get(&r->limit);
+    return found > 0 ? found : plan->controller.initial;
+}
+
+/* Since it was made: asks that passed shedding and found no permit. */
+static inline int64_t weir__guard_wanting(const struct weir__guard_record *r)
+{
+    return weir__sum(weir__get(&r->window.busy), (uint64_t)weir__get(&r->busy));
 }
 
 /* system.rate counts requests that were let in, each once. */

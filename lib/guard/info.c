@@ -67,7 +67,7 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     out->dropped = n[WEIR_DROPPED];
     out->reclaimed = weir__get(&t->reclaimed);
     out->refused_open = weir__get(&t->open);
-    out->refused_busy = weir__get(&t->busy);
+    out->refused_busy = weir__sum(weir__get(&t->busy), (uint64_t)weir__get(&r->busy));
     out->refused_limited = weir__get(&t->limited);
     out->refused_shed = weir__get(&t->shed);
     out->refused_full = weir__get(&t->full);

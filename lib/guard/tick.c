@@ -131,7 +131,7 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
     s->timed_out = empty(&w->results[WEIR_TIMED_OUT]);
     s->dropped = empty(&w->results[WEIR_DROPPED]);
     s->full = empty(&w->full);
-    s->refused = weir__get(&w->busy) - r->learnt.busy;
+    s->refused = weir__sum(weir__guard_wanting(r), -(uint64_t)r->learnt.busy);
     int64_t sum = empty(&w->sum), least = empty(&w->min);
     s->mean = s->succeeded > 0 ? sum / s->succeeded : 0;
     weir__durations_add(&r->durations, times, sum);
@@ -306,7 +306,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     struct weir__guard_record *r = guard->record;
     struct weir__learnt *l = &r->learnt;
     uint8_t fitting[WEIR_CLASSES] = { 0 };
-    int64_t busy = weir__get(&r->window.busy), in_flight = weir__get(&r->in_flight);
+    int64_t busy = weir__guard_wanting(r), in_flight = weir__get(&r->in_flight);
     int64_t limit = plan->controller.rate                  ? 0
                     : plan->controller.row && r->limit > 0 ? r->limit
                                                            : plan->max;
@@ -351,6 +351,15 @@ static void close_unwanted(struct weir__guard_record *r, const struct weir__guar
     weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, (int32_t)state, WEIR_BREAKER_CLOSED, now);
 }
 
+/* An estimate of when a permit is free, from the pace of the work: made here, so that a refusal
+ * divides nothing. */
+static void show_free(struct weir__guard_record *r, const struct weir__guard_plan *plan)
+{
+    weir_time mean = weir__get(&r->mean), each = mean / weir__guard_limit(r, plan);
+
+    weir__set(&r->free_in, mean == 0 ? 0 : each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each);
+}
+
 /* ------------------------------------------------------------------ tick ---- */
 
 void __attribute__((noinline, cold))
@@ -382,6 +391,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     if (plan->sheds || r->shedding)
         shed(guard, plan, returned, now);
     close_unwanted(r, plan, now);
+    show_free(r, plan);
     weir__degradation_raise(guard, plan, now);
     end(guard, mine);
 }

@@ -30,6 +30,10 @@ static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free seat */
 {
     return (uint32_t)(word >> 28) & 0x7fff;
 }
+static inline uint64_t weir__held_key(uint64_t ref) /* the key's slot + 1; 0: none */
+{
+    return ref & (((uint64_t)1 << 38) - 1);
+}
 static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afterwards */
 {
     return word & 0xfff;

@@ -14,12 +14,15 @@ struct options {
     struct weir__ask_server_options remote;
     const char *force, *table;
     weir_time now; /* < 0: ask the table's clock */
+    int64_t keys;
 };
 
 static const struct weir__option rows[] = {
     WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --table: as of this time: " WEIR__MOMENT),
     WEIR__TEXT("force", 'f', force, "STATE", "force NAME's breaker: open, closed or none"),
+    WEIR__VALUE("keys", 0, COUNT, keys, "N",
+                "of a guard by key, show the N keys with most permits"),
     { 0 },
 };
 
@@ -146,6 +149,20 @@ static void print_more(const struct weir__document *d)
                number(d, "guards.0.", "shadow_refused"));
 }
 
+/* "keys with permits: 12", and a line for each of those with most. */
+static void print_keys(const struct weir__document *d)
+{
+    if (weir__document_find(d, "guards.0.keys_in_flight") == NULL)
+        return;
+    printf("keys with permits: %lld\n", number(d, "guards.0.", "keys_in_flight"));
+    for (int i = 0; weir__document_find(d, "guards.0.keys.%d.in_flight", i); i++) {
+        const char *key = weir__document_text(d, "guards.0.keys.%d.key", i);
+        printf("%7lld  ", (long long)weir__document_number(d, 0, "guards.0.keys.%d.in_flight", i));
+        weir__print_safely(stdout, key ? key : "(entered elsewhere)");
+        putchar('\n');
+    }
+}
+
 /* "refused: 3 open, 1 late"; nothing if nobody was. */
 static void print_refused(const struct weir__document *d)
 {
@@ -205,6 +222,7 @@ static void print_guards(const struct weir__document *d, bool one)
     if (one && n > 0) {
         print_more(d);
         print_refused(d);
+        print_keys(d);
     }
     if (weir__document_number(d, 0, "degradation") > 0)
         weir__show(d, "", "degradation: {degradation}[{by_hand?}, by hand]\n");
@@ -297,27 +315,31 @@ static void show_forced(struct weir__ask_server *r)
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
-    char path[256], request[264];
+    char path[256], request[300], keys[32] = "";
 
     if (o->force) {
         weir__buffer_member(weir__ask_server_body(r), "guard", call->words[0]);
         weir__buffer_member(&r->body, "force", o->force);
         return weir__ask_server_show(r, "PUT /v1/guards", "force", show_forced);
     }
-    snprintf(request, sizeof(request), "GET %s",
-             weir__ask_server_path(path, "/v1/guards", "guard", call->words[0]));
+    if (o->keys >= 0)
+        snprintf(keys, sizeof(keys), "&keys=%lld", (long long)o->keys);
+    snprintf(request, sizeof(request), "GET %s%s",
+             weir__ask_server_path(path, "/v1/guards", "guard", call->words[0]), keys);
     return weir__ask_server_show(r, request, "guards", show);
 }
 
 static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    const char *mistake = call->n == 0 && o->force       ? "which guard?"
-                          : o->table && o->force         ? "--force asks a server: without --table"
-                          : o->table && o->remote.server ? "--table or --server, not both"
-                          : !o->table && o->now >= 0
-                              ? "--now needs --table: a server has its own clock"
-                              : NULL;
+    const char *mistake =
+        call->n == 0 && o->force       ? "which guard?"
+        : o->table && o->force         ? "--force asks a server: without --table"
+        : o->table && o->remote.server ? "--table or --server, not both"
+        : !o->table && o->now >= 0     ? "--now needs --table: a server has its own clock"
+        : o->keys >= 0 && call->n == 0 ? "--keys: of which guard?"
+        : o->keys >= 0 && o->table     ? "--keys asks a server: a table has only hashes of keys"
+                                       : NULL;
 
     if (call->n == 3 && strcmp(call->words[0], "force") == 0)
         return weir__complain(call->self->name, "to force a breaker: weir guards %s --force %s",
@@ -334,9 +356,11 @@ static int run(const struct weir__call *call)
 const struct weir__command weir__cmd_guards = {
     .name = "guards",
     .summary = "show the bounds of work in progress, or force a breaker",
-    .arguments = "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]",
+    .arguments = "[NAME] [--keys N | --force open|closed|none] [--server ADDRESS | --table FILE]",
     .help =
-        "Without a NAME, lists all guards; with one, also its latest changes. --force open refuses "
+        "Without a NAME, lists all guards; with one, also its latest changes and, of a guard by "
+        "key, "
+        "the keys that have most permits (ten, or --keys N). --force open refuses "
         "everything, closed ignores failures, none lets the breaker decide again, starting closed. "
         "It takes effect at once, in every process that shares the table. weir mode --rule NAME "
         "switches a guard's mode.\n"
@@ -353,7 +377,7 @@ const struct weir__command weir__cmd_guards = {
         "  weir guards database --force open\n"
         "\n"
         "Exit codes: 0 done, 2 wrong use or no server.",
-    WEIR__ASK_SERVER(rows, .now = -1),
+    WEIR__ASK_SERVER(rows, .now = -1, .keys = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,
     .ask = ask,

@@ -410,6 +410,32 @@ guards:
         for i in range(3):
             named = d.enter("GUARD", "by-two", "USER", "ann")
             assert named["allowed"] == (i < 2), named
+        listed = [d.resp.json("WEIR.GUARDS", guard)["guards"][0]
+                  for guard in ("by-host", "by-net", "by-two")]
+        assert [g["keys"] for g in listed] == [[{"key": key, "in_flight": 2}] for key in (
+            "shop.example", "192.0.2.0/24", "ann")], listed
+
+
+def test_G1_keys_in_progress(weir):
+    """The keys with most permits, by their texts; those of a permit that is renewed, too."""
+    with Doors(weir, rules=BY_KEY) as d:
+        ann = [d.enter("ip", "::ffff:192.0.2.1") for _ in range(2)]
+        bob = d.enter("GUARD", "site", "USER", "192.0.2.2")
+        for _ in range(3):  # another word each time
+            bob["permit"] = d.resp("WEIR.RENEW", bob["permit"])[0]
+        told = d.web("GET", "/v1/guards?guard=site").json()["guards"][0]
+        assert told["keys_in_flight"] == 2 and told["keys"] == [
+            {"key": "192.0.2.1", "in_flight": 2}, {"key": "192.0.2.2", "in_flight": 1}], told
+        told = d.web("GET", "/v1/guards?guard=site&keys=1").json()["guards"][0]
+        assert told["keys_in_flight"] == 2 and len(told["keys"]) == 1, told
+        server = ["--server", "127.0.0.1:%d" % d.server.ports["http"]]
+        shown = subprocess.run([weir, "guards", "site", "--keys", "5"] + server, check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+        assert "keys with permits: 2\n      2  192.0.2.1\n      1  192.0.2.2\n" in shown, shown
+        for permit in ann:
+            assert d.exit(permit["permit"]) == 1
+        told = d.web("GET", "/v1/guards?guard=site").json()["guards"][0]
+        assert told["keys"] == [{"key": "192.0.2.2", "in_flight": 1}], told
 
 
 def test_L1_a_lease_by_key_ends_with_time_or_connection(weir):

@@ -8,7 +8,8 @@
 #include "server/serve/decide/waiting.h"
 #include "server/base/complain.h"
 
-static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bool changes)
+/* keys: at most this many are listed; below 0: none, and no changes. */
+static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, int64_t keys)
 {
     struct weir__guard_place place = { .known = true,
                                        .table = call->server->table,
@@ -20,7 +21,12 @@ static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bo
     weir_guard_get(guard, call->now, &info);
     place.in_rules = weir_ruled_guard_find(call->server->engine, info.name, &view);
     place.mode = place.in_rules ? view.modes.in_force : info.options.mode;
-    weir__guard_json(&call->out, &info, &place, call->now, changes);
+    if (info.options.max_per_key > 0 && keys >= 0) {
+        place.keys = weir__guards_keys(call->server->guards);
+        place.guard = guard;
+        place.keys_most = (size_t)keys;
+    }
+    weir__guard_json(&call->out, &info, &place, call->now, keys >= 0);
 }
 
 /* --------------------------------------------------------------- listing ---- */
@@ -50,9 +56,9 @@ void weir__admin_guards(struct weir__verb_call *call)
     weir__degradation_json(&call->out, call->server->table);
     weir__buffer_open(&call->out, "guards", '[');
     if (one)
-        add_guard(call, guard, true);
+        add_guard(call, guard, call->values[1].number);
     for (int64_t at = 0; !one && weir_guard_next(call->server->table, &at, &guard);)
-        add_guard(call, guard, false);
+        add_guard(call, guard, -1);
     weir__buffer_close(&call->out, "]}");
 }
 
@@ -66,7 +72,7 @@ void weir__admin_guard_force(struct weir__verb_call *call)
     if (guard == NULL)
         return;
     weir_guard_force(guard, (enum weir_force)call->values[1].number, call->now);
-    add_guard(call, guard, false);
+    add_guard(call, guard, -1);
 }
 
 void weir__admin_degradation(struct weir__verb_call *call)

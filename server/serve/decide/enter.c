@@ -78,6 +78,19 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
     };
 }
 
+/* An enter of one guard by its name has got a permit. */
+static void note_named(struct weir__server *server, const struct weir_guard *guard,
+                       const struct weir_permit *permit, const struct weir_ask *ask,
+                       const struct weir__user_key *user)
+{
+    struct weir__guard_keys *keys = weir__guards_keys(server->guards);
+
+    if (user != NULL)
+        weir__guard_keys_note(keys, guard, permit, user->text, user->len);
+    else
+        weir__guard_keys_note(keys, guard, permit, ask->key.bytes, ask->key.len);
+}
+
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask,
                      bool again, struct weir__entered *out, struct weir_error *error)
 {
@@ -92,13 +105,16 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     if (status != 200)
         return status;
     struct weir__enter_how how = how_to(server, guard, ask, again);
-    if (ask->key.len && weir__guard_plan_of(guard)->max_per_key &&
-        weir__ruled_user(server->engine, guard->name, ask->key, &user))
+    bool keyed = ask->key.len && weir__guard_plan_of(guard)->max_per_key,
+         ruled = keyed && weir__ruled_user(server->engine, guard->name, ask->key, &user);
+    if (ruled)
         how.key = &user.key;
     *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
-    if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
+    if (weir__guard_enter(guard, ask, &how, &permit, &r->decision)) {
         keep(out, guard, &permit);
-    else if (how.waits && r->decision.reason == WEIR_BUSY)
+        if (keyed && permit.word != 0)
+            note_named(server, guard, &permit, ask, ruled ? &user : NULL);
+    } else if (how.waits && r->decision.reason == WEIR_BUSY)
         out->key_id = weir__guard_key_id(guard, how.key ? *how.key : ask->key, &out->key_max);
     r->level = r->decision.allowed ? 0 : 3;
     out->priority = ask->priority;
@@ -107,23 +123,34 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     return 200;
 }
 
-static bool is_occupied(void *lines, const struct weir_guard *guard, int64_t permits)
+static bool is_occupied(void *context, const struct weir_guard *guard, int64_t permits)
 {
-    return weir__lines_occupied(lines, guard->id, permits);
+    const struct weir__server *server = context;
+
+    return weir__lines_occupied(server->lines, guard->id, permits);
+}
+
+static void note_key_of(void *context, const struct weir_guard *guard,
+                        const struct weir_permit *permit, const char *key, size_t len)
+{
+    const struct weir__server *server = context;
+
+    weir__guard_keys_note(weir__guards_keys(server->guards), guard, permit, key, len);
 }
 
 static void enter_by_rules(struct weir__server *server, const struct weir__enter *e,
                            const struct weir_ask *ask, bool again, struct weir__entered *out)
 {
     struct weir_entry entry = { 0 };
-    struct weir__admission gate = {
-        .ask = ask, .entry = &entry, .leased = true, .favoured = again, .waits = e->wait_max > 0
-    };
+    struct weir__admission gate = { .ask = ask,
+                                    .entry = &entry,
+                                    .leased = true,
+                                    .favoured = again,
+                                    .waits = e->wait_max > 0,
+                                    .occupied = again ? NULL : is_occupied, /* not overtaking */
+                                    .named = note_key_of,
+                                    .context = server };
 
-    if (!again) { /* a waiter overtakes nobody */
-        gate.occupied = is_occupied;
-        gate.context = server->lines;
-    }
     if (weir__check_admitted(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
@@ -274,9 +301,11 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
     for (uint32_t i = 0; i < permits->n; i++) {
         struct weir_guard *guard = weir__guards_get(loop->server->guards, permits->each[i].guard);
         struct weir_permit *permit = &permits->each[i].permit;
+        uint64_t before = permit->word;
         if (guard == NULL ||
             (!weir_permit_renew(guard, permit, now) && !weir__permit_repeat(guard, permit, now)))
             continue;
+        weir__guard_keys_renew(weir__guards_keys(loop->server->guards), guard, before, permit);
         weir_time lease = weir__guard_plan_of(guard)->lease;
         shortest = n == 0 || lease < shortest ? lease : shortest;
         permits->each[n++] = permits->each[i];

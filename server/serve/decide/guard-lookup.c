@@ -15,6 +15,7 @@
 
 struct weir__guards {
     struct weir_table *table;
+    struct weir__guard_keys *keys;
     struct weir__permit_key key;
     uint32_t names[NAMES]; /* id + 1 of the one that was found last of all names of that hash; 0:
                               none; atomic */
@@ -27,13 +28,25 @@ struct weir__guards *weir__guards_create(struct weir_table *table)
     if (g == NULL)
         return NULL;
     g->table = table;
+    g->keys = weir__guard_keys_create(table);
+    if (g->keys == NULL) {
+        free(g);
+        return NULL;
+    }
     weir__permit_key_make(&g->key, table->secrets);
     return g;
 }
 
 void weir__guards_destroy(struct weir__guards *g)
 {
+    if (g != NULL)
+        weir__guard_keys_destroy(g->keys);
     free(g);
+}
+
+struct weir__guard_keys *weir__guards_keys(const struct weir__guards *g)
+{
+    return g->keys;
 }
 
 const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)

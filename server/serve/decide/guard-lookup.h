@@ -19,6 +19,7 @@ int weir__guards_unknown(struct weir__guards *guards, const char *name, size_t l
                          struct weir_error *error); /* 404, and a likely one */
 const struct weir__permit_key *
 weir__guards_key(const struct weir__guards *guards); /* of their tokens */
+struct weir__guard_keys *weir__guards_keys(const struct weir__guards *guards);
 
 /* As events call it; WEIR__EVENT_KINDS: it has no name. */
 enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *change);

@@ -180,6 +180,8 @@ void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
     add_state(out, g, place, now);
     add_counts(out, g);
     add_options(out, &g->options);
+    if (place->keys != NULL)
+        weir__guard_keys_json(place->keys, place->guard, place->keys_most, out);
     if (changes)
         add_changes(out, g, place->table);
     weir__buffer_close(out, "}");

@@ -2,8 +2,7 @@
 #ifndef WEIR_SERVER_GUARDS_JSON_H
 #define WEIR_SERVER_GUARDS_JSON_H
 
-#include "server/base/buffer.h"
-#include "weir.h"
+#include "server/serve/decide/guard-keys.h"
 
 bool weir__guard_has_breaker(const struct weir_breaker_options *options);
 /* Facts that the guard itself does not know. */
@@ -12,6 +11,10 @@ struct weir__guard_place {
     enum weir_mode mode;  /* in force */
     int64_t waiting;
     const struct weir_table *table;
+    /* The keys with permits, at most this many; NULL: none of them. */
+    struct weir__guard_keys *keys;
+    const struct weir_guard *guard;
+    size_t keys_most;
 };
 void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *info,
                       const struct weir__guard_place *place, weir_time now, bool changes);

@@ -222,7 +222,13 @@ const struct weir__schema weir__schemas[] = {
         { "[shadow_refused]", "count", "" },
         { "reclaimed", "count", "permits that were not given back in time, or whose holder died" },
         { "options", "object", "as they are written; 0 is the default" },
+        { "[keys_in_flight]", "count", "keys that have permits out; if one guard by key was asked "
+          "for" },
+        { "[keys]", "[GuardKey]", "those with most permits" },
         { "[changes]", "[GuardChange]", "the latest first; if one guard was asked for" }) },
+    { "GuardKey", "", FIELDS(
+        { "key", "text?", "null: it entered at another process, or before this one began" },
+        { "in_flight", "count", "its permits" }) },
     { "GuardOutcomes", "", FIELDS({ "ok error timeout dropped", "count", "" }) },
     { "GuardRefused", "", FIELDS({ "open busy limited shed degraded full late key_busy", "count",
           "" }) },

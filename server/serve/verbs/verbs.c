@@ -11,6 +11,7 @@
 
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide-verbs.h"
+#include "server/serve/decide/guard-keys.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/http/http.h"
@@ -225,8 +226,11 @@ const struct weir__verb weir__verbs[] = {
                 TEXT("rule", .text = "name of a rule or a guard; without it, all of them") } },
     { OPERATOR("WEIR.GUARDS", "GET", "/v1/guards", "guards", "guards", guards), .answer = "Guards",
       .statuses = "400 404",
-      .summary = "The guards: state, counts, options; for a single one also its latest changes.",
-      .args = { TEXT("guard", .text = "name of a guard; without it, all of them") } },
+      .summary = "The guards: state, counts, options; for a single one also its latest changes, "
+                 "and the keys that have most permits out.",
+      .args = { TEXT("guard", .text = "name of a guard; without it, all of them"),
+                COUNT("keys", .max = WEIR__GUARD_KEYS_MOST, .otherwise = 10,
+                      .text = "with a guard by key: at most this many") } },
     { OPERATOR("WEIR.GUARD.FORCE", "PUT", "/v1/guards", "force", "guards", guard_force),
       .answer = "Guard", .statuses = "400 404",
       .summary = "Forces a guard's breaker by hand, or ends that; it begins anew then, closed.",

@@ -21,6 +21,41 @@ TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
     assert_int_equal(info_of(g, NOW + MS).in_flight, 3);
 }
 
+static enum weir_reason why_not_for(struct weir_guard *g, int64_t cost, weir_time now)
+{
+    struct weir_permit p;
+    struct weir_decision d;
+
+    weir_enter(g, &(struct weir_ask){ .cost = cost, .now = now }, &p, &d);
+    return (enum weir_reason)d.reason;
+}
+
+/* Without a permit, by the short way and by the long one. */
+TEST(test_L1_a_refusal_is_counted_once_and_says_why)
+{
+    A_GUARD(g, .max = 2);
+    struct weir_permit p[2];
+    assert_true(enter_at(g, NOW, &p[0]) && enter_at(g, NOW, &p[1]));
+    for (int64_t cost = 0; cost < 3; cost++)
+        assert_int_equal(why_not_for(g, cost, NOW), WEIR_BUSY);
+    assert_int_equal(why_not_for(g, 3, NOW), WEIR_TOO_BIG);
+    assert_int_equal(why_not_for(g, -1, NOW), WEIR_BAD_ASK);
+    assert_int_equal(why_not_for(g, 1, NOW + S), WEIR_BUSY); /* a tick is due */
+    assert_int_equal(info_of(g, NOW).refused_busy, 4);
+    weir_guard_force(g, WEIR_FORCE_OPEN, NOW);
+    assert_int_equal(why_not_for(g, 1, NOW), WEIR_OPEN);
+    weir_guard_force(g, WEIR_UNFORCED, NOW);
+    weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW + S);
+    assert_true(enter_at(g, NOW + S, &p[0]));
+    assert_int_equal(why_not_for(g, 1, NOW + 3 * S), WEIR_BUSY);
+    assert_int_equal(g->record->free_in, S / 2);
+    assert_int_equal(info_of(g, NOW + 3 * S).refused_busy, 5);
+    assert_int_equal(info_of(g, NOW + 3 * S).refused_open, 1);
+    assert_int_equal(weir__guard_wanting(g->record), 5);
+    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = 3 }, NULL), WEIR_OK);
+    assert_int_equal(why_not_for(g, 1, NOW + 3 * S), WEIR_GRANTED);
+}
+
 /* Though a permit is free; but what is said before that is said, and in shadow it is in. */
 TEST(test_G1_a_cost_of_0_is_1)
 {

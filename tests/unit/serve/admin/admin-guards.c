@@ -40,6 +40,52 @@ TEST_WITH(test_G1_guards_are_listed, start, stop)
     bad("WEIR.GUARDS quite-another", 404, "WEIR.GUARDS (weir guards, GET /v1/guards) lists them");
 }
 
+/* Enters with a key, as this server or as another process. */
+static struct weir_permit enter_as(struct weir_guard *guard, const char *key, bool elsewhere)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    struct weir_ask ask = { .key = { key, strlen(key) }, .now = NOW };
+
+    assert_true(weir_enter(guard, &ask, &permit, &d));
+    if (!elsewhere)
+        weir__guard_keys_note(weir__guards_keys(server.guards), guard, &permit, key, strlen(key));
+    return permit;
+}
+
+TEST_WITH(test_G1_keys_in_progress_are_listed, start, stop)
+{
+    struct weir_guard *site = make_guard("site", &(struct weir_guard_options){ .max_per_key = 9 });
+    struct weir_permit permit = enter_as(site, "ann", false), before;
+
+    make_guard("plain", &(struct weir_guard_options){ .max = 9 });
+    for (int i = 0; i < 3; i++)
+        enter_as(site, "bob", i == 0);
+    enter_as(site, "eve", true);
+    enter_as(site, "eve", true);
+    good("WEIR.GUARDS site");
+    answers("guards.0.keys_in_flight", "3", "guards.0.keys.0.key", "bob",
+            "guards.0.keys.0.in_flight", "3", "guards.0.keys.1.key", "null",
+            "guards.0.keys.1.in_flight", "2", "guards.0.keys.2.key", "ann");
+    good("WEIR.GUARDS site 2");
+    answers("guards.0.keys_in_flight", "3", "guards.0.keys.1.in_flight", "2");
+    assert_null(value_in(answered.bytes, answered.len, "guards.0.keys.2.key"));
+    before = permit;
+    assert_true(weir_permit_renew(site, &permit, NOW + S));
+    weir__guard_keys_renew(weir__guards_keys(server.guards), site, before.word, &permit);
+    good("WEIR.GUARDS site");
+    answers("guards.0.keys.2.key", "ann");
+    assert_true(weir_exit(site, &permit, WEIR_SUCCEEDED, NOW + S));
+    enter_as(site, "nobody's", true); /* perhaps in the seat that ann had */
+    good("WEIR.GUARDS site");
+    answers("guards.0.keys_in_flight", "3", "guards.0.keys.2.key", "null");
+    good("WEIR.GUARDS plain");
+    assert_null(value_in(answered.bytes, answered.len, "guards.0.keys_in_flight"));
+    good("WEIR.GUARDS");
+    assert_null(value_in(answered.bytes, answered.len, "guards.0.keys_in_flight"));
+    bad("WEIR.GUARDS site 1001", 400, "keys");
+}
+
 TEST_WITH(test_G4_a_guard_is_forced, start, stop)
 {
     struct weir_permit permit;

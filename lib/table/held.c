@@ -31,7 +31,6 @@
 #define NAME_MASK   ((uint64_t)0x7fff << 15)
 #define LEFT        ((uint64_t)1 << 30)
 #define CHANGE      ((uint64_t)1 << 31)
-#define SLOT_MASK   (((uint64_t)1 << 38) - 1)
 #define HOLDER_MASK ((uint64_t)0x3ff << 38)
 
 static uint64_t changed(uint64_t word, int64_t count, uint64_t name)
@@ -52,7 +51,7 @@ static bool names(uint64_t word, uint32_t seat, uint64_t how)
 static void *slot_in(const struct weir__held *t, uint64_t ref)
 {
     const struct weir__space *space = &t->table->keys;
-    uint64_t slot = (ref & SLOT_MASK) - 1;
+    uint64_t slot = weir__held_key(ref) - 1;
 
     size_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
 
@@ -114,7 +113,7 @@ static void mark(const struct weir__held *t, const void *slot, const uint64_t *w
     for (seat--; load_seat(t, seat, pair) && weir__load(word) == seen;) {
         bool counted = (pair[1] & WEIR__HELD_COUNTED) != 0,
              free = weir__permit_weight(pair[0]) == 0;
-        if ((pair[1] & SLOT_MASK) != mine || (seen & LEFT ? !counted || !free : counted))
+        if (weir__held_key(pair[1]) != mine || (seen & LEFT ? !counted || !free : counted))
             return; /* it was marked */
         if (swap_seat(t, seat, pair, pair[0], seen & LEFT ? 0 : pair[1] | WEIR__HELD_COUNTED))
             return;

@@ -13,12 +13,12 @@
 
 /* ------------------------------------------------------- empty slots ---- */
 
-static bool fill_slot(const struct weir__space *space, void *slot, const struct weir__part *part)
+static bool fill_slot(const struct weir__space *space, void *slot, uint64_t with, uint32_t version)
 {
-    uint64_t *tag = slot, full[2] = { part->home.tag, part->version };
+    uint64_t *tag = slot, full[2] = { with, version };
 
     if (space->narrow)
-        return weir__swap(tag, 0, part->home.tag);
+        return weir__swap(tag, 0, with);
     uint64_t empty[2] = { 0, weir__load(tag + 1) }; /* 0 as well, but for damage */
     return weir__swap_pair(tag, empty, full);
 }
@@ -29,7 +29,11 @@ static bool fill_empty(struct weir__space *space, const struct weir__part *part)
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
         uint64_t *tag = weir__slot_at(space, part->home.group, part->home.first + n),
                  there = weir__load(tag);
-        if (there == 0 && fill_slot(space, tag, part)) {
+        if (there == 0 && weir__slot_is_kept(part, part->home.first + n)) {
+            (void)fill_slot(space, tag, WEIR__DEAD_TAG, 0); /* or the key would not be found */
+            continue;
+        }
+        if (there == 0 && fill_slot(space, tag, part->home.tag, part->version)) {
             if (space == &space->table->keys)
                 weir__count(&space->table->header->keys, 1);
             return true;

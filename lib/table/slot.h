@@ -184,7 +184,8 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint32_t version, weir__st
 
 /* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  `mine` are
  * tags that must stay.  The hand is empty before and after.  False: there is none, because permits
- * by key have all within reach; or the part is closed, and then its room_at says when. */
+ * by key have all that they can have, or their guard its share; or the part is closed, and then its
+ * room_at says when. */
 struct weir__part;
 bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
                       const uint64_t *mine, size_t n);

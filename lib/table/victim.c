@@ -16,6 +16,9 @@
  * (carried.h): that stands for the limiter.  All limits that clients bring count as one limiter
  * among the others, whose room they then share: a client could have any number of them.
  *
+ * A key with permits out makes no room, but its guard counts as a limiter: with the most slots
+ * within reach it gets no more that others use.
+ *
  * Bans: one that is over makes room first, and with it its strikes; else one of the rule with the
  * most bans within reach, the one that ends first.
  */
@@ -190,8 +193,9 @@ static uint32_t most_of(const struct tally *t)
 
 #define GUESTS UINT32_MAX /* all of them: no other share has this number */
 
-/* The share with the most candidates: guests together against the others, then among them. */
-static uint32_t greediest(const struct choice *c, uint32_t own, bool own_is_guest)
+/* The share with the most slots: guests together against the others, then among them.  held: also
+ * of those that cannot make room. */
+static uint32_t greediest(const struct choice *c, uint32_t own, bool own_is_guest, bool held)
 {
     struct tally all = { .n = 0 }, guests = { .n = 0 };
 
@@ -200,6 +204,8 @@ static uint32_t greediest(const struct choice *c, uint32_t own, bool own_is_gues
         count_one(&guests, own, 0);
     for (size_t i = 0; i < c->n; i++) {
         const struct weir__victim *v = &c->all[i];
+        if (v->used == WEIR__VICTIM_NEVER && !held)
+            continue;
         count_one(&all, v->guest ? GUESTS : v->share, 1);
         if (v->guest)
             count_one(&guests, v->share, 1);
@@ -213,11 +219,21 @@ static bool is_cheaper(const struct weir__victim *a, const struct weir__victim *
     return a->used < b->used || (a->used == b->used && a->idle_at < b->idle_at);
 }
 
+/* Whose key makes room. */
+static uint32_t share_to_cut(const struct choice *c, const struct weir__part *part)
+{
+    uint32_t own = share_of(part->home.tag, part->version);
+    bool guest = is_guest(part->limiter, part->home.tag);
+
+    if (part->limiter == &part->limiter->table->held && greediest(c, own, guest, true) == own)
+        return own;
+    return greediest(c, own, guest, false);
+}
+
 static struct weir__victim choose(const struct choice *c, const struct weir__part *part)
 {
     bool bans = part->limiter == &part->limiter->table->banned;
-    uint32_t share = greediest(c, share_of(part->home.tag, part->version),
-                               is_guest(part->limiter, part->home.tag));
+    uint32_t share = share_to_cut(c, part);
     struct weir__victim best = { .slot = NULL };
     weir_time room_at = INT64_MAX;
 
@@ -225,7 +241,8 @@ static struct weir__victim choose(const struct choice *c, const struct weir__par
         const struct weir__victim *v = &c->all[i];
         room_at = v->idle_at < room_at ? v->idle_at : room_at;
         bool over = bans && v->used == 1; /* whatever its rule is */
-        if ((v->share == share || over) && (best.slot == NULL || is_cheaper(v, &best)))
+        if (v->used != WEIR__VICTIM_NEVER && (v->share == share || over) &&
+            (best.slot == NULL || is_cheaper(v, &best)))
             best = *v;
     }
     best.room_at = room_at;
@@ -262,9 +279,11 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
         if (is_mine(slot, mine, n))
             continue;
         c.all[c.n] = judge_for(part, slot, now);
+        if (weir__slot_is_kept(part, part->home.first + i))
+            c.all[c.n].used = WEIR__VICTIM_NEVER;
         if (c.all[c.n].used == 0)
             return c.all[c.n];
-        c.n += c.all[c.n].used != WEIR__VICTIM_NEVER;
+        c.n++;
     }
     return choose(&c, part);
 }

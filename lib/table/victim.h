@@ -16,6 +16,13 @@ struct weir__victim {
     weir_time room_at; /* when one within reach is idle, and this one goes for nothing */
 };
 
+/* Keys with permits out never make room, so an eighth of the slots is kept from them: this is one,
+ * and the part's key would be such a key. */
+static inline bool weir__slot_is_kept(const struct weir__part *part, uint64_t slot)
+{
+    return slot % 8 == 7 && part->limiter == &part->limiter->table->held;
+}
+
 /* The key in a slot, as of now. */
 struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, weir_time now);
 

@@ -2,6 +2,7 @@
 #
 #   make              build/weir, build/libweir.so, build/libweir.a
 #   make redis-module build/redis-module/weir.so, for Redis's loadmodule
+#   make nginx        build/nginx/ngx_http_weir_module.so, for nginx's load_module
 #   make run          build, and start the server with a copy of examples/rules.yaml:
 #                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
 #   make demo         build, and show every algorithm over one burst of traffic
@@ -26,8 +27,8 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all redis-module run demo quick test check bench fuzz mutants pictures reference figures \
-        amalgamation install clean
+.PHONY: all redis-module nginx run demo quick test check bench fuzz mutants pictures reference \
+        figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -39,6 +40,11 @@ $(BUILD)/build.ninja:
 
 redis-module: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) redis-module/weir.so
+
+nginx: $(BUILD)/build.ninja
+	@scripts/packages.sh build nginx
+	@grep -q ngx_http_weir $(BUILD)/build.ninja || $(SETUP) --reconfigure $(BUILD) >/dev/null
+	@scripts/build.sh $(BUILD) nginx/ngx_http_weir_module.so
 
 run: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir

@@ -183,13 +183,11 @@ enum weir_reason {
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
-    /* guards: all permits of the key are out, or enough wait for it; `retry` is an estimate */
-    WEIR_KEY_BUSY = 15,
+    WEIR_KEY_BUSY = 15, /* guards: the key's permits are out, or enough wait; retry: an estimate */
     /* across the fleet: too little was drawn for this host.  Nothing was taken or counted, and more
      * may be had at once */
     WEIR_DRY = 16,
-    WEIR_ALONE =
-        17, /* across the fleet: nobody can say what is left, and the rule lets none pass */
+    WEIR_ALONE = 17, /* across the fleet: it is not known what is left, and the rule refuses */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
@@ -351,6 +349,9 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n,
 #define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n,
                             struct weir_decision *decision);
+/* The same, and `each` gets every item's own decision; of items on one key the first has it. */
+WEIR_API bool weir_take_all_each(const struct weir_item *items, size_t n,
+                                 struct weir_decision *decision, struct weir_decision *each);
 
 /* Reserve an estimate now, settle with the true cost when it is known.  If nobody settles within
  * the lifetime, counted from its turn, the estimate stands and nothing is left to clean up. */
@@ -493,6 +494,9 @@ struct weir_permit {
  * `max_per_key`.  Never waits; weir_enter_wait in weir-queue.h does. */
 WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask,
                          struct weir_permit *permit, struct weir_decision *decision);
+/* The same, and the key may have at most `max` permits out, if `max_per_key` allows that many. */
+WEIR_API bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int64_t max,
+                                struct weir_permit *permit, struct weir_decision *decision);
 /* Returns the permit and zeroes it.  False: it was none, or its lease was over. */
 WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit,
                         enum weir_outcome outcome, weir_time now);

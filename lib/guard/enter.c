@@ -25,7 +25,8 @@ struct passage {
     int64_t cost;
     weir_time now, retry;
     uint32_t probe;
-    bool keyed; /* it has a key, and there is a bound by key */
+    bool keyed;      /* it has a key, and there is a bound by key ... */
+    int64_t key_max; /* ... of this many permits */
     struct weir__home home;
     void *slot;      /* the key's; NULL: it has none, or had none */
     int64_t key_out; /* permits that the key has out, with its own */
@@ -58,16 +59,21 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* ------------------------------------------------------------------- key ---- */
 
-static inline void find_key(struct passage *p, struct weir_key key)
+static inline void find_key(struct passage *p, const struct weir_ask *ask,
+                            const struct weir__enter_how *how)
 {
-    p->keyed = key.len > 0 && p->plan->max_per_key > 0;
+    struct weir_key key = how->key ? *how->key : ask->key;
+    int64_t max = p->plan->max_per_key;
+
+    p->keyed = key.len > 0 && max > 0;
+    p->key_max = how->max_per_key > 0 && how->max_per_key < max ? how->max_per_key : max;
     if (p->keyed)
         p->home = weir__held_home(&p->guard->held, p->guard->salt, key);
 }
 
 static weir_time key_free_in(const struct passage *p)
 {
-    weir_time mean = weir__get(&p->record->mean), each = mean / p->plan->max_per_key;
+    weir_time mean = weir__get(&p->record->mean), each = mean / p->key_max;
 
     return mean == 0 ? UNKNOWN_RETRY : each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
@@ -75,7 +81,7 @@ static weir_time key_free_in(const struct passage *p)
 /* A look, so that a refusal changes nothing; take_seat decides. */
 static inline bool pass_key(struct passage *p)
 {
-    if (weir__held_count(&p->guard->held, p->home, &p->slot) + p->cost <= p->plan->max_per_key)
+    if (weir__held_count(&p->guard->held, p->home, &p->slot) + p->cost <= p->key_max)
         return true;
     p->retry = key_free_in(p);
     return false;
@@ -322,8 +328,7 @@ static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool 
     if (__builtin_expect(p->cost > 1, 0))
         weir__count(&p->record->extra, p->cost - 1);
     if (p->keyed) {
-        reason =
-            take_keyed_seat(p, leased, enforced ? p->plan->max_per_key : WEIR__HELD_MOST, permit);
+        reason = take_keyed_seat(p, leased, enforced ? p->key_max : WEIR__HELD_MOST, permit);
         if (__builtin_expect(reason == WEIR_GRANTED, 1))
             return reason;
         if (enforced) {
@@ -363,7 +368,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
     else if (!waits)
         weir__count(&p->record->busy, 1);
     if (reason == WEIR_KEY_BUSY)
-        limit = p->plan->max_per_key;
+        limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
     return false;
@@ -390,7 +395,7 @@ static RARELY bool pass_off(struct weir_permit *permit, struct weir_decision *d)
 /* Its key leaves less than the guard. */
 static inline void say_of_key(const struct passage *p, struct weir_decision *d)
 {
-    d->limit = p->plan->max_per_key;
+    d->limit = p->key_max;
     d->remaining = p->key_out < d->limit ? d->limit - p->key_out : 0;
 }
 
@@ -411,9 +416,9 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
         return pass_off(permit, d);
     if (__builtin_expect(p.cost < 0 || p.cost > plan->max, 0))
         return refuse_ask(permit, d, p.cost < 0 ? WEIR_BAD_ASK : WEIR_TOO_BIG, limit);
-    find_key(&p, how->key ? *how->key : ask->key);
-    if (__builtin_expect(p.keyed && p.cost > plan->max_per_key, 0) && mode == WEIR_ENFORCE)
-        return refuse_ask(permit, d, WEIR_TOO_BIG, plan->max_per_key);
+    find_key(&p, ask, how);
+    if (__builtin_expect(p.keyed && p.cost > p.key_max, 0) && mode == WEIR_ENFORCE)
+        return refuse_ask(permit, d, WEIR_TOO_BIG, p.key_max);
     if (weir__guard_is_due(guard, plan, p.now))
         weir__guard_tick(guard, plan, p.now);
     enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
@@ -430,7 +435,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     note_most(&p.record->window, in_flight);
     *d = (struct weir_decision){ .allowed = true, .reason = (uint8_t)reason, .limit = limit };
     d->remaining = in_flight < limit ? limit - in_flight : 0;
-    if (p.keyed && plan->max_per_key - p.key_out < d->remaining)
+    if (p.keyed && p.key_max - p.key_out < d->remaining)
         say_of_key(&p, d);
     return true;
 }
@@ -479,6 +484,12 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = WEIR_BUSY, .limit = limit, .retry = free_in(r) };
     return false;
+}
+
+bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int64_t max,
+                       struct weir_permit *permit, struct weir_decision *d)
+{
+    return enter(guard, ask, &(struct weir__enter_how){ .max_per_key = max }, permit, d);
 }
 
 /* ------------------------------------------------------------------ exit ---- */

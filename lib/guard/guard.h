@@ -251,6 +251,7 @@ struct weir__enter_how {
     bool waits;  /* waits if there is no permit: not counted as refused, no reason to shed */
     bool behind; /* others wait before it: no permit for it */
     const struct weir_key *key; /* for max_per_key; NULL: the ask's */
+    int64_t max_per_key;        /* the ask's own bound, below the guard's; 0: the guard's */
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,

@@ -171,11 +171,12 @@ EITHER bool look_quick(struct part *part, bool narrow, struct weir_decision *d)
 /* What a call needs for the rare cases. */
 struct aid {
     struct weir_table *table;
-    struct weir__hand *hand; /* NULL until it is needed */
-    struct part *full;       /* that is closed and found no room; NULL: none */
-    bool missing;            /* a part that will be written has no slot yet */
-    bool slow;               /* some part was read by way of part.c */
-    uint64_t forgone;        /* a bit for each part that has no slot and gets none */
+    struct weir__hand *hand;    /* NULL until it is needed */
+    struct part *full;          /* that is closed and found no room; NULL: none */
+    bool missing;               /* a part that will be written has no slot yet */
+    bool slow;                  /* some part was read by way of part.c */
+    uint64_t forgone;           /* a bit for each part that has no slot and gets none */
+    struct weir_decision *each; /* the parts' own, by item; NULL: not wanted */
     struct weir__copies copies;
 };
 
@@ -226,6 +227,8 @@ EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool nar
         if (__builtin_expect(!look_quick(p, narrow, d), 0) && !look_slowly(aid, p, i, d))
             return AGAIN;
         p->refused = !d->allowed;
+        if (__builtin_expect(aid->each != NULL, 0))
+            aid->each[p->item] = *d;
         if (i == 0)
             all->item = (uint16_t)p->item;
         else
@@ -359,7 +362,7 @@ static void stand_back(unsigned tries)
 }
 
 static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
-                       struct weir_decision *all)
+                       struct weir_decision *all, struct weir_decision *each)
 {
     struct aid aid;
     enum outcome out = AGAIN;
@@ -369,6 +372,7 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
     aid.full = NULL;
     aid.slow = false;
     aid.forgone = 0;
+    aid.each = each;
     shorten_waits(table, parts, n);
     for (unsigned tries = 0; out == AGAIN; tries++) {
         out = table->keys.narrow ? take_once(&aid, parts, n, true, all)
@@ -385,7 +389,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
 
 /* --------------------------------------------------------------- public ---- */
 
-bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision)
+static bool take_all(const struct weir_item *items, size_t n, struct weir_decision *decision,
+                     struct weir_decision *each)
 {
     struct part parts[WEIR_ALL_MAX];
     struct weir__item own[WEIR_ALL_MAX];
@@ -400,7 +405,23 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
     struct weir_table *table = items[0].limiter->table;
     for (size_t i = 0; i < n; i++)
         assert(items[i].limiter->table == table);
-    return take_parts(table, parts, join(items, n, own, parts), decision);
+    return take_parts(table, parts, join(items, n, own, parts), decision, each);
+}
+
+bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision)
+{
+    return take_all(items, n, decision, NULL);
+}
+
+bool weir_take_all_each(const struct weir_item *items, size_t n, struct weir_decision *decision,
+                        struct weir_decision *each)
+{
+    for (size_t i = 0; i < n; i++)
+        each[i] = (struct weir_decision){ .allowed = false };
+    bool allowed = take_all(items, n, decision, each);
+    if (n == 1)
+        each[0] = *decision;
+    return allowed;
 }
 
 /* The key has no state yet. */
@@ -445,7 +466,7 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
         return take_one(items, ask, decision);
     for (size_t i = 0; i < n; i++)
         begin_part(&parts[i], &items[i], ask, i);
-    return take_parts(items->limiter->table, parts, n, decision);
+    return take_parts(items->limiter->table, parts, n, decision, NULL);
 }
 
 /* What a take of a new key would find: a slot, and a block for a large state; or none. */

@@ -3,7 +3,8 @@
 
     links   lead to a file, and to a heading of it
     paths   in `backquotes` that begin with a folder of the tree
-    names   weir_... in `backquotes` and in C are declared in include/
+    names   weir_... in `backquotes` and in C are declared in include/, or are metrics, directives
+            of nginx
 
 Decisions are history: only their links are checked.
 """
@@ -13,11 +14,12 @@ import re
 import sys
 
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
-PATH = re.compile(r"`((?:lib|server|wire|include|examples|tests|scripts|bench|share|docs)/[\w./-]+)`")
+PATH = re.compile(r"`((?:lib|server|nginx|wire|include|examples|tests|scripts|bench|share|docs)/[\w./-]+)`")
 NAME = re.compile(r"\bweir_(?!_|thing_verb)[a-z0-9_]+\b")
 CODE = re.compile(r"^```c\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
 FENCED = re.compile(r"^( *)```.*?^\1```", re.M | re.S)
-METRICS = "server/serve/events/metrics.c"  # metrics are named weir_... too
+# Metrics and nginx's directives and variables are named weir_... too.
+OTHERS = ["server/serve/events/metrics.c", "nginx/http.c", "nginx/module.c"]
 
 
 def read(path):
@@ -51,7 +53,8 @@ def unknown_names(page, known):
 
 def main():
     os.chdir(sys.argv[1])
-    known = {name for path in glob.glob("include/*.h") + [METRICS] for name in NAME.findall(read(path))}
+    known = {name for path in glob.glob("include/*.h") + OTHERS
+             for name in NAME.findall(read(path))}
     pages = ["README.md", "tests/vectors/README.md"] + sorted(glob.glob("docs/*.md"))
     found = [(page, what) for page in pages for what in unknown_names(page, known)]
     found += [(page, what) for page in pages + sorted(glob.glob("docs/decisions/*.md"))

@@ -453,4 +453,23 @@ TEST(test_L1_as_a_plain_model_says)
     }
 }
 
+TEST(test_L1_an_ask_can_have_a_lower_bound)
+{
+    OWN(weir_table) *table = private_table(false, 64);
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 9, .max_per_key = 3 });
+    struct weir_ask ask = ask_of("ann", 1, NOW);
+    struct weir_permit permits[3], none;
+    struct weir_decision d;
+    assert_true(weir_enter_within(g, &ask, 2, &permits[0], &d));
+    assert_fields(d, (limit, 2), (remaining, 1));
+    assert_true(weir_enter(g, &ask, &permits[1], &d)); /* all count, whatever their bound */
+    assert_false(weir_enter_within(g, &ask, 2, &none, &d));
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (limit, 2));
+    assert_true(weir_enter_within(g, &ask, 100, &permits[2], &d)); /* the guard's own holds too */
+    assert_false(weir_enter_within(g, &ask, 100, &none, &d));
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (limit, 3));
+    assert_int_equal(out(g, "ann"), 3);
+}
+
 GROUP(make_folder, remove_folder)

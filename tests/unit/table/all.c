@@ -530,3 +530,22 @@ TEST(test_the_least_patient_item_of_a_key_decides)
     assert_true(weir_take_all(items, 3, &d));
     assert_int_equal(d.wait, S);
 }
+
+TEST(test_L10_each_item_has_its_own_wait)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir_limiter *fast = limiter_of(table, "f", "gcra 10/1s burst 1"),
+                        *slow = limiter_of(table, "s", "gcra 1/1s burst 1");
+    struct weir_item items[] = { { fast, ask_of("k", 1, NOW) }, { slow, ask_of("k", 1, NOW) } };
+    struct weir_decision d, each[2];
+    items[0].ask.wait_max = items[1].ask.wait_max = 2 * S;
+    assert_true(weir_take_all_each(items, 2, &d, each));
+    assert_true(d.wait == 0 && each[0].wait == 0 && each[1].wait == 0);
+    assert_true(weir_take_all_each(items, 2, &d, each));
+    assert_true(d.wait == S && each[0].wait == S / 10 && each[1].wait == S);
+    items[1].ask.wait_max = S;
+    assert_false(weir_take_all_each(items, 2, &d, each));
+    assert_true(each[0].allowed && !each[1].allowed && d.item == 1);
+    assert_true(weir_take_all_each(items, 1, &d, each));
+    assert_int_equal(each[0].wait, S / 5); /* the refusal has taken nothing */
+}

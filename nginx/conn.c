@@ -1,0 +1,129 @@
+/* conn.c -- weir_conn: requests in progress, by key.
+ *
+ * A request that was let in holds a permit of each zone until its end; with HTTP/2 every stream is
+ * a request.  The permits of a worker that dies are taken back within a second.  A lease ends after
+ * an hour, so a timer renews those of requests that last longer. */
+#include "module.h"
+
+#define RENEW_EVERY (10 * 60 * 1000) /* ms, of a lease of an hour */
+
+static ngx_queue_t held = { &held, &held }; /* by this worker */
+
+/* -------------------------------------------------------------- renewing ---- */
+
+static void renew(ngx_event_t *event)
+{
+    struct weir_table *table = event->data;
+    weir_time now = weir_table_now(table);
+
+    for (ngx_queue_t *q = ngx_queue_head(&held); q != &held; q = ngx_queue_next(q)) {
+        struct ngx_weir_held *h = ngx_queue_data(q, struct ngx_weir_held, queue);
+        (void)weir_permit_renew(h->guard, &h->permit, now);
+    }
+    ngx_add_timer(event, RENEW_EVERY);
+}
+
+ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table)
+{
+    static ngx_event_t event;
+
+    event.handler = renew;
+    event.log = cycle->log;
+    event.data = table;
+    event.cancelable = 1;
+    ngx_add_timer(&event, RENEW_EVERY);
+    return NGX_OK;
+}
+
+/* -------------------------------------------------------------- entering ---- */
+
+static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
+{
+    unsigned own = status == NGX_WEIR_PASSED ? 1 : status == NGX_WEIR_REJECTED ? 2 : 3;
+
+    ctx->conn = status;
+    if (ctx->compat)
+        r->main->limit_conn_status = own & 3;
+}
+
+void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx)
+{
+    weir_time now = ctx->n_held > 0 ? weir_table_now(ctx->table) : 0;
+
+    while (ctx->n_held > 0) {
+        struct ngx_weir_held *h = &ctx->held[--ctx->n_held];
+        ngx_queue_remove(&h->queue);
+        (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, now);
+    }
+}
+
+static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_str_t *key)
+{
+    return zone->guards[ngx_crc32_short(key->data, key->len) % NGX_WEIR_GUARDS];
+}
+
+/* `reason`: enum weir_reason. */
+static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                        const struct ngx_weir_zone *zone, struct ngx_weir_ctx *ctx,
+                        const struct weir_decision *d)
+{
+    ngx_weir_conn_exit(ctx);
+    ngx_log_error(part->log_level, r->connection->log, 0, "limiting connections%s by zone \"%V\"",
+                  part->dry_run ? ", dry run" : "", &zone->name);
+    if (d->reason != WEIR_KEY_BUSY)
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "weir: zone \"%V\" has no room for another key or connection: %s",
+                      &zone->name, weir_reason_name(d->reason));
+    if (part->dry_run) {
+        note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
+        return NGX_DECLINED;
+    }
+    note(r, ctx, NGX_WEIR_REJECTED);
+    ngx_weir_req_give_back(ctx);
+    if (!ctx->compat)
+        ngx_weir_retry_after(r, d->retry);
+    return (ngx_int_t)part->status;
+}
+
+/* NGX_DECLINED: it has its permit, or no key. */
+static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                       const struct ngx_weir_limit *limit, struct ngx_weir_ctx *ctx)
+{
+    struct ngx_weir_held *h = &ctx->held[ctx->n_held];
+    struct weir_decision d;
+    ngx_str_t key;
+
+    if (ngx_http_complex_value(r, &limit->zone->key, &key) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (key.len == 0)
+        return NGX_DECLINED;
+    struct weir_ask ask = { .key = { key.data, key.len },
+                            .cost = 1,
+                            .now = weir_table_now(ctx->table) };
+    h->guard = guard_of(limit->zone, &key);
+    if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, &d))
+        return refuse(r, part, limit->zone, ctx, &d);
+    ngx_queue_insert_tail(&held, &h->queue);
+    ctx->n_held++;
+    return NGX_DECLINED;
+}
+
+ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                              struct ngx_weir_ctx **made)
+{
+    struct ngx_weir_limit **limits = part->limits->elts;
+    struct ngx_weir_ctx *ctx = *made != NULL ? *made : ngx_weir_ctx_make(r);
+    ngx_int_t code = NGX_DECLINED;
+
+    if (ctx == NULL ||
+        (ctx->held = ngx_palloc(r->pool, part->limits->nelts * sizeof(*ctx->held))) == NULL)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
+        code = enter(r, part, limits[i], ctx);
+        if (code != NGX_DECLINED || ctx->conn != NGX_WEIR_NONE)
+            return code;
+    }
+    if (ctx->n_held > 0)
+        note(r, ctx, NGX_WEIR_PASSED);
+    return code;
+}

@@ -1,0 +1,95 @@
+/* module.c -- the core module: the table, and when a configuration comes into force.
+ *
+ * nginx reads a configuration, opens logs and sockets, and only then is certain to use it.
+ * init_conf prepares whatever can fail: then the old configuration simply stays.  init_module
+ * cannot fail: a master would exit and leave its workers behind.  `nginx -t` and `nginx -s` read
+ * the configuration too, and must touch nothing. */
+#include "module.h"
+
+static void *create_conf(ngx_cycle_t *cycle)
+{
+    struct ngx_weir_conf *conf = ngx_pcalloc(cycle->pool, sizeof(*conf));
+
+    ngx_weir_compat_set(false);
+    if (conf == NULL ||
+        ngx_array_init(&conf->zones, cycle->pool, 4, sizeof(struct ngx_weir_zone *)) != NGX_OK ||
+        ngx_array_init(&conf->limits, cycle->pool, 4, sizeof(struct ngx_weir_limit *)) != NGX_OK)
+        return NULL;
+    conf->pool = cycle->pool;
+    return conf;
+}
+
+static char *init_conf(ngx_cycle_t *cycle, void *data)
+{
+    struct ngx_weir_conf *conf = data;
+
+    if (ngx_weir_zones_check(cycle, conf) != NGX_OK)
+        return NGX_CONF_ERROR;
+    if (conf->zones.nelts == 0 || ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER)
+        return NGX_CONF_OK;
+    conf->table = ngx_weir_table_open(cycle, conf);
+    if (conf->table == NULL || ngx_weir_zones_prepare(cycle, conf) != NGX_OK)
+        return NGX_CONF_ERROR;
+    return NGX_CONF_OK;
+}
+
+static ngx_int_t init_module(ngx_cycle_t *cycle)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cycle);
+
+    if (conf->table != NULL)
+        ngx_weir_zones_commit(cycle, conf);
+    return NGX_OK;
+}
+
+static ngx_int_t init_process(ngx_cycle_t *cycle)
+{
+    struct weir_table *table = ngx_weir_conf_of(cycle)->table;
+
+    if (table == NULL || (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE))
+        return NGX_OK;
+    if (ngx_weir_conn_start(cycle, table) != NGX_OK)
+        return NGX_ERROR;
+    return ngx_weir_table_start(cycle, table);
+}
+
+/* The http block is read when it comes, so it must know. */
+static char *set_compat(ngx_conf_t *cf, ngx_command_t *command, void *data)
+{
+    struct ngx_weir_conf *conf = data;
+    ngx_str_t *words = cf->args->elts;
+
+    (void)command;
+    if (cf->cycle->conf_ctx[ngx_http_module.index] != NULL)
+        return "must stand before \"http\"";
+    if (ngx_strcmp(words[1].data, "on") != 0 && ngx_strcmp(words[1].data, "off") != 0)
+        return "must be \"on\" or \"off\"";
+    conf->compat = ngx_strcmp(words[1].data, "on") == 0;
+    ngx_weir_compat_set(conf->compat);
+    return NGX_CONF_OK;
+}
+
+static ngx_command_t commands[] = {
+    { ngx_string("weir_table"), NGX_MAIN_CONF | NGX_DIRECT_CONF | NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot, 0, offsetof(struct ngx_weir_conf, path), NULL },
+    { ngx_string("weir_compat"), NGX_MAIN_CONF | NGX_DIRECT_CONF | NGX_CONF_TAKE1, set_compat, 0, 0,
+      NULL },
+    ngx_null_command
+};
+
+static ngx_core_module_t context = { ngx_string("weir"), create_conf, init_conf };
+
+ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,    commands,     NGX_CORE_MODULE,
+                                 NULL,          init_module, init_process, NULL,
+                                 NULL,          NULL,        NULL,         NGX_MODULE_V1_PADDING };
+
+/* What nginx looks for in the file.  The http module comes before those whose directives it can
+ * take over, and before realip: handlers run in the reverse order, and must see the client's
+ * address. */
+#define SHOWN __attribute__((visibility("default")))
+extern ngx_module_t *ngx_modules[];
+extern char *ngx_module_names[], *ngx_module_order[];
+SHOWN ngx_module_t *ngx_modules[] = { &ngx_weir_module, &ngx_http_weir_module, NULL };
+SHOWN char *ngx_module_names[] = { "ngx_weir_module", "ngx_http_weir_module", NULL };
+SHOWN char *ngx_module_order[] = { "ngx_http_weir_module", "ngx_http_limit_conn_module",
+                                   "ngx_http_limit_req_module", "ngx_http_realip_module", NULL };

@@ -1,0 +1,142 @@
+/* module.h -- Weir inside nginx: what the files of the module share.
+ *
+ *     module.c   the core module: weir_table, weir_compat; a configuration is prepared, which may
+ *                fail and changes nothing that is in force, and committed, which cannot fail
+ *     table.c    the table, kept from one configuration to the next
+ *     zones.c    weir_req_zone and weir_conn_zone: a key, and its limiter or guards in the table
+ *     http.c     the http module: directives, variables, a request's way through the limits
+ *     req.c      weir_req: asks, waits in a timer, gives back
+ *     conn.c     weir_conn: permits by key
+ *
+ * nginx calls a configuration and all that was made from it a cycle.  The master makes cycles and
+ * opens the table; workers inherit both.  A worker is one thread: nothing here is locked. */
+#ifndef WEIR_NGINX_MODULE_H
+#define WEIR_NGINX_MODULE_H
+
+#include <stdbool.h>
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "weir.h"
+
+extern ngx_module_t ngx_weir_module, ngx_http_weir_module;
+
+enum ngx_weir_kind { NGX_WEIR_REQ, NGX_WEIR_CONN };
+
+/* A guard has 16,384 permits at most.  Keys are spread over several guards, so that many keys
+ * together can have more. */
+#define NGX_WEIR_GUARDS   8
+#define NGX_WEIR_CONN_MAX 16384
+
+struct ngx_weir_zone {
+    enum ngx_weir_kind kind;
+    ngx_str_t name;
+    size_t bytes; /* 0: a limit has named it, but it is not described yet */
+    ngx_http_complex_value_t key;
+    int64_t keys;            /* that `bytes` have room for ... */
+    int64_t slab;            /* ... with this much for large states */
+    struct weir_limit limit; /* of weir_req_zone */
+    bool paced;              /* one after the other, as limit_req: bursts are asks that can wait */
+    bool changes;            /* the limiter has another limit, until the commit */
+    struct weir_limiter *limiter;
+    struct weir_guard *guards[NGX_WEIR_GUARDS];
+};
+
+/* A weir_req or weir_conn. */
+struct ngx_weir_limit {
+    struct ngx_weir_zone *zone;
+    int64_t burst;            /* requests beyond the rate ... */
+    int64_t delay;            /* ... of which this many need not wait */
+    weir_time wait_max, free; /* the same as times, once the zone is known */
+    ngx_int_t max;            /* of weir_conn */
+    u_char *file;             /* where it stands, for a zone that never comes */
+    ngx_uint_t line;
+};
+
+/* The core module's part of a cycle. */
+struct ngx_weir_conf {
+    ngx_pool_t *pool;
+    bool compat;
+    ngx_str_t path;            /* of the table; empty: beside the pid file */
+    ngx_array_t zones, limits; /* of pointers */
+    struct weir_table *table;  /* NULL: there are no zones, or nothing is to run */
+};
+
+static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
+{
+    return (struct ngx_weir_conf *)ngx_get_conf(cycle->conf_ctx, ngx_weir_module);
+}
+
+/* table.c.  NULL: the reason is in the log.  It stays open until the cycle's pool is gone. */
+struct weir_table *ngx_weir_table_open(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf);
+ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+
+/* zones.c */
+char *ngx_weir_req_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf);
+char *ngx_weir_conn_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf);
+/* The zone of that name, described or not; NULL: no memory. */
+struct ngx_weir_zone *ngx_weir_zone_get(ngx_cycle_t *cycle, enum ngx_weir_kind kind,
+                                        const ngx_str_t *name);
+/* Whether every limit has its zone. */
+ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+ngx_int_t ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+
+/* http.c.  Accept limit_req's and limit_conn's names too? */
+void ngx_weir_compat_set(bool on);
+
+/* A location's limits of one kind, and what a refusal does. */
+struct ngx_weir_part {
+    ngx_array_t *limits; /* of pointers to struct ngx_weir_limit */
+    ngx_uint_t status, log_level;
+    ngx_flag_t dry_run;
+};
+struct ngx_weir_loc {
+    struct ngx_weir_part req, conn;
+};
+
+enum ngx_weir_status {
+    NGX_WEIR_NONE, /* in the order of limit_req's and limit_conn's own, of which nginx keeps a
+                      number in the request */
+    NGX_WEIR_PASSED,
+    NGX_WEIR_DELAYED,
+    NGX_WEIR_REJECTED,
+    NGX_WEIR_DELAYED_DRY_RUN,
+    NGX_WEIR_REJECTED_DRY_RUN,
+};
+
+/* A permit that a request holds. */
+struct ngx_weir_held {
+    ngx_queue_t queue; /* of all that this worker holds */
+    struct weir_guard *guard;
+    struct weir_permit permit;
+};
+
+/* A request that was limited, from the first limit to its end, through all redirects. */
+struct ngx_weir_ctx {
+    struct weir_table *table;
+    bool compat;
+    enum ngx_weir_status req, conn;
+    struct weir_item *taken; /* of weir_req: to give back if it is not let in after all */
+    ngx_uint_t n_taken;
+    bool waits;
+    struct ngx_weir_held *held;
+    ngx_uint_t n_held;
+};
+
+/* Made when it is first needed; NULL: no memory. */
+struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r);
+void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry);
+
+/* req.c, conn.c.  NGX_DECLINED: it passes. */
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                           struct ngx_weir_ctx **ctx);
+void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
+ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                              struct ngx_weir_ctx **ctx);
+void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
+ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+
+#endif

@@ -1,0 +1,202 @@
+/* req.c -- weir_req: the rate of requests.
+ *
+ * All limits of a location are asked at once, all or nothing.  A request that is ahead of its turn
+ * waits in a timer of its connection; a client that leaves meanwhile gives back what it had. */
+#include "module.h"
+
+/* The limits that a request has keys for, and their answers. */
+struct asked {
+    ngx_uint_t n;
+    const struct ngx_weir_limit *limits[WEIR_ALL_MAX];
+    struct weir_item items[WEIR_ALL_MAX];
+    struct weir_decision all, each[WEIR_ALL_MAX];
+};
+
+static ngx_int_t find_keys(ngx_http_request_t *r, const struct ngx_weir_part *part, weir_time now,
+                           struct asked *asked)
+{
+    struct ngx_weir_limit **limits = part->limits->elts;
+    ngx_str_t key;
+
+    asked->n = 0;
+    for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
+        if (ngx_http_complex_value(r, &limits[i]->zone->key, &key) != NGX_OK)
+            return NGX_ERROR;
+        if (key.len == 0)
+            continue;
+        asked->limits[asked->n] = limits[i];
+        asked->items[asked->n++] = (struct weir_item){
+            limits[i]->zone->limiter,
+            { .key = { key.data, key.len }, .cost = 1, .wait_max = limits[i]->wait_max, .now = now }
+        };
+    }
+    return NGX_OK;
+}
+
+/* ---------------------------------------------------------------- waiting ---- */
+
+static void go_on(ngx_http_request_t *r)
+{
+    ngx_event_t *write = r->connection->write;
+
+    if (write->delayed) {
+        if (ngx_handle_write_event(write, 0) != NGX_OK)
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
+    ctx->waits = false;
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(r);
+}
+
+static ngx_int_t wait_for_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait)
+{
+    weir_time ms = wait / WEIR_MILLISECOND + (wait % WEIR_MILLISECOND != 0);
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ctx->waits = true;
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = go_on;
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, (ngx_msec_t)ngx_min(ms, (weir_time)NGX_MAX_INT32_VALUE));
+    return NGX_AGAIN;
+}
+
+/* The longest wait that is left after the limits' `delay`; *which has it. */
+static weir_time wait_of(const struct asked *asked, ngx_uint_t *which)
+{
+    weir_time longest = 0;
+
+    *which = 0;
+    for (ngx_uint_t i = 0; i < asked->n; i++) {
+        weir_time wait = asked->each[i].wait - asked->limits[i]->free;
+        if (wait > longest) {
+            longest = wait;
+            *which = i;
+        }
+    }
+    return longest;
+}
+
+/* ------------------------------------------------------------------- log ---- */
+
+/* How far a key is ahead of its rate, in thousandths of a request. */
+static ngx_uint_t excess_of(const struct ngx_weir_zone *zone, weir_time ahead)
+{
+    if (!zone->paced || ahead == WEIR_NEVER)
+        return 0;
+    return (ngx_uint_t)((double)ahead * (double)zone->limit.count * 1000 /
+                        (double)zone->limit.period);
+}
+
+static void log_delay(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                      const struct ngx_weir_zone *zone, weir_time ahead)
+{
+    ngx_uint_t level = part->log_level == NGX_LOG_INFO ? NGX_LOG_INFO : part->log_level + 1,
+               excess = excess_of(zone, ahead);
+
+    ngx_log_error(level, r->connection->log, 0,
+                  "delaying request%s, excess: %ui.%03ui, by zone \"%V\"",
+                  part->dry_run ? ", dry run" : "", excess / 1000, excess % 1000, &zone->name);
+}
+
+static void log_refusal(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                        const struct ngx_weir_limit *limit, weir_time retry)
+{
+    ngx_uint_t excess =
+        excess_of(limit->zone, retry == WEIR_NEVER ? WEIR_NEVER : limit->wait_max + retry);
+
+    ngx_log_error(part->log_level, r->connection->log, 0,
+                  "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
+                  part->dry_run ? ", dry run" : "", excess / 1000, excess % 1000,
+                  &limit->zone->name);
+}
+
+/* ------------------------------------------------------------------- ask ---- */
+
+static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
+{
+    ctx->req = status;
+    if (ctx->compat)
+        r->main->limit_req_status = (unsigned)status & 7;
+}
+
+static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                        const struct asked *asked, struct ngx_weir_ctx *ctx)
+{
+    log_refusal(r, part, asked->limits[asked->all.item], asked->each[asked->all.item].retry);
+    if (part->dry_run) {
+        note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
+        return NGX_DECLINED;
+    }
+    note(r, ctx, NGX_WEIR_REJECTED);
+    if (!ctx->compat)
+        ngx_weir_retry_after(r, asked->all.retry);
+    return (ngx_int_t)part->status;
+}
+
+static ngx_int_t keep_taken(ngx_http_request_t *r, const struct asked *asked,
+                            struct ngx_weir_ctx *ctx)
+{
+    size_t size = asked->n * sizeof(*ctx->taken);
+
+    ctx->taken = ngx_palloc(r->pool, size);
+    if (ctx->taken == NULL)
+        return NGX_ERROR;
+    ngx_memcpy(ctx->taken, asked->items, size);
+    ctx->n_taken = asked->n;
+    return NGX_OK;
+}
+
+static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                       const struct asked *asked, struct ngx_weir_ctx *ctx)
+{
+    ngx_uint_t which;
+    weir_time wait = wait_of(asked, &which);
+
+    if (keep_taken(r, asked, ctx) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    note(r, ctx, wait == 0 ? NGX_WEIR_PASSED : NGX_WEIR_DELAYED);
+    if (wait == 0)
+        return NGX_DECLINED;
+    log_delay(r, part, asked->limits[which]->zone, asked->each[which].wait);
+    if (!part->dry_run)
+        return wait_for_turn(r, ctx, wait);
+    note(r, ctx, NGX_WEIR_DELAYED_DRY_RUN);
+    return NGX_DECLINED;
+}
+
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                           struct ngx_weir_ctx **ctx)
+{
+    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
+    struct asked asked;
+
+    if (find_keys(r, part, weir_table_now(table), &asked) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (asked.n == 0)
+        return NGX_DECLINED;
+    if (*ctx == NULL && (*ctx = ngx_weir_ctx_make(r)) == NULL)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    return weir_take_all_each(asked.items, asked.n, &asked.all, asked.each)
+               ? grant(r, part, &asked, *ctx)
+               : refuse(r, part, &asked, *ctx);
+}
+
+void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx)
+{
+    weir_time now = weir_table_now(ctx->table);
+
+    for (ngx_uint_t i = 0; i < ctx->n_taken; i++) {
+        ctx->taken[i].ask.now = now;
+        weir_give(ctx->taken[i].limiter, &ctx->taken[i].ask);
+    }
+    ctx->n_taken = 0;
+}

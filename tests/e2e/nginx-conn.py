@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""nginx-conn.py MODULE [TEST...] -- connections in a real nginx: weir_conn, and limit_conn by its
+own name."""
+import os
+import shutil
+import signal
+
+from nginxing import Backend, Nginx
+from serving import run_tests, until
+
+ZONE = "weir_conn_zone $arg_k zone=c:1m;"
+PROXY = "proxy_pass http://unix:{folder}/backend;"
+
+
+def nginx_with(module, http, server, **more):
+    """{folder} in the server's part is nginx's own."""
+    nginx = Nginx(module, http, "", **more)
+    nginx.configure(server=server.replace("{folder}", nginx.folder))
+    nginx.reload()
+    return nginx
+
+
+def enter(nginx, backend, path):
+    ask = nginx.send(path)
+    return ask, backend.accept()
+
+
+def test_N2_at_most_n_of_each_key(module):
+    server = "location / { weir_conn c 2; add_header S $weir_conn_status always; %s }" % PROXY
+    with nginx_with(module, ZONE, server, workers=2) as nginx, Backend(nginx) as backend:
+        first, second = (enter(nginx, backend, "/?k=a") for _ in range(2))
+        refused = nginx.get("/?k=a")
+        assert refused.status == 429 and refused.headers["s"] == "REJECTED", refused.headers
+        assert "retry-after" in refused.headers
+        other = enter(nginx, backend, "/?k=b")
+        without = [enter(nginx, backend, "/") for _ in range(4)]  # no key: no limit
+        backend.answer(first[1])
+        answer = first[0].answer()
+        assert answer.status == 200 and answer.headers["s"] == "PASSED", answer.headers
+        third = enter(nginx, backend, "/?k=a")
+        assert nginx.get("/?k=a").status == 429
+        for ask, connection in [second, other, third, *without]:
+            backend.answer(connection)
+            assert ask.answer().status == 200
+        assert nginx.logged(r'\[error\].* limiting connections by zone "c"') == 2
+
+
+def test_N2_a_client_that_leaves_frees_its_place(module):
+    server = "location / { weir_conn c 1; %s }" % PROXY
+    with nginx_with(module, ZONE, server) as nginx, Backend(nginx) as backend:
+        for _ in range(5):
+            ask, connection = enter(nginx, backend, "/?k=a")
+            assert nginx.get("/?k=a").status == 429
+            ask.leave()
+            assert connection.recv(1) == b""  # nginx has noticed
+            connection.close()
+
+
+def test_N2_locations_with_their_own_number(module):
+    server = """location / { weir_conn c 3; %s } location /few { weir_conn c 1; %s }""" % (PROXY,
+                                                                                       PROXY)
+    with nginx_with(module, ZONE, server) as nginx, Backend(nginx) as backend:
+        held = [enter(nginx, backend, "/few?k=a")]
+        assert nginx.get("/few?k=a").status == 429
+        held += [enter(nginx, backend, "/?k=a") for _ in range(2)]
+        assert nginx.get("/?k=a").status == 429  # all of one key count, wherever they are
+        for ask, connection in held:
+            backend.answer(connection)
+            assert ask.answer().status == 200
+
+
+def test_N2_several_limits_all_or_nothing(module):
+    zones = "weir_conn_zone $arg_a zone=a:1m; weir_conn_zone $arg_b zone=b:1m;"
+    server = "location / { weir_conn a 2; weir_conn b 1; %s }" % PROXY
+    with nginx_with(module, zones, server) as nginx, Backend(nginx) as backend:
+        held = [enter(nginx, backend, "/?a=x&b=1")]
+        assert nginx.statuses(5, "/?a=x&b=1") == [429] * 5
+        held.append(enter(nginx, backend, "/?a=x&b=2"))  # the refusals hold nothing
+        assert nginx.get("/?a=x&b=3").status == 429
+        for ask, connection in held:
+            backend.answer(connection)
+            assert ask.answer().status == 200
+
+
+def test_N2_a_refused_connection_takes_nothing_from_the_rate(module):
+    http = ZONE + "weir_req_zone $arg_k zone=r:1m rate=1r/h;"
+    server = "location / { weir_req zone=r burst=1 nodelay; weir_conn c 1; %s }" % PROXY
+    with nginx_with(module, http, server) as nginx, Backend(nginx) as backend:
+        held = enter(nginx, backend, "/?k=a")
+        assert nginx.statuses(5, "/?k=a") == [429] * 5
+        backend.answer(held[1])
+        assert held[0].answer().status == 200
+        ask, connection = enter(nginx, backend, "/?k=a")
+        backend.answer(connection)
+        assert ask.answer().status == 200
+        assert nginx.get("/?k=a").status == 429 and nginx.logged("limiting requests") == 1
+
+
+def test_N2_redirects_and_dry_runs(module):
+    server = """add_header S $weir_conn_status always;
+                location / { weir_conn c 1; error_page 404 = @more; }
+                location @more { weir_conn c 1; %s }
+                location /dry { weir_conn c 1; weir_conn_dry_run on; %s }
+                location /teapot { weir_conn c 1; weir_conn_status 418; weir_conn_log_level info; }
+                """ % (PROXY, PROXY)
+    with nginx_with(module, ZONE, server, log="info") as nginx, Backend(nginx) as backend:
+        held = enter(nginx, backend, "/nothing?k=a")  # one permit, not two
+        assert nginx.get("/teapot?k=a").status == 418
+        ask, connection = enter(nginx, backend, "/dry?k=a")
+        backend.answer(connection)
+        assert ask.answer().headers["s"] == "REJECTED_DRY_RUN"
+        backend.answer(held[1])
+        assert held[0].answer().headers["s"] == "PASSED"
+        assert nginx.logged(r"\[info\].*limiting connections by") == 1
+        assert nginx.logged(r"\[error\].*limiting connections, dry run by") == 1
+
+
+def kill_a_worker(module, http, limit, main="", patient=True):
+    """Whether the key of a worker that was killed comes free."""
+    server = "location / { %s %s }" % (limit, PROXY)
+    nginx = nginx_with(module, http, server, main=main)
+    with Backend(nginx) as backend:
+        ask, connection = enter(nginx, backend, "/?k=a")
+        old = nginx.workers()
+        os.kill(old[0], signal.SIGKILL)
+        until("another worker runs", lambda: set(nginx.workers()) - set(old), 60)
+        ask.leave()
+        connection.close()
+
+        def is_free():
+            again = nginx.send("/?k=a")
+            until("an answer, or let in", lambda: again.is_answered() or backend.is_asked(), 60)
+            if again.is_answered():
+                assert again.answer().status in (429, 503)
+                return False
+            backend.answer(backend.accept())
+            return again.answer().status == 200
+
+        try:
+            until("its permit is back", is_free, 60 if patient else 3)
+            free = True
+        except AssertionError:
+            free = False
+    os.kill(nginx.pid(), signal.SIGQUIT)  # its log has an alert: a worker was killed
+    assert nginx.process.wait(60) == 0
+    assert "Sanitizer" not in nginx.complaints()
+    shutil.rmtree(nginx.folder)
+    return free
+
+
+def test_N2_a_killed_worker_leaks_nothing(module):
+    assert kill_a_worker(module, ZONE, "weir_conn c 1;")
+
+
+def test_N2_by_the_names_of_limit_conn(module):
+    http = "limit_conn_zone $arg_k zone=c:1m;"
+    assert kill_a_worker(module, http, "limit_conn c 1;", main="weir_compat on;")
+
+
+def test_N2_nginx_itself_leaks(module):
+    """So there is a difference to show."""
+    assert not kill_a_worker(module, "limit_conn_zone $arg_k zone=c:1m;", "limit_conn c 1;",
+                             patient=False)
+
+
+def test_N2_mistakes_are_named(module):
+    with Nginx(module, ZONE, "") as nginx:
+        for server, words in [("weir_conn c 0;", "from 1 to 65535"), ("weir_conn d 1;", 'zone "d"'),
+                              ("weir_conn c 1; weir_conn c 2;", "is duplicate"),
+                              ("weir_conn c 1x;", "from 1 to 65535")]:
+            nginx.configure(server=server)
+            code, said = nginx.test()
+            assert code == 1 and words in said, (server, said)
+        nginx.configure(server="weir_conn c 20000;")
+        code, said = nginx.test()
+        assert code == 0 and "20000 connections become 16384" in said, said
+
+
+if __name__ == "__main__":
+    run_tests(globals())

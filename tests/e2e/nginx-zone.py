@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""nginx-zone.py MODULE [TEST...] -- the table of a real nginx: shared by workers, kept over
+reloads, restarts and a new binary."""
+import os
+import shutil
+import signal
+import stat
+import threading
+
+from nginxing import Nginx
+from serving import run_tests, until
+
+ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
+BURST = "location / { weir_req zone=one burst=%d nodelay; }"
+
+
+def load(nginx, n, threads=8, path="/?k=a"):
+    """Asks n times from several threads; the statuses."""
+    found = []
+
+    def ask(times):
+        found.extend(nginx.statuses(times, path))
+
+    running = [threading.Thread(target=ask, args=(n // threads,)) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    return running, found
+
+
+def finish(load):
+    running, found = load
+    for thread in running:
+        thread.join()
+    return found
+
+
+def test_N3_workers_share_it_exactly(module):
+    with Nginx(module, ZONE, BURST % 99, workers=3) as nginx:
+        found = finish(load(nginx, 400))
+        assert found.count(200) == 100 and found.count(429) == 300, found
+
+
+def test_N3_a_reload_under_load_keeps_it(module):
+    with Nginx(module, ZONE, BURST % 299, workers=2) as nginx:
+        going_on = load(nginx, 800)
+        for _ in range(3):
+            nginx.reload()
+        found = finish(going_on)
+        assert found.count(200) == 300 and found.count(429) == 500, found
+
+
+def test_N3_another_rate_comes_with_a_reload(module):
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        nginx.configure(http=ZONE.replace("1r/h", "2r/h"))
+        nginx.reload()
+        # what a key has used stays used: two of two
+        assert int(nginx.get("/?k=a").headers["retry-after"]) <= 1800
+        nginx.configure(http=ZONE.replace("$arg_k", "$arg_k$arg_l"))
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]  # another key, other states
+
+
+def test_N3_a_reload_that_fails_changes_nothing(module):
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        workers = nginx.workers()
+        # the configuration is right, but the port is not to be had
+        nginx.configure(http=ZONE.replace("1r/h", "1000000r/s"),
+                        server=BURST % 1 + "} server { listen 192.0.2.1:1;")
+        os.kill(nginx.pid(), signal.SIGHUP)
+        until("it fails", lambda: nginx.logged(r"\[emerg\].*192.0.2.1:1"), 60)
+        assert nginx.statuses(1, "/?k=a") == [429] and nginx.workers() == workers
+
+
+def test_N3_a_restart_keeps_it(module):
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        worker = nginx.workers()[0]
+        os.kill(nginx.pid(), signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
+        nginx.process.wait()
+        until("both are gone", lambda: is_gone(worker), 60)
+        assert nginx.start()
+        assert nginx.statuses(2, "/?k=a") == [429, 429]
+        assert nginx.statuses(3, "/?k=b") == [200, 200, 429]
+
+
+def is_gone(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return ") Z " in file.read()
+    except OSError:
+        return True
+
+
+def test_N3_a_new_binary_keeps_it(module):
+    with Nginx(module, ZONE, BURST % 299, workers=2, orphan=True) as nginx:
+        old = nginx.pid()
+        going_on = load(nginx, 800)
+        os.kill(old, signal.SIGUSR2)
+        until("the new one runs", lambda: nginx.pid() not in (None, old) and nginx.workers(), 60)
+        os.kill(old, signal.SIGQUIT)
+        found = finish(going_on)
+        assert found.count(200) == 300 and found.count(429) == 500, found
+        until("the old one has ended", lambda: is_gone(old), 60)
+        assert nginx.statuses(1, "/?k=a") == [429]
+        new = nginx.pid()
+        os.kill(new, signal.SIGQUIT)
+        until("so has the new one", lambda: is_gone(new), 60)
+
+
+def test_N3_killed_workers_give_nothing_away(module):
+    nginx = Nginx(module, ZONE, BURST % 299, workers=2)
+    going_on = load(nginx, 800)
+    for _ in range(3):
+        workers = nginx.workers()
+        os.kill(workers[0], signal.SIGKILL)
+        until("another runs", lambda: set(nginx.workers()) - set(workers), 60)
+    found = finish(going_on)
+    # a request may have died with its worker, after it was granted
+    assert 270 <= found.count(200) <= 300 and nginx.get("/?k=a").status == 429, found
+    os.kill(nginx.pid(), signal.SIGQUIT)
+    assert nginx.process.wait(60) == 0 and "Sanitizer" not in nginx.complaints()
+    shutil.rmtree(nginx.folder)
+
+
+def test_N3_belongs_to_the_workers_user(module):
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        found = os.stat(nginx.path("nginx.weir"))
+        assert stat.S_IMODE(found.st_mode) == 0o600
+        assert found.st_uid == os.stat("/proc/%d" % nginx.workers()[0]).st_uid
+
+
+def test_N3_where_one_says(module):
+    with Nginx(module, ZONE, BURST % 1, main="weir_table own.table;") as nginx:
+        assert os.path.exists(nginx.path("own.table"))
+        assert not os.path.exists(nginx.path("nginx.weir"))
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        nginx.configure(main="weir_table missing/own.table;")
+        assert nginx.test()[0] == 0  # it cannot know yet
+        os.kill(nginx.pid(), signal.SIGHUP)
+        until("it fails", lambda: nginx.logged(r"\[emerg\].*missing/own.table"), 60)
+        assert nginx.statuses(1, "/?k=a") == [429]
+
+
+def test_N3_other_sizes_begin_anew(module):
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        first = os.stat(nginx.path("nginx.weir"))
+        nginx.configure(http=ZONE.replace("1m", "900k"))  # as good as the same
+        nginx.reload()
+        assert nginx.get("/?k=a").status == 429
+        nginx.configure(http=ZONE.replace("1m", "10m"))
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        assert os.stat(nginx.path("nginx.weir")).st_ino != first.st_ino
+        with open(nginx.path("nginx.weir"), "r+b") as file:
+            file.write(b"no table")
+        nginx.end()
+        assert nginx.start() and nginx.statuses(3, "/?k=a") == [200, 200, 429]
+
+
+def test_N3_more_keys_than_room(module):
+    """They make room for each other, and nobody is refused for that."""
+    with Nginx(module, "weir_req_zone $arg_k zone=one:32k rate=1r/h;", BURST % 1) as nginx:
+        for i in range(4000):
+            assert nginx.get("/?k=%d" % i).status == 200, i
+        assert nginx.logged("alert|crit") == 0
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,251 @@
+"""nginxing.py -- shared by the tests of Weir inside nginx: a real nginx with the module, on a port
+of its own in a folder of its own, stopped by its own pid; the smallest client; a backend that
+answers when it is told to."""
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from serving import Running, free_port, until, write
+
+FRAME = """load_module {module};
+{main}
+daemon off;
+worker_processes {workers};
+pid {folder}/nginx.pid;
+error_log {folder}/error.log {log};
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    default_type text/plain;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {http}
+    server {{
+        listen 127.0.0.1:{port}{listen};
+        root {folder}/html;
+        {server}
+    }}
+}}
+"""
+
+
+def environment(module):
+    """A sanitizer's runtime must be there before nginx's own libraries."""
+    env = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin")
+    if b"__asan_init" in open(module, "rb").read():
+        libraries = subprocess.run(["ldd", module], capture_output=True, text=True).stdout
+        env["LD_PRELOAD"] = next(line.split()[2] for line in libraries.splitlines()
+                                 if "libasan" in line)
+        env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=1"
+    return env
+
+
+class Answer:
+    def __init__(self, data):
+        head, _, self.body = data.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        self.status = int(lines[0].split()[1]) if lines[0] else None  # None: hung up
+        self.headers = {name.lower(): value for name, value in
+                        (line.split(": ", 1) for line in lines[1:])}
+
+
+class Ask:
+    """A request that was sent, on a connection of its own."""
+
+    def __init__(self, port, path, headers):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        lines = ["GET %s HTTP/1.1" % path, "Host: test", "Connection: close"]
+        lines += ["%s: %s" % header for header in headers.items()]
+        self.socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def is_answered(self):
+        return bool(select.select([self.socket], [], [], 0)[0])
+
+    def answer(self):
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := self.socket.recv(65536):
+                data += piece
+        self.socket.close()
+        return Answer(data)
+
+    def leave(self):
+        self.socket.close()
+
+
+class Nginx(Running):
+    """nginx, ready when the constructor returns."""
+
+    def __init__(self, module, http, server, workers=1, main="", log="notice", listen="",
+                 orphan=False):
+        self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
+        os.chmod(self.folder, 0o755)  # its workers may be another user's
+        os.mkdir(self.path("html"))
+        for name in ["index.html", "other.html"]:
+            write(self.path("html/" + name), name)
+        self.module, self.orphan = os.path.abspath(module), orphan
+        self.settings = dict(http=http, server=server, workers=workers, main=main, log=log,
+                             listen=listen)
+        for _ in range(20):  # another program may take the port first
+            self.port = free_port()
+            self.configure()
+            if self.start():
+                return
+        raise RuntimeError("nginx did not start: " + self.complaints())
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def configure(self, **changes):
+        self.settings.update(changes)
+        write(self.path("nginx.conf"), FRAME.format(folder=self.folder, module=self.module,
+                                                    port=self.port, **self.settings))
+
+    def command(self, *words):
+        return ["/usr/sbin/nginx", "-p", self.folder, "-e", self.path("error.log"), "-c",
+                self.path("nginx.conf"), *words]
+
+    def start(self):
+        with open(self.path("error.log"), "w"):
+            pass
+        # A new binary is for a master that has lost its parent
+        leave = ["sh", "-c", '"$@" & while [ ! -s nginx.pid ]; do sleep 0.01; done', "sh"]
+        with open(self.path("stderr"), "ab") as errors:
+            self.process = subprocess.Popen((leave if self.orphan else []) + self.command(),
+                                            stderr=errors, stdout=errors, cwd=self.folder,
+                                            env=environment(self.module))
+        if self.orphan:
+            self.process.wait(60)
+            return bool(until("its worker runs", self.workers, 60))
+        until("nginx runs", lambda: self.pid() == self.process.pid or self.process.poll(), 60)
+        if self.process.poll() is None:
+            until("its workers run", lambda: len(self.workers()) == self.settings["workers"], 60)
+            return True
+        if "Address already in use" in self.complaints():
+            return False
+        raise RuntimeError("nginx did not start: " + self.complaints())
+
+    def pid(self, name="nginx.pid"):
+        """Of the master; None: it has not written it yet."""
+        try:
+            return int(open(self.path(name)).read())
+        except (OSError, ValueError):
+            return None
+
+    def workers(self, master=None):
+        master = master or self.pid()
+        try:
+            with open("/proc/%d/task/%d/children" % (master, master)) as file:
+                children = [int(word) for word in file.read().split()]
+        except OSError:
+            return []
+        return [child for child in children if is_worker(child)]
+
+    def test(self):
+        """nginx -t: its code and its words."""
+        done = subprocess.run(self.command("-t"), env=environment(self.module),
+                              stderr=subprocess.PIPE, text=True)
+        return done.returncode, done.stderr
+
+    def reload(self):
+        """All new workers, when it returns."""
+        before = set(self.workers())
+        os.kill(self.pid(), signal.SIGHUP)
+        until("new workers run", lambda: before.isdisjoint(self.workers()) and len(self.workers())
+              == self.settings["workers"], 60)
+
+    def send(self, path="/", **headers):
+        return Ask(self.port, path, {name.replace("_", "-"): value
+                                     for name, value in headers.items()})
+
+    def get(self, path="/", **headers):
+        return self.send(path, **headers).answer()
+
+    def statuses(self, n, path="/", **headers):
+        return [self.get(path, **headers).status for _ in range(n)]
+
+    def log(self):
+        with open(self.path("error.log")) as file:
+            return file.read()
+
+    def logged(self, pattern):
+        return len(re.findall(pattern, self.log()))
+
+    def complaints(self):
+        return self.log() + open(self.path("stderr"), errors="replace").read()
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:  # workers outlive a master that was killed
+            for pid in [self.pid(), *self.workers()]:
+                with contextlib.suppress(ProcessLookupError, TypeError):
+                    os.kill(pid, signal.SIGKILL)
+        super().__exit__(kind, value, trace)
+
+    def end(self):
+        """A sanitizer and nginx itself complain about whatever is wrong."""
+        pid = self.pid()
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGQUIT)
+        if self.process.wait(60) != 0 or re.search(r"\[alert\]|Sanitizer|runtime error",
+                                                   self.complaints()):
+            raise RuntimeError("nginx ended badly: " + self.complaints())
+
+    def stop(self):
+        self.end()
+        shutil.rmtree(self.folder)
+
+
+def is_worker(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid) as file:
+            return "worker process" in file.read() and not is_shutting_down(pid)
+    except OSError:
+        return False
+
+
+def is_shutting_down(pid):
+    with open("/proc/%d/cmdline" % pid) as file:
+        return "shutting down" in file.read()
+
+
+class Backend:
+    """Behind nginx, on a socket in its folder: accepts, and answers when told to."""
+
+    def __init__(self, nginx):
+        path = nginx.path("backend")
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(path)
+        os.chmod(path, 0o777)
+        self.socket.listen(100)
+        self.socket.settimeout(60)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def is_asked(self):
+        return bool(select.select([self.socket], [], [], 0)[0])
+
+    def accept(self):
+        """A request that has come through."""
+        connection = self.socket.accept()[0]
+        connection.settimeout(60)
+        while b"\r\n\r\n" not in connection.recv(65536):
+            pass
+        return connection
+
+    def answer(self, connection):
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        connection.close()

@@ -79,3 +79,8 @@ int64_t weir__purse_empty(struct weir_limiter *limiter, struct weir_key key, wei
     make_change(limiter, key, empty, &change);
     return change.units;
 }
+
+void weir__fleet_renew(struct weir_table *table, weir_time until)
+{
+    __atomic_store_n(&table->header->fleet_until, until, __ATOMIC_RELEASE);
+}

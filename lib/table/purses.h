@@ -26,10 +26,7 @@ int64_t weir__purse_empty(struct weir_limiter *limiter, struct weir_key key, wei
 #define WEIR__FLEET_UNTIL_MAX (10 * WEIR_SECOND) /* longer: damaged, or the clock stepped back */
 #define WEIR__FLEET_AWAY      ((weir_time)1)     /* in a fleet, but nobody fills purses */
 
-static inline void weir__fleet_renew(struct weir_table *table, weir_time until)
-{
-    __atomic_store_n(&table->header->fleet_until, until, __ATOMIC_RELEASE);
-}
+void weir__fleet_renew(struct weir_table *table, weir_time until);
 
 static inline weir_time weir__fleet_until(const struct weir_table *table)
 {

@@ -29,14 +29,6 @@ static void fill_public(uint64_t numbers[WEIR__HASH_SECRETS])
 
 /* --------------------------------------------------------------- deciding ---- */
 
-static bool is_named(const struct weir__alone_rules *alone, const char *rule)
-{
-    for (size_t i = 0; !alone->all && i < alone->n; i++)
-        if (strcmp(alone->rules[i], rule) == 0)
-            return true;
-    return alone->all;
-}
-
 /* A window of which this host has less than a unit.  Its limiter cannot say so. */
 static bool is_share_empty(const struct weir__active *active, const struct weir__rule *rule,
                            uint32_t part)
@@ -57,7 +49,7 @@ enum weir__across weir__across_alone(const struct weir *weir, const struct weir_
     uint32_t part = weir__fleet_part(weir->table);
 
     if (part == WEIR__FLEET_WHOLE && weir__fleet_until(weir->table) == 0)
-        return WEIR__ACROSS_SHARE; /* in no fleet */
+        return WEIR__ACROSS_NONE;
     if (rule->draft->when_alone == WEIR__ALONE_OPEN)
         return WEIR__ACROSS_OPEN;
     return rule->draft->when_alone == WEIR__ALONE_CLOSED || part == 0 ||
@@ -66,15 +58,12 @@ enum weir__across weir__across_alone(const struct weir *weir, const struct weir_
                : WEIR__ACROSS_SHARE;
 }
 
-enum weir__across weir__across_now(const struct weir *weir, const struct weir__active *active,
-                                   uint32_t i, weir_time now, const struct weir__alone_rules *alone)
+bool weir__is_alone(const struct weir__alone_rules *alone, const char *rule)
 {
-    weir_time left = weir__fleet_until(weir->table) - now;
-
-    if (left > 0 && left <= WEIR__FLEET_UNTIL_MAX &&
-        (alone == NULL || !is_named(alone, active->posts[i].name)))
-        return WEIR__ACROSS_PURSE;
-    return weir__across_alone(weir, active, i);
+    for (size_t i = 0; !alone->all && i < alone->n; i++)
+        if (strcmp(alone->rules[i], rule) == 0)
+            return true;
+    return alone->all;
 }
 
 /* ------------------------------------------------------------------ dues ---- */

@@ -3,21 +3,30 @@
 #define WEIR_ENGINE_ACROSS_H
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "engine/fleet.h"
 
-enum weir__across {
-    WEIR__ACROSS_PURSE,
-    WEIR__ACROSS_SHARE,
-    WEIR__ACROSS_OPEN,   /* all pass */
-    WEIR__ACROSS_CLOSED, /* none does */
-};
+#define WEIR__ALONE_RETRY WEIR_SECOND /* by then the accounts may be there again */
 
-/* What decides a rule that enforces; and what would if it were alone. */
-enum weir__across weir__across_now(const struct weir *weir, const struct weir__active *active,
-                                   uint32_t rule, weir_time now,
-                                   const struct weir__alone_rules *alone);
+/* What decides a rule that is alone. */
 enum weir__across weir__across_alone(const struct weir *weir, const struct weir__active *active,
                                      uint32_t rule);
+bool weir__is_alone(const struct weir__alone_rules *alone,
+                    const char *rule); /* it is one of them */
+
+/* What decides a rule that enforces; `alone` may be NULL. */
+static inline enum weir__across weir__across_now(const struct weir *weir,
+                                                 const struct weir__active *active, uint32_t rule,
+                                                 weir_time now,
+                                                 const struct weir__alone_rules *alone)
+{
+    uint64_t left = (uint64_t)weir__fleet_until(weir->table) - (uint64_t)now;
+
+    if (left - 1 < WEIR__FLEET_UNTIL_MAX &&
+        (alone == NULL || !weir__is_alone(alone, active->posts[rule].name)))
+        return WEIR__ACROSS_PURSE;
+    return weir__across_alone(weir, active, rule);
+}
 
 /* A key that is longer than an agent keeps becomes its hash. */
 void weir__across_key(const struct weir *weir, const struct weir__rule *rule,

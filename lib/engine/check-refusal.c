@@ -3,8 +3,6 @@
 
 #include "engine/inquiry.h"
 
-#define ALONE_RETRY WEIR_SECOND /* by then the accounts may be there again */
-
 /* Whether the text of the rule's key is exactly the value: nothing around it, no other spelling. */
 static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
                         const struct weir__value *v)
@@ -137,10 +135,10 @@ void weir__refuse_alone(const struct weir__checker *c, struct weir__inquiry *q)
     q->ruling->rule = c->active->posts[rule].name;
     q->ruling->count = limit->count;
     q->ruling->window = limit->period;
-    q->ruling->decision = (struct weir_decision){ .reason = WEIR_ALONE, .retry = ALONE_RETRY };
+    q->ruling->decision =
+        (struct weir_decision){ .reason = WEIR_ALONE, .retry = WEIR__ALONE_RETRY };
     q->ruling->level = 3;
     q->ruling->shadow = NULL;
-    q->ruling->fleet = true;
     if (q->told != NULL)
         tell_key(q, shown_key(c, q, rule, text));
 }

@@ -90,19 +90,14 @@ struct pass {
     bool bans;    /* look at them too: see pass_bans */
     bool full;    /* a rule did not fit: of those after it only bans count */
     bool shadows; /* there are rules in shadow */
-    bool unusual; /* see the inquiry */
     size_t rules, items;
 };
 
-/* Adds the rule's limits to the items. */
-ALWAYS void add_items(struct weir__inquiry *q, struct pass *p, uint32_t i,
-                      const struct weir__rule *rule, struct weir_limiter *const *limiters,
-                      int64_t cost, struct weir_key key)
+/* The rule's limits. */
+ALWAYS void put_items(struct weir__item *item, uint32_t i, const struct weir__rule *rule,
+                      struct weir_limiter *const *limiters, int64_t cost, struct weir_key key)
 {
-    uint32_t n = rule->n_limits;
-    struct weir__item *item = q->items + p->items;
-
-    for (uint32_t k = 0; k < n; k++, item++) {
+    for (uint32_t k = 0, n = rule->n_limits; k < n; k++, item++) {
         item->cost = cost;
         item->whose = i;
         item->which = (uint16_t)k;
@@ -110,46 +105,59 @@ ALWAYS void add_items(struct weir__inquiry *q, struct pass *p, uint32_t i,
         item->closed = rule->closed;
         __builtin_prefetch(item->line, 1);
     }
-    p->items += n;
-    p->rules++;
 }
 
 /* Of a rule that lets all pass alone, the shares are asked for nothing: its bans stay. */
-static void add_across(const struct weir__checker *c, struct weir__inquiry *q, struct pass *p,
-                       uint32_t i, struct weir_key key)
+ALWAYS void put_across(const struct weir__checker *c, struct weir__inquiry *q,
+                       struct weir__item *items, uint32_t i, struct weir_key key,
+                       enum weir_mode wanted)
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
-    const struct weir__alone_rules *alone = c->alone ? q->alone : NULL;
-    enum weir__across how = p->wanted == WEIR_ENFORCE
-                                ? weir__across_now(c->weir, c->active, i, q->ask.now, alone)
-                                : WEIR__ACROSS_SHARE;
+    enum weir__across how =
+        wanted == WEIR_ENFORCE
+            ? weir__across_now(c->weir, c->active, i, q->ask.now, c->alone ? q->alone : NULL)
+            : WEIR__ACROSS_SHARE;
     int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
-    unsigned char made[WEIR__KEY_MAX];
     struct weir_limiter **limiters =
         how == WEIR__ACROSS_PURSE ? c->active->purses : c->active->limiters;
+    unsigned char made[WEIR__KEY_MAX];
 
-    weir__across_key(c->weir, rule, &q->facts, made, &key);
+    if (__builtin_expect(key.len > sizeof(made), 0))
+        weir__across_key(c->weir, rule, &q->facts, made, &key);
     if (how == WEIR__ACROSS_CLOSED && q->closed == 0)
         q->closed = i + 1;
-    add_items(q, p, i, rule, limiters + rule->first_limit, how == WEIR__ACROSS_OPEN ? 0 : cost,
+    put_items(items, i, rule, limiters + rule->first_limit, how == WEIR__ACROSS_OPEN ? 0 : cost,
               key);
 }
 
-/* A rule for which there is no room, or one across the fleet. */
-RARELY struct pass add_unusual(const struct weir__checker *c, struct weir__inquiry *q,
-                               struct pass p, uint32_t i, struct weir_key key)
+/* A rule across the fleet, or one for which there is no room behind so many items: false. */
+RARELY bool put_unusual(const struct weir__checker *c, struct weir__inquiry *q, size_t items,
+                        uint32_t i, struct weir_key key, enum weir_mode wanted)
 {
-    if (!p.unusual)
-        q->over = q->closed = 0;
-    p.unusual = true;
-    if (p.items + c->active->rules->rules[i].n_limits > WEIR_ALL_MAX) {
-        if (p.wanted == WEIR_ENFORCE && !p.full)
-            q->over = i + 1;
-        p.full = true;
+    bool room = items + c->active->rules->rules[i].n_limits <= WEIR_ALL_MAX;
+
+    q->unusual = true;
+    if (room)
+        put_across(c, q, q->items + items, i, key, wanted);
+    else if (wanted == WEIR_ENFORCE)
+        q->over = i + 1;
+    return room;
+}
+
+/* Adds the rule's limits to the items. */
+ALWAYS void add_items(const struct weir__checker *c, struct weir__inquiry *q, struct pass *p,
+                      uint32_t i, const struct weir__rule *rule, struct weir_key key)
+{
+    if (__builtin_expect(p->items + rule->room > WEIR_ALL_MAX, 0)) {
+        p->full = !put_unusual(c, q, p->items, i, key, p->wanted);
+        if (p->full)
+            return;
+    } else {
+        put_items(q->items + p->items, i, rule, c->active->limiters + rule->first_limit,
+                  weir__rule_cost(rule, &q->facts, q->ask.cost), key);
     }
-    if (!p.full)
-        add_across(c, q, &p, i, key);
-    return p;
+    p->items += rule->n_limits;
+    p->rules++;
 }
 
 /* False: refused, because the rule's key is banned. */
@@ -175,11 +183,8 @@ ALWAYS bool apply_rule(const struct weir__checker *c, struct weir__inquiry *q, s
             weir__note_shadow(c, q, i);
         return mode != WEIR_ENFORCE;
     }
-    if (__builtin_expect(p->items + rule->room > WEIR_ALL_MAX, 0))
-        *p = add_unusual(c, q, *p, i, key);
-    else if (__builtin_expect(!p->full, 1))
-        add_items(q, p, i, rule, c->active->limiters + rule->first_limit,
-                  weir__rule_cost(rule, &q->facts, q->ask.cost), key);
+    if (__builtin_expect(!p->full, 1))
+        add_items(c, q, p, i, rule, key);
     return true;
 }
 
@@ -215,7 +220,6 @@ ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, 
     q->n_enforced = q->n_items = p.items;
     q->n_rules = p.rules;
     q->cut = p.full;
-    q->unusual = p.unusual;
     if (__builtin_expect(p.shadows, 0))
         apply_shadows(c, q, &m, p);
     return true;
@@ -225,6 +229,8 @@ ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, 
  * over again. */
 RARELY bool apply_rules_anew(const struct weir__checker *c, struct weir__inquiry *q)
 {
+    q->over = q->closed = 0;
+    q->unusual = false;
     return apply_rules(c, q, true);
 }
 
@@ -277,7 +283,17 @@ ALWAYS void name_limit(const struct weir__checker *c, struct weir__inquiry *q, s
     }
 }
 
-ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q)
+/* A purse does not tell how near its limit the fleet is. */
+ALWAYS void tell_level(struct weir__inquiry *q, bool unusual)
+{
+    const struct weir_decision *d = &q->ruling->decision;
+
+    if (unusual)
+        q->ruling->fleet = weir__limiter_era(q->items[d->item].limiter)->plan.algo->fills;
+    q->ruling->level = unusual && q->ruling->fleet && d->allowed ? 0 : weir__level_of(d);
+}
+
+ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
 {
     struct weir_decision *d = &q->ruling->decision;
 
@@ -285,7 +301,7 @@ ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry 
         return true;
     ask_all(c, q, 0, q->n_enforced, d);
     name_limit(c, q, d->item);
-    q->ruling->level = weir__level_of(d);
+    tell_level(q, unusual);
     if (!d->allowed)
         weir__note_refusal(c, q, q->items[d->item].whose);
     return d->allowed;
@@ -324,11 +340,11 @@ ALWAYS bool pass_guards(const struct weir__checker *c, struct weir__inquiry *q,
 }
 
 ALWAYS void decide_asked(const struct weir__checker *c, struct weir__inquiry *q,
-                         struct weir__admission *admission)
+                         struct weir__admission *admission, bool unusual)
 {
     bool passed = pass_guards(c, q, admission);
 
-    if (!passed || !decide_enforced(c, q)) {
+    if (!passed || !decide_enforced(c, q, unusual)) {
         q->ruling->shadow = NULL; /* the real refusal is the news */
         if (passed && admission != NULL)
             weir__admission_undo(admission);
@@ -339,30 +355,15 @@ ALWAYS void decide_asked(const struct weir__checker *c, struct weir__inquiry *q,
     count_allowed(c, q);
 }
 
-/* A purse does not tell how near its limit the fleet is. */
-static void tell_fleet(const struct weir__checker *c, struct weir__inquiry *q)
-{
-    struct weir_ruling *r = q->ruling;
-    const struct weir__item *item = &q->items[r->decision.item];
-
-    if (r->guard != NULL || q->n_enforced == 0 || !c->active->rules->rules[item->whose].fleet)
-        return;
-    r->fleet = true;
-    if (r->decision.allowed && weir__limiter_era(item->limiter)->plan.algo->fills)
-        r->level = 0;
-}
-
 RARELY void decide_unusual(const struct weir__checker *c, struct weir__inquiry *q,
                            struct weir__admission *admission)
 {
-    if (q->over != 0) {
+    if (q->over != 0)
         weir__refuse_too_many(c, q);
-    } else if (q->closed != 0) {
+    else if (q->closed != 0)
         weir__refuse_alone(c, q);
-    } else {
-        decide_asked(c, q, admission);
-        tell_fleet(c, q);
-    }
+    else
+        decide_asked(c, q, admission, true);
 }
 
 ALWAYS void decide_by_rules(const struct weir__checker *c, struct weir__inquiry *q,
@@ -375,7 +376,7 @@ ALWAYS void decide_by_rules(const struct weir__checker *c, struct weir__inquiry 
     if (__builtin_expect(q->unusual, 0))
         decide_unusual(c, q, admission);
     else
-        decide_asked(c, q, admission);
+        decide_asked(c, q, admission, false);
 }
 
 /* It will wait, or waits already: its outcome is open. */
@@ -427,6 +428,7 @@ ALWAYS void prepare(const struct weir__checker *c, struct weir__inquiry *q,
         *q->told = '\0';
     q->n_items = 0;
     q->open = q->cut = q->unusual = false;
+    q->over = q->closed = 0;
     if (c->active == NULL ||
         (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)
         return;

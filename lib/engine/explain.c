@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/engine.h"
-#include "engine/explain.h"
+#include "engine/across.h"
 
 static void tell_attribute(struct weir__explained *e, const struct weir__active *f,
                            const struct weir__facts *facts, uint16_t attribute)
@@ -48,6 +47,20 @@ static enum weir__why missing_part(struct weir__explained *e, const struct weir_
     return WEIR__NO_KEY;
 }
 
+/* Of a limit across the fleet the table has a purse and a part: they differ from it. */
+static void peek_across(struct weir__explained_limit *l, enum weir__across how,
+                        struct weir_limiter *limiter, struct weir_ask ask)
+{
+    if (how == WEIR__ACROSS_OPEN)
+        ask.cost = 0;
+    weir_peek(limiter, &ask, &l->decision);
+    if (how != WEIR__ACROSS_CLOSED)
+        return;
+    l->decision.allowed = false;
+    l->decision.reason = WEIR_ALONE;
+    l->decision.retry = WEIR__ALONE_RETRY;
+}
+
 static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *limiter,
                        const struct weir_ask *ask)
 {
@@ -70,8 +83,24 @@ static void peek_limits(struct weir__explained *e, const struct weir__active *f,
             .key = key, .cost = e->cost, .wait_max = ask->wait_max, .now = ask->now
         };
         e->limits[i] = (struct weir__explained_limit){ .limit = &rule->draft->limits[i] };
-        peek_limit(&e->limits[i], f->limiters[rule->first_limit + i], &own);
+        size_t at = rule->first_limit + i;
+        if (e->across == WEIR__ACROSS_HOST)
+            peek_limit(&e->limits[i], f->limiters[at], &own);
+        else
+            peek_across(&e->limits[i], e->across,
+                        e->across == WEIR__ACROSS_PURSE ? f->purses[at] : f->limiters[at], own);
     }
+}
+
+/* As check.c has it. */
+static enum weir__across across_of(const struct weir *weir, const struct weir__active *f, size_t i,
+                                   enum weir_mode mode, weir_time now)
+{
+    if (!f->rules->rules[i].fleet)
+        return WEIR__ACROSS_HOST;
+    if (mode == WEIR_ENFORCE)
+        return weir__across_now(weir, f, (uint32_t)i, now, NULL);
+    return weir__fleet_until(weir->table) == 0 ? WEIR__ACROSS_NONE : WEIR__ACROSS_SHARE;
 }
 
 static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__active *f,
@@ -94,6 +123,9 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
     e->banned_until = weir__ban_peek(
         weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
     e->cost = weir__rule_cost(rule, facts, ask->cost);
+    e->across = across_of(weir, f, i, e->mode, ask->now);
+    if (rule->fleet)
+        weir__across_key(weir, rule, facts, made, &key);
     peek_limits(e, f, rule, key, ask);
     if (e->mode == WEIR_OFF)
         e->why = WEIR__SWITCHED_OFF;

@@ -18,6 +18,16 @@ enum weir__why {
     WEIR__NO_KEY,       /* `attribute`, a part of the key, is missing */
 };
 
+/* What decides a rule across the fleet. */
+enum weir__across {
+    WEIR__ACROSS_HOST,   /* it is not across the fleet */
+    WEIR__ACROSS_PURSE,  /* units that were drawn for this host */
+    WEIR__ACROSS_SHARE,  /* this host's part of the limit */
+    WEIR__ACROSS_OPEN,   /* alone: all pass */
+    WEIR__ACROSS_CLOSED, /* alone: none passes */
+    WEIR__ACROSS_NONE,   /* this host is in no fleet: the whole limit, here */
+};
+
 struct weir__explained_limit {
     const struct weir_limit *limit;
     struct weir_limit present;     /* the table's, if it differs; else count 0 */
@@ -35,6 +45,7 @@ struct weir__explained {
     char key[160];
     int64_t cost;
     weir_time banned_until; /* 0: not */
+    enum weir__across across;
     size_t n_limits;
     struct weir__explained_limit limits[WEIR__RULE_LIMITS];
 };

@@ -1,7 +1,8 @@
 /* reset.c -- makes the keys of a request fresh, by hand. */
-#include "engine/engine.h"
+#include "engine/across.h"
 
-/* Resets the rule's key for these facts; false: it has none. */
+/* Resets the rule's key for these facts; false: it has none.  Of a limit across the fleet, what
+ * this host has drawn: its account is the agent's. */
 static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
 {
     const struct weir__rule *rule = &weir->active->rules->rules[i];
@@ -12,8 +13,13 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
 
     if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         return false;
-    for (size_t k = 0; k < rule->n_limits; k++)
+    if (rule->fleet)
+        weir__across_key(weir, rule, facts, made, &key);
+    for (size_t k = 0; k < rule->n_limits; k++) {
         weir_forget(post->limiters[k], key, now);
+        if (rule->fleet)
+            weir_forget(weir->active->purses[rule->first_limit + k], key, now);
+    }
     struct weir_key shown = { text, weir__rule_key_text(weir->table->secrets, rule, facts, text) };
     if (post->refusals != NULL)
         weir_forget(post->refusals, shown, now);

@@ -108,6 +108,21 @@ static void print_limit(const struct show *s, const char *at)
     }
 }
 
+static void print_across(const struct show *s, const char *how)
+{
+    static const char *const words[][2] = {
+        { "purse", "units that were drawn for this host; what is left elsewhere is not asked" },
+        { "share", "this host's part of the limit" },
+        { "open", "the fleet cannot be asked: all pass" },
+        { "closed", "the fleet cannot be asked, or this host's part is nothing: none passes" },
+        { "none", "this host is in no fleet, and counts alone" },
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (is(how, words[i][0]))
+            printf("    %sacross the fleet: %s%s\n", s->c.dim, words[i][1], s->c.off);
+}
+
 static void print_limits(const struct show *s, int rule)
 {
     char at[64];
@@ -120,6 +135,7 @@ static void print_limits(const struct show *s, int rule)
         weir__human_duration(wait, banned);
         printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
     }
+    print_across(s, weir__document_text(s->d, "rules.%d.fleet", rule));
     for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
         snprintf(at, sizeof(at), "rules.%d.limits.%d.", rule, i);
         print_limit(s, at);
@@ -273,6 +289,8 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
         printf(": ");
         print_listed(s);
         printf("%s", is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
+    } else if (is(weir__document_text(s->d, "ruling.reason"), "dry")) {
+        weir__show(s->d, "ruling.", ": {rule} draws units from the fleet first");
     } else if (!d->allowed) {
         weir__show(s->d, "ruling.",
                    d->retry == WEIR_NEVER
@@ -313,8 +331,15 @@ static void print_ruling(const struct show *s)
 {
     struct weir_decision d = read_decision(s->d, "ruling.");
 
-    printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad,
-           d.allowed ? "allowed" : "refused", s->c.off);
+    bool dry = is(weir__document_text(s->d, "ruling.reason"), "dry");
+    printf("\n%s%s%s%s", s->c.bold,
+           d.allowed ? s->c.good
+           : dry     ? s->c.mild
+                     : s->c.bad,
+           d.allowed ? "allowed"
+           : dry     ? "undecided"
+                     : "refused",
+           s->c.off);
     print_verdict(s, &d);
     weir__show(s->d, "ruling.", "[; {shadow}, in shadow, would refuse]\n");
     print_entering(s);

@@ -44,17 +44,18 @@ static double key_bytes(const struct weir_table_stats *s)
     return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 
-/* The engine's names in words: rule#0-1a2b3c4d is the rule's first limit, rule!... counts refusals
- * for its ban. */
+/* The engine's names in words: rule#0-1a2b3c4d is the rule's first limit, rule$0-1a2b3c4d the purse
+ * of one across the fleet, rule!... counts refusals for its ban. */
 static void name_in_words(char *out, size_t size, const char *name)
 {
-    size_t rule = strcspn(name, "#!");
+    size_t rule = strcspn(name, "#!$");
     unsigned index;
     int end = 0;
 
-    if (name[rule] == '#' && sscanf(name + rule, "#%3u-%*8[0-9a-f]%n", &index, &end) == 1 &&
-        end > 0 && name[rule + (size_t)end] == '\0')
-        snprintf(out, size, "%.*s, limit %u", (int)rule, name, index + 1);
+    if (sscanf(name + rule, "%*[#$]%3u-%*8[0-9a-f]%n", &index, &end) == 1 && end > 0 &&
+        name[rule + (size_t)end] == '\0')
+        snprintf(out, size, "%.*s, %s %u", (int)rule, name, name[rule] == '$' ? "purse" : "limit",
+                 index + 1);
     else if (name[rule] == '!' && sscanf(name + rule, "!0-%*8[0-9a-f]%n", &end) == 0 && end > 0 &&
              name[rule + (size_t)end] == '\0')
         snprintf(out, size, "%.*s, refusals for its ban", (int)rule, name);

@@ -24,7 +24,8 @@ static bool refuses(const struct weir__explained *rule)
     bool no = rule->banned_until != 0;
 
     for (size_t i = 0; i < rule->n_limits; i++)
-        no = no || !rule->limits[i].decision.allowed;
+        no = no || (!rule->limits[i].decision.allowed && /* dry: it draws first */
+                    rule->limits[i].decision.reason != WEIR_DRY);
     return no;
 }
 
@@ -69,6 +70,13 @@ static const char *why_name(enum weir__why why)
     static const char *const names[] = { "applies", "off", "unmatched", "excepted", "no-key" };
 
     return names[why];
+}
+
+static const char *across_name(enum weir__across across)
+{
+    static const char *const names[] = { NULL, "purse", "share", "open", "closed", "none" };
+
+    return names[across];
 }
 
 /* --------------------------------------------- why a rule does not apply ---- */
@@ -148,6 +156,8 @@ static void add_rule(void *context, const struct weir__explained *e)
             weir__buffer_member_ms(s->out, "banned_for_ms",
                                    e->banned_until == WEIR_NEVER ? WEIR_NEVER
                                                                  : e->banned_until - s->now);
+        if (e->across != WEIR__ACROSS_HOST)
+            weir__buffer_member(s->out, "fleet", across_name(e->across));
         add_limits(s->out, e);
     } else {
         weir__buffer_member_or_null(s->out, "attribute", e->attribute);

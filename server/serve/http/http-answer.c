@@ -303,6 +303,10 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                      "more limits apply to this request than can be asked", 503 },
         no_room = { "about:blank", "No room", "weir-no-room",
                     "the table is full, and this key is new", 503 },
+        dry = { "about:blank", "Nothing drawn", "weir-dry",
+                "too little was drawn for this host; try again", 503 },
+        alone = { "about:blank", "Alone", "weir-alone",
+                  "the fleet cannot be asked, and nothing passes without it", 503 },
         key_busy = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
                      "Too much at once", "weir-key-busy",
                      "this key has all of its permits out, or waits for as many", 429 };
@@ -313,6 +317,8 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
            : d->reason == WEIR_BANNED   ? &banned
            : d->reason == WEIR_TOO_MANY ? &too_many
            : d->reason == WEIR_NO_ROOM  ? &no_room
+           : d->reason == WEIR_DRY      ? &dry
+           : d->reason == WEIR_ALONE    ? &alone
            : d->reason == WEIR_KEY_BUSY ? &key_busy
                                         : &limited;
 }
@@ -406,7 +412,8 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
     }
     if (r->rule)
         put(pen, r->rule, strnlen(r->rule, 63));
-    if (r->decision.reason == WEIR_TOO_MANY || r->decision.reason == WEIR_NO_ROOM) {
+    if (r->decision.reason == WEIR_TOO_MANY || r->decision.reason == WEIR_NO_ROOM ||
+        r->decision.reason == WEIR_DRY || r->decision.reason == WEIR_ALONE) {
         PUT(pen, ": ");
         put_text(pen, refusal_of(&r->decision)->why);
         return;

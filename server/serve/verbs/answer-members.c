@@ -6,7 +6,7 @@
 
 #define LEVEL      "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing"
 #define NEVER_NULL "null: allowed, or it can never pass"
-#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied|too-many|no-room"
+#define BY_RULES   "granted|limited|too-big|bad-ask|banned|denied|too-many|no-room|dry|alone"
 #define WHY        "applies|off|unmatched|excepted|no-key"
 #define NOT_THERE  "why it does not apply, in words"
 
@@ -25,7 +25,9 @@ const struct weir__schema weir__schemas[] = {
         { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
         { "level", "0..3", LEVEL },
         { "reason", BY_RULES, "too-big can never pass; too-many: more than 64 limits apply; "
-          "no-room: the table is full, and the rule says when_full: closed" },
+          "no-room: the table is full, and the rule says when_full: closed; across the fleet, "
+          "dry: too little was drawn for this host; alone: it cannot be asked, and the rule says "
+          "when_alone: closed" },
         { "-applied", "count", "rules that apply" },
         { "shadow", "text?", "a rule in shadow that would have refused; null: none" },
         { "-list", "allow|deny?", "the list that decided; null: none" }) },
@@ -260,6 +262,8 @@ const struct weir__schema weir__schemas[] = {
         { "[cost]", "count", "" },
         { "[refuses]", "bool", "" },
         { "[limits]", "[ExplainedLimit]", "" },
+        { "[fleet]", "purse|share|open|closed|none", "across the fleet: decided by units drawn "
+          "for this host, by its part of the limit, alone and open or closed, or in no fleet" },
         { "[attribute]", "text?", "the one that did not match, or is missing" },
         { "[banned_for_ms]", "count?", "the rest of a ban" },
         { "[because]", "text", NOT_THERE }) },

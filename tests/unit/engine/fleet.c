@@ -165,7 +165,7 @@ TEST(test_D5_alone_by_share_open_or_closed)
     struct weir_ruling r = check(weir, "uri=/c", later);
     assert_refused_by(r, "closed");
     assert_fields(r, (decision.reason, WEIR_ALONE), (decision.retry, S), (banned_until, 0),
-                  (fleet, true), (level, 3));
+                  (fleet, false), (level, 3));
     assert_int_equal(check(weir, "uri=/c", later).decision.reason, WEIR_ALONE);
     assert_int_equal(info_of(weir, "closed").refused, 2);
     weir__fleet_renew(table, later + S);

@@ -48,6 +48,27 @@ WEIR_API int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const c
  * for no more than 0.3 s.  No other call on the fleet may be under way. */
 WEIR_API void weir_fleet_leave(struct weir_fleet *fleet);
 
+/* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  What is not
+ * answered by then is decided by its when_alone. */
+WEIR_API bool weir_fleet_check(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
+                               const struct weir_ask *ask, struct weir_ruling *ruling);
+
+/* The same for callers that do not wait. */
+struct weir_fleet_ask {
+    const struct weir_attr *attrs; /* copied */
+    size_t n;
+    struct weir_ask ask;
+    /* In the agent's thread: it must not wait.  `key`: as weir_check_key's */
+    void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
+    void *context;
+};
+/* True: it is decided, by *ruling and `key`.  False: `done` is called, once; *ticket is for
+ * weir_fleet_cancel. */
+WEIR_API bool weir_fleet_ask(struct weir_fleet *fleet, const struct weir_fleet_ask *ask,
+                             struct weir_ruling *ruling, char key[WEIR_KEY_TEXT], uint64_t *ticket);
+/* From any thread.  True: `done` will not be called.  False: it was, is being or will soon be. */
+WEIR_API bool weir_fleet_cancel(struct weir_fleet *fleet, uint64_t ticket);
+
 struct weir_fleet_info {
     char name[65], node[65];
     bool agent;     /* this process draws for its host; else another one does */
@@ -57,6 +78,8 @@ struct weir_fleet_info {
     int64_t members;
     int64_t version, refused;        /* of the rules: in force, and refused; 0: none */
     char why[160], refused_why[160]; /* not connected; refused: the reason */
+    bool alone;                      /* asks go by when_alone: Redis is silent, or just back */
+    uint64_t draws, units_drawn, units_repaid, asks_alone;
 };
 WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);
 

@@ -2,21 +2,72 @@
 #include "cluster/agent/agent.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "table/table.h"
+#include "cluster/fleet/fleet.h"
 
 #define LEAVE_MAX (300 * WEIR_MILLISECOND)
+#define SILENCE \
+    (250 * WEIR_MILLISECOND)           /* of Redis, after which the host is alone; a beat is 200 */
+#define UNTIL (400 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
+#define RENEW (50 * WEIR_MILLISECOND)
 
-void weir__agent_send(struct weir_fleet *f, struct weir__redis_ask *ask, weir_time now)
+/* ---------------------------------------------------------------- the host ---- */
+
+/* Whether this process is the agent.  Looked at before anything else in a turn: a process that was
+ * stopped may find that another is the agent now. */
+static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
 {
-    f->stirred = true;
-    weir__redis_client_ask(f->client, ask, now);
+    bool agent = !f->leaving &&
+                 (!f->shared || (f->holder > 0 && weir__fleet_claim(f->table, f->holder, now)));
+
+    if (agent == f->agent)
+        return;
+    f->agent = agent;
+    f->up = f->away = false;
+    f->heard = mono;
+    weir__fleet_set_exact(f->fleet, !agent);
+    if (agent && weir__fleet_until(f->table) == 0) {
+        weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
+        (void)f->host->part_set(f->weir, WEIR__FLEET_WHOLE, now,
+                                NULL); /* nothing better is known */
+    }
+    f->part_set = weir__fleet_part(f->table);
 }
+
+static void follow_part(struct weir_fleet *f, weir_time now)
+{
+    int64_t part = f->info.part; /* written in this thread */
+
+    if (!f->agent || part == 0 || part == f->part_set)
+        return;
+    f->part_set = part;
+    (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
+}
+
+/* As long as Redis answers, purses are asked.  Shares begin shortly before that ends. */
+static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    if (!f->agent) {
+        f->part_set = weir__fleet_part(f->table);
+        return mono + WEIR__AGENT_TICK;
+    }
+    follow_part(f, now);
+    if (!f->away && mono - f->heard > SILENCE) {
+        f->away = true;
+        weir__shares_begin(f, now);
+    }
+    if (f->up && !f->away)
+        weir__fleet_renew(f->table, now + UNTIL - (mono - f->heard));
+    return mono + RENEW;
+}
+
+/* ------------------------------------------------------------------- turns ---- */
 
 static weir_time sooner(weir_time a, weir_time b)
 {
@@ -26,23 +77,58 @@ static weir_time sooner(weir_time a, weir_time b)
 /* It is over when nothing is under way any more, or too late. */
 static void turn_leaving(struct weir_fleet *f, weir_time now)
 {
-    if (weir__beats_over(f) || now >= f->leave_by) {
+    if ((weir__beats_over(f) && f->calls == 0) || now >= f->leave_by) {
         f->leave_by = WEIR_NEVER;
         weir__redis_ready_set(&f->left);
     }
 }
 
-static weir_time turn(void *context, struct weir__redis_client *client, weir_time now)
+static void note_counts(struct weir_fleet *f)
+{
+    struct weir__fleet_counts counts = weir__fleet_counts(f->fleet);
+
+    pthread_mutex_lock(&f->mutex);
+    f->info.agent = f->agent;
+    f->info.alone = f->agent && (f->away || !f->up);
+    f->info.draws = counts.draws;
+    f->info.units_drawn = counts.units_drawn;
+    f->info.units_repaid = counts.units_repaid;
+    f->info.asks_alone = f->asks_alone;
+    pthread_mutex_unlock(&f->mutex);
+}
+
+/* Everything of purses and accounts, by the table's clock.  Returns the time until the next. */
+static weir_time turn_fleet(struct weir_fleet *f, weir_time now)
+{
+    weir_time due, deadline;
+
+    weir__limits_turn(f, now);
+    weir__draws_turn(f, now);
+    weir__demands_turn(f, now);
+    due = f->leaving ? WEIR_NEVER : weir__fleet_turn(f->fleet, now);
+    deadline = weir__asks_turn(f, now);
+    due = sooner(due, deadline);
+    return due == WEIR_NEVER ? WEIR_NEVER : due > now ? due - now : 0;
+}
+
+static weir_time turn(void *context, struct weir__redis_client *client, weir_time mono)
 {
     struct weir_fleet *f = context;
-    weir_time due;
+    weir_time now = weir__agent_time(f), due, span;
 
     f->client = client;
     f->stirred = false;
-    due = weir__beats_turn(f, now);
+    claim(f, mono, now);
+    due = tend_host(f, mono, now);
+    if (f->agent || f->leaving)
+        due = sooner(due, weir__beats_turn(f, mono));
+    span = turn_fleet(f, now);
+    if (span != WEIR_NEVER)
+        due = sooner(due, mono + span);
+    note_counts(f);
     if (f->leaving)
-        turn_leaving(f, now);
-    return f->stirred ? now : f->leaving ? sooner(due, f->leave_by) : due;
+        turn_leaving(f, mono);
+    return f->stirred ? mono : f->leaving ? sooner(due, f->leave_by) : due;
 }
 
 /* ---------------------------------------------------------------- joining ---- */
@@ -74,10 +160,42 @@ static int fill(struct weir_fleet *f, const struct weir_fleet_options *o, struct
     if (o->node)
         snprintf(f->node, sizeof(f->node), "%s", o->node);
     else
-        name_node(f->node, weir_table_of(f->weir));
+        name_node(f->node, f->table);
     memcpy(f->info.name, f->name, sizeof(f->name));
     memcpy(f->info.node, f->node, sizeof(f->node));
     weir__beats_begin(f, o->weight);
+    return WEIR_OK;
+}
+
+static int make(struct weir_fleet *f, struct weir_error *error)
+{
+    struct weir__fleet_options options = { .ops = &weir__agent_world, .world = f };
+
+    f->answered_last = &f->answered;
+    f->demands = calloc(WEIR__AGENT_DEMANDS, sizeof(*f->demands));
+    f->told = calloc(WEIR__AGENT_DEMANDS, sizeof(*f->told));
+    if (!f->demands || !f->told)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
+    if (weir__random_fill(&options.seed, sizeof(options.seed)) != 0)
+        return weir__fail(error, WEIR_SYSTEM, "no random numbers: %s", strerror(errno));
+    int code = weir__asks_make(f, error);
+    if (code == WEIR_OK)
+        code = weir__fleet_create(&f->fleet, &options, error);
+    if (code == WEIR_OK)
+        weir__fleet_set_exact(f->fleet, true); /* until it is the agent */
+    return code;
+}
+
+/* An engine of another version has other structs. */
+static int know(struct weir_fleet *f, struct weir *weir, struct weir_error *error)
+{
+    f->weir = weir;
+    f->host = weir->host;
+    if (f->host->size != sizeof(*f->host))
+        return weir__fail(error, WEIR_INVALID, "libweir and libweir-redis are of two versions");
+    f->table = weir->table;
+    f->shared = f->table->fd >= 0;
+    f->holder = f->host->holder(f->table);
     return WEIR_OK;
 }
 
@@ -95,8 +213,14 @@ static int start(struct weir_fleet *f, const char *url, const struct weir_fleet_
 
 static void destroy(struct weir_fleet *f)
 {
-    weir_redis_destroy(f->redis);
+    weir_redis_destroy(f->redis); /* which answers all asks */
     weir__redis_ask_free(&f->beat);
+    weir__draws_free(f);
+    weir__limits_free(f);
+    weir__fleet_destroy(f->fleet);
+    weir__asks_free(f);
+    free(f->demands);
+    free(f->told);
     pthread_mutex_destroy(&f->mutex);
     free(f);
 }
@@ -111,8 +235,11 @@ int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
     if (!f)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
     pthread_mutex_init(&f->mutex, NULL);
-    f->weir = weir;
-    int code = fill(f, o, error);
+    int code = know(f, weir, error);
+    if (code == WEIR_OK)
+        code = fill(f, o, error);
+    if (code == WEIR_OK)
+        code = make(f, error);
     if (code == WEIR_OK)
         code = start(f, url, o, error);
     if (code == WEIR_OK)
@@ -137,6 +264,9 @@ static void begin_leaving(struct weir__redis_job *job, struct weir__redis_client
     f->client = client;
     f->leaving = true;
     f->leave_by = now + LEAVE_MAX;
+    weir__fleet_end(f->fleet, weir__agent_time(f));
+    if (f->agent && f->shared)
+        weir__fleet_yield(f->table, f->holder);
     weir__beats_leave(f, now);
 }
 

@@ -1,15 +1,23 @@
 /* agent.h -- this process's part in a fleet, between the files of this room.
  *
  *     agent.c     joining and leaving; the agent's turns
+ *     asks.c      asks that wait: from callers to the agent and back
  *     beats.c     the host as a member of the fleet: its part of every limit
+ *     demands.c   asks that found a purse closed, told in batches
+ *     draws.c     the world of a node (cluster/fleet/fleet.h): purses and accounts
  *     follow.c    the rules of the fleet, and their copy on disk
+ *     limits.c    the limits across the fleet, as the rules in force have them
+ *     shares.c    the host's part of a limit while an account is silent
  *
  * Threads, and what is theirs:
  *
  *     the agent      the thread of a client of Redis (cluster/redis/thread.h), with a duty: all but
  *                    the following
  *     the follower   `follow`; it applies rules, and may wait for a disk
- *     any            `info`, under the mutex
+ *     any            under the mutex: `info`, `demands`, free asks; by atomic operations: the word
+ *                    of an ask, `across`
+ *
+ * Two clocks: Redis is asked by the monotonic one, and purses live by the table's.
  */
 #ifndef WEIR_CLUSTER_AGENT_AGENT_H
 #define WEIR_CLUSTER_AGENT_AGENT_H
@@ -17,20 +25,109 @@
 #include <pthread.h>
 
 #include "cluster/fleet/centre.h"
+#include "cluster/fleet/fleet.h"
 #include "cluster/fleet/members.h"
+#include "cluster/redis/carry.h"
 #include "cluster/redis/thread.h"
+#include "engine/engine.h"
+#include "engine/host.h"
 #include "weir-fleet.h"
+
+#define WEIR__AGENT_ASKS    4096 /* that wait at once; a power of two */
+#define WEIR__AGENT_DEMANDS 256  /* keys of closed purses between two turns */
+#define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
+
+/* A limit across the fleet. */
+struct weir__agent_limit {
+    struct weir__agent_limit *next;
+    const char *rule; /* lives as long as the engine */
+    uint32_t index;
+    char text[128]; /* as written */
+    struct weir_plan plan;
+    struct weir__fleet_limit fleet;
+    struct weir_limiter *purse, *share;
+    size_t uses; /* by asks to Redis that are under way */
+    bool in_force, retired;
+};
+
+/* An ask on an account, under way. */
+struct weir__agent_call {
+    struct weir__carry carry;
+    struct weir__account_item item;
+    enum weir__redis_outcome outcome;
+    struct weir_fleet *fleet;
+    struct weir__agent_limit *limit;
+    struct weir__fleet_key *key; /* of a draw */
+    uint64_t id;                 /* of the draw */
+    bool again;                  /* a charge, for the second time */
+    struct weir__agent_call *next;
+    char names[3][320]; /* the account, its demand, the id */
+};
+
+enum weir__ask_state { WEIR__ASK_FREE, WEIR__ASK_WAITS, WEIR__ASK_BUSY, WEIR__ASK_CANCELLED };
+
+/* An ask that waits. */
+struct weir__agent_ask {
+    struct weir__redis_job job;
+    struct weir__fleet_wait wait;
+    struct weir_fleet *fleet;
+    uint64_t word; /* how often it was used << 2 | enum weir__ask_state; atomic */
+    struct weir_request request;
+    struct weir__due dues[WEIR__FLEET_ITEMS_MAX];
+    size_t n_dues;
+    struct weir_ruling ruling;
+    char told[WEIR_KEY_TEXT];
+    weir_time deadline; /* by the table's clock */
+    bool lined, alone;  /* it is in the line of deadlines; no account can be asked */
+    void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
+    void *context;
+    struct weir__agent_ask *next, *before; /* in that line; next: among those that are over, free */
+};
 
 struct weir_fleet {
     struct weir *weir;
+    const struct weir__host *host;
+    struct weir_table *table;
     struct weir_redis *redis;
     struct weir__redis_client *client; /* of its thread */
     char name[WEIR__MEMBER_ID_MAX + 1], node[WEIR__MEMBER_ID_MAX + 1];
-    weir_time heard; /* Redis, last */
+
+    /* The host */
+    uint32_t holder;  /* this process's place; 0: the table is its own */
+    bool shared;      /* the table is not its own alone */
+    bool agent;       /* this process is the host's agent */
+    bool up;          /* Redis has answered since, ... */
+    bool away;        /* ... and then was silent: the host is alone until a beat says otherwise */
+    weir_time heard;  /* it, last */
+    int64_t part_set; /* in the table */
 
     struct weir__member member;
     struct weir__redis_ask beat; /* one at a time */
     struct weir__redis_script members_script;
+
+    struct weir__fleet *fleet;
+    struct weir__agent_limit *limits;
+    uint64_t generation; /* of the rules that they are from; 0: none yet */
+    uint64_t shards;     /* a bit for each that was asked */
+    size_t calls;        /* under way */
+    struct weir__agent_call *answered, **answered_last, *spare_calls;
+    const char *across[WEIR__AGENT_NAMES]; /* rules; atomic */
+    uint32_t n_across;                     /* more: any rule may be one */
+
+    struct weir__agent_ask *asks; /* all; those that were used and are free; the first unused */
+    struct weir__agent_ask *free_asks, *first, *last; /* the line of deadlines */
+    struct weir__agent_ask *over, **over_last;
+    size_t fresh_asks;
+    uint64_t asks_alone; /* that were decided so here */
+
+    struct weir__agent_demand {
+        const char *rule;
+        uint32_t index;
+        uint16_t len;
+        int64_t units, cost; /* of all asks; of the last */
+        char text[WEIR_KEY_TEXT];
+    } * demands, *told; /* gathered; being read */
+    size_t n_demands;
 
     struct {
         int (*apply)(void *context, const char *text, size_t len, struct weir_error *error);
@@ -57,8 +154,34 @@ struct weir_fleet {
     bool stirred;       /* asks were sent in this turn */
 };
 
-/* Sends it, in the agent's thread. */
-void weir__agent_send(struct weir_fleet *fleet, struct weir__redis_ask *ask, weir_time now);
+static inline weir_time weir__agent_time(const struct weir_fleet *fleet)
+{
+    return fleet->host->now(fleet->table);
+}
+
+static inline struct weir__agent_limit *weir__agent_limit_of(const struct weir__fleet_key *key)
+{
+    return (struct weir__agent_limit *)((uintptr_t)key->limit -
+                                        offsetof(struct weir__agent_limit, fleet));
+}
+
+static inline struct weir_key weir__agent_own(const struct weir__fleet_key *key)
+{
+    return (struct weir_key){ key->own.bytes, key->own.len };
+}
+
+/* asks.c */
+int weir__asks_make(struct weir_fleet *fleet, struct weir_error *error);
+void weir__asks_free(struct weir_fleet *fleet);
+/* To be decided; false: its caller has given up.  And: it waits on. */
+bool weir__ask_begin(struct weir__agent_ask *ask);
+void weir__ask_go_on(struct weir__agent_ask *ask);
+/* It waits no more, and is answered in the next turn; `end`: alone. */
+void weir__ask_over(struct weir_fleet *fleet, struct weir__agent_ask *ask);
+void weir__ask_end(struct weir_fleet *fleet, struct weir__agent_ask *ask, weir_time now);
+void weir__asks_answer(struct weir_fleet *fleet, weir_time now); /* those that are over */
+/* Answers those whose deadline has passed too. */
+weir_time weir__asks_turn(struct weir_fleet *fleet, weir_time now); /* the next deadline */
 
 /* beats.c */
 void weir__beats_begin(struct weir_fleet *fleet, int64_t weight);
@@ -66,9 +189,40 @@ weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to 
 void weir__beats_leave(struct weir_fleet *fleet, weir_time now);
 bool weir__beats_over(const struct weir_fleet *fleet);
 
+/* demands.c */
+void weir__demands_tell(struct weir_fleet *fleet, const struct weir_ruling *ruling, const char *key,
+                        int64_t cost);
+void weir__demands_turn(struct weir_fleet *fleet, weir_time now);
+
+/* draws.c */
+extern const struct weir__fleet_world weir__agent_world;
+/* NULL: there is no room. */
+struct weir__fleet_key *weir__agent_key(struct weir_fleet *fleet, struct weir__agent_limit *limit,
+                                        struct weir_key text, weir_time now);
+/* Sends it; `units` of a charge or a payment, and when they were drawn. */
+void weir__agent_call(struct weir_fleet *fleet, const struct weir__fleet_key *key,
+                      enum weir__account_verb verb, const struct weir__repay *units);
+void weir__draws_turn(struct weir_fleet *fleet, weir_time now); /* reads answers */
+void weir__draws_free(struct weir_fleet *fleet);
+
 /* follow.c */
 int weir__follow_begin(struct weir_fleet *fleet, const struct weir_fleet_options *options,
                        struct weir_error *error);
 void weir__follow_end(struct weir_fleet *fleet);
+
+/* limits.c -- follows the rules in force. */
+void weir__limits_turn(struct weir_fleet *fleet, weir_time now);
+struct weir__agent_limit *weir__limit_find(struct weir_fleet *fleet, const char *rule,
+                                           uint32_t index);
+/* One use less. */
+void weir__limit_leave(struct weir__agent_limit *limit);
+void weir__limits_free(struct weir_fleet *fleet);
+
+/* shares.c -- a share begins with the host's part of what was left. */
+void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* What passed by it goes to the account's charge: returns the units. */
+int64_t weir__share_end(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* The host is alone: all shares that are known to be needed begin. */
+void weir__shares_begin(struct weir_fleet *fleet, weir_time now);
 
 #endif

@@ -41,6 +41,40 @@ static void note_silence(struct weir_fleet *f, const char *why, size_t len)
     pthread_mutex_unlock(&f->mutex);
 }
 
+static void stay_alone(struct weir_fleet *f, weir_time until, weir_time now)
+{
+    for (uint32_t i = 0; i < WEIR__FLEET_SHARDS_MAX; i++)
+        if (f->shards >> i & 1)
+            weir__fleet_stay_alone(f->fleet, i, until, now);
+}
+
+/* Draws that wait for their next try need not. */
+static void come_back(struct weir_fleet *f, weir_time now)
+{
+    struct weir__fleet_key *k;
+    size_t at = 0;
+
+    stay_alone(f, 0, now);
+    while ((k = weir__fleet_key_next(f->fleet, &at)) != NULL)
+        weir__fleet_lost(f->fleet, k, k->id, false, now);
+}
+
+/* After a silence all hosts go on alone until Redis has learnt who there is: those that draw while
+ * others still go by their shares would be too many together. */
+static void note_answer(struct weir_fleet *f, const struct weir__member_answer *a, weir_time mono)
+{
+    weir_time now = weir__agent_time(f);
+    bool was_away = f->away;
+
+    f->heard = mono;
+    f->away = f->away && a->learning;
+    f->up = f->up || !f->away;
+    if (f->away)
+        stay_alone(f, now + 2 * WEIR__MEMBER_BEAT, now);
+    else if (was_away)
+        come_back(f, now);
+}
+
 static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir_fleet *f = ask->context;
@@ -52,8 +86,8 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
         note_silence(f, answer->why, strlen(answer->why));
     } else if (weir__member_reply(&event.answer, answer->reply, &why)) {
         event.kind = WEIR__MEMBER_ANSWER;
-        f->heard = now;
         note_part(f, &event.answer);
+        note_answer(f, &event.answer, now);
     } else {
         note_silence(f, why.bytes, why.len);
     }
@@ -78,7 +112,8 @@ static void step(struct weir_fleet *f, const struct weir__member_event *event, w
                                         .done = answered,
                                         .context = f };
     weir__member_words(&f->member, &send, fleet, f->node, &f->beat.words);
-    weir__agent_send(f, &f->beat, now);
+    f->stirred = true;
+    weir__redis_client_ask(f->client, &f->beat, now);
 }
 
 weir_time weir__beats_turn(struct weir_fleet *f, weir_time now)

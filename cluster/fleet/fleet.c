@@ -84,17 +84,23 @@ void weir__fleet_look_over(struct weir__fleet *f, struct weir__fleet_key *k, wei
 }
 
 void weir__fleet_refused(struct weir__fleet *f, struct weir__fleet_key *k, int64_t units,
-                         weir_time now)
+                         int64_t cost, weir_time now)
 {
     count(k, units);
-    k->cost = units;
+    k->cost = cost;
     if (k->due == WEIR_NEVER)
         weir__fleet_plan(f, k, now);
 }
 
-static bool is_hot(const struct weir__fleet_key *k)
+void weir__fleet_set_exact(struct weir__fleet *f, bool exact)
 {
-    return !k->limit->terms.exact && weir__fleet_coming(k->limit, &k->rate) >= greatest(1, k->cost);
+    f->exact = exact;
+}
+
+static bool is_hot(const struct weir__fleet *f, const struct weir__fleet_key *k)
+{
+    return !f->exact && !k->limit->terms.exact &&
+           weir__fleet_coming(k->limit, &k->rate) >= greatest(1, k->cost);
 }
 
 static int64_t low_water(const struct weir__fleet *f, const struct weir__fleet_key *k)
@@ -122,8 +128,8 @@ void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
         due = weir__fleet_later(k->sent, greatest(f->patience, 4 * f->shards[k->shard].round_trip)
                                              << least(k->repeats, REPEATS));
     else if (k->spent)
-        due = is_hot(k) ? k->draw_at : greatest(k->closed_until, now);
-    else if (is_hot(k))
+        due = is_hot(f, k) ? k->draw_at : greatest(k->closed_until, now);
+    else if (is_hot(f, k))
         due = now + next_look(f, k);
     else if (k->seen > 0 || k->rate.slow > 0 || k->counted > 0)
         due = now + horizon;
@@ -133,7 +139,7 @@ void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
 /* ---------------------------------------------------------------- drawing ---- */
 
 /* For asks that wait beyond what is there; or one unit, and whatever is thought to come. */
-static struct weir__draw draw_of(const struct weir__fleet_key *k)
+static struct weir__draw draw_of(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
     int64_t first = k->first != NULL ? k->first->cost : k->cost;
 
@@ -143,7 +149,7 @@ static struct weir__draw draw_of(const struct weir__fleet_key *k)
         .have = greatest(0, k->seen - k->waiting),
         .asked = k->asked,
         .fast = k->rate.fast,
-        .slow = is_hot(k) ? k->rate.slow : 0,
+        .slow = is_hot(f, k) ? k->rate.slow : 0,
     };
 }
 
@@ -156,7 +162,7 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
         f->ops->charge(f->world, k, now);
     }
     f->shards[k->shard].drawing++;
-    k->draw = draw_of(k);
+    k->draw = draw_of(f, k);
     k->asked = 0;
     k->drawing = true;
     k->id = f->next_id++;
@@ -322,7 +328,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
-        f->ops->take_out(f->world, k, greatest(0, k->seen - kept), now);
+        f->ops->take_out(f->world, k, least(drawn->units, greatest(0, k->seen - kept)), now);
         weir__fleet_look_over(f, k, now);
     }
     if (k->spent) {
@@ -379,14 +385,14 @@ static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time
         return;
     }
     int64_t have = weir__fleet_look(f, k, now);
-    bool hot = is_hot(k);
+    bool hot = is_hot(f, k);
     if (weir__fleet_is_alone(f, k, now))
         weir__fleet_probe(f, k, now);
     else if (k->spent && hot && now >= k->draw_at)
         weir__fleet_draw(f, k, now);
     else if (!k->spent && hot && have <= low_water(f, k))
         weir__fleet_draw(f, k, now);
-    else if (!k->spent)
+    else if (!k->spent && !f->exact)
         pay_back_surplus(f, k, now);
     if (k->spent && !k->drawing && now >= k->closed_until)
         k->spent = false;
@@ -402,14 +408,30 @@ weir_time weir__fleet_turn(struct weir__fleet *f, weir_time now)
     return f->n > 0 ? f->heap[0]->due : WEIR_NEVER;
 }
 
+static void end_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    weir__fleet_leave_alone(f, k, now);
+    if (!f->exact)
+        weir__fleet_pay_back(f, k, INT64_MAX, now);
+    if (k->drawing)
+        end_draw(f, k);
+}
+
 void weir__fleet_end(struct weir__fleet *f, weir_time now)
 {
     for (size_t i = 0; i < f->n; i++) {
-        struct weir__fleet_key *k = f->heap[i];
-        weir__fleet_leave_alone(f, k, now);
-        weir__fleet_pay_back(f, k, INT64_MAX, now);
-        if (k->drawing)
-            end_draw(f, k);
-        k->due = WEIR_NEVER; /* of all: the heap stays one */
+        end_key(f, f->heap[i], now);
+        f->heap[i]->due = WEIR_NEVER; /* of all: the heap stays one */
+    }
+}
+
+void weir__fleet_drop(struct weir__fleet *f, const struct weir__fleet_limit *limit, weir_time now)
+{
+    for (size_t i = 0; i < f->fresh; i++) {
+        struct weir__fleet_key *k = &f->keys[i];
+        if (k->limit == limit) {
+            end_key(f, k, now);
+            weir__fleet_key_forget(f, k);
+        }
     }
 }

@@ -77,6 +77,15 @@ struct weir__fleet_key {
     struct weir_key key;
     uint32_t shard;
     unsigned char bytes[WEIR__FLEET_KEY_MAX];
+    /* The driver's, zeros at first */
+    struct {
+        unsigned char bytes[64];
+        size_t len;         /* how its table calls the key */
+        uint32_t asks;      /* that refer to it: it is not forgotten */
+        bool alone;         /* its share has begun: */
+        int64_t begun;      /* with this many units charged, ... */
+        weir_time begun_at; /* ... then */
+    } own;
     /* The rest is the fleet's */
     struct weir__fleet_rate rate;
     int64_t asked;   /* units since the last draw */
@@ -92,10 +101,10 @@ struct weir__fleet_key {
     struct weir__repay lots[2]; /* units of the last two draws, and when they were drawn */
     bool spent;
     weir_time closed_until, draw_at;
-    weir_time refused_at;                  /* the account had less than was needed; 0: never */
-    int64_t left;                          /* in the account, by the last answer */
-    bool alone;                            /* asks were left alone since */
-    int64_t share;                         /* of the supply, by the last answer */
+    weir_time refused_at; /* the account had less than was needed; 0: never */
+    int64_t left;         /* in the account, by the last answer; -1: there was none */
+    bool alone;           /* asks were left alone since */
+    int64_t share;        /* of the supply, by the last answer */
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
     weir_time due;
@@ -149,13 +158,27 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *fleet,
                                         const struct weir__fleet_limit *limit, struct weir_key key,
                                         uint32_t shard, weir_time now);
 
+/* NULL: it is not known. */
+struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *fleet,
+                                             const struct weir__fleet_limit *limit,
+                                             struct weir_key key);
+/* One after another, from 0; NULL: no more. */
+struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *fleet, size_t *at);
+/* The limit is over: its waits are answered "alone", its units go back, its keys are forgotten. */
+void weir__fleet_drop(struct weir__fleet *fleet, const struct weir__fleet_limit *limit,
+                      weir_time now);
+
+/* Another process draws ahead for the same purses: this one draws only for its own asks that wait,
+ * and leaves what is in purses to the other. */
+void weir__fleet_set_exact(struct weir__fleet *fleet, bool exact);
+
 /* A purse was dry.  `done` is called now or later; wait->n, items[].key and .cost are filled in. */
 void weir__fleet_wait(struct weir__fleet *fleet, struct weir__fleet_wait *wait, weir_time now);
 /* Nobody waits for it any more: the deadline has passed. */
 void weir__fleet_cancel(struct weir__fleet *fleet, struct weir__fleet_wait *wait, weir_time now);
-/* Asks for this many units found the purse closed. */
+/* Asks for this many units found the purse closed; the last was for `cost`. */
 void weir__fleet_refused(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t units,
-                         weir_time now);
+                         int64_t cost, weir_time now);
 
 struct weir__fleet_answer {
     struct weir__drawn drawn;

@@ -19,10 +19,6 @@ int weir__fleet_keys_make(struct weir__fleet *f, size_t keys, struct weir_error 
         weir__fleet_keys_free(f);
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the keys of a fleet");
     }
-    for (size_t i = f->n_keys; i-- > 0;) {
-        f->keys[i].chain = f->spare;
-        f->spare = &f->keys[i];
-    }
     return WEIR_OK;
 }
 
@@ -84,8 +80,8 @@ static void leave_heap(struct weir__fleet *f, struct weir__fleet_key *key)
 /* ------------------------------------------------------------------ hash ---- */
 
 /* Keys come from outside, but a list that grows long only costs time, and not more than `keys`. */
-static struct weir__fleet_key **home(struct weir__fleet *f, const struct weir__fleet_limit *limit,
-                                     struct weir_key key)
+static struct weir__fleet_key **home(const struct weir__fleet *f,
+                                     const struct weir__fleet_limit *limit, struct weir_key key)
 {
     uint64_t hash = (uintptr_t)limit;
     const unsigned char *bytes = key.bytes;
@@ -95,7 +91,7 @@ static struct weir__fleet_key **home(struct weir__fleet *f, const struct weir__f
     return &f->table[weir__mix64(hash) & (f->table_size - 1)];
 }
 
-static void forget(struct weir__fleet *f, struct weir__fleet_key *key)
+void weir__fleet_key_forget(struct weir__fleet *f, struct weir__fleet_key *key)
 {
     struct weir__fleet_key **at = home(f, key->limit, key->key);
 
@@ -104,6 +100,7 @@ static void forget(struct weir__fleet *f, struct weir__fleet_key *key)
     *at = key->chain;
     leave_heap(f, key);
     key->id = 0;
+    key->limit = NULL;
     key->chain = f->spare;
     f->spare = key;
 }
@@ -111,8 +108,8 @@ static void forget(struct weir__fleet *f, struct weir__fleet_key *key)
 /* Nothing would be lost but a rate. */
 static bool is_idle(struct weir__fleet *f, const struct weir__fleet_key *key, weir_time now)
 {
-    return !key->drawing && key->first == NULL && (!key->spent || key->closed_until <= now) &&
-           f->ops->have(f->world, key, now) == 0;
+    return key->own.asks == 0 && !key->drawing && key->first == NULL &&
+           (!key->spent || key->closed_until <= now) && f->ops->have(f->world, key, now) == 0;
 }
 
 /* Those that are due last know of nothing to do. */
@@ -121,31 +118,59 @@ static bool make_room(struct weir__fleet *f, weir_time now)
     for (size_t i = 0; i < TRIES && i < f->n; i++) {
         struct weir__fleet_key *key = f->heap[f->n - 1 - i];
         if (is_idle(f, key, now)) {
-            forget(f, key);
+            weir__fleet_key_forget(f, key);
             return true;
         }
     }
     return false;
 }
 
+struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *f,
+                                             const struct weir__fleet_limit *limit,
+                                             struct weir_key key)
+{
+    struct weir__fleet_key *k = *home(f, limit, key);
+
+    while (k != NULL && !(k->limit == limit && k->key.len == key.len &&
+                          memcmp(k->bytes, key.bytes, key.len) == 0))
+        k = k->chain;
+    return k;
+}
+
+struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *f, size_t *at)
+{
+    return *at < f->n ? f->heap[(*at)++] : NULL;
+}
+
+/* Memory is touched when it is first needed. */
+static struct weir__fleet_key *take_spare(struct weir__fleet *f, weir_time now)
+{
+    if (f->spare == NULL && f->fresh < f->n_keys)
+        return &f->keys[f->fresh++];
+    if (f->spare == NULL && !make_room(f, now))
+        return NULL;
+    struct weir__fleet_key *k = f->spare;
+    f->spare = k->chain;
+    return k;
+}
+
 struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
                                         const struct weir__fleet_limit *limit, struct weir_key key,
                                         uint32_t shard, weir_time now)
 {
-    struct weir__fleet_key **at = home(f, limit, key), *k;
+    struct weir__fleet_key **at = home(f, limit, key), *k = weir__fleet_key_find(f, limit, key);
 
-    for (k = *at; k != NULL; k = k->chain)
-        if (k->limit == limit && k->key.len == key.len && memcmp(k->bytes, key.bytes, key.len) == 0)
-            return k;
-    if (key.len > WEIR__FLEET_KEY_MAX || (f->spare == NULL && !make_room(f, now)))
+    if (k != NULL)
+        return k;
+    k = key.len > WEIR__FLEET_KEY_MAX ? NULL : take_spare(f, now);
+    if (k == NULL)
         return NULL;
-    k = f->spare;
-    f->spare = k->chain;
     *k = (struct weir__fleet_key){ .limit = limit,
                                    .shard = shard % WEIR__FLEET_SHARDS_MAX,
                                    .due = WEIR_NEVER,
                                    .rate.at = now,
                                    .seen_at = now,
+                                   .left = -1,
                                    .place = f->n,
                                    .chain = *at };
     memcpy(k->bytes, key.bytes, key.len);

@@ -9,6 +9,7 @@ struct weir__fleet {
     void *world;
     uint64_t random, next_id;
     size_t draws_max;
+    bool exact; /* nothing is drawn ahead, and what is in purses is another's */
     weir_time patience;
     struct {
         size_t drawing;       /* draws under way */
@@ -18,7 +19,8 @@ struct weir__fleet {
         weir_time probe_at;   /* while away: the next draw to find out */
         weir_time alone_until;
     } shards[WEIR__FLEET_SHARDS_MAX];
-    struct weir__fleet_key *keys, *spare; /* all of them; the free ones */
+    struct weir__fleet_key *keys, *spare; /* all of them; those that were used, and are free */
+    size_t fresh;                         /* the first that was never used */
     struct weir__fleet_key **table;       /* by hash */
     size_t n_keys, table_size;            /* a power of two */
     struct weir__fleet_key **heap;        /* those in use, by due */
@@ -34,6 +36,7 @@ static inline weir_time weir__fleet_later(weir_time now, weir_time span)
 /* keys.c -- keys by hash, and by the moment they are due. */
 int weir__fleet_keys_make(struct weir__fleet *fleet, size_t keys, struct weir_error *error);
 void weir__fleet_keys_free(struct weir__fleet *fleet);
+void weir__fleet_key_forget(struct weir__fleet *fleet, struct weir__fleet_key *key);
 void weir__fleet_key_move(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time due);
 
 /* fleet.c -- Counts what was taken from the purse since the last look; returns what is there. */

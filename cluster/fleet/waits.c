@@ -196,7 +196,7 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;
         item->queued = item->fed = false;
-        weir__fleet_refused(f, item->key, item->cost, now); /* it is demand */
+        weir__fleet_refused(f, item->key, item->cost, item->cost, now); /* it is demand */
     }
     try_wait(f, w, now);
 }

@@ -356,6 +356,13 @@ void weir__redis_client_destroy(struct weir__redis_client *c)
     free(c);
 }
 
+unsigned weir__redis_client_shard(struct weir__redis_client *c, int slot)
+{
+    struct weir__redis_node *node = weir__redis_map_find(c, slot);
+
+    return node ? weir__redis_node_index(c, node) : 0;
+}
+
 struct weir__redis_counts weir__redis_client_counts(const struct weir__redis_client *c)
 {
     return c->counts;

@@ -90,6 +90,9 @@ enum weir__redis_mode weir__redis_client_mode(const struct weir__redis_client *c
 bool weir__redis_client_node_next(const struct weir__redis_client *client, size_t *cursor,
                                   struct weir__redis_node_info *out);
 
+/* A number for the node that has the slot, from 1; 0: not known yet. */
+unsigned weir__redis_client_shard(struct weir__redis_client *client, int slot);
+
 struct weir__redis_counts {
     uint64_t answered, undone, unknown;
     uint64_t redirected, rested, scripts_sent; /* tries that were not the last */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/host.h"
 #include "engine/explain.h"
 
 #define PRIVATE_LIMITERS 65536
@@ -290,6 +291,7 @@ int weir_create(struct weir **out, const struct weir_options *options, struct we
     if (weir == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for an engine");
     memset(weir, 0, sizeof(*weir));
+    weir->host = &weir__host;
     pthread_mutex_init(&weir->mutex, NULL);
     weir->table = options ? options->table : NULL;
     int code = weir->table ? WEIR_OK : make_table(weir, options ? options->keys : 0, error);

@@ -1,4 +1,4 @@
-/* purses.c -- purses in a table: filling, closing, emptying. */
+/* purses.c -- purses in a table: filling, closing; and who does that. */
 #include "table/purses.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 #include "table/part.h"
 
 struct change {
-    int64_t units; /* put in; in the end: those that were there */
+    int64_t units; /* put in */
     weir_time at, now;
     bool make; /* a slot, if the key has none */
 };
@@ -62,22 +62,37 @@ void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_t
     make_change(limiter, key, close_purse, &(struct change){ 0, until, now, true });
 }
 
-static bool empty(const struct weir_plan *plan, void *state, void *context)
-{
-    struct change *c = context;
+/* ----------------------------------------------------------------- agent ---- */
 
-    c->units = units_in(plan, state, c->now);
-    if (c->units > 0)
-        plan->algo->give(plan, state, -c->units, c->now);
-    return c->units > 0;
+/* The word: ticks << 12 | the holder.  Ticks come again after a day: a holder that is long dead
+ * keeps others waiting for one lease then. */
+#define HOLDER 0xfffu
+#define TICKS  0xfffffu
+
+static uint32_t ticks_of(weir_time now)
+{
+    return (uint32_t)(now / WEIR__AGENT_TICK) & TICKS;
 }
 
-int64_t weir__purse_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now)
+bool weir__fleet_claim(struct weir_table *table, uint32_t me, weir_time now)
 {
-    struct change change = { .now = now };
+    uint32_t *word = &table->header->fleet_agent, was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    uint32_t wanted = ticks_of(now) << 12 | me, age = (ticks_of(now) - (was >> 12)) & TICKS;
 
-    make_change(limiter, key, empty, &change);
-    return change.units;
+    if (was == wanted)
+        return true;
+    if (was != 0 && (was & HOLDER) != me && age <= WEIR__AGENT_LEASE)
+        return false;
+    return __atomic_compare_exchange_n(word, &was, wanted, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+void weir__fleet_yield(struct weir_table *table, uint32_t me)
+{
+    uint32_t *word = &table->header->fleet_agent, was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+    if ((was & HOLDER) == me)
+        __atomic_compare_exchange_n(word, &was, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 void weir__fleet_renew(struct weir_table *table, weir_time until)

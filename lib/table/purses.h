@@ -16,8 +16,6 @@ void weir__purse_fill(struct weir_limiter *limiter, struct weir_key key, int64_t
  * time.  A purse that has units stays open. */
 void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_time until,
                        weir_time now);
-/* Takes all units out; returns them. */
-int64_t weir__purse_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now);
 
 /* ------------------------------------------------------------- the host ---- */
 
@@ -40,5 +38,13 @@ static inline uint32_t weir__fleet_part(const struct weir_table *table)
 
     return weir__fleet_until(table) == 0 || part > WEIR__FLEET_WHOLE ? WEIR__FLEET_WHOLE : part;
 }
+
+/* The agent's place.  A holder has it as long as it says so again within a lease; one that was
+ * stopped for longer finds another there.  `me`: its place among the holders.  False: another has
+ * it. */
+#define WEIR__AGENT_TICK  (100 * WEIR_MILLISECOND)
+#define WEIR__AGENT_LEASE 6 /* ticks, and up to one more */
+bool weir__fleet_claim(struct weir_table *table, uint32_t me, weir_time now);
+void weir__fleet_yield(struct weir_table *table, uint32_t me);
 
 #endif

@@ -2,18 +2,22 @@
  *
  *     fleet-agent URL NODE TABLE RULES [COPIES]
  *
- *     info          a line of numbers: agent connected learning part members version refused
- *     check KEY N   asks for N units of a user; the reason
+ *     info          a line of what weir_fleet_look says
+ *     check USER N  asks for N units of a user; the reason
+ *     run USER MS   four threads ask for units of the user, each every 2 ms, for so long: how many
+ *                   were granted, and in how many ns
  *     leave         leaves the fleet; "left"
  *
  * TABLE: a file, or "-": private.  RULES: a file, or "-": those of the fleet, with COPIES a folder
  * for their copy; a text with "# bad" is refused.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "weir-fleet.h"
 
 static struct weir *weir;
@@ -70,8 +74,10 @@ static void show_info(void)
     struct weir_fleet_info i;
 
     weir_fleet_look(fleet, &i);
-    printf("%d %d %d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s%s\n", i.agent, i.connected,
-           i.learning, i.part, i.members, i.version, i.refused, i.why, i.refused_why);
+    printf("%d %d %d %d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64
+           " %" PRIu64 " %" PRIu64 " %s%s\n",
+           i.agent, i.alone, i.connected, i.learning, i.part, i.members, i.version, i.refused,
+           i.draws, i.units_drawn, i.units_repaid, i.asks_alone, i.why, i.refused_why);
 }
 
 static void check(const char *user, int64_t cost)
@@ -80,8 +86,48 @@ static void check(const char *user, int64_t cost)
     struct weir_ask ask = { .cost = cost, .now = weir_table_now(weir_table_of(weir)) };
     struct weir_ruling ruling;
 
-    weir_check(weir, &attr, 1, &ask, &ruling);
+    weir_fleet_check(fleet, &attr, 1, &ask, &ruling);
     printf("%s\n", weir_reason_name(ruling.decision.reason));
+}
+
+struct runner {
+    pthread_t thread;
+    const char *user;
+    weir_time until;
+    int64_t granted;
+};
+
+static void *keep_asking(void *context)
+{
+    struct runner *r = context;
+    struct weir_attr attr = { .name = "user", .value = r->user };
+    struct weir_ruling ruling;
+    weir_time now;
+
+    while ((now = weir_table_now(weir_table_of(weir))) < r->until) {
+        struct weir_ask ask = { .cost = 1, .now = now };
+        r->granted += weir_fleet_check(fleet, &attr, 1, &ask, &ruling);
+        weir__clock_sleep(2 * WEIR_MILLISECOND);
+    }
+    return NULL;
+}
+
+static void run(const char *user, int64_t ms)
+{
+    struct runner runners[4];
+    weir_time begun = weir_table_now(weir_table_of(weir));
+    int64_t granted = 0;
+
+    for (int i = 0; i < 4; i++) {
+        runners[i] = (struct runner){ .user = user, .until = begun + ms * WEIR_MILLISECOND };
+        if (pthread_create(&runners[i].thread, NULL, keep_asking, &runners[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(runners[i].thread, NULL);
+        granted += runners[i].granted;
+    }
+    printf("%" PRId64 " %" PRId64 "\n", granted, weir_table_now(weir_table_of(weir)) - begun);
 }
 
 int main(int argc, char **argv)
@@ -97,6 +143,8 @@ int main(int argc, char **argv)
             show_info();
         else if (sscanf(line, "check %63s %lld", user, &cost) == 2)
             check(user, cost);
+        else if (sscanf(line, "run %63s %lld", user, &cost) == 2)
+            run(user, cost);
         else if (strcmp(line, "leave\n") == 0) {
             weir_fleet_leave(fleet);
             fleet = NULL;

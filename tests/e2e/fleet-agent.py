@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """fleet-agent.py FLEET-AGENT [TEST...] -- processes that join a fleet (weir-fleet.h), on a real
-redis-server: parts, rules of the centre."""
+redis-server: one limit, parts, rules of the centre; Redis killed and stopped."""
 import os
 import shutil
 import signal
@@ -20,16 +20,23 @@ rules:
 """
 
 
+FLEET = RULES + """    across: fleet
+    within: 1s
+    when_alone: %s
+"""
+
+
 def url(redis):
     return "redis://127.0.0.1:%d" % redis.port
 
 
 class Info:
     def __init__(self, line):
-        words = line.split(None, 7)
-        (self.agent, self.connected, self.learning, self.part, self.members, self.version,
-         self.refused) = [int(word) for word in words[:7]]
-        self.why = words[7].strip() if len(words) > 7 else ""
+        words = line.split(None, 12)
+        (self.agent, self.alone, self.connected, self.learning, self.part, self.members,
+         self.version, self.refused, self.draws, self.drawn, self.repaid,
+         self.asks_alone) = [int(word) for word in words[:12]]
+        self.why = words[12].strip() if len(words) > 12 else ""
 
 
 class Node:
@@ -109,6 +116,47 @@ def test_D4_redis_away(program):
             assert b("leave") == "left"
         r.process.send_signal(signal.SIGCONT)
         until("it is back", lambda: a.info().connected, 60)
+
+
+def run_all(ms, *nodes):
+    """What each node lets pass meanwhile, and the longest time that it took, in s."""
+    for node in nodes:
+        node.process.stdin.write("run ann %d\n" % ms)
+        node.process.stdin.flush()
+    lines = [node.process.stdout.readline().split() for node in nodes]
+    return [int(line[0]) for line in lines], max(int(line[1]) for line in lines) / 1e9
+
+
+def test_D3_one_limit(program):
+    """100/s on two nodes together: never more than the bound, and all of it is used."""
+    rules = FLEET % "closed"
+    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
+            Node(program, r, "b", rules=rules) as b:
+        until("both draw", lambda: not a.info().alone and not b.info().alone, 60)
+        granted, took = run_all(2000, a, b)
+        assert sum(granted) <= 100 + 100 * (took + 0.25) + 1, (granted, took)
+        assert sum(granted) >= 100, (granted, took)  # on any machine
+
+
+def test_D5_redis_killed(program):
+    """Then each node goes by its part, and when Redis is back they share the limit again."""
+    rules = FLEET % "share"
+    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
+            Node(program, r, "b", rules=rules) as b:
+        until("halves", lambda: parts(a, b) == [ONE // 2, ONE // 2], 60)
+        until("both draw", lambda: not a.info().alone and not b.info().alone, 60)
+        r.kill()
+        until("both are alone", lambda: a.info().alone and b.info().alone, 60)
+        granted, took = run_all(2000, a, b)
+        for n in granted:
+            # a share, and perhaps a purse that was full
+            assert n <= 50 + 50 * (took + 0.25) + 1 + 25, (granted, took)
+            assert n >= 50 * 2 * 0.5, (granted, took)
+        r.start()
+        until("both draw again", lambda: not a.info().alone and not b.info().alone, 60)
+        granted, took = run_all(1000, a, b)
+        assert sum(granted) <= 2 * 100 + 100 * (took + 0.25) + 1, (granted, took)
+        assert sum(granted) >= 100 * 0.5, (granted, took)
 
 
 def fleet(weir, r, *words, text=None):

@@ -519,7 +519,7 @@ static void ask(const struct event *e)
                                     weir__fleet_key(node->fleet, &o.limits[l],
                                                     (struct weir_key){ &e->key, 1 },
                                                     e->key % SHARDS, node_now(e->node)),
-                                    e->n, node_now(e->node));
+                                    e->n, e->n, node_now(e->node));
     }
     turn(e->node);
 }

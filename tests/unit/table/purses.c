@@ -1,4 +1,5 @@
-/* purses.c -- purses in a table: filled, closed, emptied; the fullest stay if there is no room. */
+/* purses.c -- purses in a table: filled and closed; the fullest stay if there is no room; the place
+ * of the agent. */
 #include "unit/test.h"
 
 #include "table/purses.h"
@@ -29,9 +30,6 @@ TEST(test_a_purse_is_filled_and_spent)
     assert_int_equal(take(l, "a", 4, NOW).remaining, 6);
     assert_int_equal(take(l, "b", 1, NOW).reason, WEIR_DRY);
     assert_int_equal(take(l, "a", 1, NOW + 3 * LIFE / 4).reason, WEIR_DRY); /* from the draw on */
-    assert_int_equal(weir__purse_empty(l, key_of("a"), NOW), 6);
-    assert_int_equal(weir__purse_empty(l, key_of("a"), NOW), 0);
-    assert_int_equal(weir__purse_empty(l, key_of("c"), NOW), 0);
     weir_give(l, &(struct weir_ask){ .key = key_of("d"), .cost = 3, .now = NOW });
     assert_int_equal(take(l, "d", 3, NOW).allowed, true);
     weir_table_destroy(table);
@@ -73,6 +71,29 @@ TEST(test_a_dry_purse_leaves_the_other_limit_alone)
     assert_true(weir_take_all(items, 2, &d));
     assert_int_equal(take(local, "a", 0, NOW).remaining, 4);
     assert_int_equal(take(purse, "a", 0, NOW).remaining, 0);
+    weir_table_destroy(table);
+}
+
+/* One at a time; another when it has not said so again for a lease, dead or stopped. */
+TEST(test_the_agent_of_a_table)
+{
+    weir_time lease = (WEIR__AGENT_LEASE + 1) * WEIR__AGENT_TICK, now = NOW;
+
+    table = private_table(false, 16);
+    assert_true(weir__fleet_claim(table, 7, now));
+    assert_false(weir__fleet_claim(table, 9, now));
+    now += lease - WEIR__AGENT_TICK;
+    assert_false(weir__fleet_claim(table, 9, now));
+    assert_true(weir__fleet_claim(table, 7, now)); /* it says so again */
+    now += lease;
+    assert_true(weir__fleet_claim(table, 9, now));
+    assert_false(weir__fleet_claim(table, 7, now)); /* it was stopped, and goes on */
+    weir__fleet_yield(table, 7);                    /* not its own any more */
+    assert_false(weir__fleet_claim(table, 7, now));
+    weir__fleet_yield(table, 9);
+    assert_true(weir__fleet_claim(table, 7, now));
+    assert_true(weir__fleet_claim(table, 7, now - 10 * lease)); /* the clock stepped back */
+    assert_true(weir__fleet_claim(table, 9, now));
     weir_table_destroy(table);
 }
 

@@ -193,6 +193,60 @@ TEST(test_a_lost_draw_is_sent_again_under_its_id)
     end();
 }
 
+/* The limit is no more: its asks are left alone, its units go back, and its records are free. */
+TEST(test_a_limit_that_goes)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(2, 0);
+    wait_of(&a, 1, 0, NOW);
+    answer(0, 10, false, NOW + MS);
+    wait_of(&a, 20, 0, NOW + MS);
+    wait_of(&b, 0, 1, NOW + MS);
+    weir__fleet_drop(fleet, &limits[0], NOW + 2 * MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_ALONE && !b.over);
+    assert_int_equal(sent.repaid, 9);
+    assert_null(weir__fleet_key_find(fleet, &limits[0], key_of("ann")));
+    assert_non_null(weir__fleet_key_find(fleet, &limits[1], key_of("ann")));
+    assert_non_null(weir__fleet_key(fleet, &limits[0], key_of("bob"), 0, NOW + 2 * MS));
+    weir__fleet_turn(fleet, NOW + 10 * MS);
+    end();
+}
+
+/* Beside another that draws ahead: only for its own asks, and what is in purses is not its own. */
+TEST(test_one_that_stands_by)
+{
+    struct weir__fleet_wait a;
+
+    begin(2, 0);
+    weir__fleet_set_exact(fleet, true);
+    for (int i = 0; i < 100; i++) {
+        wait_of(&a, 1, 0, NOW + i * MS);
+        assert_fields(sent.draw, (waiting, 1), (slow, 0));
+        answer(0, 1, false, NOW + i * MS);
+        weir__fleet_turn(fleet, NOW + i * MS);
+    }
+    assert_int_equal(sent.draws, 100);
+    fill(NULL, key(0), 500, NOW + 100 * MS, NOW + 100 * MS);
+    for (weir_time now = NOW + 100 * MS, due; now < NOW + 200 * MS; now = due)
+        due = weir__fleet_turn(fleet, now);
+    weir__fleet_end(fleet, NOW + 200 * MS);
+    assert_fields(sent, (draws, 100), (repaid, 0));
+    weir__fleet_destroy(fleet);
+}
+
+/* An ask may refer to a key that it does not wait on: it stays. */
+TEST(test_no_key_of_an_ask_is_forgotten)
+{
+    begin(1, 0);
+    struct weir__fleet_key *k = key(0);
+    k->own.asks = 1;
+    assert_null(weir__fleet_key(fleet, &limits[1], key_of("bob"), 0, NOW));
+    k->own.asks = 0;
+    assert_non_null(weir__fleet_key(fleet, &limits[1], key_of("bob"), 0, NOW));
+    end();
+}
+
 /* Nobody answers: asks are left alone at once, while a draw now and then finds out whether
  * somebody does; then the account is charged before the first draw. */
 TEST(test_a_shard_goes_away_and_comes_back)

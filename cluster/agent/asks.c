@@ -1,0 +1,372 @@
+/* asks.c -- asks that wait for units: from callers to the agent's thread and back.
+ *
+ * A caller that finds a purse dry copies its request into a free place and passes it on; there are
+ * WEIR__AGENT_ASKS, and one that finds none is decided alone, at once.  The agent answers each by
+ * `done`, at its deadline at the latest, unless its caller was faster and gave up:
+ *
+ *     waits ──► busy       the agent decides; granted or answered: `done` is called, then free
+ *       ▲        │
+ *       └────────┘         still too little
+ *     waits ──► cancelled  by any thread; the agent frees it when it meets it
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/agent/agent.h"
+
+#define STATE 3u
+
+int weir__asks_make(struct weir_fleet *f, struct weir_error *error)
+{
+    f->asks = calloc(WEIR__AGENT_ASKS, sizeof(*f->asks));
+    f->over_last = &f->over;
+    return f->asks ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
+}
+
+void weir__asks_free(struct weir_fleet *f)
+{
+    free(f->asks);
+}
+
+static bool change(struct weir__agent_ask *a, enum weir__ask_state from, enum weir__ask_state to)
+{
+    uint64_t word = __atomic_load_n(&a->word, __ATOMIC_ACQUIRE);
+
+    return (word & STATE) == from &&
+           __atomic_compare_exchange_n(&a->word, &word, (word & ~(uint64_t)STATE) | to, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+bool weir__ask_begin(struct weir__agent_ask *a)
+{
+    return change(a, WEIR__ASK_WAITS, WEIR__ASK_BUSY);
+}
+
+void weir__ask_go_on(struct weir__agent_ask *a)
+{
+    (void)change(a, WEIR__ASK_BUSY, WEIR__ASK_WAITS);
+}
+
+/* -------------------------------------------------------------- free places ---- */
+
+static struct weir__agent_ask *take_place(struct weir_fleet *f)
+{
+    struct weir__agent_ask *a;
+
+    pthread_mutex_lock(&f->mutex);
+    a = f->free_asks;
+    if (a)
+        f->free_asks = a->next;
+    else if (f->fresh_asks < WEIR__AGENT_ASKS)
+        a = &f->asks[f->fresh_asks++];
+    pthread_mutex_unlock(&f->mutex);
+    return a;
+}
+
+/* Its number grows, so that a late cancel finds another ask than it meant. */
+static void give_place(struct weir_fleet *f, struct weir__agent_ask *a)
+{
+    uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&a->word, ((word >> 2) + 1) << 2 | WEIR__ASK_FREE, __ATOMIC_RELEASE);
+    free((void *)(uintptr_t)a->request.attrs);
+    pthread_mutex_lock(&f->mutex);
+    a->next = f->free_asks;
+    f->free_asks = a;
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static size_t length_of(const char *text, size_t len)
+{
+    return len || !text ? len : strlen(text);
+}
+
+static const char *copy_text(const char *text, size_t len, char **at)
+{
+    char *copy = *at;
+
+    if (!text)
+        return NULL;
+    len = length_of(text, len);
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    *at += len + 1;
+    return copy;
+}
+
+/* Attributes and their texts in one piece of memory. */
+static bool copy_request(struct weir_request *to, const struct weir_request *from)
+{
+    size_t bytes = from->n * sizeof(struct weir_attr);
+
+    for (size_t i = 0; i < from->n; i++) {
+        const struct weir_attr *a = &from->attrs[i];
+        bytes += length_of(a->name, a->name_len) + 1 + length_of(a->value, a->value_len) + 1;
+    }
+    struct weir_attr *attrs = malloc(bytes > 0 ? bytes : 1);
+    char *at = (char *)(attrs + from->n);
+    for (size_t i = 0; attrs && i < from->n; i++) {
+        const struct weir_attr *a = &from->attrs[i];
+        attrs[i] = *a;
+        attrs[i].name = copy_text(a->name, a->name_len, &at);
+        attrs[i].value = copy_text(a->value, a->value_len, &at);
+    }
+    *to = (struct weir_request){ attrs, from->n, from->ask };
+    return attrs != NULL;
+}
+
+/* -------------------------------------------------------- the agent's thread ---- */
+
+/* By deadline; most asks have the latest. */
+static void line_up(struct weir_fleet *f, struct weir__agent_ask *a)
+{
+    struct weir__agent_ask *before = f->last;
+
+    while (before && before->deadline > a->deadline)
+        before = before->before;
+    a->before = before;
+    a->next = before ? before->next : f->first;
+    *(before ? &before->next : &f->first) = a;
+    *(a->next ? &a->next->before : &f->last) = a;
+    a->lined = true;
+}
+
+static void leave_line(struct weir_fleet *f, struct weir__agent_ask *a)
+{
+    if (!a->lined)
+        return;
+    *(a->before ? &a->before->next : &f->first) = a->next;
+    *(a->next ? &a->next->before : &f->last) = a->before;
+    a->lined = false;
+}
+
+void weir__ask_over(struct weir_fleet *f, struct weir__agent_ask *a)
+{
+    leave_line(f, a);
+    a->next = NULL;
+    *f->over_last = a;
+    f->over_last = &a->next;
+}
+
+/* False: there is no room for a key, or the rules have changed. */
+static bool find_keys(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+{
+    a->wait.n = 0;
+    for (size_t i = 0; i < a->n_dues; i++) {
+        const struct weir__due *due = &a->dues[i];
+        struct weir__agent_limit *l = weir__limit_find(f, due->rule, due->index);
+        struct weir__fleet_key *k =
+            l ? weir__agent_key(f, l, (struct weir_key){ due->text, due->text_len }, now) : NULL;
+        if (!k)
+            return false;
+        memcpy(k->own.bytes, due->own, due->own_len);
+        k->own.len = due->own_len;
+        k->own.asks++;
+        a->wait.items[a->wait.n++] = (struct weir__fleet_item){ .key = k, .cost = due->cost };
+    }
+    return true;
+}
+
+static void begin(struct weir__redis_job *job, struct weir__redis_client *client, weir_time mono)
+{
+    struct weir__agent_ask *a = (struct weir__agent_ask *)job;
+    struct weir_fleet *f = a->fleet;
+    weir_time now = weir__agent_time(f);
+
+    (void)mono;
+    f->client = client;
+    weir__limits_turn(f, now);
+    if (f->leaving || !find_keys(f, a, now)) {
+        a->alone = true;
+        weir__ask_over(f, a);
+        return;
+    }
+    line_up(f, a);
+    weir__fleet_wait(f->fleet, &a->wait, now);
+}
+
+/* ---------------------------------------------------------------- answering ---- */
+
+static bool check(struct weir_fleet *f, struct weir__agent_ask *a,
+                  const struct weir__alone_rules *alone)
+{
+    const struct weir_request *r = &a->request;
+
+    return f->host->check_alone(f->weir, r->attrs, r->n, &r->ask, alone, &a->ruling, a->told);
+}
+
+/* By when_alone: the rules whose purses have too little.  The others go by their purses. */
+static void decide_alone(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+{
+    const char *names[WEIR__FLEET_ITEMS_MAX];
+    struct weir__alone_rules alone = { .rules = names, .all = a->wait.n == 0 };
+
+    for (size_t i = 0; i < a->wait.n; i++) {
+        struct weir__fleet_key *k = a->wait.items[i].key;
+        if (k->limit == NULL || /* the limit went */
+            weir__agent_world.have(f, k, now) < a->wait.items[i].cost)
+            names[alone.n++] = a->dues[i].rule;
+        if (k->limit != NULL)
+            weir__share_begin(f, k, now);
+    }
+    if (check(f, a, &alone) || a->ruling.decision.reason != WEIR_DRY)
+        return;
+    alone.all = true;
+    check(f, a, &alone);
+}
+
+/* Refused by an account: that counts as any refusal does, so its purse, which is closed by now,
+ * says so.  If there are units in it, but too few, it does not. */
+static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a)
+{
+    static const struct weir__alone_rules none;
+
+    if (check(f, a, &none) || a->ruling.decision.reason != WEIR_DRY)
+        return;
+    a->ruling.decision.reason = WEIR_LIMITED;
+    a->ruling.decision.retry = a->wait.retry;
+    a->ruling.level = 3;
+}
+
+static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+{
+    bool granted = a->wait.over && a->wait.outcome == WEIR__FLEET_TOOK;
+
+    for (size_t i = 0; i < a->wait.n; i++)
+        a->wait.items[i].key->own.asks--;
+    if (granted || weir__ask_begin(a)) {
+        a->request.ask.now = now;
+        f->asks_alone += a->alone;
+        if (a->alone)
+            decide_alone(f, a, now);
+        else if (!granted && a->ruling.decision.reason == WEIR_DRY)
+            decide_refused(f, a);
+        a->done(a->context, &a->ruling, a->told);
+    }
+    give_place(f, a);
+}
+
+void weir__asks_answer(struct weir_fleet *f, weir_time now)
+{
+    struct weir__agent_ask *next, *a = f->over;
+
+    f->over = NULL;
+    f->over_last = &f->over;
+    for (; a; a = next) {
+        next = a->next;
+        answer(f, a, now);
+    }
+}
+
+void weir__ask_end(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+{
+    weir__fleet_cancel(f->fleet, &a->wait, now);
+    a->alone = true;
+    weir__ask_over(f, a);
+}
+
+weir_time weir__asks_turn(struct weir_fleet *f, weir_time now)
+{
+    while (f->first && f->first->deadline <= now)
+        weir__ask_end(f, f->first, now);
+    weir__asks_answer(f, now);
+    return f->first ? f->first->deadline : WEIR_NEVER;
+}
+
+/* ------------------------------------------------------------------ callers ---- */
+
+static weir_time deadline_of(const struct weir__agent_ask *a, weir_time now)
+{
+    weir_time within = WEIR_NEVER - now;
+
+    for (size_t i = 0; i < a->n_dues; i++)
+        within = a->dues[i].within < within ? a->dues[i].within : within;
+    return now + within;
+}
+
+/* False: it cannot wait. */
+static bool submit(struct weir_fleet *f, const struct weir_fleet_ask *ask, uint64_t *ticket)
+{
+    struct weir_request request = { ask->attrs, ask->n, ask->ask };
+    struct weir__agent_ask *a = take_place(f);
+
+    if (!a)
+        return false;
+    a->n_dues =
+        f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX);
+    a->request.attrs = NULL;
+    if (a->n_dues == 0 || a->n_dues == WEIR__FLEET_ITEMS_MAX ||
+        !copy_request(&a->request, &request)) {
+        give_place(f, a);
+        return false;
+    }
+    a->job.begin = begin;
+    a->fleet = f;
+    a->wait.n = 0;
+    a->wait.over = a->lined = a->alone = false;
+    a->wait.outcome = WEIR__FLEET_REFUSED;
+    a->ruling.decision.reason = WEIR_DRY;
+    a->deadline = deadline_of(a, weir__agent_time(f));
+    a->done = ask->done;
+    a->context = ask->context;
+    uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
+    *ticket = (word >> 2) * WEIR__AGENT_ASKS + (uint64_t)(a - f->asks);
+    __atomic_store_n(&a->word, word, __ATOMIC_RELEASE);
+    weir__redis_thread_put(f->redis, &a->job);
+    return true;
+}
+
+bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
+                    struct weir_ruling *ruling, char key[WEIR_KEY_TEXT], uint64_t *ticket)
+{
+    struct weir__alone_rules alone = { .all = true };
+
+    if (f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
+        return true;
+    if (ruling->decision.reason == WEIR_LIMITED)
+        weir__demands_tell(f, ruling, key, ask->ask.cost);
+    if (ruling->decision.reason != WEIR_DRY)
+        return true;
+    if (submit(f, ask, ticket))
+        return false;
+    f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
+    return true;
+}
+
+bool weir_fleet_cancel(struct weir_fleet *f, uint64_t ticket)
+{
+    struct weir__agent_ask *a = &f->asks[ticket % WEIR__AGENT_ASKS];
+    uint64_t word = ticket / WEIR__AGENT_ASKS << 2 | WEIR__ASK_WAITS;
+
+    return __atomic_compare_exchange_n(&a->word, &word,
+                                       (word & ~(uint64_t)STATE) | WEIR__ASK_CANCELLED, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+struct waiter {
+    struct weir_ruling *ruling;
+    uint32_t ready;
+};
+
+static void wake(void *context, const struct weir_ruling *ruling, const char *key)
+{
+    struct waiter *w = context;
+
+    (void)key;
+    *w->ruling = *ruling;
+    weir__redis_ready_set(&w->ready);
+}
+
+bool weir_fleet_check(struct weir_fleet *f, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    struct waiter waiter = { .ruling = ruling };
+    struct weir_fleet_ask waits = { attrs, n, *ask, wake, &waiter };
+    char key[WEIR_KEY_TEXT];
+    uint64_t ticket;
+
+    if (!weir_fleet_ask(f, &waits, ruling, key, &ticket))
+        weir__redis_ready_wait(&waiter.ready);
+    return ruling->decision.allowed;
+}

@@ -1,0 +1,314 @@
+/* draws.c -- the world of a node: purses are in the table, accounts in Redis.
+ *
+ * An account is the key weir:{RULE:KEY}:LIMIT, its demand and the ids of draws beside it, in one
+ * slot.  Answers are put aside until the agent's turn: a node may not be told of one while it sends.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/agent/agent.h"
+
+#define CALL_MAX    (500 * WEIR_MILLISECOND)
+#define ID_KEEP     3000 /* ms: a draw is not repeated later than that */
+#define SPARE_CALLS 256
+#define CHARGE_WAIT (3600 * WEIR_SECOND) /* a meter may be charged beyond its burst */
+#define TRIES       8
+
+/* ------------------------------------------------------------------ purses ---- */
+
+static int64_t have(void *world, const struct weir__fleet_key *k, weir_time then)
+{
+    struct weir_fleet *f = world;
+    struct weir_decision d;
+
+    f->host->peek(weir__agent_limit_of(k)->purse,
+                  &(struct weir_ask){ .key = weir__agent_own(k), .now = then }, &d);
+    return d.remaining;
+}
+
+static void fill(void *world, const struct weir__fleet_key *k, int64_t units, weir_time drawn,
+                 weir_time now)
+{
+    struct weir_fleet *f = world;
+
+    f->host->fill(weir__agent_limit_of(k)->purse, weir__agent_own(k), units, drawn, now);
+}
+
+static void close_purse(void *world, const struct weir__fleet_key *k, weir_time until,
+                        weir_time now)
+{
+    struct weir_fleet *f = world;
+
+    f->host->close(weir__agent_limit_of(k)->purse, weir__agent_own(k), until, now);
+}
+
+/* Others spend meanwhile. */
+static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t most, weir_time now)
+{
+    struct weir_fleet *f = world;
+    struct weir_ask ask = { .key = weir__agent_own(k), .now = now };
+    struct weir_decision d;
+
+    for (int i = 0; i < TRIES; i++) {
+        int64_t units = have(world, k, now);
+        ask.cost = units < most ? units : most;
+        if (ask.cost <= 0)
+            return 0;
+        if (f->host->take(weir__agent_limit_of(k)->purse, &ask, &d))
+            return ask.cost;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- accounts ---- */
+
+/* The node of Redis that has the account: draws to each are bounded, and its silence is its own. */
+static uint32_t shard_of(struct weir_fleet *f, const struct weir__agent_limit *l,
+                         struct weir_key text)
+{
+    char tag[320];
+    int n = snprintf(tag, sizeof(tag), "weir:{%s:%.*s}", l->rule, (int)text.len,
+                     (const char *)text.bytes);
+    unsigned shard = weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)n));
+
+    f->shards |= (uint64_t)1 << shard % WEIR__FLEET_SHARDS_MAX;
+    return shard % WEIR__FLEET_SHARDS_MAX;
+}
+
+/* One that is new may have passed by its share before it was forgotten, or in another process: its
+ * share is looked at before its first draw. */
+struct weir__fleet_key *weir__agent_key(struct weir_fleet *f, struct weir__agent_limit *l,
+                                        struct weir_key text, weir_time now)
+{
+    struct weir__fleet_key *k = weir__fleet_key_find(f->fleet, &l->fleet, text);
+
+    if (!k) {
+        k = weir__fleet_key(f->fleet, &l->fleet, text, shard_of(f, l, text), now);
+        if (k)
+            k->alone = true;
+    }
+    return k;
+}
+
+static struct weir__agent_call *new_call(struct weir_fleet *f)
+{
+    struct weir__agent_call *call = f->spare_calls;
+
+    if (call)
+        f->spare_calls = call->next;
+    else
+        call = malloc(sizeof(*call));
+    return call;
+}
+
+static void finished(struct weir__carry *carry, enum weir__redis_outcome outcome, const char *why)
+{
+    struct weir__agent_call *call = carry->context;
+    struct weir_fleet *f = call->fleet;
+
+    (void)why;
+    call->outcome = outcome;
+    call->next = NULL;
+    *f->answered_last = call;
+    f->answered_last = &call->next;
+}
+
+static struct weir_key name(struct weir__agent_call *call, int which,
+                            const struct weir__fleet_key *k, const char *end)
+{
+    const struct weir__agent_limit *l = call->limit;
+    char *to = call->names[which];
+    int n = snprintf(to, sizeof(call->names[0]), "weir:{%s:%.*s}:%u%s", l->rule, (int)k->key.len,
+                     (const char *)k->bytes, l->index, end);
+
+    return (struct weir_key){ to, (size_t)n < sizeof(call->names[0]) ? (size_t)n
+                                                                     : sizeof(call->names[0]) - 1 };
+}
+
+static void fill_call(struct weir__agent_call *call, const struct weir__fleet_key *k,
+                      enum weir__account_verb verb, const struct weir__repay *units)
+{
+    bool meter = weir__is_meter(&call->limit->plan);
+    char end[32];
+
+    call->item =
+        (struct weir__account_item){ .key = name(call, 0, k, ""), .plan = &call->limit->plan };
+    call->item.ask = (struct weir_ask){ .cost = units ? units->units : k->draw.need };
+    if (verb == WEIR__ACCOUNT_TAKE && meter)
+        call->item.ask.wait_max = CHARGE_WAIT;
+    call->carry = (struct weir__carry){
+        .call = { .verb = verb, .items = &call->item, .n = 1, .near = weir__clock_real() },
+        .done = finished,
+        .context = call,
+    };
+    if (verb != WEIR__ACCOUNT_TAKE)
+        call->carry.call.demand = name(call, 1, k, ":d");
+    if (verb == WEIR__ACCOUNT_REPAY)
+        call->carry.call.drawn_at = units->drawn_at;
+    if (verb != WEIR__ACCOUNT_DRAW)
+        return;
+    snprintf(end, sizeof(end), ":%016" PRIx64, k->id);
+    call->carry.call.id = name(call, 2, k, end);
+    call->carry.call.keep = ID_KEEP;
+    call->carry.call.draw = k->draw;
+}
+
+void weir__agent_call(struct weir_fleet *f, const struct weir__fleet_key *k,
+                      enum weir__account_verb verb, const struct weir__repay *units)
+{
+    struct weir__agent_call *call = new_call(f);
+    weir_time now = weir__clock_monotonic();
+
+    if (!call)
+        return; /* as if it were lost: the node has patience */
+    call->fleet = f;
+    call->limit = weir__agent_limit_of(k);
+    call->limit->uses++;
+    call->key = (struct weir__fleet_key *)k;
+    call->id = k->id;
+    call->again = false;
+    fill_call(call, k, verb, units);
+    call->carry.deadline = now + CALL_MAX;
+    f->calls++;
+    f->stirred = true;
+    weir__carry_begin(&call->carry, f->client, now);
+}
+
+static void draw(void *world, const struct weir__fleet_key *k)
+{
+    weir__agent_call(world, k, WEIR__ACCOUNT_DRAW, NULL);
+}
+
+static void repay(void *world, const struct weir__fleet_key *k, const struct weir__repay *back)
+{
+    weir__agent_call(world, k, WEIR__ACCOUNT_REPAY, back);
+}
+
+static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
+{
+    struct weir__repay units = { .units =
+                                     weir__share_end(world, (struct weir__fleet_key *)k, now) };
+    int64_t most = weir__agent_limit_of(k)->plan.most;
+
+    units.units = units.units < most ? units.units : most;
+    if (units.units > 0)
+        weir__agent_call(world, k, WEIR__ACCOUNT_TAKE, &units);
+}
+
+/* ----------------------------------------------------------------- answers ---- */
+
+static void read_draw(struct weir_fleet *f, const struct weir__agent_call *call, weir_time now)
+{
+    const struct weir_decision *d = &call->item.decision;
+    struct weir__fleet_answer answer = { call->carry.call.drawn, d->remaining, d->retry };
+
+    if (call->outcome == WEIR__REDIS_ANSWERED)
+        weir__fleet_drawn(f->fleet, call->key, call->id, &answer, now);
+    else
+        weir__fleet_lost(f->fleet, call->key, call->id, call->outcome == WEIR__REDIS_UNDONE, now);
+}
+
+/* A window has less than it is charged with: then all of that.  True: it goes on. */
+static bool charge_again(struct weir_fleet *f, struct weir__agent_call *call)
+{
+    const struct weir_decision *d = &call->item.decision;
+
+    if (call->outcome != WEIR__REDIS_ANSWERED || d->allowed || d->remaining < 1 || call->again)
+        return false;
+    weir__carry_free(&call->carry);
+    call->again = true;
+    call->item.ask.cost = d->remaining;
+    f->stirred = true;
+    weir__carry_begin(&call->carry, f->client, weir__clock_monotonic());
+    return true;
+}
+
+static void end_call(struct weir_fleet *f, struct weir__agent_call *call)
+{
+    weir__carry_free(&call->carry);
+    weir__limit_leave(call->limit);
+    f->calls--;
+    call->next = f->spare_calls;
+    f->spare_calls = call;
+}
+
+void weir__draws_turn(struct weir_fleet *f, weir_time now)
+{
+    struct weir__agent_call *next, *call = f->answered;
+
+    f->answered = NULL;
+    f->answered_last = &f->answered;
+    for (; call; call = next) {
+        enum weir__account_verb verb = call->carry.call.verb;
+        next = call->next;
+        if (verb == WEIR__ACCOUNT_DRAW)
+            read_draw(f, call, now);
+        if (verb != WEIR__ACCOUNT_TAKE || !charge_again(f, call))
+            end_call(f, call);
+    }
+}
+
+void weir__draws_free(struct weir_fleet *f)
+{
+    struct weir__agent_call *next;
+
+    for (struct weir__agent_call *call = f->answered; call; call = next) {
+        next = call->next;
+        end_call(f, call);
+    }
+    for (struct weir__agent_call *call = f->spare_calls; call; call = next) {
+        next = call->next;
+        free(call);
+    }
+}
+
+/* ------------------------------------------------------------------- world ---- */
+
+/* Decides the ask again.  Its caller may give up at any moment, but not while this goes on, nor
+ * after it was granted. */
+static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
+{
+    struct weir_fleet *f = world;
+    struct weir__agent_ask *a =
+        (struct weir__agent_ask *)((char *)wait - offsetof(struct weir__agent_ask, wait));
+
+    if (!weir__ask_begin(a))
+        return WEIR__FLEET_NOT_OURS;
+    a->request.ask.now = now;
+    if (f->host->check(f->weir, a->request.attrs, a->request.n, &a->request.ask, &a->ruling,
+                       a->told))
+        return WEIR__FLEET_ALL_TAKEN;
+    weir__ask_go_on(a);
+    if (a->ruling.decision.reason != WEIR_DRY)
+        return WEIR__FLEET_NOT_OURS;
+    for (size_t i = 0; i < wait->n; i++)
+        if (a->dues[i].rule == a->ruling.rule && a->dues[i].index == a->ruling.limit_index)
+            return (int)i;
+    a->alone = true; /* the rules were swapped, and another limit is dry */
+    return WEIR__FLEET_NOT_OURS;
+}
+
+static void done(void *world, struct weir__fleet_wait *wait)
+{
+    struct weir_fleet *f = world;
+    struct weir__agent_ask *a =
+        (struct weir__agent_ask *)((char *)wait - offsetof(struct weir__agent_ask, wait));
+
+    a->alone = a->alone || wait->outcome == WEIR__FLEET_ALONE;
+    weir__ask_over(f, a);
+}
+
+const struct weir__fleet_world weir__agent_world = {
+    .have = have,
+    .fill = fill,
+    .close = close_purse,
+    .take_out = take_out,
+    .take = take,
+    .draw = draw,
+    .charge = charge,
+    .repay = repay,
+    .done = done,
+};

@@ -1,0 +1,151 @@
+/* limits.c -- the limits across the fleet, as the rules in force have them.
+ *
+ * A rule set that is swapped in may have other limits: keys of those that went pay back and are
+ * forgotten.  A limit itself stays as long as asks to Redis under it are under way.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/agent/agent.h"
+
+static void release(struct weir_fleet *f, struct weir__agent_limit *l)
+{
+    if (l->purse)
+        f->host->release(l->purse);
+    if (l->share)
+        f->host->release(l->share);
+    l->purse = l->share = NULL;
+}
+
+void weir__limit_leave(struct weir__agent_limit *l)
+{
+    if (--l->uses == 0 && l->retired)
+        free(l);
+}
+
+struct weir__agent_limit *weir__limit_find(struct weir_fleet *f, const char *rule, uint32_t index)
+{
+    for (struct weir__agent_limit *l = f->limits; l; l = l->next)
+        if (l->rule == rule && l->index == index)
+            return l;
+    return NULL;
+}
+
+static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__across_limit *from,
+                                      const char *text)
+{
+    struct weir__agent_limit *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    l->rule = from->rule;
+    l->index = from->index;
+    memcpy(l->text, text, sizeof(l->text));
+    l->uses = 1; /* by the list */
+    if (weir__plan_make(&l->plan, &from->limit, NULL) == WEIR_OK &&
+        weir__fleet_limit_make(&l->fleet, &l->plan, NULL) == WEIR_OK) {
+        l->purse = f->host->use(f->table, from->purse);
+        l->share = f->host->use(f->table, from->share);
+    }
+    if (l->purse && l->share)
+        return l;
+    release(f, l); /* the rules were swapped meanwhile; or the limit is not for accounts */
+    free(l);
+    return NULL;
+}
+
+static void add(struct weir_fleet *f, const struct weir__across_limit *from)
+{
+    struct weir__agent_limit *l;
+    char text[sizeof(l->text)] = "";
+
+    weir_limit_print(text, sizeof(text), &from->limit);
+    l = weir__limit_find(f, from->rule, from->index);
+    if (!l || strcmp(l->text, text) != 0) {
+        l = make(f, from, text);
+        if (!l)
+            return;
+        l->next = f->limits;
+        f->limits = l;
+    }
+    l->in_force = true;
+}
+
+static bool refers_to(const struct weir__agent_ask *a, const struct weir__agent_limit *l)
+{
+    for (size_t i = 0; i < a->wait.n; i++)
+        if (a->wait.items[i].key->limit == &l->fleet)
+            return true;
+    return false;
+}
+
+static void retire(struct weir_fleet *f, struct weir__agent_limit *l, weir_time now)
+{
+    struct weir__agent_ask *next;
+
+    for (struct weir__agent_ask *a = f->first; a; a = next) {
+        next = a->next;
+        if (refers_to(a, l))
+            weir__ask_end(f, a, now);
+    }
+    weir__asks_answer(f, now);
+    weir__fleet_drop(f->fleet, &l->fleet, now);
+    release(f, l);
+    l->retired = true;
+    weir__limit_leave(l);
+}
+
+/* For those who want to know whether a refusal is the fleet's business. */
+static void tell_names(struct weir_fleet *f)
+{
+    uint32_t n = 0;
+
+    for (const struct weir__agent_limit *l = f->limits; l; l = l->next, n++)
+        if (n < WEIR__AGENT_NAMES)
+            __atomic_store_n(&f->across[n], l->rule, __ATOMIC_RELAXED);
+    __atomic_store_n(&f->n_across, n, __ATOMIC_RELEASE);
+}
+
+static void sweep(struct weir_fleet *f, weir_time now)
+{
+    struct weir__agent_limit **at = &f->limits, *l;
+
+    while ((l = *at) != NULL) {
+        if (l->in_force) {
+            at = &l->next;
+            continue;
+        }
+        *at = l->next;
+        retire(f, l, now);
+    }
+}
+
+void weir__limits_turn(struct weir_fleet *f, weir_time now)
+{
+    uint64_t generation = f->host->generation(f->weir);
+    struct weir__across_limit limit;
+    int64_t at = 0;
+
+    if (generation == f->generation)
+        return;
+    f->generation = generation;
+    for (struct weir__agent_limit *l = f->limits; l; l = l->next)
+        l->in_force = false;
+    while (f->host->limit_next(f->weir, &at, &limit))
+        add(f, &limit);
+    sweep(f, now);
+    tell_names(f);
+}
+
+void weir__limits_free(struct weir_fleet *f)
+{
+    struct weir__agent_limit *next;
+
+    for (struct weir__agent_limit *l = f->limits; l; l = next) {
+        next = l->next;
+        release(f, l);
+        l->retired = true;
+        weir__limit_leave(l);
+    }
+    f->limits = NULL;
+}

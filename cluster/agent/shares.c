@@ -1,0 +1,81 @@
+/* shares.c -- the host's part of a limit, while its account is silent. */
+#include <stdlib.h>
+
+#include "algo/share.h"
+#include "cluster/agent/agent.h"
+
+/* What it owes: all that it does not have. */
+static int64_t owed(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    struct weir_ask ask = { .key = weir__agent_own(k), .now = now };
+    struct weir_decision d;
+
+    f->host->peek(weir__agent_limit_of(k)->share, &ask, &d);
+    return d.limit > d.remaining ? d.limit - d.remaining : 0;
+}
+
+static bool share_plan(struct weir_fleet *f, const struct weir__fleet_key *k, struct weir_plan *out)
+{
+    struct weir_limit limit;
+
+    return weir__fleet_share_limit(&limit, &weir__agent_limit_of(k)->plan.limit,
+                                   (uint32_t)f->part_set) &&
+           weir__plan_make(out, &limit, NULL) == WEIR_OK;
+}
+
+/* If it has been used more than that, it stays so. */
+void weir__share_begin(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    struct weir_plan plan;
+    struct weir_decision d;
+
+    k->alone = true; /* to be charged before the next draw */
+    if (k->own.alone || k->left < 0 || !share_plan(f, k, &plan))
+        return;
+    k->own.alone = true;
+    k->own.begun_at = now;
+    k->own.begun = 0;
+    int64_t units =
+        weir__fleet_share_begin(&plan, (uint32_t)f->part_set, k->left) - owed(f, k, now);
+    struct weir_ask ask = { .key = weir__agent_own(k), .cost = units, .now = now };
+    if (units > 0 && f->host->take(weir__agent_limit_of(k)->share, &ask, &d))
+        k->own.begun = units;
+}
+
+/* What the charge at its beginning still comes to. */
+static int64_t left_of_begun(struct weir_fleet *f, const struct weir__fleet_key *k, weir_time now)
+{
+    struct weir_plan plan;
+    struct weir_decision d;
+    void *state;
+
+    if (!k->own.alone || k->own.begun == 0 || !share_plan(f, k, &plan))
+        return 0;
+    state = calloc(1, plan.state_size);
+    if (!state)
+        return 0;
+    plan.algo->give(&plan, state, -k->own.begun, k->own.begun_at);
+    weir_step_peek(&plan, state, &(struct weir_ask){ .now = now }, &d);
+    free(state);
+    return plan.most > d.remaining ? plan.most - d.remaining : 0;
+}
+
+int64_t weir__share_end(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    int64_t units = owed(f, k, now), begun = left_of_begun(f, k, now);
+
+    k->own.alone = false;
+    if (units > 0)
+        f->host->give(weir__agent_limit_of(k)->share,
+                      &(struct weir_ask){ .key = weir__agent_own(k), .cost = units, .now = now });
+    return units > begun ? units - begun : 0;
+}
+
+void weir__shares_begin(struct weir_fleet *f, weir_time now)
+{
+    struct weir__fleet_key *k;
+    size_t at = 0;
+
+    while ((k = weir__fleet_key_next(f->fleet, &at)) != NULL)
+        weir__share_begin(f, k, now);
+}

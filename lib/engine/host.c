@@ -1,0 +1,24 @@
+/* host.c -- the functions of this copy of the library, for the agent of a host. */
+#include "engine/host.h"
+
+#include "engine/engine.h"
+#include "table/holders.h"
+
+const struct weir__host weir__host = {
+    .size = sizeof(struct weir__host),
+    .now = weir_table_now,
+    .holder = weir__holder_me,
+    .check = weir_check_key,
+    .check_alone = weir__check_alone,
+    .dues = weir__dues,
+    .limit_next = weir__across_next,
+    .generation = weir__across_generation,
+    .part_set = weir__fleet_part_set,
+    .use = weir__limiter_use,
+    .release = weir_limiter_release,
+    .take = weir_take,
+    .peek = weir_peek,
+    .give = weir_give,
+    .fill = weir__purse_fill,
+    .close = weir__purse_close,
+};

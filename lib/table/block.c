@@ -210,25 +210,29 @@ static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end)
 }
 
 /* The last free chunks are for sizes that have few.  Else one size could take all of them, and
- * nothing of another size be kept: a chunk holds blocks of one size, and is seldom empty again. */
-static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n)
+ * nothing of another size be kept: a chunk holds blocks of one size, and is seldom empty again.
+ * Guests leave more: they choose their sizes. */
+static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n, bool guest)
 {
     uint64_t top = top_of(slab), free = slab->count - top, own = 0,
-             few = slab->kept / (WEIR__BLOCK_CLASSES + 1);
+             few = slab->kept / (WEIR__BLOCK_CLASSES + 1),
+             kept = guest && weir__get(&slab->from_guests) > slab->kept
+                        ? weir__get(&slab->from_guests)
+                        : slab->kept;
 
-    for (uint64_t at = 0; at < top && free < slab->kept + n; at++) {
+    for (uint64_t at = 0; at < top && free < kept + n; at++) {
         unsigned kind = kind_of(weir__load(&slab->words[at]));
         free += kind == FREE || kind == DIRTY;
         own += kind == CLASS_0 + class || (class == RUNS && kind == REST);
     }
-    return free >= slab->kept + n || own + n <= few + (few == 0);
+    return free >= kept + n || own + n <= few + (few == 0);
 }
 
-static uint32_t take_run(struct weir__slab *slab, uint64_t n)
+static uint32_t take_run(struct weir__slab *slab, uint64_t n, bool guest)
 {
     uint64_t top = top_of(slab);
 
-    if (!may_claim(slab, RUNS, n))
+    if (!may_claim(slab, RUNS, n, guest))
         return 0;
     uint32_t block = top < n ? 0 : search_run(slab, n, top);
 
@@ -341,18 +345,18 @@ static uint32_t search(struct weir__slab *slab, unsigned class, uint64_t *spare)
 
 /* Goes round again only if another has just claimed the spare chunk, or its places.  Where the slab
  * is full this costs two looks: nothing is searched until there is room again. */
-static uint32_t take_small(struct weir__slab *slab, unsigned class)
+static uint32_t take_small(struct weir__slab *slab, unsigned class, bool guest)
 {
     uint32_t block = take_place(slab, weir__get(&slab->first[class]), class);
 
     while (block == 0) {
         uint64_t room = weir__load(slab->room), spare;
 
-        if (weir__get(&slab->none[class]) == room + 1)
+        if (weir__get(&slab->none[guest][class]) == room + 1)
             return 0;
         block = search(slab, class, &spare);
-        if (block == 0 && (spare == slab->count || !may_claim(slab, class, 1))) {
-            weir__set(&slab->none[class], room + 1);
+        if (block == 0 && (spare == slab->count || !may_claim(slab, class, 1, guest))) {
+            weir__set(&slab->none[guest][class], room + 1);
             return 0;
         }
         if (block != 0 || claim(slab, spare, 1) != 1)
@@ -412,13 +416,23 @@ bool weir__block_is_valid(const struct weir__slab *slab, uint32_t block, size_t 
     return kind_of(word) == CLASS_0 + class && (class < RUNS || used_of(word) == run_of(bytes));
 }
 
-uint32_t weir__block_take(struct weir__slab *slab, size_t bytes)
+static uint32_t take(struct weir__slab *slab, size_t bytes, bool guest)
 {
     unsigned class = class_of(bytes);
 
     if (slab->count == 0)
         return 0;
-    return class < RUNS ? take_small(slab, class) : take_run(slab, run_of(bytes));
+    return class < RUNS ? take_small(slab, class, guest) : take_run(slab, run_of(bytes), guest);
+}
+
+uint32_t weir__block_take(struct weir__slab *slab, size_t bytes)
+{
+    return take(slab, bytes, false);
+}
+
+uint32_t weir__block_take_guest(struct weir__slab *slab, size_t bytes)
+{
+    return take(slab, bytes, true);
 }
 
 bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes)
@@ -434,7 +448,7 @@ bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes)
         longest = free > longest ? free : longest;
     }
     free += slab->count - top; /* the rest was never in use */
-    return (free > longest ? free : longest) >= n && may_claim(slab, class, n);
+    return (free > longest ? free : longest) >= n && may_claim(slab, class, n, false);
 }
 
 /* The word of the block's bit in the bitmap. */

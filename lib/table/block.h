@@ -35,7 +35,8 @@ struct weir__slab {
     unsigned char *bytes; /* begins on a page, */
     uint64_t file_at;     /* also in the file */
     int fd;               /* below 0: memory of this process and its children */
-    uint64_t kept;        /* chunks that are left to sizes that have few */
+    uint64_t kept;        /* chunks that are left to sizes that have few; */
+    uint64_t from_guests; /* that are kept from guests, once others use the slab; atomic */
     int64_t *no_disk;     /* counts blocks wanted while the disk was full; NULL: nobody does */
 
     /* weir__slab_open sets the rest: the map, */
@@ -44,7 +45,7 @@ struct weir__slab {
 
     /* and hints by class: the chunk to look at first; 1 + *room when no chunk had any. */
     uint64_t first[WEIR__BLOCK_CLASSES + 1];
-    uint64_t none[WEIR__BLOCK_CLASSES];
+    uint64_t none[2][WEIR__BLOCK_CLASSES]; /* [1]: for guests */
 };
 
 struct weir__slab_stats {
@@ -60,6 +61,8 @@ void weir__slab_open(struct weir__slab *slab, void *map); /* which begins on a c
 /* A block of at least `bytes` bytes with anything in it, at a multiple of its size (a run: of
  * 64 KiB).  0: none is left just now, or the disk is full. */
 uint32_t weir__block_take(struct weir__slab *slab, size_t bytes);
+/* The same for a limit that a client brought. */
+uint32_t weir__block_take_guest(struct weir__slab *slab, size_t bytes);
 
 /* Whether there is one. */
 bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes);

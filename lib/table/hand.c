@@ -226,7 +226,7 @@ static void give_spare(struct weir_table *table, uint64_t *spare)
 }
 
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
-                          size_t bytes)
+                          size_t bytes, bool guest)
 {
     uint64_t *spare = &hand->spares[i];
 
@@ -235,7 +235,8 @@ uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, si
         bytes_of(*spare) == bytes)
         return (uint32_t)*spare;
     give_spare(space->table, spare);
-    *spare = spare_of(space, weir__block_take(&space->slab, bytes));
+    *spare = spare_of(space, guest ? weir__block_take_guest(&space->slab, bytes)
+                                   : weir__block_take(&space->slab, bytes));
     return (uint32_t)*spare;
 }
 

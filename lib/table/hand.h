@@ -48,10 +48,11 @@ static inline void weir__hand_clear(struct weir__hand *hand)
 /* The word is pinned: has its hand finish, or does it in its place. */
 void weir__hand_settle(struct weir_table *table, uint64_t *word);
 
-/* The hand's spare block i, of the space's slab, of at least this many bytes; 0: the slab is full.  It is the hand's
- * until an entry that names it as block_after is committed; then the hand has block_before. */
+/* The hand's spare block i, of the space's slab, of at least this many bytes; 0: the slab is full,
+ * or has no more for a guest, a limit that a client brought.  It is the hand's until an entry that
+ * names it as block_after is committed; then the hand has block_before. */
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
-                          size_t bytes);
+                          size_t bytes, bool guest);
 
 /* The block, which was taken from the slab, is the hand's spare block i. */
 void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block);

@@ -216,6 +216,8 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id,
     limiter->kind = limiter->era->plan.state_size > WEIR__STATE_SMALL ? WEIR__LARGE
                     : table->keys.narrow                              ? WEIR__NARROW
                                                                       : WEIR__WIDE;
+    if (limiter->kind == WEIR__LARGE && !limiter->guest)
+        weir__set(&table->keys.slab.from_guests, table->keys.slab.count / 2);
     return limiter;
 }
 

@@ -75,7 +75,8 @@ static void place_copy(struct weir__part *part, struct weir__hand *hand, size_t 
         copies->used += room;
         return;
     }
-    part->block = hand ? weir__hand_block(part->limiter->space, hand, i, size) : 0;
+    part->block =
+        hand ? weir__hand_block(part->limiter->space, hand, i, size, part->limiter->guest) : 0;
     part->state =
         part->block == 0 ? NULL : weir__block_at(&part->limiter->space->slab, part->block);
 }
@@ -280,7 +281,8 @@ static bool write_large(struct weir__part *part, struct weir__hand *hand, size_t
 {
     struct weir__space *space = part->limiter->space;
     size_t size = part->plan->state_size;
-    uint32_t block = part->block ? part->block : weir__hand_block(space, hand, i, size);
+    uint32_t block =
+        part->block ? part->block : weir__hand_block(space, hand, i, size, part->limiter->guest);
     uint64_t chain = weir__chain_bit(space),
              number = (part->before[1] & ~chain) >> (space->narrow ? 40 : 32);
 

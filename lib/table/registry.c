@@ -154,7 +154,7 @@ void weir__records_unreserve(struct weir_table *table, size_t n)
 static uint32_t write_record(struct weir_table *table, const struct weir__names *names,
                              struct weir__hand *hand, const void *record)
 {
-    uint32_t block = weir__hand_block(&table->names, hand, 0, names->record_bytes);
+    uint32_t block = weir__hand_block(&table->names, hand, 0, names->record_bytes, false);
 
     if (block == 0 && (block = take_reserved(table)) != 0)
         weir__hand_adopt(&table->names, hand, 0, block);

@@ -211,9 +211,23 @@ static void doubt_ban(const struct reading *r, const struct weir__rule_draft *ru
     weir__template_free(&t);
 }
 
+#define BUCKETS_WEIGHED 1000 /* victim.c copies no longer window */
+
+/* Many keys with a long window each: docs/operating.md, when the table is full. */
+static void doubt_limits(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
+        if (rule->limits[i].buckets > BUCKETS_WEIGHED)
+            doubt(r, rule->mark,
+                  "%d buckets are %d KiB for each key, taken from other windows, and too many to "
+                  "see which key has used much when the slab is full; write %d or fewer",
+                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_WEIGHED);
+}
+
 static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
 {
     doubt_ban(r, rule);
+    doubt_limits(r, rule);
     if (rule->keys > 0)
         doubt(r, rule->mark,
               "keys has no effect: all rules share the table; leave it out, and choose the "

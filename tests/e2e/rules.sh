@@ -57,6 +57,17 @@ doubts.yaml:3:5: warning: attribute 'acount'; did you mean account?
 doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
 doubts.yaml:4:25: warning: '10.0.0.0/8' is compared as text; only ip and names ending in .ip are addresses
 doubts.yaml: warning: attribute 'acount'; did you mean account?"
+cat >"$dir/long.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, key: "{ip}", limit: [sliding-window 5/1m buckets=8000,
+      sliding-window 9/1d buckets=1000] }
+  - { name: b, limit: sliding-window 5/1m buckets=8000 }
+END
+run rules check long.yaml
+is "long windows of many keys" "$err" "long.yaml:3:5: warning: 8000 buckets are 31 KiB for each \
+key, taken from other windows, and too many to see which key has used much when the slab is full; \
+write 1000 or fewer"
 cat >"$dir/protect.yaml" <<'END'
 version: 1
 rules:

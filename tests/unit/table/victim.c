@@ -163,6 +163,33 @@ TEST(test_T2_large_states_of_one_size_leave_room_for_others)
     assert_int_equal(count_freed(login, "login", 100, NOW + 6001), 0);
 }
 
+/* Limits that clients bring may fill half of the slab; all of it while no rule has large states. */
+TEST(test_T2_guests_leave_half_of_the_slab_to_rules)
+{
+    static const char *const guests[] = { "sliding-window 9/1d buckets=100",
+                                          "sliding-window 9/1d buckets=1000",
+                                          "sliding-window 9/1d buckets=9000" };
+
+    for (int ruled = 0; ruled < 2; ruled++) {
+        OWN(weir_table) *table = table_with_slab(40000, 8 << 20);
+        const char *limit = "sliding-window 5/1m buckets=60";
+        struct weir_limiter *rule = ruled ? limiter_of(table, "rule", limit) : NULL;
+        for (size_t g = 0; g < COUNT_OF(guests); g++) {
+            struct weir_limiter *guest = limiter_of(table, name_of(":guest", (int)g), guests[g]);
+            flood(&guest, 1, 3000, 1, NOW);
+        }
+        struct weir__slab_stats stats = weir__slab_stats(&table->keys.slab);
+        if (ruled) {
+            assert_true(stats.chunks <= 72); /* 64, and one or two of each size */
+            for (int i = 0; i < 5000; i++)
+                spend(rule, name_of("login", i), NOW);
+            assert_int_equal(count_freed(rule, "login", 5000, NOW), 0);
+        } else {
+            assert_true(stats.chunks > 100);
+        }
+    }
+}
+
 /* Few of the slots have a block, so the flood's own are seldom near. */
 TEST(test_T2_a_flood_of_large_states_finds_its_own_first)
 {

@@ -257,8 +257,7 @@ static void mind_silence(struct state *s, bool silent)
 /* While many give up, nobody should wait for a worker. */
 static void mind_losses(struct state *s, const struct phase *p)
 {
-    bool silent =
-        s->ended < 1 ? p->lost > MUCH_LOST : p->late > 0.5 && p->n >= weir__most(10, s->limit);
+    bool silent = s->ended < 1 ? p->lost > MUCH_LOST : p->late > 0.5 && p->n >= 10;
     double by = p->late > MUCH_LOST ? 0.7 : p->late < MUCH_LOST / 2 ? 1.25 : 1;
 
     mind_silence(s, silent);
@@ -373,7 +372,7 @@ static double choose_scarce(const struct weir__controller_plan *plan, struct sta
     return limit + breath(s, p, limit);
 }
 
-/* While they are not: up while anybody is refused, unless more comes than goes. */
+/* While they are not: up while anybody is refused, unless more comes than goes or many give up. */
 static double choose_plenty(const struct weir__controller_plan *plan, struct state *s,
                             const struct phase *p)
 {
@@ -381,7 +380,7 @@ static double choose_plenty(const struct weir__controller_plan *plan, struct sta
     double step = weir__between(-1, press < 0 ? press / 2 - 0.3 : press / 2, 1),
            next = s->centre * (1 - 0.1 * step) - weir__least(step, 0);
 
-    if (p->refused > 0 && next > s->centre)
+    if (p->refused > 0 && next > s->centre && p->late <= MUCH_LOST)
         s->centre = weir__most(s->centre, weir__least(next, 1.5 * p->out + 20));
     else if (p->refused > 0)
         s->centre = weir__least(s->centre, weir__most(next, w + headroom(s, w)));

@@ -148,6 +148,33 @@ TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
     assert_true(p.s.limit >= 8);
 }
 
+/* One slow worker and a limit of 20: now and then an answer, else time-outs, which leave permits free
+ * for others that will time out.  That more could enter says nothing good then. */
+TEST(test_L12_it_does_not_rise_while_most_time_out)
+{
+    struct plant p = plant_of(1, 700 * MS, 0);
+    int64_t first = p.s.limit;
+
+    for (int i = 0; i < 20; i++) {
+        struct weir__sample sample = { .span = 500 * MS,
+                                       .entered = 2,
+                                       .timed_out = 2,
+                                       .refused = i % 2,
+                                       .full = i % 2,
+                                       .in_flight = 17,
+                                       .in_flight_max = 20,
+                                       .area = 11e9,
+                                       .out = 17 * 5e8 };
+        if (i % 8 == 0) {
+            sample.succeeded = 1;
+            sample.mean = sample.min = 4 * S;
+            add_times(&p.s, 4 * S, 1);
+        }
+        assert_true(feed(&p.s, sample) <= first);
+    }
+    assert_true(p.s.limit <= first / 2);
+}
+
 /* A backend without a queue: work beyond its 8 workers is dropped at once. */
 static struct weir__sample dropping(struct plant *p, weir_time span)
 {

@@ -116,11 +116,14 @@ redis() {
 guard() {
     ask "$build/bench/bench-guard" one
     ask "$build/bench/bench-guard" threads
-    ask "$here/peers/run.sh" "$out/peers" sentinel resilience4j
+    ask "$here/peers/run.sh" "$out/peers" sentinel resilience4j netflix
     ratio guard.cheaper-than-sentinel guard.everything guard.sentinel.enter-exit
     ratio guard.cheaper-than-resilience4j guard.everything guard.resilience4j.enter-exit
     ratio guard.breaker.cheaper-than-resilience4j guard.breaker guard.resilience4j.enter-exit
     ratio guard.clock.cheaper-than-resilience4j guard.everything.clock guard.resilience4j.clock
+    ratio guard.permits.cheaper-than-netflix guard.permits guard.netflix.permits
+    ratio guard.clock.cheaper-than-netflix guard.everything.clock guard.netflix.clock
+    ratio guard.refused.busy.cheaper-than-netflix guard.refused.busy guard.netflix.busy
     for what in busy open; do
         for peer in sentinel resilience4j; do
             ratio "guard.refused.$what.cheaper-than-$peer" "guard.refused.$what" "guard.$peer.$what"

@@ -263,12 +263,16 @@ def serve(f):
 
 
 def guards(f):
-    """Enter and exit, beside Sentinel and Resilience4j; a real server at ten times its capacity."""
+    """Enter and exit, beside Sentinel, Resilience4j and Netflix's limiter; a real server at ten
+    times its capacity."""
     out = ["`weir_enter` and `weir_exit` in one thread; the time is supplied and runs as at 10,000 calls a",
            "second. `everything` is permits, a breaker over a time window and the adaptive limit `weir`. Sentinel",
            "has a rule by thread count and one by slow-call ratio, Resilience4j a semaphore bulkhead and a",
-           "breaker over a time window.", ""] + GOALS + [
+           "breaker over a time window. Netflix's concurrency-limits has permits alone, fixed or by",
+           "Gradient2: no breaker, leases or times. It and Resilience4j count in a word of their own process,",
+           "and keep no record of who is at work.", ""] + GOALS + [
         row(f, "enter + exit, permits", "guard.permits"),
+        row(f, "… cheaper than Netflix's, fixed", "guard.permits.cheaper-than-netflix"),
         row(f, "enter + exit, permits by key", "guard.key", "≤ 60 ns"),
         row(f, "enter + exit, permits and breaker", "guard.breaker"),
         row(f, "enter + exit, everything", "guard.everything", "≤ 100 ns"),
@@ -281,11 +285,14 @@ def guards(f):
             "guard.cheaper-than-resilience4j", "≥ 1 times"),
         row(f, "… the clock read twice on both sides, cheaper than Resilience4j's",
             "guard.clock.cheaper-than-resilience4j"),
+        row(f, "… likewise, cheaper than Netflix's Gradient2 without a breaker",
+            "guard.clock.cheaper-than-netflix"),
         row(f, "permits and breaker, cheaper than Resilience4j's bulkhead + breaker",
             "guard.breaker.cheaper-than-resilience4j"),
-        row(f, "refused, all permits out", "guard.refused.busy"),
+        row(f, "refused, all permits out", "guard.refused.busy", "≤ 8 ns"),
         row(f, "… cheaper than Sentinel", "guard.refused.busy.cheaper-than-sentinel"),
         row(f, "… cheaper than Resilience4j", "guard.refused.busy.cheaper-than-resilience4j"),
+        row(f, "… cheaper than Netflix", "guard.refused.busy.cheaper-than-netflix"),
         row(f, "refused, all permits of the key out", "guard.refused.key"),
         row(f, "refused, breaker open", "guard.refused.open"),
         row(f, "… cheaper than Sentinel", "guard.refused.open.cheaper-than-sentinel"),
@@ -295,7 +302,7 @@ def guards(f):
         "", "| peer | measured |", "|---|---|"]
     out += [f"| {name[6:]} | {number(value)} {unit} |" for name,
             (value, unit) in f.items()
-            if name.startswith(("guard.sentinel.", "guard.resilience4j."))]
+            if name.startswith(("guard.sentinel.", "guard.resilience4j.", "guard.netflix."))]
     return out + guarded_server(f) + simulated(f)
 
 

@@ -2,8 +2,8 @@
 # run.sh OUTDIR [PEER...] -- builds and runs the peers, and prints their figures, one a line:
 # NAME<TAB>VALUE<TAB>UNIT.
 #
-# Without names: the peers of a decision (mutex xrate governor guava).  Those of guards are sentinel
-# and resilience4j.
+# Without names: the peers of a decision (mutex xrate governor guava).  Those of guards are
+# sentinel, resilience4j and netflix.
 #
 # Sources are copied to OUTDIR (made if missing), where downloads and builds stay too; only cargo
 # keeps its downloads in its own home, with the user's choice of registry.  A peer whose tools or
@@ -96,6 +96,8 @@ peer_sentinel() {
 }
 
 peer_resilience4j() { java_peer resilience4j Resilience4jPeer; }
+
+peer_netflix() { java_peer netflix NetflixPeer; }
 
 command -v timeout >/dev/null 2>&1 || { skip "all peers" "no timeout here"; exit 0; }
 for peer in $peers; do

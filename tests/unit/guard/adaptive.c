@@ -148,8 +148,8 @@ TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
     assert_true(p.s.limit >= 8);
 }
 
-/* One slow worker and a limit of 20: now and then an answer, else time-outs, which leave permits free
- * for others that will time out.  That more could enter says nothing good then. */
+/* One slow worker and a limit of 20: now and then an answer, else time-outs, which leave permits
+ * free for others that will time out.  That permits are free says nothing good then. */
 TEST(test_L12_it_does_not_rise_while_most_time_out)
 {
     struct plant p = plant_of(1, 700 * MS, 0);

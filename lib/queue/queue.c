@@ -173,13 +173,16 @@ static void leave_late(struct weir_queue *q, weir_time now, struct gone *gone)
 
 /* ---------------------------------------------------------- whose turn it is ---- */
 
-static struct weir__lane *lane_next(struct weir_queue *q)
+_Static_assert(WEIR__LANES <= 32, "a bit each");
+
+/* The lane whose turn it is, of all but those in `without`; NULL: nobody waits there. */
+static struct weir__lane *lane_next(struct weir_queue *q, uint32_t without)
 {
     struct weir__lane *next = NULL;
 
     for (int i = 0; i < WEIR__LANES; i++) {
         struct weir__lane *lane = &q->lanes[i];
-        if (lane->length == 0)
+        if (lane->length == 0 || (without >> i & 1) != 0)
             continue;
         if (q->options.order != WEIR_WEIGHTED)
             return lane;
@@ -202,12 +205,12 @@ static bool is_dropped(const struct weir_queue *q, const struct weir_waiter *fir
 /* The next one, after dropping those that are too late. */
 static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct gone *gone)
 {
-    struct weir__lane *lane = lane_next(q);
+    struct weir__lane *lane = lane_next(q, 0);
     bool overloaded = is_overloaded(q, now);
 
     while (overloaded && lane != NULL && is_dropped(q, lane->first, now)) {
         leave(q, lane->first, WEIR_LATE, gone);
-        lane = lane_next(q);
+        lane = lane_next(q, 0);
     }
     if (lane == NULL)
         return NULL;
@@ -592,19 +595,21 @@ static bool may_be_passed(struct weir_waiter *w, weir_time now, weir_time hold)
     return times > 0 && (63 - __builtin_clzll(times)) % 2 == 0;
 }
 
-/* The first that asks for less, from the lane whose turn it is on; NULL: none among the next, and
- * `more` if there are others behind them. */
+/* The first that asks for less, of the lanes in the order of their turns; NULL: none among the
+ * next, and `more` if there are others behind them. */
 static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost, bool *more)
 {
-    int first = (int)(lane_next(q) - q->lanes), look = PASS_LOOK;
+    uint32_t seen = 0;
+    int look = PASS_LOOK;
 
-    for (int i = 0; i < WEIR__LANES; i++)
-        for (struct weir_waiter *w = q->lanes[(first + i) % WEIR__LANES].first; w != NULL;
-             w = w->next)
+    for (struct weir__lane *lane; (lane = lane_next(q, seen)) != NULL;) {
+        seen |= 1u << (lane - q->lanes);
+        for (struct weir_waiter *w = lane->first; w != NULL; w = w->next)
             if ((*more = look-- == 0))
                 return NULL;
             else if (cost_of(w) < cost)
                 return w;
+    }
     return NULL;
 }
 
@@ -686,7 +691,7 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
 
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now)
 {
-    struct weir__lane *lane = lane_next(queue);
+    struct weir__lane *lane = lane_next(queue, 0);
 
     if (lane == NULL)
         return NULL;

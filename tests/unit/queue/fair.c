@@ -200,6 +200,23 @@ TEST_WITH(test_L11_permits_are_not_idle_for_long, NULL, close_guard)
     assert_int_equal(weir_queue_length(queue), 1);
 }
 
+/* Classes that pass a large ask of another do so by their weights. */
+TEST_WITH(test_L11_those_that_pass_a_large_ask_keep_their_weights, NULL, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 12 },
+               (struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1, 2 } });
+    assert_int_equal(visit_for(0, 6), WEIR_GRANTED);
+    assert_int_equal(visit_for(1, 8), WEIR_BUSY);
+    for (int i = 2; i < 14; i++)
+        assert_int_equal(
+            visit(i, (struct weir_ask){ .cost = 1, .user_class = (uint8_t)(i < 8 ? 1 : 2) }).reason,
+            WEIR_BUSY);
+    poll_at(NOW);
+    assert_int_equal(poll_at(NOW + HOLD), 7);
+    for (int i = 2; i < 14; i++)
+        assert_int_equal(visitors[i].order != 0, i < 4 || (i >= 8 && i < 12));
+}
+
 /* However many small asks come, the large one is served: nobody passes it for longer than work
  * takes, at the latest in the stretch that is as long. */
 TEST_WITH(test_L11_a_large_ask_does_not_starve, NULL, close_guard)

@@ -56,6 +56,8 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
         known->uri = i;
     if (weir__attribute_is_host(name))
         known->hosts[known->n_hosts++] = i;
+    if (strcmp(name, "method") == 0)
+        known->method = i + 1;
     uint8_t place = place_of(name, len);
     while (known->by_name[place] != 0)
         place++;
@@ -105,6 +107,19 @@ static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
     v->text = scratch;
 }
 
+/* Methods have capitals, and many frameworks take post for POST.  A long one is nobody's. */
+static void plain_method(struct weir__value *v, char scratch[WEIR__METHOD_MAX])
+{
+    bool plain = true;
+
+    for (size_t i = 0; i < v->len && plain; i++)
+        plain = v->text[i] < 'a' || v->text[i] > 'z';
+    if (plain || v->len > WEIR__METHOD_MAX)
+        return;
+    weir__method_plain(v->text, v->len, scratch);
+    v->text = scratch;
+}
+
 /* 192.0.2.7:80, [2001:db8::7]:80: the length without the port, or 0. */
 static size_t length_without_port(const char *text, size_t len)
 {
@@ -121,10 +136,12 @@ static void read_address(struct weir__value *v)
     if (v->len == 0 || weir__address_parse(v->text, v->len, &v->address))
         return;
     size_t len = length_without_port(v->text, v->len);
-    if (len > 0 && weir__address_parse(v->text, len, &v->address)) {
+    if (len > 0 && weir__address_parse(v->text, len, &v->address) &&
+        (v->text[0] == '[' || memchr(v->text, '.', len))) { /* 2001:db8:::1 has no port */
         v->len = len;
         return;
     }
+    v->address.bits = 0;
     v->text = WEIR__NO_ADDRESS;
     v->len = sizeof(WEIR__NO_ADDRESS) - 1;
 }
@@ -177,6 +194,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         plain_uri(&facts->values[known->uri], facts->uri);
     if (known->loose > 0)
         loose_uri(&facts->values[known->loose], &facts->values[known->uri], facts->loose);
+    if (known->method > 0)
+        plain_method(&facts->values[known->method - 1], facts->method);
     for (int i = 0; i < known->n_hosts; i++)
         plain_host(&facts->values[known->hosts[i]], facts->hosts[i]);
 }
@@ -245,6 +264,12 @@ bool weir__attribute_is_address(const char *name)
     size_t len = strlen(name);
 
     return strcmp(name, "ip") == 0 || (len > 3 && strcmp(name + len - 3, ".ip") == 0);
+}
+
+void weir__method_plain(const char *method, size_t len, char *out)
+{
+    for (size_t i = 0; i < len; i++)
+        out[i] = (char)(method[i] >= 'a' && method[i] <= 'z' ? method[i] - 32 : method[i]);
 }
 
 bool weir__attribute_is_host(const char *name)

@@ -37,12 +37,28 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     return WEIR_OK;
 }
 
+/* As requests have it: attributes.c. */
+static int make_method(struct weir_rules *set, struct weir__test *t, struct weir_error *error)
+{
+    char *text = weir__arena_take(&set->draft->arena, t->len + 1, 1);
+
+    if (text == NULL)
+        return no_memory(error);
+    weir__method_plain(t->text, t->len, text);
+    t->text = text;
+    return WEIR_OK;
+}
+
 static int make_test(struct weir_rules *set, struct weir__test *t, const struct weir__pattern *p,
                      const char *attribute, bool loose, struct weir_error *error)
 {
+    bool text = p->kind == WEIR__EXACT || p->kind == WEIR__PREFIX || p->kind == WEIR__GLOB;
+
     *t = (struct weir__test){ .kind = p->kind, .text = p->text, .len = p->len, .list = -1 };
-    if (loose && (p->kind == WEIR__EXACT || p->kind == WEIR__PREFIX || p->kind == WEIR__GLOB))
+    if (loose && text)
         return make_loose(set, t, error);
+    if (text && strcmp(attribute, "method") == 0)
+        return make_method(set, t, error);
     if (p->kind == WEIR__CIDR)
         return weir__cidr_parse(p->text, p->len, &t->cidr, error);
     if (p->kind == WEIR__LIST && (t->list = weir__lists_find(set->lists, p->text, attribute)) < 0)

@@ -19,6 +19,7 @@
 #define WEIR__URI_MAX        2048 /* bytes of a path that count; the rest is cut off */
 #define WEIR__HOST_MAX       256  /* the same of a host */
 #define WEIR__HOSTS          2    /* attributes that are hosts: host and header.host */
+#define WEIR__METHOD_MAX     32   /* longer methods stay as they are */
 #define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
 #define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
 #define WEIR__FOUND_MAX      256  /* rules that are found at a time */
@@ -37,7 +38,8 @@ struct weir__value {
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */
     struct weir__value values[WEIR__ATTRIBUTES_MAX];
-    char uri[WEIR__URI_MAX], loose[WEIR__URI_MAX + 2], hosts[WEIR__HOSTS][WEIR__HOST_MAX];
+    char uri[WEIR__URI_MAX], loose[WEIR__URI_MAX + 2], hosts[WEIR__HOSTS][WEIR__HOST_MAX],
+        method[WEIR__METHOD_MAX];
 };
 
 struct weir__test {
@@ -110,6 +112,7 @@ struct weir__attributes {
     size_t n;
     int uri;                         /* the one that is a path; -1: none */
     int hosts[WEIR__HOSTS], n_hosts; /* those that are hosts */
+    int method;                      /* that one + 1; 0: none */
     int loose; /* the path once more, loosely: an attribute that no request has; 0: none */
     uint8_t by_name[256]; /* number + 1, by a hash of the name */
     uint8_t by_id[256];   /* number + 1, by what weir_attribute gave; atomic */
@@ -131,14 +134,17 @@ struct weir_rules {
         *guard_match; /* two, so that a check without guards skips them; NULL: none */
 };
 
-/* attributes.c -- the attributes that the set uses: path and host as a server sees them, addresses
- * as numbers.  Every door comes through here.  If an attribute is given twice the first counts. */
+/* attributes.c -- the attributes that the set uses: path and host as a server sees them, methods in
+ * capitals, addresses as numbers.  Every door comes through here.  If an attribute is given twice
+ * the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
                         const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
 /* Its number, or -1. */
 int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len);
 /* Its number; WEIR_INVALID: too many. */
 int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error);
+/* In capitals; `out` has as many bytes. */
+void weir__method_plain(const char *method, size_t len, char *out);
 /* Of the path, loosely. */
 int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error *error);
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,

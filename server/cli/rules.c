@@ -163,11 +163,8 @@ static void doubt_pattern(const struct reading *r, const struct weir__condition 
 
     if (p->kind != WEIR__EXACT)
         return;
-    if (strcmp(c->attribute, "method") == 0 && strpbrk(p->text, "abcdefghijklmnopqrstuvwxyz"))
-        doubt(r, c->mark, "%s matches only as written; methods are upper case",
-              weir__quote(p->text, p->len).text);
-    else if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
-             weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
+    if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
+        weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
         doubt(r, c->mark, "%s is compared as text; only ip and names ending in .ip are addresses",
               weir__quote(p->text, p->len).text);
 }

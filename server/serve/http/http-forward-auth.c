@@ -143,6 +143,37 @@ static struct weir__text path_of(struct weir__text uri)
                  : (struct weir__text){ "/", 1 };
 }
 
+/* The next value of a header.  Proxies make lists of hosts, which are as good as a header each. */
+static bool next_value(enum told kind, struct weir__text *rest, struct weir__text *out)
+{
+    const char *comma = kind == HOST && rest->len ? memchr(rest->bytes, ',', rest->len) : NULL;
+    size_t len = comma ? (size_t)(comma - rest->bytes) : rest->len;
+
+    *out = (struct weir__text){ rest->bytes, len };
+    while (out->len > 0 && (out->bytes[0] == ' ' || out->bytes[0] == '\t'))
+        out->bytes++, out->len--;
+    while (out->len > 0 && (out->bytes[out->len - 1] == ' ' || out->bytes[out->len - 1] == '\t'))
+        out->len--;
+    rest->bytes += len + (comma != NULL);
+    rest->len -= len + (comma != NULL);
+    return out->len > 0 || rest->len > 0;
+}
+
+/* Whether all values of a header are *out, which is the first of them if it was empty. */
+static bool is_said(enum told kind, struct weir__text rest, struct weir__text *out)
+{
+    struct weir__text one;
+
+    while (next_value(kind, &rest, &one)) {
+        one = path_of(one);
+        if (out->len && one.len &&
+            (out->len != one.len || memcmp(out->bytes, one.bytes, one.len) != 0))
+            return false;
+        *out = one.len ? one : *out;
+    }
+    return true;
+}
+
 /* What headers from `first` to `last` say; empty if there are none.  False, and answered: they
  * differ. */
 static bool agree(struct forwarded *f, enum told first, enum told last, struct weir__text *out)
@@ -151,17 +182,13 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
 
     *out = (struct weir__text){ 0 };
     for (size_t i = 0; i < request->n_headers; i++) {
-        if (f->kinds[i] < first || f->kinds[i] > last || request->headers[i].value.len == 0)
+        enum told kind = f->kinds[i];
+        if (kind < first || kind > last || is_said(kind, request->headers[i].value, out))
             continue;
-        struct weir__text one = path_of(request->headers[i].value);
-        if (out->len && (out->len != one.len || memcmp(out->bytes, one.bytes, one.len) != 0)) {
-            weir__http_problem(&f->call->manner, 400, NULL,
-                               "%s and %s differ: have the proxy remove the one it does not set",
-                               told_names[first].name,
-                               told_names[f->kinds[i] == first ? last : f->kinds[i]].name);
-            return false;
-        }
-        *out = one;
+        weir__http_problem(&f->call->manner, 400, NULL,
+                           "%s and %s differ: have the proxy remove the one it does not set",
+                           told_names[first].name, told_names[kind == first ? last : kind].name);
+        return false;
     }
     return true;
 }

@@ -124,6 +124,7 @@ TEST(test_R1_addresses_become_numbers)
     struct weir_attr attrs[] = { ATTR("ip", "[2001:db8::1]"), ATTR("peer.ip", "::ffff:192.0.2.1") };
     struct weir_attr ports[] = { ATTR("ip", "[2001:db8::1]:80"), ATTR("peer.ip", "192.0.2.1:80") };
     struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:http") };
+    struct weir_attr colons[] = { ATTR("ip", "2001:db8:::1"), ATTR("peer.ip", ":::80") };
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
 
@@ -135,6 +136,26 @@ TEST(test_R1_addresses_become_numbers)
     assert_fields(facts, (values[0].address.bits, 0), (values[1].address.bits, 0));
     assert_value(&facts.values[0], WEIR__NO_ADDRESS);
     assert_value(&facts.values[1], WEIR__NO_ADDRESS);
+    facts = gather(&known, colons, COUNT_OF(colons));
+    assert_fields(facts, (values[0].address.bits, 0), (values[1].address.bits, 0));
+    assert_value(&facts.values[0], WEIR__NO_ADDRESS);
+    assert_value(&facts.values[1], WEIR__NO_ADDRESS);
+}
+
+TEST(test_R1_a_method_in_small_letters_is_the_same)
+{
+    static const char *const names[] = { "uri", "method" };
+    static const char *const methods[][2] = {
+        { "post", "POST" }, { "PoSt", "POST" }, { "GET", "GET" }, { "m-search", "M-SEARCH" }
+    };
+    struct weir__attributes known = attributes_of(names, COUNT_OF(names));
+    struct weir__facts facts; /* not copied: it holds the method */
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        struct weir_attr attr = ATTR("method", methods[i][0]);
+        weir__facts_gather(&known, NULL, &attr, 1, &facts);
+        assert_value(&facts.values[1], methods[i][1]);
+    }
 }
 
 TEST(test_R1_every_spelling_of_a_host_is_one_value)
@@ -263,6 +284,9 @@ TEST(test_R1_every_kind_of_pattern)
         const char *match, *yes, *no;
     } cases[] = {
         { "method: POST", "method=POST", "method=POS" },
+        { "method: POST", "method=post", "method=pos" },
+        { "method: post", "method=POST", "method=POS" },
+        { "method: { prefix: p }", "method=put", "method=get" },
         { "method: [POST, PUT]", "method=PUT", "method=GET" },
         { "uri: \"/api/**\"", "uri=/api/a/b", "uri=/api" },
         { "uri: \"/user/*\"", "uri=/user/7", "uri=/user/7/x" },

@@ -116,6 +116,13 @@ TEST_WITH(test_S2_a_header_of_the_rules_comes_once, begin, end)
         request(w, "GET /v1/auth",
                 "Host: a\r\nX-Forwarded-Host: a.example\r\nX-Forwarded-Host: b.example\r\n", NULL),
         400, "x-forwarded-host");
+    assert_answer(
+        request(w, "GET /v1/auth", "Host: a\r\nX-Forwarded-Host: a.example, b.example\r\n", NULL),
+        400, "x-forwarded-host");
+    assert_int_equal(
+        status_of(request(w, "GET /v1/auth",
+                          "Host: a\r\nX-Forwarded-Host: a.example ,, a.example\r\n", NULL)),
+        200);
     assert_int_equal(status_of(request(w, "GET /v1/auth",
                                        "Accept: a\r\nAccept: b\r\nCookie: a=1\r\n"
                                        "Cookie: b=2\r\n",

@@ -69,6 +69,12 @@ WEIR_API bool weir_fleet_ask(struct weir_fleet *fleet, const struct weir_fleet_a
 /* From any thread.  True: `done` will not be called.  False: it was, is being or will soon be. */
 WEIR_API bool weir_fleet_cancel(struct weir_fleet *fleet, uint64_t ticket);
 
+/* For callers that check by themselves (weir_check_many), and ask here only if a purse is dry: it
+ * was refused.  Refusals are demand, by which the host gets its part.  `key`: that of
+ * weir_check_key. */
+WEIR_API void weir_fleet_refused(struct weir_fleet *fleet, const struct weir_ruling *ruling,
+                                 const char *key, int64_t cost);
+
 struct weir_fleet_info {
     char name[65], node[65];
     bool agent;     /* this process draws for its host; else another one does */

@@ -24,6 +24,7 @@
 
 #include <pthread.h>
 
+#include "cluster/agent/ask-by.h"
 #include "cluster/fleet/centre.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/members.h"
@@ -77,8 +78,9 @@ struct weir__agent_ask {
     size_t n_dues;
     struct weir_ruling ruling;
     char told[WEIR_KEY_TEXT];
-    weir_time deadline; /* by the table's clock */
-    bool lined, alone;  /* it is in the line of deadlines; no account can be asked */
+    weir_time deadline;         /* by the table's clock */
+    bool lined, alone;          /* it is in the line of deadlines; no account can be asked */
+    weir__agent_decide *decide; /* NULL: weir_check does */
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;
     struct weir__agent_ask *next, *before; /* in that line; next: among those that are over, free */
@@ -189,9 +191,11 @@ weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to 
 void weir__beats_leave(struct weir_fleet *fleet, weir_time now);
 bool weir__beats_over(const struct weir_fleet *fleet);
 
+/* Takes from all limits, or from none. */
+bool weir__agent_check(struct weir_fleet *fleet, struct weir__agent_ask *ask,
+                       const struct weir__alone_rules *alone);
+
 /* demands.c */
-void weir__demands_tell(struct weir_fleet *fleet, const struct weir_ruling *ruling, const char *key,
-                        int64_t cost);
 void weir__demands_turn(struct weir_fleet *fleet, weir_time now);
 
 /* draws.c */

@@ -188,11 +188,13 @@ static void begin(struct weir__redis_job *job, struct weir__redis_client *client
 
 /* ---------------------------------------------------------------- answering ---- */
 
-static bool check(struct weir_fleet *f, struct weir__agent_ask *a,
-                  const struct weir__alone_rules *alone)
+bool weir__agent_check(struct weir_fleet *f, struct weir__agent_ask *a,
+                       const struct weir__alone_rules *alone)
 {
     const struct weir_request *r = &a->request;
 
+    if (a->decide)
+        return a->decide(a->context, alone, r->ask.now, &a->ruling, a->told);
     return f->host->check_alone(f->weir, r->attrs, r->n, &r->ask, alone, &a->ruling, a->told);
 }
 
@@ -210,19 +212,17 @@ static void decide_alone(struct weir_fleet *f, struct weir__agent_ask *a, weir_t
         if (k->limit != NULL)
             weir__share_begin(f, k, now);
     }
-    if (check(f, a, &alone) || a->ruling.decision.reason != WEIR_DRY)
+    if (weir__agent_check(f, a, &alone) || a->ruling.decision.reason != WEIR_DRY)
         return;
     alone.all = true;
-    check(f, a, &alone);
+    weir__agent_check(f, a, &alone);
 }
 
 /* Refused by an account: that counts as any refusal does, so its purse, which is closed by now,
  * says so.  If there are units in it, but too few, it does not. */
 static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a)
 {
-    static const struct weir__alone_rules none;
-
-    if (check(f, a, &none) || a->ruling.decision.reason != WEIR_DRY)
+    if (weir__agent_check(f, a, NULL) || a->ruling.decision.reason != WEIR_DRY)
         return;
     a->ruling.decision.reason = WEIR_LIMITED;
     a->ruling.decision.retry = a->wait.retry;
@@ -285,8 +285,8 @@ static weir_time deadline_of(const struct weir__agent_ask *a, weir_time now)
     return now + within;
 }
 
-/* False: it cannot wait. */
-static bool submit(struct weir_fleet *f, const struct weir_fleet_ask *ask, uint64_t *ticket)
+bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
+                        weir__agent_decide *decide, uint64_t *ticket)
 {
     struct weir_request request = { ask->attrs, ask->n, ask->ask };
     struct weir__agent_ask *a = take_place(f);
@@ -308,6 +308,7 @@ static bool submit(struct weir_fleet *f, const struct weir_fleet_ask *ask, uint6
     a->wait.outcome = WEIR__FLEET_REFUSED;
     a->ruling.decision.reason = WEIR_DRY;
     a->deadline = deadline_of(a, weir__agent_time(f));
+    a->decide = decide;
     a->done = ask->done;
     a->context = ask->context;
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
@@ -324,11 +325,10 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
 
     if (f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
         return true;
-    if (ruling->decision.reason == WEIR_LIMITED)
-        weir__demands_tell(f, ruling, key, ask->ask.cost);
+    weir_fleet_refused(f, ruling, key, ask->ask.cost);
     if (ruling->decision.reason != WEIR_DRY)
         return true;
-    if (submit(f, ask, ticket))
+    if (weir__agent_ask_by(f, ask, NULL, ticket))
         return false;
     f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
     return true;

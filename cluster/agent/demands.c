@@ -32,12 +32,12 @@ static struct weir__agent_demand *place_of(struct weir_fleet *f, const struct we
     return NULL;
 }
 
-void weir__demands_tell(struct weir_fleet *f, const struct weir_ruling *r, const char *key,
+void weir_fleet_refused(struct weir_fleet *f, const struct weir_ruling *r, const char *key,
                         int64_t cost)
 {
     size_t len = strlen(key);
 
-    if (cost <= 0 || !r->rule || !is_across(f, r->rule))
+    if (r->decision.reason != WEIR_LIMITED || cost <= 0 || !r->rule || !is_across(f, r->rule))
         return;
     pthread_mutex_lock(&f->mutex);
     struct weir__agent_demand *d = place_of(f, r, key, len);

@@ -278,8 +278,7 @@ static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
     if (!weir__ask_begin(a))
         return WEIR__FLEET_NOT_OURS;
     a->request.ask.now = now;
-    if (f->host->check(f->weir, a->request.attrs, a->request.n, &a->request.ask, &a->ruling,
-                       a->told))
+    if (weir__agent_check(f, a, NULL))
         return WEIR__FLEET_ALL_TAKEN;
     weir__ask_go_on(a);
     if (a->ruling.decision.reason != WEIR_DRY)

@@ -48,7 +48,7 @@ CLOCK_FILE = "lib/base/clock.c"
 # What each room may include beside itself; the public headers are open to all.
 MAY_INCLUDE = {"lib/" + room: ["lib/" + left for left in LIB_ROOMS[:i]] for i,
                room in enumerate(LIB_ROOMS)}
-LEFT_OF_SERVER = ["wire", "cluster"] + ["lib/" + room for room in LIB_ROOMS]
+LEFT_OF_SERVER = ["wire", "cluster", "cluster/agent"] + ["lib/" + room for room in LIB_ROOMS]
 MAY_INCLUDE.update(
     {
         "wire": ["lib/base"],

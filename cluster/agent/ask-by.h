@@ -1,0 +1,17 @@
+/* ask-by.h -- asks that are more than checks, and wait for units as checks do (the server's
+ * enter). */
+#ifndef WEIR_CLUSTER_AGENT_ASK_BY_H
+#define WEIR_CLUSTER_AGENT_ASK_BY_H
+
+#include "engine/fleet.h"
+#include "weir-fleet.h"
+
+/* In any thread; WEIR_DRY: it is called again.  `alone` may be NULL. */
+typedef bool weir__agent_decide(void *context, const struct weir__alone_rules *alone, weir_time now,
+                                struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
+
+/* As weir_fleet_ask, for an ask that has found a purse dry.  False: it cannot wait. */
+bool weir__agent_ask_by(struct weir_fleet *fleet, const struct weir_fleet_ask *ask,
+                        weir__agent_decide *decide, uint64_t *ticket);
+
+#endif

@@ -5,6 +5,8 @@
 #   make nginx        build/nginx/ngx_http_weir_module.so, for nginx's load_module
 #   make run          build, and start the server with a copy of examples/rules.yaml:
 #                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
+#   make fleet        build, and show a fleet on this host: a Redis, three nodes and a load, drawn
+#                     live while you kill them
 #   make demo         build, and show every algorithm over one burst of traffic
 #   make quick        the tests that take seconds
 #   make test         all tests, again under ASan + UBSan and under TSan
@@ -27,8 +29,8 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all redis-module nginx run demo quick test check bench fuzz mutants pictures reference \
-        figures amalgamation install clean
+.PHONY: all redis-module nginx run fleet demo quick test check bench fuzz mutants pictures \
+        reference figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -51,6 +53,11 @@ run: $(BUILD)/build.ninja
 	@mkdir -p $(BUILD)/run
 	@cp -n examples/rules.yaml $(BUILD)/run/rules.yaml
 	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table
+
+fleet: $(BUILD)/build.ninja
+	@scripts/packages.sh build fleet
+	@scripts/build.sh $(BUILD) weir
+	@scripts/fleet.py $(BUILD)/weir
 
 demo: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir

@@ -27,6 +27,7 @@ enum weir__option_kind {
     WEIR__OPTION_ADDRESSES, /* to listen on */
     WEIR__OPTION_NETWORKS,  /* CIDR */
     WEIR__OPTION_URL,
+    WEIR__OPTION_REDIS,  /* a URL of Redis: it may hold a password */
     WEIR__OPTION_SECRET, /* never on the command line */
     WEIR__OPTION_COUNT,  /* int64_t, as all below */
     WEIR__OPTION_SIZE,   /* bytes: 64k, 1m, 1g */

@@ -22,6 +22,7 @@
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
+#include "server/serve/fleet.h"
 #include "server/serve/net/listen.h"
 #include "server/serve/settings/guesses.h"
 #include "server/serve/settings/trusted-proxies.h"
@@ -163,6 +164,8 @@ static int make_parts(struct life *life, struct weir_error *error)
         code = make_tls(life, error);
     if (code == WEIR_OK)
         code = make_live(life, error);
+    if (code == WEIR_OK)
+        code = weir__node_join(server, error);
     return code;
 }
 
@@ -218,6 +221,7 @@ static void free_parts(struct life *life)
     for (size_t i = 0; i < server->n_loops; i++)
         weir__loop_destroy(&server->loops[i]);
     free(server->loops);
+    weir__node_leave(server);
     weir__listen_close(&life->listen, !life->handed_over);
     weir__in_force_destroy(server->in_force);
     weir__adhoc_destroy(server->adhoc);
@@ -255,6 +259,7 @@ static void tick(struct weir__server *server, weir_time now)
     weir__top_tick(server->top, now);
     weir__reservations_tend(server->reservations, now);
     weir__adhoc_tend(server->adhoc, server, now);
+    weir__node_tick(server, now);
     weir_table_tend(server->table, now);
 }
 

@@ -40,6 +40,9 @@ struct weir__shares;
 struct weir__guards;
 struct weir__lines;
 struct weir__mailbox;
+struct weir__late;
+struct weir__node;
+struct weir_fleet;
 struct weir__waiting;
 struct weir__wait;
 struct weir__bound;
@@ -84,6 +87,8 @@ struct weir__server {
     struct weir__guesses *guesses; /* NULL: wrong tokens are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
+    struct weir_fleet *fleet;  /* NULL: it is in none */
+    struct weir__node *node;   /* fleet.c */
     struct weir__top *top;
     struct weir__watch *watch;
     struct weir__event_log *event_log; /* of the main thread; others may read its counts */
@@ -186,19 +191,21 @@ struct weir__conn {
     struct weir__buffer pending; /* output that the client has not read yet */
     struct weir__buffer sending; /* output that the kernel has been given */
     uv_write_t write;
-    size_t queued;                    /* bytes that the kernel had not taken yet, ... */
-    uint64_t moved_ms;                /* ... and the uv time when that last changed */
-    struct weir__job *job;            /* work for it on another thread, or NULL */
-    struct weir__wait *wait;          /* its ask is in a guard's queue, or NULL */
-    struct weir__bound *bound;        /* bound.c: permits that end with it; NULL: none */
-    uint64_t came_ms;                 /* uv time (ms) when it was accepted */
-    uint64_t last_ms;                 /* uv time (ms) when it last said something */
-    uint64_t since_ms;                /* uv time when the request under way began; 0: none */
-    uint64_t heard;                   /* the number of the last event it was told */
-    uint64_t id;                      /* of its own, since the server started */
-    enum weir__role role, first_role; /* now; before AUTH */
-    enum weir__role known;            /* the highest of a token that it has shown */
-    int guesses;                      /* tokens that were wrong */
+    size_t queued;                       /* bytes that the kernel had not taken yet, ... */
+    uint64_t moved_ms;                   /* ... and the uv time when that last changed */
+    struct weir__job *job;               /* work for it on another thread, or NULL */
+    struct weir__wait *wait;             /* its ask is in a guard's queue, or NULL */
+    struct weir__late *late;             /* its checks wait for units of the fleet, or NULL */
+    struct weir__late_enter *late_enter; /* likewise an enter */
+    struct weir__bound *bound;           /* bound.c: permits that end with it; NULL: none */
+    uint64_t came_ms;                    /* uv time (ms) when it was accepted */
+    uint64_t last_ms;                    /* uv time (ms) when it last said something */
+    uint64_t since_ms;                   /* uv time when the request under way began; 0: none */
+    uint64_t heard;                      /* the number of the last event it was told */
+    uint64_t id;                         /* of its own, since the server started */
+    enum weir__role role, first_role;    /* now; before AUTH */
+    enum weir__role known;               /* the highest of a token that it has shown */
+    int guesses;                         /* tokens that were wrong */
     struct weir__sharer sharer;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */

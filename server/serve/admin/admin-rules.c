@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/serve/admin/admin.h"
+#include "server/serve/fleet.h"
 
 /* ----------------------------------------------------------------- which ---- */
 
@@ -82,6 +83,10 @@ void weir__admin_rules_set(struct weir__verb_call *call)
     struct weir__buffer problems = { 0 };
     struct weir_error error;
 
+    if (weir__node_follows(call->server)) {
+        weir__call_fail(call, 409, "the rules are the fleet's: weir fleet rules set");
+        return;
+    }
     int code = weir__in_force_set(call->server->in_force, call->values[0].text.bytes,
                                   call->values[0].text.len, call->now, &problems, &error);
     if (code == WEIR_OK)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/serve/admin/admin.h"
+#include "server/serve/fleet.h"
 #include "server/serve/net/listen.h"
 #include "server/serve/events/top-keys.h"
 
@@ -207,6 +208,8 @@ void weir__admin_status(struct weir__verb_call *call)
     add_object(server, out, "rules", weir__admin_rules_info);
     add_object(server, out, "modes", add_modes);
     add_guards(server, out, call->now);
+    if (server->fleet)
+        add_object(server, out, "fleet", weir__node_json);
     add_object(server, out, "table", add_table);
     add_object(server, out, "checks", add_checks);
     add_object(server, out, "totals", add_totals);

@@ -13,6 +13,7 @@
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
 #include "server/base/human-numbers.h"
+#include "weir-fleet.h"
 
 int64_t weir__ask_ms(weir_time t)
 {
@@ -49,24 +50,56 @@ static void count_checks(struct weir__loop *loop, size_t n, size_t allowed)
         weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_REFUSED, (int64_t)(n - allowed));
 }
 
-void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+void weir__ask_count(struct weir__loop *loop, const struct weir_ruling *ruling, const char *key,
+                     weir_time now)
+{
+    count_checks(loop, 1, ruling->decision.allowed);
+    if (!ruling->decision.allowed)
+        weir__ask_note_refused(loop, ruling, key, now);
+}
+
+static void note_refusal(struct weir__loop *loop, const struct weir_request *request,
+                         const struct weir_ruling *ruling, const char *key)
+{
+    weir__ask_note_refused(loop, ruling, key, request->ask.now);
+    if (ruling->fleet && loop->server->fleet)
+        weir_fleet_refused(loop->server->fleet, ruling, key, request->ask.cost);
+}
+
+/* Those that were refused; returns how many found a purse dry. */
+static size_t note_refusals(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                            const struct weir_ruling *rulings, char (*keys)[WEIR_KEY_TEXT])
+{
+    size_t dry = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (weir__is_dry(&rulings[i]))
+            dry++;
+        else if (!rulings[i].decision.allowed)
+            note_refusal(loop, &requests[i], &rulings[i], keys[i]);
+    }
+    return dry;
+}
+
+bool weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings)
 {
     char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
+    size_t dry = 0;
 
     while (n > 0) {
         size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
         weir_time began = weir__counters_begin(&loop->counters);
         size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
         weir__counters_end(&loop->counters, began, part);
-        count_checks(loop, part, allowed);
-        for (size_t i = 0; allowed < part && i < part; i++)
-            if (!rulings[i].decision.allowed)
-                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
+        size_t late = allowed < part ? note_refusals(loop, requests, part, rulings, keys) : 0;
+        count_checks(loop, part - late, allowed);
+        dry += late;
         requests += part;
         rulings += part;
         n -= part;
     }
+    return dry > 0;
 }
 
 static void decide(struct weir__loop *loop, const struct weir__check *check,

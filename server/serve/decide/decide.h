@@ -19,12 +19,16 @@ struct weir__check {
 };
 
 /* Decides, counts, reports bans.  NULL, or what is wrong with the ask (then nothing was
- * decided). */
+ * decided).  An ask that finds a purse dry is not decided, and not counted: late.h. */
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
                             struct weir_ruling *ruling);
-/* The same for several without an id, prefetched. */
-void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+/* The same for several without an id, prefetched.  True: some found a purse dry. */
+bool weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings);
+
+/* Counts one that was decided late. */
+void weir__ask_count(struct weir__loop *loop, const struct weir_ruling *ruling, const char *key,
+                     weir_time now);
 
 /* Notes a refusal: for the list of the most refused, and the ban that it caused.  `key`: as
  * weir_check_key tells it. */
@@ -53,5 +57,11 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
 /* Times as replies have them: rounded up to ms; -1: never, or it does not apply. */
 int64_t weir__ask_ms(weir_time t);
 int64_t weir__ask_retry_ms(const struct weir_decision *d); /* -1: allowed, or never */
+
+/* It has to be decided again. */
+static inline bool weir__is_dry(const struct weir_ruling *ruling)
+{
+    return ruling->decision.reason == WEIR_DRY && !ruling->decision.allowed;
+}
 
 #endif

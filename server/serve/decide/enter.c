@@ -8,6 +8,7 @@
 
 #include "guard/guard.h"
 #include "base/base.h"
+#include "server/serve/decide/late.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/top-keys.h"
 
@@ -139,15 +140,18 @@ static void note_key_of(void *context, const struct weir_guard *guard,
 }
 
 static void enter_by_rules(struct weir__server *server, const struct weir__enter *e,
-                           const struct weir_ask *ask, bool again, struct weir__entered *out)
+                           const struct weir_ask *ask, const struct weir__try *how,
+                           struct weir__entered *out)
 {
     struct weir_entry entry = { 0 };
     struct weir__admission gate = { .ask = ask,
                                     .entry = &entry,
                                     .leased = true,
-                                    .favoured = again,
+                                    .favoured = how->again,
                                     .waits = e->wait_max > 0,
-                                    .occupied = again ? NULL : is_occupied, /* not overtaking */
+                                    .alone = how->alone,
+                                    .occupied =
+                                        how->again ? NULL : is_occupied, /* not overtaking */
                                     .named = note_key_of,
                                     .context = server };
 
@@ -161,19 +165,20 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     out->key_max = gate.key_max;
 }
 
-int weir__enter_once(struct weir__server *server, const struct weir__enter *e, weir_time now,
-                     bool again, struct weir__entered *out, struct weir_error *error)
+int weir__enter_once(struct weir__server *server, const struct weir__enter *e,
+                     const struct weir__try *how, struct weir__entered *out,
+                     struct weir_error *error)
 {
     struct weir_ask ask = { .key = { e->user.bytes, e->user.len },
                             .cost = e->cost,
                             .wait_max = e->wait_max,
-                            .now = now,
+                            .now = how->now,
                             .priority = (int8_t)e->priority };
 
     *out = (struct weir__entered){ .lease = 0 };
     if (e->guard.len)
-        return enter_one(server, e, &ask, again, out, error);
-    enter_by_rules(server, e, &ask, again, out);
+        return enter_one(server, e, &ask, how->again, out, error);
+    enter_by_rules(server, e, &ask, how, out);
     return 200;
 }
 
@@ -212,6 +217,18 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
 }
 
+bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,
+                       const struct weir__later *later, struct weir__entered *out)
+{
+    const struct weir_ruling *r = &out->ruling;
+    bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY &&
+                r->guard != NULL; /* in shadow it is in, though it is busy */
+
+    if (later && e->wait_max > 0 && busy)
+        return weir__wait(conn, e, later, out);
+    return later && weir__is_dry(r) && weir__late_enter(conn, e, later);
+}
+
 int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,
                     const struct weir__later *later, struct weir__entered *out,
                     struct weir_error *error)
@@ -222,16 +239,48 @@ int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,
         return wrong(
             error, 400,
             "a class is one of a guard's: name the guard too; rules take it from an attribute");
-    int status = weir__enter_once(loop->server, e, weir__loop_now(loop), false, out, error);
+    const struct weir__try once = { .now = weir__loop_now(loop) };
+    int status = weir__enter_once(loop->server, e, &once, out, error);
     if (status != 200)
         return status;
-    const struct weir_ruling *r = &out->ruling;
-    bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY &&
-                r->guard != NULL; /* in shadow it is in, though it is busy */
-    if (later && e->wait_max > 0 && busy && weir__wait(conn, e, later, out))
+    if (weir__enter_waits(conn, e, later, out))
         return 202;
     weir__enter_count(loop, out);
     return 200;
+}
+
+/* ----------------------------------------------------------------- copies ---- */
+
+static bool copy_text(struct weir__arena *arena, struct weir__text *text)
+{
+    text->bytes = weir__arena_copy(arena, text->len ? text->bytes : "", text->len);
+    return text->bytes != NULL;
+}
+
+bool weir__enter_copy(struct weir__arena *arena, struct weir__enter *e)
+{
+    struct weir_attr *attrs = weir__arena_take(arena, e->n ? e->n : 1, sizeof(*attrs));
+
+    for (size_t i = 0; attrs != NULL && i < e->n; i++) {
+        attrs[i] = e->attrs[i];
+        attrs[i].name = weir__arena_copy(arena, e->attrs[i].name, e->attrs[i].name_len);
+        attrs[i].value = weir__arena_copy(arena, e->attrs[i].value, e->attrs[i].value_len);
+        if (attrs[i].name == NULL || attrs[i].value == NULL)
+            return false;
+    }
+    e->attrs = attrs;
+    return attrs != NULL && copy_text(arena, &e->guard) && copy_text(arena, &e->user) &&
+           copy_text(arena, &e->user_class);
+}
+
+bool weir__later_copy(struct weir__arena *arena, struct weir__later *later)
+{
+    void *context = weir__arena_take(arena, 1, later->size);
+
+    if (context != NULL)
+        memcpy(context, later->context, later->size);
+    later->context = context;
+    return context != NULL;
 }
 
 /* -------------------------------------------------------- exit and renew ---- */

@@ -6,6 +6,7 @@
 #ifndef WEIR_SERVE_ENTER_H
 #define WEIR_SERVE_ENTER_H
 
+#include "base/arena.h"
 #include "engine/engine.h"
 #include "server/serve/decide/decide.h"
 #include "server/serve/decide/guard-lookup.h"
@@ -67,10 +68,21 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
  * are over. */
 weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits);
 
-/* For waiting.c, from any thread: one try.  `again`: it has waited, and passed shedding when it
- * came; it is not shed now. */
-int weir__enter_once(struct weir__server *server, const struct weir__enter *enter, weir_time now,
-                     bool again, struct weir__entered *out, struct weir_error *error);
+/* For waiting.c and late-enter.c, from any thread: one try. */
+struct weir__try {
+    weir_time now;
+    bool again; /* it has waited, and passed shedding when it came; it is not shed now */
+    const struct weir__alone_rules *alone; /* engine/fleet.h; NULL: none */
+};
+int weir__enter_once(struct weir__server *server, const struct weir__enter *enter,
+                     const struct weir__try *how, struct weir__entered *out,
+                     struct weir_error *error);
+/* Whether it has to wait for a permit, or for units: then its connection is held. */
+bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *enter,
+                       const struct weir__later *later, struct weir__entered *out);
+/* With texts of their own. */
+bool weir__enter_copy(struct weir__arena *arena, struct weir__enter *enter);
+bool weir__later_copy(struct weir__arena *arena, struct weir__later *later);
 /* On the loop's thread, once for each ask: counts it, and notes a refusal and its
  * queue. */
 void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered);

@@ -10,6 +10,7 @@
 #include "guard/guard.h"
 #include "queue/queue.h"
 #include "base/arena.h"
+#include "server/serve/decide/late.h"
 #include "server/serve/net/mailbox.h"
 
 #define POLL_MS 5
@@ -176,7 +177,9 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
         return WEIR_BUSY;
     if (has_hung_up(w->fd))
         return WEIR_CANCELLED;
-    if (weir__enter_once(w->lines->server, &w->enter, t->now, true, &w->entered, &error) != 200)
+    if (weir__enter_once(w->lines->server, &w->enter,
+                         &(struct weir__try){ .now = t->now, .again = true }, &w->entered,
+                         &error) != 200)
         return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
         strcmp(r->guard, w->guard->name) == 0)
@@ -343,6 +346,10 @@ static void finish(struct weir__letter *letter)
         w->entered.permits.n = 0;
         refuse(w, WEIR_CANCELLED);
     }
+    if (weir__is_dry(&w->entered.ruling) && weir__late_enter(conn, &w->enter, &w->later)) {
+        free_wait(w);
+        return;
+    }
     weir__enter_count(w->loop, &w->entered);
     w->later.answer(conn, &w->entered, w->later.context);
     free_wait(w);
@@ -391,27 +398,6 @@ void weir__waiting_free(struct weir__loop *loop)
 
 /* ---------------------------------------------------------------- joining ---- */
 
-static bool copy_span(struct weir__arena *arena, struct weir__text *span)
-{
-    span->bytes = weir__arena_copy(arena, span->len ? span->bytes : "", span->len);
-    return span->bytes != NULL;
-}
-
-static bool copy_attrs(struct weir__wait *w, const struct weir__enter *e)
-{
-    struct weir_attr *attrs = weir__arena_take(&w->bytes, e->n ? e->n : 1, sizeof(*attrs));
-
-    for (size_t i = 0; attrs != NULL && i < e->n; i++) {
-        attrs[i] = e->attrs[i];
-        attrs[i].name = weir__arena_copy(&w->bytes, e->attrs[i].name, e->attrs[i].name_len);
-        attrs[i].value = weir__arena_copy(&w->bytes, e->attrs[i].value, e->attrs[i].value_len);
-        if (attrs[i].name == NULL || attrs[i].value == NULL)
-            return false;
-    }
-    w->enter.attrs = attrs;
-    return attrs != NULL;
-}
-
 /* All that it needs is its own: the connection's input is used for something else meanwhile.  NULL:
  * no memory. */
 static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__enter *e,
@@ -427,12 +413,7 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
     w->lines = conn->loop->server->lines;
     w->enter = *e;
     w->later = *later;
-    void *context = weir__arena_take(&w->bytes, 1, later->size);
-    if (context != NULL)
-        memcpy(context, later->context, later->size);
-    w->later.context = context;
-    if (context != NULL && copy_attrs(w, e) && copy_span(&w->bytes, &w->enter.guard) &&
-        copy_span(&w->bytes, &w->enter.user) && copy_span(&w->bytes, &w->enter.user_class))
+    if (weir__enter_copy(&w->bytes, &w->enter) && weir__later_copy(&w->bytes, &w->later))
         return w;
     free_wait(w);
     return NULL;

@@ -63,6 +63,9 @@ static const struct {
                                                              "in time, or their holder has died" },
     [WEIR__EVENT_DEGRADATION_CHANGED] = { "degradation-changed",
                                           "the degradation is `state`; `text` names the cause" },
+    [WEIR__EVENT_FLEET] = { "fleet", "the Redis of the fleet `source` answers (`state` connected), "
+                                     "or does not (alone, `text` says why): then rules across the "
+                                     "fleet go by when_alone" },
     [WEIR__EVENT_LOST] = { "lost", "`count` events before this one were not told: too slow a "
                                    "reader; or, of a `guard`, too many at once" },
 };

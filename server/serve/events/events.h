@@ -40,7 +40,8 @@ enum weir__event_kind {
     WEIR__EVENT_OVERLOAD_ENDED,
     WEIR__EVENT_PERMITS_RECLAIMED, /* from clients that died, or were too late */
     WEIR__EVENT_DEGRADATION_CHANGED,
-    WEIR__EVENT_LOST, /* a sink was too slow, and some were not told to it; or a guard changed more
+    WEIR__EVENT_FLEET, /* its Redis answers, or does not */
+    WEIR__EVENT_LOST,  /* a sink was too slow, and some were not told to it; or a guard changed more
                          often than it keeps */
     WEIR__EVENT_KINDS
 };

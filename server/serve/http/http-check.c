@@ -11,11 +11,43 @@
 #include <string.h>
 
 #include "server/serve/decide/decide-verbs.h"
+#include "server/serve/decide/late.h"
 #include "wire/json.h"
 
 #define GROUP 64 /* checks that are decided together */
 
 /* ------------------------------------------------------------- one check ---- */
+
+struct held {
+    struct weir__http_manner manner;
+    struct weir__http_shape shape;
+};
+
+/* It has waited: the connection is held until this is sent. */
+static void answer_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                        const void *context)
+{
+    const struct held *held = context;
+    struct weir__buffer out = { 0 };
+    struct weir__http_manner manner = weir__http_held(conn, &held->manner, &out);
+
+    (void)n;
+    weir__http_ruling(&manner, rulings, held->shape.refuse, held->shape.bare);
+    weir__http_send_held(conn, &manner);
+}
+
+void weir__http_decided(struct weir__http_call *call, const struct weir__check *check,
+                        const struct weir_ruling *ruling, const struct weir__http_shape *shape)
+{
+    const struct held held = { call->manner, *shape };
+
+    if (weir__is_dry(ruling) &&
+        weir__late(call->conn, check, ruling, 1,
+                   &(struct weir__late_answer){ answer_late, &held, sizeof(held) }))
+        call->manner.close = false; /* answer_late sees to it */
+    else
+        weir__http_ruling(&call->manner, ruling, shape->refuse, shape->bare);
+}
 
 void weir__http_check(struct weir__http_call *call)
 {
@@ -29,11 +61,11 @@ void weir__http_check(struct weir__http_call *call)
                                            c.values[WEIR__CHECK_WAIT].number,
                                            c.values[WEIR__CHECK_ID].text };
         problem = weir__ask_check(call->conn->loop, &check, &ruling);
+        if (!problem)
+            weir__http_decided(call, &check, &ruling, &(struct weir__http_shape){ 0 });
     }
     if (problem)
         weir__http_bad(call, 400, problem);
-    else
-        weir__http_ruling(&call->manner, &ruling, 0, false);
     weir__call_end(&c);
 }
 
@@ -42,10 +74,7 @@ void weir__http_check(struct weir__http_call *call)
 struct batch {
     struct weir_attr *attrs;
     size_t n_attrs, room;
-    struct item { /* one of them: attributes by their place, for they move while more are read */
-        size_t first;
-        struct weir__check check;
-    } * items;
+    struct weir__check *items; /* without attributes, for those move while more are read */
     size_t n;
     char *names, *names_end; /* of attributes: where the next one goes; each is in the text, so that
                                 its size is room enough */
@@ -118,9 +147,8 @@ static bool read_item(struct batch *b, const struct weir__verb *verb)
     }
     b->names = c.names;
     b->items[b->n++] =
-        (struct item){ b->n_attrs,
-                       { NULL, c.n_attrs, c.values[WEIR__CHECK_COST].number,
-                         c.values[WEIR__CHECK_WAIT].number, c.values[WEIR__CHECK_ID].text } };
+        (struct weir__check){ NULL, c.n_attrs, c.values[WEIR__CHECK_COST].number,
+                              c.values[WEIR__CHECK_WAIT].number, c.values[WEIR__CHECK_ID].text };
     b->n_attrs += c.n_attrs;
     b->ids |= c.values[WEIR__CHECK_ID].text.len > 0;
     return true;
@@ -154,65 +182,105 @@ static void add_ruling(struct weir__buffer *out, const struct weir_ruling *rulin
         out->len = (size_t)(weir__http_ruling_json(to, ruling) - out->bytes);
 }
 
-/* Decides those from `from` on, and writes the answers. */
-static void decide_group(struct weir__loop *loop, const struct batch *b, size_t from, size_t n,
-                         struct weir__buffer *out)
+/* The answers to a batch; a copy of it waits with those that wait. */
+struct answers {
+    struct weir__http_manner manner;
+    const char *problems[]; /* of an id: that is its answer alone, since those before it have been
+                               charged; NULL: none */
+};
+
+static void answer_batch(const struct answers *a, const struct weir_ruling *rulings, size_t n)
 {
-    struct weir_request requests[GROUP] = { 0 };
-    struct weir_ruling rulings[GROUP];
-
-    for (size_t i = 0; i < n; i++) {
-        const struct item *item = &b->items[from + i];
-        requests[i] = (struct weir_request){ .attrs = b->attrs + item->first, .n = item->check.n };
-        requests[i].ask = (struct weir_ask){ .cost = item->check.cost,
-                                             .wait_max = item->check.wait_max,
-                                             .now = weir__loop_now(loop) };
-    }
-    weir__ask_check_many(loop, requests, n, rulings);
-    for (size_t i = 0; i < n; i++)
-        add_ruling(out, &rulings[i]);
-}
-
-/* One that may have an id.  If it is wrong, that is its answer alone: those before it have been
- * charged. */
-static void decide_one(struct weir__loop *loop, const struct batch *b, size_t i,
-                       struct weir__buffer *out)
-{
-    struct weir__check check = b->items[i].check;
-    struct weir_ruling ruling;
-
-    check.attrs = b->attrs + b->items[i].first;
-    const char *problem = weir__ask_check(loop, &check, &ruling);
-    if (problem) {
-        weir__buffer_open(out, NULL, '{');
-        weir__buffer_member(out, "code", "bad-request");
-        weir__buffer_member(out, "detail", problem);
-        weir__buffer_close(out, "}");
-        return;
-    }
-    add_ruling(out, &ruling);
-}
-
-static void decide_batch(struct weir__http_call *call, const struct batch *b)
-{
-    struct weir__loop *loop = call->conn->loop;
     struct weir__buffer out = { 0 };
 
     weir__buffer_open(&out, NULL, '{');
     weir__buffer_open(&out, "answers", '[');
-    for (size_t i = 0; i < b->n; i += b->ids ? 1 : GROUP) {
-        if (b->ids)
-            decide_one(loop, b, i, &out);
-        else
-            decide_group(loop, b, i, b->n - i < GROUP ? b->n - i : GROUP, &out);
+    for (size_t i = 0; i < n; i++) {
+        if (!a->problems[i]) {
+            add_ruling(&out, &rulings[i]);
+            continue;
+        }
+        weir__buffer_open(&out, NULL, '{');
+        weir__buffer_member(&out, "code", "bad-request");
+        weir__buffer_member(&out, "detail", a->problems[i]);
+        weir__buffer_close(&out, "}");
     }
     weir__buffer_close(&out, "]}");
     if (out.failed)
-        call->manner.out->failed = true;
+        a->manner.out->failed = true;
     else
-        weir__http_answer(&call->manner, 200, WEIR__HTTP_JSON, (struct weir__text){ 0 },
+        weir__http_answer(&a->manner, 200, WEIR__HTTP_JSON, (struct weir__text){ 0 },
                           (struct weir__text){ out.bytes, out.len });
     weir__buffer_free(&out);
+}
+static void answer_batch_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                              const void *context)
+{
+    struct answers *a = (struct answers *)(uintptr_t)context; /* a copy, for this call */
+    struct weir__buffer out = { 0 };
+
+    a->manner = weir__http_held(conn, &a->manner, &out);
+    answer_batch(a, rulings, n);
+    weir__http_send_held(conn, &a->manner);
+}
+
+/* Decides all without ids; whether some found a purse dry. */
+static bool decide_plain(struct weir__loop *loop, const struct batch *b,
+                         struct weir_ruling *rulings)
+{
+    bool dry = false;
+
+    for (size_t from = 0, n; from < b->n; from += n) {
+        struct weir_request requests[GROUP] = { 0 };
+        n = b->n - from < GROUP ? b->n - from : GROUP;
+        for (size_t i = 0; i < n; i++) {
+            const struct weir__check *c = &b->items[from + i];
+            requests[i] = (struct weir_request){ .attrs = c->attrs, .n = c->n };
+            requests[i].ask = (struct weir_ask){ .cost = c->cost,
+                                                 .wait_max = c->wait_max,
+                                                 .now = weir__loop_now(loop) };
+        }
+        dry |= weir__ask_check_many(loop, requests, n, rulings + from);
+    }
+    return dry;
+}
+
+static bool decide_with_ids(struct weir__loop *loop, const struct batch *b,
+                            struct weir_ruling *rulings, const char **problems)
+{
+    bool dry = false;
+
+    for (size_t i = 0; i < b->n; i++) {
+        problems[i] = weir__ask_check(loop, &b->items[i], &rulings[i]);
+        dry |= !problems[i] && weir__is_dry(&rulings[i]);
+    }
+    return dry;
+}
+
+static void decide_batch(struct weir__http_call *call, struct batch *b)
+{
+    struct weir__loop *loop = call->conn->loop;
+    size_t size = sizeof(struct answers) + b->n * sizeof(const char *);
+    struct answers *a = calloc(1, size);
+    struct weir_ruling *rulings = calloc(b->n, sizeof(*rulings));
+    struct weir_attr *attrs = b->attrs;
+
+    for (size_t i = 0; i < b->n; attrs += b->items[i++].n)
+        b->items[i].attrs = attrs;
+    if (a == NULL || rulings == NULL) {
+        weir__http_problem(&call->manner, 503, NULL, "no memory");
+    } else {
+        a->manner = call->manner;
+        bool dry = b->ids ? decide_with_ids(loop, b, rulings, a->problems)
+                          : decide_plain(loop, b, rulings);
+        if (dry && weir__late(call->conn, b->items, rulings, b->n,
+                              &(struct weir__late_answer){ answer_batch_late, a, size }))
+            call->manner.close = false; /* answer_batch_late sees to it */
+        else
+            answer_batch(a, rulings, b->n);
+    }
+    free(a);
+    free(rulings);
 }
 
 void weir__http_batch(struct weir__http_call *call)

@@ -14,13 +14,11 @@ static void answer_later(struct weir__conn *conn, const struct weir__entered *en
                          const void *context)
 {
     const struct entering *entering = context;
-    struct weir__http_manner manner = entering->manner;
     struct weir__buffer out = { 0 };
+    struct weir__http_manner manner = weir__http_held(conn, &entering->manner, &out);
 
     if (entering->bound)
         weir__bound_keep(conn, entered);
-    manner.out = &out;
-    manner.close |= conn->ending; /* the server drains meanwhile */
     weir__http_entered(&manner, entered);
     weir__http_send_held(conn, &manner);
 }

@@ -338,5 +338,6 @@ void weir__http_auth(struct weir__http_call *call)
                                     .n = f.n,
                                     .ask = { .cost = 1, .now = weir__loop_now(loop) } };
     weir__ask_check_many(loop, &request, 1, &ruling);
-    weir__http_ruling(&call->manner, &ruling, f.refuse, true);
+    const struct weir__check check = { .attrs = f.attrs, .n = f.n, .cost = 1 };
+    weir__http_decided(call, &check, &ruling, &(struct weir__http_shape){ f.refuse, true });
 }

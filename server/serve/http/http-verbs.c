@@ -130,7 +130,17 @@ static void free_task(struct task *task)
     free(task);
 }
 
-/* The connection was held until this is sent. */
+struct weir__http_manner weir__http_held(const struct weir__conn *conn,
+                                         const struct weir__http_manner *manner,
+                                         struct weir__buffer *out)
+{
+    struct weir__http_manner held = *manner;
+
+    held.out = out;
+    held.close |= conn->ending; /* the server drains meanwhile */
+    return held;
+}
+
 void weir__http_send_held(struct weir__conn *conn, const struct weir__http_manner *manner)
 {
     if (!manner->out->failed)
@@ -146,8 +156,7 @@ static void done(struct weir__conn *conn, void *context)
     struct weir__buffer out = { 0 };
 
     if (conn) {
-        task->manner.out = &out;
-        task->manner.close |= conn->ending; /* the server drains meanwhile */
+        task->manner = weir__http_held(conn, &task->manner, &out);
         weir__http_answer_call(&task->manner, &task->call);
         weir__http_send_held(conn, &task->manner);
     }

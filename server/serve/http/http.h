@@ -85,6 +85,13 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
  * it is allowed. */
 void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling,
                        int refuse, bool bare);
+/* The same for a check that has just been decided, or has to wait: then it is answered later. */
+struct weir__http_shape {
+    int refuse;
+    bool bare;
+};
+void weir__http_decided(struct weir__http_call *call, const struct weir__check *check,
+                        const struct weir_ruling *ruling, const struct weir__http_shape *shape);
 #define WEIR__HTTP_RULING_MAX 1024
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);
@@ -124,7 +131,11 @@ void weir__http_verb(struct weir__http_call *call);
 bool weir__http_query(struct weir__verb_call *c, struct weir__text query);
 void weir__http_answer_call(const struct weir__http_manner *manner,
                             const struct weir__verb_call *call);
-/* Sends what manner->out has; the connection was held until now. */
+/* For an answer that comes while the connection is held: as the manner of its request, into `out`;
+ * then sends it. */
+struct weir__http_manner weir__http_held(const struct weir__conn *conn,
+                                         const struct weir__http_manner *manner,
+                                         struct weir__buffer *out);
 void weir__http_send_held(struct weir__conn *conn, const struct weir__http_manner *manner);
 
 /* ------------------------------------------------------ verbs of HTTP ---- */

@@ -15,6 +15,7 @@
 #include "server/serve/net/pass.h"
 #include "wire/tls.h"
 #include "server/serve/decide/bound.h"
+#include "server/serve/decide/late.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/decide/waiting.h"
 
@@ -60,6 +61,10 @@ void weir__conn_close(struct weir__conn *conn)
         weir__job_abandon(conn->job);
     if (conn->wait)
         weir__wait_abandon(conn);
+    if (conn->late)
+        weir__late_abandon(conn);
+    if (conn->late_enter)
+        weir__late_enter_abandon(conn);
     uv_close(&conn->uv.handle, on_closed);
 }
 

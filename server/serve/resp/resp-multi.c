@@ -132,7 +132,9 @@ void weir__resp_exec(struct weir__resp_call *call)
     size_t n = s->queued;
     s->queue = (struct weir__buffer){ 0 };
     end_multi(s);
+    s->executing = true;
     run_queue(call->conn, &queue, n);
+    s->executing = false;
     weir__buffer_free(&queue);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "server/serve/decide/decide-verbs.h"
+#include "server/serve/decide/late.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
 #include "table/carried.h"
@@ -273,14 +274,50 @@ static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
     conn->loop->out.len += (size_t)(to - begin);
 }
 
+static void reply_rulings(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        reply_ruling(conn, &rulings[i]);
+}
+
+/* They have waited: the connection is held until this is sent. */
+static void answer_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                        const void *context)
+{
+    (void)context;
+    reply_rulings(conn, rulings, n);
+    weir__conn_send_out(conn);
+}
+
+/* Between MULTI and EXEC nothing can wait: a dry purse is a refusal. */
+static bool wait_for_units(struct weir__conn *conn, const struct weir__check *checks,
+                           const struct weir_ruling *rulings, size_t n)
+{
+    const struct weir__resp_session *s = conn->session;
+    const struct weir__late_answer how = { .answer = answer_late };
+
+    return !(s && s->executing) && weir__late(conn, checks, rulings, n, &how);
+}
+
+static bool are_late(struct weir__conn *conn, const struct batch *b, size_t n)
+{
+    struct weir__check checks[CHECKS];
+
+    for (size_t i = 0; i < n; i++)
+        checks[i] = (struct weir__check){ .attrs = b->requests[i].attrs,
+                                          .n = b->requests[i].n,
+                                          .cost = b->requests[i].ask.cost,
+                                          .wait_max = b->requests[i].ask.wait_max };
+    return wait_for_units(conn, checks, b->rulings, n);
+}
+
 static void flush_checks(struct weir__conn *conn, struct batch *b)
 {
     size_t n = b->checks;
 
     b->checks = b->attrs = 0;
-    weir__ask_check_many(conn->loop, b->requests, n, b->rulings);
-    for (size_t i = 0; i < n; i++)
-        reply_ruling(conn, &b->rulings[i]);
+    if (!weir__ask_check_many(conn->loop, b->requests, n, b->rulings) || !are_late(conn, b, n))
+        reply_rulings(conn, b->rulings, n);
 }
 
 void weir__resp_flush(struct weir__conn *conn)
@@ -393,7 +430,7 @@ static void add_worded(struct weir__resp_call *call, struct batch *b)
     const char *wrong = good ? weir__ask_check(call->conn->loop, &check, &ruling) : c.message;
     if (wrong)
         weir__reply_error(call->conn, "ERR %s", wrong);
-    else
+    else if (!weir__is_dry(&ruling) || !wait_for_units(call->conn, &check, &ruling, 1))
         reply_ruling(call->conn, &ruling);
 }
 

@@ -26,6 +26,7 @@ struct weir__resp_session {
     } channels[WEIR__CHANNELS_MAX];
     size_t n_channels;
     bool multi, multi_failed;
+    bool executing; /* what was kept: nothing can wait */
     size_t queued;
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
 };

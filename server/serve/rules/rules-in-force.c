@@ -409,14 +409,13 @@ static int set(struct weir__in_force *in_force, struct attempt *a, struct weir__
     return code;
 }
 
-int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
-                       struct weir__buffer *problems, struct weir_error *error)
+static int set_text(struct weir__in_force *in_force, struct attempt a, struct weir__text text,
+                    struct weir__buffer *problems, struct weir_error *error)
 {
-    struct attempt a = { .cause = "api", .now = now };
     struct weir_error why = { 0 };
 
     pthread_mutex_lock(&in_force->turn);
-    int code = attempt_text(&a, text, len, &why);
+    int code = attempt_text(&a, text.bytes, text.len, &why);
     if (code == WEIR_OK)
         code = set(in_force, &a, problems, &why);
     pthread_mutex_unlock(&in_force->turn);
@@ -424,6 +423,20 @@ int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t
     if (code != WEIR_OK && error != NULL)
         *error = why;
     return code;
+}
+
+int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
+                       struct weir__buffer *problems, struct weir_error *error)
+{
+    return set_text(in_force, (struct attempt){ .cause = "api", .now = now },
+                    (struct weir__text){ text, len }, problems, error);
+}
+
+int weir__in_force_follow(struct weir__in_force *in_force, const char *text, size_t len,
+                          weir_time now, struct weir_error *error)
+{
+    return set_text(in_force, (struct attempt){ .cause = "fleet", .now = now },
+                    (struct weir__text){ text, len }, NULL, error);
 }
 
 int weir__in_force_check(struct weir__in_force *in_force, const char *text, size_t len,

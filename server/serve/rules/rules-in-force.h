@@ -37,7 +37,7 @@ struct weir__in_force_options {
 struct weir__in_force_info {
     char hash[17];    /* of the text in force, in hex; "": no rules */
     char source[512]; /* the file, or "api" if it is kept nowhere; "": no rules */
-    char cause[16];   /* "start", "signal", "file", "api" */
+    char cause[16];   /* "start", "signal", "file", "api", "fleet" */
     weir_time since;
     int64_t version; /* 1 is the first since the server started; 0: no rules */
     size_t rules, limits, guards, entries; /* entries: of lists, with changes by hand */
@@ -70,6 +70,9 @@ bool weir__in_force_refresh_lists(struct weir__in_force *in_force, weir_time now
  * file's folder only. */
 int weir__in_force_set(struct weir__in_force *in_force, const char *text, size_t len, weir_time now,
                        struct weir__buffer *problems, struct weir_error *error);
+/* The same for rules that a fleet has; why they are refused goes into the error alone. */
+int weir__in_force_follow(struct weir__in_force *in_force, const char *text, size_t len,
+                          weir_time now, struct weir_error *error);
 /* Only says whether it would do. */
 int weir__in_force_check(struct weir__in_force *in_force, const char *text, size_t len,
                          struct weir__buffer *problems, struct weir_error *error);

@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "cluster/redis/url.h"
 #include "match/address.h"
 #include "rulefile/node.h"
 #include "server/base/file.h"
@@ -36,7 +37,7 @@
     }
 
 /* The row behind a secret is its file. */
-#define SETTINGS 39
+#define SETTINGS 43
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
         "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
@@ -63,6 +64,17 @@ const struct weir__option weir__settings_rows[] = {
     ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL, "keep the state in memory only"),
     ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N", "size of a new table, in keys"),
     ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N", "size of a new table, in limits"),
+
+    ROW("fleet", REDIS, "fleet", fleet, "", 0, 0, "URL",
+        "the Redis of a fleet: rules `across: fleet` are one limit for all its nodes, and without "
+        "--rules its rules are followed; others can read flags: a password belongs into "
+        "WEIR_FLEET or the settings file"),
+    ROW(NULL, TEXT, "fleet-name", fleet_name, "", 0, 0, "NAME",
+        "which of the fleets there; default 'default'"),
+    ROW(NULL, TEXT, "fleet-node", fleet_node, "", 0, 0, "NAME",
+        "this node's name; default the host's, and four digits of the table's"),
+    ROW(NULL, COUNT, "fleet-weight", fleet_weight, "1", 1, 1000000, "N",
+        "this node's part of each limit against others' while Redis is away"),
 
     ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
         "grants all rights; no flag, because others can read flags: use the environment or a file"),
@@ -311,6 +323,15 @@ static const char *wrong_bytes(const struct weir__option *row, const char *text)
     return NULL;
 }
 
+static int check_redis(const char *text, struct weir_error *error)
+{
+    struct weir__redis_url url;
+    int code = weir__redis_url_parse(&url, text, error);
+
+    explicit_bzero(&url, sizeof(url));
+    return code;
+}
+
 /* Reads it as its user will. */
 static int check_text(const struct weir__option *row, const char *text, struct weir_error *error)
 {
@@ -321,6 +342,8 @@ static int check_text(const struct weir__option *row, const char *text, struct w
         return weir__listen_check(text, error);
     if (row->kind == WEIR__OPTION_URL && *text)
         return weir__url_parse(&url, text, error);
+    if (row->kind == WEIR__OPTION_REDIS && *text)
+        return check_redis(text, error);
     if (row->kind != WEIR__OPTION_NETWORKS)
         return WEIR_OK;
     int code = weir__proxies_parse(&networks, text, error);
@@ -470,9 +493,16 @@ static bool is_plain(const char *text)
                         text[len - 1] != ':' && strcasecmp(text, "null") != 0);
 }
 
+/* Parts of it may be secret. */
+static bool is_secret(const struct weir__option *row, const char *text)
+{
+    return row->kind == WEIR__OPTION_SECRET ||
+           (row->kind == WEIR__OPTION_REDIS && (strchr(text, '@') || strchr(text, '?')));
+}
+
 static void print_text(const struct weir__option *row, const char *text)
 {
-    if (row->kind == WEIR__OPTION_SECRET) {
+    if (is_secret(row, text)) {
         printf("%s", *text ? "(set)" : "");
         return;
     }
@@ -536,9 +566,10 @@ static void add_json(struct weir__buffer *out, const struct weir__settings *sett
         weir__buffer_member_bool(out, name, *(const bool *)member);
     else if (row->kind == WEIR__OPTION_SECRET)
         weir__buffer_member_bool(out, name, text_of(settings, row) && *text_of(settings, row));
-    else if (weir__option_is_text(row))
-        weir__buffer_member(out, name, text_of(settings, row) ? text_of(settings, row) : "");
-    else if (row->kind == WEIR__OPTION_TIME)
+    else if (weir__option_is_text(row)) {
+        const char *text = text_of(settings, row) ? text_of(settings, row) : "";
+        weir__buffer_member(out, name, is_secret(row, text) ? "(set)" : text);
+    } else if (row->kind == WEIR__OPTION_TIME)
         weir__buffer_member_number(out, name, *(const weir_time *)member / WEIR_MILLISECOND);
     else if (row->kind == WEIR__OPTION_MODE) {
         char mode[24];
@@ -563,7 +594,7 @@ static void forget_texts(struct reading *r)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct found *v = &r->values[i];
-        if (v->text && v->from == CONFIG_FILE && weir__settings_rows[i].kind == WEIR__OPTION_SECRET)
+        if (v->text && v->from == CONFIG_FILE && is_secret(&weir__settings_rows[i], v->text))
             explicit_bzero((char *)(uintptr_t)v->text, strlen(v->text));
     }
     weir__arena_clear(&r->nodes);
@@ -598,7 +629,7 @@ void weir__settings_free(struct weir__settings *settings)
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct weir__option *row = &weir__settings_rows[i];
         char *text = weir__option_is_text(row) ? *(char **)member_of(settings, row) : NULL;
-        if (text && row->kind == WEIR__OPTION_SECRET)
+        if (text && is_secret(row, text))
             explicit_bzero(text, strlen(text));
         free(text);
     }

@@ -137,6 +137,7 @@ const struct weir__schema weir__schemas[] = {
         { "rules", "RulesInfo", "" },
         { "modes", "StatusModes", "" },
         { "guards", "StatusGuards", "" },
+        { "[fleet]", "StatusFleet", "if it is in one" },
         { "table", "StatusTable", "" },
         { "checks", "StatusChecks", "" },
         { "totals", "StatusTotals", "" }) },
@@ -151,6 +152,19 @@ const struct weir__schema weir__schemas[] = {
         { "forced", "count", "breakers that are forced by hand" },
         { "degradation", "0..9", "" },
         { "degradation_by_hand", "bool", "" }) },
+    { "StatusFleet", "", FIELDS(
+        { "name node", "text", "" },
+        { "agent", "bool", "this server draws for its host; else another process does" },
+        { "connected", "bool", "Redis has answered the last beat" },
+        { "why", "text?", "it has not" },
+        { "alone", "bool", "asks go by when_alone: Redis is silent, or just back" },
+        { "learning", "bool", "Redis has just come (back): parts do not grow" },
+        { "part", "count", "of each limit while Redis is away, in millionths; 0: not known yet" },
+        { "members", "count", "" },
+        { "draws units_drawn units_repaid", "count", "from accounts, and back to them" },
+        { "asks_alone", "count", "that waited for units, and were decided by when_alone" },
+        { "version refused", "count", "of the fleet's rules: in force, and refused; 0: none" },
+        { "refused_why", "text?", "" }) },
     { "StatusTable", "", FIELDS(
         { "file", "text?", "" },
         { "slots keys slab slab_used limiters bytes bytes_on_disk evicted_idle "

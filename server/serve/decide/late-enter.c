@@ -1,0 +1,112 @@
+/* late-enter.c -- an enter that found too little in a purse of the fleet, and is decided late. */
+#include <stdlib.h>
+
+#include "cluster/agent/ask-by.h"
+#include "server/serve/decide/late.h"
+#include "server/serve/net/mailbox.h"
+
+struct weir__late_enter {
+    struct weir__letter letter; /* it is decided */
+    struct weir__loop *loop;
+    struct weir__conn *conn; /* NULL: gone; of the loop's thread */
+    struct weir__arena bytes;
+    struct weir__enter enter;
+    struct weir__later later;
+    struct weir__entered entered;
+    uint64_t ticket;
+};
+
+static void free_late(struct weir__late_enter *late)
+{
+    weir__arena_clear(&late->bytes);
+    free(late);
+}
+
+/* In the agent's thread. */
+static bool decide(void *context, const struct weir__alone_rules *alone, weir_time now,
+                   struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
+{
+    struct weir__late_enter *late = context;
+    struct weir_error error;
+    const struct weir__try how = { .now = now, .alone = alone };
+
+    weir__enter_once(late->loop->server, &late->enter, &how, &late->entered, &error);
+    *ruling = late->entered.ruling;
+    told[0] = '\0';
+    return ruling->decision.allowed;
+}
+
+static void on_decided(void *context, const struct weir_ruling *ruling, const char *key)
+{
+    struct weir__late_enter *late = context;
+
+    (void)key;
+    late->entered.ruling = *ruling; /* an account that refuses says so here */
+    weir__mailbox_put(late->loop, &late->letter);
+}
+
+/* On the loop's thread: answers, or waits for a permit now. */
+static void finish(struct weir__letter *letter)
+{
+    struct weir__late_enter *late =
+        (struct weir__late_enter *)((char *)letter - offsetof(struct weir__late_enter, letter));
+    struct weir__conn *conn = late->conn;
+
+    if (conn == NULL) {
+        weir__ask_exit(late->loop, &late->entered.permits, WEIR_IGNORED, -1);
+        free_late(late);
+        return;
+    }
+    conn->late_enter = NULL;
+    if (!weir__is_dry(&late->entered.ruling) &&
+        weir__enter_waits(conn, &late->enter, &late->later, &late->entered)) {
+        free_late(late);
+        return;
+    }
+    weir__enter_count(late->loop, &late->entered);
+    late->later.answer(conn, &late->entered, late->later.context);
+    free_late(late);
+    weir__conn_resume(conn);
+}
+
+bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
+                      const struct weir__later *later)
+{
+    struct weir__loop *loop = conn->loop;
+    struct weir__late_enter *late = loop->server->fleet ? calloc(1, sizeof(*late)) : NULL;
+
+    if (late == NULL)
+        return false;
+    *late = (struct weir__late_enter){
+        .letter = { finish }, .loop = loop, .conn = conn, .enter = *enter, .later = *later
+    };
+    const struct weir_fleet_ask ask = { .attrs = enter->attrs,
+                                        .n = enter->n,
+                                        .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
+                                        .done = on_decided,
+                                        .context = late };
+    conn->late_enter = late;
+    conn->held = true;
+    weir__mailbox_expect(loop);
+    if (weir__enter_copy(&late->bytes, &late->enter) &&
+        weir__later_copy(&late->bytes, &late->later) &&
+        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket))
+        return true;
+    conn->late_enter = NULL;
+    conn->held = false;
+    weir__mailbox_forgo(loop);
+    free_late(late);
+    return false;
+}
+
+void weir__late_enter_abandon(struct weir__conn *conn)
+{
+    struct weir__late_enter *late = conn->late_enter;
+
+    conn->late_enter = NULL;
+    late->conn = NULL;
+    if (!weir_fleet_cancel(late->loop->server->fleet, late->ticket))
+        return;
+    weir__mailbox_forgo(late->loop);
+    free_late(late);
+}

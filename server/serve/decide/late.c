@@ -1,0 +1,193 @@
+/* late.c -- checks that are decided late. */
+#include "server/serve/decide/late.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "server/serve/decide/ask-ids.h"
+#include "server/serve/net/mailbox.h"
+#include "weir-fleet.h"
+
+/* A check that is decided late. */
+struct one {
+    struct weir__late *late;
+    const struct weir__check *check; /* the caller's, until it is asked */
+    struct weir_ruling *ruling;
+    char key[WEIR_KEY_TEXT];
+    struct weir__ask_id id; /* no bytes: none */
+    uint64_t ticket;
+    bool waits, cancelled;
+};
+
+/* The checks of a connection that are answered together. */
+struct weir__late {
+    struct weir__letter letter; /* all are decided */
+    struct weir__loop *loop;
+    struct weir__conn *conn; /* NULL: gone; of the loop's thread */
+    struct weir__arena bytes;
+    struct weir__late_answer how;
+    struct weir_ruling *rulings;
+    size_t n;
+    struct one *ones;
+    size_t n_ones;
+    size_t left; /* atomic: those not decided yet, and one while the loop is at work on it */
+};
+
+/* In any thread. */
+static void count_down(struct weir__late *late)
+{
+    if (__atomic_sub_fetch(&late->left, 1, __ATOMIC_ACQ_REL) == 0)
+        weir__mailbox_put(late->loop, &late->letter);
+}
+
+/* In the agent's thread. */
+static void on_decided(void *context, const struct weir_ruling *ruling, const char *key)
+{
+    struct one *one = context;
+
+    *one->ruling = *ruling;
+    memcpy(one->key, key, strlen(key) + 1);
+    count_down(one->late);
+}
+
+/* Counted and remembered as if it had been decided at once. */
+static void settle(struct weir__late *late, struct one *one)
+{
+    one->id.now = weir__loop_now(late->loop);
+    if (!one->cancelled)
+        weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
+    if (one->id.len > 0)
+        weir__ask_ids_settle(late->loop->server->ask_ids, &one->id,
+                             one->cancelled ? NULL : one->ruling);
+}
+
+static void free_late(struct weir__late *late)
+{
+    weir__arena_clear(&late->bytes);
+    free(late);
+}
+
+static void finish(struct weir__letter *letter)
+{
+    struct weir__late *late =
+        (struct weir__late *)((char *)letter - offsetof(struct weir__late, letter));
+    struct weir__conn *conn = late->conn;
+
+    for (size_t i = 0; i < late->n_ones; i++)
+        settle(late, &late->ones[i]);
+    if (conn) {
+        conn->late = NULL;
+        late->how.answer(conn, late->rulings, late->n, late->how.context);
+    }
+    free_late(late);
+    if (conn)
+        weir__conn_resume(conn);
+}
+
+/* ---------------------------------------------------------------- waiting ---- */
+
+static bool make_one(struct weir__late *late, const struct weir__check *check, size_t i)
+{
+    struct one *one = &late->ones[late->n_ones++];
+    const struct weir__text *id = &check->id;
+
+    one->late = late;
+    one->check = check;
+    one->ruling = &late->rulings[i];
+    if (id->len == 0)
+        return true;
+    one->id.bytes = weir__arena_copy(&late->bytes, id->bytes, id->len);
+    one->id.len = id->len;
+    one->id.fingerprint = weir__ask_fingerprint(late->loop->server->table->secrets, check);
+    return one->id.bytes != NULL;
+}
+
+/* All that is needed later is its own: the connection's input is used for something else
+ * meanwhile. */
+static bool fill(struct weir__late *late, const struct weir__check *checks,
+                 const struct weir_ruling *rulings, const struct weir__late_answer *how)
+{
+    void *context = weir__arena_take(&late->bytes, 1, how->size + 1);
+
+    late->rulings = weir__arena_take(&late->bytes, late->n, sizeof(*rulings));
+    late->ones = weir__arena_take(&late->bytes, late->n, sizeof(*late->ones));
+    if (!context || !late->rulings || !late->ones)
+        return false;
+    if (how->size > 0)
+        memcpy(context, how->context, how->size);
+    late->how = (struct weir__late_answer){ how->answer, context, how->size };
+    memcpy(late->rulings, rulings, late->n * sizeof(*rulings));
+    for (size_t i = 0; i < late->n; i++)
+        if (weir__is_dry(&rulings[i]) && !make_one(late, &checks[i], i))
+            return false;
+    return true;
+}
+
+static void ask(struct weir__late *late, struct one *one)
+{
+    const struct weir__check *check = one->check;
+    const struct weir_fleet_ask ask = { .attrs = check->attrs,
+                                        .n = check->n,
+                                        .ask = { .cost = check->cost,
+                                                 .wait_max = check->wait_max,
+                                                 .now = weir__loop_now(late->loop) },
+                                        .done = on_decided,
+                                        .context = one };
+
+    one->waits = true;
+    if (weir_fleet_ask(late->loop->server->fleet, &ask, one->ruling, one->key, &one->ticket)) {
+        one->waits = false;
+        count_down(late);
+    }
+}
+
+bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
+                const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how)
+{
+    struct weir__late *late = conn->loop->server->fleet ? calloc(1, sizeof(*late)) : NULL;
+
+    if (!late)
+        return false;
+    *late = (struct weir__late){ .letter = { finish }, .loop = conn->loop, .conn = conn, .n = n };
+    if (!fill(late, checks, rulings, how)) {
+        free_late(late);
+        return false;
+    }
+    late->left = late->n_ones + 1;
+    conn->late = late;
+    conn->held = true;
+    weir__mailbox_expect(conn->loop);
+    for (size_t i = 0; i < late->n_ones; i++)
+        ask(late, &late->ones[i]);
+    count_down(late);
+    return true;
+}
+
+/* False: all are decided, and it is on its way. */
+static bool keep(struct weir__late *late)
+{
+    size_t left = __atomic_load_n(&late->left, __ATOMIC_ACQUIRE);
+
+    while (left > 0 && !__atomic_compare_exchange_n(&late->left, &left, left + 1, false,
+                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+    return left > 0;
+}
+
+void weir__late_abandon(struct weir__conn *conn)
+{
+    struct weir__late *late = conn->late;
+
+    conn->late = NULL;
+    late->conn = NULL;
+    if (!keep(late))
+        return;
+    for (size_t i = 0; i < late->n_ones; i++) {
+        struct one *one = &late->ones[i];
+        one->cancelled = one->waits && weir_fleet_cancel(late->loop->server->fleet, one->ticket);
+        if (one->cancelled)
+            count_down(late);
+    }
+    count_down(late);
+}

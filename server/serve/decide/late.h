@@ -1,0 +1,31 @@
+/* late.h -- checks that are decided late: they found too little in a purse of the fleet (WEIR_DRY),
+ * and wait until units have come or the rule's `within` is over.
+ *
+ * Meanwhile their connection is held, so its other requests are answered in their order.
+ */
+#ifndef WEIR_SERVE_LATE_H
+#define WEIR_SERVE_LATE_H
+
+#include "server/serve/decide/enter.h"
+
+/* On the loop's thread, with a copy of the protocol's context. */
+struct weir__late_answer {
+    void (*answer)(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                   const void *context);
+    const void *context;
+    size_t size;
+};
+
+/* True: some are dry, conn is held, and all n are answered together when those are decided.  False:
+ * none is; or they cannot wait, and stay refused. */
+bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
+                const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how);
+/* The connection is gone: nobody is to be answered. */
+void weir__late_abandon(struct weir__conn *conn);
+
+/* late-enter.c -- the same for enter. */
+bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
+                      const struct weir__later *later);
+void weir__late_enter_abandon(struct weir__conn *conn);
+
+#endif

@@ -1,0 +1,133 @@
+/* fleet.c -- this server as a node of a fleet. */
+#include "server/serve/fleet.h"
+
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "server/base/complain.h"
+#include "weir-fleet.h"
+
+/* What was told last. */
+struct weir__node {
+    bool told, connected;
+    int64_t version, refused;
+};
+
+bool weir__node_follows(const struct weir__server *server)
+{
+    return server->fleet != NULL && *server->settings->rules == '\0';
+}
+
+/* In a thread of the fleet. */
+static int apply(void *context, const char *text, size_t len, struct weir_error *error)
+{
+    struct weir__server *server = context;
+
+    return weir__in_force_follow(server->in_force, text, len, weir__server_now(server), error);
+}
+
+int weir__node_join(struct weir__server *server, struct weir_error *error)
+{
+    const struct weir__settings *s = server->settings;
+    struct weir_fleet_options options = { .name = *s->fleet_name ? s->fleet_name : NULL,
+                                          .node = *s->fleet_node ? s->fleet_node : NULL,
+                                          .weight = s->fleet_weight };
+    char *table = s->memory ? NULL : strdup(s->table);
+
+    if (*s->fleet == '\0') {
+        free(table);
+        return WEIR_OK;
+    }
+    if (*s->rules == '\0') {
+        options.apply = apply;
+        options.context = server;
+        options.copies = table ? dirname(table) : NULL;
+    }
+    server->node = calloc(1, sizeof(*server->node));
+    int code = server->node
+                   ? weir_fleet_join(&server->fleet, server->engine, s->fleet, &options, error)
+                   : weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    free(table);
+    return code;
+}
+
+void weir__node_leave(struct weir__server *server)
+{
+    weir_fleet_leave(server->fleet);
+    free(server->node);
+}
+
+/* ---------------------------------------------------------------- telling ---- */
+
+static void tell_connection(struct weir__server *server, const struct weir_fleet_info *info,
+                            weir_time now)
+{
+    struct weir__node *node = server->node;
+    struct weir__event_facts facts = { .source = info->name,
+                                       .state = info->connected ? "connected" : "alone",
+                                       .text = info->connected ? NULL : info->why };
+
+    if (node->told && node->connected == info->connected)
+        return;
+    if (!info->connected)
+        weir__complain("serve", "fleet %s: Redis does not answer: %s; rules go by when_alone",
+                       info->name, info->why);
+    else if (node->told)
+        weir__complain("serve", "fleet %s: Redis answers again", info->name);
+    weir__events_emit(server->events, WEIR__EVENT_FLEET, now, &facts);
+    node->told = true;
+    node->connected = info->connected;
+}
+
+static void tell_rules(struct weir__server *server, const struct weir_fleet_info *info)
+{
+    struct weir__node *node = server->node;
+
+    if (info->version != node->version && info->version > 0)
+        weir__complain("serve", "fleet %s: version %" PRId64 " of the rules is in force",
+                       info->name, info->version);
+    if (info->refused != node->refused && info->refused > 0)
+        weir__complain("serve", "fleet %s: version %" PRId64 " of the rules is refused: %s",
+                       info->name, info->refused, info->refused_why);
+    node->version = info->version;
+    node->refused = info->refused;
+}
+
+void weir__node_tick(struct weir__server *server, weir_time now)
+{
+    struct weir_fleet_info info;
+
+    if (server->fleet == NULL)
+        return;
+    weir_fleet_look(server->fleet, &info);
+    tell_connection(server, &info, now);
+    tell_rules(server, &info);
+}
+
+void weir__node_json(const struct weir__server *server, struct weir__buffer *out)
+{
+    struct weir_fleet_info info;
+
+    if (server->fleet == NULL)
+        return;
+    weir_fleet_look(server->fleet, &info);
+    weir__buffer_member(out, "name", info.name);
+    weir__buffer_member(out, "node", info.node);
+    weir__buffer_member_bool(out, "agent", info.agent);
+    weir__buffer_member_bool(out, "connected", info.connected);
+    weir__buffer_member_or_null(out, "why", info.why[0] ? info.why : NULL);
+    weir__buffer_member_bool(out, "alone", info.alone);
+    weir__buffer_member_bool(out, "learning", info.learning);
+    weir__buffer_member_number(out, "part", info.part);
+    weir__buffer_member_number(out, "members", info.members);
+    weir__buffer_member_number(out, "draws", (int64_t)info.draws);
+    weir__buffer_member_number(out, "units_drawn", (int64_t)info.units_drawn);
+    weir__buffer_member_number(out, "units_repaid", (int64_t)info.units_repaid);
+    weir__buffer_member_number(out, "asks_alone", (int64_t)info.asks_alone);
+    weir__buffer_member_number(out, "version", info.version);
+    weir__buffer_member_number(out, "refused", info.refused);
+    weir__buffer_member_or_null(out, "refused_why", info.refused ? info.refused_why : NULL);
+}

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""serve-fleet.py WEIR [TEST...] -- servers of a fleet on a real redis-server: one limit for all of
+them at every door, the rules of the centre, a Redis that goes away and comes back."""
+import json
+import subprocess
+import tempfile
+
+from redising import Redis, until
+from serving import Error, Server, run_tests
+
+# Hours: no test is so slow that a unit comes back meanwhile.
+RULES = """version: 1
+rules:
+  - name: hourly
+    key: "{user}"
+    limit: fixed-window 20/1h
+    across: fleet
+    within: 10s
+    when_alone: share
+"""
+
+
+def url(redis):
+    return "redis://127.0.0.1:%d" % redis.port
+
+
+def node(weir, redis, *options, **more):
+    return Server(weir, "--fleet", url(redis), *options, clock=False, **more)
+
+
+def fleet_of(server):
+    with server.resp() as client:
+        return client.json("WEIR.STATUS")["fleet"]
+
+
+def joined(*servers):
+    """All are there, know their part, and ask accounts."""
+    for server in servers:
+        until("the node has its part", lambda: is_ready(server, len(servers)), 60)
+
+
+def is_ready(server, members):
+    fleet = fleet_of(server)
+    return (fleet["members"] == members and fleet["part"] == 1000000 // members and
+            fleet["connected"] and not fleet["alone"])
+
+
+def check(client, user, *options):
+    return client("WEIR.CHECK", *options, "user", user)
+
+
+def test_D3_one_limit_at_every_door_of_two_servers(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a, node(weir, redis, rules=RULES) as b:
+        joined(a, b)
+        with a.resp() as resp:
+            http, allowed = b.http(), 0
+            for i in range(15):
+                allowed += check(resp, "ann")[0]
+                answer = http("POST", "/v1/check", {"attributes": {"user": "ann"}})
+                allowed += json.loads(answer.body)["allowed"]
+            assert allowed == 20, allowed
+            assert check(resp, "ann")[8] == "limited"
+            assert check(resp, "bob")[0] == 1
+
+
+def test_D3_answers_keep_their_order_while_some_wait(weir):
+    """Each key is new, so that each check waits for its account; other commands stand between."""
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        with a.resp() as resp:
+            commands = []
+            for i in range(300):
+                commands.append(("WEIR.CHECK", "user", "u%d" % (i % 150)))
+                if i % 7 == 0:
+                    commands.append(("ECHO", "e%d" % i))
+                if i % 11 == 0:
+                    commands.append(("CL.THROTTLE", "t%d" % i, 15, 30, 60))
+                if i % 13 == 0:
+                    commands.append(("WEIR.CHECK", "COST", 0, "user", "u%d" % i))
+                if i % 17 == 0:
+                    commands.append(("NONSENSE", i))
+            answers = resp.many(commands)
+            for words, answer in zip(commands, answers):
+                if words[0] == "ECHO":
+                    assert answer == words[1], (words, answer)
+                elif words[0] == "CL.THROTTLE":
+                    assert answer[:3] == [0, 16, 15], (words, answer)
+                elif words[0] == "NONSENSE":
+                    assert isinstance(answer, Error), (words, answer)
+                else:
+                    assert answer[0] == 1 and answer[1] == "hourly", (words, answer)
+
+
+def test_D3_a_batch_and_forward_auth_wait_too(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        http = a.http()
+        checks = [{"attributes": {"user": "u%d" % (i % 40)}} for i in range(100)]
+        answers = json.loads(http("POST", "/v1/check/batch", {"checks": checks}).body)["answers"]
+        assert [x["allowed"] for x in answers] == [True] * 100, answers
+        assert http("GET", "/v1/auth?user=zoe").status == 200
+        assert http("GET", "/healthz").status == 200
+
+
+def test_D3_an_ask_id_is_charged_once(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        with a.resp() as resp:
+            for i in range(40):
+                answer = check(resp, "ann", "ID", "ask-%d" % (i // 2))
+                assert answer[0] == 1, (i, answer)
+            assert check(resp, "ann")[0] == 0
+
+
+def test_D3_a_client_that_has_gone_harms_nobody(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        for i in range(50):
+            with a.resp() as gone:
+                gone.send("WEIR.CHECK", "user", "gone%d" % i)
+        with a.resp() as resp:
+            answer = check(resp, "ann")
+            assert answer[0] == 1, (answer, fleet_of(a))
+
+
+GUARDED = RULES.replace("{user}", "{account}") + """guards:
+  - name: work
+    concurrency: { max: 2, queue: 10, wait: 60s }
+"""
+
+
+def test_D3_enter_waits_for_units_and_for_permits(weir):
+    """A permit that was given while units were missing is not kept."""
+    with Redis() as redis, node(weir, redis, rules=GUARDED) as a:
+        joined(a)
+        with a.resp() as one, a.resp() as two, a.resp() as three:
+            first = one("WEIR.ENTER", "account", "ann")
+            second = two("WEIR.ENTER", "account", "bob")
+            assert first[0] == 1 and second[0] == 1, (first, second)
+            three.send("WEIR.ENTER", "WAIT", "60000", "account", "cid")
+            until("it waits", lambda: one.json("WEIR.GUARDS")["guards"][0]["waiting"] == 1, 60)
+            assert one("WEIR.EXIT", first[11], "ok") == 1
+            third = three.read()
+            assert third[0] == 1, third
+            assert one("WEIR.EXIT", second[11], "ok") == 1
+            assert one("WEIR.EXIT", third[11], "ok") == 1
+            for i in range(19):
+                entered = one("WEIR.ENTER", "account", "ann")
+                assert entered[0] == 1 and one("WEIR.EXIT", entered[11], "ok") == 1, (i, entered)
+            refused = one("WEIR.ENTER", "account", "ann")
+            assert refused[0] == 0 and refused[8] == "limited", refused
+            assert one.json("WEIR.GUARDS")["guards"][0]["in_flight"] == 0
+
+
+def test_D3_between_multi_and_exec_a_dry_purse_refuses(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        with a.resp() as resp:
+            resp("MULTI")
+            check(resp, "new")
+            (answer,) = resp("EXEC")
+            assert answer[0] == 0 and answer[8] == "dry", answer
+            assert check(resp, "new")[0] == 1
+
+
+def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
+    with Redis() as redis, node(weir, redis, rules=RULES) as a, node(weir, redis, rules=RULES) as b:
+        joined(a, b)
+        redis.kill()
+        for server in [a, b]:
+            until("it knows", lambda: not fleet_of(server)["connected"], 60)
+            with server.resp() as resp:
+                allowed = sum(check(resp, "ann")[0] for _ in range(20))
+                assert allowed == 10, allowed
+        redis.start()
+        for server in [a, b]:
+            until("it is back", lambda: fleet_of(server)["connected"], 60)
+        with a.resp() as resp:
+            until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
+                  redis.client("EXISTS", "weir:{hourly:new}:0") == 1, 60)
+
+
+def test_D6_rules_of_the_fleet_reach_every_server(weir):
+    with Redis() as redis, node(weir, redis) as a, node(weir, redis) as b, \
+            tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(RULES)
+        file.flush()
+        subprocess.run([weir, "fleet", "rules", "set", file.name, "--redis", url(redis)],
+                       check=True, capture_output=True)
+        for server in [a, b]:
+            until("they are in force", lambda: fleet_of(server)["version"] == 1, 60)
+            with server.resp() as client:
+                assert client.json("WEIR.STATUS")["rules"]["cause"] == "fleet"
+                answer = client("WEIR.RULES.SET", "version: 1\nrules: []\n")
+                assert "weir fleet rules set" in answer, answer
+
+
+def test_the_password_is_shown_nowhere(weir):
+    with Redis() as redis:
+        redis.client("CONFIG", "SET", "requirepass", "s3cr3t")
+        there = "redis://:s3cr3t@127.0.0.1:%d" % redis.port
+        with Server(weir, rules=RULES, clock=False, env={"WEIR_FLEET": there}) as a:
+            joined(a)
+            with a.resp() as client:
+                assert "s3cr3t" not in client("WEIR.SETTINGS")
+                assert "s3cr3t" not in client("WEIR.STATUS")
+            assert "s3cr3t" not in "".join(a.said) + a.complaints()
+
+
+if __name__ == "__main__":
+    run_tests(globals())

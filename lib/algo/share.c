@@ -6,18 +6,39 @@ static int64_t part_of(int64_t n, uint32_t part)
     return (int64_t)((weir__i128)n * part / WEIR__FLEET_WHOLE);
 }
 
-/* The rate is exact: count * part in period * a million. The burst is rounded down, but to one
- * unit at least, or nothing could ever pass. */
-static bool share_meter(struct weir_limit *l, uint32_t part)
+bool weir__fleet_has_share(const struct weir_limit *limit, bool meter, uint32_t part)
+{
+    if (part == 0)
+        return false;
+    return meter ? limit->period / part <= INT64_MAX / WEIR__FLEET_WHOLE - 1
+                 : limit->count >= (WEIR__FLEET_WHOLE + part - 1) / part;
+}
+
+/* count * part in period * a million.  False: the numbers are too large. */
+static bool share_exactly(struct weir_limit *l, uint32_t part)
 {
     uint64_t common = weir__common_divisor(part, WEIR__FLEET_WHOLE);
+    struct weir_plan plan;
+
+    return !__builtin_mul_overflow(l->count, (int64_t)(part / common), &l->count) &&
+           !__builtin_mul_overflow(l->period, (int64_t)(WEIR__FLEET_WHOLE / common), &l->period) &&
+           weir__plan_make(&plan, l, NULL) == WEIR_OK;
+}
+
+/* The burst is rounded down, but to one unit at least, or nothing could ever pass; the rate is
+ * exact, or the period is up to a nanosecond too long. */
+static void share_meter(struct weir_limit *l, uint32_t part)
+{
     int64_t burst = part_of(l->burst != 0 ? l->burst : l->count, part);
 
     l->burst = burst > 0 ? burst : 1;
     if (l->queue > 0)
         l->queue = part_of(l->queue, part);
-    return !__builtin_mul_overflow(l->count, (int64_t)(part / common), &l->count) &&
-           !__builtin_mul_overflow(l->period, (int64_t)(WEIR__FLEET_WHOLE / common), &l->period);
+    struct weir_limit exact = *l;
+    if (share_exactly(&exact, part))
+        *l = exact;
+    else
+        l->period = (weir_time)(((weir__i128)l->period * WEIR__FLEET_WHOLE + part - 1) / part);
 }
 
 bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *limit, uint32_t part)
@@ -25,15 +46,14 @@ bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *li
     struct weir_plan plan;
     struct weir_limit l = *limit;
 
-    if (part == 0 || weir__plan_make(&plan, limit, NULL) != WEIR_OK)
+    if (weir__plan_make(&plan, limit, NULL) != WEIR_OK ||
+        !weir__fleet_has_share(limit, plan.capacity > 0, part))
         return false;
-    if (plan.capacity > 0) {
-        if (!share_meter(&l, part))
-            return false;
-    } else {
+    if (plan.capacity > 0)
+        share_meter(&l, part);
+    else
         l.count = part_of(limit->count, part);
-    }
-    if (l.count < 1 || weir__plan_make(&plan, &l, NULL) != WEIR_OK)
+    if (weir__plan_make(&plan, &l, NULL) != WEIR_OK)
         return false;
     *out = l;
     return true;

@@ -19,7 +19,10 @@
 
 #define WEIR__FLEET_WHOLE 1000000
 
-/* The limit of a share.  False: the part of a window is less than one unit, and nothing passes. */
+/* False: the part of a window is less than one unit, or that of a meter slower than time can count;
+ * nothing passes. */
+bool weir__fleet_has_share(const struct weir_limit *limit, bool meter, uint32_t part);
+/* The limit of a share, if there is one. */
 bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *limit, uint32_t part);
 
 /* Units that a fresh share is charged with when it begins, if `left` were left in the account. */

@@ -19,27 +19,23 @@ static void fill_public(uint64_t numbers[WEIR__HASH_SECRETS])
 {
     uint64_t seed = 0x7765697220666c74u;
 
-    for (size_t i = 0; i < WEIR__HASH_SECRETS; i++) { /* splitmix64 */
-        uint64_t z = seed += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        numbers[i] = z ^ z >> 31;
-    }
+    for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
+        numbers[i] = weir__mix64(seed += WEIR__GOLDEN);
 }
 
 /* --------------------------------------------------------------- deciding ---- */
 
-/* A window of which this host has less than a unit.  Its limiter cannot say so. */
-static bool is_share_empty(const struct weir__active *active, const struct weir__rule *rule,
-                           uint32_t part)
+/* A limiter cannot say that nothing passes. */
+static bool has_shares(const struct weir__active *active, const struct weir__rule *rule,
+                       uint32_t part)
 {
     for (uint32_t k = 0; k < rule->n_limits; k++) {
         struct weir_limiter *share = active->limiters[rule->first_limit + k];
-        if (weir__limiter_era(share)->plan.capacity == 0 &&
-            rule->draft->limits[k].count < (WEIR__FLEET_WHOLE + part - 1) / part)
-            return true;
+        bool meter = weir__limiter_era(share)->plan.capacity > 0;
+        if (!weir__fleet_has_share(&rule->draft->limits[k], meter, part))
+            return false;
     }
-    return false;
+    return true;
 }
 
 enum weir__across weir__across_alone(const struct weir *weir, const struct weir__active *active,
@@ -52,8 +48,7 @@ enum weir__across weir__across_alone(const struct weir *weir, const struct weir_
         return WEIR__ACROSS_NONE;
     if (rule->draft->when_alone == WEIR__ALONE_OPEN)
         return WEIR__ACROSS_OPEN;
-    return rule->draft->when_alone == WEIR__ALONE_CLOSED || part == 0 ||
-                   is_share_empty(active, rule, part)
+    return rule->draft->when_alone == WEIR__ALONE_CLOSED || !has_shares(active, rule, part)
                ? WEIR__ACROSS_CLOSED
                : WEIR__ACROSS_SHARE;
 }

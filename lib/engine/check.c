@@ -107,41 +107,44 @@ ALWAYS void put_items(struct weir__item *item, uint32_t i, const struct weir__ru
     }
 }
 
-/* Of a rule that lets all pass alone, the shares are asked for nothing: its bans stay. */
-ALWAYS void put_across(const struct weir__checker *c, struct weir__inquiry *q,
-                       struct weir__item *items, uint32_t i, struct weir_key key,
-                       enum weir_mode wanted)
+/* Returns the number of items: a rule that lets all pass alone has none, and is noted. */
+ALWAYS int put_across(const struct weir__checker *c, struct weir__inquiry *q,
+                      struct weir__item *items, uint32_t i, struct weir_key key,
+                      enum weir_mode wanted)
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
     enum weir__across how =
         wanted == WEIR_ENFORCE
             ? weir__across_now(c->weir, c->active, i, q->ask.now, c->alone ? q->alone : NULL)
             : WEIR__ACROSS_SHARE;
-    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
     struct weir_limiter **limiters =
         how == WEIR__ACROSS_PURSE ? c->active->purses : c->active->limiters;
     unsigned char made[WEIR__KEY_MAX];
 
     if (__builtin_expect(key.len > sizeof(made), 0))
         weir__across_key(c->weir, rule, &q->facts, made, &key);
+    if (how == WEIR__ACROSS_OPEN && q->n_opened < WEIR_ALL_MAX)
+        q->opened[q->n_opened++] = i;
+    if (how == WEIR__ACROSS_OPEN)
+        return 0;
     if (how == WEIR__ACROSS_CLOSED && q->closed == 0)
         q->closed = i + 1;
-    put_items(items, i, rule, limiters + rule->first_limit, how == WEIR__ACROSS_OPEN ? 0 : cost,
-              key);
+    put_items(items, i, rule, limiters + rule->first_limit,
+              weir__rule_cost(rule, &q->facts, q->ask.cost), key);
+    return rule->n_limits;
 }
 
-/* A rule across the fleet, or one for which there is no room behind so many items: false. */
-RARELY bool put_unusual(const struct weir__checker *c, struct weir__inquiry *q, size_t items,
-                        uint32_t i, struct weir_key key, enum weir_mode wanted)
+/* A rule across the fleet, or one for which there is no room behind so many items: -1.  Else
+ * returns the number of its items. */
+RARELY int put_unusual(const struct weir__checker *c, struct weir__inquiry *q, size_t items,
+                       uint32_t i, struct weir_key key, enum weir_mode wanted)
 {
-    bool room = items + c->active->rules->rules[i].n_limits <= WEIR_ALL_MAX;
-
     q->unusual = true;
-    if (room)
-        put_across(c, q, q->items + items, i, key, wanted);
-    else if (wanted == WEIR_ENFORCE)
+    if (items + c->active->rules->rules[i].n_limits <= WEIR_ALL_MAX)
+        return put_across(c, q, q->items + items, i, key, wanted);
+    if (wanted == WEIR_ENFORCE)
         q->over = i + 1;
-    return room;
+    return -1;
 }
 
 /* Adds the rule's limits to the items. */
@@ -149,8 +152,10 @@ ALWAYS void add_items(const struct weir__checker *c, struct weir__inquiry *q, st
                       uint32_t i, const struct weir__rule *rule, struct weir_key key)
 {
     if (__builtin_expect(p->items + rule->room > WEIR_ALL_MAX, 0)) {
-        p->full = !put_unusual(c, q, p->items, i, key, p->wanted);
-        if (p->full)
+        int n = put_unusual(c, q, p->items, i, key, p->wanted);
+        p->full = n < 0;
+        p->rules += n == 0;
+        if (n <= 0)
             return;
     } else {
         put_items(q->items + p->items, i, rule, c->active->limiters + rule->first_limit,
@@ -225,12 +230,13 @@ ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, 
     return true;
 }
 
-/* Rules left out for want of room may have bans too, and a banned rule in shadow makes room: so all
- * over again. */
+/* Rules left out for want of room, or because they let all pass, may have bans too, and a banned
+ * rule in shadow makes room: so all over again. */
 RARELY bool apply_rules_anew(const struct weir__checker *c, struct weir__inquiry *q)
 {
     q->over = q->closed = 0;
     q->unusual = false;
+    q->n_opened = 0;
     return apply_rules(c, q, true);
 }
 
@@ -241,7 +247,7 @@ RARELY bool pass_bans(const struct weir__checker *c, struct weir__inquiry *q)
 {
     size_t kept = 0;
 
-    if (q->cut)
+    if (q->cut || q->n_opened > 0)
         return apply_rules_anew(c, q);
     for (size_t i = 0, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
@@ -364,6 +370,8 @@ RARELY void decide_unusual(const struct weir__checker *c, struct weir__inquiry *
         weir__refuse_alone(c, q);
     else
         decide_asked(c, q, admission, true);
+    for (size_t i = 0; q->ruling->decision.allowed && i < q->n_opened; i++)
+        weir__count_one(c, &c->tally[q->opened[i]].allowed);
 }
 
 ALWAYS void decide_by_rules(const struct weir__checker *c, struct weir__inquiry *q,
@@ -428,6 +436,7 @@ ALWAYS void prepare(const struct weir__checker *c, struct weir__inquiry *q,
         *q->told = '\0';
     q->n_items = 0;
     q->open = q->cut = q->unusual = false;
+    q->n_opened = 0;
     q->over = q->closed = 0;
     if (c->active == NULL ||
         (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)

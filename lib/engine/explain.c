@@ -54,11 +54,12 @@ static void peek_across(struct weir__explained_limit *l, enum weir__across how,
     if (how == WEIR__ACROSS_OPEN)
         ask.cost = 0;
     weir_peek(limiter, &ask, &l->decision);
+    if (how == WEIR__ACROSS_OPEN)
+        (void)weir__grant(&l->decision, 0);
     if (how != WEIR__ACROSS_CLOSED)
         return;
-    l->decision.allowed = false;
+    (void)weir__refuse(&l->decision, WEIR__ALONE_RETRY);
     l->decision.reason = WEIR_ALONE;
-    l->decision.retry = WEIR__ALONE_RETRY;
 }
 
 static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *limiter,

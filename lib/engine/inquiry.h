@@ -26,10 +26,12 @@ struct weir__inquiry {
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
     bool open;                           /* nothing has decided it yet */
     bool cut;                            /* there was no room for all items */
-    bool unusual;                        /* the next two mean something */
+    bool unusual;                        /* a rule had no room, or is across the fleet */
+    uint8_t n_opened;
     uint32_t over;   /* the first rule that enforces and had no room, + 1; 0: all had */
     uint32_t closed; /* the first that lets nothing pass alone, + 1; 0: none */
     const struct weir__alone_rules *alone;
+    uint32_t opened[WEIR_ALL_MAX]; /* rules across the fleet that let all pass alone */
     struct weir__facts facts;
 };
 

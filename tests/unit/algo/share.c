@@ -68,6 +68,33 @@ TEST(test_shares_are_no_more_than_the_limit)
     }
 }
 
+/* However long the period and odd the part: a meter always has a share. */
+TEST(test_every_meter_has_a_share)
+{
+    random_state = 2;
+    for (int i = 0; i < 20000; i++) {
+        struct weir_limit limit = { .algorithm = one_in(2) ? "gcra" : "token-bucket",
+                                    .count = between(1, one_in(2) ? 100 : UINT32_MAX),
+                                    .period = between(1, 100) *
+                                              (one_in(2) ? 24 * 3600 * S : WEIR_MICROSECOND) },
+                          mine;
+        struct weir_plan plan, share;
+        uint32_t part = (uint32_t)between(1000, WEIR__FLEET_WHOLE);
+        if (weir__plan_make(&plan, &limit, NULL) != WEIR_OK)
+            continue;
+        if (!weir__fleet_share_limit(&mine, &limit, part))
+            fail_msg("%lld in %lld ns, part %u", (long long)limit.count, (long long)limit.period,
+                     part);
+        assert_ok(weir__plan_make(&share, &mine, NULL));
+        assert_true(share.most <= plan.most * (int64_t)part / WEIR__FLEET_WHOLE || share.most == 1);
+        /* No faster than its part, and slower by no more than what a unit takes longer. */
+        weir__i128 whole = (weir__i128)limit.count * part * mine.period,
+                   own = (weir__i128)mine.count * WEIR__FLEET_WHOLE * limit.period;
+        assert_true(own <= whole);
+        assert_true(whole - own <= whole / 1000);
+    }
+}
+
 TEST(test_no_share)
 {
     struct weir_limit limit = limit_of("fixed-window 5/1m"), mine;
@@ -76,6 +103,10 @@ TEST(test_no_share)
     assert_false(weir__fleet_share_limit(&mine, &limit, 0));
     limit = (struct weir_limit){ .count = INT64_MAX / 2, .period = INT64_MAX / 2 };
     assert_false(weir__fleet_share_limit(&mine, &limit, 333333));
+    limit = limit_of("gcra 1/1000d");
+    assert_true(weir__fleet_share_limit(&mine, &limit, 100000));
+    assert_false(
+        weir__fleet_share_limit(&mine, &limit, 1)); /* a unit in a million times 1000 days */
 }
 
 /* It begins with its part of what was left, and in the end owes what it still lacks. */

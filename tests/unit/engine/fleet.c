@@ -1,6 +1,8 @@
 /* fleet.c -- rules across the fleet, with a test in the place of the agent. */
 #include "unit/test.h"
 
+#include <sys/wait.h>
+
 #include "engine/fleet.h"
 #include "unit/requests.h"
 
@@ -299,3 +301,144 @@ TEST(test_D4_shares_follow_the_part_and_other_rules)
     assert_int_equal(pass_of(weir, 200, "ip=2::", later), 100);
     weir_destroy(weir);
 }
+
+/* Not even a rule that lets all pass alone forgets whom it has banned. */
+TEST(test_D5_bans_hold_alone)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: open, key: \"{ip}\", limit: 1/1h, " FLEET ", when_alone: open }\n"));
+    weir_time later = NOW + S + 1;
+
+    assert_true(passes(weir, "ip=::1", later));
+    assert_ok(weir_ban_set(weir, "open", "::1", later, later + S, NULL));
+    assert_int_equal(check(weir, "ip=::1", later).decision.reason, WEIR_BANNED);
+    assert_true(passes(weir, "ip=2::", later));
+    assert_fields(info_of(weir, "open"), (allowed, 2), (banned, 1));
+    weir_destroy(weir);
+}
+
+TEST(test_D3_explain_says_what_decides)
+{
+    struct weir *weir =
+        host_of(RULES("- { name: all, key: \"{ip}\", limit: 100/1s, " FLEET " }\n"
+                      "- { name: closed, limit: 5/1h, " FLEET ", when_alone: closed }\n"
+                      "- { name: open, limit: 5/1h, " FLEET ", when_alone: open }\n"
+                      "- { name: dark, limit: 5/1h, " FLEET ", mode: shadow }\n"
+                      "- { name: here, limit: 5/1h }\n"));
+    weir_time later = NOW + S + 1;
+
+    fill(weir, "ip=::1", 7);
+    assert_ok(weir__fleet_part_set(weir, 500000, NOW, NULL));
+    struct weir__explained e = explained(weir, "all", "ip=::1", NOW);
+    assert_fields(e, (across, WEIR__ACROSS_PURSE), (limits[0].decision.remaining, 7),
+                  (limits[0].present.count, 0));
+    assert_int_equal(explained(weir, "closed", "ip=::1", NOW).across, WEIR__ACROSS_PURSE);
+    assert_int_equal(explained(weir, "here", "ip=::1", NOW).across, WEIR__ACROSS_HOST);
+    assert_int_equal(explained(weir, "dark", "ip=::1", NOW).across, WEIR__ACROSS_SHARE);
+    e = explained(weir, "all", "ip=::1", later);
+    assert_fields(e, (across, WEIR__ACROSS_SHARE), (limits[0].decision.limit, 50));
+    e = explained(weir, "closed", "ip=::1", later);
+    assert_fields(e, (across, WEIR__ACROSS_CLOSED), (limits[0].decision.allowed, false),
+                  (limits[0].decision.reason, WEIR_ALONE));
+    e = explained(weir, "open", "ip=::1", later);
+    assert_fields(e, (across, WEIR__ACROSS_OPEN), (limits[0].decision.allowed, true));
+    weir__fleet_renew(table, 0);
+    assert_int_equal(explained(weir, "closed", "ip=::1", later).across, WEIR__ACROSS_NONE);
+    weir_destroy(weir);
+}
+
+TEST(test_D3_reset_empties_the_purse_and_the_share)
+{
+    struct weir *weir = host_of(one_rule);
+    weir_time later = NOW + S + 1;
+
+    fill(weir, "ip=::1", 7);
+    fill(weir, "ip=2::", 7);
+    assert_int_equal(pass_of(weir, 100, "ip=::1", later), 100);
+    assert_int_equal(reset(weir, "all", "ip=::1", NOW), 1);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_DRY);
+    assert_true(passes(weir, "ip=2::", NOW));
+    assert_int_equal(pass_of(weir, 100, "ip=::1", later), 100);
+    weir_destroy(weir);
+}
+
+TEST(test_D3_rules_that_went_leave_nothing_behind)
+{
+    struct weir_table *small = table_with(&(struct weir_table_options){ .limiters = 32 });
+    struct weir *weir = engine_on(small);
+    weir_time now = NOW;
+
+    for (int i = 0; i < 1000; i++) {
+        char yaml[400];
+        snprintf(yaml, sizeof(yaml),
+                 RULES("- { name: r%d, key: \"{ip}\", limit: [%d/1s, 9/1h], %s }\n"
+                       "- { name: kept, limit: %d/1h, " FLEET " }\n"),
+                 i, i + 1, i % 3 ? FLEET : "zone: UTC", i + 1);
+        use(weir, yaml, now);
+        weir__fleet_renew(small, i % 2 ? now + S : WEIR__FLEET_AWAY);
+        assert_ok(weir__fleet_part_set(weir, (uint32_t)(i + 1), now, NULL));
+        for (int k = 0; i % 2 && k < 7; k++)
+            weir_table_tend(small, now += 10 * S);
+    }
+    use(weir, RULES("- { name: kept, limit: 5/1h, " FLEET " }\n"), now);
+    for (int k = 0; k < 9; k++)
+        weir_table_tend(small, now += 10 * S);
+    assert_int_equal(stats_of(small, -1).limiters, 3); /* a share, a purse, a switch */
+    weir_destroy(weir);
+    weir_table_destroy(small);
+}
+
+TEST(test_D3_a_narrow_table_has_no_purses)
+{
+    struct weir_table *narrow = private_table(true, 1000);
+    struct weir *weir = engine_on(narrow);
+    struct weir_rules *rules = rules_of(one_rule);
+
+    assert_fails(weir_use(weir, rules, NOW, &error), WEIR_INVALID, "make the table wide");
+    weir_rules_destroy(rules);
+    weir_destroy(weir);
+    weir_table_destroy(narrow);
+}
+
+/* ------------------------------------------------------- several processes ---- */
+
+/* In another process, which has no agent: how many of `n` pass; 100: it found a purse dry. */
+static int pass_elsewhere(const char *path, int n, weir_time now)
+{
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct weir *weir = engine_on(attach(path));
+        use(weir, one_rule, now);
+        int passed = pass_of(weir, n, "ip=::1", now);
+        _exit(check(weir, "ip=::1", now).decision.reason == WEIR_DRY ? 100 + passed : passed);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+TEST(test_D3_a_process_without_an_agent_spends_the_purses_too)
+{
+    const char *path = new_path();
+
+    table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    struct weir *weir = engine_on(table);
+    use(weir, one_rule, NOW);
+    weir__fleet_renew(table, NOW + S);
+    assert_ok(weir__fleet_part_set(weir, 100000, NOW, NULL));
+    fill(weir, "ip=::1", 7);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(pass_elsewhere(path, 20, NOW), 106);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_DRY);
+    /* The agent is gone: all go by one and the same part. */
+    assert_int_equal(pass_elsewhere(path, 4, NOW + S + 1), 4); /* and one more */
+    assert_int_equal(pass_of(weir, 20, "ip=::1", NOW + S + 1), 5);
+    assert_int_equal(pass_elsewhere(path, 4, NOW + S + 1), 0);
+    weir_destroy(weir);
+    weir_table_destroy(table);
+}
+
+GROUP(make_folder, remove_folder)

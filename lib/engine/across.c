@@ -176,6 +176,21 @@ bool weir__across_next(struct weir *weir, int64_t *at, struct weir__across_limit
     return i < n;
 }
 
+const char *weir__lonely_rule(struct weir *weir, size_t *n)
+{
+    struct weir__across_limit limit;
+    const char *first = NULL;
+
+    *n = 0;
+    if (weir__fleet_until(weir->table) != 0)
+        return NULL;
+    for (int64_t at = 0; weir__across_next(weir, &at, &limit);) {
+        *n += limit.index == 0;
+        first = first ? first : limit.rule;
+    }
+    return first;
+}
+
 /* ------------------------------------------------------------------ part ---- */
 
 int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)

@@ -78,6 +78,10 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
                           void (*each)(void *context, const struct weir__explained *rule),
                           void *context);
 
+/* across.c -- a rule across the fleet that counts on this host alone, since it is in no fleet; and
+ * how many of them there are.  NULL: none. */
+const char *weir__lonely_rule(struct weir *weir, size_t *n);
+
 /* For `weir replay`: every limit that applies to a request. */
 struct weir__applying {
     size_t rule, index; /* which rule, which of its limits */

@@ -95,6 +95,14 @@ void weir__fleet_yield(struct weir_table *table, uint32_t me)
         __atomic_compare_exchange_n(word, &was, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+void weir__fleet_forget(struct weir_table *table, weir_time now)
+{
+    uint32_t agent = __atomic_load_n(&table->header->fleet_agent, __ATOMIC_ACQUIRE);
+
+    if (agent == 0 || ((ticks_of(now) - (agent >> 12)) & TICKS) > WEIR__AGENT_LEASE)
+        weir__fleet_renew(table, 0);
+}
+
 void weir__fleet_renew(struct weir_table *table, weir_time until)
 {
     __atomic_store_n(&table->header->fleet_until, until, __ATOMIC_RELEASE);

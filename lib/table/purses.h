@@ -46,5 +46,8 @@ static inline uint32_t weir__fleet_part(const struct weir_table *table)
 #define WEIR__AGENT_LEASE 6 /* ticks, and up to one more */
 bool weir__fleet_claim(struct weir_table *table, uint32_t me, weir_time now);
 void weir__fleet_yield(struct weir_table *table, uint32_t me);
+/* This host leaves the fleet for good: unless another process is the agent, it is in none.  Rules
+ * that are put in force from now on count here alone, with their whole limits. */
+void weir__fleet_forget(struct weir_table *table, weir_time now);
 
 #endif

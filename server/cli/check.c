@@ -55,6 +55,21 @@ static void print_refused(const struct weir__document *d)
                        : "refused by {rule} ({reason|limited}); free in {retry_ms:ms}");
 }
 
+/* Rules that are meant to count elsewhere too. */
+static void doubt_fleet(const struct weir__document *d)
+{
+    const char *rule;
+
+    for (int i = 0; (rule = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++) {
+        const char *fleet = weir__document_text(d, "rules.%d.fleet", i);
+        if (fleet && strcmp(fleet, "none") == 0)
+            weir__complain("check",
+                           "warning: rule %s is across the fleet, and the server is in none: it "
+                           "counts on that host alone",
+                           rule);
+    }
+}
+
 /* An attribute that no rule looks at and an ip that is no address change nothing: most are slips.
  * Only an operator's token may ask about the first. */
 static void doubt(const struct weir__call *call, struct weir__ask_server *r)
@@ -70,6 +85,7 @@ static void doubt(const struct weir__call *call, struct weir__ask_server *r)
     r->silent = true;
     if (!weir__ask_server_attributes(r) || !weir__ask_server_for(r, "POST /v1/explain", "unused"))
         return;
+    doubt_fleet(&r->document);
     for (int i = 0; (unused = weir__document_text(&r->document, "unused.%d", i)) != NULL; i++) {
         const char *meant = weir__document_text(&r->document, "meant.%d", i);
         weir__complain("check", "warning: no rule looks at %s%s%s%s",

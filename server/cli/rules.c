@@ -221,9 +221,25 @@ static void doubt_limits(const struct reading *r, const struct weir__rule_draft 
                   rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_WEIGHED);
 }
 
+#define WITHIN_LONG WEIR_SECOND
+
+static void doubt_within(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    char text[32];
+
+    if (rule->within <= WITHIN_LONG)
+        return;
+    weir_time_print(text, sizeof(text), rule->within);
+    doubt(r, rule->mark,
+          "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
+          "within, after which when_alone decides",
+          text);
+}
+
 static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
 {
     doubt_ban(r, rule);
+    doubt_within(r, rule);
     doubt_limits(r, rule);
     if (rule->keys > 0)
         doubt(r, rule->mark,
@@ -261,13 +277,20 @@ static void doubt_guard(const struct reading *r, const struct weir__guard_draft 
     doubt_rule(r, &guard->rule);
 }
 
-/* Valid, but probably matches nothing. */
+/* Valid, but probably matches nothing, or does less than it says. */
 static void print_doubts(const struct reading *r)
 {
     const struct weir__mark nowhere = { 0 };
+    const struct weir__rule_draft *across = NULL;
 
-    for (size_t i = 0; i < r->draft->n_rules; i++)
+    for (size_t i = 0; i < r->draft->n_rules; i++) {
         doubt_rule(r, &r->draft->rules[i]);
+        across = r->draft->rules[i].fleet ? &r->draft->rules[i] : across;
+    }
+    if (across)
+        doubt(r, across->mark,
+              "across: fleet needs a server that is in a fleet; on any other the rule counts on "
+              "that host alone");
     for (size_t i = 0; i < r->draft->n_guards; i++)
         doubt_guard(r, &r->draft->guards[i]);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)

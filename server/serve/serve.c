@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "engine/explain.h"
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
@@ -596,6 +597,19 @@ static void warn_of_plain_tokens(const struct life *life)
                            life->listen.addresses[i].text);
 }
 
+static void warn_of_lonely_rules(const struct weir__server *server)
+{
+    size_t n;
+    const char *rule = weir__lonely_rule(server->engine, &n);
+
+    if (rule)
+        weir__complain(
+            "serve",
+            "warning: %zu of the rules (%s%s) %s across the fleet, and this server is in "
+            "none: the whole limit counts on this host alone",
+            n, rule, n > 1 ? ", ..." : "", n > 1 ? "are" : "is");
+}
+
 int weir__serve(struct weir__settings *settings, char **argv)
 {
     static struct life life; /* large, and there is one */
@@ -617,6 +631,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
                       &(struct weir__event_facts){ .text = weir_version() });
     warn_of_plain_tokens(&life);
+    warn_of_lonely_rules(&life.server);
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     int channel = weir__successor_channel();

@@ -13,9 +13,9 @@ cd "$rules/good"
 for file in *.yaml; do
     says 0 "$file: " rules check "$file"
 done
-answers 0 "everything.yaml: 5 rules, 8 limits, 0 guards, 9 list entries
-smallest.yaml: 0 rules, 0 limits, 0 guards, 0 list entries" \
-    rules check everything.yaml smallest.yaml
+run rules check everything.yaml smallest.yaml
+is "two files" "$code $out" "0 everything.yaml: 5 rules, 8 limits, 0 guards, 9 list entries
+smallest.yaml: 0 rules, 0 limits, 0 guards, 0 list entries"
 
 cd "$rules/report"
 for file in *.yaml; do
@@ -84,6 +84,13 @@ pass by; write paths: loose, or paths: strict if that is meant"
 is "rules that look like protection" "$err" "protect.yaml:3:5: warning: $shared
 protect.yaml:3:25: warning: '/login' $spelling
 protect.yaml:5:25: warning: '/Admin/' $spelling"
+printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, across: fleet, within: 5s }\n' \
+    >"$dir/across.yaml"
+run rules check across.yaml
+is "a rule that needs a fleet" "$code $err" "0 across.yaml:3:5: warning: while the fleet is slow to \
+answer, each request is held for up to 5s; write a shorter within, after which when_alone decides
+across.yaml:3:5: warning: across: fleet needs a server that is in a fleet; on any other the rule \
+counts on that host alone"
 printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, keys: 100 }\n' >"$dir/keys.yaml"
 run rules check keys.yaml
 is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: \

@@ -63,6 +63,21 @@ class Cli:
         return json.loads(self(code, *words, "--json"))
 
 
+def test_D5_rules_across_a_fleet_that_is_not_there(weir):
+    rules = """version: 1
+rules:
+  - { name: all, limit: 5/1m, across: fleet, when_alone: closed }
+"""
+    with Server(weir, rules=rules) as server:
+        cli = Cli(weir, server)
+        done = cli.run("check", "ip=192.0.2.7")
+        assert done.stdout == "allowed; the tightest is all: 4 of 5 left\n", done
+        alone = "is across the fleet, and the server is in none: it counts on that host alone"
+        assert alone in done.stderr, done
+        cli.has(0, "across the fleet: this host is in no fleet, and counts alone", "explain",
+                "ip=192.0.2.7")
+
+
 def test_S6_check(weir):
     with Server(weir, rules=RULES) as server:
         cli = Cli(weir, server)

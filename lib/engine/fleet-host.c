@@ -1,4 +1,4 @@
-/* host.c -- the functions of this copy of the library, for the agent of a host. */
+/* fleet-host.c -- the functions of this copy of the library, for the agent of a host. */
 #include "engine/host.h"
 
 #include "engine/engine.h"

@@ -41,11 +41,12 @@ struct weir_fleet_options {
     struct weir_redis_options redis;
 };
 
-/* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time. */
+/* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time.  A child
+ * of fork joins by itself: what its parent's fleet cannot decide at once is decided alone there. */
 WEIR_API int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
                              const struct weir_fleet_options *options, struct weir_error *error);
 /* Pays units back that were not spent and gives the host's part to the others; waits for that, but
- * for no more than 0.3 s.  No other call on the fleet may be under way. */
+ * for no more than 0.3 s.  Before weir_destroy; no other call on the fleet may be under way. */
 WEIR_API void weir_fleet_leave(struct weir_fleet *fleet);
 
 /* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  What is not

@@ -14,7 +14,7 @@
 #define LEAVE_MAX (300 * WEIR_MILLISECOND)
 #define SILENCE \
     (250 * WEIR_MILLISECOND)           /* of Redis, after which the host is alone; a beat is 200 */
-#define UNTIL (400 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
+#define UNTIL (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
 #define RENEW (50 * WEIR_MILLISECOND)
 
 /* ---------------------------------------------------------------- the host ---- */
@@ -29,6 +29,8 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     if (agent == f->agent)
         return;
     f->agent = agent;
+    if (agent)
+        weir__beats_take_over(f);
     f->up = f->away = false;
     f->heard = mono;
     weir__fleet_set_exact(f->fleet, !agent);
@@ -191,6 +193,7 @@ static int know(struct weir_fleet *f, struct weir *weir, struct weir_error *erro
 {
     f->weir = weir;
     f->host = weir->host;
+    f->pid = getpid();
     if (f->host->size != sizeof(*f->host))
         return weir__fail(error, WEIR_INVALID, "libweir and libweir-redis are of two versions");
     f->table = weir->table;
@@ -267,14 +270,17 @@ static void begin_leaving(struct weir__redis_job *job, struct weir__redis_client
     weir__fleet_end(f->fleet, weir__agent_time(f));
     if (f->agent && f->shared)
         weir__fleet_yield(f->table, f->holder);
-    weir__beats_leave(f, now);
+    if (f->agent)
+        weir__beats_leave(f, now);
+    else
+        f->member.left = true; /* the host goes on with another agent */
 }
 
 void weir_fleet_leave(struct weir_fleet *f)
 {
     struct leaving leaving = { .job.begin = begin_leaving, .fleet = f };
 
-    if (!f)
+    if (!f || f->pid != getpid())
         return;
     weir__follow_end(f);
     weir__redis_thread_put(f->redis, &leaving.job);

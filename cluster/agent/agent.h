@@ -91,6 +91,7 @@ struct weir_fleet {
     const struct weir__host *host;
     struct weir_table *table;
     struct weir_redis *redis;
+    pid_t pid;                         /* of the process that has its threads */
     struct weir__redis_client *client; /* of its thread */
     char name[WEIR__MEMBER_ID_MAX + 1], node[WEIR__MEMBER_ID_MAX + 1];
 
@@ -188,6 +189,7 @@ weir_time weir__asks_turn(struct weir_fleet *fleet, weir_time now); /* the next 
 /* beats.c */
 void weir__beats_begin(struct weir_fleet *fleet, int64_t weight);
 weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to come again */
+void weir__beats_take_over(struct weir_fleet *fleet); /* from another process of the host */
 void weir__beats_leave(struct weir_fleet *fleet, weir_time now);
 bool weir__beats_over(const struct weir_fleet *fleet);
 

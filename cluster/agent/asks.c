@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
@@ -289,7 +290,7 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
                         weir__agent_decide *decide, uint64_t *ticket)
 {
     struct weir_request request = { ask->attrs, ask->n, ask->ask };
-    struct weir__agent_ask *a = take_place(f);
+    struct weir__agent_ask *a = f->pid == getpid() ? take_place(f) : NULL;
 
     if (!a)
         return false;

@@ -5,14 +5,20 @@
 #include "base/base.h"
 #include "cluster/agent/agent.h"
 
-/* Sequence numbers go on where another process of the host left off: they begin with the time. */
 void weir__beats_begin(struct weir_fleet *f, int64_t weight)
 {
     f->member = (struct weir__member){ .beat = WEIR__MEMBER_BEAT,
                                        .weight = weight > 0 ? weight : 1,
-                                       .want = WEIR__PART_ONE,
-                                       .seq = weir__clock_real() / WEIR_MICROSECOND };
+                                       .want = WEIR__PART_ONE };
     f->members_script = weir__redis_script(weir__lua_members, weir__lua_members_len);
+}
+
+/* Sequence numbers go on beyond those of the process before: they are the time. */
+void weir__beats_take_over(struct weir_fleet *f)
+{
+    int64_t us = weir__clock_real() / WEIR_MICROSECOND;
+
+    f->member.seq = us > f->member.seq ? us : f->member.seq;
 }
 
 static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now);
@@ -119,7 +125,7 @@ static void step(struct weir_fleet *f, const struct weir__member_event *event, w
 weir_time weir__beats_turn(struct weir_fleet *f, weir_time now)
 {
     step(f, &(struct weir__member_event){ .kind = WEIR__MEMBER_TIME }, now);
-    return f->member.asking ? WEIR_NEVER : f->member.due;
+    return f->member.asking || f->member.left ? WEIR_NEVER : f->member.due;
 }
 
 void weir__beats_leave(struct weir_fleet *f, weir_time now)

@@ -12,8 +12,7 @@
 #include "cluster/agent/agent.h"
 
 #define CALL_MAX    (500 * WEIR_MILLISECOND)
-#define ID_KEEP     3000 /* ms: a draw is not repeated later than that */
-#define SPARE_CALLS 256
+#define ID_KEEP     3000                 /* ms: a draw is not repeated later than that */
 #define CHARGE_WAIT (3600 * WEIR_SECOND) /* a meter may be charged beyond its burst */
 #define TRIES       8
 
@@ -200,12 +199,25 @@ static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
 
 /* ----------------------------------------------------------------- answers ---- */
 
+/* Units that come after the end.  The draw may have been sent twice, and is answered twice then. */
+static void repay_late(struct weir_fleet *f, const struct weir__agent_call *call)
+{
+    struct weir__repay units = { call->carry.call.drawn.units, call->carry.call.drawn.at };
+
+    if (call->key->id != call->id || call->key->limit != &call->limit->fleet || units.units < 1)
+        return;
+    repay(f, call->key, &units);
+    call->key->id = 0;
+}
+
 static void read_draw(struct weir_fleet *f, const struct weir__agent_call *call, weir_time now)
 {
     const struct weir_decision *d = &call->item.decision;
     struct weir__fleet_answer answer = { call->carry.call.drawn, d->remaining, d->retry };
 
-    if (call->outcome == WEIR__REDIS_ANSWERED)
+    if (call->outcome == WEIR__REDIS_ANSWERED && f->leaving)
+        repay_late(f, call);
+    else if (call->outcome == WEIR__REDIS_ANSWERED)
         weir__fleet_drawn(f->fleet, call->key, call->id, &answer, now);
     else
         weir__fleet_lost(f->fleet, call->key, call->id, call->outcome == WEIR__REDIS_UNDONE, now);

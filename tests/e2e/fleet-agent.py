@@ -159,6 +159,78 @@ def test_D5_redis_killed(program):
         assert sum(granted) >= 100 * 0.5, (granted, took)
 
 
+def passes(node, user, n):
+    """Soon: a machine that stands still for a moment leaves an ask alone, and then it is closed."""
+    until("%s gets %d" % (user, n), lambda: node("check %s %d" % (user, n)) == "granted", 60)
+
+
+def test_D5_redis_stopped(program):
+    """Asks under way are answered, whatever Redis does."""
+    rules = FLEET % "share"
+    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
+            Node(program, r, "b", rules=rules) as b:
+        until("halves", lambda: parts(a, b) == [ONE // 2, ONE // 2], 60)
+        run_all(300, a, b)
+        r.process.send_signal(signal.SIGSTOP)
+        granted, took = run_all(1500, a, b)
+        # what was in the purses, and the shares
+        assert sum(granted) <= 100 + 100 * (took + 0.25) + 25 + 2, (granted, took)
+        r.process.send_signal(signal.SIGCONT)
+        until("both draw again", lambda: not a.info().alone and not b.info().alone, 60)
+        passes(a, "bob", 1)
+
+
+def agents(*nodes):
+    return [node.info().agent for node in nodes]
+
+
+def test_D3_take_over(program):
+    """Of processes on one table one is the agent; another takes over when it dies or is stopped,
+    and one that goes on stands by.  Both draw from one account all the while."""
+    folder = tempfile.mkdtemp(prefix="weir-table-")
+    table, rules = os.path.join(folder, "table"), FLEET % "closed"
+    with Redis() as r, Node(program, r, "host", table=table, rules=rules) as a, \
+            Node(program, r, "other", rules=rules) as c:
+        until("a is the agent", lambda: agents(a) == [1], 60)
+        with Node(program, r, "host", table=table, rules=rules) as b:
+            until("halves", lambda: parts(a, c) == [ONE // 2, ONE // 2], 60)
+            assert agents(a, b) == [1, 0]
+            passes(b, "eve", 1)
+            granted, took = run_all(1000, a, b, c)
+            if b"__tsan_init" not in open(program, "rb").read():  # its locks replace swaps
+                assert sum(granted) <= 100 + 100 * (took + 0.25) + 1, (granted, took)
+            a.stop()
+            until("b is the agent", lambda: b.info().agent == 1 and not b.info().alone, 60)
+            passes(b, "fay", 1)
+            a.go_on()
+            until("a stands by", lambda: agents(a, b) == [0, 1], 60)
+            until("still two members", lambda: parts(b, c) == [ONE // 2, ONE // 2], 60)
+            passes(a, "gus", 1)
+            b.kill()
+            until("a is the agent again", lambda: a.info().agent == 1 and not a.info().alone, 60)
+            passes(a, "hal", 1)
+        with Node(program, r, "host", table=table, rules=rules) as b:
+            assert a("leave") == "left"
+            until("b has its place", lambda: b.info().agent == 1 and not b.info().alone, 60)
+            passes(b, "ida", 1)
+    shutil.rmtree(folder)
+
+
+def test_D3_paid_back(program):
+    """A process that leaves pays back what it has drawn ahead: another gets it, to the unit."""
+    rules = (FLEET % "closed").replace("100/1s", "fixed-window 3000/24h align=first")
+    with Redis() as r, Node(program, r, "a", rules=rules) as a:
+        until("a draws", lambda: not a.info().alone, 60)
+        granted, _ = run_all(400, a)
+        drawn = a.info().drawn
+        assert drawn >= granted[0] > 0
+        assert a("leave") == "left"
+        with Node(program, r, "b", rules=rules) as b:
+            until("b draws", lambda: not b.info().alone, 60)
+            passes(b, "ann", 3000 - granted[0])
+            until("it is spent", lambda: b("check ann 1") == "limited", 60)
+
+
 def fleet(weir, r, *words, text=None):
     return subprocess.run([weir, "fleet", *words, "--redis", url(r)], input=text, text=True,
                           capture_output=True)

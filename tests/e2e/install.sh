@@ -66,6 +66,9 @@ check "redis" cc -Wall -Wextra -Werror "$root/examples/redis.c" \
     $(redis_config --cflags --libs) -o "$dir/redis"
 check "it needs its .so" test "$(needs "$dir/redis" | grep redis)" = libweir-redis.so.0
 check "it runs" env LD_LIBRARY_PATH="$libdir" "$dir/redis"
+check "fleet" cc -Wall -Wextra -Werror "$root/examples/fleet.c" $(redis_config --cflags --libs) \
+    -lweir -o "$dir/fleet"
+check "fleet runs" env LD_LIBRARY_PATH="$libdir" "$dir/fleet"
 
 echo '#include <weir.h>' >"$dir/only.c"
 cp "$dir/only.c" "$dir/only.cc"

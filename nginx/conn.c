@@ -1,11 +1,11 @@
 /* conn.c -- weir_conn: requests in progress, by key.
  *
  * A request that was let in holds a permit of each zone until its end; with HTTP/2 every stream is
- * a request.  The permits of a worker that dies are taken back within a second.  A lease ends after
- * an hour, so a timer renews those of requests that last longer. */
+ * a request.  The permits of a worker that dies are taken back within a second.  A lease ends
+ * after a while, so a timer renews those of requests that last longer. */
 #include "module.h"
 
-#define RENEW_EVERY (10 * 60 * 1000) /* ms, of a lease of an hour */
+#define RENEW_EVERY 5000 /* ms: rules may have leases of some seconds */
 
 static ngx_queue_t held = { &held, &held }; /* by this worker */
 
@@ -33,6 +33,11 @@ ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table)
     event.cancelable = 1;
     ngx_add_timer(&event, RENEW_EVERY);
     return NGX_OK;
+}
+
+void ngx_weir_hold(struct ngx_weir_held *h)
+{
+    ngx_queue_insert_tail(&held, &h->queue);
 }
 
 /* -------------------------------------------------------------- entering ---- */
@@ -103,7 +108,7 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
     h->guard = guard_of(limit->zone, &key);
     if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, &d))
         return refuse(r, part, limit->zone, ctx, &d);
-    ngx_queue_insert_tail(&held, &h->queue);
+    ngx_weir_hold(h);
     ctx->n_held++;
     return NGX_DECLINED;
 }

@@ -1,8 +1,8 @@
 /* http.c -- the http module: directives, variables, and a request's way through the limits.
  *
- * Limits are asked before access is checked, first the rate and then the connections, once for a
- * request and all its subrequests and redirects.  If the connections refuse, the rate gets back
- * its units: a refusal takes nothing.
+ * Limits are asked before access is checked: the rate, the connections, the rules; once for a
+ * request and all its subrequests and redirects.  If one refuses, those before it get back what
+ * they gave: a refusal takes nothing.
  *
  * Each directive has the name, the arguments and the meaning of limit_req's or limit_conn's, with
  * weir_ in place of limit_.  With weir_compat it has that name too. */
@@ -17,6 +17,7 @@ static void end_request(void *data)
     if (ctx->waits)
         ngx_weir_req_give_back(ctx);
     ngx_weir_conn_exit(ctx);
+    ngx_weir_check_exit(ctx, NULL);
 }
 
 struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
@@ -47,27 +48,6 @@ static struct ngx_weir_ctx *find_ctx(ngx_http_request_t *r)
     return ctx;
 }
 
-void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry)
-{
-    ngx_table_elt_t *header;
-
-    if (retry == WEIR_NEVER || (header = ngx_list_push(&r->headers_out.headers)) == NULL)
-        return;
-    header->hash = 1;
-#if (nginx_version >= 1023000)
-    header->next = NULL;
-#endif
-    ngx_str_set(&header->key, "Retry-After");
-    header->value.data = ngx_pnalloc(r->pool, NGX_INT64_LEN);
-    if (header->value.data == NULL) {
-        header->hash = 0;
-        return;
-    }
-    int64_t seconds = retry / WEIR_SECOND + (retry % WEIR_SECOND != 0);
-    header->value.len =
-        (size_t)(ngx_sprintf(header->value.data, "%L", seconds) - header->value.data);
-}
-
 static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                      struct ngx_weir_ctx **ctx)
 {
@@ -75,23 +55,35 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 
     if (loc->req.limits != NULL && (*ctx == NULL || (*ctx)->req == NGX_WEIR_NONE))
         code = ngx_weir_req_ask(r, &loc->req, ctx);
-    if (code != NGX_DECLINED || loc->conn.limits == NULL ||
-        (*ctx != NULL && (*ctx)->conn != NGX_WEIR_NONE))
-        return code;
-    return ngx_weir_conn_enter(r, &loc->conn, ctx);
+    if (code == NGX_DECLINED && loc->conn.limits != NULL &&
+        (*ctx == NULL || (*ctx)->conn == NGX_WEIR_NONE))
+        code = ngx_weir_conn_enter(r, &loc->conn, ctx);
+    if (code == NGX_DECLINED && loc->check && (*ctx == NULL || (*ctx)->ruled == NULL))
+        code = ngx_weir_check(r, loc, ctx);
+    return code;
 }
 
 static ngx_int_t handle(ngx_http_request_t *r)
 {
     struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
 
-    if (loc->req.limits == NULL && loc->conn.limits == NULL)
+    if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
         return NGX_DECLINED;
     struct ngx_weir_ctx *ctx = find_ctx(r);
     ngx_int_t code = ask(r, loc, &ctx);
     if (code == NGX_DECLINED && ctx != NULL)
         ctx->n_taken = 0; /* it is in: the units are used */
     return code;
+}
+
+/* Every request ends here, however it ends. */
+static ngx_int_t log_request(ngx_http_request_t *r)
+{
+    struct ngx_weir_ctx *ctx = find_ctx(r);
+
+    if (ctx != NULL)
+        ngx_weir_check_exit(ctx, r);
+    return NGX_OK;
 }
 
 /* -------------------------------------------------------------- variables ---- */
@@ -113,20 +105,70 @@ static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v
     return NGX_OK;
 }
 
+enum shown { RULE, OUTCOME, REMAINING, LEVEL, GUARD };
+
+static const char *text_of(const struct weir_ruling *ruling, uintptr_t what, char number[24])
+{
+    number[0] = '\0';
+    switch (what) {
+    case RULE:
+        return ruling->rule;
+    case OUTCOME:
+        return weir_reason_name(ruling->decision.reason);
+    case GUARD:
+        return ruling->guard;
+    case REMAINING:
+        if (ruling->rule == NULL)
+            return NULL;
+        *ngx_sprintf((u_char *)number, "%L", ruling->decision.remaining) = '\0';
+        return number;
+    default:
+        *ngx_sprintf((u_char *)number, "%d", (int)ruling->level) = '\0';
+        return number;
+    }
+}
+
+/* Of the ruling. */
+static ngx_int_t show_ruling(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t what)
+{
+    struct ngx_weir_ctx *ctx = find_ctx(r);
+    char number[24];
+    const char *text =
+        ctx == NULL || ctx->ruled == NULL ? NULL : text_of(&ctx->ruled->ruling, what, number);
+
+    v->not_found = text == NULL;
+    if (text == NULL)
+        return NGX_OK;
+    v->len = (unsigned)ngx_strlen(text) & 0xfffffff;
+    v->data = ngx_pnalloc(r->pool, v->len);
+    if (v->data == NULL)
+        return NGX_ERROR;
+    ngx_memcpy(v->data, text, v->len);
+    v->valid = 1;
+    v->no_cacheable = 0;
+    return NGX_OK;
+}
+
 static ngx_int_t add_variables(ngx_conf_t *cf)
 {
     static struct {
         ngx_str_t name;
-        enum ngx_weir_kind kind;
-    } rows[] = { { ngx_string("weir_req_status"), NGX_WEIR_REQ },
-                 { ngx_string("weir_conn_status"), NGX_WEIR_CONN } };
+        ngx_http_get_variable_pt show;
+        uintptr_t what;
+    } rows[] = { { ngx_string("weir_req_status"), show_status, NGX_WEIR_REQ },
+                 { ngx_string("weir_conn_status"), show_status, NGX_WEIR_CONN },
+                 { ngx_string("weir_rule"), show_ruling, RULE },
+                 { ngx_string("weir_outcome"), show_ruling, OUTCOME },
+                 { ngx_string("weir_remaining"), show_ruling, REMAINING },
+                 { ngx_string("weir_level"), show_ruling, LEVEL },
+                 { ngx_string("weir_guard"), show_ruling, GUARD } };
 
     for (ngx_uint_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         ngx_http_variable_t *v = ngx_http_add_variable(cf, &rows[i].name, NGX_HTTP_VAR_NOCACHEABLE);
         if (v == NULL)
             return NGX_ERROR;
-        v->get_handler = show_status;
-        v->data = rows[i].kind;
+        v->get_handler = rows[i].show;
+        v->data = rows[i].what;
     }
     return NGX_OK;
 }
@@ -281,6 +323,13 @@ static ngx_command_t commands[] = {
     ROW("conn_status"),
     ROW("conn_log_level"),
     ROW("conn_dry_run"),
+    { ngx_string("weir_rules"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE12, ngx_weir_rules_set, 0, 0,
+      NULL },
+    { ngx_string("weir_attribute"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_attribute_set, 0,
+      0, NULL },
+    { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
+    { ngx_string("weir_headers"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(headers),
+      NULL },
     ngx_null_command
 };
 
@@ -312,6 +361,7 @@ static void *create_loc(ngx_conf_t *cf)
     if (loc != NULL) {
         unset(&loc->req);
         unset(&loc->conn);
+        loc->check = loc->headers = NGX_CONF_UNSET;
     }
     return loc;
 }
@@ -333,23 +383,29 @@ static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
 
     merge(&from->req, &into->req, status);
     merge(&from->conn, &into->conn, status);
+    ngx_conf_merge_value(into->check, from->check, 1);
+    ngx_conf_merge_value(into->headers, from->headers, 1);
+    if (ngx_weir_conf_of(cf->cycle)->rules == NULL)
+        into->check = 0;
     return NGX_CONF_OK;
 }
 
-static ngx_int_t add_handler(ngx_conf_t *cf)
+static ngx_int_t finish(ngx_conf_t *cf)
 {
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    ngx_http_handler_pt *place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    ngx_http_handler_pt *before = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers),
+                        *after = ngx_array_push(&core->phases[NGX_HTTP_LOG_PHASE].handlers);
 
-    if (place == NULL)
+    if (before == NULL || after == NULL)
         return NGX_ERROR;
-    *place = handle;
-    return NGX_OK;
+    *before = handle;
+    *after = log_request;
+    return ngx_weir_rules_resolve(cf);
 }
 
 static ngx_http_module_t context = {
     .preconfiguration = add_variables,
-    .postconfiguration = add_handler,
+    .postconfiguration = finish,
     .create_loc_conf = create_loc,
     .merge_loc_conf = merge_loc,
 };

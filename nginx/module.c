@@ -13,7 +13,8 @@ static void *create_conf(ngx_cycle_t *cycle)
     ngx_weir_compat_set(false);
     if (conf == NULL ||
         ngx_array_init(&conf->zones, cycle->pool, 4, sizeof(struct ngx_weir_zone *)) != NGX_OK ||
-        ngx_array_init(&conf->limits, cycle->pool, 4, sizeof(struct ngx_weir_limit *)) != NGX_OK)
+        ngx_array_init(&conf->limits, cycle->pool, 4, sizeof(struct ngx_weir_limit *)) != NGX_OK ||
+        ngx_array_init(&conf->attributes, cycle->pool, 4, sizeof(struct ngx_weir_source)) != NGX_OK)
         return NULL;
     conf->pool = cycle->pool;
     return conf;
@@ -25,12 +26,18 @@ static char *init_conf(ngx_cycle_t *cycle, void *data)
 
     if (ngx_weir_zones_check(cycle, conf) != NGX_OK)
         return NGX_CONF_ERROR;
-    if (conf->zones.nelts == 0 || ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER)
+    if ((conf->zones.nelts == 0 && conf->rules == NULL) || ngx_test_config ||
+        ngx_process == NGX_PROCESS_SIGNALLER)
         return NGX_CONF_OK;
     conf->table = ngx_weir_table_open(cycle, conf);
     if (conf->table == NULL || ngx_weir_zones_prepare(cycle, conf) != NGX_OK)
         return NGX_CONF_ERROR;
-    return NGX_CONF_OK;
+    if (conf->rules == NULL)
+        return NGX_CONF_OK;
+    struct weir *weir = ngx_weir_engine(cycle->log);
+    return weir != NULL && ngx_weir_rules_prepare(cycle, weir, conf->rules) == NGX_OK
+               ? NGX_CONF_OK
+               : NGX_CONF_ERROR;
 }
 
 static ngx_int_t init_module(ngx_cycle_t *cycle)
@@ -39,6 +46,8 @@ static ngx_int_t init_module(ngx_cycle_t *cycle)
 
     if (conf->table != NULL)
         ngx_weir_zones_commit(cycle, conf);
+    if (conf->table != NULL && conf->rules != NULL)
+        ngx_weir_rules_commit(conf->rules, weir_table_now(conf->table));
     return NGX_OK;
 }
 

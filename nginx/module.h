@@ -7,6 +7,9 @@
  *     http.c     the http module: directives, variables, a request's way through the limits
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
+ *     rules.c    weir_rules: a rule file, and where a request's attributes come from
+ *     check.c    a request and the rules
+ *     answer.c   headers and refusals
  *
  * nginx calls a configuration and all that was made from it a cycle.  The master makes cycles and
  * opens the table; workers inherit both.  A worker is one thread: nothing here is locked. */
@@ -55,13 +58,33 @@ struct ngx_weir_limit {
     ngx_uint_t line;
 };
 
+/* An attribute: a variable of nginx, or what weir_attribute says. */
+struct ngx_weir_source {
+    ngx_str_t name; /* with a NUL behind it */
+    uint32_t id;
+    bool given;         /* by weir_attribute: `value` */
+    ngx_int_t variable; /* -1: nginx does not know it */
+    ngx_http_complex_value_t value;
+};
+
+struct ngx_weir_rules {
+    ngx_str_t path;
+    int64_t keys, limiters, guards; /* for which the table has room */
+    ngx_array_t sources;            /* of what the rules look at: struct ngx_weir_source */
+    struct weir *weir;              /* the engine; it belongs to the table */
+    struct weir_rules *parsed;      /* until the commit */
+    struct weir_prepared *prepared;
+};
+
 /* The core module's part of a cycle. */
 struct ngx_weir_conf {
     ngx_pool_t *pool;
     bool compat;
     ngx_str_t path;            /* of the table; empty: beside the pid file */
     ngx_array_t zones, limits; /* of pointers */
-    struct weir_table *table;  /* NULL: there are no zones, or nothing is to run */
+    ngx_array_t attributes;    /* of struct ngx_weir_source */
+    struct ngx_weir_rules *rules;
+    struct weir_table *table; /* NULL: there are no zones and rules, or nothing is to run */
 };
 
 static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
@@ -71,6 +94,8 @@ static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
 
 /* table.c.  NULL: the reason is in the log.  It stays open until the cycle's pool is gone. */
 struct weir_table *ngx_weir_table_open(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf);
+/* Of the table that was opened last; NULL: the reason is in the log. */
+struct weir *ngx_weir_engine(ngx_log_t *log);
 ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
 /* zones.c */
@@ -84,6 +109,17 @@ ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 ngx_int_t ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 
+/* rules.c */
+char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+/* When all of http has been read: finds the variables. */
+ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf);
+/* Adds the room that they need. */
+void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_options *o);
+ngx_int_t ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct weir *weir,
+                                 struct ngx_weir_rules *rules);
+void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now);
+
 /* http.c.  Accept limit_req's and limit_conn's names too? */
 void ngx_weir_compat_set(bool on);
 
@@ -95,6 +131,8 @@ struct ngx_weir_part {
 };
 struct ngx_weir_loc {
     struct ngx_weir_part req, conn;
+    ngx_flag_t check;   /* by the rules, if there are any */
+    ngx_flag_t headers; /* of the ruling, in the answer */
 };
 
 enum ngx_weir_status {
@@ -114,6 +152,13 @@ struct ngx_weir_held {
     struct weir_permit permit;
 };
 
+/* What the rules said, and the guards that the request is in: the first entry.n of `held`. */
+struct ngx_weir_ruled {
+    struct weir_ruling ruling;
+    struct weir_entry entry;
+    struct ngx_weir_held held[WEIR_ENTRY_MAX];
+};
+
 /* A request that was limited, from the first limit to its end, through all redirects. */
 struct ngx_weir_ctx {
     struct weir_table *table;
@@ -124,11 +169,11 @@ struct ngx_weir_ctx {
     bool waits;
     struct ngx_weir_held *held;
     ngx_uint_t n_held;
+    struct ngx_weir_ruled *ruled; /* NULL: not asked */
 };
 
 /* Made when it is first needed; NULL: no memory. */
 struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r);
-void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry);
 
 /* req.c, conn.c.  NGX_DECLINED: it passes. */
 ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
@@ -137,6 +182,19 @@ void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
                               struct ngx_weir_ctx **ctx);
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
+void ngx_weir_hold(struct ngx_weir_held *h); /* from now on it is renewed */
 ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+
+/* check.c.  NGX_DECLINED: it passes. */
+ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
+                         struct ngx_weir_ctx **ctx);
+/* Once at the end; NULL: it is not known how it ended. */
+void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
+
+/* answer.c */
+void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry);
+void ngx_weir_ruling_headers(ngx_http_request_t *r, const struct weir_ruling *ruling);
+ngx_int_t ngx_weir_answer(ngx_http_request_t *r, struct weir *weir,
+                          const struct weir_ruling *ruling);
 
 #endif

@@ -17,6 +17,7 @@
 /* Of this process: the master's, or a worker's copy. */
 struct open_table {
     struct weir_table *table;
+    struct weir *weir; /* rules at work on it; NULL: there were none yet */
     struct stat file;
     ngx_uint_t cycles; /* that use it */
 };
@@ -34,6 +35,8 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
         o.slab += zones[i]->slab;
         o.guards += zones[i]->kind == NGX_WEIR_CONN ? NGX_WEIR_GUARDS * GUARDS_SPARE : 0;
     }
+    if (conf->rules != NULL)
+        ngx_weir_rules_size(conf->rules, &o);
     o.guards = ngx_min(ngx_max(o.guards, NGX_WEIR_GUARDS * GUARDS_SPARE), 4096);
     return o;
 }
@@ -63,6 +66,8 @@ static void close_table(void *data)
         return;
     if (current == open)
         current = NULL;
+    if (open->weir != NULL)
+        weir_destroy(open->weir);
     weir_table_destroy(open->table);
     free(open);
 }
@@ -149,6 +154,16 @@ struct weir_table *ngx_weir_table_open(ngx_cycle_t *cycle, const struct ngx_weir
     cleanup->handler = close_table;
     cleanup->data = current = open;
     return open->table;
+}
+
+struct weir *ngx_weir_engine(ngx_log_t *log)
+{
+    struct weir_error error = { .text = "" };
+
+    if (current->weir == NULL &&
+        weir_create(&current->weir, &(struct weir_options){ .table = current->table }, &error) != 0)
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "weir: %s", error.text);
+    return current->weir;
 }
 
 /* ------------------------------------------------------------------ tend ---- */

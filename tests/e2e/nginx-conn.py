@@ -5,19 +5,11 @@ import os
 import shutil
 import signal
 
-from nginxing import Backend, Nginx
+from nginxing import Backend, Nginx, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_conn_zone $arg_k zone=c:1m;"
 PROXY = "proxy_pass http://unix:{folder}/backend;"
-
-
-def nginx_with(module, http, server, **more):
-    """{folder} in the server's part is nginx's own."""
-    nginx = Nginx(module, http, "", **more)
-    nginx.configure(server=server.replace("{folder}", nginx.folder))
-    nginx.reload()
-    return nginx
 
 
 def enter(nginx, backend, path):
@@ -27,7 +19,7 @@ def enter(nginx, backend, path):
 
 def test_N2_at_most_n_of_each_key(module):
     server = "location / { weir_conn c 2; add_header S $weir_conn_status always; %s }" % PROXY
-    with nginx_with(module, ZONE, server, workers=2) as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, ZONE, server, workers=2) as nginx, Backend(nginx) as backend:
         first, second = (enter(nginx, backend, "/?k=a") for _ in range(2))
         refused = nginx.get("/?k=a")
         assert refused.status == 429 and refused.headers["s"] == "REJECTED", refused.headers
@@ -47,7 +39,7 @@ def test_N2_at_most_n_of_each_key(module):
 
 def test_N2_a_client_that_leaves_frees_its_place(module):
     server = "location / { weir_conn c 1; %s }" % PROXY
-    with nginx_with(module, ZONE, server) as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, ZONE, server) as nginx, Backend(nginx) as backend:
         for _ in range(5):
             ask, connection = enter(nginx, backend, "/?k=a")
             assert nginx.get("/?k=a").status == 429
@@ -59,7 +51,7 @@ def test_N2_a_client_that_leaves_frees_its_place(module):
 def test_N2_locations_with_their_own_number(module):
     server = """location / { weir_conn c 3; %s } location /few { weir_conn c 1; %s }""" % (PROXY,
                                                                                        PROXY)
-    with nginx_with(module, ZONE, server) as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, ZONE, server) as nginx, Backend(nginx) as backend:
         held = [enter(nginx, backend, "/few?k=a")]
         assert nginx.get("/few?k=a").status == 429
         held += [enter(nginx, backend, "/?k=a") for _ in range(2)]
@@ -72,7 +64,7 @@ def test_N2_locations_with_their_own_number(module):
 def test_N2_several_limits_all_or_nothing(module):
     zones = "weir_conn_zone $arg_a zone=a:1m; weir_conn_zone $arg_b zone=b:1m;"
     server = "location / { weir_conn a 2; weir_conn b 1; %s }" % PROXY
-    with nginx_with(module, zones, server) as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, zones, server) as nginx, Backend(nginx) as backend:
         held = [enter(nginx, backend, "/?a=x&b=1")]
         assert nginx.statuses(5, "/?a=x&b=1") == [429] * 5
         held.append(enter(nginx, backend, "/?a=x&b=2"))  # the refusals hold nothing
@@ -85,7 +77,7 @@ def test_N2_several_limits_all_or_nothing(module):
 def test_N2_a_refused_connection_takes_nothing_from_the_rate(module):
     http = ZONE + "weir_req_zone $arg_k zone=r:1m rate=1r/h;"
     server = "location / { weir_req zone=r burst=1 nodelay; weir_conn c 1; %s }" % PROXY
-    with nginx_with(module, http, server) as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, http, server) as nginx, Backend(nginx) as backend:
         held = enter(nginx, backend, "/?k=a")
         assert nginx.statuses(5, "/?k=a") == [429] * 5
         backend.answer(held[1])
@@ -103,7 +95,7 @@ def test_N2_redirects_and_dry_runs(module):
                 location /dry { weir_conn c 1; weir_conn_dry_run on; %s }
                 location /teapot { weir_conn c 1; weir_conn_status 418; weir_conn_log_level info; }
                 """ % (PROXY, PROXY)
-    with nginx_with(module, ZONE, server, log="info") as nginx, Backend(nginx) as backend:
+    with nginx_with(module, None, ZONE, server, log="info") as nginx, Backend(nginx) as backend:
         held = enter(nginx, backend, "/nothing?k=a")  # one permit, not two
         assert nginx.get("/teapot?k=a").status == 418
         ask, connection = enter(nginx, backend, "/dry?k=a")
@@ -118,7 +110,7 @@ def test_N2_redirects_and_dry_runs(module):
 def kill_a_worker(module, http, limit, main="", patient=True):
     """Whether the key of a worker that was killed comes free."""
     server = "location / { %s %s }" % (limit, PROXY)
-    nginx = nginx_with(module, http, server, main=main)
+    nginx = nginx_with(module, None, http, server, main=main)
     with Backend(nginx) as backend:
         ask, connection = enter(nginx, backend, "/?k=a")
         old = nginx.workers()

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from nginxing import Nginx, environment
+from nginxing import Nginx, environment, nginx_with
 from serving import run_tests, until
 
 HOURLY = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -84,13 +84,11 @@ def test_N1_once_for_a_request_and_its_redirects(module):
                location /tries { try_files /nothing /index.html; }
                location /named { error_page 404 = @named; }
                location @named { try_files /other.html =404; }
-               location /parts { ssi on; ssi_types text/plain; alias %s/html/parts; }"""
-    with Nginx(module, HOURLY, where % "/tmp") as nginx:
-        nginx.configure(server=where % nginx.folder)
+               location /parts { ssi on; ssi_types text/plain; alias {folder}/html/parts; }"""
+    with nginx_with(module, None, HOURLY, where) as nginx:
         with open(nginx.path("html/parts"), "w") as file:
             file.write("<!--# include virtual='/index.html' -->"
                        "<!--# include virtual='/other.html' -->")
-        nginx.reload()
         for path, status, body in [("/missing", 404, b"other.html"), ("/tries", 200, b"index.html"),
                                    ("/named", 200, b"other.html"),
                                    ("/parts", 200, b"other.html")]:

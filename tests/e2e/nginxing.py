@@ -159,9 +159,11 @@ class Nginx(Running):
     def reload(self):
         """All new workers, when it returns."""
         before = set(self.workers())
+        failed = self.logged(r"\[emerg\]")
         os.kill(self.pid(), signal.SIGHUP)
-        until("new workers run", lambda: before.isdisjoint(self.workers()) and len(self.workers())
-              == self.settings["workers"], 60)
+        until("new workers run", lambda: self.logged(r"\[emerg\]") > failed or (before.isdisjoint(
+            self.workers()) and len(self.workers()) == self.settings["workers"]), 60)
+        assert self.logged(r"\[emerg\]") == failed, self.complaints()
 
     def send(self, path="/", **headers):
         return Ask(self.port, path, {name.replace("_", "-"): value
@@ -203,6 +205,20 @@ class Nginx(Running):
     def stop(self):
         self.end()
         shutil.rmtree(self.folder)
+
+
+def nginx_with(module, rules=None, http="", server="", **more):
+    """With a rule file; {folder} in the server's part is nginx's own."""
+    nginx = Nginx(module, "", "", **more)
+    try:
+        if rules is not None:
+            write(nginx.path("rules.yaml"), rules)
+        nginx.configure(http=http, server=server.replace("{folder}", nginx.folder))
+        nginx.reload()
+    except BaseException as problem:
+        nginx.__exit__(type(problem), problem, None)
+        raise
+    return nginx
 
 
 def is_worker(pid):

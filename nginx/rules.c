@@ -1,0 +1,257 @@
+/* rules.c -- weir_rules: a rule file, and where a request's attributes come from.
+ *
+ * A rule file is read with the configuration, so `nginx -t` names its mistakes.  There it is put to
+ * work on a private table first, which tells all that would be wrong with it, and which attributes
+ * it looks at: a request's others are never fetched. */
+#include "module.h"
+
+#define KEYS         65536 /* of all rules; 0: weir_rules FILE keys=N */
+#define LIMITERS_MAX 65536
+#define GUARDS_MAX   4096
+#define SLAB_PER_KEY 256
+#define PROBLEM_MAX  700
+
+/* ---------------------------------------------------------------- reading ---- */
+
+static void tell_problem(void *context, const struct weir_problem *problem)
+{
+    ngx_conf_t *cf = context;
+    ngx_str_t *words = cf->args->elts;
+    char text[PROBLEM_MAX];
+
+    (void)weir_problem_print(text, sizeof(text), (const char *)words[1].data, problem);
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s", text);
+}
+
+static int read_rules(ngx_conf_t *cf, const ngx_str_t *path, bool tell, struct weir_rules **out,
+                      struct weir_error *error)
+{
+    struct weir_rules_options options = { .problem = tell ? tell_problem : NULL, .context = cf };
+
+    return weir_rules_read(out, (const char *)path->data, &options, error);
+}
+
+static ngx_int_t list_attributes(ngx_conf_t *cf, struct weir *weir, ngx_array_t *out)
+{
+    char name[64];
+
+    for (int64_t at = 0; weir_attribute_next(weir, &at, name);) {
+        struct ngx_weir_source *source = ngx_array_push(out);
+        if (source == NULL)
+            return NGX_ERROR;
+        ngx_memzero(source, sizeof(*source));
+        source->name.len = ngx_strlen(name);
+        source->name.data = ngx_pnalloc(cf->pool, sizeof(name));
+        if (source->name.data == NULL)
+            return NGX_ERROR;
+        ngx_memcpy(source->name.data, name, sizeof(name));
+    }
+    return NGX_OK;
+}
+
+/* On a private table.  0, or the library's code. */
+static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_error *error)
+{
+    struct weir_table_options options = { .keys = 64,
+                                          .limiters = LIMITERS_MAX,
+                                          .guards = GUARDS_MAX };
+    struct weir_table_stats stats;
+    struct weir_table *table = NULL;
+    struct weir_rules *read = NULL;
+    struct weir *weir = NULL;
+    int code = read_rules(cf, &rules->path, true, &read, error);
+
+    if (code == 0)
+        code = weir_table_create(&table, &options, error);
+    if (code == 0)
+        code = weir_create(&weir, &(struct weir_options){ .table = table }, error);
+    if (code == 0)
+        code = weir_use(weir, read, weir_table_now(table), error);
+    if (code == 0) {
+        read = NULL; /* the engine's */
+        weir_table_stats(table, -1, &stats);
+        rules->limiters = stats.limiters;
+        rules->guards = stats.guards;
+        code = list_attributes(cf, weir, &rules->sources) == NGX_OK ? 0 : WEIR_NO_MEMORY;
+    }
+    if (read != NULL)
+        weir_rules_destroy(read);
+    if (weir != NULL)
+        weir_destroy(weir);
+    if (table != NULL)
+        weir_table_destroy(table);
+    return code;
+}
+
+static void forget_rules(void *data)
+{
+    struct ngx_weir_rules *rules = data;
+
+    if (rules->prepared != NULL)
+        weir_prepared_destroy(rules->prepared);
+    if (rules->parsed != NULL)
+        weir_rules_destroy(rules->parsed);
+    rules->prepared = NULL;
+    rules->parsed = NULL;
+}
+
+/* weir_rules FILE [keys=N] */
+char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
+    struct ngx_weir_rules *rules = ngx_pcalloc(cf->pool, sizeof(*rules));
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->cycle->pool, 0);
+    ngx_str_t *words = cf->args->elts;
+    struct weir_error error = { .text = "" };
+
+    (void)command;
+    (void)data;
+    if (conf->rules != NULL)
+        return "is duplicate";
+    if (rules == NULL || cleanup == NULL ||
+        ngx_array_init(&rules->sources, cf->pool, 8, sizeof(struct ngx_weir_source)) != NGX_OK)
+        return NGX_CONF_ERROR;
+    rules->path = words[1];
+    rules->keys = KEYS;
+    if (cf->args->nelts == 3) {
+        bool named = ngx_strncmp(words[2].data, "keys=", 5) == 0;
+        rules->keys = named ? ngx_atoi(words[2].data + 5, words[2].len - 5) : -1;
+        if (rules->keys <= 0)
+            return "needs FILE [keys=N]";
+    }
+    if (ngx_conf_full_name(cf->cycle, &rules->path, 1) != NGX_OK)
+        return NGX_CONF_ERROR;
+    cleanup->handler = forget_rules;
+    cleanup->data = rules;
+    if (try_rules(cf, rules, &error) != 0 ||
+        read_rules(cf, &rules->path, false, &rules->parsed, &error) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "weir_rules: %s", error.text);
+        return NGX_CONF_ERROR;
+    }
+    conf->rules = rules;
+    return NGX_CONF_OK;
+}
+
+/* ------------------------------------------------------------- attributes ---- */
+
+/* weir_attribute NAME VALUE */
+char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
+    ngx_str_t *words = cf->args->elts;
+    struct ngx_weir_source *source = ngx_array_push(&conf->attributes);
+
+    (void)command;
+    (void)data;
+    if (source == NULL)
+        return NGX_CONF_ERROR;
+    ngx_memzero(source, sizeof(*source));
+    source->name = words[1];
+    ngx_http_compile_complex_value_t compile = { .cf = cf,
+                                                 .value = &words[2],
+                                                 .complex_value = &source->value };
+    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+/* The variable for what comes before and after the dot, as in http_user_agent. */
+static ngx_int_t variable_of(ngx_conf_t *cf, const char *prefix, const u_char *rest)
+{
+    ngx_str_t name;
+
+    name.data = ngx_pnalloc(cf->pool, ngx_strlen(prefix) + ngx_strlen(rest));
+    if (name.data == NULL)
+        return NGX_ERROR;
+    name.len = (size_t)(ngx_sprintf(name.data, "%s%s", prefix, rest) - name.data);
+    for (size_t i = 0; i < name.len; i++)
+        name.data[i] = name.data[i] == '-' ? '_' : ngx_tolower(name.data[i]);
+    return ngx_http_get_variable_index(cf, &name);
+}
+
+/* Attributes that nginx knows by itself; those with a dot are followed by a name. */
+static const struct {
+    const char *name, *variable;
+} known[] = {
+    { "ip", "remote_addr" },     { "uri", "request_uri" }, { "method", "request_method" },
+    { "host", "host" },          { "scheme", "scheme" },   { "user", "remote_user" },
+    { "server", "server_name" }, { "header.", "http_" },   { "cookie.", "cookie_" },
+    { "arg.", "arg_" },
+};
+
+/* -1: it does not know it. */
+static ngx_int_t find_variable(ngx_conf_t *cf, const u_char *name)
+{
+    for (ngx_uint_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        size_t len = ngx_strlen(known[i].name);
+        bool dot = known[i].name[len - 1] == '.';
+        if (ngx_strncmp(name, known[i].name, len) == 0 && (dot || name[len] == '\0'))
+            return variable_of(cf, known[i].variable, name + len);
+    }
+    return -1;
+}
+
+static bool find_given(const struct ngx_weir_conf *conf, struct ngx_weir_source *source)
+{
+    struct ngx_weir_source *given = conf->attributes.elts;
+
+    for (ngx_uint_t i = 0; i < conf->attributes.nelts; i++)
+        if (given[i].name.len == source->name.len &&
+            ngx_strncmp(given[i].name.data, source->name.data, source->name.len) == 0) {
+            source->value = given[i].value;
+            source->given = true;
+            return true;
+        }
+    return false;
+}
+
+ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
+
+    if (conf->rules == NULL)
+        return NGX_OK;
+    struct ngx_weir_source *sources = conf->rules->sources.elts;
+    for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
+        if (find_given(conf, &sources[i]))
+            continue;
+        sources[i].variable = find_variable(cf, sources[i].name.data);
+        if (sources[i].variable < 0)
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
+                          "that need it never apply; see weir_attribute",
+                          &conf->rules->path, &sources[i].name);
+    }
+    return NGX_OK;
+}
+
+/* -------------------------------------------------------- prepare, commit ---- */
+
+void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_options *o)
+{
+    o->keys += rules->keys;
+    o->slab += rules->keys * SLAB_PER_KEY;
+    o->limiters = ngx_min(o->limiters + 4 * rules->limiters, LIMITERS_MAX);
+    o->guards = ngx_min(o->guards + 4 * rules->guards, GUARDS_MAX);
+}
+
+ngx_int_t ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct weir *weir,
+                                 struct ngx_weir_rules *rules)
+{
+    struct ngx_weir_source *sources = rules->sources.elts;
+    struct weir_error error = { .text = "" };
+
+    rules->weir = weir;
+    if (weir_prepare(&rules->prepared, weir, rules->parsed, &error) != 0) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "weir: %V: %s", &rules->path, error.text);
+        return NGX_ERROR;
+    }
+    for (ngx_uint_t i = 0; i < rules->sources.nelts; i++)
+        sources[i].id = weir_attribute(weir, (const char *)sources[i].name.data);
+    return NGX_OK;
+}
+
+void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now)
+{
+    weir_commit(rules->prepared, now);
+    rules->prepared = NULL;
+    rules->parsed = NULL; /* the engine's */
+}

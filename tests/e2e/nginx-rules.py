@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""nginx-rules.py MODULE [TEST...] -- a rule file inside a real nginx: attributes, answers, bans and
+lists, reloads, guards that learn from upstreams."""
+import json
+import os
+import signal
+import time
+
+from nginxing import Backend, nginx_with
+from serving import run_tests, until, write
+
+RULES = """version: 1
+rules:
+  - name: login
+    match: { uri: /login, method: GET }
+    key: "{arg.user}"
+    limit: 2/1h
+    ban: { refusals: 3/1h, for: 10m }
+  - name: per-client
+    key: "{header.x-client}"
+    limit: [5/1h, "sliding-log 100/1d"]
+  - name: tenants
+    key: "{tenant}"
+    limit: 3/1h
+lists:
+  deny: { ip: [203.0.113.0/24], cookie.bad: ["yes"] }
+  allow: { header.x-pass: [secret] }
+"""
+HTTP = "weir_rules rules.yaml; weir_attribute tenant $arg_tenant;"
+SERVER = """set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP;
+            location / { try_files /index.html =404; }
+            location /free { weir_check off; try_files /index.html =404; }
+            location /quiet { weir_headers off; try_files /index.html =404; }"""
+
+
+def test_N4_a_limit_by_header(module):
+    with nginx_with(module, RULES, HTTP, SERVER, workers=2) as nginx:
+        for left in (4, 3, 2, 1, 0):
+            answer = nginx.get("/", X_Client="ann")
+            assert answer.status == 200, answer.headers
+            assert answer.headers["ratelimit"].startswith('"per-client";r=%d;t=' % left)
+            assert answer.headers["ratelimit-policy"] == '"per-client";q=5;w=3600'
+        refused = nginx.get("/", X_Client="ann")
+        assert refused.status == 429 and 0 < int(refused.headers["retry-after"]) <= 720
+        assert refused.headers["content-type"] == "application/problem+json", refused.headers
+        said = json.loads(refused.body)
+        assert (said["status"], said["code"]) == (429, "weir-limited"), said
+        assert said["violated-policies"] == ["per-client"], said
+        assert nginx.get("/", X_Client="bob").status == 200
+        assert "ratelimit" not in nginx.get("/").headers  # no rule applies
+        assert nginx.statuses(9, "/free", X_Client="ann") == [200] * 9
+        quiet = nginx.get("/quiet", X_Client="ann")
+        assert quiet.status == 429 and "ratelimit" not in quiet.headers
+
+
+def test_N4_arguments_and_what_is_given(module):
+    with nginx_with(module, RULES, HTTP, SERVER) as nginx:
+        assert nginx.statuses(4, "/?tenant=a") == [200] * 3 + [429]
+        assert nginx.statuses(1, "/?tenant=b") == [200]
+        assert nginx.statuses(3, "/login?user=x") == [200, 200, 429]
+        assert nginx.get("/%6cogin?user=x").status == 429  # as a server sees it
+        assert nginx.get("/login?user=y").status == 200
+
+
+def test_N4_lists_and_bans(module):
+    with nginx_with(module, RULES, HTTP, SERVER) as nginx:
+        denied = nginx.get("/", X_Real_IP="203.0.113.9")
+        assert denied.status == 403 and "retry-after" not in denied.headers, denied.headers
+        assert json.loads(denied.body)["code"] == "weir-denied"
+        assert nginx.get("/", Cookie="bad=yes").status == 403
+        assert nginx.get("/", Cookie="bad=no").status == 200
+        assert nginx.statuses(9, "/", X_Client="ann", X_Pass="secret") == [200] * 9
+        assert nginx.statuses(5, "/login?user=x") == [200, 200, 429, 429, 429]
+        banned = nginx.get("/login?user=x")
+        assert banned.status == 429 and json.loads(banned.body)["code"] == "weir-banned"
+        assert int(banned.headers["retry-after"]) <= 600
+        nginx.reload()
+        assert json.loads(nginx.get("/login?user=x").body)["code"] == "weir-banned"
+
+
+def test_N4_pages_and_variables(module):
+    server = """error_page 429 /other.html;
+                location / { try_files /index.html =404;
+                             add_header What "$weir_rule $weir_outcome $weir_remaining" always;
+                             add_header Level $weir_level always; }
+                location = /other.html { add_header Retry-After $sent_http_retry_after; }"""
+    with nginx_with(module, RULES, HTTP, server) as nginx:
+        answer = nginx.get("/", X_Client="ann")
+        assert answer.headers["what"] == "per-client granted 4", answer.headers
+        assert answer.headers["level"] == "0", answer.headers
+        assert nginx.statuses(4, "/", X_Client="ann") == [200] * 4
+        refused = nginx.get("/", X_Client="ann")
+        assert refused.status == 429 and refused.body == b"other.html", refused.body
+        assert "retry-after" in refused.headers
+        assert nginx.get("/").headers["what"] == " granted "
+
+
+def test_N4_once_for_a_request_and_its_redirects(module):
+    server = """location / { error_page 404 /index.html; try_files /nothing =404; }
+                location = /index.html { }"""
+    with nginx_with(module, RULES, HTTP, server) as nginx:
+        assert nginx.statuses(7, "/missing", X_Client="ann") == [404] * 5 + [429] * 2
+
+
+def test_N4_a_refusal_takes_nothing_from_zones(module):
+    http = HTTP + "weir_req_zone $arg_k zone=r:1m rate=1r/h; weir_conn_zone $arg_k zone=c:1m;"
+    server = """location / { weir_req zone=r burst=9 nodelay; weir_conn c 1;
+                             try_files /index.html =404; }"""
+    with nginx_with(module, RULES, http, server) as nginx:
+        assert nginx.statuses(30, "/?k=a", X_Client="ann") == [200] * 5 + [429] * 25
+        assert nginx.statuses(7, "/?k=a") == [200] * 5 + [429] * 2
+
+
+def test_N4_a_bad_file_is_refused_with_its_place(module):
+    with nginx_with(module, RULES, HTTP, SERVER) as nginx:
+        assert nginx.statuses(6, "/", X_Client="ann") == [200] * 5 + [429]
+        write(nginx.path("rules.yaml"), RULES.replace("limit: 3/1h", "limit: 3/1x"))
+        code, said = nginx.test()
+        assert code == 1 and "rules.yaml:13:" in said, said
+        assert "    limit: 3/1x\n" in said and "^" in said, said
+        os.kill(nginx.pid(), signal.SIGHUP)
+        until("it is refused", lambda: nginx.logged(r"\[emerg\].*rules.yaml:13:"), 60)
+        assert nginx.get("/", X_Client="ann").status == 429
+        write(nginx.path("rules.yaml"), RULES.replace("5/1h", "7/1h"))
+        nginx.reload()
+        assert nginx.statuses(3, "/", X_Client="ann") == [200] * 2 + [429]  # what is used stays so
+
+
+def test_N4_a_rule_that_never_applies_is_named(module):
+    with nginx_with(module, RULES, "weir_rules rules.yaml;", SERVER) as nginx:
+        code, said = nginx.test()
+        assert code == 0 and 'look at "tenant", which nginx does not know' in said, said
+
+
+def test_N4_workers_and_reloads_share_the_rules(module):
+    with nginx_with(module, RULES.replace("5/1h", "100/1h"), HTTP, SERVER, workers=3) as nginx:
+        found = []
+        for _ in range(3):
+            found += nginx.statuses(40, "/", X_Client="ann")
+            nginx.reload()
+        assert found.count(200) == 100 and found.count(429) == 20, found
+
+
+GUARDS = """version: 1
+guards:
+  - name: backend
+    match: { uri: "/**" }
+    concurrency: { max: 2 }
+    breaker: { errors: 3, min_calls: 3, open_for: 60s }
+    fallback: { status: 503, body: "later", type: text/plain }
+"""
+PROXY = """proxy_read_timeout 1s; proxy_next_upstream off;
+           location / { proxy_pass http://unix:{folder}/backend;
+                        add_header Guard "$weir_outcome $weir_guard" always; }"""
+
+
+def enter(nginx, backend, path="/"):
+    ask = nginx.send(path)
+    return ask, backend.accept()
+
+
+def test_N5_permits_come_back_however_a_request_ends(module):
+    rules = GUARDS.replace("    breaker: { errors: 3, min_calls: 3, open_for: 60s }\n", "")
+    with nginx_with(module, rules, "weir_rules rules.yaml;", PROXY) as nginx:
+        with Backend(nginx) as backend:
+            for how in ["answer", "leave", "hang up", "time out"] * 2:
+                held = [enter(nginx, backend) for _ in range(2)]
+                refused = nginx.get("/")
+                assert refused.status == 503 and refused.body == b"later", refused.body
+                assert refused.headers["guard"] == "busy backend", refused.headers
+                for ask, connection in held:
+                    end_request(backend, ask, connection, how)
+
+
+def end_request(backend, ask, connection, how):
+    if how == "answer":
+        backend.answer(connection)
+        assert ask.answer().status == 200
+    elif how == "leave":
+        ask.leave()
+        assert connection.recv(1) == b""
+        connection.close()
+    elif how == "hang up":
+        connection.close()
+        assert ask.answer().status == 502
+    else:
+        assert ask.answer().status == 504
+        connection.close()
+
+
+def test_N5_errors_of_upstreams_open_the_breaker(module):
+    rules = GUARDS.replace("max: 2", "max: 100")
+    with nginx_with(module, rules, "weir_rules rules.yaml;", PROXY) as nginx:
+        with Backend(nginx) as backend:
+            for _ in range(5):
+                ask, connection = enter(nginx, backend)
+                ask.leave()  # clients that go away are no errors
+                assert connection.recv(1) == b""
+                connection.close()
+            for _ in range(3):
+                ask, connection = enter(nginx, backend)
+                connection.close()
+                assert ask.answer().status == 502
+            begun = time.monotonic()
+            refused = nginx.get("/")
+            assert refused.body == b"later" and refused.headers["guard"] == "open backend"
+            assert int(refused.headers["retry-after"]) > 0
+            assert time.monotonic() > begun and not backend.is_asked()
+
+
+if __name__ == "__main__":
+    run_tests(globals())

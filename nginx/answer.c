@@ -32,9 +32,11 @@ static void add_header(ngx_http_request_t *r, const char *name, const char *valu
 }
 
 /* Rounded up. */
-static long long seconds_of(weir_time t)
+static long long seconds_of(weir_time t, int least)
 {
-    return t / WEIR_SECOND + (t % WEIR_SECOND > 0);
+    long long seconds = t / WEIR_SECOND + (t % WEIR_SECOND > 0);
+
+    return seconds < least ? least : seconds;
 }
 
 void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry)
@@ -43,7 +45,7 @@ void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry)
 
     if (retry == WEIR_NEVER)
         return;
-    snprintf(text, sizeof(text), "%lld", ngx_max(seconds_of(retry), 1));
+    snprintf(text, sizeof(text), "%lld", seconds_of(retry, 1));
     add_header(r, "Retry-After", text);
 }
 
@@ -72,11 +74,11 @@ void ngx_weir_ruling_headers(ngx_http_request_t *r, const struct weir_ruling *ru
     int len = snprintf(text, sizeof(text), "\"%s\";r=%lld", name, (long long)d->remaining);
     if (t != WEIR_NEVER)
         snprintf(text + len, sizeof(text) - (size_t)len, ";t=%lld",
-                 ngx_max(seconds_of(t), d->allowed ? 0 : 1));
+                 seconds_of(t, d->allowed ? 0 : 1));
     add_header(r, "RateLimit", text);
     if (ruling->count > 0) {
         snprintf(text, sizeof(text), "\"%s\";q=%lld;w=%lld", name, (long long)ruling->count,
-                 ngx_max(seconds_of(ruling->window), 1));
+                 seconds_of(ruling->window, 1));
         add_header(r, "RateLimit-Policy", text);
     }
 }

@@ -42,6 +42,8 @@ def test_N4_a_limit_by_header(module):
             assert answer.headers["ratelimit-policy"] == '"per-client";q=5;w=3600'
         refused = nginx.get("/", X_Client="ann")
         assert refused.status == 429 and 0 < int(refused.headers["retry-after"]) <= 720
+        assert refused.headers["ratelimit"] == '"per-client";r=0;t=%s' % (
+            refused.headers["retry-after"]), refused.headers
         assert refused.headers["content-type"] == "application/problem+json", refused.headers
         said = json.loads(refused.body)
         assert (said["status"], said["code"]) == (429, "weir-limited"), said
@@ -118,12 +120,14 @@ def test_N4_a_bad_file_is_refused_with_its_place(module):
         code, said = nginx.test()
         assert code == 1 and "rules.yaml:13:" in said, said
         assert "    limit: 3/1x\n" in said and "^" in said, said
+        before = nginx.logged(r"\[emerg\] .*weir_rules:")
         os.kill(nginx.pid(), signal.SIGHUP)
-        until("it is refused", lambda: nginx.logged(r"\[emerg\].*rules.yaml:13:"), 60)
+        until("it is refused", lambda: nginx.logged(r"\[emerg\] .*weir_rules:") > before, 60)
         assert nginx.get("/", X_Client="ann").status == 429
         write(nginx.path("rules.yaml"), RULES.replace("5/1h", "7/1h"))
         nginx.reload()
-        assert nginx.statuses(3, "/", X_Client="ann") == [200] * 2 + [429]  # what is used stays so
+        assert nginx.get("/", X_Client="ann").status == 429  # a bucket has the tokens it had
+        assert nginx.statuses(8, "/", X_Client="bob") == [200] * 7 + [429]
 
 
 def test_N4_a_rule_that_never_applies_is_named(module):

@@ -16,6 +16,8 @@ from serving import Running, free_port, until, write
 FRAME = """load_module {module};
 {main}
 daemon off;
+env LD_PRELOAD;
+env ASAN_OPTIONS;
 worker_processes {workers};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log {log};
@@ -144,7 +146,7 @@ class Nginx(Running):
     def workers(self, master=None):
         master = master or self.pid()
         try:
-            with open("/proc/%d/task/%d/children" % (master, master)) as file:
+            with open("/proc/%s/task/%s/children" % (master, master)) as file:
                 children = [int(word) for word in file.read().split()]
         except OSError:
             return []

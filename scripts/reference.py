@@ -25,6 +25,7 @@ version: 1
 rules:
   - name: login
     match: { uri: /login }
+    paths: strict
     key: "{ip/32}"
     limit: 2/1m
 guards:

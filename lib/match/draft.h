@@ -53,6 +53,7 @@ struct weir__condition {
 
 struct weir__ban_draft {
     bool set;
+    bool bare;                  /* `length` was written without a unit */
     struct weir_limit refusals; /* these refusals in this time ... */
     weir_time length;           /* ... ban the key this long; */
     int32_t factor;             /* the next time `factor` times as long (1: no longer), */
@@ -147,6 +148,8 @@ struct weir__list_draft {
     const char *attribute;
     char **entries; /* of ip and *.ip: addresses and CIDR, checked; else values */
     size_t n;
+    bool used; /* a rule names this part of it */
+    struct weir__mark mark;
 };
 
 struct weir__draft {

@@ -219,7 +219,9 @@ static int copy_edited(struct weir__lists *to, const struct weir__lists *from, c
 
     for (size_t i = 0; code == WEIR_OK && i < from->n; i++) {
         const struct weir__list *l = &from->lists[i];
-        const struct weir__list_draft as = { l->name, l->attribute, l->entries, l->n };
+        const struct weir__list_draft as = {
+            .name = l->name, .attribute = l->attribute, .entries = l->entries, .n = l->n
+        };
         code = make_list(&to->lists[to->n++], &as, (int)i == target ? e : &none, error);
     }
     const struct weir__list_draft empty = { .name = e->list, .attribute = attribute };

@@ -1,6 +1,8 @@
 /* read-ban.c -- the ban of a rule. */
 #include "rulefile/read.h"
 
+#include <string.h>
+
 #define HOUR     (3600 * WEIR_SECOND)
 #define DAY      (24 * HOUR)
 #define BAN_MOST (3650 * DAY) /* so that a time plus two bans does not overflow */
@@ -62,12 +64,15 @@ void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
     }
     weir__read_rows(r, node, &weir__ban_rows, &m, ban);
     const struct weir__member *refusals = weir__member_of(&m, "refusals"),
-                              *longest = weir__member_of(&m, "longest");
+                              *longest = weir__member_of(&m, "longest"),
+                              *length = weir__member_of(&m, "for");
     if (refusals->key == NULL)
         weir__say(r, node,
                   "the ban has no refusals; write how many bring it, such as refusals: 50/60s");
-    if (weir__member_of(&m, "for")->key == NULL)
+    if (length->key == NULL)
         weir__say(r, node, "the ban has no length; write one, such as for: 10m");
+    if (length->value && length->value->kind == WEIR__NODE_TEXT)
+        ban->bare = strspn(length->value->text, "0123456789") == length->value->n;
     if (ban->longest && ban->longest < ban->length)
         weir__say(r, longest->value, "longest must be at least as long as for");
     ban->set = true;

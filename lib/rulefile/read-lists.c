@@ -116,7 +116,9 @@ static void read_list(struct weir__reader *r, const struct weir__node *key,
             continue;
         }
         struct weir__list_draft *list = &r->draft->lists[r->draft->n_lists++];
-        *list = (struct weir__list_draft){ .name = name, .attribute = attribute };
+        *list = (struct weir__list_draft){ .name = name,
+                                           .attribute = attribute,
+                                           .mark = weir__mark_of(r, of) };
         read_entries(r, node->items[2 * i + 1], list);
     }
 }
@@ -145,8 +147,7 @@ void weir__read_lists(struct weir__reader *r, const struct weir__node *node)
         most += node->items[2 * i + 1]->kind == WEIR__NODE_MAPPING ? node->items[2 * i + 1]->n : 0;
     draft->lists = weir__arena_take(r->arena, most, sizeof(*draft->lists));
     r->lists = weir__arena_take(r->arena, most, sizeof(*r->lists));
-    r->lists_used = weir__arena_take(r->arena, most, sizeof(*r->lists_used));
-    if (draft->lists == NULL || r->lists == NULL || r->lists_used == NULL)
+    if (draft->lists == NULL || r->lists == NULL)
         return;
     for (size_t i = 0; i < node->n; i++)
         read_list(r, node->items[2 * i], node->items[2 * i + 1]);
@@ -180,12 +181,12 @@ void weir__check_list(struct weir__reader *r, const struct weir__node *node, con
                             *key = &wanted;
     const char *names[256];
 
-    const struct weir__list_draft **found =
+    struct weir__list_draft **found =
         r->draft->n_lists > 0
             ? bsearch(&key, r->lists, r->draft->n_lists, sizeof(*r->lists), compare)
             : NULL;
     if (found) {
-        r->lists_used[found - r->lists] = true;
+        (*found)->used = true;
         return;
     }
     size_t n = gather(r, node->text, names, 256);
@@ -203,8 +204,8 @@ void weir__check_list(struct weir__reader *r, const struct weir__node *node, con
 /* Whether a rule names the list, for any attribute. */
 static bool is_used(const struct weir__reader *r, const char *name)
 {
-    for (size_t i = 0; r->lists_used && i < r->draft->n_lists; i++) {
-        if (r->lists_used[i] && strcmp(r->lists[i]->name, name) == 0)
+    for (size_t i = 0; i < r->draft->n_lists; i++) {
+        if (r->draft->lists[i].used && strcmp(r->draft->lists[i].name, name) == 0)
             return true;
     }
     return false;

@@ -15,9 +15,8 @@ struct weir__reader {
     bool loose, strict;        /* `paths` of the file */
     const char *attributes[WEIR__ATTRIBUTES_MAX];
     size_t n_attributes;
-    const struct weir__list_draft **lists; /* the draft's, by name and attribute */
-    bool *lists_used;                      /* beside each: whether a rule names it */
-    char *empty;                           /* "", for rules without a key */
+    struct weir__list_draft **lists; /* the draft's, by name and attribute */
+    char *empty;                     /* "", for rules without a key */
 };
 
 /* A member of a mapping: its name, and where it was found. */

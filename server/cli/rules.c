@@ -1,7 +1,6 @@
 /* rules.c -- `weir rules check`, `diff` and `schema`, for files; `get`, `set` and `reload`, for a
  * running server. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +8,10 @@
 #include "server/base/file.h"
 #include "server/cli/ask-server.h"
 #include "server/describe/rules-diff.h"
+#include "server/describe/rules-doubts.h"
 #include "server/describe/rules-file.h"
 #include "base/base.h"
-#include "match/address.h"
 #include "match/draft.h"
-#include "match/key-template.h"
 #include "rulefile/problem.h"
 #include "server/base/complain.h"
 
@@ -116,189 +114,32 @@ static void add_counts(const struct reading *r)
     weir__buffer_member_number(r->said.json, "entries", (int64_t)c.entries);
 }
 
-/* ---------------------------------------------------------------- doubts ---- */
-
-/* Those that doors and logs fill, and those that people use most; headers may have any name. */
-static const char *const attributes[] = {
-    "ip",   "uri",    "method",   "host",   "user",  "account",           "org",
-    "plan", "tenant", "protocol", "status", "bytes", "header.user-agent", "header.referer",
-    NULL,
-};
-
-static void doubt(const struct reading *r, struct weir__mark mark, const char *text, ...)
+/* Valid, but probably not meant so. */
+static void print_doubt(void *context, const struct weir_problem *p)
 {
-    char line[256];
-    va_list args;
+    const struct reading *r = context;
 
-    va_start(args, text);
-    vsnprintf(line, sizeof(line), text, args);
-    va_end(args);
-    if (mark.line > 0)
-        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->said.name, mark.line, mark.column, line);
+    if (p->line > 0)
+        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->said.name, p->line, p->column, p->text);
     else
-        fprintf(stderr, "%s: warning: %s\n", r->said.name, line);
+        fprintf(stderr, "%s: warning: %s\n", r->said.name, p->text);
 }
 
-/* Any name is possible: only one that is a slip away from a known one is doubted. */
-static void doubt_name(const struct reading *r, struct weir__mark mark, const char *name,
-                       size_t len)
+/* A server knows whether it is in one; this command does not. */
+static void doubt_fleet(struct reading *r)
 {
-    const char *near = NULL;
+    struct weir_problem p = { .text = "across: fleet needs a server that is in a fleet; on any "
+                                      "other the rule counts on that host alone" };
 
-    for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
-        size_t n = strlen(*at);
-        if (n == len && memcmp(*at, name, n) == 0)
-            return;
-        near = weir__edits(name, len, *at, n) <= 1 ? *at : near;
+    for (size_t i = r->draft->n_rules; i > 0; i--) {
+        const struct weir__rule_draft *rule = &r->draft->rules[i - 1];
+        if (!rule->fleet)
+            continue;
+        p.line = rule->mark.line;
+        p.column = rule->mark.column;
+        print_doubt(r, &p);
+        return;
     }
-    if (near)
-        doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
-}
-
-static void doubt_pattern(const struct reading *r, const struct weir__condition *c,
-                          const struct weir__pattern *p)
-{
-    struct weir__cidr network;
-    struct weir_error error;
-
-    if (p->kind != WEIR__EXACT)
-        return;
-    if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
-        weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
-        doubt(r, c->mark, "%s is compared as text; only ip and names ending in .ip are addresses",
-              weir__quote(p->text, p->len).text);
-}
-
-/* Paths that are worth guessing at: they should match however they are spelled. */
-static void doubt_path(const struct reading *r, const struct weir__condition *c,
-                       const struct weir__pattern *p)
-{
-    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
-                                         "passw",  "token",   "otp",    "2fa",      "mfa",
-                                         "signup", "sign-up", "admin",  "register", "reset" };
-
-    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
-        return;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasestr(p->text, words[i])) {
-            doubt(r, c->mark,
-                  "%s matches only as written, and other spellings of it (capitals, / or ;x at "
-                  "the end) pass by; write paths: loose, or paths: strict if that is meant",
-                  weir__quote(p->text, p->len).text);
-            return;
-        }
-}
-
-/* Clients that lack the attributes would be banned together; not if something else, such as their
- * address, tells them apart. */
-static void doubt_ban(const struct reading *r, const struct weir__rule_draft *rule)
-{
-    struct weir__template t;
-    size_t defaults = 0;
-
-    if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
-        return;
-    for (size_t i = 0; i < t.n; i++)
-        defaults += t.parts[i].fallback != NULL;
-    if (t.n > 0 && defaults == t.n)
-        doubt(r, rule->mark,
-              "the key has a default, '%s': all requests without the attribute share it, and one "
-              "client's refusals ban them all",
-              t.parts[0].fallback);
-    weir__template_free(&t);
-}
-
-#define BUCKETS_WEIGHED 1000 /* victim.c copies no longer window */
-
-/* Many keys with a long window each: docs/operating.md, when the table is full. */
-static void doubt_limits(const struct reading *r, const struct weir__rule_draft *rule)
-{
-    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
-        if (rule->limits[i].buckets > BUCKETS_WEIGHED)
-            doubt(r, rule->mark,
-                  "%d buckets are %d KiB for each key, taken from other windows, and too many to "
-                  "see which key has used much when the slab is full; write %d or fewer",
-                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_WEIGHED);
-}
-
-#define WITHIN_LONG WEIR_SECOND
-
-static void doubt_within(const struct reading *r, const struct weir__rule_draft *rule)
-{
-    char text[32];
-
-    if (rule->within <= WITHIN_LONG)
-        return;
-    weir_time_print(text, sizeof(text), rule->within);
-    doubt(r, rule->mark,
-          "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
-          "within, after which when_alone decides",
-          text);
-}
-
-static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
-{
-    doubt_ban(r, rule);
-    doubt_within(r, rule);
-    doubt_limits(r, rule);
-    if (rule->keys > 0)
-        doubt(r, rule->mark,
-              "keys has no effect: all rules share the table; leave it out, and choose the "
-              "table's size with weir serve --keys");
-    for (size_t i = 0; !rule->loose && !rule->strict && i < rule->matches; i++)
-        for (size_t k = 0; k < rule->match[i].n; k++)
-            doubt_path(r, &rule->match[i], &rule->match[i].patterns[k]);
-    for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
-        const struct weir__condition *c =
-            i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];
-        doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
-        for (size_t k = 0; k < c->n; k++)
-            doubt_pattern(r, c, &c->patterns[k]);
-    }
-    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
-        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
-}
-
-/* Parts of a guard that can have no effect. */
-static void doubt_guard(const struct reading *r, const struct weir__guard_draft *guard)
-{
-    const struct weir_guard_options *o = &guard->options;
-    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
-
-    if (o->max_per_key > 0 && o->max == o->max_per_key)
-        doubt(r, guard->rule.mark,
-              "the key has no effect: one key may have all %lld permits; write a larger total, or "
-              "a smaller max",
-              (long long)o->max);
-    if (o->breaker.slow >= lease)
-        doubt(r, guard->rule.mark,
-              "work never becomes slow: its permit is taken back first; write a lease that is "
-              "longer than slow");
-    doubt_rule(r, &guard->rule);
-}
-
-/* Valid, but probably matches nothing, or does less than it says. */
-static void print_doubts(const struct reading *r)
-{
-    const struct weir__mark nowhere = { 0 };
-    const struct weir__rule_draft *across = NULL;
-
-    for (size_t i = 0; i < r->draft->n_rules; i++) {
-        doubt_rule(r, &r->draft->rules[i]);
-        across = r->draft->rules[i].fleet ? &r->draft->rules[i] : across;
-    }
-    if (across)
-        doubt(r, across->mark,
-              "across: fleet needs a server that is in a fleet; on any other the rule counts on "
-              "that host alone");
-    for (size_t i = 0; i < r->draft->n_guards; i++)
-        doubt_guard(r, &r->draft->guards[i]);
-    if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
-        doubt(r, nowhere,
-              "there are guards, and no rules: checks and forward auth ignore guards, so they let "
-              "everything pass; enter and exit instead");
-    for (size_t i = 0; i < r->draft->n_lists; i++)
-        doubt_name(r, nowhere, r->draft->lists[i].attribute, strlen(r->draft->lists[i].attribute));
 }
 
 static int check_file(const struct weir__command *self, const char *path, struct weir__buffer *json)
@@ -318,8 +159,10 @@ static int check_file(const struct weir__command *self, const char *path, struct
     }
     if (r.text)
         check_text(&r);
-    if (r.draft)
-        print_doubts(&r);
+    if (r.draft) {
+        weir__rules_doubts(r.draft, print_doubt, &r);
+        doubt_fleet(&r);
+    }
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
     if (json) {
         weir__buffer_close(json, "]");
@@ -545,6 +388,36 @@ static void print_problems(const struct weir__document *d, struct reading *readi
     free(report);
 }
 
+/* Of the rules that are in force now; `name` is the file we sent, or NULL. */
+static void print_warnings(const struct weir__ask_server *r, const char *name)
+{
+    const struct weir__document *d = &r->document;
+    struct reading of = { .said.name = name ? name : weir__document_text(d, "source") };
+    const char *text;
+
+    for (int i = 0; (text = weir__document_text(d, "warnings.%d.text", i)) != NULL; i++) {
+        struct weir_problem p = { .line = (int)weir__document_number(d, 0, "warnings.%d.line", i),
+                                  .column =
+                                      (int)weir__document_number(d, 0, "warnings.%d.column", i) };
+        snprintf(p.text, sizeof(p.text), "%s", text);
+        print_doubt(&of, &p);
+    }
+}
+
+/* Rules that were sent replace the server's file, if it has one. */
+static void print_in_force(const struct weir__document *d, bool sent)
+{
+    const char *source = weir__document_text(d, "source");
+
+    weir__show(d, "",
+               "{rules#rule}, {limits#limit}, {guards#guard}, {entries#list entry} in force; "
+               "{hash|no rules}");
+    weir__show(d, "",
+               !sent                                  ? "[, from {source}]\n"
+               : source && strcmp(source, "api") == 0 ? ", until the server ends\n"
+                                                      : "[, written to {source}]\n");
+}
+
 /* `reading` is the text we sent, or NULL. */
 static int tell_outcome(struct weir__ask_server *r, struct reading *reading)
 {
@@ -555,13 +428,12 @@ static int tell_outcome(struct weir__ask_server *r, struct reading *reading)
     if (r->options.json)
         weir__ask_server_print(r);
     else if (!refused)
-        weir__show(&r->document, "",
-                   "{rules#rule}, {limits#limit}, {guards#guard}, {entries#list entry} in force; "
-                   "{hash|no rules}[, from {source}]\n");
+        print_in_force(&r->document, reading != NULL);
     else if (reading)
         print_problems(&r->document, reading);
     else
         weir__ask_server_complain(r);
+    print_warnings(r, reading ? reading->said.name : NULL);
     if (refused && !r->options.json)
         weir__complain(r->call->self->name, "nothing was changed");
     return refused ? WEIR__EXIT_NO : WEIR__EXIT_OK;

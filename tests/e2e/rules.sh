@@ -55,7 +55,36 @@ is "warnings are no mistakes" \
 is "warnings" "$err" "doubts.yaml:3:5: warning: attribute 'acount'; did you mean account?
 doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
 doubts.yaml:4:25: warning: '10.0.0.0/8' is compared as text; only ip and names ending in .ip are addresses
-doubts.yaml: warning: attribute 'acount'; did you mean account?"
+doubts.yaml:5:18: warning: attribute 'acount'; did you mean account?"
+cat >"$dir/foreign.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { path: /x, User-Agent: "*bot*" }, key: "{remote_addr}", limit: 5/1m }
+  - { name: b, match: { account: { list: vips } }, key: "{http_referer}", limit: 5/1m,
+      ban: { refusals: 5/1m, for: 15 } }
+  - { name: c, match: { x-team: a }, key: "{client.ip}", limit: 5/1m,
+      ban: { refusals: 5/1m, for: 1m } }
+lists:
+  denied: { ip: 192.0.2.1, account: ann }
+  whitelist: { ip: 192.0.2.2 }
+  office: { ip: 192.0.2.3 }
+  vips: { account: ann, ip: 192.0.2.4 }
+  deny: { client_ip: 192.0.2.5 }
+END
+run rules check foreign.yaml
+is "names that others have" "$code $err" "0 foreign.yaml:3:25: warning: attribute 'path'; \
+did you mean uri?
+foreign.yaml:3:35: warning: attribute 'User-Agent'; did you mean header.user-agent?
+foreign.yaml:3:5: warning: attribute 'remote_addr'; did you mean ip?
+foreign.yaml:4:5: warning: the ban is for 15 seconds; write the unit: for: 15s, or for: 15m for \
+minutes
+foreign.yaml:4:5: warning: attribute 'http_referer'; did you mean header.referer?
+foreign.yaml:6:25: warning: attribute 'x-team'; did you mean header.x-team?
+foreign.yaml:9:13: warning: no rule names the list 'denied', so it does nothing; did you mean deny?
+foreign.yaml:10:16: warning: no rule names the list 'whitelist', so it does nothing; \
+did you mean allow?
+foreign.yaml:11:13: warning: no rule names the list 'office', so it does nothing
+foreign.yaml:13:11: warning: attribute 'client_ip'; did you mean ip?"
 cat >"$dir/long.yaml" <<'END'
 version: 1
 rules:

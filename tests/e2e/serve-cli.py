@@ -238,6 +238,7 @@ def test_R6_rules(weir):
         new = RULES.replace("2/60s", "3/60s")
         out = cli(0, "rules", "set", "-", stdin=new)
         assert out.startswith("3 rules, 3 limits, 0 guards, 2 list entries in force; "), out
+        assert out.endswith(", written to %s\n" % server.rules), out
         assert cli(0, "rules", "get") == new and open(server.rules).read() == new
         write(server.rules, RULES)
         assert cli.json(0, "rules", "reload")["rules"] == 3
@@ -250,6 +251,30 @@ def test_R6_rules(weir):
         assert "the last reload was refused" in cli(0, "status")
         cli.fails("No such file", "rules", "set", os.path.join(server.folder, "none"))
         cli.fails("missing: FILE", "rules", "set")
+
+
+def test_R6_warnings_of_rules_in_force(weir):
+    """Those of `rules check` are said at every door that puts rules in force."""
+    wrong = RULES.replace("uri: /login", "path: /login").replace("  deny:", "  denied:")
+    assert "path: /login" in wrong and "denied:" in wrong
+    with Server(weir, rules=wrong) as server:
+        cli = Cli(weir, server)
+        said = cli.run("rules", "check", server.rules).stderr.splitlines()
+        assert len(said) == 2 and "did you mean uri?" in said[0], said
+        assert "no rule names the list 'denied'" in said[1], said
+        start = server.complaints().splitlines()
+        assert start == ["weir serve: " + line for line in said], start
+        assert cli.run("rules", "reload").stderr.splitlines() == said
+        assert server.complaints().splitlines() == start * 2
+        assert cli.run("rules", "set", server.rules).stderr.splitlines() == said
+        warned = cli.json(0, "status")["rules"]["warnings"]
+        assert [w["line"] for w in warned] == [int(line.split(":")[1]) for line in said], warned
+        write(server.rules, RULES)
+        assert cli.run("rules", "reload").stderr == ""
+        assert cli.json(0, "status")["rules"]["warnings"] == []
+    with Server(weir) as server:
+        out = Cli(weir, server)(0, "rules", "set", "-", stdin=RULES)
+        assert out.endswith(", until the server ends\n"), out
 
 
 def test_S6_reset(weir):

@@ -27,6 +27,7 @@ rules:
     limit: 5/10s
   - name: login
     match: { uri: /login }
+    paths: strict
     key: "{ip}"
     limit: 2/60s
     ban: { refusals: 3/60s, for: 10m }

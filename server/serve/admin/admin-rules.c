@@ -28,6 +28,8 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_moment(out, "problem_at",
                                info.problem[0] ? weir_table_real(server->table, info.problem_at)
                                                : WEIR_NEVER);
+    weir__buffer_member_name(out, "warnings");
+    weir__in_force_doubts(server->in_force, out);
 }
 
 void weir__admin_rules(struct weir__verb_call *call)

@@ -39,6 +39,7 @@ struct weir__in_force {
     struct weir__list_changes *changes;
     char *text; /* in force; NULL: no rules */
     size_t len;
+    struct weir__buffer doubts; /* about it: a JSON array of {line, column, text}, or nothing */
 };
 
 static inline int weir__in_force_no_memory(struct weir_error *error)

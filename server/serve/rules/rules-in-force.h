@@ -82,6 +82,9 @@ void weir__in_force_text(
     struct weir__in_force *in_force,
     struct weir__buffer *out); /* as it was read or set; nothing if there are no rules */
 
+/* Doubts about the rules in force (rules-doubts.h), a JSON array of {line, column, text}. */
+void weir__in_force_doubts(struct weir__in_force *in_force, struct weir__buffer *out);
+
 /* What became of a list: entries that were not there before or are no longer, and how many there
  * are. */
 struct weir__in_force_edited {

@@ -120,7 +120,8 @@ const struct weir__schema weir__schemas[] = {
         { "entries changes_by_hand", "count", "of lists" },
         { "changes_skipped", "count", "those that the rules in force have no list for" },
         { "problem", "text?", "why the last try to change the rules was refused" },
-        { "problem_at", "moment?", "" }) },
+        { "problem_at", "moment?", "" },
+        { "warnings", "[RuleProblem]", "valid, but probably not meant so" }) },
     { "Rules", "", FIELDS({ "*", "RulesInfo", "" }, { "text", "text", "as it was read or set" }) },
     { "RulesChecked", "", FIELDS({ "problems", "[RuleProblem]", "" }) },
     { "RuleProblem", "A mistake in a rule file.", FIELDS(

@@ -1,0 +1,308 @@
+/* rules-doubts.c -- rules that are valid, but probably not meant so. */
+#include "server/describe/rules-doubts.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/base.h"
+#include "match/address.h"
+#include "match/key-template.h"
+
+struct reading {
+    const struct weir__draft *draft;
+    void (*say)(void *context, const struct weir_problem *doubt);
+    void *context;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+doubt(const struct reading *r, struct weir__mark mark, const char *text, ...)
+{
+    struct weir_problem p = { .line = mark.line, .column = mark.column, .caret = -1 };
+    va_list args;
+
+    va_start(args, text);
+    vsnprintf(p.text, sizeof(p.text), text, args);
+    va_end(args);
+    r->say(r->context, &p);
+}
+
+/* ----------------------------------------------------------------- names ---- */
+
+/* Those that doors and logs fill, and those that people use most; headers may have any name. */
+static const char *const attributes[] = {
+    "ip",   "uri",    "method",   "host",   "user",  "account",           "org",
+    "plan", "tenant", "protocol", "status", "bytes", "header.user-agent", "header.referer",
+    NULL,
+};
+
+/* What proxies and frameworks call them, in small letters, without _ and -. */
+static const char *const foreign[][2] = {
+    { "path", "uri" },
+    { "pathname", "uri" },
+    { "requesturi", "uri" },
+    { "requestpath", "uri" },
+    { "requesturlpath", "uri" },
+    { "uripath", "uri" },
+    { "urlpath", "uri" },
+    { "originalurl", "uri" },
+    { "remoteaddr", "ip" },
+    { "binaryremoteaddr", "ip" },
+    { "realipremoteaddr", "ip" },
+    { "remoteaddress", "ip" },
+    { "remoteip", "ip" },
+    { "remotehost", "ip" },
+    { "clientip", "ip" },
+    { "clientaddr", "ip" },
+    { "clientaddress", "ip" },
+    { "sourceip", "ip" },
+    { "sourceaddress", "ip" },
+    { "src", "ip" },
+    { "srcip", "ip" },
+    { "ipaddress", "ip" },
+    { "ipaddr", "ip" },
+    { "realip", "ip" },
+    { "xrealip", "ip" },
+    { "xforwardedfor", "ip" },
+    { "requestmethod", "method" },
+    { "verb", "method" },
+    { "servername", "host" },
+    { "hostname", "host" },
+    { "authority", "host" },
+    { "remoteuser", "user" },
+    { "serverprotocol", "protocol" },
+    { "useragent", "header.user-agent" },
+    { "ua", "header.user-agent" },
+    { "referer", "header.referer" },
+    { "referrer", "header.referer" },
+    { "origin", "header.origin" },
+    { "authorization", "header.authorization" },
+    { "cookie", "header.cookie" },
+    { "acceptlanguage", "header.accept-language" },
+    { "contenttype", "header.content-type" },
+};
+
+/* http_user_agent, userAgent and User-Agent are one name. */
+static const char *meant_by_foreign(const char *name, size_t len)
+{
+    char plain[WEIR__EDITS_MAX + 1];
+    size_t n = 0;
+
+    for (size_t i = strncasecmp(name, "http_", 5) == 0 ? 5 : 0; i < len && n < WEIR__EDITS_MAX; i++)
+        if (name[i] != '_' && name[i] != '-')
+            plain[n++] = (char)tolower((unsigned char)name[i]);
+    plain[n] = '\0';
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (strcmp(plain, foreign[i][0]) == 0)
+            return foreign[i][1];
+    return NULL;
+}
+
+/* Any name is possible: only a slip away from a known one, and what others call one, are
+ * doubted. */
+static void doubt_name(const struct reading *r, struct weir__mark mark, const char *name,
+                       size_t len)
+{
+    const char *near = NULL;
+
+    for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
+        size_t n = strlen(*at);
+        if (n == len && memcmp(*at, name, n) == 0)
+            return;
+        near = weir__edits(name, len, *at, n) <= 1 ? *at : near;
+    }
+    if (near == NULL)
+        near = meant_by_foreign(name, len);
+    if (near)
+        doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
+    else if (len > 2 && strncasecmp(name, "x-", 2) == 0)
+        doubt(r, mark, "attribute %s; did you mean header.%.*s?", weir__quote(name, len).text,
+              (int)(len < 40 ? len : 40), name);
+}
+
+/* ----------------------------------------------------------------- rules ---- */
+
+static void doubt_pattern(const struct reading *r, const struct weir__condition *c,
+                          const struct weir__pattern *p)
+{
+    struct weir__cidr network;
+    struct weir_error error;
+
+    if (p->kind != WEIR__EXACT)
+        return;
+    if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
+        weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
+        doubt(r, c->mark, "%s is compared as text; only ip and names ending in .ip are addresses",
+              weir__quote(p->text, p->len).text);
+}
+
+/* Paths that are worth guessing at: they should match however they are spelled. */
+static void doubt_path(const struct reading *r, const struct weir__condition *c,
+                       const struct weir__pattern *p)
+{
+    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
+                                         "passw",  "token",   "otp",    "2fa",      "mfa",
+                                         "signup", "sign-up", "admin",  "register", "reset" };
+
+    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
+        return;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasestr(p->text, words[i])) {
+            doubt(r, c->mark,
+                  "%s matches only as written, and other spellings of it (capitals, / or ;x at "
+                  "the end) pass by; write paths: loose, or paths: strict if that is meant",
+                  weir__quote(p->text, p->len).text);
+            return;
+        }
+}
+
+/* Clients that lack the attributes would be banned together; not if something else, such as their
+ * address, tells them apart. */
+static void doubt_ban(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    struct weir__template t;
+    size_t defaults = 0;
+
+    long long seconds = rule->ban.length / WEIR_SECOND;
+    if (rule->ban.bare)
+        doubt(r, rule->mark,
+              "the ban is for %lld seconds; write the unit: for: %llds, or for: %lldm for minutes",
+              seconds, seconds, seconds);
+    if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
+        return;
+    for (size_t i = 0; i < t.n; i++)
+        defaults += t.parts[i].fallback != NULL;
+    if (t.n > 0 && defaults == t.n)
+        doubt(r, rule->mark,
+              "the key has a default, '%s': all requests without the attribute share it, and one "
+              "client's refusals ban them all",
+              t.parts[0].fallback);
+    weir__template_free(&t);
+}
+
+#define BUCKETS_WEIGHED 1000 /* victim.c copies no longer window */
+
+/* Many keys with a long window each: docs/operating.md, when the table is full. */
+static void doubt_limits(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
+        if (rule->limits[i].buckets > BUCKETS_WEIGHED)
+            doubt(r, rule->mark,
+                  "%d buckets are %d KiB for each key, taken from other windows, and too many to "
+                  "see which key has used much when the slab is full; write %d or fewer",
+                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_WEIGHED);
+}
+
+#define WITHIN_LONG WEIR_SECOND
+
+static void doubt_within(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    char text[32];
+
+    if (rule->within <= WITHIN_LONG)
+        return;
+    weir_time_print(text, sizeof(text), rule->within);
+    doubt(r, rule->mark,
+          "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
+          "within, after which when_alone decides",
+          text);
+}
+
+static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
+{
+    doubt_ban(r, rule);
+    doubt_within(r, rule);
+    doubt_limits(r, rule);
+    if (rule->keys > 0)
+        doubt(r, rule->mark,
+              "keys has no effect: all rules share the table; leave it out, and choose the "
+              "table's size with weir serve --keys");
+    for (size_t i = 0; !rule->loose && !rule->strict && i < rule->matches; i++)
+        for (size_t k = 0; k < rule->match[i].n; k++)
+            doubt_path(r, &rule->match[i], &rule->match[i].patterns[k]);
+    for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
+        const struct weir__condition *c =
+            i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];
+        doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
+        for (size_t k = 0; k < c->n; k++)
+            doubt_pattern(r, c, &c->patterns[k]);
+    }
+    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
+        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
+}
+
+/* Parts of a guard that can have no effect. */
+static void doubt_guard(const struct reading *r, const struct weir__guard_draft *guard)
+{
+    const struct weir_guard_options *o = &guard->options;
+    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
+
+    if (o->max_per_key > 0 && o->max == o->max_per_key)
+        doubt(r, guard->rule.mark,
+              "the key has no effect: one key may have all %lld permits; write a larger total, or "
+              "a smaller max",
+              (long long)o->max);
+    if (o->breaker.slow >= lease)
+        doubt(r, guard->rule.mark,
+              "work never becomes slow: its permit is taken back first; write a lease that is "
+              "longer than slow");
+    doubt_rule(r, &guard->rule);
+}
+
+/* ----------------------------------------------------------------- lists ---- */
+
+static bool is_used(const struct weir__draft *draft, const char *name)
+{
+    for (size_t i = 0; i < draft->n_lists; i++)
+        if (draft->lists[i].used && strcmp(draft->lists[i].name, name) == 0)
+            return true;
+    return strcmp(name, "allow") == 0 || strcmp(name, "deny") == 0;
+}
+
+static const char *allow_or_deny(const char *name)
+{
+    static const char *const denies[] = { "den",    "block",  "ban", "black",
+                                          "reject", "refuse", "bad", "drop" };
+    static const char *const allows[] = { "allow", "white", "pass", "trust", "good", "accept" };
+
+    for (size_t i = 0; i < sizeof(denies) / sizeof(denies[0]); i++)
+        if (strncasecmp(name, denies[i], strlen(denies[i])) == 0)
+            return "; did you mean deny?";
+    for (size_t i = 0; i < sizeof(allows) / sizeof(allows[0]); i++)
+        if (strncasecmp(name, allows[i], strlen(allows[i])) == 0)
+            return "; did you mean allow?";
+    return "";
+}
+
+/* The parts of a list are beside each other. */
+static void doubt_list(const struct reading *r, size_t i)
+{
+    const struct weir__list_draft *list = &r->draft->lists[i];
+
+    doubt_name(r, list->mark, list->attribute, strlen(list->attribute));
+    if ((i == 0 || strcmp(list->name, list[-1].name) != 0) && !is_used(r->draft, list->name))
+        doubt(r, list->mark, "no rule names the list %s, so it does nothing%s",
+              weir__quote(list->name, strlen(list->name)).text, allow_or_deny(list->name));
+}
+
+/* ------------------------------------------------------------------- all ---- */
+
+void weir__rules_doubts(const struct weir__draft *draft,
+                        void (*say)(void *context, const struct weir_problem *doubt), void *context)
+{
+    const struct reading all = { draft, say, context }, *r = &all;
+    const struct weir__mark nowhere = { 0 };
+
+    for (size_t i = 0; i < r->draft->n_rules; i++)
+        doubt_rule(r, &r->draft->rules[i]);
+    for (size_t i = 0; i < r->draft->n_guards; i++)
+        doubt_guard(r, &r->draft->guards[i]);
+    if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
+        doubt(r, nowhere,
+              "there are guards, and no rules: checks and forward auth ignore guards, so they let "
+              "everything pass; enter and exit instead");
+    for (size_t i = 0; i < r->draft->n_lists; i++)
+        doubt_list(r, i);
+}

@@ -1,0 +1,13 @@
+/* rules-doubts.h -- rules that are valid, but probably not meant so. */
+#ifndef WEIR_SERVER_RULES_DOUBTS_H
+#define WEIR_SERVER_RULES_DOUBTS_H
+
+#include "match/draft.h"
+#include "weir.h"
+
+/* Line 0 is the whole file. */
+void weir__rules_doubts(const struct weir__draft *draft,
+                        void (*say)(void *context, const struct weir_problem *doubt),
+                        void *context);
+
+#endif

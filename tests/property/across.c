@@ -33,7 +33,7 @@ struct limit {
 };
 
 struct rule {
-    char name[8];
+    char name[24];
     bool fleet, keyed;
     enum weir__alone when_alone;
     enum weir_mode mode;

@@ -136,6 +136,57 @@ def against(trials):
     return out
 
 
+# Scenario, without a target, the least mean and minimum wanted; None: the best published.
+WANTED = (("load-0.9", False, None, None), ("load-1.1", False, None, None),
+          ("long-work", False, 99, None), ("drops-at-once", False, 96.5, None),
+          ("one-worker", False, 97, None), ("cold-cache", True, 92, 88),
+          ("deadline", False, 94, None), ("slow-work", False, 95.6, None),
+          ("load-20x", False, 99, None), ("day-and-night", False, 98, None))
+
+NOTES = """
+Those not met. Where the backend has contention (each request beyond the workers makes all work
+slower) a limit that is a little too high costs at once. `drops-at-once` has no queue, so nobody is
+above 94.9 %, whatever the limit. In `day-and-night` the best fixed limit has 96.0 %, `vegas` has
+95.9 %. In `one-worker`, `slow-work` and `load-20x` the best fixed limits (3, 4, 33) have 98.0, 99.5
+and 99.9 %; without contention the adaptive limit has 98.8, 96.3 and 99.1 % there, and 99.1 % in
+`day-and-night`. In `slow-work` and `cold-cache` it loses what it loses in the first half minute: 20
+permits are five seconds of work for two workers of half a second.
+
+Tried on 400 random scenarios: a start with 10 or 6 permits (`cold-cache` without a target 90.8 and
+91.9 %, `slow-work` 93.4 %, but 1.7 and 3.4 points less on average: large slow backends are taken
+for small ones); that together with a start that goes on in doubt and has phases of 40 results
+(`cold-cache` without a target 92.1 %, least 88.6 %; 0.4 points more on average, within chance; but
+`one-worker` 93.3 %, and `cold-cache` with a target 73.6 % at least); phases that end after half as
+many time-outs (`slow-work` 94.8 %, as many scenarios worse as better); a deeper breath upwards (no
+difference).
+"""
+
+
+def reaches(trials, bare, found):
+    """The goals, and how far Weir's own is from them."""
+    out = ["| what | mean | least or most of a seed | goal | |", "|---|---|---|---|---|"]
+    for text, some, most in (("refused at 0.5 to 0.7x, %, the worst number of workers",
+                              (0.5, 0.6, 0.7), 0.1),
+                             ("refused at 0.8x, %, likewise", (0.8,), 1)):
+        worst = max((found[OWN, w, load][0] for w in loads.WORKERS for load in some),
+                    key=lambda v: sum(v) / len(v))
+        mean = sum(worst) / len(worst)
+        out.append("| %s | %.2f | %.1f | ≤ %g | %s |" % (text, mean, max(worst), most,
+                                                       "met" if mean <= most else "not met"))
+    for name, without, least_mean, least in WANTED:
+        t = bare if without else trials
+        best = t.best(name, "goodput_percent", PUBLISHED)
+        mean, low = (t.get(name, OWN, "goodput_percent"),
+                     t.get(name, OWN, "goodput_percent", of=min))
+        met = mean >= (least_mean or best) and low >= (least or 0)
+        goal = ("≥ %g" % least_mean if least_mean else "≥ %.1f, the best published" % best) + (
+            ", least %g" % least if least else "")
+        out.append("| %s, goodput, %% | %.1f | %.1f | %s | %s |" % (
+            name + (" without a target" if without else ""), mean, low, goal,
+            "met" if met else "not met"))
+    return out + NOTES.rstrip().split("\n")
+
+
 def about(trials):
     return ["* **%s**: %s" % (s, trials.get(s, trials.controllers[0], "about"))
             for s in trials.scenarios]
@@ -148,6 +199,7 @@ def page(trials, bare, found):
     sections = [
         ("The scenarios", about(trials)),
         ("Weir's own and the best of the others", against(trials)),
+        ("Goals", reaches(trials, bare, found)),
         ("Goodput",
          ["Answers in time, as a percentage of what the backend could have answered.",
           ""] + table(trials, "goodput_percent", "%.1f", max)),

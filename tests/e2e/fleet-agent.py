@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """fleet-agent.py FLEET-AGENT [TEST...] -- processes that join a fleet (weir-fleet.h), on a real
 redis-server: one limit, parts, rules of the centre; Redis killed and stopped."""
+import importlib
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import tempfile
 from redising import Redis, until
 from serving import run_tests
 
+Cluster = importlib.import_module("redis-cluster").Cluster
 ONE = 1000000
 RULES = """version: 1
 rules:
@@ -27,7 +29,7 @@ FLEET = RULES + """    across: fleet
 
 
 def url(redis):
-    return "redis://127.0.0.1:%d" % redis.port
+    return redis.url() if isinstance(redis, Cluster) else "redis://127.0.0.1:%d" % redis.port
 
 
 class Info:
@@ -229,6 +231,23 @@ def test_D3_paid_back(program):
             until("b draws", lambda: not b.info().alone, 60)
             passes(b, "ann", 3000 - granted[0])
             until("it is spent", lambda: b("check ann 1") == "limited", 60)
+
+
+def test_D3_cluster(program):
+    """Accounts on three masters, one of which is killed."""
+    rules = FLEET % "closed"
+    users = ["user%d" % i for i in range(12)]
+    with Cluster() as cluster, Node(program, cluster, "a", rules=rules) as a, \
+            Node(program, cluster, "b", rules=rules) as b:
+        for user in users:
+            passes(a, user, 30)
+            passes(b, user, 30)
+        account = "weir:{r:user0}:0"
+        master = next(n for n in cluster.masters() if n("EXISTS", account) == 1)
+        master.kill()
+        for user in users:
+            passes(a, user, 1)
+            passes(b, user, 1)
 
 
 def fleet(weir, r, *words, text=None):

@@ -182,6 +182,22 @@ def test_D5_redis_stopped(program):
         passes(a, "bob", 1)
 
 
+def test_D5_charged(program):
+    """A share begins with what was left, and what passes by it is charged when Redis is back."""
+    rules = (FLEET % "share").replace("100/1s", "fixed-window 1000/24h align=first")
+    with Redis() as r, Node(program, r, "a", rules=rules) as a:
+        until("a has all", lambda: a.info().part == ONE and not a.info().alone, 60)
+        passes(a, "ann", 300)
+        r.process.send_signal(signal.SIGSTOP)
+        until("a is alone", lambda: a.info().alone, 60)
+        assert a("check ann 701") == "limited"
+        assert a("check ann 200") == "granted"
+        r.process.send_signal(signal.SIGCONT)
+        until("a draws", lambda: not a.info().alone, 60)
+        passes(a, "ann", 500)
+        until("it is spent", lambda: a("check ann 1") == "limited", 60)
+
+
 def agents(*nodes):
     return [node.info().agent for node in nodes]
 

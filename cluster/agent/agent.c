@@ -12,10 +12,9 @@
 #include "cluster/fleet/fleet.h"
 
 #define LEAVE_MAX (300 * WEIR_MILLISECOND)
-#define SILENCE \
-    (250 * WEIR_MILLISECOND)           /* of Redis, after which the host is alone; a beat is 200 */
-#define UNTIL (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
-#define RENEW (50 * WEIR_MILLISECOND)
+#define SILENCE   (450 * WEIR_MILLISECOND) /* of Redis: the host is alone; two beats, and some */
+#define UNTIL     (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
+#define RENEW     (50 * WEIR_MILLISECOND)
 
 /* ---------------------------------------------------------------- the host ---- */
 

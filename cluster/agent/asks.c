@@ -219,10 +219,16 @@ static void decide_alone(struct weir_fleet *f, struct weir__agent_ask *a, weir_t
     weir__agent_check(f, a, &alone);
 }
 
-/* Refused by an account: that counts as any refusal does, so its purse, which is closed by now,
- * says so.  If there are units in it, but too few, it does not. */
-static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a)
+/* Refused by an account: that counts as any refusal does, so its purse says so.  It was not closed
+ * while it had units; from now on asks are refused without coming here.  With too few units in it
+ * for this ask, it stays open. */
+static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
 {
+    for (size_t i = 0; i < a->wait.n; i++) {
+        const struct weir__fleet_key *k = a->wait.items[i].key;
+        if (k->limit && k->spent && k->closed_until > now)
+            weir__agent_world.close(f, k, k->closed_until, now);
+    }
     if (weir__agent_check(f, a, NULL) || a->ruling.decision.reason != WEIR_DRY)
         return;
     a->ruling.decision.reason = WEIR_LIMITED;
@@ -242,7 +248,7 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
         if (a->alone)
             decide_alone(f, a, now);
         else if (!granted && a->ruling.decision.reason == WEIR_DRY)
-            decide_refused(f, a);
+            decide_refused(f, a, now);
         a->done(a->context, &a->ruling, a->told);
     }
     give_place(f, a);

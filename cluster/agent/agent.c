@@ -33,11 +33,10 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     f->up = f->away = false;
     f->heard = mono;
     weir__fleet_set_exact(f->fleet, !agent);
-    if (agent && weir__fleet_until(f->table) == 0) {
+    if (agent) /* once more: the one before may have died over it; the whole, if none is known */
+        (void)f->host->part_set(f->weir, weir__fleet_part(f->table), now, NULL);
+    if (agent && weir__fleet_until(f->table) == 0)
         weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
-        (void)f->host->part_set(f->weir, WEIR__FLEET_WHOLE, now,
-                                NULL); /* nothing better is known */
-    }
     f->part_set = weir__fleet_part(f->table);
 }
 

@@ -193,13 +193,12 @@ const char *weir__lonely_rule(struct weir *weir, size_t *n)
 
 /* ------------------------------------------------------------------ part ---- */
 
-int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
+/* With the mutex held. */
+static int change_shares(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
 {
+    const struct weir__active *f = weir->active;
     int code = WEIR_OK;
 
-    pthread_mutex_lock(&weir->mutex);
-    const struct weir__active *f = weir->active;
-    __atomic_store_n(&weir->table->header->fleet_part, part, __ATOMIC_RELAXED);
     for (size_t i = 0; f != NULL && i < f->rules->n_limits; i++) {
         const struct weir__rule *rule = f->purses[i] ? rule_of(f->rules, i) : NULL;
         struct weir_limit share;
@@ -209,6 +208,25 @@ int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct
         int failed = weir_limiter_change(f->limiters[i], &share, now, error);
         code = failed ? failed : code;
     }
+    return code;
+}
+
+/* The word comes first: a process that puts rules in force meanwhile looks at it last. */
+int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
+{
+    pthread_mutex_lock(&weir->mutex);
+    __atomic_store_n(&weir->table->header->fleet_part, part, __ATOMIC_SEQ_CST);
+    int code = change_shares(weir, part, now, error);
     pthread_mutex_unlock(&weir->mutex);
     return code;
+}
+
+void weir__across_follow(struct weir *weir, weir_time now)
+{
+    uint32_t part;
+
+    do {
+        part = weir__fleet_part(weir->table);
+        (void)change_shares(weir, part, now, NULL);
+    } while (part != weir__fleet_part(weir->table));
 }

@@ -28,6 +28,9 @@ static inline enum weir__across weir__across_now(const struct weir *weir,
     return weir__across_alone(weir, active, rule);
 }
 
+/* The part may have changed since the shares were prepared.  With the mutex held. */
+void weir__across_follow(struct weir *weir, weir_time now);
+
 /* A key that is longer than an agent keeps becomes its hash. */
 void weir__across_key(const struct weir *weir, const struct weir__rule *rule,
                       const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],

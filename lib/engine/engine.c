@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/across.h"
 #include "engine/host.h"
 #include "engine/explain.h"
 
@@ -168,6 +168,8 @@ void weir__engine_use(struct weir *weir, struct weir__active *active, weir_time 
     pthread_mutex_lock(&weir->mutex);
     push_degradation(weir, active->rules, now);
     weir__engine_swap(weir, active);
+    if (weir->aside == NULL)
+        weir__across_follow(weir, now);
     pthread_mutex_unlock(&weir->mutex);
 }
 

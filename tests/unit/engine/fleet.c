@@ -317,6 +317,20 @@ TEST(test_D5_bans_hold_alone)
     weir_destroy(weir);
 }
 
+/* By another process, or the agent's thread, while the rules were being made. */
+TEST(test_D4_the_part_changes_between_prepare_and_commit)
+{
+    struct weir *weir = host_of(one_rule);
+    struct weir_prepared *prepared;
+
+    assert_ok(weir_prepare(&prepared, weir,
+                           rules_of(RULES("- { name: other, limit: 100/1s, " FLEET " }\n")), NULL));
+    assert_ok(weir__fleet_part_set(weir, 300000, NOW, NULL));
+    weir_commit(prepared, NOW);
+    assert_int_equal(pass_of(weir, 100, "ip=::1", NOW + S + 1), 30);
+    weir_destroy(weir);
+}
+
 TEST(test_D3_explain_says_what_decides)
 {
     struct weir *weir =

@@ -7,6 +7,7 @@
 #                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
 #   make fleet        build, and show a fleet on this host: a Redis, three nodes and a load, drawn
 #                     live while you kill them
+#   make run-nginx    nginx with the module on 127.0.0.1:7381, a backend and a status page
 #   make demo         build, and show every algorithm over one burst of traffic
 #   make quick        the tests that take seconds
 #   make test         all tests, again under ASan + UBSan and under TSan
@@ -29,8 +30,8 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all redis-module nginx run fleet demo quick test check bench fuzz mutants pictures \
-        reference figures amalgamation install clean
+.PHONY: all redis-module nginx run-nginx run fleet demo quick test check bench fuzz mutants \
+        pictures reference figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -47,6 +48,9 @@ nginx: $(BUILD)/build.ninja
 	@scripts/packages.sh build nginx
 	@grep -q ngx_http_weir $(BUILD)/build.ninja || $(SETUP) --reconfigure $(BUILD) >/dev/null
 	@scripts/build.sh $(BUILD) nginx/ngx_http_weir_module.so
+
+run-nginx: nginx
+	@exec scripts/run-nginx.sh $(BUILD)
 
 run: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir

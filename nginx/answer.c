@@ -49,8 +49,7 @@ void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry)
     add_header(r, "Retry-After", text);
 }
 
-/* A name as it can stand between quotes. */
-static const char *quotable(const char *name, char out[64])
+const char *ngx_weir_quotable(const char *name, char out[64])
 {
     size_t i = 0;
 
@@ -70,7 +69,7 @@ void ngx_weir_ruling_headers(ngx_http_request_t *r, const struct weir_ruling *ru
 
     if (ruling->rule == NULL)
         return;
-    quotable(ruling->rule, name);
+    ngx_weir_quotable(ruling->rule, name);
     int len = snprintf(text, sizeof(text), "\"%s\";r=%lld", name, (long long)d->remaining);
     if (t != WEIR_NEVER)
         snprintf(text + len, sizeof(text) - (size_t)len, ";t=%lld",
@@ -161,7 +160,7 @@ static ngx_int_t send_problem(ngx_http_request_t *r, const struct refusal *refus
     if (body.data == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (who != NULL)
-        quotable(who, name);
+        ngx_weir_quotable(who, name);
     body.len = (size_t)snprintf(
         (char *)body.data, BODY_MAX,
         "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"code\":\"weir-%s\","

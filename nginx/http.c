@@ -328,6 +328,8 @@ static ngx_command_t commands[] = {
     { ngx_string("weir_attribute"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_attribute_set, 0,
       0, NULL },
     { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
+    { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set, 0, 0,
+      NULL },
     { ngx_string("weir_headers"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(headers),
       NULL },
     ngx_null_command

@@ -10,6 +10,7 @@
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
  *     check.c    a request and the rules
  *     answer.c   headers and refusals
+ *     status.c   weir_status: the table, for people and Prometheus
  *
  * nginx calls a configuration and all that was made from it a cycle.  The master makes cycles and
  * opens the table; workers inherit both.  A worker is one thread: nothing here is locked. */
@@ -191,7 +192,11 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 /* Once at the end; NULL: it is not known how it ended. */
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 
-/* answer.c */
+/* status.c */
+char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+
+/* answer.c.  A name as it can stand between quotes. */
+const char *ngx_weir_quotable(const char *name, char out[64]);
 void ngx_weir_retry_after(ngx_http_request_t *r, weir_time retry);
 void ngx_weir_ruling_headers(ngx_http_request_t *r, const struct weir_ruling *ruling);
 ngx_int_t ngx_weir_answer(ngx_http_request_t *r, struct weir *weir,

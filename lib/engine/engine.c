@@ -240,8 +240,10 @@ bool weir_attribute_next(struct weir *weir, int64_t *at, char name[WEIR__ATTRIBU
 {
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
-    bool is = active != NULL && (uint64_t)*at < active->attributes.n;
 
+    if (active != NULL && *at > 0 && *at == active->attributes.loose)
+        ++*at; /* no request has it */
+    bool is = active != NULL && (uint64_t)*at < active->attributes.n;
     if (is)
         memcpy(name, active->attributes.names[(*at)++], WEIR__ATTRIBUTE_SIZE);
     weir__engine_release(stripe);

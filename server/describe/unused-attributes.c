@@ -14,10 +14,11 @@ struct known {
 
 static void list_known(struct known *known, struct weir *weir)
 {
-    int64_t n = 0;
+    int64_t at = 0;
+    size_t n = 0;
 
-    while (n < WEIR__ATTRIBUTES_MAX && weir_attribute_next(weir, &n, known->texts[n]))
-        known->names[n - 1] = known->texts[n - 1];
+    for (; n < WEIR__ATTRIBUTES_MAX && weir_attribute_next(weir, &at, known->texts[n]); n++)
+        known->names[n] = known->texts[n];
     known->names[n] = NULL;
 }
 

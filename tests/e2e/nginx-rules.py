@@ -153,6 +153,7 @@ guards:
     breaker: { errors: 3, min_calls: 3, open_for: 60s }
     fallback: { status: 503, body: "later", type: text/plain }
 """
+ZONES = "weir_req_zone $arg_k zone=one:1m rate=1r/s; weir_conn_zone $arg_k zone=c:1m;"
 PROXY = """proxy_read_timeout 1s; proxy_next_upstream off;
            location / { proxy_pass http://unix:{folder}/backend;
                         add_header Guard "$weir_outcome $weir_guard" always; }"""
@@ -210,6 +211,24 @@ def test_N5_errors_of_upstreams_open_the_breaker(module):
             assert refused.body == b"later" and refused.headers["guard"] == "open backend"
             assert int(refused.headers["retry-after"]) > 0
             assert time.monotonic() > begun and not backend.is_asked()
+
+
+def test_N5_the_status_page(module):
+    server = PROXY + "location = /status { weir_check off; weir_status; }"
+    with nginx_with(module, GUARDS, "weir_rules rules.yaml;" + ZONES, server) as nginx:
+        with Backend(nginx) as backend:
+            ask, connection = enter(nginx, backend)
+            page = nginx.get("/status")
+            said = json.loads(page.body)
+            assert page.headers["content-type"] == "application/json", page.headers
+            guard, = (guard for guard in said["guards"] if guard["name"] == "backend")
+            assert (guard["in_flight"], guard["limit"]) == (1, 2), guard
+            assert any(limit["limit"] == "gcra 1/1s" for limit in said["limits"]), said
+            metrics = nginx.get("/status?format=prometheus")
+            assert b'\nweir_guard_in_flight{guard="backend"} 1\n' in metrics.body, metrics.body
+            assert metrics.headers["content-type"].startswith("text/plain")
+            backend.answer(connection)
+            assert ask.answer().status == 200
 
 
 if __name__ == "__main__":

@@ -69,6 +69,19 @@ TEST(test_without_rules_there_is_nothing_to_change)
 
 /* ------------------------------------------------------- what is in force ---- */
 
+TEST(test_S6_only_attributes_of_requests_are_listed)
+{
+    OWN(weir) *weir =
+        engine_of("version: 1\nrules:\n- { name: a, match: { uri: /a }, paths: loose, "
+                  "key: \"{ip}\", limit: 1/60 }\n");
+    char name[64];
+    int n = 0;
+
+    for (int64_t at = 0; weir_attribute_next(weir, &at, name); n++)
+        assert_true(strcmp(name, "uri") == 0 || strcmp(name, "ip") == 0);
+    assert_int_equal(n, 2);
+}
+
 TEST(test_S6_what_is_in_force_can_be_listed)
 {
     char name[64];

@@ -1,0 +1,50 @@
+#!/bin/sh
+# run-nginx.sh BUILD -- nginx with the module on 127.0.0.1:7381, a backend of its own behind it, and
+# examples/rules.yaml; /status shows the table.
+set -eu
+build=$(cd "$1" && pwd)
+folder=$build/run-nginx
+mkdir -p "$folder/html"
+chmod 755 "$folder"
+[ -f "$folder/rules.yaml" ] || cp "$(dirname "$0")/../examples/rules.yaml" "$folder"
+cat >"$folder/nginx.conf" <<END
+load_module $build/nginx/ngx_http_weir_module.so;
+daemon off;
+pid $folder/nginx.pid;
+error_log stderr notice;
+events { worker_connections 512; }
+http {
+    access_log off;
+    client_body_temp_path $folder/body;
+    proxy_temp_path $folder/proxy;
+    fastcgi_temp_path $folder/fastcgi;
+    uwsgi_temp_path $folder/uwsgi;
+    scgi_temp_path $folder/scgi;
+    weir_rules rules.yaml;
+    weir_req_zone \$binary_remote_addr zone=slow:1m rate=1r/s;
+    server {
+        listen 127.0.0.1:7381;
+        location / {
+            proxy_pass http://unix:$folder/backend;
+            proxy_set_header Weir-Level \$weir_level;
+        }
+        location /slow {
+            weir_req zone=slow burst=5;
+            proxy_pass http://unix:$folder/backend;
+        }
+        location /status { weir_check off; weir_status; }
+    }
+    server {
+        listen unix:$folder/backend;
+        location / {
+            weir_check off;
+            return 200 "\$request_method \$request_uri, level \$http_weir_level\n";
+        }
+    }
+}
+END
+rm -f "$folder/backend"
+echo "http://127.0.0.1:7381/         limited by $folder/rules.yaml (reload: kill -HUP)"
+echo "http://127.0.0.1:7381/slow     one a second, five wait"
+echo "http://127.0.0.1:7381/status   the table; ?format=prometheus"
+PATH=$PATH:/usr/sbin exec nginx -p "$folder" -e stderr -c "$folder/nginx.conf"

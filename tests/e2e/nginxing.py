@@ -88,13 +88,14 @@ class Nginx(Running):
     """nginx, ready when the constructor returns."""
 
     def __init__(self, module, http, server, workers=1, main="", log="notice", listen="",
-                 orphan=False):
+                 orphan=False, kills=False):
         self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
         os.chmod(self.folder, 0o755)  # its workers may be another user's
         os.mkdir(self.path("html"))
         for name in ["index.html", "other.html"]:
             write(self.path("html/" + name), name)
         self.module, self.orphan = os.path.abspath(module), orphan
+        self.bad = "Sanitizer|runtime error" + ("" if kills else r"|\[alert\]")  # in the log
         self.settings = dict(http=http, server=server, workers=workers, main=main, log=log,
                              listen=listen)
         for _ in range(20):  # another program may take the port first
@@ -120,13 +121,16 @@ class Nginx(Running):
         with open(self.path("error.log"), "w"):
             pass
         # A new binary is for a master that has lost its parent
-        leave = ["sh", "-c", '"$@" & while [ ! -s nginx.pid ]; do sleep 0.01; done', "sh"]
+        leave = ["sh", "-c", '"$@" & while [ ! -s nginx.pid ] && kill -0 $!; do sleep 0.01; done',
+                 "sh"]
         with open(self.path("stderr"), "ab") as errors:
             self.process = subprocess.Popen((leave if self.orphan else []) + self.command(),
                                             stderr=errors, stdout=errors, cwd=self.folder,
                                             env=environment(self.module))
         if self.orphan:
             self.process.wait(60)
+            if "Address already in use" in self.complaints():
+                return False
             return bool(until("its worker runs", self.workers, 60))
         until("nginx runs", lambda: self.pid() == self.process.pid or self.process.poll(), 60)
         if self.process.poll() is None:
@@ -200,8 +204,7 @@ class Nginx(Running):
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGQUIT)
-        if self.process.wait(60) != 0 or re.search(r"\[alert\]|Sanitizer|runtime error",
-                                                   self.complaints()):
+        if self.process.wait(60) != 0 or re.search(self.bad, self.complaints()):
             raise RuntimeError("nginx ended badly: " + self.complaints())
 
     def stop(self):

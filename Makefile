@@ -112,6 +112,7 @@ install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) '--prefix=$(PREFIX)'
 	@scripts/build.sh $(BUILD) product
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 clean:
 	@rm -rf $(BUILD)

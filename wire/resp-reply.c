@@ -38,7 +38,7 @@ static ptrdiff_t measure_line(const char *at, size_t len, const char **what)
     const char *end = memchr(at, '\n', len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES);
 
     if (!is_kind(*at))
-        return wrong(what, "expected the type of a value");
+        return wrong(what, "this is no answer of a Redis server");
     if (end == NULL)
         return len < LINE_MAX_BYTES ? 0 : wrong(what, "a line is longer than 64 KiB");
     if (end == at || end[-1] != '\r')

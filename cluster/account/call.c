@@ -93,7 +93,8 @@ static int open_account(const struct weir_plan *plan, struct opened *o, weir_tim
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state");
     o->found = weir__account_open(plan, &o->head, o->state, o->before.bytes, o->before.len, now);
     if (o->found == WEIR__ACCOUNT_FOREIGN)
-        return weir__fail(error, WEIR_INVALID, "the key holds something else than a limit's state");
+        return weir__fail(error, WEIR_INVALID,
+                          "the key holds something other than a limit's state");
     return WEIR_OK;
 }
 

@@ -177,11 +177,11 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 /* The guard's answer to any request, from its state alone. */
 static enum weir_reason reason_of(const struct weir__guard_draft *g,
                                   const struct weir_guard_info *info,
-                                  const struct weir_table *table)
+                                  const struct weir_table *table, weir_time now)
 {
     if (g->options.degrade > 0 && weir_degradation_get(table, NULL) >= g->options.degrade)
         return WEIR_DEGRADED;
-    if (info->breaker == WEIR_BREAKER_OPEN)
+    if (info->breaker == WEIR_BREAKER_OPEN && info->retry_at > now) /* then it is tried */
         return WEIR_OPEN;
     return info->in_flight >= info->limit && info->in_flight > 0 && !g->options.adaptive.rate
                ? WEIR_BUSY
@@ -210,7 +210,7 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
     e->priority = own.priority;
     e->user_class = own.user_class;
     weir__guard_peek(f->stations[i].guard, own.now, &e->info);
-    e->reason = reason_of(e->guard, &e->info, weir->table);
+    e->reason = reason_of(e->guard, &e->info, weir->table, own.now);
     if (weir__guard_key(&f->rules->guards[i], weir->table->secrets, facts, made, &user)) {
         weir__rule_key_text(weir->table->secrets, &f->rules->guards[i].by_key, facts, e->key);
         e->key_in_flight = weir_guard_key_in_flight(f->stations[i].guard, user);

@@ -103,13 +103,14 @@ void weir__guard_durations(const struct weir_guard *guard, struct weir__duration
 
 /* Everybody is refused, whatever the load. */
 static bool is_shut(const struct weir_guard *guard, const struct weir__guard_plan *plan,
-                    const struct weir__breaker_view *view)
+                    const struct weir__breaker_view *view, weir_time now)
 {
     bool degraded = plan->degrade > 0 &&
                     weir__get(&guard->table->header->degradation) >= (uint64_t)plan->degrade;
 
     return degraded || view->force == WEIR_FORCE_OPEN ||
-           (view->force == WEIR_UNFORCED && view->state == WEIR_BREAKER_OPEN);
+           (view->force == WEIR_UNFORCED && view->state == WEIR_BREAKER_OPEN &&
+            view->retry_at > now);
 }
 
 static int32_t percent_of(const int32_t *permille)
@@ -139,8 +140,8 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     out->mean = weir__get(&r->mean);
     read_counts(r, out);
     out->entered = weir__guard_entered(r);
-    out->admitted_percent = is_shut(guard, plan, &view)    ? 0
-                            : weir__get(&r->admitted) == 0 ? 100
+    out->admitted_percent = is_shut(guard, plan, &view, weir__guard_time(now)) ? 0
+                            : weir__get(&r->admitted) == 0                     ? 100
                                                            : percent_of(&r->admitted);
     out->pressure_percent = percent_of(&r->pressure);
     read_events(r, out->events);

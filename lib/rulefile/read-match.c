@@ -68,6 +68,10 @@ static void say_no_path(struct weir__reader *r, const struct weir__node *node)
     if (host)
         weir__say(r, node, "uri is the path alone, without scheme and host; write %s",
                   path ? weir__quote(path, strlen(path)).text : "'/', and the host under host:");
+    else if (node->text[0] == '^' || node->text[node->n - 1] == '$')
+        weir__say(r, node,
+                  "a path begins with /, and is no regular expression; write /login, or /login/** "
+                  "for all below");
     else
         weir__say(r, node, "a path begins with /; write \"/%s\"",
                   node->n < 60 ? node->text : "...");

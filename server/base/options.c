@@ -368,11 +368,14 @@ bool weir__option_read(const char *command, const struct weir__option *o, const 
 }
 
 /* Names the words that are not options: those at the end of the usage. */
-static int complain_of_few(const struct weir__command *self)
+static int complain_of_few(const struct weir__command *self, int n)
 {
-    const char *bracket = strrchr(self->arguments, ']');
+    const char *all = self->arguments, *bracket = strrchr(all, ']');
+    int first = strchr("[(-", *all) || n > 0 ? 0 : (int)strcspn(all, " ") + 1;
 
-    return weir__command_wrong(self, "missing: %s", bracket ? bracket + 2 : self->arguments);
+    if (!bracket || !bracket[1])
+        return weir__command_wrong(self, "missing: %s", all);
+    return weir__command_wrong(self, "missing: %.*s%s", first, all, bracket + 2);
 }
 
 static int check_words(const struct weir__command *self, int n, char **words)
@@ -382,7 +385,7 @@ static int check_words(const struct weir__command *self, int n, char **words)
     if (n > self->words_max)
         return weir__command_wrong(self, "'%s' is one word too many", words[self->words_max]);
     if (n < self->words_min)
-        return complain_of_few(self);
+        return complain_of_few(self, n);
     return WEIR__GO_ON;
 }
 

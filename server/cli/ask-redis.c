@@ -18,7 +18,7 @@ int weir__asker_open(struct weir__asker *a, const char *command, const char *url
 
     *a = (struct weir__asker){ .command = command, .timeout = timeout };
     url = url ? url : getenv("WEIR_REDIS");
-    if (!url)
+    if (!url || !*url)
         return weir__complain(command, "where is Redis? name a URL, or set WEIR_REDIS");
     if (weir__redis_url_parse(&options.url, url, &error) != WEIR_OK)
         return weir__complain(command, "%s (column %d)", error.text, error.column);

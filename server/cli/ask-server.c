@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "match/address.h"
 #include "server/base/complain.h"
 #include "server/base/token.h"
 
@@ -78,6 +80,19 @@ struct weir__buffer *weir__ask_server_body(struct weir__ask_server *r)
     weir__ask_server_text(r, "{", 1);
     r->object = true;
     return &r->body;
+}
+
+void weir__doubt_addresses(const struct weir__call *call)
+{
+    struct weir__address address;
+
+    for (int i = 0; i < call->n; i++) {
+        const char *value = call->words[i] + 3;
+        if (strncmp(call->words[i], "ip=", 3) == 0 &&
+            !weir__address_parse(value, strlen(value), &address))
+            weir__complain(call->self->name, "warning: %s is no address",
+                           weir__quote(value, strlen(value)).text);
+    }
 }
 
 bool weir__ask_server_attributes(struct weir__ask_server *r)

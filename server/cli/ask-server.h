@@ -45,6 +45,8 @@ void weir__ask_server_text(struct weir__ask_server *remote, const char *text, si
 /* Begins the body with "attributes" made of the call's words NAME=VALUE.  False after a
  * complaint. */
 bool weir__ask_server_attributes(struct weir__ask_server *remote);
+/* Warns about words ip=VALUE whose value is no address: all such are one client. */
+void weir__doubt_addresses(const struct weir__call *call);
 
 /* Sends a request, "GET /v1/status".  True: `status` and `document` are the answer.  False after a
  * complaint. */

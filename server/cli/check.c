@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "match/address.h"
 #include "server/base/complain.h"
 #include "server/cli/ask-server.h"
 
@@ -74,14 +73,9 @@ static void doubt_fleet(const struct weir__document *d)
  * Only an operator's token may ask about the first. */
 static void doubt(const struct weir__call *call, struct weir__ask_server *r)
 {
-    struct weir__address address;
     const char *unused;
 
-    for (int i = 0; i < call->n; i++)
-        if (strncmp(call->words[i], "ip=", 3) == 0 &&
-            !weir__address_parse(call->words[i] + 3, strlen(call->words[i] + 3), &address))
-            weir__complain("check", "warning: %s is no address",
-                           weir__quote(call->words[i] + 3, strlen(call->words[i] + 3)).text);
+    weir__doubt_addresses(call);
     r->silent = true;
     if (!weir__ask_server_attributes(r) || !weir__ask_server_for(r, "POST /v1/explain", "unused"))
         return;

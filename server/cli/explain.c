@@ -242,7 +242,10 @@ static void print_entered(const struct show *s, int i, const char *name)
            (long long)weir__document_number(s->d, 0, "guards.%d.in_flight", i),
            (long long)weir__document_number(s->d, 0, "guards.%d.limit", i));
     if (!is(guard_text(s, i, "breaker"), "closed"))
-        printf(", breaker %s", guard_text(s, i, "breaker"));
+        printf(", breaker %s%s", guard_text(s, i, "breaker"),
+               is(guard_text(s, i, "breaker"), "open") && !is(guard_text(s, i, "reason"), "open")
+                   ? ": would be tried"
+                   : "");
     if (admitted < 100)
         printf(", lets in %lld%%", (long long)admitted);
     print_seen(s, i);
@@ -531,6 +534,8 @@ static int run(const struct weir__call *call)
 
     if (mistake)
         return weir__command_wrong(call->self, "%s", mistake);
+    if (!o->remote.json)
+        weir__doubt_addresses(call);
     return o->rules ? explain_locally(call) : WEIR__GO_ON;
 }
 

@@ -139,7 +139,7 @@ static int say_result(const struct weir__shared *f, const struct weir__edit *e, 
     else
         weir__complain(f->asker.command,
                        "version %" PRId64 " is there, and this change is based on %" PRId64
-                       ": get the newest and change that",
+                       ": weir fleet rules get >FILE, and change that",
                        version, e->base);
     return WEIR__EXIT_NO;
 }

@@ -90,12 +90,15 @@ static int refused(const struct options *o, const char *name,
     if (o->quiet)
         return WEIR__RUN_REFUSED;
     weir__human_duration(left, r->left);
+    char others[WEIR__HUMAN];
+    weir__human_counted(others, r->waiters - (r->place > 0), "other");
     if (r->holder[0])
-        weir__complain(NAME, "lock %s is held by %s (%s left), and %" PRId64 " wait", name,
+        weir__complain(NAME, "lock %s is held by %s (%s left); %s", name,
                        weir__quote(r->holder, strlen(r->holder)).text, left,
-                       r->waiters - (r->place > 0));
+                       r->waiters - (r->place > 0) > 0 ? strcat(others, " waiting")
+                                                       : "nobody else is waiting");
     else
-        weir__complain(NAME, "lock %s is for one of %" PRId64 " who wait", name, r->waiters);
+        weir__complain(NAME, "lock %s is for one of %" PRId64 " waiters", name, r->waiters);
     return WEIR__RUN_REFUSED;
 }
 
@@ -239,7 +242,7 @@ static int run(const struct weir__call *call)
 
     if (problem)
         return weir__command_wrong(call->self, "%s", problem);
-    if (!url)
+    if (!url || !*url)
         return weir__command_wrong(call->self, "where is Redis? write --redis URL, or set "
                                                "WEIR_REDIS");
     if (weir_redis_create(&redis, url, NULL, &error) != WEIR_OK)
@@ -257,7 +260,7 @@ const struct weir__command weir__cmd_fleet_lock = {
         "Takes the lock in Redis, runs the command, and gives the lock back. It is renewed while "
         "the command runs. If this process is killed, the lock ends after its lifetime and the "
         "command gets SIGTERM. If the lock is lost (Redis was away for a lifetime, or this process "
-        "stood still), the command gets SIGTERM too. Signals are passed on.\n"
+        "stalled), the command gets SIGTERM too. Signals are passed on.\n"
         "\n"
         "  weir fleet lock nightly --redis redis://db.example.org -- ./report\n"
         "  weir fleet lock deploy --wait 10m -- ./deploy\n"
@@ -268,7 +271,7 @@ const struct weir__command weir__cmd_fleet_lock = {
         "WEIR_LOCK_TOKEN. What the lock protects should refuse a smaller number than the largest "
         "it has seen: only that stops a command that was asleep while its lock ended.\n"
         "\n"
-        "Waiters have the lock in the order in which they came. One that is gone or stands still "
+        "Waiters have the lock in the order in which they came. One that is gone or stalls "
         "loses its place within 2 seconds.\n"
         "\n" WEIR__REDIS_URL_HELP "\n"
         "\n"

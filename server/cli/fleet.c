@@ -269,6 +269,8 @@ static int run_nodes(const struct weir__call *call)
     if (code == WEIR__GO_ON) {
         int64_t now = next_number(&w);
         weir__buffer_open(&json, NULL, '[');
+        if (w.left == 0 && !o->common.json)
+            puts("no node has reported within a day");
         while (next_report(&w, &r)) {
             show_report(&r, now, o->common.json ? &json : NULL);
             refused = refused || r.refused > 0;

@@ -49,7 +49,7 @@ struct words {
     char text[64];
 };
 
-/* "open for 4.2s", "forced closed", "-" */
+/* "open for 4.2s", "to be tried" (its open time is over), "forced closed", "-" */
 static struct words breaker_of(const struct weir__document *d, const char *at)
 {
     const char *state = weir__document_text(d, "%sbreaker", at),
@@ -61,6 +61,8 @@ static struct words breaker_of(const struct weir__document *d, const char *at)
         snprintf(w.text, sizeof(w.text), "forced %s", force);
     else if (state && retry >= 0)
         snprintf(w.text, sizeof(w.text), "%s for %s", state, weir__show_ms(retry).text);
+    else if (state && strcmp(state, "open") == 0)
+        snprintf(w.text, sizeof(w.text), "to be tried");
     else
         snprintf(w.text, sizeof(w.text), "%s", state ? state : "-");
     return w;

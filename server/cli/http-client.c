@@ -313,8 +313,11 @@ static int read_head(struct weir__client *c, struct weir__http_response *head, b
         ptrdiff_t n = c->in.len ? weir__http_response(c->in.bytes, c->in.len, head, &what) : 0;
         *any = *any || c->in.len > 0;
         if (n < 0)
-            return weir__fail(error, WEIR_SYSTEM, "%.100s is not an HTTP server: %s", c->address,
-                              what);
+            return weir__fail(
+                error, WEIR_SYSTEM,
+                "%.100s is not an HTTP server: %s; weir serve has it at port 7380, unless --http "
+                "says otherwise",
+                c->address, what);
         if (n > 0) {
             weir__buffer_drop(&c->in, (size_t)n);
             if (head->status / 100 != 1)

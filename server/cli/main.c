@@ -46,11 +46,17 @@ static int help(void)
 
 static int unknown(const char *word)
 {
-    const char *names[COMMANDS + 2];
+    const char *names[2 * COMMANDS + 2];
+    char groups[COMMANDS][16];
     size_t n = 0;
 
     for (; n < COMMANDS; n++)
         names[n] = commands[n]->name;
+    for (size_t i = 0; !strchr(word, ' ') && i < COMMANDS; i++) {
+        snprintf(groups[i], sizeof(groups[i]), "%.*s", (int)strcspn(commands[i]->name, " "),
+                 commands[i]->name);
+        names[n++] = groups[i];
+    }
     names[n++] = "--help";
     names[n++] = "--version";
     return weir__complain(NULL, "there is no %s '%s'; %s", word[0] == '-' ? "option" : "command",

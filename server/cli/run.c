@@ -106,14 +106,16 @@ static weir_time time_left(const struct options *o, weir_time begun)
     return left < 0 ? 0 : left;
 }
 
-/* Other work ends these refusals.  A guard may have no queue, or one that waits for less time than
- * ours, so the rest of the time goes by in tries.  False: it is over, or waiting does not help. */
+/* Other work ends these refusals, and time that of a breaker.  A guard may have no queue, or one
+ * that waits for less time than ours, so the rest of the time goes by in tries.  False: it is over,
+ * or waiting does not help. */
 static bool try_again(const struct options *o, weir_time begun, enum weir_reason reason,
                       weir_time retry)
 {
-    bool passes = reason == WEIR_BUSY || reason == WEIR_KEY_BUSY || reason == WEIR_LIMITED ||
-                  reason == WEIR_FULL || reason == WEIR_LATE;
     weir_time left = time_left(o, begun);
+    bool tried = reason == WEIR_OPEN && retry >= 0 && retry <= left;
+    bool passes = tried || reason == WEIR_BUSY || reason == WEIR_KEY_BUSY ||
+                  reason == WEIR_LIMITED || reason == WEIR_FULL || reason == WEIR_LATE;
     weir_time pause = retry < PAUSE_MIN ? PAUSE_MIN : retry > PAUSE_MAX ? PAUSE_MAX : retry;
 
     if (!passes || left <= 0)
@@ -324,7 +326,8 @@ const struct weir__command weir__cmd_run = {
         "  weir run --guard per-account --user ann -- ./export ann\n"
         "  weir run --table /dev/shm/jobs --guard nightly -- timeout 1h ./report\n"
         "\n"
-        "--wait waits at every guard: in its queue if it has one, otherwise by asking again.\n"
+        "--wait waits at every guard: in its queue if it has one, otherwise by asking again, and "
+        "until an open breaker is tried again.\n"
         "\n"
         "Guards stand in a rule file. One without `match` is entered by every request too; this "
         "one only by name, as no request has the attribute `job`:\n"

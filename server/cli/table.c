@@ -157,10 +157,14 @@ static void print_json(const char *path, const struct weir_table *table,
 
 static int say_copied(const char *verb, const char *path, const struct weir__copied *c)
 {
-    printf("%s %s: %lld limiters, %lld states, %lld bans", verb, path, (long long)c->limiters,
-           (long long)c->states, (long long)c->bans);
+    char n[4][WEIR__HUMAN];
+
+    printf("%s %s: %s, %s, %s", verb, path, weir__human_counted(n[0], c->limiters, "limiter"),
+           weir__human_counted(n[1], c->states, "state"),
+           weir__human_counted(n[2], c->bans, "ban"));
     if (c->lost > 0)
-        printf("; %lld states start fresh", (long long)c->lost);
+        printf("; %s start%s fresh", weir__human_counted(n[3], c->lost, "state"),
+               c->lost == 1 ? "s" : "");
     putchar('\n');
     return WEIR__EXIT_OK;
 }

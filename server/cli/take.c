@@ -417,6 +417,10 @@ static int run(const struct weir__call *call, const struct verb *verb)
     struct call c = { .command = call->self->name,
                       .verb = verb,
                       .o = *(const struct options *)call->options };
+    const char *usual = getenv("WEIR_REDIS");
+
+    if (!c.o.table && !c.o.redis && usual && *usual)
+        c.o.redis = ""; /* that */
     int code = check(call->self, &c.o, call->n);
 
     if (code != WEIR__GO_ON)
@@ -465,9 +469,9 @@ const struct weir__command weir__cmd_take = {
             "  weir take --redis redis://localhost --limit 10/1m alice\n"
             "\n"
             "In Redis the key is weir:{LIMIT:KEY}, as in weir:{token-bucket 10/1m:alice}, or with "
-            "--name weir:{NAME:KEY}, and Redis's clock decides. An empty URL stands for that of "
-            "WEIR_REDIS, where a password is not "
-            "seen by others.\n"
+            "--name weir:{NAME:KEY}, and Redis's clock decides. Without --table and --redis, or "
+            "with an empty URL, it is that of WEIR_REDIS, where a password is not seen by "
+            "others.\n"
             "\n"
             "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
     WEIR__COMMAND_OPTIONS(take_rows, .cost = 1, .now = -1),

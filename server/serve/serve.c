@@ -39,6 +39,7 @@
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/events-from-counts.h"
 #include "table/table.h"
+#include "server/base/human-numbers.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 
@@ -264,6 +265,23 @@ static void tick(struct weir__server *server, weir_time now)
     weir_table_tend(server->table, now);
 }
 
+struct counts {
+    char text[3 * WEIR__HUMAN];
+};
+
+/* "1 rule, 2 limits, 0 guards" */
+static struct counts counts_of(const struct weir__in_force_info *info)
+{
+    char rules[WEIR__HUMAN], limits[WEIR__HUMAN], guards[WEIR__HUMAN];
+    struct counts c;
+
+    snprintf(c.text, sizeof(c.text), "%s, %s, %s",
+             weir__human_counted(rules, (int64_t)info->rules, "rule"),
+             weir__human_counted(limits, (int64_t)info->limits, "limit"),
+             weir__human_counted(guards, (int64_t)info->guards, "guard"));
+    return c;
+}
+
 /* The rule file has changed: readers of this terminal, or of the journal, want to know the
  * outcome. */
 static void say_reload(struct weir__in_force *in_force)
@@ -274,8 +292,8 @@ static void say_reload(struct weir__in_force *in_force)
     if (info.problem[0])
         weir__complain("serve", "the rules stay as they are: %s", info.problem);
     else
-        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %zu guards, %s",
-                       info.source, info.rules, info.limits, info.guards, info.hash);
+        weir__complain("serve", "%s is in force: %s, %s", info.source, counts_of(&info).text,
+                       info.hash);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -460,11 +478,12 @@ static void print_table(const struct life *life)
         printf("  table  in memory: gone when the server ends\n");
         return;
     }
+    char disk[WEIR__HUMAN];
     struct weir__pids users = weir__table_users(s->table, false);
+    weir__human_bytes(disk, sizeof(disk), (int64_t)weir__table_disk_bytes(s->table));
     weir_table_stats(life->server.table, -1, &stats);
-    printf("  table  %s (%" PRId64 " of %" PRId64 " slots used, %.1f MB on disk%s%s)\n", s->table,
-           stats.keys, stats.slots, (double)weir__table_disk_bytes(s->table) / 1e6,
-           *users.text ? "; also used by pid" : "", users.text);
+    printf("  table  %s (%" PRId64 " of %" PRId64 " slots used, %s on disk%s%s)\n", s->table,
+           stats.keys, stats.slots, disk, *users.text ? "; also used by pid" : "", users.text);
 }
 
 static void print_ready(const struct life *life)
@@ -485,8 +504,7 @@ static void print_ready(const struct life *life)
     }
     printf("  rules  %s", info.hash[0] ? info.source : "none");
     if (info.hash[0])
-        printf(" (%zu rules, %zu limits, %zu guards, %s)", info.rules, info.limits, info.guards,
-               info.hash);
+        printf(" (%s, %s)", counts_of(&info).text, info.hash);
     printf("\n");
     print_switches(life);
     print_table(life);

@@ -261,6 +261,16 @@ complains "'2026-02-30' is not a time; write seconds since 1970, or 2026-11-30T2
 
 complains 'see: weir --help'
 complains "no command 'tkae'; did you mean 'take'?" tkae
+complains "no command 'ruls'; did you mean 'rules'?" ruls
+complains 'missing: get [VERSION] | set FILE |' fleet rules
+complains 'missing: NAME -- COMMAND...; usage' fleet lock
+complains 'missing: -- COMMAND...; usage' run --guard a
+export WEIR_REDIS=redis://127.0.0.1:1
+complains 'Redis does not answer' take --limit 3/1m key
+export WEIR_REDIS=
+complains 'where is Redis?' fleet history
+complains '--table FILE or --redis URL is missing' take --limit 3/1m key
+unset WEIR_REDIS
 complains "no command 'xyzzy'; see: weir --help" xyzzy
 complains "did you mean '--version'?" --verison
 complains 'no option --limt; did you mean --limit?' take --limt 3/1m key

@@ -424,7 +424,8 @@ def test_S6_the_start_says_what_the_table_is(weir):
         table = os.path.join(folder, "t")
         with Server(weir, "--keys", "5000", table=table) as server:
             said = server.said[-1]
-            assert re.search(r"\(0 of \d+ slots used, \d+\.\d MB on disk\)$", said.strip()), said
+            wanted = r"\(0 of \d+ slots used, [0-9.]+ [KM]iB on disk\)$"
+            assert re.search(wanted, said.strip()), said
             assert server.complaints() == "", server.complaints()
             with Server(weir, "--keys", "100000", table=table) as other:
                 assert "also used by pid %d)" % server.pid in other.said[-1], other.said

@@ -1121,6 +1121,50 @@ def test_S6_a_long_name_shifts_no_column(weir):
         assert [line for line in lines if line.endswith("%  5 per key")] == lines[-1:], lines
 
 
+def command(weir, d, *words):
+    """What it says, and its exit code."""
+    done = subprocess.run([weir, *words, "--server", "127.0.0.1:%d" % d.server.ports["http"]],
+                          capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_G4_a_breaker_whose_time_is_over_would_be_tried(weir):
+    with Doors(weir) as d:
+        open_breaker(d)
+        assert d.guard("db")["admitted_percent"] == 0
+        assert "refused by guard db: open" in command(weir, d, "explain", "uri=/db")[1]
+        d.server.clock(1006)
+        assert d.guard("db")["admitted_percent"] == 100
+        assert "to be tried" in command(weir, d, "guards", "db")[1]
+        told = command(weir, d, "explain", "uri=/db")[1]
+        assert "breaker open: would be tried" in told and "refused" not in told, told
+        assert d.enter("GUARD", "db")["allowed"] == 1
+
+
+def test_G4_run_waits_until_a_breaker_is_tried(weir):
+    for open_for, wait, code in ("300ms", "100s", 0), ("2h", "1h", 75):
+        rules = RULES.replace("open_for: 5s", "open_for: " + open_for)
+        with Doors(weir, rules=rules, clock=False) as d:
+            open_breaker(d)
+            done = subprocess.run([weir, "run", "--server",
+                                   "127.0.0.1:%d" % d.server.ports["http"], "--guard", "db",
+                                   "--wait", wait, "--", "true"], timeout=120)
+            assert done.returncode == code, (open_for, done)
+
+
+def test_G1_a_guard_without_a_rule_goes_though_people_look_at_it(weir):
+    gone = RULES[:RULES.index("guards:")]
+    with Doors(weir) as d:
+        assert d.resp("WEIR.GUARD.FORCE", "db", "open")
+        assert d.web("PUT", "/v1/rules", gone).status == 200
+        for name in "db", "search", "db":
+            d.guard(name)
+        for second in range(1010, 1130, 10):
+            d.server.clock(second)
+        assert d.resp.json("WEIR.GUARDS")["guards"] == []
+        assert 'guard="db"' not in d.web("GET", "/metrics").body.decode()
+
+
 def test_S6_command_line(weir):
     with Doors(weir) as d:
         env = dict(os.environ, WEIR_SERVER="127.0.0.1:%d" % d.server.ports["http"])

@@ -155,7 +155,7 @@ def test_a_table_of_format_3_is_upgraded(weir):
         table = old_table(folder)
         done = run(weir, "table", table, "--upgrade")
         assert done.returncode == 0, done
-        assert "7 limiters, 68 states, 2 bans; 1 states start fresh" in done.stdout, done
+        assert "7 limiters, 68 states, 2 bans; 1 state starts fresh" in done.stdout, done
         for name, keys in FORMAT3.items():
             for key, left in keys.items():
                 assert remaining(weir, table, name, key) == left, (name, key)

@@ -65,6 +65,12 @@ static bool is_named(const struct weir_guard *guard, const char *name, size_t le
            guard->name[len] == '\0';
 }
 
+/* One whose rule is gone stays on its way out: finding it would make us its user for good. */
+static const struct weir__place *place_of(const struct weir_guard *guard)
+{
+    return &guard->table->places[guard->table->guards.first + guard->id];
+}
+
 struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, size_t len)
 {
     uint32_t *hint = &g->names[weir__digest(WEIR__DIGEST_START, name, len) % NAMES];
@@ -79,7 +85,9 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
         return NULL;
     memcpy(text, name, len);
     text[len] = '\0';
-    guard = weir_guard_find(g->table, text);
+    guard = weir__guard_named(g->table, text);
+    if (guard != NULL && !weir__get(&place_of(guard)->dropped))
+        guard = weir_guard_find(g->table, text);
     if (guard != NULL)
         __atomic_store_n(hint, guard->id + 1, __ATOMIC_RELAXED);
     return guard;

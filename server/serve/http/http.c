@@ -25,7 +25,7 @@ static void body_of(struct weir__http_call *call, const char *type, const char *
 void weir__http_root(struct weir__http_call *call)
 {
     static const char text[] =
-        "Weir " WEIR_VERSION ": rate limits for services.\n\n"
+        "Weir " WEIR_VERSION ": traffic control for services.\n\n"
         "  POST /v1/check      {\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\"}}\n"
         "  GET  /v1/auth       for nginx auth_request, Traefik, Caddy\n"
         "  GET  /v1            everything there is\n"

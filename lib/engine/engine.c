@@ -209,6 +209,41 @@ bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
     return is;
 }
 
+/* Not of a limit across a fleet, which changes all the time. */
+static bool has_other_limit(const struct weir__active *active, size_t rule,
+                            struct weir__other_limit *out)
+{
+    const struct weir__rule *r = &active->rules->rules[rule];
+    struct weir_plan written;
+
+    for (size_t i = 0; !r->fleet && i < r->draft->n_limits; i++) {
+        const struct weir_plan *plan =
+            &weir__limiter_era(active->limiters[r->first_limit + i])->plan;
+        if (weir__plan_make(&written, &r->draft->limits[i], NULL) != WEIR_OK ||
+            weir__limit_equal(&plan->limit, &written.limit))
+            continue;
+        struct weir_limit there = weir__plan_limit_named(plan),
+                          here = weir__plan_limit_named(&written);
+        snprintf(out->rule, sizeof(out->rule), "%s", active->posts[rule].name);
+        weir_limit_print(out->limit, sizeof(out->limit), &there);
+        weir_limit_print(out->written, sizeof(out->written), &here);
+        return true;
+    }
+    return false;
+}
+
+bool weir__other_limit_next(struct weir *weir, int64_t *at, struct weir__other_limit *out)
+{
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+    bool found = false;
+
+    while (!found && active != NULL && (uint64_t)*at < active->rules->n_rules)
+        found = has_other_limit(active, (size_t)(*at)++, out);
+    weir__engine_release(stripe);
+    return found;
+}
+
 void weir_modes_get(struct weir *weir, struct weir_modes *out)
 {
     const struct weir__active *active;

@@ -92,4 +92,12 @@ struct weir__applying {
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
                              struct weir__applying *out, size_t max);
 
+/* engine.c -- a rule with a limit that another process has changed: that one holds here too, the
+ * table is shared. */
+struct weir__other_limit {
+    char rule[64], limit[192], written[192];
+};
+/* The next one; `at` begins with 0. */
+bool weir__other_limit_next(struct weir *weir, int64_t *at, struct weir__other_limit *out);
+
 #endif

@@ -28,11 +28,23 @@
 #define QUIET_MS    1000
 #define PATIENCE_MS 30000
 
+/* A process may have several locks. */
+static bool has_pid(const struct weir__pids *pids, int pid)
+{
+    char one[16];
+    size_t len = (size_t)snprintf(one, sizeof(one), " %d", pid);
+
+    for (const char *at = pids->text; (at = strstr(at, one)) != NULL; at++)
+        if (at[len] == ',' || at[len] == '\0')
+            return true;
+    return false;
+}
+
 static void add_pid(struct weir__pids *out, int pid)
 {
     size_t len = strlen(out->text);
 
-    if (len + 16 < sizeof(out->text)) /* further ones are left out */
+    if (!has_pid(out, pid) && len + 16 < sizeof(out->text)) /* further ones are left out */
         snprintf(out->text + len, sizeof(out->text) - len, "%s %d", len ? "," : "", pid);
 }
 

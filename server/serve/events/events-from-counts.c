@@ -1,11 +1,14 @@
 /* events-from-counts.c -- makes events of counters: when a rule begins to refuse and when it ends,
- * bans that are over, a table that is full, what became of guards.
+ * limits that another process has changed, bans that are over, a table that is full, what became of
+ * guards.
  *
  *     rules    how many each has refused is compared with the last tick.  More: it is limiting, and
  *              that is told once.  None for WEIR__WATCH_QUIET: it ends, with how many it was.
  *              Known by name, because a reload moves their places.
  *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they
  *              were rules.
+ *     limits   Two servers on one table with different rules have the limits of the one that
+ *              started last.  Told after two looks, because a successor changes limits too.
  *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so
  *              only keys that are not idle count. To count them every slot is read, which is
  *              done only when hardly any slot is free, and then now and then.
@@ -25,13 +28,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/explain.h"
 #include "guard/guard.h"
 #include "server/serve/decide/decide.h"
 #include "server/base/digest.h"
 #include "server/serve/decide/guard-lookup.h"
 #include "server/serve/serve.h"
 
-enum { FULL_PERCENT = 90, ROOM_PERCENT = 85 };
+enum { FULL_PERCENT = 90, ROOM_PERCENT = 85, LIMITS_EVERY = 10 /* ticks */ };
 #define OVER          "over"             /* the text of an unban by time */
 #define TABLE_QUIET   (60 * WEIR_SECOND) /* after the last key that had to go early */
 #define TABLE_RECOUNT (30 * WEIR_SECOND) /* between two readings of all slots */
@@ -43,7 +47,8 @@ struct watched {
     int64_t refused; /* since it is limiting */
     weir_time last;  /* when it last did */
     uint64_t tick;   /* when it was last there */
-    bool limiting;
+    uint64_t other;  /* when it last had another limit than its own */
+    bool limiting, other_told;
 };
 
 struct ban {
@@ -192,6 +197,39 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
     look_at_rule(watch, WEIR__TOP_DENY, totals.denied, now);
     look_at_rule(watch, WEIR__TOP_TAKES, weir__server_count(server, WEIR__COUNT_TAKE_REFUSED), now);
     forget_gone(watch, now);
+}
+
+/* --------------------------------------------------------------- limits ---- */
+
+static void look_at_limit(struct weir__watch *watch, const struct weir__other_limit *l,
+                          weir_time now)
+{
+    struct watched *w = find(watch, l->rule, hash_of(l->rule));
+    char text[480];
+
+    if (w == NULL)
+        return;
+    if (w->other == watch->tick - LIMITS_EVERY && !w->other_told) {
+        snprintf(text, sizeof(text), "%s, and not %s: all processes of a table need the same rules",
+                 l->limit, l->written);
+        weir__events_emit(watch->events, WEIR__EVENT_LIMIT_DIFFERS, now,
+                          &(struct weir__event_facts){ .rule = w->name, .text = text });
+        w->other_told = true;
+    }
+    w->other = watch->tick;
+}
+
+static void look_at_limits(struct weir__watch *watch, const struct weir__server *server,
+                           weir_time now)
+{
+    struct weir__other_limit other;
+
+    if (watch->tick % LIMITS_EVERY != 0)
+        return;
+    for (int64_t at = 0; weir__other_limit_next(server->engine, &at, &other);)
+        look_at_limit(watch, &other, now);
+    for (size_t i = 0; i < watch->n; i++)
+        watch->rules[i].other_told &= watch->rules[i].other == watch->tick;
 }
 
 /* ---------------------------------------------------------------- table ---- */
@@ -483,6 +521,7 @@ void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, we
     if (watch->tick == 0)
         remember_bans(watch, server, now);
     look_at_rules(watch, server, now);
+    look_at_limits(watch, server, now);
     look_at_table(watch, server->table, now);
     look_at_guards(watch, server, now);
     pthread_mutex_unlock(&watch->lock);

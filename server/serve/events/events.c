@@ -33,6 +33,10 @@ static const struct {
     [WEIR__EVENT_RELOAD] = { "reload", "other rules are in force" },
     [WEIR__EVENT_RELOAD_FAILED] = { "reload-failed", "rules were refused, `text` says why; the old "
                                                      "ones stay in force" },
+    [WEIR__EVENT_LIMIT_DIFFERS] = { "limit-differs",
+                                    "another process has changed the limit of `rule`, which it "
+                                    "shares by the table; `text` says what holds and what is "
+                                    "written here" },
     [WEIR__EVENT_LIST] = { "list", "entries of a list were added or removed by hand" },
     [WEIR__EVENT_RESET] = { "reset", "a key's counts were reset by hand" },
     [WEIR__EVENT_AUTH_FAILED] = { "auth-failed", "`address` showed `count` wrong tokens; with "

@@ -23,6 +23,7 @@ enum weir__event_kind {
     WEIR__EVENT_MODE,
     WEIR__EVENT_RELOAD,
     WEIR__EVENT_RELOAD_FAILED,
+    WEIR__EVENT_LIMIT_DIFFERS, /* another process has other rules */
     WEIR__EVENT_LIST,
     WEIR__EVENT_RESET,
     WEIR__EVENT_AUTH_FAILED,

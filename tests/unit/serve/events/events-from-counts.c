@@ -87,6 +87,35 @@ TEST(test_S4_limiting_begins_once_and_ends_after_a_quiet_while)
     end();
 }
 
+static int ticks_until_told(const char *what)
+{
+    int n = 1;
+
+    while (n < 100 && strstr(tick(NOW + n * S), what) == NULL)
+        n++;
+    return n;
+}
+
+TEST(test_S4_a_limit_that_another_process_has_changed_is_told_once)
+{
+    begin(RULES("  - { name: a, key: \"{ip}\", limit: [5/1m, sliding-window 50/1m] }\n"
+                "  - { name: b, key: \"{ip}\", limit: 7/1m }\n"));
+    assert_int_equal(ticks_until_told("limit-differs"), 100);
+    struct weir *other = NULL;
+    assert_ok(weir_create(&other, &(struct weir_options){ .table = server.table }, NULL));
+    use(other, RULES("  - { name: a, key: \"{ip}\", limit: [5/1m, sliding-window 70/1m] }\n"), NOW);
+    int n = ticks_until_told("\"limit-differs\",\"rule\":\"a\",\"text\":\"sliding-window 70/1m, "
+                             "and not sliding-window 50/1m: ");
+    assert_true(n >= 10 && n <= 20);
+    assert_int_equal(ticks_until_told("limit-differs"), 100);
+    use(other, RULES("  - { name: a, key: \"{ip}\", limit: [5/1m, sliding-window 50/1m] }\n"), NOW);
+    assert_int_equal(ticks_until_told("limit-differs"), 100);
+    use(other, RULES("  - { name: a, key: \"{ip}\", limit: [6/1m, sliding-window 50/1m] }\n"), NOW);
+    assert_true(ticks_until_told("limit-differs") <= 20);
+    weir_destroy(other);
+    end();
+}
+
 TEST(test_a_rule_in_shadow_limits_nobody)
 {
     begin(RULES("  - { name: login, key: \"{ip}\", limit: 1/1s, mode: shadow }\n"));

@@ -70,13 +70,13 @@ struct weir__watch {
     struct watched *rules;
     size_t n, room, hint; /* hint: where the last one was found; the next one is often behind it */
     bool table_full;
-    int64_t evicted_early, no_room, no_disk; /* at the last tick */
-    weir_time early_at;                      /* when one of them last grew; 0: never */
-    weir_time counted_at;                    /* when all slots were read; 0: never */
-    int percent;                             /* counted then */
-    struct told *told;                       /* by the guards' ids */
-    size_t guards;                           /* that were met so far */
-    int degradation;                         /* of degradation */
+    int64_t evicted_early, no_room, no_disk, bans_lost; /* at the last tick */
+    weir_time early_at;                                 /* when one of them last grew; 0: never */
+    weir_time counted_at;                               /* when all slots were read; 0: never */
+    int percent;                                        /* counted then */
+    struct told *told;                                  /* by the guards' ids */
+    size_t guards;                                      /* that were met so far */
+    int degradation;                                    /* of degradation */
 
     pthread_mutex_t bans_lock;
     struct ban *bans;
@@ -256,12 +256,12 @@ static int percent_live(struct weir__watch *watch, const struct weir_table *tabl
 
 /* What the table had no room for since the last tick. */
 struct shortage {
-    int64_t early, refused, no_disk;
+    int64_t early, refused, no_disk, bans;
 };
 
 static bool is_short(const struct shortage *s)
 {
-    return s->early + s->refused + s->no_disk > 0;
+    return s->early + s->refused + s->no_disk + s->bans > 0;
 }
 
 static void tell_table_full(struct weir__watch *watch, const struct shortage *s, int percent,
@@ -278,21 +278,26 @@ static void tell_table_full(struct weir__watch *watch, const struct shortage *s,
     else if (s->early > 0)
         snprintf(text, sizeof(text),
                  "keys had to make room before their time: the table needs more keys");
+    else if (s->bans > 0)
+        snprintf(text, sizeof(text),
+                 "bans had to make room before their end: the table has no room for as many");
     else
         snprintf(text, sizeof(text), "%d %% of the places hold keys that are in use", percent);
-    weir__events_emit(watch->events, WEIR__EVENT_TABLE_FULL, now,
-                      &(struct weir__event_facts){ .text = text, .count = s->early + s->refused });
+    weir__events_emit(
+        watch->events, WEIR__EVENT_TABLE_FULL, now,
+        &(struct weir__event_facts){ .text = text, .count = s->early + s->refused + s->bans });
     watch->table_full = true;
 }
 
 static struct shortage shortage_since(struct weir__watch *watch, const struct weir_table_stats *s)
 {
     struct shortage since = { s->evicted_early - watch->evicted_early, s->no_room - watch->no_room,
-                              s->no_disk - watch->no_disk };
+                              s->no_disk - watch->no_disk, s->bans_lost - watch->bans_lost };
 
     watch->evicted_early = s->evicted_early;
     watch->no_room = s->no_room;
     watch->no_disk = s->no_disk;
+    watch->bans_lost = s->bans_lost;
     return watch->tick == 1 ? (struct shortage){ 0 } : since; /* a file has those of earlier days */
 }
 

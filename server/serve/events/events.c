@@ -44,8 +44,8 @@ static const struct {
                                                  "then" },
     [WEIR__EVENT_SHARE_USED_UP] = { "share-used-up", "`address` has its share of the pool `text` "
                                                      "and gets no more; `count` such asks so far" },
-    [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for "
-                                               "others before their time, or soon will" },
+    [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys or bans make "
+                                               "room for others before their time, or soon will" },
     [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },
     [WEIR__EVENT_BREAKER_OPENED] = { "breaker-opened",
                                      "a guard's breaker has opened: nobody is let in until it is "

@@ -283,6 +283,25 @@ static void crowd(struct weir_limiter *limiter, int64_t first, int64_t last, wei
     }
 }
 
+TEST(test_S4_bans_that_make_room_before_their_end_are_told)
+{
+    begin_on(
+        table_with(&(struct weir_table_options){ .keys = 1000, .bans = 100 }),
+        RULES("  - { name: login, key: \"{ip}\", limit: 1/1h, ban: { refusals: 1/1m, for: 1h } "
+              "}\n"));
+    char ip[32];
+    assert_string_equal(tick(NOW), "");
+    for (int i = 0; i < 1000; i++) {
+        snprintf(ip, sizeof(ip), "ip=10.0.%d.%d", i / 256, i % 256);
+        pass_of(server.engine, 3, ip, NOW);
+    }
+    const char *text = tick(NOW + S);
+    assert_non_null(strstr(text, "\"table-full\",\"text\":\"bans had to make room"));
+    assert_null(strstr(tick(NOW + 2 * S), "table-full"));
+    assert_non_null(strstr(tick(NOW + 90 * S), "table-room"));
+    end();
+}
+
 TEST(test_S4_a_table_that_is_full_and_has_room_again)
 {
     begin_on(private_table(false, 1000), ONE_RULE);

@@ -16,6 +16,7 @@
 #include "server/base/options.h"
 #include "server/cli/fleet-document.h"
 #include "server/describe/rules-diff.h"
+#include "server/describe/rules-doubts.h"
 #include "server/describe/rules-file.h"
 
 struct options {
@@ -172,6 +173,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
     if (!is_rules(f)) {
         code = weir__shared_put(f, &edit);
     } else if ((draft = check(call->words[1], text))) {
+        weir__rules_doubts(draft, weir__rules_doubt_print, call->words[1]);
         weir__draft_destroy(draft);
         code = weir__shared_put(f, &edit);
     }

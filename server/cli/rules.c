@@ -114,19 +114,8 @@ static void add_counts(const struct reading *r)
     weir__buffer_member_number(r->said.json, "entries", (int64_t)c.entries);
 }
 
-/* Valid, but probably not meant so. */
-static void print_doubt(void *context, const struct weir_problem *p)
-{
-    const struct reading *r = context;
-
-    if (p->line > 0)
-        fprintf(stderr, "%s:%d:%d: warning: %s\n", r->said.name, p->line, p->column, p->text);
-    else
-        fprintf(stderr, "%s: warning: %s\n", r->said.name, p->text);
-}
-
 /* A server knows whether it is in one; this command does not. */
-static void doubt_fleet(struct reading *r)
+static void doubt_fleet(const struct reading *r)
 {
     struct weir_problem p = { .text = "across: fleet needs a server that is in a fleet; on any "
                                       "other the rule counts on that host alone" };
@@ -137,7 +126,7 @@ static void doubt_fleet(struct reading *r)
             continue;
         p.line = rule->mark.line;
         p.column = rule->mark.column;
-        print_doubt(r, &p);
+        weir__rules_doubt_print((void *)r->said.name, &p);
         return;
     }
 }
@@ -160,7 +149,7 @@ static int check_file(const struct weir__command *self, const char *path, struct
     if (r.text)
         check_text(&r);
     if (r.draft) {
-        weir__rules_doubts(r.draft, print_doubt, &r);
+        weir__rules_doubts(r.draft, weir__rules_doubt_print, (void *)r.said.name);
         doubt_fleet(&r);
     }
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
@@ -392,7 +381,6 @@ static void print_problems(const struct weir__document *d, struct reading *readi
 static void print_warnings(const struct weir__ask_server *r, const char *name)
 {
     const struct weir__document *d = &r->document;
-    struct reading of = { .said.name = name ? name : weir__document_text(d, "source") };
     const char *text;
 
     for (int i = 0; (text = weir__document_text(d, "warnings.%d.text", i)) != NULL; i++) {
@@ -400,7 +388,7 @@ static void print_warnings(const struct weir__ask_server *r, const char *name)
                                   .column =
                                       (int)weir__document_number(d, 0, "warnings.%d.column", i) };
         snprintf(p.text, sizeof(p.text), "%s", text);
-        print_doubt(&of, &p);
+        weir__rules_doubt_print((void *)(name ? name : weir__document_text(d, "source")), &p);
     }
 }
 

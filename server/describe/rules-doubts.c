@@ -306,3 +306,13 @@ void weir__rules_doubts(const struct weir__draft *draft,
     for (size_t i = 0; i < r->draft->n_lists; i++)
         doubt_list(r, i);
 }
+
+void weir__rules_doubt_print(void *name, const struct weir_problem *doubt)
+{
+    const char *of = name;
+
+    if (doubt->line > 0)
+        fprintf(stderr, "%s:%d:%d: warning: %s\n", of, doubt->line, doubt->column, doubt->text);
+    else
+        fprintf(stderr, "%s: warning: %s\n", of, doubt->text);
+}

@@ -9,5 +9,7 @@
 void weir__rules_doubts(const struct weir__draft *draft,
                         void (*say)(void *context, const struct weir_problem *doubt),
                         void *context);
+/* One for them: a line on stderr.  `name` is the text's, a const char *. */
+void weir__rules_doubt_print(void *name, const struct weir_problem *doubt);
 
 #endif

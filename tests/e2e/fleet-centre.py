@@ -87,8 +87,8 @@ def test_D6_versions(program):
         assert (out, code) == ("version 2\n", 0), said
         out, code, said = admin.set(got.replace("10/1s", "30/1s"))
         assert code == 1 and "version 2 is there, and this change is based on 1" in said, said
-        out, code, said = admin.set(RULES % "30/1s")
-        assert code == 1 and "--base 2" in said, said
+        out, code, said = admin.set((RULES % "30/1s").replace("{ip}", "{remote_addr}"))
+        assert code == 1 and "--base 2" in said and "did you mean ip?" in said, said
         assert admin.set(RULES % "30/1s", "--base", "2")[:2] == ("version 3\n", 0)
         out, code, said = admin.set(RULES % "lots", "--base", "3")
         assert code == 1 and "limit" in said and out == "", (out, said)

@@ -67,7 +67,6 @@ static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_s
     return zone->guards[ngx_crc32_short(key->data, key->len) % NGX_WEIR_GUARDS];
 }
 
-/* `reason`: enum weir_reason. */
 static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
                         const struct ngx_weir_zone *zone, struct ngx_weir_ctx *ctx,
                         const struct weir_decision *d)
@@ -98,8 +97,10 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
     struct weir_decision d;
     ngx_str_t key;
 
-    if (ngx_http_complex_value(r, &limit->zone->key, &key) != NGX_OK)
+    if (ngx_http_complex_value(r, &limit->zone->key, &key) != NGX_OK) {
+        ngx_weir_conn_exit(ctx); /* error_page may bring it here again */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
     if (key.len == 0)
         return NGX_DECLINED;
     struct weir_ask ask = { .key = { key.data, key.len },
@@ -117,7 +118,7 @@ ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part 
                               struct ngx_weir_ctx **made)
 {
     struct ngx_weir_limit **limits = part->limits->elts;
-    struct ngx_weir_ctx *ctx = *made != NULL ? *made : ngx_weir_ctx_make(r);
+    struct ngx_weir_ctx *ctx = *made != NULL ? *made : (*made = ngx_weir_ctx_make(r));
     ngx_int_t code = NGX_DECLINED;
 
     if (ctx == NULL ||

@@ -121,7 +121,7 @@ ngx_int_t ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct weir *weir,
                                  struct ngx_weir_rules *rules);
 void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now);
 
-/* http.c.  Accept limit_req's and limit_conn's names too? */
+/* http.c.  On: limit_req's and limit_conn's names are Weir's too. */
 void ngx_weir_compat_set(bool on);
 
 /* A location's limits of one kind, and what a refusal does. */

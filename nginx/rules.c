@@ -153,9 +153,11 @@ char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
-/* The variable for what comes before and after the dot, as in http_user_agent. */
+/* The variable for what comes before and after the dot, as in http_user_agent.  nginx matches the
+ * names of arguments and cookies as they are. */
 static ngx_int_t variable_of(ngx_conf_t *cf, const char *prefix, const u_char *rest)
 {
+    bool header = ngx_strcmp(prefix, "http_") == 0;
     ngx_str_t name;
 
     name.data = ngx_pnalloc(cf->pool, ngx_strlen(prefix) + ngx_strlen(rest));
@@ -163,7 +165,7 @@ static ngx_int_t variable_of(ngx_conf_t *cf, const char *prefix, const u_char *r
         return NGX_ERROR;
     name.len = (size_t)(ngx_sprintf(name.data, "%s%s", prefix, rest) - name.data);
     for (size_t i = 0; i < name.len; i++)
-        name.data[i] = name.data[i] == '-' ? '_' : ngx_tolower(name.data[i]);
+        name.data[i] = header && name.data[i] == '-' ? '_' : ngx_tolower(name.data[i]);
     return ngx_http_get_variable_index(cf, &name);
 }
 

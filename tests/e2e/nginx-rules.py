@@ -113,6 +113,34 @@ def test_N4_a_refusal_takes_nothing_from_zones(module):
         assert nginx.statuses(7, "/?k=a") == [200] * 5 + [429] * 2
 
 
+def test_N4_connections_once_for_a_request_and_its_redirects(module):
+    http = HTTP + "weir_conn_zone $arg_k zone=c:1m;"
+    server = """weir_conn c 1; add_header S "$weir_conn_status $weir_outcome" always;
+                location / { try_files /nothing /other.html?$args; } location = /other.html { }
+                location /gone { error_page 404 /index.html; try_files /nothing =404; }"""
+    with nginx_with(module, RULES, http, server) as nginx:
+        for path, status in [("/?k=a", 200), ("/gone?k=a", 404)]:
+            answer = nginx.get(path)
+            assert answer.status == status, (path, answer.status)
+            assert answer.headers["s"] == "PASSED granted", (path, answer.headers)
+        assert nginx.statuses(7, "/?k=a", X_Client="ann") == [200] * 5 + [429] * 2
+
+
+def test_N4_names_as_they_are_written(module):
+    rules = """version: 1
+rules:
+  - { name: arg, key: "{arg.api-key}", limit: 1/1h }
+  - { name: cookie, key: "{cookie.my-id}", limit: 1/1h }
+  - { name: header, key: "{header.X-My_Id}", limit: 1/1h }
+"""
+    with nginx_with(module, rules, "weir_rules rules.yaml; underscores_in_headers on;",
+                    SERVER) as nginx:
+        for path, headers in [("/?api-key=1", {}), ("/", {"Cookie": "my-id=1"}),
+                              ("/", {"X_My_Id": "1"})]:
+            assert nginx.statuses(2, path, **headers) == [200, 429], (path, headers)
+        assert nginx.statuses(2, "/?api_key=1", Cookie="my_id=1") == [200, 200]
+
+
 def test_N4_a_bad_file_is_refused_with_its_place(module):
     with nginx_with(module, RULES, HTTP, SERVER) as nginx:
         assert nginx.statuses(6, "/", X_Client="ann") == [200] * 5 + [429]

@@ -649,7 +649,8 @@ int weir__serve(struct weir__settings *settings, char **argv)
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
                       &(struct weir__event_facts){ .text = weir_version() });
     warn_of_plain_tokens(&life);
-    warn_of_lonely_rules(&life.server);
+    if (!life.server.fleet)
+        warn_of_lonely_rules(&life.server);
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     int channel = weir__successor_channel();

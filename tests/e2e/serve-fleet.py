@@ -2,6 +2,7 @@
 """serve-fleet.py WEIR [TEST...] -- servers of a fleet on a real redis-server: one limit for all of
 them at every door, the rules of the centre, a Redis that goes away and comes back."""
 import json
+import signal
 import subprocess
 import tempfile
 
@@ -110,6 +111,31 @@ def test_D3_an_ask_id_is_charged_once(weir):
                 answer = check(resp, "ann", "ID", "ask-%d" % (i // 2))
                 assert answer[0] == 1, (i, answer)
             assert check(resp, "ann")[0] == 0
+
+
+def test_D3_a_retry_of_an_ask_that_waits_is_not_charged(weir):
+    """Redis stands still, so that the first waits while the others come; if it takes too long they
+    are decided alone, and that is tried again."""
+    for i in range(20):
+        with Redis() as redis, node(weir, redis, rules=RULES) as a:
+            joined(a)
+            with a.resp() as one, a.resp() as two:
+                redis.process.send_signal(signal.SIGSTOP)
+                one.send("WEIR.CHECK", "ID", "same", "user", "ann")
+                retries = [check(two, "ann", "ID", "same") for _ in range(3)]
+                redis.process.send_signal(signal.SIGCONT)
+                assert one.read()[0] == 1
+                retries.append(check(two, "ann", "ID", "same"))
+                left = sum(check(one, "ann")[0] for _ in range(20))
+                alone = fleet_of(a)["asks_alone"] > 0
+        if not alone and is_dry(retries[0]) and retries[3][0] == 1:
+            assert left == 19, (left, retries)
+            return
+    raise AssertionError("no retry came while the first ask waited")
+
+
+def is_dry(answer):
+    return answer[0] == 0 and answer[8] == "dry" and answer[4] > 0
 
 
 def test_D3_a_client_that_has_gone_harms_nobody(weir):

@@ -15,6 +15,8 @@
 #include "server/base/human-numbers.h"
 #include "weir-fleet.h"
 
+#define DRY_RETRY (20 * WEIR_MILLISECOND)
+
 int64_t weir__ask_ms(weir_time t)
 {
     return weir__in_unit(t, WEIR_MILLISECOND);
@@ -114,6 +116,16 @@ static void decide(struct weir__loop *loop, const struct weir__check *check,
     weir__ask_check_many(loop, &request, 1, ruling);
 }
 
+/* Retries of an ask that waits do not wait too, or each would be charged: they come again. */
+static void end_id(struct weir__ask_ids *ids, size_t hold, const struct weir_ruling *ruling)
+{
+    struct weir_ruling answer = *ruling;
+
+    if (weir__is_dry(ruling))
+        answer.decision.retry = DRY_RETRY;
+    weir__ask_ids_end(ids, hold, &answer);
+}
+
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
                             struct weir_ruling *ruling)
 {
@@ -141,7 +153,7 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
     case WEIR__ASK_ID_NEW:
     default:
         decide(loop, check, ruling);
-        weir__ask_ids_end(ids, hold, ruling);
+        end_id(ids, hold, ruling);
         return NULL;
     }
 }

@@ -58,10 +58,13 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
 int64_t weir__ask_ms(weir_time t);
 int64_t weir__ask_retry_ms(const struct weir_decision *d); /* -1: allowed, or never */
 
-/* It has to be decided again. */
+/* It found a purse dry, and may be decided late.  With a time to come again it is the answer to a
+ * retry of one that waits already. */
 static inline bool weir__is_dry(const struct weir_ruling *ruling)
 {
-    return ruling->decision.reason == WEIR_DRY && !ruling->decision.allowed;
+    const struct weir_decision *d = &ruling->decision;
+
+    return d->reason == WEIR_DRY && !d->allowed && d->retry == 0;
 }
 
 #endif

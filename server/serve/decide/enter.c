@@ -11,6 +11,7 @@
 #include "server/serve/decide/late.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/top-keys.h"
+#include "weir-fleet.h"
 
 /* The error text, and its status. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status,
@@ -215,6 +216,8 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
         note_key(loop, entered);
     } else if (!allowed)
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
+    if (!allowed && entered->ruling.fleet && loop->server->fleet)
+        weir_fleet_refused(loop->server->fleet, &entered->ruling, entered->key, 1);
 }
 
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,

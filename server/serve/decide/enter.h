@@ -80,6 +80,11 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *ente
 /* Whether it has to wait for a permit, or for units: then its connection is held. */
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *enter,
                        const struct weir__later *later, struct weir__entered *out);
+/* It has waited for this time, so another wait is shorter. */
+static inline void weir__enter_spend(struct weir__enter *enter, weir_time waited)
+{
+    enter->wait_max = waited < enter->wait_max ? enter->wait_max - waited : 0;
+}
 /* With texts of their own. */
 bool weir__enter_copy(struct weir__arena *arena, struct weir__enter *enter);
 bool weir__later_copy(struct weir__arena *arena, struct weir__later *later);

@@ -14,6 +14,7 @@ struct weir__late_enter {
     struct weir__later later;
     struct weir__entered entered;
     uint64_t ticket;
+    weir_time began;
 };
 
 static void free_late(struct weir__late_enter *late)
@@ -58,6 +59,7 @@ static void finish(struct weir__letter *letter)
         return;
     }
     conn->late_enter = NULL;
+    weir__enter_spend(&late->enter, weir__loop_now(late->loop) - late->began);
     if (!weir__is_dry(&late->entered.ruling) &&
         weir__enter_waits(conn, &late->enter, &late->later, &late->entered)) {
         free_late(late);
@@ -77,9 +79,12 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
 
     if (late == NULL)
         return false;
-    *late = (struct weir__late_enter){
-        .letter = { finish }, .loop = loop, .conn = conn, .enter = *enter, .later = *later
-    };
+    *late = (struct weir__late_enter){ .letter = { finish },
+                                       .loop = loop,
+                                       .conn = conn,
+                                       .enter = *enter,
+                                       .later = *later,
+                                       .began = weir__loop_now(loop) };
     const struct weir_fleet_ask ask = { .attrs = enter->attrs,
                                         .n = enter->n,
                                         .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/shares.h"
 #include "server/serve/net/mailbox.h"
 #include "weir-fleet.h"
 
@@ -17,6 +18,7 @@ struct one {
     char key[WEIR_KEY_TEXT];
     struct weir__ask_id id; /* no bytes: none */
     uint64_t ticket;
+    struct weir__sharer sharer;
     bool waits, cancelled;
 };
 
@@ -51,9 +53,19 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
     count_down(one->late);
 }
 
+static void leave(struct weir__late *late, const struct one *one)
+{
+    struct weir__server *server = late->loop->server;
+
+    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
+    if (server->shares)
+        weir__shares_give(server->shares, WEIR__POOL_LATE, one->sharer);
+}
+
 /* Counted and remembered as if it had been decided at once. */
 static void settle(struct weir__late *late, struct one *one)
 {
+    leave(late, one);
     one->id.now = weir__loop_now(late->loop);
     if (!one->cancelled)
         weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
@@ -87,11 +99,27 @@ static void finish(struct weir__letter *letter)
 
 /* ---------------------------------------------------------------- waiting ---- */
 
+/* The agent has places for WEIR__LATE_CHECKS: nobody takes all of them. */
+static bool has_share(struct weir__late *late)
+{
+    struct weir__server *server = late->loop->server;
+    int64_t others = __atomic_fetch_add(&server->late, 1, __ATOMIC_RELAXED);
+
+    if (others < WEIR__LATE_CHECKS &&
+        (!server->shares ||
+         weir__shares_take(server->shares, WEIR__POOL_LATE, late->conn, WEIR__LATE_CHECKS - others,
+                           weir__loop_now(late->loop))))
+        return true;
+    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
 static bool make_one(struct weir__late *late, const struct weir__check *check, size_t i)
 {
     struct one *one = &late->ones[late->n_ones++];
     const struct weir__text *id = &check->id;
 
+    one->sharer = late->conn->sharer;
     one->late = late;
     one->check = check;
     one->ruling = &late->rulings[i];
@@ -119,7 +147,7 @@ static bool fill(struct weir__late *late, const struct weir__check *checks,
     late->how = (struct weir__late_answer){ how->answer, context, how->size };
     memcpy(late->rulings, rulings, late->n * sizeof(*rulings));
     for (size_t i = 0; i < late->n; i++)
-        if (weir__is_dry(&rulings[i]) && !make_one(late, &checks[i], i))
+        if (weir__is_dry(&rulings[i]) && has_share(late) && !make_one(late, &checks[i], i))
             return false;
     return true;
 }
@@ -151,6 +179,8 @@ bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
         return false;
     *late = (struct weir__late){ .letter = { finish }, .loop = conn->loop, .conn = conn, .n = n };
     if (!fill(late, checks, rulings, how)) {
+        for (size_t i = 0; i < late->n_ones; i++)
+            leave(late, &late->ones[i]);
         free_late(late);
         return false;
     }

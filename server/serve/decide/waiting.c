@@ -48,6 +48,7 @@ struct weir__wait {
     struct weir__arena bytes;
     struct weir__later later;
     struct weir__entered entered;
+    weir_time joined;
     bool decided; /* `entered` is the answer; otherwise the reason of the queue is */
 };
 
@@ -346,6 +347,7 @@ static void finish(struct weir__letter *letter)
         w->entered.permits.n = 0;
         refuse(w, WEIR_CANCELLED);
     }
+    weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->joined);
     if (weir__is_dry(&w->entered.ruling) && weir__late_enter(conn, &w->enter, &w->later)) {
         free_wait(w);
         return;
@@ -408,6 +410,7 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
     if (w == NULL)
         return NULL;
     w->letter.open = finish;
+    w->joined = weir__loop_now(conn->loop);
     w->loop = conn->loop;
     w->conn = conn;
     w->lines = conn->loop->server->lines;

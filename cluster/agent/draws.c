@@ -1,7 +1,7 @@
 /* draws.c -- the world of a node: purses are in the table, accounts in Redis.
  *
- * An account is the key weir:{RULE:KEY}:LIMIT, its demand and the ids of draws beside it, in one
- * slot.  Answers are put aside until the agent's turn: a node may not be told of one while it sends.
+ * An account is the key weir:{FLEET/RULE:KEY}:LIMIT, its demand and the ids of draws beside it, in
+ * one slot.  Answers are put aside until the turn: a node may not be told of one while it sends.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static uint32_t shard_of(struct weir_fleet *f, const struct weir__agent_limit *l
                          struct weir_key text)
 {
     char tag[320];
-    int n = snprintf(tag, sizeof(tag), "weir:{%s:%.*s}", l->rule, (int)text.len,
+    int n = snprintf(tag, sizeof(tag), "weir:{%s/%s:%.*s}", f->name, l->rule, (int)text.len,
                      (const char *)text.bytes);
     unsigned shard = weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)n));
 
@@ -120,8 +120,8 @@ static struct weir_key name(struct weir__agent_call *call, int which,
 {
     const struct weir__agent_limit *l = call->limit;
     char *to = call->names[which];
-    int n = snprintf(to, sizeof(call->names[0]), "weir:{%s:%.*s}:%u%s", l->rule, (int)k->key.len,
-                     (const char *)k->bytes, l->index, end);
+    int n = snprintf(to, sizeof(call->names[0]), "weir:{%s/%s:%.*s}:%u%s", call->fleet->name,
+                     l->rule, (int)k->key.len, (const char *)k->bytes, l->index, end);
 
     return (struct weir_key){ to, (size_t)n < sizeof(call->names[0]) ? (size_t)n
                                                                      : sizeof(call->names[0]) - 1 };

@@ -71,6 +71,8 @@ int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_
     int64_t unexpired = f->ops->have(f->world, k, k->seen_at);
 
     count(k, greatest(0, k->seen - unexpired));
+    if (k->counted > 0 || k->waiting > 0)
+        k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
     k->counted = 0;
     weir__fleet_look_over(f, k, now);
@@ -97,9 +99,16 @@ void weir__fleet_set_exact(struct weir__fleet *f, bool exact)
     f->exact = exact;
 }
 
+/* Nothing was asked for a horizon.  Its rate falls more slowly than that, and units of a window
+ * that expire in a purse are lost until it ends. */
+static bool is_quiet(const struct weir__fleet_key *k)
+{
+    return k->seen_at - k->asked_at > k->limit->terms.horizon;
+}
+
 static bool is_hot(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
-    return !f->exact && !k->limit->terms.exact &&
+    return !f->exact && !k->limit->terms.exact && !is_quiet(k) &&
            weir__fleet_coming(k->limit, &k->rate) >= greatest(1, k->cost);
 }
 
@@ -368,12 +377,13 @@ void weir__fleet_lost(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t
 
 /* ------------------------------------------------------------------ turns ---- */
 
-/* Twice what is thought to come is enough: the rest goes back. */
+/* Twice what is thought to come is enough: the rest goes back; all of it when nobody asks. */
 static void pay_back_surplus(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    int64_t enough = 2 * weir__fleet_coming(k->limit, &k->rate);
+    bool quiet = is_quiet(k);
+    int64_t enough = quiet ? 0 : 2 * weir__fleet_coming(k->limit, &k->rate);
 
-    if (k->waiting == 0 && k->seen > enough + low_water(f, k))
+    if (k->waiting == 0 && k->seen > enough + (quiet ? 0 : low_water(f, k)))
         weir__fleet_pay_back(f, k, k->seen - enough, now);
 }
 

@@ -93,7 +93,8 @@ struct weir__fleet_key {
     int64_t counted; /* of them not yet in the rate */
     int64_t seen;    /* units in the purse at the last look */
     weir_time seen_at;
-    bool drawing; /* a draw is under way: */
+    weir_time asked_at; /* the last look that found something asked */
+    bool drawing;       /* a draw is under way: */
     struct weir__draw draw;
     uint64_t id;
     weir_time sent, sent_first;

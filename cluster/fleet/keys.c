@@ -170,6 +170,7 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
                                    .due = WEIR_NEVER,
                                    .rate.at = now,
                                    .seen_at = now,
+                                   .asked_at = now,
                                    .left = -1,
                                    .place = f->n,
                                    .chain = *at };

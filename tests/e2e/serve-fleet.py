@@ -203,7 +203,7 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
             until("it is back", lambda: fleet_of(server)["connected"], 60)
         with a.resp() as resp:
             until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
-                  redis.client("EXISTS", "weir:{hourly:new}:0") == 1, 60)
+                  redis.client("EXISTS", "weir:{default/hourly:new}:0") == 1, 60)
 
 
 def test_D6_rules_of_the_fleet_reach_every_server(weir):

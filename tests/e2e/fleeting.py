@@ -1,0 +1,183 @@
+"""fleeting.py -- shared by the tests of a fleet on real servers: nodes, a load that counts, and
+wires between a node and Redis that can be cut.
+
+Nothing here is bounded by wall time: a load measures how long it took, and bounds are reckoned from
+that."""
+import select
+import shutil
+import socket
+import sys
+import threading
+import time
+
+from redising import until
+from serving import Server, free_port
+
+LONG = "--long" in sys.argv
+sys.argv = [word for word in sys.argv if word != "--long"]
+PART = 1000000
+
+
+def url(redis):
+    return "redis://127.0.0.1:%d" % redis.port
+
+
+class Node(Server):
+    """weir serve in a fleet, under a name of its own: tables in memory may have equal ones."""
+
+    def __init__(self, weir, where, name, *options, **more):
+        self.name, self.dead = name, False
+        super().__init__(weir, "--fleet", where, "--fleet-node", name, *options, clock=False, **more)
+
+    def start(self):
+        self.dead = False
+        super().start()
+
+    def kill(self):
+        super().kill()
+        self.dead = True
+
+    def stop(self, expect=0):
+        if not self.dead:
+            return super().stop(expect)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return ""
+
+    @property
+    def fleet(self):
+        with self.resp() as client:
+            return client.json("WEIR.STATUS")["fleet"]
+
+    def draws(self):
+        """It asks accounts."""
+        fleet = self.fleet
+        return fleet["connected"] and not fleet["alone"]
+
+
+def joined(*nodes, members=None):
+    """All are there, have an equal part, and ask accounts."""
+    members = members or len(nodes)
+    for node in nodes:
+        until("%s has its part" % node.name, lambda: node.fleet["members"] == members and
+              node.fleet["part"] == PART // members and node.draws(),
+              state=lambda: str(node.fleet))
+
+
+def back(*nodes):
+    for node in nodes:
+        until("%s draws again" % node.name, node.draws, state=lambda: str(node.fleet))
+
+
+class Load:
+    """Asks a node again and again, in batches with an ECHO behind each: every ask is answered once
+    and in its order, or the connection ends (the node was killed).  `key`: a text, or a function
+    that makes the next."""
+
+    def __init__(self, node, key="ann", batch=10, pause=0.005, cost=1):
+        self.node, self.key, self.batch, self.pause, self.cost = node, key, batch, pause, cost
+        self.allowed, self.asked, self.reasons, self.problem = 0, 0, {}, None
+        self.by_key = {}
+        self.ending = False
+
+    def __enter__(self):
+        self.begin = time.monotonic()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        self.ending = True
+        self.thread.join()
+        self.took = time.monotonic() - self.begin
+        if self.problem:
+            raise self.problem
+        return self
+
+    def run(self):
+        try:
+            with self.node.resp() as client:
+                n = 0
+                while not self.ending:
+                    self.step(client, n)
+                    n += 1
+                    time.sleep(self.pause)
+        except (EOFError, ConnectionError):
+            pass  # killed
+        except Exception as problem:
+            self.problem = problem
+
+    def step(self, client, n):
+        keys = [self.key() if callable(self.key) else self.key for _ in range(self.batch)]
+        for key in keys:
+            client.send("WEIR.CHECK", "COST", self.cost, "user", key)
+        client.send("ECHO", n)
+        for key in keys:
+            answer = client.read()
+            assert isinstance(answer, list) and len(answer) == 10, answer
+            self.asked += 1
+            self.allowed += answer[0] * self.cost
+            self.by_key[key] = self.by_key.get(key, 0) + answer[0] * self.cost
+            self.reasons[answer[8]] = self.reasons.get(answer[8], 0) + 1
+        assert client.read() == str(n)
+
+
+def passed(*loads, key=None):
+    return sum(load.by_key.get(key, 0) if key else load.allowed for load in loads)
+
+
+class Wire:
+    """Between a node and Redis: it can be cut, so that nothing comes through and nobody is told."""
+
+    def __init__(self, port):
+        self.to, self.cut, self.ending = port, False, False
+        self.port = free_port()
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self.pairs, self.ends = {}, []
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.ending:
+            if self.cut:
+                time.sleep(0.005)
+                continue
+            ready, _, _ = select.select([self.listener, *self.pairs], [], [], 0.01)
+            for end in ready:
+                if end is self.listener:
+                    self.join()
+                elif end in self.pairs and not self.cut:
+                    self.pass_on(end)
+
+    def join(self):
+        here, _ = self.listener.accept()
+        try:
+            there = socket.create_connection(("127.0.0.1", self.to))
+        except OSError:
+            here.close()
+            return
+        self.pairs[here], self.pairs[there] = there, here
+
+    def pass_on(self, end):
+        other = self.pairs[end]
+        try:
+            data = end.recv(65536)
+            if data:
+                other.sendall(data)
+                return
+        except OSError:
+            pass
+        del self.pairs[end], self.pairs[other]
+        end.close()
+        other.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ending = True
+        self.thread.join()
+        for end in [self.listener, *self.pairs]:
+            end.close()

@@ -27,7 +27,8 @@ class Node(Server):
 
     def __init__(self, weir, where, name, *options, **more):
         self.name, self.dead = name, False
-        super().__init__(weir, "--fleet", where, "--fleet-node", name, *options, clock=False, **more)
+        super().__init__(weir, "--fleet", where, "--fleet-node", name, *options, clock=False,
+                         **more)
 
     def start(self):
         self.dead = False

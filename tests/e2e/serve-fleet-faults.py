@@ -229,7 +229,7 @@ def test_D3_all_killed_at_once_under_load(weir):
 
 def test_D3_node_stopped(weir):
     """SIGSTOP: when it goes on, it does not spend units whose life is over."""
-    rules = METER % "share"
+    rules = METER % "closed"
     with Redis() as redis, Node(weir, url(redis), "a", rules=rules) as a, \
             Node(weir, url(redis), "b", rules=rules) as b:
         joined(a, b)

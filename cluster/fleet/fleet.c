@@ -8,6 +8,7 @@
 
 #define PATIENCE       (20 * WEIR_MILLISECOND)
 #define ROUND_TRIP     WEIR_MILLISECOND /* before one was measured */
+#define SILENCE        10               /* times the patience: the shard is away */
 #define REPEATS        5
 #define LOOKS_PER_PACE 8
 
@@ -207,10 +208,12 @@ static void leave_shard_alone(struct weir__fleet *f, uint32_t shard, weir_time n
             weir__fleet_leave_alone(f, f->heap[i], now);
 }
 
-/* No answer in time, to this draw or to any other. */
+/* No answer for long, to this draw or to any other.  A server that is busy for some milliseconds is
+ * not away: asks that cannot wait for it have deadlines of their own. */
 static void note_silence(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
-    if (f->shards[k->shard].heard > k->sent_first || f->shards[k->shard].away)
+    if (f->shards[k->shard].heard > k->sent_first || f->shards[k->shard].away ||
+        now - k->sent_first < SILENCE * f->patience)
         return;
     f->shards[k->shard].away = true;
     f->shards[k->shard].probe_at = now;

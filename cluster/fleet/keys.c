@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "cluster/fleet/parts.h"
 
-enum { KEYS_DEFAULT = 65536, TRIES = 8 };
+enum { KEYS_DEFAULT = 65536, TRIES = 32 };
 
 int weir__fleet_keys_make(struct weir__fleet *f, size_t keys, struct weir_error *error)
 {
@@ -112,11 +112,12 @@ static bool is_idle(struct weir__fleet *f, const struct weir__fleet_key *key, we
            (!key->spent || key->closed_until <= now) && f->ops->have(f->world, key, now) == 0;
 }
 
-/* Those that are due last know of nothing to do. */
+/* Round and round, so that of many keys that are asked for once the oldest goes. */
 static bool make_room(struct weir__fleet *f, weir_time now)
 {
-    for (size_t i = 0; i < TRIES && i < f->n; i++) {
-        struct weir__fleet_key *key = f->heap[f->n - 1 - i];
+    for (size_t i = 0; i < TRIES; i++) {
+        struct weir__fleet_key *key = &f->keys[f->hand];
+        f->hand = (f->hand + 1) % f->n_keys;
         if (is_idle(f, key, now)) {
             weir__fleet_key_forget(f, key);
             return true;

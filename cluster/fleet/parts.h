@@ -9,7 +9,8 @@ struct weir__fleet {
     void *world;
     uint64_t random, next_id;
     size_t draws_max;
-    bool exact; /* nothing is drawn ahead, and what is in purses is another's */
+    bool exact;  /* nothing is drawn ahead, and what is in purses is another's */
+    size_t hand; /* the next key to be forgotten, if it is idle */
     weir_time patience;
     struct {
         size_t drawing;       /* draws under way */

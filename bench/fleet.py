@@ -155,10 +155,12 @@ def hot(weir):
 def hot_by(weir, redis, rules, batch, name, limit=0):
     nodes = [Node(weir, url(redis), "n%d" % i, rules=rules, threads=1) for i in range(4)]
     joined(*nodes)
-    flood(nodes, 1, batch)  # the burst, and the rate becomes known
+    begin = time.monotonic()
+    before = sum(flood(nodes, 3, batch)[0])  # the burst, and the rate becomes known
     commands = commands_of(redis)
     allowed, asked, cpu, took = flood(nodes, 4, batch)
     commands = commands_of(redis) - commands
+    most = limit * (1 + time.monotonic() - begin + 0.25)  # a burst, the time and the life
     for node in nodes:
         node.stop()
     tell("hot, %s: offered" % name, asked / took, "asks/s")
@@ -166,6 +168,8 @@ def hot_by(weir, redis, rules, batch, name, limit=0):
          "")
     if limit:
         tell("hot, %s: allowed / limit" % name, sum(allowed) / (limit * took), "ratio")
+        tell("hot, %s: allowed / bound, from the beginning" % name, (before + sum(allowed)) / most,
+             "ratio")
         tell("hot, %s: least part of a node" % name, 4 * min(allowed) / sum(allowed), "ratio")
     return asked / took, cpu / asked
 

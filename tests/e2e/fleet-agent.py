@@ -258,7 +258,7 @@ def test_D3_cluster(program):
         for user in users:
             passes(a, user, 30)
             passes(b, user, 30)
-        account = "weir:{r:user0}:0"
+        account = "weir:{default/r:user0}:0"
         master = next(n for n in cluster.masters() if n("EXISTS", account) == 1)
         master.kill()
         for user in users:

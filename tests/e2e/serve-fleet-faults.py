@@ -395,7 +395,7 @@ rules:
 """
 
 
-def test_X1_several_limits(weir):
+def test_D3_several_limits(weir):
     """A request takes from all or from none: refused by one, it costs the others nothing."""
     with Redis() as redis, Node(weir, url(redis), "a", rules=SEVERAL) as a, \
             Node(weir, url(redis), "b", rules=SEVERAL) as b:

@@ -18,8 +18,20 @@
 
 /* ---------------------------------------------------------------- the host ---- */
 
-/* Whether this process is the agent.  Looked at before anything else in a turn: a process that was
- * stopped may find that another is the agent now. */
+/* The part of the process before is the best guess.  The whole is none. */
+static void know_part(struct weir_fleet *f, bool agent)
+{
+    uint32_t part = weir__fleet_part(f->table);
+
+    pthread_mutex_lock(&f->mutex);
+    f->info.part = part < WEIR__FLEET_WHOLE ? part : 0;
+    f->info.connected = agent ? f->info.connected : true; /* it is not asked any more */
+    f->info.why[0] = '\0';
+    pthread_mutex_unlock(&f->mutex);
+}
+
+/* Whether this process is the agent.  The first thing in a turn: a process that was stopped may
+ * find that another is the agent now. */
 static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
 {
     bool agent = !f->leaving &&
@@ -33,6 +45,7 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     f->up = f->away = false;
     f->heard = mono;
     weir__fleet_set_exact(f->fleet, !agent);
+    know_part(f, agent);
     if (agent) /* once more: the one before may have died over it; the whole, if none is known */
         (void)f->host->part_set(f->weir, weir__fleet_part(f->table), now, NULL);
     if (agent && weir__fleet_until(f->table) == 0)
@@ -40,11 +53,18 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     f->part_set = weir__fleet_part(f->table);
 }
 
+/* The table has the last word: one that was the agent before, and was stopped over it, may have
+ * written another part; a server without --fleet may have forgotten the fleet. */
 static void follow_part(struct weir_fleet *f, weir_time now)
 {
     int64_t part = f->info.part; /* written in this thread */
+    bool forgotten = weir__fleet_until(f->table) == 0;
 
-    if (!f->agent || part == 0 || part == f->part_set)
+    if (forgotten)
+        weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
+    if (part == 0)
+        part = f->part_set;
+    if (!forgotten && part == weir__fleet_part(f->table))
         return;
     f->part_set = part;
     (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
@@ -163,6 +183,7 @@ static int fill(struct weir_fleet *f, const struct weir_fleet_options *o, struct
         name_node(f->node, f->table);
     memcpy(f->info.name, f->name, sizeof(f->name));
     memcpy(f->info.node, f->node, sizeof(f->node));
+    f->info.connected = true; /* nobody was asked yet */
     weir__beats_begin(f, o->weight);
     return WEIR_OK;
 }
@@ -226,6 +247,18 @@ static void destroy(struct weir_fleet *f)
     free(f);
 }
 
+/* Its thread may have been the agent already. */
+static void undo(struct weir_fleet *f)
+{
+    weir_redis_destroy(f->redis);
+    f->redis = NULL;
+    if (f->agent && f->shared)
+        weir__fleet_yield(f->table, f->holder);
+    if (f->agent && weir__fleet_until(f->table) == WEIR__FLEET_AWAY)
+        weir__fleet_forget(f->table, weir__agent_time(f));
+    destroy(f);
+}
+
 int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
                     const struct weir_fleet_options *options, struct weir_error *error)
 {
@@ -246,7 +279,7 @@ int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
     if (code == WEIR_OK)
         *out = f;
     else
-        destroy(f);
+        undo(f);
     return code;
 }
 
@@ -288,6 +321,9 @@ void weir_fleet_leave(struct weir_fleet *f)
 
 void weir_fleet_look(struct weir_fleet *f, struct weir_fleet_info *out)
 {
+    *out = (struct weir_fleet_info){ .name = "" };
+    if (f->pid != getpid()) /* a child: the mutex may be held for ever */
+        return;
     pthread_mutex_lock(&f->mutex);
     *out = f->info;
     pthread_mutex_unlock(&f->mutex);

@@ -65,16 +65,22 @@ struct weir__agent_call {
     char names[3][320]; /* the account, its demand, the id */
 };
 
-enum weir__ask_state { WEIR__ASK_FREE, WEIR__ASK_WAITS, WEIR__ASK_BUSY, WEIR__ASK_CANCELLED };
+enum weir__ask_state {
+    WEIR__ASK_FREE,
+    WEIR__ASK_WAITS,
+    WEIR__ASK_BUSY,
+    WEIR__ASK_BUSY_CANCELLED, /* to be refused, unless it is granted just now */
+    WEIR__ASK_CANCELLED,
+};
 
 /* An ask that waits. */
 struct weir__agent_ask {
     struct weir__redis_job job;
     struct weir__fleet_wait wait;
     struct weir_fleet *fleet;
-    uint64_t word; /* how often it was used << 2 | enum weir__ask_state; atomic */
+    uint64_t word; /* how often it was used << 3 | enum weir__ask_state; atomic */
     struct weir_request request;
-    struct weir__due dues[WEIR__FLEET_ITEMS_MAX];
+    struct weir__due dues[WEIR__FLEET_ITEMS_MAX + 1]; /* one more: too many */
     size_t n_dues;
     struct weir_ruling ruling;
     char told[WEIR_KEY_TEXT];
@@ -176,9 +182,9 @@ static inline struct weir_key weir__agent_own(const struct weir__fleet_key *key)
 /* asks.c */
 int weir__asks_make(struct weir_fleet *fleet, struct weir_error *error);
 void weir__asks_free(struct weir_fleet *fleet);
-/* To be decided; false: its caller has given up.  And: it waits on. */
+/* To be decided; false: its caller has given up.  And: it waits on; false: as before. */
 bool weir__ask_begin(struct weir__agent_ask *ask);
-void weir__ask_go_on(struct weir__agent_ask *ask);
+bool weir__ask_go_on(struct weir__agent_ask *ask);
 /* It waits no more, and is answered in the next turn; `end`: alone. */
 void weir__ask_over(struct weir_fleet *fleet, struct weir__agent_ask *ask);
 void weir__ask_end(struct weir_fleet *fleet, struct weir__agent_ask *ask, weir_time now);

@@ -8,6 +8,8 @@
  *       ▲        │
  *       └────────┘         still too little
  *     waits ──► cancelled  by any thread; the agent frees it when it meets it
+ *     busy ──► busy and cancelled    by any thread: `done` is called soon, with a refusal unless it
+ *                          was granted just then
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@
 #include "base/base.h"
 #include "cluster/agent/agent.h"
 
-#define STATE 3u
+#define STATE 7u
+#define SHIFT 3
 
 int weir__asks_make(struct weir_fleet *f, struct weir_error *error)
 {
@@ -44,9 +47,9 @@ bool weir__ask_begin(struct weir__agent_ask *a)
     return change(a, WEIR__ASK_WAITS, WEIR__ASK_BUSY);
 }
 
-void weir__ask_go_on(struct weir__agent_ask *a)
+bool weir__ask_go_on(struct weir__agent_ask *a)
 {
-    (void)change(a, WEIR__ASK_BUSY, WEIR__ASK_WAITS);
+    return change(a, WEIR__ASK_BUSY, WEIR__ASK_WAITS);
 }
 
 /* -------------------------------------------------------------- free places ---- */
@@ -70,7 +73,7 @@ static void give_place(struct weir_fleet *f, struct weir__agent_ask *a)
 {
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED);
 
-    __atomic_store_n(&a->word, ((word >> 2) + 1) << 2 | WEIR__ASK_FREE, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->word, ((word >> SHIFT) + 1) << SHIFT | WEIR__ASK_FREE, __ATOMIC_RELEASE);
     free((void *)(uintptr_t)a->request.attrs);
     pthread_mutex_lock(&f->mutex);
     a->next = f->free_asks;
@@ -219,6 +222,13 @@ static void decide_alone(struct weir_fleet *f, struct weir__agent_ask *a, weir_t
     weir__agent_check(f, a, &alone);
 }
 
+static void refuse(struct weir__agent_ask *a)
+{
+    a->ruling.decision.reason = WEIR_LIMITED;
+    a->ruling.decision.retry = a->wait.retry;
+    a->ruling.level = 3;
+}
+
 /* Refused by an account: that counts as any refusal does, so its purse says so.  It was not closed
  * while it had units; from now on asks are refused without coming here.  With too few units in it
  * for this ask, it stays open. */
@@ -229,11 +239,13 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
         if (k->limit && k->spent && k->closed_until > now)
             weir__agent_world.close(f, k, k->closed_until, now);
     }
-    if (weir__agent_check(f, a, NULL) || a->ruling.decision.reason != WEIR_DRY)
-        return;
-    a->ruling.decision.reason = WEIR_LIMITED;
-    a->ruling.decision.retry = a->wait.retry;
-    a->ruling.level = 3;
+    if (!weir__agent_check(f, a, NULL) && a->ruling.decision.reason == WEIR_DRY)
+        refuse(a);
+}
+
+static bool is_to_be_refused(const struct weir__agent_ask *a)
+{
+    return (__atomic_load_n(&a->word, __ATOMIC_ACQUIRE) & STATE) == WEIR__ASK_BUSY_CANCELLED;
 }
 
 static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
@@ -249,6 +261,10 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
             decide_alone(f, a, now);
         else if (!granted && a->ruling.decision.reason == WEIR_DRY)
             decide_refused(f, a, now);
+        a->done(a->context, &a->ruling, a->told);
+    } else if (is_to_be_refused(a)) {
+        if (a->ruling.decision.reason == WEIR_DRY)
+            refuse(a);
         a->done(a->context, &a->ruling, a->told);
     }
     give_place(f, a);
@@ -301,9 +317,9 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     if (!a)
         return false;
     a->n_dues =
-        f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX);
+        f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX + 1);
     a->request.attrs = NULL;
-    if (a->n_dues == 0 || a->n_dues == WEIR__FLEET_ITEMS_MAX ||
+    if (a->n_dues == 0 || a->n_dues > WEIR__FLEET_ITEMS_MAX ||
         !copy_request(&a->request, &request)) {
         give_place(f, a);
         return false;
@@ -319,7 +335,7 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     a->done = ask->done;
     a->context = ask->context;
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
-    *ticket = (word >> 2) * WEIR__AGENT_ASKS + (uint64_t)(a - f->asks);
+    *ticket = (word >> SHIFT) * WEIR__AGENT_ASKS + (uint64_t)(a - f->asks);
     __atomic_store_n(&a->word, word, __ATOMIC_RELEASE);
     weir__redis_thread_put(f->redis, &a->job);
     return true;
@@ -344,11 +360,15 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
 bool weir_fleet_cancel(struct weir_fleet *f, uint64_t ticket)
 {
     struct weir__agent_ask *a = &f->asks[ticket % WEIR__AGENT_ASKS];
-    uint64_t word = ticket / WEIR__AGENT_ASKS << 2 | WEIR__ASK_WAITS;
+    uint64_t base = ticket / WEIR__AGENT_ASKS << SHIFT, word = base | WEIR__ASK_WAITS;
 
-    return __atomic_compare_exchange_n(&a->word, &word,
-                                       (word & ~(uint64_t)STATE) | WEIR__ASK_CANCELLED, false,
-                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(
+        &a->word, &word,
+        base | (word == (base | WEIR__ASK_BUSY) ? WEIR__ASK_BUSY_CANCELLED : WEIR__ASK_CANCELLED),
+        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (word != (base | WEIR__ASK_WAITS) && word != (base | WEIR__ASK_BUSY))
+            return false;
+    return word == (base | WEIR__ASK_WAITS);
 }
 
 struct waiter {

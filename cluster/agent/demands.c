@@ -2,6 +2,7 @@
  * gets of what comes next; the agent hears of them once a turn.  Where there are more keys than
  * fit, some of their demand is not counted. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cluster/agent/agent.h"
 
@@ -15,14 +16,19 @@ static bool is_across(struct weir_fleet *f, const char *rule)
     return n > WEIR__AGENT_NAMES;
 }
 
-/* A key's place is the first of its few that is free or its own. */
-static struct weir__agent_demand *place_of(struct weir_fleet *f, const struct weir_ruling *r,
-                                           const char *key, size_t len)
+static uint64_t hash_of(const struct weir_ruling *r, const char *key, size_t len)
 {
     uint64_t hash = (uintptr_t)r->rule + r->limit_index;
 
     for (size_t i = 0; i < len; i++)
         hash = weir__mix64(hash ^ (unsigned char)key[i]);
+    return hash;
+}
+
+/* A key's place is the first of its few that is free or its own. */
+static struct weir__agent_demand *place_of(struct weir_fleet *f, uint64_t hash,
+                                           const struct weir_ruling *r, const char *key, size_t len)
+{
     for (size_t i = 0; i < 4; i++) {
         struct weir__agent_demand *d = &f->demands[(hash + i) % WEIR__AGENT_DEMANDS];
         if (d->rule == NULL || (d->rule == r->rule && d->index == r->limit_index && d->len == len &&
@@ -37,10 +43,12 @@ void weir_fleet_refused(struct weir_fleet *f, const struct weir_ruling *r, const
 {
     size_t len = strlen(key);
 
-    if (r->decision.reason != WEIR_LIMITED || cost <= 0 || !r->rule || !is_across(f, r->rule))
+    if (r->decision.reason != WEIR_LIMITED || cost <= 0 || !r->rule || !is_across(f, r->rule) ||
+        f->pid != getpid()) /* a child: the mutex may be held for ever */
         return;
+    uint64_t hash = hash_of(r, key, len);
     pthread_mutex_lock(&f->mutex);
-    struct weir__agent_demand *d = place_of(f, r, key, len);
+    struct weir__agent_demand *d = place_of(f, hash, r, key, len);
     if (d && d->rule == NULL) {
         *d = (struct weir__agent_demand){ .rule = r->rule,
                                           .index = r->limit_index,

@@ -292,8 +292,7 @@ static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
     a->request.ask.now = now;
     if (weir__agent_check(f, a, NULL))
         return WEIR__FLEET_ALL_TAKEN;
-    weir__ask_go_on(a);
-    if (a->ruling.decision.reason != WEIR_DRY)
+    if (!weir__ask_go_on(a) || a->ruling.decision.reason != WEIR_DRY)
         return WEIR__FLEET_NOT_OURS;
     for (size_t i = 0; i < wait->n; i++)
         if (a->dues[i].rule == a->ruling.rule && a->dues[i].index == a->ruling.limit_index)

@@ -162,7 +162,8 @@ static bool write_all(int fd, const char *bytes, size_t len)
 }
 
 /* Old or new, whenever the host dies.  A copy that cannot be written is not there: the next version
- * tries again. */
+ * tries again.  Each process on the table writes a file of its own first, which is named after its
+ * place: what one that dies leaves behind is used by the next. */
 static void write_copy(struct weir_fleet *f)
 {
     struct weir__copy copy = { .document = { document.bytes, document.len },
@@ -170,17 +171,21 @@ static void write_copy(struct weir_fleet *f)
                                .taken = weir__clock_real(),
                                .text = { f->follow.text.bytes, f->follow.text.len } };
     struct weir__buffer bytes = { 0 };
+    unsigned mine = f->holder > 0 ? f->holder : (unsigned)f->pid;
+    bool written = false;
     char *beside = NULL;
 
     f->follow.copied = copy.taken;
-    if (!f->follow.copy || asprintf(&beside, "%s.new", f->follow.copy) < 0)
+    if (!f->follow.copy || asprintf(&beside, "%s.new%u", f->follow.copy, mine) < 0)
         return;
     weir__copy_write(&copy, &bytes);
     int fd = bytes.failed ? -1 : open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd >= 0 && write_all(fd, bytes.bytes, bytes.len))
-        (void)rename(beside, f->follow.copy);
+        written = rename(beside, f->follow.copy) == 0;
     if (fd >= 0)
         close(fd);
+    if (fd >= 0 && !written)
+        unlink(beside);
     weir__buffer_free(&bytes);
     free(beside);
 }
@@ -318,6 +323,8 @@ int weir__follow_begin(struct weir_fleet *f, const struct weir_fleet_options *o,
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
     }
     int number = start(f);
+    if (number != 0)
+        free(f->follow.copy);
     if (number != 0)
         return weir__fail(error, WEIR_SYSTEM, "no thread for a fleet: %s", strerror(number));
     f->follow.started = true;

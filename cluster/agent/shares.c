@@ -62,12 +62,10 @@ static int64_t left_of_begun(struct weir_fleet *f, const struct weir__fleet_key 
 
 int64_t weir__share_end(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    int64_t units = owed(f, k, now), begun = left_of_begun(f, k, now);
+    int64_t begun = left_of_begun(f, k, now),
+            units = f->host->empty(weir__agent_limit_of(k)->share, weir__agent_own(k), now);
 
     k->own.alone = false;
-    if (units > 0)
-        f->host->give(weir__agent_limit_of(k)->share,
-                      &(struct weir_ask){ .key = weir__agent_own(k), .cost = units, .now = now });
     return units > begun ? units - begun : 0;
 }
 

@@ -163,7 +163,7 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *fleet,
 struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *fleet,
                                              const struct weir__fleet_limit *limit,
                                              struct weir_key key);
-/* One after another, from 0; NULL: no more. */
+/* One after another, from 0, whatever is done to them; NULL: no more. */
 struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *fleet, size_t *at);
 /* The limit is over: its waits are answered "alone", its units go back, its keys are forgotten. */
 void weir__fleet_drop(struct weir__fleet *fleet, const struct weir__fleet_limit *limit,

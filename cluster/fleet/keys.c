@@ -140,7 +140,12 @@ struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *f,
 
 struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *f, size_t *at)
 {
-    return *at < f->n ? f->heap[(*at)++] : NULL;
+    while (*at < f->fresh) {
+        struct weir__fleet_key *k = &f->keys[(*at)++];
+        if (k->limit != NULL)
+            return k;
+    }
+    return NULL;
 }
 
 /* Memory is touched when it is first needed. */

@@ -211,22 +211,30 @@ static int change_shares(struct weir *weir, uint32_t part, weir_time now, struct
     return code;
 }
 
+/* Until the shares are those of the word: another process may set it meanwhile. */
+static int follow(struct weir *weir, weir_time now, struct weir_error *error)
+{
+    uint32_t part;
+    int code;
+
+    do {
+        part = weir__fleet_part(weir->table);
+        code = change_shares(weir, part, now, error);
+    } while (part != weir__fleet_part(weir->table));
+    return code;
+}
+
 /* The word comes first: a process that puts rules in force meanwhile looks at it last. */
 int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
 {
     pthread_mutex_lock(&weir->mutex);
     __atomic_store_n(&weir->table->header->fleet_part, part, __ATOMIC_SEQ_CST);
-    int code = change_shares(weir, part, now, error);
+    int code = follow(weir, now, error);
     pthread_mutex_unlock(&weir->mutex);
     return code;
 }
 
 void weir__across_follow(struct weir *weir, weir_time now)
 {
-    uint32_t part;
-
-    do {
-        part = weir__fleet_part(weir->table);
-        (void)change_shares(weir, part, now, NULL);
-    } while (part != weir__fleet_part(weir->table));
+    (void)follow(weir, now, NULL);
 }

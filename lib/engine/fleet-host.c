@@ -18,7 +18,7 @@ const struct weir__host weir__host = {
     .release = weir_limiter_release,
     .take = weir_take,
     .peek = weir_peek,
-    .give = weir_give,
+    .empty = weir__share_empty,
     .fill = weir__purse_fill,
     .close = weir__purse_close,
 };

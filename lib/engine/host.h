@@ -30,7 +30,7 @@ struct weir__host {
                  struct weir_decision *decision);
     bool (*peek)(struct weir_limiter *limiter, const struct weir_ask *ask,
                  struct weir_decision *decision);
-    void (*give)(struct weir_limiter *limiter, const struct weir_ask *ask);
+    int64_t (*empty)(struct weir_limiter *share, struct weir_key key, weir_time now);
     void (*fill)(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time drawn,
                  weir_time now);
     void (*close)(struct weir_limiter *limiter, struct weir_key key, weir_time until,

@@ -62,6 +62,31 @@ void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_t
     make_change(limiter, key, close_purse, &(struct change){ 0, until, now, true });
 }
 
+struct emptying {
+    int64_t units;
+    weir_time now;
+};
+
+static bool empty(const struct weir_plan *plan, void *state, void *context)
+{
+    struct emptying *e = context;
+
+    e->units = plan->most - units_in(plan, state, e->now);
+    if (e->units > 0)
+        plan->algo->give(plan, state, e->units, e->now);
+    return e->units > 0;
+}
+
+int64_t weir__share_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now)
+{
+    struct emptying e = { .now = now < 0 ? 0 : now };
+    struct weir__part part;
+
+    weir__part_begin(&part, limiter, weir__home_of(limiter, key));
+    weir__part_change(&part, empty, &e, false, e.now);
+    return e.units > 0 ? e.units : 0;
+}
+
 /* ----------------------------------------------------------------- agent ---- */
 
 /* The word: ticks << 12 | the holder.  Ticks come again after a day: a holder that is long dead
@@ -103,7 +128,15 @@ void weir__fleet_forget(struct weir_table *table, weir_time now)
         weir__fleet_renew(table, 0);
 }
 
+/* Not backwards: an agent that was stopped in here may go on when another is long at work.  Further
+ * ahead than it can be: damaged. */
 void weir__fleet_renew(struct weir_table *table, weir_time until)
 {
-    __atomic_store_n(&table->header->fleet_until, until, __ATOMIC_RELEASE);
+    weir_time *word = &table->header->fleet_until, was = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+    do {
+        if (until > WEIR__FLEET_AWAY && was > until && was - until <= WEIR__FLEET_UNTIL_MAX)
+            return;
+    } while (
+        !__atomic_compare_exchange_n(word, &was, until, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }

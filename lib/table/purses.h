@@ -17,13 +17,17 @@ void weir__purse_fill(struct weir_limiter *limiter, struct weir_key key, int64_t
 void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_time until,
                        weir_time now);
 
+/* Gives back all that a share owes, and returns it: of several that do so at once, one gets it. */
+int64_t weir__share_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now);
+
 /* ------------------------------------------------------------- the host ---- */
 
-/* The agent of the table says how long its purses are filled: about every 100 ms, for a second.
+/* The agent of the table says how long its purses are filled: every 50 ms, for 0.7 s.
  * When it is gone or has no answers, that time passes, and no process asks purses any more. */
 #define WEIR__FLEET_UNTIL_MAX (10 * WEIR_SECOND) /* longer: damaged, or the clock stepped back */
 #define WEIR__FLEET_AWAY      ((weir_time)1)     /* in a fleet, but nobody fills purses */
 
+/* It never moves backwards, but to 0 and to AWAY. */
 void weir__fleet_renew(struct weir_table *table, weir_time until);
 
 static inline weir_time weir__fleet_until(const struct weir_table *table)

@@ -34,6 +34,7 @@
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/pass.h"
 #include "server/serve/net/successor.h"
+#include "table/purses.h"
 #include "wire/tls.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
@@ -116,6 +117,7 @@ static int make_tls(struct life *life, struct weir_error *error)
                                : WEIR_OK;
 }
 
+/* A server that is in no fleet does not go on alone for one that its table was in. */
 static int make_live(struct life *life, struct weir_error *error)
 {
     struct weir__in_force_options options = { .engine = life->server.engine,
@@ -126,6 +128,8 @@ static int make_live(struct life *life, struct weir_error *error)
                                                             : life->settings.table,
                                               .problems = &life->problems };
 
+    if (*life->settings.fleet == '\0')
+        weir__fleet_forget(life->server.table, weir_table_now(life->server.table));
     return weir__in_force_create(&life->server.in_force, &options, life->server.started, error);
 }
 

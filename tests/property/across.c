@@ -173,14 +173,18 @@ static void change_purse(struct rule *r, size_t k, int key)
     weir_limiter_release(purse);
 }
 
+static weir_time renew(weir_time to)
+{
+    weir__fleet_renew(weir_table_of(weir), to);
+    return to == WEIR__FLEET_AWAY || to > until ? to : until;
+}
+
 static void act(int *parts)
 {
     struct rule *r = &rules[int_between(0, (int)n_rules - 1)];
 
     if (one_in(20))
-        weir__fleet_renew(weir_table_of(weir),
-                          until = one_in(10) ? WEIR__FLEET_AWAY
-                                             : now + between(1, 5000) * WEIR_MILLISECOND);
+        until = renew(one_in(10) ? WEIR__FLEET_AWAY : now + between(1, 5000) * WEIR_MILLISECOND);
     if (until != 0 && *parts < PARTS && one_in(40)) {
         (*parts)++;
         change_part();

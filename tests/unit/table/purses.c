@@ -97,6 +97,54 @@ TEST(test_the_agent_of_a_table)
     weir_table_destroy(table);
 }
 
+/* An agent that was stopped goes on with the time of then. */
+TEST(test_until_does_not_move_backwards)
+{
+    table = private_table(false, 16);
+    weir__fleet_renew(table, NOW + LIFE);
+    weir__fleet_renew(table, NOW);
+    assert_int_equal(weir__fleet_until(table), NOW + LIFE);
+    weir__fleet_renew(table, INT64_MAX); /* damaged */
+    weir__fleet_renew(table, NOW);
+    assert_int_equal(weir__fleet_until(table), NOW);
+    weir__fleet_renew(table, WEIR__FLEET_AWAY);
+    assert_int_equal(weir__fleet_until(table), WEIR__FLEET_AWAY);
+    weir_table_destroy(table);
+}
+
+TEST(test_a_fleet_is_forgotten_unless_there_is_an_agent)
+{
+    weir_time lease = (WEIR__AGENT_LEASE + 1) * WEIR__AGENT_TICK;
+
+    table = private_table(false, 16);
+    assert_true(weir__fleet_claim(table, 7, NOW));
+    weir__fleet_renew(table, NOW + LIFE);
+    weir__fleet_forget(table, NOW);
+    assert_int_equal(weir__fleet_until(table), NOW + LIFE);
+    weir__fleet_forget(table, NOW + lease);
+    assert_int_equal(weir__fleet_until(table), 0);
+    weir_table_destroy(table);
+}
+
+/* Narrow and wide; what is not there owes nothing. */
+TEST(test_a_share_is_emptied_once)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_limiter *share;
+        table = private_table(narrow == 1, 1000);
+        assert_int_equal(weir_limiter_create(&share, table, "share",
+                                             &(struct weir_limit){ .count = 10, .period = LIFE },
+                                             NULL),
+                         WEIR_OK);
+        assert_int_equal(weir__share_empty(share, key_of("a"), NOW), 0);
+        assert_int_equal(take(share, "a", 4, NOW).remaining, 6);
+        assert_int_equal(weir__share_empty(share, key_of("a"), NOW), 4);
+        assert_int_equal(weir__share_empty(share, key_of("a"), NOW), 0);
+        assert_int_equal(take(share, "a", 10, NOW).allowed, true);
+        weir_table_destroy(table);
+    }
+}
+
 /* Ten times as many keys as fit: purses of one unit make room, and those of many stay. */
 TEST(test_full_purses_stay)
 {

@@ -16,7 +16,7 @@ enum { THREADS = 4, ROUNDS = 500, MANY = 5000 };
 
 static struct weir *weir;
 static struct weir_fleet *fleet;
-static int64_t answered; /* atomic */
+static int64_t answered, refused; /* atomic */
 
 /* What a caller has for each ask: gone as soon as it is cancelled or answered. */
 struct caller {
@@ -42,7 +42,7 @@ static void begin(const char *within)
     assert_int_equal(weir_rules_parse(&rules, text, (size_t)len, NULL, &error), WEIR_OK);
     assert_int_equal(weir_use(weir, rules, now_of(), &error), WEIR_OK);
     assert_int_equal(weir_fleet_join(&fleet, weir, "redis://127.0.0.1:1", NULL, &error), WEIR_OK);
-    answered = 0;
+    answered = refused = 0;
 }
 
 static void end(void)
@@ -56,8 +56,9 @@ static void done(void *context, const struct weir_ruling *ruling, const char *ke
     struct caller *c = context;
 
     (void)key;
-    if (c->mark != 0x6d61726b || !ruling->decision.allowed)
+    if (c->mark != 0x6d61726b)
         abort();
+    __atomic_fetch_add(&refused, !ruling->decision.allowed, __ATOMIC_RELAXED);
     c->mark = 0;
     free(c);
     __atomic_fetch_add(&answered, 1, __ATOMIC_RELAXED);
@@ -155,6 +156,53 @@ TEST(test_D3_more_than_can_wait_are_decided_at_once)
     weir__redis_ready_set(&released);
     end();
     assert_int_equal(answered, WEIR__AGENT_ASKS);
+    assert_int_equal(refused, 0);
+}
+
+/* Its caller gives up while it is being decided: it waits no longer. */
+TEST(test_D3_an_ask_that_is_busy_is_cancelled)
+{
+    struct weir__agent_ask *a = calloc(1, sizeof(*a));
+    struct weir_fleet f = { .asks = a };
+
+    assert_non_null(a);
+    a->word = WEIR__ASK_WAITS;
+    assert_true(weir__ask_begin(a));
+    assert_true(weir__ask_go_on(a));
+    assert_true(weir__ask_begin(a));
+    assert_false(weir_fleet_cancel(&f, 0)); /* `done` is called */
+    assert_false(weir_fleet_cancel(&f, 0));
+    assert_false(weir__ask_go_on(a));
+    assert_false(weir__ask_begin(a));
+    assert_int_equal(a->word, WEIR__ASK_BUSY_CANCELLED);
+    free(a);
+}
+
+/* It has none of the threads, and a mutex that one of them held. */
+TEST(test_D3_a_child_touches_no_mutex)
+{
+    struct weir_attr attr = { .name = "user", .value = "ann" };
+    struct weir_ruling ruling;
+    struct weir_fleet_info info;
+    int status;
+
+    begin("1ms");
+    weir__fleet_renew(weir_table_of(weir), now_of() + 5 * WEIR_SECOND);
+    weir_fleet_check(fleet, &attr, 1, &(struct weir_ask){ .cost = 1, .now = now_of() }, &ruling);
+    ruling = (struct weir_ruling){ .rule = fleet->across[0], .decision.reason = WEIR_LIMITED };
+    assert_non_null(ruling.rule);
+    pthread_mutex_lock(&fleet->mutex);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        weir_fleet_refused(fleet, &ruling, "ann", 1);
+        weir_fleet_look(fleet, &info);
+        _exit(0);
+    }
+    pthread_mutex_unlock(&fleet->mutex);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    end();
 }
 
 /* It has none of the threads. */

@@ -122,14 +122,16 @@ class Load(threading.Thread):
 
 
 class Fleet:
-    def __init__(self, weir, folder):
+    def __init__(self):
+        self.redis, self.nodes, self.loads = None, [], []
+
+    def start(self, weir, folder):
         rules = os.path.join(folder, "rules.yaml")
         with open(rules, "w", encoding="ascii") as file:
             file.write(RULES)
         port = free_port()
         self.redis = Part(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save",
                            "", "--dir", folder])
-        self.nodes, self.loads = [], []
         for i in range(3):
             resp = free_port()
             self.nodes.append(Part([
@@ -148,7 +150,7 @@ class Fleet:
             self.redis.stop_or_go_on()
 
     def end(self):
-        for part in self.nodes + [self.redis]:
+        for part in self.nodes + ([self.redis] if self.redis else []):
             part.end()
 
 
@@ -210,8 +212,9 @@ def main():
     options = parser.parse_args()
     saved = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
     with tempfile.TemporaryDirectory(prefix="weir-fleet-") as folder:
-        fleet = Fleet(os.path.abspath(options.weir), folder)
+        fleet = Fleet()
         try:
+            fleet.start(os.path.abspath(options.weir), folder)
             if saved:
                 tty.setcbreak(sys.stdin)
             watch(fleet, options.seconds, options.story)

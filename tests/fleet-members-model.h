@@ -116,7 +116,8 @@ model_beat(struct model_fleet *f, const struct model_beat *b, int64_t run, int64
             model_remove(f, &f->members[i]);
     struct model_member *before = model_find(f, b->id);
     if (b->leaves) {
-        model_remove(f, before);
+        if (before && b->seq >= before->seq)
+            model_remove(f, before);
         offer = 0;
     } else if (before && b->seq <= before->seq) {
         offer = b->seq == before->seq ? before->offer : -1;

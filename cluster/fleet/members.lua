@@ -3,15 +3,16 @@
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
 --            id -> 'seq weight granted offer lent borrow'; when each one's part is free again
---   ARGV     'beat' or 'leave'; the id; of a beat: its sequence number, weight, the part it wants,
---            its part in force, the time between its beats in us
+--   ARGV     'beat' or 'leave'; the id; its sequence number, weight, the part it wants, its part in
+--            force, the time between its beats in us
 --   -> {offer, members, the sum of granted parts, 1 while learning}; the offer is -1 if a later
 --      beat of the id is known
 --
 -- Parts are millionths.  What a member may have in force is never more than what was granted to it:
 -- the larger of its part in force, as it said, and the last offer.  An offer is never more than the
 -- others' grants leave, so the sum of the parts in force is at most 1.  A repeated beat is answered
--- with the same offer and changes nothing.
+-- with the same offer and changes nothing.  Nor does a 'leave' after a later beat: another process
+-- of the host has taken over.
 --
 -- Lending: a member that wants less than its share by weight keeps what it wants, but at least a
 -- quarter of its share, and lends the rest to those that want more, by their weights.
@@ -112,8 +113,11 @@ longest = math.max(longest, beat)
 if last < 0 or now < last or now - last > 2 * longest or h[8] ~= run then
   begin_learning()
 end
+local before = find(id)
 if ARGV[1] == 'leave' then
-  remove(id)
+  if before and seq >= before.seq then
+    remove(id)
+  end
   write()
   return answer(0)
 end
@@ -124,7 +128,6 @@ if now >= learn then
     end
   end
 end
-local before = find(id)
 if before and seq <= before.seq then
   write()
   return answer(seq == before.seq and before.offer or -1)

@@ -100,7 +100,7 @@ void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, 
     const struct weir__post *post = &c->active->posts[rule];
     char text[WEIR_KEY_TEXT];
     uint8_t reason = q->ruling->decision.reason;
-    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY, /* others have filled the table */
+    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY, /* not of the key's making */
         counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
 

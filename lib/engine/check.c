@@ -22,9 +22,8 @@
 #include "engine/level.h"
 #include "engine/inquiry.h"
 
-#define ALWAYS                    \
-    static inline __attribute__(( \
-        always_inline)) /* compiled separately for one request, for many, for each mode */
+/* Compiled separately for one request, for many, for each mode. */
+#define ALWAYS static inline __attribute__((always_inline))
 #define RARELY static __attribute__((noinline))
 
 enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active)

@@ -21,8 +21,9 @@ struct weir__inquiry {
     struct weir_ask ask; /* without the key; a time before 0 is 0 */
     struct weir_ruling *ruling;
     char *told; /* gets the text of the refused key; may be NULL */
-    struct weir__item *
-        items; /* first those of rules that enforce, then those in shadow; a rule's are adjacent.  `whose`: the rule; `which`: its limit */
+    /* First those of rules that enforce, then those in shadow; a rule's are adjacent.  `whose`: the
+     * rule; `which`: its limit. */
+    struct weir__item *items;
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
     bool open;                           /* nothing has decided it yet */
     bool cut;                            /* there was no room for all items */

@@ -191,6 +191,11 @@ const char *weir__lonely_rule(struct weir *weir, size_t *n)
     return first;
 }
 
+void weir__engine_leave_fleet(struct weir *weir)
+{
+    weir__fleet_forget(weir->table, weir_table_now(weir->table));
+}
+
 /* ------------------------------------------------------------------ part ---- */
 
 /* With the mutex held. */

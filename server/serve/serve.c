@@ -34,7 +34,6 @@
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/pass.h"
 #include "server/serve/net/successor.h"
-#include "table/purses.h"
 #include "wire/tls.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
@@ -129,7 +128,7 @@ static int make_live(struct life *life, struct weir_error *error)
                                               .problems = &life->problems };
 
     if (*life->settings.fleet == '\0')
-        weir__fleet_forget(life->server.table, weir_table_now(life->server.table));
+        weir__engine_leave_fleet(life->server.engine);
     return weir__in_force_create(&life->server.in_force, &options, life->server.started, error);
 }
 

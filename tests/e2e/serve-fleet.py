@@ -206,6 +206,40 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
                   redis.client("EXISTS", "weir:{default/hourly:new}:0") == 1, 60)
 
 
+def test_D5_a_table_that_was_in_a_fleet_counts_alone_without(weir):
+    rules = RULES.replace("share", "closed")
+    with tempfile.TemporaryDirectory() as folder:
+        table = folder + "/table"
+        with Redis() as redis, node(weir, redis, rules=rules, table=table) as a:
+            joined(a)
+        with Server(weir, rules=rules, table=table, clock=False) as a, a.resp() as resp:
+            assert "this server is in none" in a.complaints(), a.complaints()
+            allowed = sum(check(resp, "ann")[0] for _ in range(30))
+            assert allowed == 20, allowed
+
+
+def test_D3_a_server_that_stands_by_is_not_alone(weir):
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        table = folder + "/table"
+        with node(weir, redis, rules=RULES, table=table) as a, \
+                node(weir, redis, rules=RULES, table=table) as b:
+            until("one has its part", lambda: is_ready(a, 1) or is_ready(b, 1), 60)
+            agent, other = (a, b) if fleet_of(a)["agent"] else (b, a)
+            until("the other is not alone", lambda: fleet_of(other)["connected"], 60)
+            agent.kill()
+            until("it takes over", lambda: fleet_of(other)["agent"] and is_ready(other, 1), 60)
+            agent.start()
+
+
+def test_D3_fleets_have_accounts_of_their_own(weir):
+    with Redis() as redis, node(weir, redis, "--fleet-name", "blue", rules=RULES) as a:
+        joined(a)
+        with a.resp() as resp:
+            assert check(resp, "ann")[0] == 1
+        assert redis.client("EXISTS", "weir:{blue/hourly:ann}:0") == 1
+        assert redis.client("EXISTS", "weir:{hourly:ann}:0") == 0
+
+
 def test_D6_rules_of_the_fleet_reach_every_server(weir):
     with Redis() as redis, node(weir, redis) as a, node(weir, redis) as b, \
             tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:

@@ -237,7 +237,7 @@ def test_D3_fleets_have_accounts_of_their_own(weir):
         with a.resp() as resp:
             assert check(resp, "ann")[0] == 1
         assert redis.client("EXISTS", "weir:{blue/hourly:ann}:0") == 1
-        assert redis.client("EXISTS", "weir:{hourly:ann}:0") == 0
+        assert redis.client("EXISTS", "weir:{default/hourly:ann}:0") == 0
 
 
 def test_D6_rules_of_the_fleet_reach_every_server(weir):

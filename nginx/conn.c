@@ -5,11 +5,26 @@
  * after a while, so a timer renews those of requests that last longer. */
 #include "module.h"
 
-#define RENEW_EVERY 5000 /* ms: rules may have leases of some seconds */
+#define RENEW_EVERY 5000 /* ms, or a third of the shortest lease: rules may have short ones */
 
 static ngx_queue_t held = { &held, &held }; /* by this worker */
 
 /* -------------------------------------------------------------- renewing ---- */
+
+static ngx_msec_t renew_every = RENEW_EVERY;
+
+static ngx_msec_t choose_interval(struct weir_table *table)
+{
+    weir_time now = weir_table_now(table), shortest = 3 * RENEW_EVERY * WEIR_MILLISECOND;
+    struct weir_guard_info info;
+    struct weir_guard *guard;
+
+    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
+        weir_guard_get(guard, now, &info);
+        shortest = ngx_min(shortest, info.options.lease);
+    }
+    return (ngx_msec_t)ngx_max(shortest / (3 * WEIR_MILLISECOND), 1);
+}
 
 static void renew(ngx_event_t *event)
 {
@@ -20,18 +35,19 @@ static void renew(ngx_event_t *event)
         struct ngx_weir_held *h = ngx_queue_data(q, struct ngx_weir_held, queue);
         (void)weir_permit_renew(h->guard, &h->permit, now);
     }
-    ngx_add_timer(event, RENEW_EVERY);
+    ngx_add_timer(event, renew_every);
 }
 
 ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table)
 {
     static ngx_event_t event;
 
+    renew_every = choose_interval(table);
     event.handler = renew;
     event.log = cycle->log;
     event.data = table;
     event.cancelable = 1;
-    ngx_add_timer(&event, RENEW_EVERY);
+    ngx_add_timer(&event, renew_every);
     return NGX_OK;
 }
 

@@ -20,6 +20,15 @@ static void *create_conf(ngx_cycle_t *cycle)
     return conf;
 }
 
+/* 0, or the library's code and the reason in the log. */
+static int prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew)
+{
+    if (ngx_weir_table_open(cycle, conf, anew) != NGX_OK)
+        return WEIR_SYSTEM;
+    int code = ngx_weir_zones_prepare(cycle, conf);
+    return code == 0 && conf->rules != NULL ? ngx_weir_rules_prepare(cycle, conf) : code;
+}
+
 static char *init_conf(ngx_cycle_t *cycle, void *data)
 {
     struct ngx_weir_conf *conf = data;
@@ -29,24 +38,23 @@ static char *init_conf(ngx_cycle_t *cycle, void *data)
     if ((conf->zones.nelts == 0 && conf->rules == NULL) || ngx_test_config ||
         ngx_process == NGX_PROCESS_SIGNALLER)
         return NGX_CONF_OK;
-    conf->table = ngx_weir_table_open(cycle, conf);
-    if (conf->table == NULL || ngx_weir_zones_prepare(cycle, conf) != NGX_OK)
-        return NGX_CONF_ERROR;
-    if (conf->rules == NULL)
-        return NGX_CONF_OK;
-    struct weir *weir = ngx_weir_engine(cycle->log);
-    return weir != NULL && ngx_weir_rules_prepare(cycle, weir, conf->rules) == NGX_OK
-               ? NGX_CONF_OK
-               : NGX_CONF_ERROR;
+    int code = prepare(cycle, conf, false);
+    if (ngx_weir_table_retries(conf, code)) {
+        ngx_weir_zones_release(conf);
+        code = prepare(cycle, conf, true);
+    }
+    return code == 0 ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 static ngx_int_t init_module(ngx_cycle_t *cycle)
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of(cycle);
 
-    if (conf->table != NULL)
-        ngx_weir_zones_commit(cycle, conf);
-    if (conf->table != NULL && conf->rules != NULL)
+    if (conf->table == NULL)
+        return NGX_OK;
+    ngx_weir_table_commit(cycle, conf);
+    ngx_weir_zones_commit(cycle, conf);
+    if (conf->rules != NULL)
         ngx_weir_rules_commit(conf->rules, weir_table_now(conf->table));
     return NGX_OK;
 }

@@ -85,6 +85,7 @@ struct ngx_weir_conf {
     ngx_array_t zones, limits; /* of pointers */
     ngx_array_t attributes;    /* of struct ngx_weir_source */
     struct ngx_weir_rules *rules;
+    struct ngx_weir_opened *opened;
     struct weir_table *table; /* NULL: there are no zones and rules, or nothing is to run */
 };
 
@@ -93,10 +94,16 @@ static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
     return (struct ngx_weir_conf *)ngx_get_conf(cycle->conf_ctx, ngx_weir_module);
 }
 
-/* table.c.  NULL: the reason is in the log.  It stays open until the cycle's pool is gone. */
-struct weir_table *ngx_weir_table_open(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf);
-/* Of the table that was opened last; NULL: the reason is in the log. */
-struct weir *ngx_weir_engine(ngx_log_t *log);
+/* table.c.  Sets conf->table, or says in the log why not.  It stays open until the cycle's pool is
+ * gone.  Anew: the one that is there has no room for this configuration. */
+ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew);
+/* Whether a table begun anew may have room where this one failed with `code`. */
+bool ngx_weir_table_retries(const struct ngx_weir_conf *conf, int code);
+/* Says so in the log, about a zone or a rule file. */
+void ngx_weir_table_lacks(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf, int code,
+                          const ngx_str_t *name, const struct weir_error *error);
+void ngx_weir_table_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_error *error);
 ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
 /* zones.c */
@@ -107,7 +114,9 @@ struct ngx_weir_zone *ngx_weir_zone_get(ngx_cycle_t *cycle, enum ngx_weir_kind k
                                         const ngx_str_t *name);
 /* Whether every limit has its zone. */
 ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
-ngx_int_t ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+/* 0, or the library's code and the reason in the log. */
+int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+void ngx_weir_zones_release(struct ngx_weir_conf *conf);
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 
 /* rules.c */
@@ -117,8 +126,8 @@ char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf);
 /* Adds the room that they need. */
 void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_options *o);
-ngx_int_t ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct weir *weir,
-                                 struct ngx_weir_rules *rules);
+/* 0, or the library's code and the reason in the log. */
+int ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now);
 
 /* http.c.  On: limit_req's and limit_conn's names are Weir's too. */

@@ -83,16 +83,22 @@ static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_e
     return code;
 }
 
-static void forget_rules(void *data)
+static void forget_parsed(void *data)
+{
+    struct ngx_weir_rules *rules = data;
+
+    if (rules->parsed != NULL)
+        weir_rules_destroy(rules->parsed);
+    rules->parsed = NULL;
+}
+
+static void forget_prepared(void *data)
 {
     struct ngx_weir_rules *rules = data;
 
     if (rules->prepared != NULL)
         weir_prepared_destroy(rules->prepared);
-    if (rules->parsed != NULL)
-        weir_rules_destroy(rules->parsed);
     rules->prepared = NULL;
-    rules->parsed = NULL;
 }
 
 /* weir_rules FILE [keys=N] */
@@ -121,7 +127,7 @@ char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     }
     if (ngx_conf_full_name(cf->cycle, &rules->path, 1) != NGX_OK)
         return NGX_CONF_ERROR;
-    cleanup->handler = forget_rules;
+    cleanup->handler = forget_parsed;
     cleanup->data = rules;
     if (try_rules(cf, rules, &error) != 0 ||
         read_rules(cf, &rules->path, false, &rules->parsed, &error) != 0) {
@@ -235,20 +241,25 @@ void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_o
     o->guards = ngx_min(o->guards + 4 * rules->guards, GUARDS_MAX);
 }
 
-ngx_int_t ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct weir *weir,
-                                 struct ngx_weir_rules *rules)
+int ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
 {
+    struct ngx_weir_rules *rules = conf->rules;
     struct ngx_weir_source *sources = rules->sources.elts;
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cycle->pool, 0);
     struct weir_error error = { .text = "" };
 
-    rules->weir = weir;
-    if (weir_prepare(&rules->prepared, weir, rules->parsed, &error) != 0) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "weir: %V: %s", &rules->path, error.text);
-        return NGX_ERROR;
-    }
-    for (ngx_uint_t i = 0; i < rules->sources.nelts; i++)
-        sources[i].id = weir_attribute(weir, (const char *)sources[i].name.data);
-    return NGX_OK;
+    if (cleanup == NULL)
+        return WEIR_SYSTEM;
+    cleanup->handler = forget_prepared; /* before the table's: the last one added runs first */
+    cleanup->data = rules;
+    int code = ngx_weir_engine(conf, &rules->weir, &error);
+    if (code == 0)
+        code = weir_prepare(&rules->prepared, rules->weir, rules->parsed, &error);
+    if (code != 0)
+        ngx_weir_table_lacks(cycle, conf, code, &rules->path, &error);
+    for (ngx_uint_t i = 0; code == 0 && i < rules->sources.nelts; i++)
+        sources[i].id = weir_attribute(rules->weir, (const char *)sources[i].name.data);
+    return code;
 }
 
 void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now)

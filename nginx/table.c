@@ -3,7 +3,8 @@
  * It is a file beside the pid file (or as weir_table says), so a new binary finds it again, and so
  * does nginx after a restart.  The master opens it before it forks, with the right to; workers go
  * on with what they inherit.  A file of our own that has become too small, or much too large, or
- * that this version cannot read, is replaced: who uses the old one goes on with it. */
+ * that this version cannot read, is replaced: the new one is made beside it, and takes its place
+ * with the commit.  Workers that use the old one go on with it. */
 #include <sys/stat.h>
 
 #include "module.h"
@@ -15,13 +16,14 @@
 #define GUARDS_SPARE 4 /* times as many as there are: for zones to come */
 
 /* Of this process: the master's, or a worker's copy. */
-struct open_table {
+struct ngx_weir_opened {
     struct weir_table *table;
     struct weir *weir; /* rules at work on it; NULL: there were none yet */
     struct stat file;
-    ngx_uint_t cycles; /* that use it */
+    ngx_uint_t cycles;         /* that use it */
+    const char *beside, *path; /* where it lies until the commit, and then; NULL: in its place */
 };
-static struct open_table *current;
+static struct ngx_weir_opened *current; /* of the configuration in force */
 
 /* ------------------------------------------------------------------ size ---- */
 
@@ -60,7 +62,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 
 static void close_table(void *data)
 {
-    struct open_table *open = data;
+    struct ngx_weir_opened *open = data;
 
     if (--open->cycles > 0)
         return;
@@ -69,34 +71,58 @@ static void close_table(void *data)
     if (open->weir != NULL)
         weir_destroy(open->weir);
     weir_table_destroy(open->table);
+    if (open->beside != NULL) /* its configuration never came into force */
+        (void)ngx_delete_file(open->beside);
     free(open);
 }
 
-/* NULL: the reason is in the log. */
-static struct open_table *open_anew(ngx_log_t *log, const struct weir_table_options *options,
-                                    bool ours)
+static int make_beside(ngx_cycle_t *cycle, struct ngx_weir_opened *open,
+                       const struct weir_table_options *options, struct weir_error *error)
 {
-    struct open_table *open = calloc(1, sizeof(*open));
-    struct weir_error error = { .text = "no memory" };
-    int code = open == NULL ? WEIR_NO_MEMORY : weir_table_create(&open->table, options, &error);
+    struct weir_table_options o = *options;
+    size_t size = ngx_strlen(o.path) + sizeof(".next");
+    u_char *beside = ngx_pnalloc(cycle->pool, size);
 
-    if (code == WEIR_CORRUPT && ours) {
-        ngx_log_error(NGX_LOG_WARN, log, 0, "weir: %s; begins anew", error.text);
-        (void)ngx_delete_file(options->path);
-        code = weir_table_create(&open->table, options, &error);
-    }
-    if (code == 0 && ours && !fits(open->table, options)) {
-        ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                      "weir: zones have other sizes now: \"%s\" begins anew", options->path);
+    if (beside == NULL)
+        return WEIR_NO_MEMORY;
+    ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "weir: \"%s\" begins anew", o.path);
+    (void)ngx_snprintf(beside, size, "%s.next%Z", o.path);
+    (void)ngx_delete_file(beside); /* of a master that was killed */
+    open->path = o.path;
+    open->beside = o.path = (const char *)beside;
+    return weir_table_create(&open->table, &o, error);
+}
+
+/* At its path or, if it is ours and does not do, beside it. */
+static int find_place(ngx_cycle_t *cycle, struct ngx_weir_opened *open,
+                      const struct weir_table_options *o, bool ours, struct weir_error *error)
+{
+    int code = weir_table_create(&open->table, o, error);
+
+    if (!ours || (code != 0 && code != WEIR_CORRUPT) || (code == 0 && fits(open->table, o)))
+        return code;
+    if (code == 0)
         weir_table_destroy(open->table);
-        (void)ngx_delete_file(options->path);
-        code = weir_table_create(&open->table, options, &error);
-    }
-    if (code == 0 && stat(options->path, &open->file) == 0)
+    else
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "weir: %s", error->text);
+    return make_beside(cycle, open, o, error);
+}
+
+/* NULL: the reason is in the log. */
+static struct ngx_weir_opened *open_anew(ngx_cycle_t *cycle, const struct weir_table_options *o,
+                                         bool ours, bool replaces)
+{
+    struct ngx_weir_opened *open = calloc(1, sizeof(*open));
+    struct weir_error error = { .text = "no memory" };
+    int code = open == NULL ? WEIR_NO_MEMORY
+               : replaces   ? make_beside(cycle, open, o, &error)
+                            : find_place(cycle, open, o, ours, &error);
+
+    if (code == 0 && stat(open->beside != NULL ? open->beside : o->path, &open->file) == 0)
         return open;
     if (code == 0)
         weir_table_destroy(open->table);
-    ngx_log_error(NGX_LOG_EMERG, log, 0, "weir: %s", error.text);
+    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "weir: %s", error.text);
     free(open);
     return NULL;
 }
@@ -133,37 +159,64 @@ static void choose_owner(ngx_cycle_t *cycle, struct weir_table_options *o)
     }
 }
 
-struct weir_table *ngx_weir_table_open(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)
+ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew)
 {
     struct weir_table_options options = choose_sizes(conf);
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cycle->pool, 0);
     bool ours = conf->path.len == 0;
-    struct open_table *open = current;
+    struct ngx_weir_opened *open = current;
     struct stat there;
     ngx_str_t path;
 
     if (cleanup == NULL || choose_path(cycle, conf, &path) != NGX_OK)
-        return NULL;
+        return NGX_ERROR;
     options.path = (const char *)path.data;
     choose_owner(cycle, &options);
-    bool same = open != NULL && stat(options.path, &there) == 0 &&
-                is_same_file(&there, &open->file) && (!ours || fits(open->table, &options));
-    if (!same && (open = open_anew(cycle->log, &options, ours)) == NULL)
-        return NULL;
+    bool known =
+        open != NULL && stat(options.path, &there) == 0 && is_same_file(&there, &open->file);
+    bool keeps = known && !anew && (!ours || fits(open->table, &options));
+    if (!keeps && (open = open_anew(cycle, &options, ours, known || anew)) == NULL)
+        return NGX_ERROR;
     open->cycles++;
     cleanup->handler = close_table;
-    cleanup->data = current = open;
-    return open->table;
+    cleanup->data = conf->opened = open;
+    conf->table = open->table;
+    return NGX_OK;
 }
 
-struct weir *ngx_weir_engine(ngx_log_t *log)
+bool ngx_weir_table_retries(const struct ngx_weir_conf *conf, int code)
 {
-    struct weir_error error = { .text = "" };
+    return code == WEIR_NO_MEMORY && conf->path.len == 0 && conf->opened->beside == NULL;
+}
 
-    if (current->weir == NULL &&
-        weir_create(&current->weir, &(struct weir_options){ .table = current->table }, &error) != 0)
-        ngx_log_error(NGX_LOG_EMERG, log, 0, "weir: %s", error.text);
-    return current->weir;
+void ngx_weir_table_lacks(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf, int code,
+                          const ngx_str_t *name, const struct weir_error *error)
+{
+    ngx_uint_t level = ngx_weir_table_retries(conf, code) ? NGX_LOG_WARN : NGX_LOG_EMERG;
+
+    ngx_log_error(level, cycle->log, 0, "weir: \"%V\": %s", name, error->text);
+}
+
+void ngx_weir_table_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
+{
+    struct ngx_weir_opened *open = current = conf->opened;
+
+    if (open->beside != NULL && ngx_rename_file(open->beside, open->path) != 0)
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
+                      "weir: cannot rename \"%s\" to \"%s\": a restart will not find it",
+                      open->beside, open->path);
+    open->beside = NULL;
+}
+
+int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_error *error)
+{
+    struct ngx_weir_opened *open = conf->opened;
+    int code = 0;
+
+    if (open->weir == NULL)
+        code = weir_create(&open->weir, &(struct weir_options){ .table = open->table }, error);
+    *out = open->weir;
+    return code;
 }
 
 /* ------------------------------------------------------------------ tend ---- */

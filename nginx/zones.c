@@ -234,6 +234,17 @@ static void release(void *data)
     for (ngx_uint_t i = 0; i < NGX_WEIR_GUARDS; i++)
         if (zone->guards[i] != NULL)
             weir_guard_release(zone->guards[i]);
+    zone->limiter = NULL;
+    zone->changes = false;
+    ngx_memzero(zone->guards, sizeof(zone->guards));
+}
+
+void ngx_weir_zones_release(struct ngx_weir_conf *conf)
+{
+    struct ngx_weir_zone **zones = conf->zones.elts;
+
+    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
+        release(zones[i]);
 }
 
 static int prepare_guards(struct weir_table *table, struct ngx_weir_zone *zone,
@@ -267,7 +278,7 @@ static int prepare_limiter(struct weir_table *table, struct ngx_weir_zone *zone,
     return zone->changes ? 0 : code;
 }
 
-ngx_int_t ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
+int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
 {
     struct ngx_weir_zone **zones = conf->zones.elts;
 
@@ -276,18 +287,17 @@ ngx_int_t ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
         ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cycle->pool, 0);
         struct weir_error error = { .text = "" };
         if (cleanup == NULL)
-            return NGX_ERROR;
+            return WEIR_SYSTEM;
         cleanup->handler = release; /* before the table's: the last one added runs first */
         cleanup->data = zone;
         int code = zone->kind == NGX_WEIR_REQ ? prepare_limiter(conf->table, zone, &error)
                                               : prepare_guards(conf->table, zone, &error);
         if (code != 0) {
-            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "weir: zone \"%V\": %s", &zone->name,
-                          error.text);
-            return NGX_ERROR;
+            ngx_weir_table_lacks(cycle, conf, code, &zone->name, &error);
+            return code;
         }
     }
-    return NGX_OK;
+    return 0;
 }
 
 /* Without memory for it the old limit stays. */

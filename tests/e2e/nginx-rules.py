@@ -221,6 +221,19 @@ def end_request(backend, ask, connection, how):
         connection.close()
 
 
+def test_N5_a_short_lease_is_renewed(module):
+    rules = GUARDS.replace("concurrency: { max: 2 }", "concurrency: { max: 1 }\n    lease: 4s")
+    server = PROXY.replace("read_timeout 1s", "read_timeout 60s")
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx:
+        with Backend(nginx) as backend:
+            held = enter(nginx, backend)
+            end = time.monotonic() + 4.7  # without it, the lease is over before 5 s
+            while time.monotonic() < end:
+                assert nginx.get("/").status == 503
+                time.sleep(0.1)
+            end_request(backend, *held, "answer")
+
+
 def test_N5_errors_of_upstreams_open_the_breaker(module):
     rules = GUARDS.replace("max: 2", "max: 100")
     with nginx_with(module, rules, "weir_rules rules.yaml;", PROXY) as nginx:

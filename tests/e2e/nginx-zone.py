@@ -6,7 +6,7 @@ import signal
 import stat
 import threading
 
-from nginxing import Nginx
+from nginxing import Nginx, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -155,6 +155,50 @@ def test_N3_other_sizes_begin_anew(module):
             file.write(b"no table")
         nginx.end()
         assert nginx.start() and nginx.statuses(3, "/?k=a") == [200, 200, 429]
+
+
+def test_N3_other_sizes_that_fail_change_nothing(module):
+    rules = "version: 1\nrules: [{ name: r, key: '{arg.r}', limit: 1/1h }]\n"
+    http = "weir_rules rules.yaml;" + ZONE
+    with nginx_with(module, rules, http, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        first = os.stat(nginx.path("nginx.weir"))
+        for times in (1, 2):
+            nginx.configure(http=http.replace("1m", "10m"),
+                            server=BURST % 1 + "} server { listen 192.0.2.1:1;")
+            os.kill(nginx.pid(), signal.SIGHUP)
+            until("it fails", lambda: nginx.logged(r"\[emerg\].*192.0.2.1:1") == times, 60)
+            assert nginx.statuses(1, "/?k=a") == [429]
+            until("it is undone", lambda: not os.path.exists(nginx.path("nginx.weir.next")), 60)
+            assert os.stat(nginx.path("nginx.weir")).st_ino == first.st_ino
+            nginx.configure(http=http, server=BURST % 1)
+            nginx.reload()
+            assert nginx.statuses(1, "/?k=a") == [429]  # by the same table
+        nginx.configure(http=http.replace("1m", "10m"))
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        assert nginx.statuses(2, "/?r=a") == [200, 429]
+        nginx.reload()
+        assert nginx.statuses(1, "/?k=a") == [429]
+
+
+def test_N3_more_zones_than_room(module):
+    """A table without room for them begins anew, and one with room is kept."""
+    def conns(names):
+        http = ZONE.replace("1m", "%dk" % (1024 - 32 * len(names)))
+        return http + "".join("weir_conn_zone $arg_c zone=%s:32k;" % name for name in names)
+
+    with Nginx(module, conns("a"), BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        nginx.configure(http=conns("ab"))
+        nginx.reload()
+        assert nginx.statuses(1, "/?k=a") == [429]
+        for names in ["abcde", "fghij", "klmno", "pqrst", "uvwxy", "z"]:
+            nginx.configure(http=conns(names))
+            nginx.reload()
+        nginx.get("/?k=b")
+        nginx.end()
+        assert nginx.start() and nginx.statuses(2, "/?k=b") == [200, 429]
 
 
 def test_N3_more_keys_than_room(module):

@@ -58,8 +58,12 @@ static void watch(struct weir__redis_link *l, uint32_t events)
     l->events = events;
 }
 
+/* A child of fork may have the socket too: then closing it does not take it out of the set, and its
+ * events would be those of a link that is gone. */
 static void drop_socket(struct weir__redis_link *l)
 {
+    if (l->fd >= 0 && l->events)
+        epoll_ctl(l->links->epoll, EPOLL_CTL_DEL, l->fd, NULL);
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;

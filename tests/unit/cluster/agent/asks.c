@@ -187,10 +187,12 @@ TEST(test_D3_a_child_touches_no_mutex)
     int status;
 
     begin("1ms");
-    weir__fleet_renew(weir_table_of(weir), now_of() + 5 * WEIR_SECOND);
-    weir_fleet_check(fleet, &attr, 1, &(struct weir_ask){ .cost = 1, .now = now_of() }, &ruling);
+    while (__atomic_load_n(&fleet->n_across, __ATOMIC_ACQUIRE) == 0) { /* the agent begins */
+        struct weir_ask one = { .cost = 1, .now = now_of() };
+        weir__fleet_renew(weir_table_of(weir), now_of() + 5 * WEIR_SECOND);
+        weir_fleet_check(fleet, &attr, 1, &one, &ruling);
+    }
     ruling = (struct weir_ruling){ .rule = fleet->across[0], .decision.reason = WEIR_LIMITED };
-    assert_non_null(ruling.rule);
     pthread_mutex_lock(&fleet->mutex);
     pid_t child = fork();
     if (child == 0) {

@@ -258,9 +258,15 @@ def test_D3_cluster(program):
         for user in users:
             passes(a, user, 30)
             passes(b, user, 30)
-        account = "weir:{default/r:user0}:0"
-        master = next(n for n in cluster.masters() if n("EXISTS", account) == 1)
-        master.kill()
+        account, found = "weir:{default/r:user0}:0", []
+
+        def is_found():
+            passes(a, "user0", 1)  # an account that is full is gone, after a second at most
+            found[:] = [n for n in cluster.masters() if n("EXISTS", account) == 1]
+            return found
+
+        until("there is the account", is_found, 60)
+        found[0].kill()
         for user in users:
             passes(a, user, 1)
             passes(b, user, 1)

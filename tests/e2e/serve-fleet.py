@@ -114,8 +114,8 @@ def test_D3_an_ask_id_is_charged_once(weir):
 
 
 def test_D3_a_retry_of_an_ask_that_waits_is_not_charged(weir):
-    """Redis stands still, so that the first waits while the others come; if it takes too long they
-    are decided alone, and that is tried again."""
+    """Redis stands still, so that the first waits while the others come.  If another thread was
+    faster, or it took so long that they were decided alone, it is tried again."""
     for i in range(20):
         with Redis() as redis, node(weir, redis, rules=RULES) as a:
             joined(a)
@@ -124,11 +124,11 @@ def test_D3_a_retry_of_an_ask_that_waits_is_not_charged(weir):
                 one.send("WEIR.CHECK", "ID", "same", "user", "ann")
                 retries = [check(two, "ann", "ID", "same") for _ in range(3)]
                 redis.process.send_signal(signal.SIGCONT)
-                assert one.read()[0] == 1
+                first = one.read()
                 retries.append(check(two, "ann", "ID", "same"))
                 left = sum(check(one, "ann")[0] for _ in range(20))
                 alone = fleet_of(a)["asks_alone"] > 0
-        if not alone and is_dry(retries[0]) and retries[3][0] == 1:
+        if not alone and first[0] == 1 and is_dry(retries[0]) and retries[3][0] == 1:
             assert left == 19, (left, retries)
             return
     raise AssertionError("no retry came while the first ask waited")

@@ -101,10 +101,10 @@ void weir__fleet_set_exact(struct weir__fleet *f, bool exact)
 }
 
 /* Nothing was asked for a horizon.  Its rate falls more slowly than that, and units of a window
- * that expire in a purse are lost until it ends. */
+ * that expire in a purse are lost until it ends; those of a meter come back with time. */
 static bool is_quiet(const struct weir__fleet_key *k)
 {
-    return k->seen_at - k->asked_at > k->limit->terms.horizon;
+    return k->limit->terms.window && k->seen_at - k->asked_at > k->limit->terms.horizon;
 }
 
 static bool is_hot(const struct weir__fleet *f, const struct weir__fleet_key *k)
@@ -286,7 +286,7 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
 }
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
- * that wait, and for nobody else: they were drawn for at that moment. */
+ * that waited then, and for nobody else: newcomers may belong to another window. */
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
                  weir_time now)
 {
@@ -294,8 +294,10 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     weir_time sent = least(k->sent_first, now); /* the clock may have stepped back */
     bool late = weir__fleet_later(sent, lasts) <= now;
 
-    if (drawn->units > 0) {
-        f->ops->fill(f->world, k, drawn->units, late ? now : greatest(0, sent + lasts - life), now);
+    int64_t units = late ? least(drawn->units, k->draw.waiting) : drawn->units;
+
+    if (units > 0) {
+        f->ops->fill(f->world, k, units, late ? now : greatest(0, sent + lasts - life), now);
         k->lots[1] = k->lots[0];
         k->lots[0] = (struct weir__repay){ drawn->units, drawn->at };
     }

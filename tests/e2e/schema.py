@@ -37,7 +37,7 @@ SENSE = re.compile(
     r"no host is like this|uri is the path alone|a key without an attribute|can ever pass at once|"
     r"no rule names the list|cannot read the file|the most is|two guards are named|"
     r"a rule and a guard are named|"
-    r"^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|"
+    r"^(wait|within|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|"
     r"adaptive|breaker): |"
     r"must be from \d+[a-z%]* to|total must be at least max|version \'1.0\' is not known|"
     r"there is a NUL byte|keys must be a whole number|status must be at least 200|"

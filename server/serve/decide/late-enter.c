@@ -79,7 +79,7 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
 
     if (late == NULL)
         return false;
-    *late = (struct weir__late_enter){ .letter = { finish },
+    *late = (struct weir__late_enter){ .letter = { .open = finish },
                                        .loop = loop,
                                        .conn = conn,
                                        .enter = *enter,

@@ -177,7 +177,9 @@ bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
 
     if (!late)
         return false;
-    *late = (struct weir__late){ .letter = { finish }, .loop = conn->loop, .conn = conn, .n = n };
+    *late = (struct weir__late){
+        .letter = { .open = finish }, .loop = conn->loop, .conn = conn, .n = n
+    };
     if (!fill(late, checks, rulings, how)) {
         for (size_t i = 0; i < late->n_ones; i++)
             leave(late, &late->ones[i]);

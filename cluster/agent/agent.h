@@ -34,9 +34,8 @@
 #include "engine/host.h"
 #include "weir-fleet.h"
 
-#define WEIR__AGENT_ASKS    4096 /* that wait at once; a power of two */
-#define WEIR__AGENT_DEMANDS 256  /* keys of closed purses between two turns */
-#define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
+#define WEIR__AGENT_DEMANDS 256 /* keys of closed purses between two turns */
+#define WEIR__AGENT_NAMES   64  /* rules across the fleet that are told apart from others */
 
 /* A limit across the fleet. */
 struct weir__agent_limit {

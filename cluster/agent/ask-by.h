@@ -6,6 +6,8 @@
 #include "engine/fleet.h"
 #include "weir-fleet.h"
 
+#define WEIR__AGENT_ASKS 4096 /* that wait at once; a power of two */
+
 /* In any thread; WEIR_DRY: it is called again.  `alone` may be NULL. */
 typedef bool weir__agent_decide(void *context, const struct weir__alone_rules *alone, weir_time now,
                                 struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);

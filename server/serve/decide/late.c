@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cluster/agent/ask-by.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/net/mailbox.h"
-#include "weir-fleet.h"
 
 /* A check that is decided late. */
 struct one {
@@ -99,15 +99,15 @@ static void finish(struct weir__letter *letter)
 
 /* ---------------------------------------------------------------- waiting ---- */
 
-/* The agent has places for WEIR__LATE_CHECKS: nobody takes all of them. */
+/* Nobody takes all places of the agent. */
 static bool has_share(struct weir__late *late)
 {
     struct weir__server *server = late->loop->server;
     int64_t others = __atomic_fetch_add(&server->late, 1, __ATOMIC_RELAXED);
 
-    if (others < WEIR__LATE_CHECKS &&
+    if (others < WEIR__AGENT_ASKS &&
         (!server->shares ||
-         weir__shares_take(server->shares, WEIR__POOL_LATE, late->conn, WEIR__LATE_CHECKS - others,
+         weir__shares_take(server->shares, WEIR__POOL_LATE, late->conn, WEIR__AGENT_ASKS - others,
                            weir__loop_now(late->loop))))
         return true;
     __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);

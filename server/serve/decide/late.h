@@ -8,8 +8,6 @@
 
 #include "server/serve/decide/enter.h"
 
-#define WEIR__LATE_CHECKS 4096 /* checks of all connections; a client has its share of them */
-
 /* On the loop's thread, with a copy of the protocol's context. */
 struct weir__late_answer {
     void (*answer)(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,

@@ -286,11 +286,13 @@ static bool changes_limits(enum script script)
 }
 
 /* The model does not know how much of a key that has used more than its limit, since that was
- * lowered, can be given back; nor what is left of it when the limit is raised again. */
+ * lowered, can be given back; nor what is left of it when the limit is raised again, as the victims
+ * of a change do after their takes. */
 static void simplify(const struct ground *g, struct round *round)
 {
     round->steps = 0;
-    if (g->ops[1]->deed.verb == GIVE)
+    if (g->ops[1]->deed.verb == GIVE || g->ops[0]->deed.verb == CHANGE ||
+        g->ops[1]->deed.verb == CHANGE)
         round->victims = 1;
 }
 

@@ -286,7 +286,7 @@ static void crowd(struct weir_limiter *limiter, int64_t first, int64_t last, wei
 TEST(test_S4_bans_that_make_room_before_their_end_are_told)
 {
     begin_on(
-        table_with(&(struct weir_table_options){ .keys = 1000, .bans = 100 }),
+        table_with(&(struct weir_table_options){ .keys = 10000, .bans = 100 }),
         RULES("  - { name: login, key: \"{ip}\", limit: 1/1h, ban: { refusals: 1/1m, for: 1h } "
               "}\n"));
     char ip[32];

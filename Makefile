@@ -92,8 +92,10 @@ mutants:
 	@scripts/packages.sh build test
 	@scripts/mutants.py $(ROOM) $(if $(LIMIT),--limit $(LIMIT))
 
-pictures: all
+pictures: all nginx
+	@scripts/packages.sh bench
 	@scripts/pictures.py $(BUILD)
+	@scripts/nginx-pictures.py $(BUILD)
 
 reference: all
 	@scripts/reference.py $(BUILD)

@@ -177,6 +177,7 @@ struct ngx_weir_ctx {
     struct weir_item *taken; /* of weir_req: to give back if it is not let in after all */
     ngx_uint_t n_taken;
     bool waits;
+    weir_time turn; /* until then */
     struct ngx_weir_held *held;
     ngx_uint_t n_held;
     struct ngx_weir_ruled *ruled; /* NULL: not asked */

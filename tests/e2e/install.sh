@@ -57,6 +57,16 @@ check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/w
 check "module for Redis" test -f "$libdir/redis/modules/weir.so"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
+# The module for nginx, as Debian's are: modules-enabled links to what is in modules-available.
+nginx_loads_it() {
+    conf=$prefix/share/nginx/modules-available/mod-http-weir.conf
+    installed=$(sed -n 's/^load_module \(.*\);$/\1/p' "$conf")
+    echo "load_module $dir/root$installed; pid $dir/pid; events { } http { access_log off;
+        weir_req_zone \$binary_remote_addr zone=a:1m rate=1r/s; }" >"$dir/nginx.conf"
+    /usr/sbin/nginx -t -p "$dir" -e "$dir/nginx.log" -c "$dir/nginx.conf"
+}
+check "module for nginx" nginx_loads_it
+
 # A client of Redis: a library of its own, with a pkg-config file of its own.
 redis_config() {
     pkg-config --define-variable=prefix="$prefix" "$@" weir-redis

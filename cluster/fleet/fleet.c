@@ -337,12 +337,12 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
         k->refused_at = now;
     note_spent(f, k, answer, now);
     bool late = fill(f, k, drawn, now);
-    int64_t kept = weir__fleet_serve(f, k, now);
+    int64_t kept = weir__fleet_serve(f, k, late, now);
     weir__fleet_look_over(f, k, now);
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
-        f->ops->take_out(f->world, k, least(drawn->units, greatest(0, k->seen - kept)), now);
+        f->ops->take_out(f->world, k, least(drawn->units, k->seen), now);
         weir__fleet_look_over(f, k, now);
     }
     if (k->spent) {

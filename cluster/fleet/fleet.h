@@ -52,6 +52,7 @@ struct weir__fleet_item {
     struct weir__fleet_wait *wait;
     struct weir__fleet_item *next, *before;
     bool queued, fed; /* waits on the key; units came for it */
+    int64_t kept;     /* of them, out of the purse: they came late, for this ask and no other */
 };
 
 enum weir__fleet_outcome {

@@ -56,9 +56,10 @@ void weir__fleet_probe(struct weir__fleet *fleet, struct weir__fleet_key *key, w
 /* When the key is to be looked at again. */
 void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 
-/* waits.c -- Units have come: asks that wait take, in order.  Returns the units that asks keep here
- * which lack something elsewhere. */
-int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* waits.c -- Units have come: asks that wait take, in order.  Returns the units in the purse for
+ * asks that lack something elsewhere; late ones are kept for them outside. */
+int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key, bool late,
+                          weir_time now);
 /* Refuses all that wait on it. */
 void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* No account can be asked. */

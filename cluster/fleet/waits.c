@@ -25,6 +25,25 @@ static void dequeue(struct weir__fleet_item *item)
     k->waiting -= item->cost;
 }
 
+/* ------------------------------------------------------------------- kept ---- */
+
+/* Late units may belong to a window that is over: nobody but the asks that waited may find them in
+ * the purse, and those only for the moment in which they take. */
+static void keep(struct weir__fleet *f, struct weir__fleet_item *item, int64_t units, weir_time now)
+{
+    dequeue(item);
+    item->kept = f->ops->take_out(f->world, item->key, units, now);
+    weir__fleet_look_over(f, item->key, now);
+}
+
+static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
+{
+    if (item->kept == 0)
+        return;
+    f->ops->fill(f->world, item->key, item->kept, now, now);
+    weir__fleet_look_over(f, item->key, now);
+}
+
 /* ---------------------------------------------------------------- the end ---- */
 
 /* Units that came for an ask which takes nothing after all go back at once: kept, they would be
@@ -32,8 +51,10 @@ static void dequeue(struct weir__fleet_item *item)
 static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (w->items[i].fed)
+        if (w->items[i].fed) {
+            lay_out(f, &w->items[i], now);
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
+        }
 }
 
 static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fleet_outcome outcome,
@@ -93,7 +114,7 @@ static bool has_refused(const struct weir__fleet_key *k, weir_time now)
 
 static bool lacks(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
 {
-    return f->ops->have(f->world, item->key, now) < item->cost;
+    return f->ops->have(f->world, item->key, now) + item->kept < item->cost;
 }
 
 /* Takes from all purses.  Their next looks must not count it again: it was counted when it came. */
@@ -101,11 +122,18 @@ static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now
 {
     int lacking;
 
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         weir__fleet_look(f, w->items[i].key, now);
+        lay_out(f, &w->items[i], now);
+    }
     lacking = f->ops->take(f->world, w, now);
-    for (size_t i = 0; lacking == WEIR__FLEET_ALL_TAKEN && i < w->n; i++)
-        weir__fleet_look_over(f, w->items[i].key, now);
+    for (size_t i = 0; i < w->n; i++) {
+        struct weir__fleet_item *item = &w->items[i];
+        if (lacking == WEIR__FLEET_ALL_TAKEN)
+            weir__fleet_look_over(f, item->key, now);
+        else if (item->kept > 0)
+            keep(f, item, item->kept, now);
+    }
     return lacking;
 }
 
@@ -196,6 +224,7 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;
         item->queued = item->fed = false;
+        item->kept = 0;
         weir__fleet_refused(f, item->key, item->cost, item->cost, now); /* it is demand */
     }
     try_wait(f, w, now);
@@ -203,22 +232,27 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
 
 /* The first that has too little stops those behind it, or it would never get enough.  One that
  * lacks something on another key leaves its units here alone. */
-int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, bool late,
+                          weir_time now)
 {
-    int64_t kept = 0;
+    int64_t left_alone = 0;
     struct weir__fleet_item *next;
 
     for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
-        int64_t have = f->ops->have(f->world, k, now);
+        int64_t have = f->ops->have(f->world, k, now), cost = item->cost;
         next = item->next;
-        if (have - kept < item->cost) {
+        if (have - left_alone < cost) {
             if (!k->spent)
                 break;
             continue;
         }
         item->fed = true;
-        int64_t cost = item->cost;
-        kept += try_wait(f, item->wait, now) ? 0 : cost;
+        if (try_wait(f, item->wait, now))
+            continue;
+        if (late)
+            keep(f, item, cost, now);
+        else
+            left_alone += cost;
     }
-    return kept;
+    return left_alone;
 }

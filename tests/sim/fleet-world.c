@@ -54,6 +54,7 @@ struct waiting {
     bool used;
     uint32_t life;
     int node;
+    weir_time drawn_at[LIMITS_MAX]; /* units that are kept for it */
 };
 
 static struct {
@@ -277,20 +278,28 @@ static void note_passed(int limit, int key, int64_t units, int node, weir_time a
     a->passed[a->n_passed++] = (struct passed){ at, units, node };
 }
 
+static bool is_answered(const struct weir__fleet_key *k)
+{
+    return w.answer.limit == k->limit - o.limits && w.answer.key == k->bytes[0];
+}
+
 /* Units of an ask that waited count at the moment of the draw. */
 static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
 {
+    struct waiting *waiting = (struct waiting *)wait;
     struct node *node = world;
 
+    for (size_t i = 0; i < wait->n; i++)
+        if (wait->items[i].kept == 0)
+            waiting->drawn_at[i] = is_answered(wait->items[i].key) ? w.answer.at : w.now;
     for (size_t i = 0; i < wait->n; i++)
         if (have(world, wait->items[i].key, now) < wait->items[i].cost)
             return (int)i;
     for (size_t i = 0; i < wait->n; i++) {
         const struct weir__fleet_item *item = &wait->items[i];
-        int limit = (int)(item->key->limit - o.limits), key = item->key->bytes[0];
-        bool drawn_now = w.answer.limit == limit && w.answer.key == key;
         take_out(world, item->key, item->cost, now);
-        note_passed(limit, key, item->cost, (int)(node - w.nodes), drawn_now ? w.answer.at : w.now);
+        note_passed((int)(item->key->limit - o.limits), item->key->bytes[0], item->cost,
+                    (int)(node - w.nodes), waiting->drawn_at[i]);
     }
     return WEIR__FLEET_ALL_TAKEN;
 }
@@ -553,7 +562,7 @@ static void fail_over(weir_time ahead)
                                               : ahead * limit->count / limit->period + 1);
             a->drawn_since = 0;
         }
-    w.redis_ahead += ahead;
+    o.ahead = w.redis_ahead += ahead;
 }
 
 static void happen(const struct event *e)

@@ -86,6 +86,7 @@ struct outcome {
     int64_t refused, alone, late;                 /* asks */
     int64_t commands;
     weir_time step_back; /* the largest of a node's clock */
+    weir_time ahead;     /* Redis's clock, at the end */
     const char *broken;  /* a law that was broken on the way */
 };
 

@@ -106,16 +106,23 @@ static struct story invent(uint64_t seed, struct aim *aim)
 
 /* --------------------------------------------------------------------- laws ---- */
 
+/* Up to the next start of a window of Redis's clock. */
+static weir_time whole_windows(const struct outcome *o, weir_time at, weir_time period)
+{
+    return (at + o->ahead + period - 1) / period * period - o->ahead;
+}
+
 /* At least nine tenths of what the limit lets pass, in whole windows.  The sliding window itself
  * gives units back up to a tenth of its period late, and then many at once. */
 static bool is_used(const struct story *s, const struct outcome *o, const struct aim *aim)
 {
     const struct weir_plan *plan = &o->plans[aim->limit];
-    weir_time from = aim->healed, period = plan->limit.period;
+    weir_time from = aim->healed, to = s->length, period = plan->limit.period;
 
-    if (o->limits[aim->limit].terms.window)
-        from = (from + period - 1) / period * period;
-    weir_time to = o->limits[aim->limit].terms.window ? s->length / period * period : s->length;
+    if (o->limits[aim->limit].terms.window) {
+        from = whole_windows(o, from, period);
+        to = whole_windows(o, to - period + 1, period);
+    }
     double possible = rate_of(plan) * (double)(to - from);
     return (double)passed_between(&o->accounts[aim->limit][0], -1, from, to) >=
            (plan->algo == &weir__sliding_window ? 0.4 : 0.9) * possible - 20;

@@ -412,6 +412,28 @@ TEST(test_a_late_answer)
     end();
 }
 
+/* Nor are they in the purse while the ask lacks units of another limit; if it never gets those,
+ * they go back. */
+TEST(test_late_units_are_kept_for_their_ask)
+{
+    for (int refused = 0; refused <= 1; refused++) {
+        struct weir__fleet_wait a;
+        begin(16, 0);
+        wait_of(&a, 5, 2, NOW);
+        weir__fleet_drawn(fleet, key(1), sent.id,
+                          &(struct weir__fleet_answer){ { 2, 2, false, NOW, 2 * MS }, 0, 0 },
+                          NOW + 3 * MS);
+        assert_false(a.over);
+        assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);
+        assert_int_equal(sent.draws, 2); /* no more are drawn for it */
+        answer(0, refused ? 0 : 5, refused, NOW + 4 * MS);
+        assert_int_equal(a.outcome, refused ? WEIR__FLEET_REFUSED : WEIR__FLEET_TOOK);
+        assert_int_equal(have(NULL, key(1), NOW + 4 * MS), 0);
+        assert_int_equal(sent.repaid, refused ? 2 : 0);
+        end();
+    }
+}
+
 /* More keys than there is room for: those about which nothing is known go. */
 TEST(test_idle_keys_make_room)
 {

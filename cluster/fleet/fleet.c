@@ -230,6 +230,13 @@ void weir__fleet_stay_alone(struct weir__fleet *f, uint32_t shard, weir_time unt
 
 /* ------------------------------------------------------------ paying back ---- */
 
+void weir__fleet_repay(struct weir__fleet *f, struct weir__fleet_key *k,
+                       const struct weir__repay *back)
+{
+    f->counts.units_repaid += (uint64_t)back->units;
+    f->ops->repay(f->world, k, back);
+}
+
 /* The oldest units are spent first, so those that are left are of the last draws. */
 void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int64_t most,
                           weir_time now)
@@ -244,8 +251,7 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
             continue;
         k->lots[i].units -= back.units;
         units -= back.units;
-        f->counts.units_repaid += (uint64_t)back.units;
-        f->ops->repay(f->world, k, &back);
+        weir__fleet_repay(f, k, &back);
     }
 }
 
@@ -296,8 +302,9 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
 
     int64_t units = late ? least(drawn->units, k->draw.waiting) : drawn->units;
 
-    if (units > 0) {
+    if (units > 0)
         f->ops->fill(f->world, k, units, late ? now : greatest(0, sent + lasts - life), now);
+    if (units > 0 && !late) {
         k->lots[1] = k->lots[0];
         k->lots[0] = (struct weir__repay){ drawn->units, drawn->at };
     }
@@ -337,7 +344,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
         k->refused_at = now;
     note_spent(f, k, answer, now);
     bool late = fill(f, k, drawn, now);
-    int64_t kept = weir__fleet_serve(f, k, late, now);
+    int64_t kept = weir__fleet_serve(f, k, late ? drawn : NULL, now);
     weir__fleet_look_over(f, k, now);
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);

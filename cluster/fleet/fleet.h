@@ -51,8 +51,8 @@ struct weir__fleet_item {
     /* The fleet's */
     struct weir__fleet_wait *wait;
     struct weir__fleet_item *next, *before;
-    bool queued, fed; /* waits on the key; units came for it */
-    int64_t kept;     /* of them, out of the purse: they came late, for this ask and no other */
+    bool queued, fed;        /* waits on the key; units came for it */
+    struct weir__repay kept; /* they came late, for this ask and no other: not in the purse */
 };
 
 enum weir__fleet_outcome {

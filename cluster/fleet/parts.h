@@ -48,6 +48,9 @@ void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *ke
 bool weir__fleet_draw(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t most,
                           weir_time now);
+/* These units, which are not in the purse. */
+void weir__fleet_repay(struct weir__fleet *fleet, struct weir__fleet_key *key,
+                       const struct weir__repay *back);
 /* No account of its shard is to be asked now. */
 bool weir__fleet_is_alone(const struct weir__fleet *fleet, const struct weir__fleet_key *key,
                           weir_time now);
@@ -57,9 +60,9 @@ void weir__fleet_probe(struct weir__fleet *fleet, struct weir__fleet_key *key, w
 void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 
 /* waits.c -- Units have come: asks that wait take, in order.  Returns the units in the purse for
- * asks that lack something elsewhere; late ones are kept for them outside. */
-int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key, bool late,
-                          weir_time now);
+ * asks that lack something elsewhere.  `late`: the draw, if its units are for these asks alone. */
+int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key,
+                          const struct weir__drawn *late, weir_time now);
 /* Refuses all that wait on it. */
 void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* No account can be asked. */

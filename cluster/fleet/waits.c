@@ -29,18 +29,20 @@ static void dequeue(struct weir__fleet_item *item)
 
 /* Late units may belong to a window that is over: nobody but the asks that waited may find them in
  * the purse, and those only for the moment in which they take. */
-static void keep(struct weir__fleet *f, struct weir__fleet_item *item, int64_t units, weir_time now)
+static void keep(struct weir__fleet *f, struct weir__fleet_item *item, struct weir__repay late,
+                 weir_time now)
 {
     dequeue(item);
-    item->kept = f->ops->take_out(f->world, item->key, units, now);
+    item->kept.units = f->ops->take_out(f->world, item->key, late.units, now);
+    item->kept.drawn_at = late.drawn_at;
     weir__fleet_look_over(f, item->key, now);
 }
 
 static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
 {
-    if (item->kept == 0)
+    if (item->kept.units == 0)
         return;
-    f->ops->fill(f->world, item->key, item->kept, now, now);
+    f->ops->fill(f->world, item->key, item->kept.units, now, now);
     weir__fleet_look_over(f, item->key, now);
 }
 
@@ -51,10 +53,10 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (w->items[i].fed) {
-            lay_out(f, &w->items[i], now);
+        if (w->items[i].kept.units > 0)
+            weir__fleet_repay(f, w->items[i].key, &w->items[i].kept);
+        else if (w->items[i].fed)
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
-        }
 }
 
 static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fleet_outcome outcome,
@@ -114,7 +116,7 @@ static bool has_refused(const struct weir__fleet_key *k, weir_time now)
 
 static bool lacks(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
 {
-    return f->ops->have(f->world, item->key, now) + item->kept < item->cost;
+    return f->ops->have(f->world, item->key, now) + item->kept.units < item->cost;
 }
 
 /* Takes from all purses.  Their next looks must not count it again: it was counted when it came. */
@@ -131,7 +133,7 @@ static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now
         struct weir__fleet_item *item = &w->items[i];
         if (lacking == WEIR__FLEET_ALL_TAKEN)
             weir__fleet_look_over(f, item->key, now);
-        else if (item->kept > 0)
+        else if (item->kept.units > 0)
             keep(f, item, item->kept, now);
     }
     return lacking;
@@ -224,7 +226,7 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;
         item->queued = item->fed = false;
-        item->kept = 0;
+        item->kept.units = 0;
         weir__fleet_refused(f, item->key, item->cost, item->cost, now); /* it is demand */
     }
     try_wait(f, w, now);
@@ -232,8 +234,8 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
 
 /* The first that has too little stops those behind it, or it would never get enough.  One that
  * lacks something on another key leaves its units here alone. */
-int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, bool late,
-                          weir_time now)
+int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k,
+                          const struct weir__drawn *late, weir_time now)
 {
     int64_t left_alone = 0;
     struct weir__fleet_item *next;
@@ -247,11 +249,9 @@ int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, bool
             continue;
         }
         item->fed = true;
-        if (try_wait(f, item->wait, now))
-            continue;
-        if (late)
-            keep(f, item, cost, now);
-        else
+        if (late != NULL)
+            keep(f, item, (struct weir__repay){ cost, late->at }, now);
+        if (!try_wait(f, item->wait, now) && late == NULL)
             left_alone += cost;
     }
     return left_alone;

@@ -290,8 +290,10 @@ static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
     struct node *node = world;
 
     for (size_t i = 0; i < wait->n; i++)
-        if (wait->items[i].kept == 0)
-            waiting->drawn_at[i] = is_answered(wait->items[i].key) ? w.answer.at : w.now;
+        if (is_answered(wait->items[i].key))
+            waiting->drawn_at[i] = w.answer.at;
+        else if (wait->items[i].kept.units == 0)
+            waiting->drawn_at[i] = w.now;
     for (size_t i = 0; i < wait->n; i++)
         if (have(world, wait->items[i].key, now) < wait->items[i].cost)
             return (int)i;

@@ -413,11 +413,11 @@ TEST(test_a_late_answer)
 }
 
 /* Nor are they in the purse while the ask lacks units of another limit; if it never gets those,
- * they go back. */
+ * they go back, to the window that they are from. */
 TEST(test_late_units_are_kept_for_their_ask)
 {
     for (int refused = 0; refused <= 1; refused++) {
-        struct weir__fleet_wait a;
+        struct weir__fleet_wait a, b;
         begin(16, 0);
         wait_of(&a, 5, 2, NOW);
         weir__fleet_drawn(fleet, key(1), sent.id,
@@ -425,11 +425,15 @@ TEST(test_late_units_are_kept_for_their_ask)
                           NOW + 3 * MS);
         assert_false(a.over);
         assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);
-        assert_int_equal(sent.draws, 2); /* no more are drawn for it */
+        wait_of(&b, 0, 1, NOW + 3 * MS);
+        assert_int_equal(sent.draw.waiting, 1); /* no more are drawn for the first */
+        answer(1, 1, false, NOW + 4 * MS);
+        assert_int_equal(b.outcome, WEIR__FLEET_TOOK);
         answer(0, refused ? 0 : 5, refused, NOW + 4 * MS);
         assert_int_equal(a.outcome, refused ? WEIR__FLEET_REFUSED : WEIR__FLEET_TOOK);
         assert_int_equal(have(NULL, key(1), NOW + 4 * MS), 0);
         assert_int_equal(sent.repaid, refused ? 2 : 0);
+        assert_int_equal(sent.repaid_of, refused ? NOW : 0);
         end();
     }
 }

@@ -2,20 +2,20 @@
 # run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers run
 # beside us.
 #
-# Parts: decisions (with the peers), keys, rules, logs, replay, serve, redis, guard (with its peers,
-# and docs/guards-figures.md); without any, all.  WEIR_BENCH_KEYS=N stops at N keys (default
+# Parts: decisions (with the peers), keys, rules, logs, replay, serve, redis, nginx, guard (with its
+# peers, and docs/guards-figures.md); without any, all.  WEIR_BENCH_KEYS=N stops at N keys (default
 # 100000000, which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
 [ $# = 0 ] || shift
-parts=${*:-decisions keys rules logs replay serve redis guard}
+parts=${*:-decisions keys rules logs replay serve redis nginx guard}
 most=${WEIR_BENCH_KEYS:-100000000}
 for part in $parts; do
     case $part in
-    decisions | keys | rules | logs | replay | serve | redis | guard) ;;
+    decisions | keys | rules | logs | replay | serve | redis | nginx | guard) ;;
     *)
-        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, replay, serve, redis and guard" >&2
+        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, replay, serve, redis, nginx and guard" >&2
         exit 2
         ;;
     esac
@@ -111,6 +111,10 @@ serve() {
 
 redis() {
     ask "$here/redis/run.py" "$build"
+}
+
+nginx() {
+    ask "$here/nginx.py" "$build"
 }
 
 guard() {

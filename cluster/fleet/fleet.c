@@ -130,13 +130,21 @@ static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet
     return span > pace ? pace : greatest((weir_time)span, pace / LOOKS_PER_PACE);
 }
 
+/* Longer after each repeat, but no longer than the silence after which a shard is away: one that
+ * has come back meanwhile answers at once. */
+static weir_time patience(const struct weir__fleet *f, const struct weir__fleet_key *k)
+{
+    weir_time first = greatest(f->patience, 4 * f->shards[k->shard].round_trip);
+
+    return least(first << least(k->repeats, REPEATS), greatest(first, SILENCE * f->patience));
+}
+
 void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     weir_time due = WEIR_NEVER, horizon = k->limit->terms.horizon;
 
     if (k->drawing)
-        due = weir__fleet_later(k->sent, greatest(f->patience, 4 * f->shards[k->shard].round_trip)
-                                             << least(k->repeats, REPEATS));
+        due = weir__fleet_later(k->sent, patience(f, k));
     else if (k->spent)
         due = is_hot(f, k) ? k->draw_at : greatest(k->closed_until, now);
     else if (is_hot(f, k))

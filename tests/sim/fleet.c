@@ -112,8 +112,15 @@ static weir_time whole_windows(const struct outcome *o, weir_time at, weir_time 
     return (at + o->ahead + period - 1) / period * period - o->ahead;
 }
 
-/* At least nine tenths of what the limit lets pass, in whole windows.  The sliding window itself
- * gives units back up to a tenth of its period late, and then many at once. */
+/* Of what the limit lets pass.  The sliding window itself gives units back up to a tenth of its
+ * period late, and then many at once.  A log passes them as they passed before, and a little later
+ * each time: a whole second may miss a part of a burst. */
+static double least_used(const struct weir_plan *plan)
+{
+    return plan->algo == &weir__sliding_window ? 0.4 : plan->algo == &weir__sliding_log ? 0.6 : 0.9;
+}
+
+/* In whole windows, where there are any. */
 static bool is_used(const struct story *s, const struct outcome *o, const struct aim *aim)
 {
     const struct weir_plan *plan = &o->plans[aim->limit];
@@ -125,7 +132,7 @@ static bool is_used(const struct story *s, const struct outcome *o, const struct
     }
     double possible = rate_of(plan) * (double)(to - from);
     return (double)passed_between(&o->accounts[aim->limit][0], -1, from, to) >=
-           (plan->algo == &weir__sliding_window ? 0.4 : 0.9) * possible - 20;
+           least_used(plan) * possible - 20;
 }
 
 static const char *judge(const struct story *s, const struct aim *aim)

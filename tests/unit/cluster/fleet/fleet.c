@@ -193,6 +193,25 @@ TEST(test_a_lost_draw_is_sent_again_under_its_id)
     end();
 }
 
+/* The shard answers others: a draw that was lost, again and again, is not left for seconds. */
+TEST(test_a_lost_draw_is_sent_again_soon)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(16, 0);
+    wait_of(&a, 1, 0, NOW);
+    wait_of(&b, 0, 1, NOW);
+    weir__fleet_turn(fleet, NOW + 100 * MS);
+    answer(1, 1, false, NOW + 150 * MS); /* a long way, as it seems */
+    for (weir_time now = NOW + 100 * MS; key(0)->drawing;) {
+        weir_time next = weir__fleet_turn(fleet, now);
+        assert_true(next - now <= 200 * MS);
+        now = next;
+    }
+    assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
+    end();
+}
+
 /* The limit is no more: its asks are left alone, its units go back, and its records are free. */
 TEST(test_a_limit_that_goes)
 {

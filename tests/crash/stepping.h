@@ -1,7 +1,7 @@
 /* stepping.h -- a child process that is run an exact number of instructions far, and left stopped.
  *
  *     the child    stepping_begin() where counting starts, then its work; sets *done; _exit(0)
- *     its parent   stepping_start, then stepping_record for the path of the whole work; or
+ *     its parent   stepping_record for the path of the whole work; stepping_start, then
  *                  stepping_run for a part of it; then stepping_finish or stepping_kill
  *
  * A single step costs two changes of process, so a far instruction is reached from a landmark: an
@@ -22,6 +22,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define STEPPING_PATIENCE  60 /* seconds, for work of microseconds */
@@ -124,6 +125,22 @@ static inline void stepping_kill(struct stepped *s)
     s->pid = 0;
 }
 
+static inline void stepping_only_begin(void *context)
+{
+    (void)context;
+    stepping_begin();
+}
+
+static inline bool stepping_is_permitted(void)
+{
+    struct stepped s;
+    int done = 0;
+    bool permitted = stepping_start(&s, stepping_only_begin, NULL, &done);
+
+    stepping_kill(&s);
+    return permitted;
+}
+
 static inline enum stepping stepping_finish(struct stepped *s)
 {
     enum stepping now = STEPPING_ENDED;
@@ -164,25 +181,82 @@ static inline void *stepping_room(size_t bytes)
     return p;
 }
 
-/* Steps through all of the work. */
-static inline enum stepping stepping_record(struct stepped *s, struct path *path)
+/* Of the process that is recorded. */
+static uint64_t *stepping_pcs;
+static const int *stepping_done;
+
+#define STEPPING_TRAP_FLAG 0x100
+
+/* The breakpoint of stepping_begin, then every instruction. */
+static inline void stepping_note(int signal, siginfo_t *info, void *context)
+{
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    static size_t n;
+
+    (void)signal;
+    (void)info;
+    regs[REG_EFL] &= ~STEPPING_TRAP_FLAG;
+    if (__atomic_load_n(stepping_done, __ATOMIC_RELAXED))
+        return;
+    if (n == STEPPING_MOST)
+        _exit(1);
+    stepping_pcs[n++] = (uint64_t)regs[REG_RIP];
+    regs[REG_EFL] |= STEPPING_TRAP_FLAG;
+}
+
+/* On a stack of its own: what lies below that of the work is the work's. */
+static inline void stepping_note_steps(uint64_t *pcs, const int *done)
+{
+    struct sigaction action = { .sa_sigaction = stepping_note,
+                                .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    stack_t stack = { .ss_size = 1 << 16 };
+
+    stepping_pcs = pcs;
+    stepping_done = done;
+    stack.ss_sp = stepping_room(stack.ss_size);
+    if (sigaltstack(&stack, NULL) != 0 || sigaction(SIGTRAP, &action, NULL) != 0)
+        _exit(1);
+}
+
+static inline void stepping_find_landmarks(struct path *path)
 {
     uint64_t *seen = calloc(STEPPING_SEEN, sizeof(*seen));
-    enum stepping now = STEPPING_STOPPED;
     size_t landmark = 0;
+
+    if (seen == NULL)
+        abort();
+    for (path->length = 0; path->length < STEPPING_MOST && path->pc[path->length] != 0;
+         path->length++) {
+        landmark = stepping_is_new(seen, path->pc[path->length]) ? path->length : landmark;
+        path->landmark[path->length] = landmark;
+    }
+    free(seen);
+}
+
+/* All of the work, by a process that steps itself: a tenth of the cost of a tracer. */
+static inline enum stepping stepping_record(void (*work)(void *context), void *context,
+                                            const int *done, struct path *path)
+{
+    int status;
 
     path->pc = stepping_room(STEPPING_MOST * sizeof(*path->pc));
     path->landmark = stepping_room(STEPPING_MOST * sizeof(*path->landmark));
-    for (path->length = 0; now == STEPPING_STOPPED && path->length < STEPPING_MOST;
-         path->length++) {
-        uint64_t pc = stepping_pc(s);
-        landmark = stepping_is_new(seen, pc) ? path->length : landmark;
-        path->pc[path->length] = pc;
-        path->landmark[path->length] = landmark;
-        now = stepping_go(s, PTRACE_SINGLESTEP);
+    pid_t pid = fork();
+    if (pid == 0) {
+        stepping_note_steps(path->pc, done);
+        work(context);
+        _exit(0);
     }
-    free(seen);
-    return now;
+    if (pid < 0)
+        return STEPPING_DIED;
+    if (!stepping_wait(pid, &status)) {
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        return STEPPING_STUCK;
+    }
+    stepping_find_landmarks(path);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && path->length > 0 ? STEPPING_ENDED
+                                                                             : STEPPING_DIED;
 }
 
 static inline void stepping_forget(struct path *path)
@@ -191,6 +265,7 @@ static inline void stepping_forget(struct path *path)
         return;
     munmap(path->pc, STEPPING_MOST * sizeof(*path->pc));
     munmap(path->landmark, STEPPING_MOST * sizeof(*path->landmark));
+    *path = (struct path){ 0 };
 }
 
 static inline bool stepping_is_near(const struct path *path, size_t n)

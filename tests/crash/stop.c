@@ -91,7 +91,7 @@ static const char *run_other(const struct work *work)
  * same from round to round. */
 struct ground {
     const struct operation *ops[2];
-    struct path paths[2];
+    const struct path *paths[2];
     struct world world;
     struct model model;
     unsigned char *image;
@@ -145,7 +145,7 @@ static const char *stop_victims(struct ground *g, const struct round *round,
         struct work work = { &g->world, g->book, i, 0, false };
         if (!stepping_start(&victims[i], be_victim, &work, &g->book->done[i]))
             return "a victim did not begin";
-        enum stepping now = stepping_run(&victims[i], &g->paths[round->ops[i]], round->stops[i]);
+        enum stepping now = stepping_run(&victims[i], g->paths[round->ops[i]], round->stops[i]);
         if (now == STEPPING_DIED || now == STEPPING_STUCK)
             return now == STEPPING_DIED ? "a victim died" : "a victim waits for a stopped process";
     }
@@ -237,7 +237,7 @@ static void report(const struct ground *g, const struct round *round, const char
     fputs(", stopped at", stderr);
     for (int i = 0; i < round->victims; i++)
         fprintf(stderr, " %zu (+0x%" PRIx64 ")", round->stops[i],
-                g->paths[round->ops[i]].pc[round->stops[i]] -
+                g->paths[round->ops[i]]->pc[round->stops[i]] -
                     (uint64_t)(uintptr_t)__executable_start);
     fprintf(stderr, ": %s\n", wrong);
     print_story("others", &g->book->stories[0]);
@@ -308,7 +308,7 @@ static struct round any_round(const struct ground *g, size_t n)
 
     for (int i = 1; i < VICTIMS; i++) {
         round.ops[i] = g->ops[1] == g->ops[0] ? 0 : int_between(0, 1);
-        round.stops[i] = any_stop(&g->paths[round.ops[i]]);
+        round.stops[i] = any_stop(g->paths[round.ops[i]]);
     }
     if (changes_limits(round.scripts[0]) || changes_limits(round.scripts[1]))
         simplify(g, &round);
@@ -317,7 +317,7 @@ static struct round any_round(const struct ground *g, size_t n)
 
 static void play_some(struct ground *g, size_t stops)
 {
-    const struct path *path = &g->paths[0];
+    const struct path *path = g->paths[0];
 
     for (size_t i = 0; i < stops; i++) {
         size_t n = (i * path->length + roll() % path->length) / stops;
@@ -328,8 +328,8 @@ static void play_some(struct ground *g, size_t stops)
 
 static void play_everything(struct ground *g)
 {
-    for (size_t n = 0; n < g->paths[0].length; n++) {
-        if (!stepping_is_near(&g->paths[0], n))
+    for (size_t n = 0; n < g->paths[0]->length; n++) {
+        if (!stepping_is_near(g->paths[0], n))
             continue;
         for (int script = 0; script < SCRIPTS; script++) {
             struct round round = { .scripts = { (enum script)script },
@@ -360,21 +360,25 @@ static const struct operation *companion_of(const struct operation *op)
     return &operations[i];
 }
 
-/* Steps through an operation without anybody else.  False: not permitted. */
-static bool record(struct ground *g, int which)
+/* Of one layout. */
+static struct path paths[OPERATIONS];
+
+/* Steps through an operation without anybody else.  A companion's path is that of its own scene, if
+ * it has been there. */
+static void record(struct ground *g, int which)
 {
     struct round round = { .scripts = { any_script(g->ops[0]) }, .victims = 1, .ops = { which } };
     struct work work = { &g->world, g->book, 0, 0, false };
-    struct stepped victim;
+    struct path *path = &paths[g->ops[which] - operations];
 
+    g->paths[which] = path;
+    if (which > 0 && path->pc != NULL)
+        return;
+    stepping_forget(path);
     restore(g);
     write_stories(g, &round);
-    if (!stepping_start(&victim, be_victim, &work, &g->book->done[0]))
-        return false;
-    if (stepping_record(&victim, &g->paths[which]) != STEPPING_ENDED ||
-        stepping_finish(&victim) != STEPPING_ENDED)
+    if (stepping_record(be_victim, &work, &g->book->done[0], path) != STEPPING_ENDED)
         die(g->ops[which]->name, "it did not end");
-    return true;
 }
 
 /* As many victims as there are hands at first, each with one: an operation that needs a hand must
@@ -388,7 +392,7 @@ static const char *stop_hands(struct ground *g, struct book *books, struct stepp
         g->book = &books[i];
         write_stories(g, &round);
         if (!stepping_start(&victims[i], be_victim, &work, &books[i].done[0]) ||
-            stepping_run(&victims[i], &g->paths[0], g->paths[0].length / 2) != STEPPING_STOPPED)
+            stepping_run(&victims[i], g->paths[0], g->paths[0]->length / 2) != STEPPING_STOPPED)
             return "a victim did not stop";
     }
     g->book = &books[WEIR__HANDS_READY];
@@ -424,13 +428,13 @@ static void play_ground(struct ground *g, size_t stops)
     else
         play_everything(g);
     printf("%s %s: %zu instructions, %" PRId64 " rounds, %d wrong\n",
-           g->world.narrow ? "narrow" : "wide", g->ops[0]->name, g->paths[0].length, g->rounds,
+           g->world.narrow ? "narrow" : "wide", g->ops[0]->name, g->paths[0]->length, g->rounds,
            g->failed);
     failed += g->failed > 0;
     passed += g->failed == 0;
 }
 
-static bool play_operation(const struct operation *op, bool narrow, size_t stops)
+static void play_operation(const struct operation *op, bool narrow, size_t stops)
 {
     struct ground g = { .ops = { op, companion_of(op) }, .world = { .narrow = narrow } };
 
@@ -438,15 +442,26 @@ static bool play_operation(const struct operation *op, bool narrow, size_t stops
     make_scene(&g.world, &g.model, op);
     g.image = stepping_room(g.world.table->bytes);
     memcpy(g.image, g.world.table->header, g.world.table->bytes);
-    bool permitted = record(&g, 0) && (g.ops[1] == op || record(&g, 1));
-    if (permitted)
-        play_ground(&g, stops);
-    for (int i = 0; i < 2; i++)
-        stepping_forget(&g.paths[i]);
+    record(&g, 0);
+    if (g.ops[1] != op)
+        record(&g, 1);
+    play_ground(&g, stops);
     munmap(g.image, g.world.table->bytes);
     weir_table_destroy(g.world.table);
     munmap(g.book, sizeof(*g.book));
-    return permitted;
+}
+
+/* From the last on: companions come before those they accompany. */
+static void play_layout(bool narrow, size_t stops, const char *only)
+{
+    for (size_t i = OPERATIONS; i-- > 0;) {
+        const struct operation *op = &operations[i];
+        if ((!narrow || op->deed.verb != CARRIED) && strstr(op->name, only) != NULL &&
+            (!op->later || strcmp(op->name, only) == 0))
+            play_operation(op, narrow, stops);
+    }
+    for (size_t i = 0; i < OPERATIONS; i++)
+        stepping_forget(&paths[i]);
 }
 
 /* So that no stop is wasted on finding a function when it is first called. */
@@ -465,17 +480,12 @@ int main(int argc, char **argv)
     size_t stops = argc > 2 ? (size_t)atoll(argv[2]) : 100;
     const char *only = argc > 3 ? argv[3] : "";
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!stepping_is_permitted()) {
+        printf("skipped: this system does not permit ptrace\n");
+        return STEPPING_FORBIDDEN;
+    }
     for (int narrow = 0; narrow < 2; narrow++)
-        for (size_t i = 0; i < OPERATIONS; i++) {
-            const struct operation *op = &operations[i];
-            if ((narrow && op->deed.verb == CARRIED) || strstr(op->name, only) == NULL ||
-                (op->later && strcmp(op->name, only) != 0))
-                continue;
-            if (!play_operation(op, narrow, stops)) {
-                printf("skipped: this system does not permit ptrace\n");
-                return STEPPING_FORBIDDEN;
-            }
-        }
+        play_layout(narrow, stops, only);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -17,8 +17,9 @@
  *
  * A time window is 16 parts.  Those that count are the present one and the 15 before it: nothing
  * older than the window, and always the newest 15/16 of it.  A late call counts in the part of its
- * own time.  When the clock has stepped back by a window or more, parts in the future would stay
- * that long; so the breaker's own count of parts goes on from where it was (skew). A part holds 2
+ * own time; one that was stopped for a window or more after it had read the clock counts in the
+ * present one.  When the clock has stepped back by that much, parts in the future would stay that
+ * long; so the breaker's own count of parts goes on from where it was (skew).  A part holds 2
  * million calls; beyond, all of its counts are halved, which leaves the ratios.
  *
  * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed
@@ -38,7 +39,7 @@
  * windows, or is reset just before it would open (Sentinel #3130); probes that are counted out but
  * never given back leave it half-open for ever (resilience4j #903).
  */
-#include "base/hash.h"
+#include "algo/algo.h"
 #include "guard/breaker-gate.h"
 
 #define SELDOM __attribute__((noinline))
@@ -92,22 +93,6 @@ static weir_time add_times(weir_time a, weir_time b)
     return __builtin_add_overflow(a, b, &sum) ? WEIR_NEVER : sum;
 }
 
-/* Doubled back_off times, up to open_max; then plus or minus up to jitter_percent. */
-static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_off,
-                           uint64_t episode)
-{
-    weir_time span = plan->open_for;
-
-    for (unsigned i = 0; i < back_off && span < plan->open_max; i++)
-        span = span > plan->open_max / 2 ? plan->open_max : span * 2;
-    weir_time most = span / 100 * plan->jitter_percent + span % 100 * plan->jitter_percent / 100;
-    weir__u128 share =
-        (weir__u128)weir__mix64((plan->seed ^ weir__mix64(episode + WEIR__GOLDEN)) + WEIR__GOLDEN) *
-        (weir__u128)(2 * most + 1);
-    span += (weir_time)(share >> 64) - most;
-    return span < 1 ? 1 : span;
-}
-
 static uint64_t gate_open(unsigned back_off, uint64_t gate)
 {
     return weir__gate_make(WEIR_BREAKER_OPEN, WEIR_UNFORCED, back_off,
@@ -123,14 +108,19 @@ static uint64_t gate_open_longer(uint64_t gate)
 
 static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t opened, weir_time now)
 {
-    return add_times(
-        now, open_span(plan, opened >> WEIR__GATE_BACK_OFF & 0x3F, weir__gate_episode(opened)));
+    return add_times(now, weir__breaker_open_span(plan, opened >> WEIR__GATE_BACK_OFF & 0x3F,
+                                                  weir__gate_episode(opened)));
 }
 
-/* No opening lasts that long: the clock has stepped back, and `at` may never come. */
+/* No opening lasts longer: the clock has stepped back, and `at` may never come. */
+static weir_time longest_of(const struct weir__breaker_plan *plan)
+{
+    return 4 * plan->open_max + WEIR_SECOND;
+}
+
 static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
 {
-    return wait > 4 * plan->open_max + WEIR_SECOND;
+    return wait > longest_of(plan);
 }
 
 /* ---------------------------------------------------------- time window ---- */
@@ -209,7 +199,8 @@ static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, u
     } while (!weir__swap_pair(&p->when, seen, next));
 }
 
-/* The part to count in: that of `now`, or the newest if the clock has stepped back by a window. */
+/* The part to count in: that of `now`; the present one if the caller was stopped for a window; the
+ * newest if the clock has stepped back by a window. */
 static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                             weir_time now)
 {
@@ -219,6 +210,11 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
         int64_t late = parts_between(part, latest);
         if (late < (int64_t)PARTS)
             return part;
+        weir_time moment = weir__moment(plan->clock, now + late * plan->part, now);
+        if (moment != now) {
+            now = moment;
+            continue;
+        }
         __atomic_compare_exchange_n(&b->skew, &skew, skew + (uint64_t)late, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     }
@@ -590,6 +586,8 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
         *retry = probes_wait(plan);
         return gate_probe(plan, seen, now);
     }
+    if (is_too_far(plan, wait)) /* or the caller was stopped since it read the clock */
+        wait -= weir__moment(plan->clock, now + wait - longest_of(plan), now) - now;
     *retry = wait;
     if (wait > 0 && !is_too_far(plan, wait))
         return 0;

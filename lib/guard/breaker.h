@@ -28,7 +28,8 @@ struct weir__breaker_plan {
     /* Half-open: this long after the last probe went out, those still out count as lost; 0:
      * never. */
     weir_time patience;
-    uint64_t seed; /* of the jitter */
+    uint64_t seed;                  /* of the jitter */
+    const struct weir_clock *clock; /* of the table that it is in; NULL: in none */
 };
 
 /* Calls of one part of the window: changed in one swap, so nothing is lost when it is reused. */
@@ -77,6 +78,9 @@ int weir__breaker_plan_make(struct weir__breaker_plan *out,
                             const struct weir_breaker_options *options, uint64_t seed,
                             struct weir_error *error);
 void weir__breaker_fill(struct weir_breaker_options *options); /* fills in the defaults */
+/* How long it stays open when it opens for the back_off-th time in a row. */
+weir_time weir__breaker_open_span(const struct weir__breaker_plan *plan, unsigned back_off,
+                                  uint64_t episode);
 
 /* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number
  * must come back by tell or by give.  If not, *retry says when to ask again (forced open:

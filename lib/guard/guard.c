@@ -91,8 +91,9 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table)
 
 /* --------------------------------------------------------------- plans ---- */
 
-static int compile(struct weir__guard_plan **out, const struct weir__guard_named *named,
-                   uint64_t edition, const struct weir__guard_record *r, struct weir_error *error)
+static int compile(struct weir__guard_plan **out, const struct weir_guard *guard,
+                   const struct weir__guard_named *named, uint64_t edition,
+                   struct weir_error *error)
 {
     struct weir_guard_options options;
     struct weir__guard_plan *plan = calloc(1, sizeof(*plan));
@@ -101,12 +102,13 @@ static int compile(struct weir__guard_plan **out, const struct weir__guard_named
         return no_memory(error);
     weir__guard_terms_read(&named->terms, &options);
     if (weir__guard_plan_make(plan, &options, named->salt, NULL) != WEIR_OK ||
-        plan->seat_mask >= weir__get(&r->seats)) {
+        plan->seat_mask >= weir__get(&guard->record->seats)) {
         free(plan);
         return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged",
                           named->name);
     }
     plan->edition = edition;
+    plan->breaker.clock = &guard->table->clock;
     *out = plan;
     return WEIR_OK;
 }
@@ -124,9 +126,8 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
     pthread_mutex_lock(&table->mutex);
     struct weir__guard_plan *plan = guard->plan, *fresh;
     if (edition > plan->edition) {
-        int code = named.salt != guard->salt
-                       ? WEIR_CORRUPT
-                       : compile(&fresh, &named, edition, guard->record, NULL);
+        int code = named.salt != guard->salt ? WEIR_CORRUPT
+                                             : compile(&fresh, guard, &named, edition, NULL);
         if (code == WEIR_CORRUPT)
             weir__set(&guard->bad_edition, edition);
         if (code == WEIR_OK) {
@@ -184,7 +185,7 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
     memcpy(guard->name, named->name, sizeof(guard->name) - 1);
     weir__text_clean(guard->name);
     guard->held = weir__held_of(table, id);
-    int code = compile(&guard->plan, named, edition, guard->record, error);
+    int code = compile(&guard->plan, guard, named, edition, error);
     if (code) {
         free(guard);
         return code;

@@ -10,6 +10,7 @@
 
 #include "unit/test.h"
 
+#include "weir-queue.h"
 #include "guard/breaker.h"
 
 #define NOW (1000 * WEIR_SECOND)
@@ -306,6 +307,38 @@ TEST(test_G4_the_clock_steps_back_and_nothing_waits_for_ever)
     assert_int_equal(w.retry, 2 * WEIR_SECOND);
     assert_true(ask(&w, 5) > 0);
     assert_int_equal(w.move.to, WEIR_BREAKER_HALF_OPEN);
+}
+
+static weir_time read_late(void *context)
+{
+    return *(weir_time *)context;
+}
+
+TEST(test_G4_a_caller_that_was_stopped_makes_no_window_forget)
+{
+    weir_time present = NOW;
+    struct weir_clock clock = { .now = read_late, .context = &present };
+    struct world w = fresh((struct weir_breaker_options){ .error_percent = 50, .min_calls = 20 });
+
+    w.plan.clock = &clock;
+    tell_often(&w, 9, true, NOW);
+    tell(&w, 0, false, NOW - 60 * WEIR_SECOND); /* it had read the clock a minute ago */
+    tell_often(&w, 9, true, NOW);
+    assert_int_equal(look(&w, NOW).calls, 19);
+    assert_true(tell(&w, 0, true, NOW));
+}
+
+TEST(test_G4_a_caller_that_was_stopped_is_no_probe_before_its_time)
+{
+    weir_time present = NOW;
+    struct weir_clock clock = { .now = read_late, .context = &present };
+    struct world w = opened(1);
+
+    w.plan.clock = &clock;
+    assert_int_equal(ask(&w, NOW - 60 * WEIR_SECOND), 0);
+    assert_int_equal(w.retry, WEIR_SECOND);
+    present += WEIR_SECOND;
+    assert_true(ask(&w, NOW - 60 * WEIR_SECOND) > 0);
 }
 
 /* Options of a guard can be changed while it is at work. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "wire/decimal.h"
+#include "wire/resp.h"
 
 enum { ROOM_LEAST = 256 };
 
@@ -81,6 +82,14 @@ void weir__buffer_number(struct weir__buffer *b, int64_t n)
 
     if (to)
         b->len = (size_t)(weir__put_number(to, n) - b->bytes);
+}
+
+void weir__buffer_bulk(struct weir__buffer *b, const void *bytes, size_t len)
+{
+    char *to = weir__buffer_room(b, len + WEIR__RESP_NUMBER_MAX);
+
+    if (to)
+        b->len = (size_t)(weir__resp_put_bulk(to, bytes, len) - b->bytes);
 }
 
 void weir__buffer_drop(struct weir__buffer *b, size_t n)

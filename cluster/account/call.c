@@ -43,7 +43,9 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
                           "a draw is from one key, of 1 unit at least, and has a key of demand");
     call->tries = 0;
     weir__script_begin(call);
-    weir__command_begin(call);
+    call->command.len = call->n_command = 0;
+    if (!call->scripts_only)
+        weir__command_begin(call);
     return sendable(call, WEIR_OK, error);
 }
 

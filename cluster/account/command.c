@@ -11,9 +11,7 @@
 
 static void word(struct weir__account_call *call, const void *bytes, size_t len)
 {
-    weir__buffer_format(&call->command, "$%zu\r\n", len);
-    weir__buffer_add(&call->command, bytes, len);
-    weir__buffer_add(&call->command, "\r\n", 2);
+    weir__buffer_bulk(&call->command, bytes, len);
     call->n_command++;
 }
 
@@ -71,7 +69,6 @@ void weir__command_begin(struct weir__account_call *call)
     static const char *const names[] = { "WEIR.TAKE", "WEIR.PEEK",  "WEIR.GIVE",
                                          "WEIR.DRAW", "WEIR.REPAY", "WEIR.RESET" };
 
-    call->command.len = call->n_command = 0;
     text(call, names[call->verb]);
     for (size_t i = 0; i < call->n; i++) {
         if (i > 0 && call->verb != WEIR__ACCOUNT_RESET)

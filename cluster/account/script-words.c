@@ -21,9 +21,7 @@
 
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len)
 {
-    weir__buffer_format(&call->words, "$%zu\r\n", len);
-    weir__buffer_add(&call->words, bytes, len);
-    weir__buffer_add(&call->words, "\r\n", 2);
+    weir__buffer_bulk(&call->words, bytes, len);
     call->n_words++;
 }
 

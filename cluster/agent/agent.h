@@ -43,6 +43,9 @@ struct weir__agent_limit {
     const char *rule; /* lives as long as the engine */
     uint32_t index;
     char text[128]; /* as written */
+    char head[128]; /* of the names of its accounts: weir:{FLEET/RULE: */
+    char tail[16];  /* }:INDEX */
+    size_t head_len, tail_len;
     struct weir_plan plan;
     struct weir__fleet_limit fleet;
     struct weir_limiter *purse, *share;
@@ -61,7 +64,7 @@ struct weir__agent_call {
     uint64_t id;                 /* of the draw */
     bool again;                  /* a charge, for the second time */
     struct weir__agent_call *next;
-    char names[3][320]; /* the account, its demand, the id */
+    char names[3][WEIR__FLEET_KEY_MAX + 168]; /* the account, its demand, the id */
 };
 
 enum weir__ask_state {

@@ -3,8 +3,6 @@
  * An account is the key weir:{FLEET/RULE:KEY}:LIMIT, its demand and the ids of draws beside it, in
  * one slot.  Answers are put aside until the turn: a node may not be told of one while it sends.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,14 +62,23 @@ static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t mo
 
 /* ---------------------------------------------------------------- accounts ---- */
 
+static char *put(char *to, const void *bytes, size_t len)
+{
+    memcpy(to, bytes, len);
+    return to + len;
+}
+
 /* The node of Redis that has the account: draws to each are bounded, and its silence is its own. */
 static uint32_t shard_of(struct weir_fleet *f, const struct weir__agent_limit *l,
                          struct weir_key text)
 {
-    char tag[320];
-    int n = snprintf(tag, sizeof(tag), "weir:{%s/%s:%.*s}", f->name, l->rule, (int)text.len,
-                     (const char *)text.bytes);
-    unsigned shard = weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)n));
+    char tag[sizeof(l->head) + WEIR__FLEET_KEY_MAX + sizeof(l->tail)], *to = tag;
+
+    if (text.len > WEIR__FLEET_KEY_MAX)
+        return 0;
+    to = put(put(put(to, l->head, l->head_len), text.bytes, text.len), l->tail, l->tail_len);
+    unsigned shard =
+        weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)(to - tag)));
 
     f->shards |= (uint64_t)1 << shard % WEIR__FLEET_SHARDS_MAX;
     return shard % WEIR__FLEET_SHARDS_MAX;
@@ -116,25 +123,32 @@ static void finished(struct weir__carry *carry, enum weir__redis_outcome outcome
 }
 
 static struct weir_key name(struct weir__agent_call *call, int which,
-                            const struct weir__fleet_key *k, const char *end)
+                            const struct weir__fleet_key *k, const char *end, size_t end_len)
 {
     const struct weir__agent_limit *l = call->limit;
-    char *to = call->names[which];
-    int n = snprintf(to, sizeof(call->names[0]), "weir:{%s/%s:%.*s}:%u%s", call->fleet->name,
-                     l->rule, (int)k->key.len, (const char *)k->bytes, l->index, end);
+    char *from = call->names[which], *to = from;
 
-    return (struct weir_key){ to, (size_t)n < sizeof(call->names[0]) ? (size_t)n
-                                                                     : sizeof(call->names[0]) - 1 };
+    to = put(put(put(to, l->head, l->head_len), k->bytes, k->key.len), l->tail, l->tail_len);
+    to = put(to, end, end_len);
+    return (struct weir_key){ from, (size_t)(to - from) };
+}
+
+static struct weir_key name_id(struct weir__agent_call *call, const struct weir__fleet_key *k)
+{
+    char end[1 + 16] = ":";
+
+    for (unsigned i = 0; i < 16; i++)
+        end[1 + i] = "0123456789abcdef"[k->id >> (60 - 4 * i) & 15];
+    return name(call, 2, k, end, sizeof(end));
 }
 
 static void fill_call(struct weir__agent_call *call, const struct weir__fleet_key *k,
                       enum weir__account_verb verb, const struct weir__repay *units)
 {
     bool meter = weir__is_meter(&call->limit->plan);
-    char end[32];
 
     call->item =
-        (struct weir__account_item){ .key = name(call, 0, k, ""), .plan = &call->limit->plan };
+        (struct weir__account_item){ .key = name(call, 0, k, "", 0), .plan = &call->limit->plan };
     call->item.ask = (struct weir_ask){ .cost = units ? units->units : k->draw.need };
     if (verb == WEIR__ACCOUNT_TAKE && meter)
         call->item.ask.wait_max = CHARGE_WAIT;
@@ -144,13 +158,12 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
         .context = call,
     };
     if (verb != WEIR__ACCOUNT_TAKE)
-        call->carry.call.demand = name(call, 1, k, ":d");
+        call->carry.call.demand = name(call, 1, k, ":d", 2);
     if (verb == WEIR__ACCOUNT_REPAY)
         call->carry.call.drawn_at = units->drawn_at;
     if (verb != WEIR__ACCOUNT_DRAW)
         return;
-    snprintf(end, sizeof(end), ":%016" PRIx64, k->id);
-    call->carry.call.id = name(call, 2, k, end);
+    call->carry.call.id = name_id(call, k);
     call->carry.call.keep = ID_KEEP;
     call->carry.call.draw = k->draw;
 }

@@ -3,6 +3,8 @@
  * A rule set that is swapped in may have other limits: keys of those that went pay back and are
  * forgotten.  A limit itself stays as long as asks to Redis under it are under way.
  */
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,14 @@ struct weir__agent_limit *weir__limit_find(struct weir_fleet *f, const char *rul
     return NULL;
 }
 
+/* An account is the key weir:{FLEET/RULE:KEY}:INDEX. */
+static void name_accounts(const struct weir_fleet *f, struct weir__agent_limit *l)
+{
+    l->head_len = (size_t)snprintf(l->head, sizeof(l->head), "weir:{%s/%s:", f->name, l->rule);
+    l->tail_len = (size_t)snprintf(l->tail, sizeof(l->tail), "}:%u", l->index);
+    assert(l->head_len < sizeof(l->head));
+}
+
 static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__across_limit *from,
                                       const char *text)
 {
@@ -41,6 +51,7 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
     l->rule = from->rule;
     l->index = from->index;
     memcpy(l->text, text, sizeof(l->text));
+    name_accounts(f, l);
     l->uses = 1; /* by the list */
     if (weir__plan_make(&l->plan, &from->limit, NULL) == WEIR_OK &&
         weir__fleet_limit_make(&l->fleet, &l->plan, NULL) == WEIR_OK) {

@@ -12,13 +12,6 @@ bool weir__centre_is_name(const char *text)
                         "0123456789._-") == len;
 }
 
-static void add(struct weir__buffer *out, const void *bytes, size_t len)
-{
-    weir__buffer_format(out, "$%zu\r\n", len);
-    weir__buffer_add(out, bytes, len);
-    weir__buffer_text(out, "\r\n");
-}
-
 static void write_key(struct weir__buffer *key, struct weir_key fleet, const char *part,
                       struct weir_key document)
 {
@@ -40,16 +33,16 @@ size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
     static const char *const parts[] = { "document:", "reports:", "news:" };
     struct weir__buffer key = { 0 };
 
-    add(out, "3", 1);
+    weir__buffer_bulk(out, "3", 1);
     for (size_t i = 0; i < 3; i++) {
         key.len = 0;
         write_key(&key, fleet, parts[i], document);
         out->failed = out->failed || key.failed;
         if (!key.failed)
-            add(out, key.bytes, key.len);
+            weir__buffer_bulk(out, key.bytes, key.len);
     }
     weir__buffer_free(&key);
     for (size_t i = 0; i < n; i++)
-        add(out, arguments[i].bytes, arguments[i].len);
+        weir__buffer_bulk(out, arguments[i].bytes, arguments[i].len);
     return 4 + n;
 }

@@ -4,13 +4,6 @@
 #include "cluster/fleet/lock.h"
 #include "wire/resp-reply.h"
 
-static void add_word(struct weir__buffer *out, const char *bytes, size_t len)
-{
-    weir__buffer_format(out, "$%zu\r\n", len);
-    weir__buffer_add(out, bytes, len);
-    weir__buffer_text(out, "\r\n");
-}
-
 static void add_number(struct weir__buffer *out, int64_t n)
 {
     struct weir__buffer digits = { 0 };
@@ -18,7 +11,7 @@ static void add_number(struct weir__buffer *out, int64_t n)
     weir__buffer_number(&digits, n);
     out->failed = out->failed || digits.failed;
     if (!out->failed)
-        add_word(out, digits.bytes, digits.len);
+        weir__buffer_bulk(out, digits.bytes, digits.len);
     weir__buffer_free(&digits);
 }
 
@@ -41,8 +34,8 @@ void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out
     add_key(out, ask->name, "");
     add_key(out, ask->name, ":line");
     add_key(out, ask->name, ":heard");
-    add_word(out, verb, strlen(verb));
-    add_word(out, ask->id, strlen(ask->id));
+    weir__buffer_bulk(out, verb, strlen(verb));
+    weir__buffer_bulk(out, ask->id, strlen(ask->id));
     add_number(out, ask->life / WEIR_MICROSECOND);
     add_number(out, ask->token);
 }

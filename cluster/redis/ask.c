@@ -13,17 +13,9 @@ struct weir__redis_script weir__redis_script(const char *text, size_t len)
     return script;
 }
 
-static void put_word(struct weir__buffer *to, const char *bytes, size_t len)
-{
-    char *at = weir__buffer_room(to, len + WEIR__RESP_NUMBER_MAX);
-
-    if (at)
-        to->len = (size_t)(weir__resp_put_bulk(at, bytes, len) - to->bytes);
-}
-
 void weir__redis_ask_word(struct weir__redis_ask *ask, const void *bytes, size_t len)
 {
-    put_word(&ask->words, bytes, len);
+    weir__buffer_bulk(&ask->words, bytes, len);
     ask->n_words++;
 }
 
@@ -59,11 +51,11 @@ void weir__redis_ask_put(const struct weir__redis_ask *ask, struct weir__buffer 
     }
     put_count(to, ask->n_words + (script ? 2 : 0));
     if (script && ask->own.whole_script) {
-        put_word(to, "EVAL", 4);
-        put_word(to, script->text.bytes, script->text.len);
+        weir__buffer_bulk(to, "EVAL", 4);
+        weir__buffer_bulk(to, script->text.bytes, script->text.len);
     } else if (script) {
-        put_word(to, "EVALSHA", 7);
-        put_word(to, script->sha, WEIR__SHA1_HEX);
+        weir__buffer_bulk(to, "EVALSHA", 7);
+        weir__buffer_bulk(to, script->sha, WEIR__SHA1_HEX);
     }
     weir__buffer_add(to, ask->words.bytes, ask->words.len);
 }

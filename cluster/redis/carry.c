@@ -16,7 +16,6 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
 static void send_next(struct weir__carry *c, weir_time now)
 {
     struct weir__account_call *call = &c->call;
-    const struct weir_key *key = &call->items[0].key;
 
     c->script.text = (struct weir__text){ call->script->text, *call->script->len };
     memcpy(c->script.sha, call->script->sha, sizeof(c->script.sha));
@@ -25,7 +24,7 @@ static void send_next(struct weir__carry *c, weir_time now)
                                        .n_words = call->n_words,
                                        .module = call->command,
                                        .n_module = call->n_command,
-                                       .slot = weir__redis_slot(key->bytes, key->len),
+                                       .slot = c->slot,
                                        .deadline = c->deadline,
                                        .repeatable = is_repeatable(call),
                                        .done = take_reply,
@@ -65,10 +64,13 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
 
 void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client, weir_time now)
 {
+    const struct weir_key *key = &c->call.items[0].key;
     struct weir_error error = { .text = "" };
 
     c->client = client;
     c->maybe_done = false;
+    c->slot = c->call.n > 0 ? weir__redis_slot(key->bytes, key->len) : WEIR__REDIS_ANY_SLOT;
+    c->call.scripts_only = !weir__redis_client_may_have_module(client, c->slot);
     if (weir__account_begin(&c->call, &error) == WEIR_OK)
         send_next(c, now);
     else

@@ -22,6 +22,7 @@ struct weir__carry {
     struct weir__redis_client *client;
     struct weir__redis_ask ask;
     struct weir__redis_script script;
+    int slot;
     bool maybe_done; /* a try that was lost */
 };
 

@@ -92,6 +92,8 @@ bool weir__redis_client_node_next(const struct weir__redis_client *client, size_
 
 /* A number for the node that has the slot, from 1; 0: not known yet. */
 unsigned weir__redis_client_shard(struct weir__redis_client *client, int slot);
+/* False: its node is known not to have it. */
+bool weir__redis_client_may_have_module(struct weir__redis_client *client, int slot);
 
 struct weir__redis_counts {
     uint64_t answered, undone, unknown;

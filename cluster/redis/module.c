@@ -75,3 +75,10 @@ bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redi
     node->module = MODULE_NONE;
     return true;
 }
+
+bool weir__redis_client_may_have_module(struct weir__redis_client *c, int slot)
+{
+    const struct weir__redis_node *node = weir__redis_map_find(c, slot);
+
+    return !node || node->probing || node->module != MODULE_NONE;
+}

@@ -54,7 +54,7 @@ struct weir__account_call {
     struct weir__account_item *items;
     size_t n;
     weir_time near; /* about the present, by the caller's clock: which calendar windows to name */
-    bool scripts_only; /* the server is known not to have the module */
+    bool scripts_only;  /* the server is known not to have the module */
     struct weir_key id; /* a key of Redis, in their slot; no bytes: not to be repeated */
     int64_t keep;       /* ms that the id is remembered; 0: WEIR__RECEIPT_KEEP */
 

@@ -80,8 +80,9 @@ struct weir__agent_ask {
     struct weir__redis_job job;
     struct weir__fleet_wait wait;
     struct weir_fleet *fleet;
-    uint64_t word; /* how often it was used << 3 | enum weir__ask_state; atomic */
-    struct weir_request request;
+    uint64_t word;               /* how often it was used << 3 | enum weir__ask_state; atomic */
+    struct weir_request request; /* a copy, in `room` if it fits there */
+    _Alignas(struct weir_attr) char room[512];
     struct weir__due dues[WEIR__FLEET_ITEMS_MAX + 1]; /* one more: too many */
     size_t n_dues;
     struct weir_ruling ruling;

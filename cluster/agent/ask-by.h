@@ -12,8 +12,16 @@
 typedef bool weir__agent_decide(void *context, const struct weir__alone_rules *alone, weir_time now,
                                 struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
 
-/* As weir_fleet_ask, for an ask that has found a purse dry.  False: it cannot wait. */
+/* Asks that are handed over together, by one wake-up of the agent.  Zeroed: none. */
+struct weir__agent_list {
+    struct weir__agent_ask *first, *last;
+};
+
+/* As weir_fleet_ask, for an ask that has found a purse dry.  `decide` may be NULL: weir_check does.
+ * False: it cannot wait. */
 bool weir__agent_ask_by(struct weir_fleet *fleet, const struct weir_fleet_ask *ask,
-                        weir__agent_decide *decide, uint64_t *ticket);
+                        weir__agent_decide *decide, uint64_t *ticket,
+                        struct weir__agent_list *list);
+void weir__agent_hand_over(struct weir_fleet *fleet, struct weir__agent_list *list);
 
 #endif

@@ -21,6 +21,8 @@
 #define STATE 7u
 #define SHIFT 3
 
+#define GIVEN_BACK 64 /* places together */
+
 int weir__asks_make(struct weir_fleet *f, struct weir_error *error)
 {
     f->asks = calloc(WEIR__AGENT_ASKS, sizeof(*f->asks));
@@ -69,15 +71,22 @@ static struct weir__agent_ask *take_place(struct weir_fleet *f)
 }
 
 /* Its number grows, so that a late cancel finds another ask than it meant. */
-static void give_place(struct weir_fleet *f, struct weir__agent_ask *a)
+static void clear_place(struct weir__agent_ask *a)
 {
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED);
 
     __atomic_store_n(&a->word, ((word >> SHIFT) + 1) << SHIFT | WEIR__ASK_FREE, __ATOMIC_RELEASE);
-    free((void *)(uintptr_t)a->request.attrs);
+    if (a->request.attrs != (void *)a->room)
+        free((void *)(uintptr_t)a->request.attrs);
+}
+
+/* Several, which are linked. */
+static void give_places(struct weir_fleet *f, struct weir__agent_ask *first,
+                        struct weir__agent_ask *last)
+{
     pthread_mutex_lock(&f->mutex);
-    a->next = f->free_asks;
-    f->free_asks = a;
+    last->next = f->free_asks;
+    f->free_asks = first;
     pthread_mutex_unlock(&f->mutex);
 }
 
@@ -100,7 +109,7 @@ static const char *copy_text(const char *text, size_t len, char **at)
 }
 
 /* Attributes and their texts in one piece of memory. */
-static bool copy_request(struct weir_request *to, const struct weir_request *from)
+static bool copy_request(struct weir__agent_ask *to, const struct weir_request *from)
 {
     size_t bytes = from->n * sizeof(struct weir_attr);
 
@@ -108,7 +117,7 @@ static bool copy_request(struct weir_request *to, const struct weir_request *fro
         const struct weir_attr *a = &from->attrs[i];
         bytes += length_of(a->name, a->name_len) + 1 + length_of(a->value, a->value_len) + 1;
     }
-    struct weir_attr *attrs = malloc(bytes > 0 ? bytes : 1);
+    struct weir_attr *attrs = bytes <= sizeof(to->room) ? (void *)to->room : malloc(bytes);
     char *at = (char *)(attrs + from->n);
     for (size_t i = 0; attrs && i < from->n; i++) {
         const struct weir_attr *a = &from->attrs[i];
@@ -116,7 +125,7 @@ static bool copy_request(struct weir_request *to, const struct weir_request *fro
         attrs[i].name = copy_text(a->name, a->name_len, &at);
         attrs[i].value = copy_text(a->value, a->value_len, &at);
     }
-    *to = (struct weir_request){ attrs, from->n, from->ask };
+    to->request = (struct weir_request){ attrs, from->n, from->ask };
     return attrs != NULL;
 }
 
@@ -267,18 +276,23 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
             refuse(a);
         a->done(a->context, &a->ruling, a->told);
     }
-    give_place(f, a);
+    clear_place(a);
 }
 
 void weir__asks_answer(struct weir_fleet *f, weir_time now)
 {
-    struct weir__agent_ask *next, *a = f->over;
+    struct weir__agent_ask *first = f->over, *next;
+    size_t n = 0;
 
     f->over = NULL;
     f->over_last = &f->over;
-    for (; a; a = next) {
+    for (struct weir__agent_ask *a = first; a; a = next) {
         next = a->next;
         answer(f, a, now);
+        if (next == NULL || ++n % GIVEN_BACK == 0) {
+            give_places(f, first, a);
+            first = next;
+        }
     }
 }
 
@@ -309,7 +323,7 @@ static weir_time deadline_of(const struct weir__agent_ask *a, weir_time now)
 }
 
 bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
-                        weir__agent_decide *decide, uint64_t *ticket)
+                        weir__agent_decide *decide, uint64_t *ticket, struct weir__agent_list *list)
 {
     struct weir_request request = { ask->attrs, ask->n, ask->ask };
     struct weir__agent_ask *a = f->pid == getpid() ? take_place(f) : NULL;
@@ -319,9 +333,9 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     a->n_dues =
         f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX + 1);
     a->request.attrs = NULL;
-    if (a->n_dues == 0 || a->n_dues > WEIR__FLEET_ITEMS_MAX ||
-        !copy_request(&a->request, &request)) {
-        give_place(f, a);
+    if (a->n_dues == 0 || a->n_dues > WEIR__FLEET_ITEMS_MAX || !copy_request(a, &request)) {
+        clear_place(a);
+        give_places(f, a, a);
         return false;
     }
     a->job.begin = begin;
@@ -337,22 +351,37 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
     *ticket = (word >> SHIFT) * WEIR__AGENT_ASKS + (uint64_t)(a - f->asks);
     __atomic_store_n(&a->word, word, __ATOMIC_RELEASE);
-    weir__redis_thread_put(f->redis, &a->job);
+    a->job.next = NULL;
+    if (list->last)
+        list->last->job.next = &a->job;
+    else
+        list->first = a;
+    list->last = a;
     return true;
+}
+
+void weir__agent_hand_over(struct weir_fleet *f, struct weir__agent_list *list)
+{
+    if (list->first)
+        weir__redis_thread_put_all(f->redis, &list->first->job, &list->last->job);
+    *list = (struct weir__agent_list){ NULL, NULL };
 }
 
 bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
                     struct weir_ruling *ruling, char key[WEIR_KEY_TEXT], uint64_t *ticket)
 {
     struct weir__alone_rules alone = { .all = true };
+    struct weir__agent_list list = { NULL, NULL };
 
     if (f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
         return true;
     weir_fleet_refused(f, ruling, key, ask->ask.cost);
     if (ruling->decision.reason != WEIR_DRY)
         return true;
-    if (weir__agent_ask_by(f, ask, NULL, ticket))
+    if (weir__agent_ask_by(f, ask, NULL, ticket, &list)) {
+        weir__agent_hand_over(f, &list);
         return false;
+    }
     f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
     return true;
 }

@@ -77,8 +77,7 @@ static uint32_t shard_of(struct weir_fleet *f, const struct weir__agent_limit *l
     if (text.len > WEIR__FLEET_KEY_MAX)
         return 0;
     to = put(put(put(to, l->head, l->head_len), text.bytes, text.len), l->tail, l->tail_len);
-    unsigned shard =
-        weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)(to - tag)));
+    unsigned shard = weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)(to - tag)));
 
     f->shards |= (uint64_t)1 << shard % WEIR__FLEET_SHARDS_MAX;
     return shard % WEIR__FLEET_SHARDS_MAX;
@@ -106,7 +105,7 @@ static struct weir__agent_call *new_call(struct weir_fleet *f)
     if (call)
         f->spare_calls = call->next;
     else
-        call = malloc(sizeof(*call));
+        call = calloc(1, sizeof(*call));
     return call;
 }
 
@@ -146,6 +145,7 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
                       enum weir__account_verb verb, const struct weir__repay *units)
 {
     bool meter = weir__is_meter(&call->limit->plan);
+    const struct weir__account_call before = call->carry.call;
 
     call->item =
         (struct weir__account_item){ .key = name(call, 0, k, "", 0), .plan = &call->limit->plan };
@@ -153,7 +153,12 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
     if (verb == WEIR__ACCOUNT_TAKE && meter)
         call->item.ask.wait_max = CHARGE_WAIT;
     call->carry = (struct weir__carry){
-        .call = { .verb = verb, .items = &call->item, .n = 1, .near = weir__clock_real() },
+        .call = { .verb = verb,
+                  .items = &call->item,
+                  .n = 1,
+                  .near = weir__clock_real(),
+                  .words = before.words, /* memory of the call before */
+                  .command = before.command },
         .done = finished,
         .context = call,
     };
@@ -243,7 +248,6 @@ static bool charge_again(struct weir_fleet *f, struct weir__agent_call *call)
 
     if (call->outcome != WEIR__REDIS_ANSWERED || d->allowed || d->remaining < 1 || call->again)
         return false;
-    weir__carry_free(&call->carry);
     call->again = true;
     call->item.ask.cost = d->remaining;
     f->stirred = true;
@@ -253,7 +257,8 @@ static bool charge_again(struct weir_fleet *f, struct weir__agent_call *call)
 
 static void end_call(struct weir_fleet *f, struct weir__agent_call *call)
 {
-    weir__carry_free(&call->carry);
+    if (call->carry.call.words.failed || call->carry.call.command.failed)
+        weir__carry_free(&call->carry);
     weir__limit_leave(call->limit);
     f->calls--;
     call->next = f->spare_calls;
@@ -286,6 +291,7 @@ void weir__draws_free(struct weir_fleet *f)
     }
     for (struct weir__agent_call *call = f->spare_calls; call; call = next) {
         next = call->next;
+        weir__carry_free(&call->carry);
         free(call);
     }
 }

@@ -69,9 +69,8 @@ static void count(struct weir__fleet_key *k, int64_t units)
 
 int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    int64_t unexpired = f->ops->have(f->world, k, k->seen_at);
-
-    count(k, greatest(0, k->seen - unexpired));
+    if (k->seen > 0)
+        count(k, greatest(0, k->seen - f->ops->have(f->world, k, k->seen_at)));
     if (k->counted > 0 || k->waiting > 0)
         k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
@@ -211,9 +210,11 @@ void weir__fleet_probe(struct weir__fleet *f, struct weir__fleet_key *k, weir_ti
 
 static void leave_shard_alone(struct weir__fleet *f, uint32_t shard, weir_time now)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (f->heap[i]->shard == shard)
-            weir__fleet_leave_alone(f, f->heap[i], now);
+    struct weir__fleet_key *k;
+
+    for (size_t at = 0; (k = weir__fleet_key_next(f, &at)) != NULL;)
+        if (k->shard == shard)
+            weir__fleet_leave_alone(f, k, now);
 }
 
 /* No answer for long, to this draw or to any other.  A server that is busy for some milliseconds is
@@ -353,7 +354,6 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     note_spent(f, k, answer, now);
     bool late = fill(f, k, drawn, now);
     int64_t kept = weir__fleet_serve(f, k, late ? drawn : NULL, now);
-    weir__fleet_look_over(f, k, now);
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
@@ -433,9 +433,11 @@ static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time
 
 weir_time weir__fleet_turn(struct weir__fleet *f, weir_time now)
 {
-    while (f->n > 0 && f->heap[0]->due <= now)
-        turn_key(f, f->heap[0], now);
-    return f->n > 0 ? f->heap[0]->due : WEIR_NEVER;
+    struct weir__fleet_key *k;
+
+    while ((k = weir__fleet_key_first(f)) != NULL && k->due <= now)
+        turn_key(f, k, now);
+    return k != NULL ? k->due : WEIR_NEVER;
 }
 
 static void end_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -449,9 +451,11 @@ static void end_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time 
 
 void weir__fleet_end(struct weir__fleet *f, weir_time now)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        end_key(f, f->heap[i], now);
-        f->heap[i]->due = WEIR_NEVER; /* of all: the heap stays one */
+    struct weir__fleet_key *k;
+
+    for (size_t at = 0; (k = weir__fleet_key_next(f, &at)) != NULL;) {
+        end_key(f, k, now);
+        weir__fleet_key_move(f, k, WEIR_NEVER);
     }
 }
 

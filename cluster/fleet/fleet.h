@@ -42,6 +42,7 @@
 #define WEIR__FLEET_SHARDS_MAX 64
 
 struct weir__fleet;
+struct weir__fleet_dues;
 struct weir__fleet_wait;
 
 /* One limit of an ask that waits. */
@@ -110,7 +111,8 @@ struct weir__fleet_key {
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
     weir_time due;
-    size_t place;                  /* in the heap of dues */
+    size_t place;                  /* in a heap of dues: */
+    struct weir__fleet_dues *dues; /* this */
     struct weir__fleet_key *chain; /* of the same hash; of the free */
 };
 

@@ -1,4 +1,7 @@
-/* keys.c -- keys by hash, and by the moment they are due: a heap in which each knows its place. */
+/* keys.c -- keys by hash, and by the moment they are due.
+ *
+ * A draw is due soon, and answered before that; other keys rest for long, and there are many.  In
+ * one heap each draw would rise through all of it, and sink again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +17,9 @@ int weir__fleet_keys_make(struct weir__fleet *f, size_t keys, struct weir_error 
         f->table_size *= 2;
     f->keys = calloc(f->n_keys, sizeof(*f->keys));
     f->table = calloc(f->table_size, sizeof(struct weir__fleet_key *));
-    f->heap = calloc(f->n_keys, sizeof(struct weir__fleet_key *));
-    if (f->keys == NULL || f->table == NULL || f->heap == NULL) {
+    f->drawing.heap = calloc(f->n_keys, sizeof(*f->drawing.heap));
+    f->resting.heap = calloc(f->n_keys, sizeof(*f->resting.heap));
+    if (f->keys == NULL || f->table == NULL || f->drawing.heap == NULL || f->resting.heap == NULL) {
         weir__fleet_keys_free(f);
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the keys of a fleet");
     }
@@ -26,55 +30,75 @@ void weir__fleet_keys_free(struct weir__fleet *f)
 {
     free(f->keys);
     free(f->table);
-    free(f->heap);
+    free(f->drawing.heap);
+    free(f->resting.heap);
 }
 
 /* ------------------------------------------------------------------ dues ---- */
 
-static void put(struct weir__fleet *f, size_t at, struct weir__fleet_key *key)
+static void put(struct weir__fleet_dues *d, size_t at, struct weir__fleet_due due)
 {
-    f->heap[at] = key;
-    key->place = at;
+    d->heap[at] = due;
+    due.key->place = at;
 }
 
-static void rise(struct weir__fleet *f, struct weir__fleet_key *key)
+static void rise(struct weir__fleet_dues *d, size_t at)
 {
-    size_t at = key->place;
+    struct weir__fleet_due due = d->heap[at];
 
-    for (; at > 0 && f->heap[(at - 1) / 2]->due > key->due; at = (at - 1) / 2)
-        put(f, at, f->heap[(at - 1) / 2]);
-    put(f, at, key);
+    for (; at > 0 && d->heap[(at - 1) / 2].at > due.at; at = (at - 1) / 2)
+        put(d, at, d->heap[(at - 1) / 2]);
+    put(d, at, due);
 }
 
-static void sink(struct weir__fleet *f, struct weir__fleet_key *key)
+static void sink(struct weir__fleet_dues *d, size_t at)
 {
-    size_t at = key->place;
+    struct weir__fleet_due due = d->heap[at];
 
-    for (size_t child; (child = 2 * at + 1) < f->n; at = child) {
-        child += child + 1 < f->n && f->heap[child + 1]->due < f->heap[child]->due;
-        if (f->heap[child]->due >= key->due)
+    for (size_t child; (child = 2 * at + 1) < d->n; at = child) {
+        child += child + 1 < d->n && d->heap[child + 1].at < d->heap[child].at;
+        if (d->heap[child].at >= due.at)
             break;
-        put(f, at, f->heap[child]);
+        put(d, at, d->heap[child]);
     }
-    put(f, at, key);
+    put(d, at, due);
+}
+
+static void enter(struct weir__fleet_dues *d, struct weir__fleet_key *key)
+{
+    key->dues = d;
+    d->heap[d->n] = (struct weir__fleet_due){ key->due, key };
+    rise(d, d->n++);
+}
+
+static void leave(struct weir__fleet_key *key)
+{
+    struct weir__fleet_dues *d = key->dues;
+    size_t at = key->place;
+    struct weir__fleet_due last = d->heap[--d->n];
+
+    if (last.key == key)
+        return;
+    put(d, at, last);
+    rise(d, at);
+    sink(d, last.key->place);
 }
 
 void weir__fleet_key_move(struct weir__fleet *f, struct weir__fleet_key *key, weir_time due)
 {
     key->due = due;
-    rise(f, key);
-    sink(f, key);
+    leave(key);
+    enter(key->drawing ? &f->drawing : &f->resting, key);
 }
 
-static void leave_heap(struct weir__fleet *f, struct weir__fleet_key *key)
+struct weir__fleet_key *weir__fleet_key_first(const struct weir__fleet *f)
 {
-    struct weir__fleet_key *last = f->heap[--f->n];
+    const struct weir__fleet_due *drawing = f->drawing.n > 0 ? f->drawing.heap : NULL;
+    const struct weir__fleet_due *resting = f->resting.n > 0 ? f->resting.heap : NULL;
 
-    if (last == key)
-        return;
-    put(f, key->place, last);
-    rise(f, last);
-    sink(f, last);
+    if (drawing != NULL && (resting == NULL || drawing->at <= resting->at))
+        return drawing->key;
+    return resting != NULL ? resting->key : NULL;
 }
 
 /* ------------------------------------------------------------------ hash ---- */
@@ -83,12 +107,16 @@ static void leave_heap(struct weir__fleet *f, struct weir__fleet_key *key)
 static struct weir__fleet_key **home(const struct weir__fleet *f,
                                      const struct weir__fleet_limit *limit, struct weir_key key)
 {
-    uint64_t hash = (uintptr_t)limit;
+    uint64_t hash = weir__mix64((uintptr_t)limit ^ key.len);
     const unsigned char *bytes = key.bytes;
 
-    for (size_t i = 0; i < key.len; i++)
-        hash = weir__mix64(hash ^ bytes[i]);
-    return &f->table[weir__mix64(hash) & (f->table_size - 1)];
+    for (size_t i = 0, n; i < key.len; i += n) {
+        uint64_t word = 0;
+        n = key.len - i < sizeof(word) ? key.len - i : sizeof(word);
+        memcpy(&word, bytes + i, n);
+        hash = weir__mix64(hash ^ word);
+    }
+    return &f->table[hash & (f->table_size - 1)];
 }
 
 void weir__fleet_key_forget(struct weir__fleet *f, struct weir__fleet_key *key)
@@ -98,7 +126,7 @@ void weir__fleet_key_forget(struct weir__fleet *f, struct weir__fleet_key *key)
     while (*at != key)
         at = &(*at)->chain;
     *at = key->chain;
-    leave_heap(f, key);
+    leave(key);
     key->id = 0;
     key->limit = NULL;
     key->chain = f->spare;
@@ -178,12 +206,10 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
                                    .seen_at = now,
                                    .asked_at = now,
                                    .left = -1,
-                                   .place = f->n,
                                    .chain = *at };
     memcpy(k->bytes, key.bytes, key.len);
     k->key = (struct weir_key){ k->bytes, key.len };
     *at = k;
-    put(f, f->n++, k);
-    rise(f, k);
+    enter(&f->resting, k);
     return k;
 }

@@ -4,6 +4,15 @@
 
 #include "cluster/fleet/fleet.h"
 
+/* Keys by the moment they are due: a heap in which each knows its place. */
+struct weir__fleet_dues {
+    struct weir__fleet_due {
+        weir_time at;
+        struct weir__fleet_key *key;
+    } * heap;
+    size_t n;
+};
+
 struct weir__fleet {
     const struct weir__fleet_world *ops;
     void *world;
@@ -20,12 +29,11 @@ struct weir__fleet {
         weir_time probe_at;   /* while away: the next draw to find out */
         weir_time alone_until;
     } shards[WEIR__FLEET_SHARDS_MAX];
-    struct weir__fleet_key *keys, *spare; /* all of them; those that were used, and are free */
-    size_t fresh;                         /* the first that was never used */
-    struct weir__fleet_key **table;       /* by hash */
-    size_t n_keys, table_size;            /* a power of two */
-    struct weir__fleet_key **heap;        /* those in use, by due */
-    size_t n;
+    struct weir__fleet_key *keys, *spare;     /* all of them; those that were used, and are free */
+    size_t fresh;                             /* the first that was never used */
+    struct weir__fleet_key **table;           /* by hash */
+    size_t n_keys, table_size;                /* a power of two */
+    struct weir__fleet_dues drawing, resting; /* keys in use: draws are few, and soon over */
     struct weir__fleet_counts counts;
 };
 
@@ -39,6 +47,8 @@ int weir__fleet_keys_make(struct weir__fleet *fleet, size_t keys, struct weir_er
 void weir__fleet_keys_free(struct weir__fleet *fleet);
 void weir__fleet_key_forget(struct weir__fleet *fleet, struct weir__fleet_key *key);
 void weir__fleet_key_move(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time due);
+/* The one that is due first; NULL: there is none. */
+struct weir__fleet_key *weir__fleet_key_first(const struct weir__fleet *fleet);
 
 /* fleet.c -- Counts what was taken from the purse since the last look; returns what is there. */
 int64_t weir__fleet_look(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);

@@ -119,14 +119,18 @@ static bool lacks(struct weir__fleet *f, const struct weir__fleet_item *item, we
     return f->ops->have(f->world, item->key, now) + item->kept.units < item->cost;
 }
 
-/* Takes from all purses.  Their next looks must not count it again: it was counted when it came. */
+/* Takes from all purses.  Their next looks must not count it again: it was counted when it came.
+ * Where one purse is all, and has too little, no decision is needed to say so. */
 static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     int lacking;
 
     for (size_t i = 0; i < w->n; i++) {
-        weir__fleet_look(f, w->items[i].key, now);
-        lay_out(f, &w->items[i], now);
+        struct weir__fleet_item *item = &w->items[i];
+        int64_t seen = weir__fleet_look(f, item->key, now);
+        if (w->n == 1 && seen + item->kept.units < item->cost)
+            return 0;
+        lay_out(f, item, now);
     }
     lacking = f->ops->take(f->world, w, now);
     for (size_t i = 0; i < w->n; i++) {
@@ -241,9 +245,9 @@ int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k,
     struct weir__fleet_item *next;
 
     for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
-        int64_t have = f->ops->have(f->world, k, now), cost = item->cost;
+        int64_t cost = item->cost;
         next = item->next;
-        if (have - left_alone < cost) {
+        if (k->seen - left_alone < cost) {
             if (!k->spent)
                 break;
             continue;

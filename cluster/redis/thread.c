@@ -296,16 +296,22 @@ static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
     to->context = p;
 }
 
-void weir__redis_thread_put(struct weir_redis *r, struct weir__redis_job *job)
+void weir__redis_thread_put_all(struct weir_redis *r, struct weir__redis_job *first,
+                                struct weir__redis_job *last)
 {
     pthread_mutex_lock(&r->mutex);
-    bool first = r->first == NULL;
-    job->next = NULL;
-    *r->last = job;
-    r->last = &job->next;
+    bool asleep = r->first == NULL;
+    *r->last = first;
+    r->last = &last->next;
     pthread_mutex_unlock(&r->mutex);
-    if (first)
+    if (asleep)
         weir__redis_drive_wake(r->drive);
+}
+
+void weir__redis_thread_put(struct weir_redis *r, struct weir__redis_job *job)
+{
+    job->next = NULL;
+    weir__redis_thread_put_all(r, job, job);
 }
 
 enum weir_redis_outcome weir_redis_call(struct weir_redis *r, const struct weir_redis_ask *ask,

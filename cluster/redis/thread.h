@@ -12,6 +12,9 @@ struct weir__redis_job {
 };
 
 void weir__redis_thread_put(struct weir_redis *redis, struct weir__redis_job *job);
+/* Several at once, from the first to the last, whose `next` is NULL. */
+void weir__redis_thread_put_all(struct weir_redis *redis, struct weir__redis_job *first,
+                                struct weir__redis_job *last);
 
 /* Something else that the thread does: called in each of its turns.  Returns when to come back;
  * `now` or earlier: at once, because it has asked something. */

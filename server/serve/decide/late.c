@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "cluster/agent/ask-by.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/shares.h"
@@ -15,25 +14,25 @@ struct one {
     struct weir__late *late;
     const struct weir__check *check; /* the caller's, until it is asked */
     struct weir_ruling *ruling;
-    char key[WEIR_KEY_TEXT];
     struct weir__ask_id id; /* no bytes: none */
     uint64_t ticket;
     struct weir__sharer sharer;
     bool waits, cancelled;
+    char key[WEIR_KEY_TEXT]; /* if it is refused */
 };
 
-/* The checks of a connection that are answered together. */
+/* The checks of a connection that are answered together; one piece of memory. */
 struct weir__late {
     struct weir__letter letter; /* all are decided */
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
-    struct weir__arena bytes;
     struct weir__late_answer how;
     struct weir_ruling *rulings;
     size_t n;
-    struct one *ones;
-    size_t n_ones;
+    char *end;
     size_t left; /* atomic: those not decided yet, and one while the loop is at work on it */
+    size_t n_ones;
+    struct one ones[];
 };
 
 /* In any thread. */
@@ -49,7 +48,8 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
     struct one *one = context;
 
     *one->ruling = *ruling;
-    memcpy(one->key, key, strlen(key) + 1);
+    if (!ruling->decision.allowed)
+        memcpy(one->key, key, strlen(key) + 1);
     count_down(one->late);
 }
 
@@ -74,12 +74,6 @@ static void settle(struct weir__late *late, struct one *one)
                              one->cancelled ? NULL : one->ruling);
 }
 
-static void free_late(struct weir__late *late)
-{
-    weir__arena_clear(&late->bytes);
-    free(late);
-}
-
 static void finish(struct weir__letter *letter)
 {
     struct weir__late *late =
@@ -92,7 +86,7 @@ static void finish(struct weir__letter *letter)
         conn->late = NULL;
         late->how.answer(conn, late->rulings, late->n, late->how.context);
     }
-    free_late(late);
+    free(late);
     if (conn)
         weir__conn_resume(conn);
 }
@@ -114,46 +108,60 @@ static bool has_share(struct weir__late *late)
     return false;
 }
 
-static bool make_one(struct weir__late *late, const struct weir__check *check, size_t i)
+static void make_one(struct weir__late *late, const struct weir__check *check, size_t i)
 {
     struct one *one = &late->ones[late->n_ones++];
     const struct weir__text *id = &check->id;
 
-    one->sharer = late->conn->sharer;
-    one->late = late;
-    one->check = check;
-    one->ruling = &late->rulings[i];
+    *one = (struct one){
+        .late = late, .check = check, .ruling = &late->rulings[i], .sharer = late->conn->sharer
+    };
     if (id->len == 0)
-        return true;
-    one->id.bytes = weir__arena_copy(&late->bytes, id->bytes, id->len);
+        return;
+    one->id.bytes = memcpy(late->end, id->bytes, id->len);
     one->id.len = id->len;
     one->id.fingerprint = weir__ask_fingerprint(late->loop->server->table->secrets, check);
-    return one->id.bytes != NULL;
+    late->end += id->len;
 }
 
 /* All that is needed later is its own: the connection's input is used for something else
  * meanwhile. */
-static bool fill(struct weir__late *late, const struct weir__check *checks,
-                 const struct weir_ruling *rulings, const struct weir__late_answer *how)
+static struct weir__late *make(struct weir__conn *conn, const struct weir__check *checks,
+                               const struct weir_ruling *rulings, size_t n,
+                               const struct weir__late_answer *how)
 {
-    void *context = weir__arena_take(&late->bytes, 1, how->size + 1);
+    size_t dry = 0, bytes = how->size;
 
-    late->rulings = weir__arena_take(&late->bytes, late->n, sizeof(*rulings));
-    late->ones = weir__arena_take(&late->bytes, late->n, sizeof(*late->ones));
-    if (!context || !late->rulings || !late->ones)
-        return false;
+    for (size_t i = 0; i < n; i++)
+        if (weir__is_dry(&rulings[i])) {
+            dry++;
+            bytes += checks[i].id.len;
+        }
+    struct weir__late *late =
+        malloc(sizeof(*late) + dry * sizeof(late->ones[0]) + n * sizeof(*rulings) + bytes);
+    if (!late)
+        return NULL;
+    *late = (struct weir__late){
+        .letter = { .open = finish }, .loop = conn->loop, .conn = conn, .n = n
+    };
+    late->rulings = (struct weir_ruling *)(late->ones + dry);
+    memcpy(late->rulings, rulings, n * sizeof(*rulings));
+    late->end = (char *)(late->rulings + n);
+    late->how = (struct weir__late_answer){ how->answer, late->end, how->size };
     if (how->size > 0)
-        memcpy(context, how->context, how->size);
-    late->how = (struct weir__late_answer){ how->answer, context, how->size };
-    memcpy(late->rulings, rulings, late->n * sizeof(*rulings));
-    for (size_t i = 0; i < late->n; i++)
-        if (weir__is_dry(&rulings[i]) && has_share(late) && !make_one(late, &checks[i], i))
-            return false;
-    return true;
+        memcpy(late->end, how->context, how->size);
+    late->end += how->size;
+    for (size_t i = 0; i < n; i++)
+        if (weir__is_dry(&rulings[i]) && has_share(late))
+            make_one(late, &checks[i], i);
+    return late;
 }
 
-static void ask(struct weir__late *late, struct one *one)
+/* One that finds no place with the agent is decided alone. */
+static void ask(struct weir__late *late, struct one *one, struct weir__agent_list *list)
 {
+    static const struct weir__alone_rules alone = { .all = true };
+    const struct weir__server *server = late->loop->server;
     const struct weir__check *check = one->check;
     const struct weir_fleet_ask ask = { .attrs = check->attrs,
                                         .n = check->n,
@@ -163,35 +171,29 @@ static void ask(struct weir__late *late, struct one *one)
                                         .done = on_decided,
                                         .context = one };
 
-    one->waits = true;
-    if (weir_fleet_ask(late->loop->server->fleet, &ask, one->ruling, one->key, &one->ticket)) {
-        one->waits = false;
-        count_down(late);
-    }
+    one->waits = weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, list);
+    if (one->waits)
+        return;
+    weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, &alone, one->ruling, one->key);
+    count_down(late);
 }
 
 bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
                 const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how)
 {
-    struct weir__late *late = conn->loop->server->fleet ? calloc(1, sizeof(*late)) : NULL;
+    struct weir_fleet *fleet = conn->loop->server->fleet;
+    struct weir__late *late = fleet ? make(conn, checks, rulings, n, how) : NULL;
+    struct weir__agent_list list = { NULL, NULL };
 
     if (!late)
         return false;
-    *late = (struct weir__late){
-        .letter = { .open = finish }, .loop = conn->loop, .conn = conn, .n = n
-    };
-    if (!fill(late, checks, rulings, how)) {
-        for (size_t i = 0; i < late->n_ones; i++)
-            leave(late, &late->ones[i]);
-        free_late(late);
-        return false;
-    }
     late->left = late->n_ones + 1;
     conn->late = late;
     conn->held = true;
     weir__mailbox_expect(conn->loop);
     for (size_t i = 0; i < late->n_ones; i++)
-        ask(late, &late->ones[i]);
+        ask(late, &late->ones[i], &list);
+    weir__agent_hand_over(fleet, &list);
     count_down(late);
     return true;
 }

@@ -16,7 +16,7 @@
 #include "table/carried.h"
 
 #define THROTTLES 64
-#define CHECKS    16
+#define CHECKS    64
 #define ATTRS     256 /* of all checks of a batch */
 #define PLANS     64
 #define NAMES     64

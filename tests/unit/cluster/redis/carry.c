@@ -81,6 +81,33 @@ TEST(test_D1_carried_by_the_module)
     weir__carry_free(&c.carry);
 }
 
+/* Once that is known, the module's form is not even made. */
+TEST(test_D1_carried_by_scripts_where_the_module_is_not)
+{
+    OWN(world) *w = single_world();
+    struct carried c, again;
+
+    carry(w, &c, WEIR__ACCOUNT_PEEK, "5/s", "");
+    assert_true(c.carry.call.n_command > 0);
+    assert_non_null(strstr(sent(w), "COMMAND INFO weir.take"));
+    tell(w, "h:1", "*2\r\n:1000000\r\n$-1\r\n*1\r\n$-1\r\n");
+    weir__carry_free(&c.carry);
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "5/s", "");
+    assert_int_equal(c.carry.call.n_command, 0);
+    assert_non_null(strstr(sent(w), "EVALSHA"));
+    lose(w, "h:1", "reset");
+    weir__carry_free(&c.carry);
+    pass(w, 10 * MS);
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "5/s", "");
+    greet(w, "h:1", WELCOME); /* another server perhaps */
+    assert_non_null(strstr(sent(w), "EVALSHA"));
+    carry(w, &again, WEIR__ACCOUNT_TAKE, "5/s", "");
+    assert_true(again.carry.call.n_command > 0);
+    lose(w, "h:1", "reset");
+    weir__carry_free(&c.carry);
+    weir__carry_free(&again.carry);
+}
+
 /* Whatever script it would have begun with: the module's command may have been carried out. */
 TEST(test_D1_a_lost_command_of_the_module_is_unknown)
 {

@@ -138,6 +138,47 @@ WEIR_API bool weir_call(struct weir_guard *guard, const struct weir_ask *ask,
                         const struct weir_clock *clock, const struct weir_call *call,
                         struct weir_decision *decision);
 
+/* ------------------------------------------------------ waiting by rules ---- */
+
+/* What the limits have granted to a request, for a caller that may go away before its turn.  A copy
+ * needs its first `n` items. */
+struct weir_taken {
+    size_t n;
+    struct {
+        uint64_t own[5];
+    } items[WEIR_ALL_MAX];
+};
+/* Gives it back, once, unless time has; the keys are as if it had never been taken.  Units drawn
+ * from a fleet stay used, and so does the warmth of warm-up; counts are not changed. */
+WEIR_API void weir_check_undo(struct weir *weir, struct weir_taken *taken, weir_time now);
+
+/* A request that can wait, for event loops.  Zero it first. */
+struct weir_visit {
+    /* Set by the caller, and kept until it is decided or cancelled */
+    const struct weir_attr *attrs;
+    size_t n;
+    struct weir_ask ask;      /* wait_max: for the turn that its limits give it */
+    weir_time queue_max;      /* in the queue of a guard, and no longer than the rules say */
+    struct weir_taken *taken; /* for weir_check_undo; may be NULL */
+    void (*turn)(struct weir_visit *visit);
+    void *context;
+    /* The answer: as weir_check_enter's */
+    struct weir_ruling ruling;
+    struct weir_entry entry;
+    /* Its own */
+    struct weir_waiter waiter;
+    void *line;
+};
+/* Like weir_check_enter, but waits in the queue of a guard that is busy, if the rules give it one
+ * (`queue`, `wait`, `order`).  True: it is decided.  False: it waits, and visit->turn is called
+ * when it is decided, by a thread that calls one of the functions below. */
+WEIR_API bool weir_check_later(struct weir *weir, struct weir_visit *visit);
+/* False: it does not wait any more, and its turn is called. */
+WEIR_API bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time now);
+/* Offers turns: call it after an exit, and every few ms while somebody waits, because permits come
+ * free in other processes too.  Returns how many still wait in this process. */
+WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
+
 /* ---------------------------------------------------------------- pools ---- */
 
 /* A bulkhead with its own threads: at most max_threads work and at most max_queue tasks wait.  A

@@ -45,13 +45,109 @@ static ngx_int_t describe(ngx_http_request_t *r, const struct ngx_weir_rules *ru
     return NGX_OK;
 }
 
-static void hold(struct ngx_weir_ruled *ruled)
+/* ------------------------------------------------------------------ decide ---- */
+
+static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
-    for (ngx_uint_t i = 0; i < ruled->entry.n; i++) {
-        ruled->held[i].guard = ruled->entry.entered[i].guard;
-        ruled->held[i].permit = ruled->entry.entered[i].permit;
+    struct weir_entry *entry = &ruled->visit.entry;
+
+    if (entry->n == 0)
+        return NGX_OK;
+    ruled->held = ngx_palloc(r->pool, entry->n * sizeof(*ruled->held));
+    if (ruled->held == NULL)
+        return NGX_ERROR; /* the end of the request gives the permits back */
+    for (ngx_uint_t i = 0; i < entry->n; i++) {
+        ruled->held[i].guard = entry->entered[i].guard;
+        ruled->held[i].permit = entry->entered[i].permit;
         ngx_weir_hold(&ruled->held[i]);
     }
+    return NGX_OK;
+}
+
+/* The rules have decided. */
+static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
+                          struct ngx_weir_ctx *ctx)
+{
+    struct weir *weir = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->rules->weir;
+    struct ngx_weir_ruled *ruled = ctx->ruled;
+    const struct weir_ruling *ruling = &ruled->visit.ruling;
+
+    ruled->waited = ruled->visit.ask.now - ruled->since + ruling->decision.wait;
+    if (hold(r, ruled) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ruled->queued = false;
+    if (loc->headers)
+        ngx_weir_ruling_headers(r, ruling);
+    if (ruling->decision.allowed && ruling->decision.wait > 0) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "delaying request, by rule \"%s\"",
+                      ruling->rule);
+        return ngx_weir_wait_turn(r, ctx, ruling->decision.wait);
+    }
+    if (ruling->decision.allowed)
+        return NGX_DECLINED;
+    ngx_weir_req_give_back(ctx);
+    ngx_weir_conn_exit(ctx);
+    return ngx_weir_answer(r, weir, ruling);
+}
+
+/* What lies on the stack must stay while the request waits. */
+static ngx_int_t keep(ngx_http_request_t *r, struct weir_visit *visit)
+{
+    size_t attrs = visit->n * sizeof(*visit->attrs),
+           taken = visit->taken == NULL ? 0 : sizeof(*visit->taken);
+    u_char *copy = ngx_palloc(r->pool, attrs + taken + 1);
+
+    if (copy == NULL)
+        return NGX_ERROR;
+    ngx_memcpy(copy, visit->attrs, attrs);
+    visit->attrs = (struct weir_attr *)(void *)copy;
+    if (taken > 0) {
+        ngx_memcpy(copy + attrs, visit->taken, taken);
+        visit->taken = (struct weir_taken *)(void *)(copy + attrs);
+    }
+    return NGX_OK;
+}
+
+static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+                        struct ngx_weir_ctx *ctx)
+{
+    struct ngx_weir_ruled *ruled = ctx->ruled;
+    struct weir_visit *visit = &ruled->visit;
+    bool decided = weir_check_later(weir, visit);
+    bool waits = visit->ruling.decision.wait > 0 && visit->ruling.decision.allowed;
+
+    if ((!decided || waits) && keep(r, visit) != NGX_OK) {
+        if (!decided)
+            (void)weir_check_cancel(weir, visit, visit->ask.now);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    if (decided && !waits)
+        visit->taken = NULL;
+    return decided ? conclude(r, loc, ctx) : ngx_weir_wait_queued(r, ruled, weir);
+}
+
+static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
+                       const struct ngx_weir_rules *rules, struct ngx_weir_ctx *ctx)
+{
+    struct weir_attr attrs[ATTRIBUTES_MAX];
+    struct weir_taken taken;
+    size_t n;
+
+    if (describe(r, rules, attrs, &n) != NGX_OK ||
+        (ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ctx->ruled))) == NULL)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ctx->ruled->since = weir_table_now(ctx->table);
+    ctx->ruled->visit =
+        (struct weir_visit){ .attrs = attrs,
+                             .n = n,
+                             .ask = { .cost = 1,
+                                      .wait_max = (weir_time)loc->wait * WEIR_MILLISECOND,
+                                      .now = ctx->ruled->since },
+                             .queue_max = WEIR_FOREVER,
+                             .taken = loc->wait > 0 ? &taken : NULL,
+                             .turn = ngx_weir_wait_over,
+                             .context = ctx->ruled };
+    return decide(r, loc, rules->weir, ctx);
 }
 
 ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
@@ -59,26 +155,10 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
     struct ngx_weir_ctx *ctx = *made != NULL ? *made : (*made = ngx_weir_ctx_make(r));
-    struct weir_attr attrs[ATTRIBUTES_MAX];
-    size_t n;
 
-    if (ctx == NULL || describe(r, conf->rules, attrs, &n) != NGX_OK ||
-        (ctx->ruled = ngx_palloc(r->pool, sizeof(*ctx->ruled))) == NULL)
+    if (ctx == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    struct weir_ask ask = { .cost = 1, .now = weir_table_now(ctx->table) };
-    struct ngx_weir_ruled *ruled = ctx->ruled;
-    bool allowed =
-        weir_check_enter(conf->rules->weir, attrs, n, &ask, &ruled->entry, &ruled->ruling);
-    if (!allowed)
-        ruled->entry.n = 0;
-    hold(ruled);
-    if (loc->headers)
-        ngx_weir_ruling_headers(r, &ruled->ruling);
-    if (allowed)
-        return NGX_DECLINED;
-    ngx_weir_req_give_back(ctx);
-    ngx_weir_conn_exit(ctx);
-    return ngx_weir_answer(r, conf->rules->weir, &ruled->ruling);
+    return ctx->ruled == NULL ? begin(r, loc, conf->rules, ctx) : conclude(r, loc, ctx);
 }
 
 /* ------------------------------------------------------------------- exit ---- */
@@ -112,15 +192,34 @@ static weir_time upstream_time(ngx_http_request_t *r)
     return sum;
 }
 
+/* It left before the rules had decided, or before its turn. */
+static void undo(struct ngx_weir_ctx *ctx, weir_time now)
+{
+    struct ngx_weir_ruled *ruled = ctx->ruled;
+    struct weir *weir = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->rules->weir;
+    bool open = ruled->queued;
+
+    ngx_weir_wait_leave(ruled, weir, now);
+    if (ruled->visit.taken != NULL)
+        weir_check_undo(weir, ruled->visit.taken, now);
+    if (open)
+        ngx_weir_req_give_back(ctx);
+    ruled->visit.taken = NULL;
+    if (ruled->held == NULL)
+        (void)weir_check_exit(weir, &ruled->visit.entry, WEIR_IGNORED, now);
+}
+
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
 
-    if (ruled == NULL || ruled->entry.n == 0)
+    if (ruled == NULL)
         return;
     weir_time now = weir_table_now(ctx->table), took = r == NULL ? -1 : upstream_time(r);
     enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : outcome_of(r);
-    for (ngx_uint_t i = 0; i < ruled->entry.n; i++) {
+    bool entered = ruled->visit.entry.n > 0;
+    undo(ctx, now);
+    for (ngx_uint_t i = 0; i < ruled->visit.entry.n; i++) {
         struct ngx_weir_held *h = &ruled->held[i];
         ngx_queue_remove(&h->queue);
         if (took < 0)
@@ -128,5 +227,7 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
         else
             (void)weir_exit_after(h->guard, &h->permit, outcome, took, now);
     }
-    ruled->entry.n = 0;
+    ruled->visit.entry.n = 0;
+    if (entered)
+        ngx_weir_wait_poll();
 }

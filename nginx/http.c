@@ -14,10 +14,10 @@ static void end_request(void *data)
 {
     struct ngx_weir_ctx *ctx = data;
 
+    ngx_weir_check_exit(ctx, NULL);
     if (ctx->waits)
         ngx_weir_req_give_back(ctx);
     ngx_weir_conn_exit(ctx);
-    ngx_weir_check_exit(ctx, NULL);
 }
 
 struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
@@ -58,7 +58,8 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     if (code == NGX_DECLINED && loc->conn.limits != NULL &&
         (*ctx == NULL || (*ctx)->conn == NGX_WEIR_NONE))
         code = ngx_weir_conn_enter(r, &loc->conn, ctx);
-    if (code == NGX_DECLINED && loc->check && (*ctx == NULL || (*ctx)->ruled == NULL))
+    if (code == NGX_DECLINED && loc->check &&
+        (*ctx == NULL || (*ctx)->ruled == NULL || (*ctx)->ruled->queued))
         code = ngx_weir_check(r, loc, ctx);
     return code;
 }
@@ -71,8 +72,11 @@ static ngx_int_t handle(ngx_http_request_t *r)
         return NGX_DECLINED;
     struct ngx_weir_ctx *ctx = find_ctx(r);
     ngx_int_t code = ask(r, loc, &ctx);
-    if (code == NGX_DECLINED && ctx != NULL)
-        ctx->n_taken = 0; /* it is in: the units are used */
+    if (code == NGX_DECLINED && ctx != NULL) { /* it is in: the units are used */
+        ctx->n_taken = 0;
+        if (ctx->ruled != NULL)
+            ctx->ruled->visit.taken = NULL;
+    }
     return code;
 }
 
@@ -105,10 +109,13 @@ static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v
     return NGX_OK;
 }
 
-enum shown { RULE, OUTCOME, REMAINING, LEVEL, GUARD };
+enum shown { RULE, OUTCOME, REMAINING, LEVEL, GUARD, WAIT };
 
-static const char *text_of(const struct weir_ruling *ruling, uintptr_t what, char number[24])
+static const char *text_of(const struct ngx_weir_ruled *ruled, uintptr_t what, char number[24])
 {
+    const struct weir_ruling *ruling = &ruled->visit.ruling;
+    long long ms = (ruled->waited + WEIR_MILLISECOND - 1) / WEIR_MILLISECOND;
+
     number[0] = '\0';
     switch (what) {
     case RULE:
@@ -122,6 +129,9 @@ static const char *text_of(const struct weir_ruling *ruling, uintptr_t what, cha
             return NULL;
         *ngx_sprintf((u_char *)number, "%L", ruling->decision.remaining) = '\0';
         return number;
+    case WAIT: /* as nginx shows times */
+        *ngx_sprintf((u_char *)number, "%L.%03L", ms / 1000, ms % 1000) = '\0';
+        return number;
     default:
         *ngx_sprintf((u_char *)number, "%d", (int)ruling->level) = '\0';
         return number;
@@ -133,8 +143,7 @@ static ngx_int_t show_ruling(ngx_http_request_t *r, ngx_http_variable_value_t *v
 {
     struct ngx_weir_ctx *ctx = find_ctx(r);
     char number[24];
-    const char *text =
-        ctx == NULL || ctx->ruled == NULL ? NULL : text_of(&ctx->ruled->ruling, what, number);
+    const char *text = ctx == NULL || ctx->ruled == NULL ? NULL : text_of(ctx->ruled, what, number);
 
     v->not_found = text == NULL;
     if (text == NULL)
@@ -161,7 +170,8 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
                  { ngx_string("weir_outcome"), show_ruling, OUTCOME },
                  { ngx_string("weir_remaining"), show_ruling, REMAINING },
                  { ngx_string("weir_level"), show_ruling, LEVEL },
-                 { ngx_string("weir_guard"), show_ruling, GUARD } };
+                 { ngx_string("weir_guard"), show_ruling, GUARD },
+                 { ngx_string("weir_wait"), show_ruling, WAIT } };
 
     for (ngx_uint_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         ngx_http_variable_t *v = ngx_http_add_variable(cf, &rows[i].name, NGX_HTTP_VAR_NOCACHEABLE);
@@ -328,6 +338,7 @@ static ngx_command_t commands[] = {
     { ngx_string("weir_attribute"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_attribute_set, 0,
       0, NULL },
     { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
+    { ngx_string("weir_wait"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_msec_slot, AT(wait), NULL },
     { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set, 0, 0,
       NULL },
     { ngx_string("weir_headers"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(headers),
@@ -364,6 +375,7 @@ static void *create_loc(ngx_conf_t *cf)
         unset(&loc->req);
         unset(&loc->conn);
         loc->check = loc->headers = NGX_CONF_UNSET;
+        loc->wait = NGX_CONF_UNSET_MSEC;
     }
     return loc;
 }
@@ -387,6 +399,7 @@ static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
     merge(&from->conn, &into->conn, status);
     ngx_conf_merge_value(into->check, from->check, 1);
     ngx_conf_merge_value(into->headers, from->headers, 1);
+    ngx_conf_merge_msec_value(into->wait, from->wait, 0);
     if (ngx_weir_conf_of(cf->cycle)->rules == NULL)
         into->check = 0;
     return NGX_CONF_OK;

@@ -7,6 +7,7 @@
  *     http.c     the http module: directives, variables, a request's way through the limits
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
+ *     wait.c     requests that wait, for their turn or in the queue of a guard
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
  *     check.c    a request and the rules
  *     answer.c   headers and refusals
@@ -23,7 +24,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "weir.h"
+#include "weir-queue.h"
 
 extern ngx_module_t ngx_weir_module, ngx_http_weir_module;
 
@@ -143,6 +144,7 @@ struct ngx_weir_loc {
     struct ngx_weir_part req, conn;
     ngx_flag_t check;   /* by the rules, if there are any */
     ngx_flag_t headers; /* of the ruling, in the answer */
+    ngx_msec_t wait;    /* for a turn by the rules' limits, at most */
 };
 
 enum ngx_weir_status {
@@ -162,11 +164,14 @@ struct ngx_weir_held {
     struct weir_permit permit;
 };
 
-/* What the rules said, and the guards that the request is in: the first entry.n of `held`. */
+/* What the rules said, and the guards that the request is in. */
 struct ngx_weir_ruled {
-    struct weir_ruling ruling;
-    struct weir_entry entry;
-    struct ngx_weir_held held[WEIR_ENTRY_MAX];
+    struct weir_visit visit;
+    struct ngx_weir_held *held; /* visit.entry.n of them */
+    weir_time since;            /* it was asked, ... */
+    weir_time waited;           /* ... and waited this long for the answer and its turn */
+    bool queued;                /* it waits in a queue, or is about to go on from there */
+    ngx_event_t event;          /* goes on */
 };
 
 /* A request that was limited, from the first limit to its end, through all redirects. */
@@ -176,8 +181,8 @@ struct ngx_weir_ctx {
     enum ngx_weir_status req, conn;
     struct weir_item *taken; /* of weir_req: to give back if it is not let in after all */
     ngx_uint_t n_taken;
-    bool waits;
-    weir_time turn; /* until then */
+    bool waits;     /* for its turn, by weir_req or the rules ... */
+    weir_time turn; /* ... until then */
     struct ngx_weir_held *held;
     ngx_uint_t n_held;
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
@@ -201,6 +206,15 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                          struct ngx_weir_ctx **ctx);
 /* Once at the end; NULL: it is not known how it ended. */
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
+
+/* wait.c.  NGX_AGAIN: the request goes on later, and comes here again. */
+ngx_int_t ngx_weir_wait_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait);
+ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
+                               struct weir *weir);
+void ngx_weir_wait_over(struct weir_visit *visit);
+/* The request ends. */
+void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_time now);
+void ngx_weir_wait_poll(void); /* a permit has come free */
 
 /* status.c */
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);

@@ -33,52 +33,6 @@ static ngx_int_t find_keys(ngx_http_request_t *r, const struct ngx_weir_part *pa
     return NGX_OK;
 }
 
-/* ---------------------------------------------------------------- waiting ---- */
-
-static void start_timer(ngx_http_request_t *r, weir_time wait)
-{
-    weir_time ms = wait / WEIR_MILLISECOND + (wait % WEIR_MILLISECOND != 0);
-
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, (ngx_msec_t)ngx_min(ms, (weir_time)NGX_MAX_INT32_VALUE));
-}
-
-/* nginx's timers count from a time that lies some milliseconds back: a client that was let in
- * early, and asks again, would be refused although it kept to its turns. */
-static void go_on(ngx_http_request_t *r)
-{
-    ngx_event_t *write = r->connection->write;
-    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
-
-    if (!write->delayed && weir_table_now(ctx->table) < ctx->turn)
-        start_timer(r, ctx->turn - weir_table_now(ctx->table));
-    if (write->delayed) {
-        if (ngx_handle_write_event(write, 0) != NGX_OK)
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-    ctx->waits = false;
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-    r->read_event_handler = ngx_http_block_reading;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_core_run_phases(r);
-}
-
-static ngx_int_t wait_for_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait)
-{
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    ctx->waits = true;
-    ctx->turn = weir_table_now(ctx->table) + wait;
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = go_on;
-    start_timer(r, wait);
-    return NGX_AGAIN;
-}
-
 /* The longest wait that is left after the limits' `delay`; *which has it. */
 static weir_time wait_of(const struct asked *asked, ngx_uint_t *which)
 {
@@ -178,7 +132,7 @@ static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_part *part,
         return NGX_DECLINED;
     log_delay(r, part, asked->limits[which]->zone, asked->each[which].wait);
     if (!part->dry_run)
-        return wait_for_turn(r, ctx, wait);
+        return ngx_weir_wait_turn(r, ctx, wait);
     note(r, ctx, NGX_WEIR_DELAYED_DRY_RUN);
     return NGX_DECLINED;
 }

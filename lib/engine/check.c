@@ -36,6 +36,8 @@ enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__act
 ALWAYS bool ask_all(const struct weir__checker *c, const struct weir__inquiry *q, size_t first,
                     size_t n, struct weir_decision *d)
 {
+    if (__builtin_expect(c->taken != NULL, 0))
+        return weir__all_take_noted(q->items + first, n, &q->ask, d, c->taken);
     return c->peek ? weir__all_peek(q->items + first, n, &q->ask, d)
                    : weir__all_take(q->items + first, n, &q->ask, d);
 }
@@ -470,7 +472,7 @@ static inline struct weir__checker begin(struct weir *weir, bool peek, bool alon
 
     return (struct weir__checker){
         weir, active, stripe, active ? active->tally + at * active->rules->n_rules : NULL,
-        peek, alone
+        peek, alone,  NULL
     };
 }
 
@@ -484,6 +486,8 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
 
     if (alone != NULL)
         q.alone = alone;
+    if (admission != NULL)
+        c.taken = admission->taken;
     q.ruling = ruling;
     q.told = told;
     q.items = items;

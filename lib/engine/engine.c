@@ -345,6 +345,7 @@ void weir_destroy(struct weir *weir)
 {
     if (weir == NULL)
         return;
+    weir__lines_free(weir);
     if (weir->active != NULL)
         weir__active_leave(weir, weir->active, false);
     weir__active_destroy(weir->active);

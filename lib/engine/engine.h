@@ -88,7 +88,8 @@ struct weir {
     size_t n_names;
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
-    uint64_t generation; /* of rules in force; atomic */
+    uint64_t generation;      /* of rules in force; atomic */
+    struct weir__line *lines; /* check-later.c; atomic */
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 
@@ -151,6 +152,7 @@ struct weir__admission {
                   const char *key, size_t len);
     void *context;
     const struct weir__alone_rules *alone; /* fleet.h; NULL: none */
+    struct weir_taken *taken;              /* gets what the limits have granted; may be NULL */
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */
     bool cut;
@@ -192,6 +194,9 @@ void weir__admission_undo(struct weir__admission *admission); /* as if nothing h
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
                           struct weir__admission *admission, struct weir_ruling *ruling,
                           char *told);
+
+/* check-later.c -- the queues of guards, which nobody waits in any more. */
+void weir__lines_free(struct weir *weir);
 
 /* Like weir_check, but takes, counts and writes nothing. */
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,

@@ -14,6 +14,7 @@ struct weir__checker {
     struct weir__tally *tally; /* this stripe's, by rule */
     bool peek;                 /* nothing is taken, counted or written */
     bool alone;                /* some rules go by their when_alone: the inquiry's `alone` */
+    struct weir_taken *taken;  /* gets what is taken; NULL: nobody wants to know */
 };
 
 /* A request being decided. */

@@ -10,6 +10,7 @@
  * look_quick.  Everything else goes the general way (part.c).
  */
 #include <assert.h>
+#include <string.h>
 
 #include "table/all.h"
 #include "table/victim.h"
@@ -456,8 +457,10 @@ static bool take_one(const struct weir__item *item, const struct weir_ask *ask,
     return weir__decide(item->limiter, weir__item_home(item), &own, true, d);
 }
 
-bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask,
-                    struct weir_decision *decision)
+static inline __attribute__((always_inline)) bool take_items(const struct weir__item *items,
+                                                             size_t n, const struct weir_ask *ask,
+                                                             struct weir_decision *decision,
+                                                             struct weir_decision *each)
 {
     struct part parts[WEIR_ALL_MAX];
 
@@ -466,7 +469,38 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
         return take_one(items, ask, decision);
     for (size_t i = 0; i < n; i++)
         begin_part(&parts[i], &items[i], ask, i);
-    return take_parts(items->limiter->table, parts, n, decision, NULL);
+    return take_parts(items->limiter->table, parts, n, decision, each);
+}
+
+bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask,
+                    struct weir_decision *decision)
+{
+    return take_items(items, n, ask, decision, NULL);
+}
+
+/* An item, the salt of its limiter, which tells it from another at the same place, and its turn. */
+static void note(struct weir_taken *taken, const struct weir__item *item, weir_time turn)
+{
+    const uint64_t own[] = { item->hash.tag, item->hash.place, item->limiter->salt,
+                             (uint64_t)item->cost, (uint64_t)turn };
+
+    if (item->cost > 0 && taken->n < WEIR_ALL_MAX)
+        memcpy(taken->items[taken->n++].own, own, sizeof(own));
+}
+
+bool weir__all_take_noted(const struct weir__item *items, size_t n, const struct weir_ask *ask,
+                          struct weir_decision *decision, struct weir_taken *taken)
+{
+    struct weir_decision each[WEIR_ALL_MAX];
+    weir_time now = ask->now < 0 ? 0 : ask->now;
+
+    if (!take_items(items, n, ask, decision, each))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        weir_time wait = n == 1 ? decision->wait : each[i].wait;
+        note(taken, &items[i], wait > INT64_MAX - now ? INT64_MAX : now + wait);
+    }
+    return true;
 }
 
 /* What a take of a new key would find: a slot, and a block for a large state; or none. */

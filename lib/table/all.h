@@ -52,6 +52,12 @@ static inline bool weir__item_is_further(const struct weir__item *item)
 bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask,
                     struct weir_decision *decision);
 
+/* The same; if it is granted, its items are added to `taken`, for weir__take_back. */
+bool weir__all_take_noted(const struct weir__item *items, size_t n, const struct weir_ask *ask,
+                          struct weir_decision *decision, struct weir_taken *taken);
+/* Gives one of them back, unless time has. */
+void weir__take_back(struct weir_table *table, const uint64_t taken[5], weir_time now);
+
 /* The same, but nothing is taken; the items may be of several tables. */
 bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask,
                     struct weir_decision *decision);

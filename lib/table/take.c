@@ -8,6 +8,7 @@
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */
+#include "table/all.h"
 #include "table/part.h"
 
 static __attribute__((noinline, cold)) bool decide_slowly(struct weir_limiter *limiter,
@@ -284,19 +285,20 @@ static bool give_units(const struct weir_plan *plan, void *state, void *context)
     return true;
 }
 
-static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time now)
+static void adjust(struct weir_limiter *limiter, struct weir__home home, int64_t units,
+                   weir_time now)
 {
     struct weir__part part;
     struct gift gift = { units, now };
 
-    weir__part_begin(&part, limiter, weir__home_of(limiter, key));
+    weir__part_begin(&part, limiter, home);
     weir__part_change(&part, give_units, &gift, units < 0 || part.plan->algo->fills, now);
 }
 
 void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)
 {
     if (ask->cost > 0)
-        adjust(limiter, ask->key, ask->cost, ask->now < 0 ? 0 : ask->now);
+        adjust(limiter, weir__home_of(limiter, ask->key), ask->cost, ask->now < 0 ? 0 : ask->now);
 }
 
 /* ------------------------------------------------- reserve and settle ---- */
@@ -319,8 +321,10 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
  * mint units. */
 static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
 {
-    weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;
+    weir_time passed = now - turn, period = plan->limit.period;
 
+    if (passed <= 0)
+        return units;
     if (plan->algo == &weir__calendar) { /* until the window is over */
         weir_time then, present;
         weir__calendar_window(plan, turn, &then);
@@ -349,8 +353,28 @@ bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_t
         difference = still_out(&weir__limiter_era(reservation->limiter)->plan, difference,
                                reservation->turn, now);
     if (difference != 0)
-        adjust(reservation->limiter, reservation->key, difference, now);
+        adjust(reservation->limiter, weir__home_of(reservation->limiter, reservation->key),
+               difference, now);
     return true;
+}
+
+/* Its limiter may have gone, or another be in its place.  What was drawn for a purse has a life of
+ * its own, which is not known any more. */
+void weir__take_back(struct weir_table *table, const uint64_t taken[5], weir_time now)
+{
+    struct weir__hash hash = { .tag = taken[0], .place = taken[1] };
+
+    now = now < 0 ? 0 : now;
+    weir__look_begin(table);
+    struct weir_limiter *limiter = weir__limiter_by_id(table, weir__tag_id(hash.tag));
+    if (limiter != NULL && limiter->salt == taken[2]) {
+        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
+        int64_t units =
+            plan->algo->fills ? 0 : still_out(plan, (int64_t)taken[3], (weir_time)taken[4], now);
+        if (units > 0)
+            adjust(limiter, weir__home_from(limiter->space, hash), units, now);
+    }
+    weir__look_end(table);
 }
 
 /* --------------------------------------------------------------- wait ---- */

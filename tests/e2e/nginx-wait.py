@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""nginx-wait.py MODULE [TEST...] -- requests that wait inside a real nginx: for the turn that a
+rule gives them, and in the queues of guards."""
+import time
+
+from nginxing import Backend, nginx_with
+from serving import run_tests, until
+
+HTTP = "weir_rules rules.yaml;"
+HOURLY = """version: 1
+rules:
+  - { name: slow, key: "{arg.k}", limit: gcra 1/1h burst 1 }
+  - { name: all, key: "{arg.all}", limit: 5/1h }
+"""
+WAITS = """location / { weir_wait 90m; try_files /index.html =404; }
+           location /now { try_files /index.html =404; }"""
+
+
+def test_N4_a_rule_makes_requests_wait(module):
+    rules = """version: 1
+rules: [{ name: paced, key: "{arg.k}", limit: gcra 10/1s burst 1 }]
+"""
+    server = """location / { weir_wait 10s; try_files /index.html =404;
+                             add_header Wait "$weir_wait $weir_outcome"; }"""
+    with nginx_with(module, rules, HTTP, server, workers=2) as nginx:
+        begun = time.monotonic()
+        answers = [ask.answer() for ask in [nginx.send("/?k=a") for _ in range(6)]]
+        assert [answer.status for answer in answers] == [200] * 6
+        assert time.monotonic() - begun > 0.49  # nginx's timers may be a millisecond early
+        waits = sorted(answer.headers["wait"] for answer in answers)
+        assert waits[0] == "0.000 granted" and waits[-1] >= "0.4", waits
+
+
+def test_N4_a_client_that_leaves_gives_back_its_turn(module):
+    with nginx_with(module, HOURLY, HTTP, WAITS, log="info") as nginx:
+        assert nginx.get("/?k=a").status == 200
+        for n in range(1, 10):
+            waits = nginx.send("/?k=a&all=x")
+            until("it waits", lambda: nginx.logged("delaying request") == n, 60)
+            assert nginx.get("/?k=a").status == 429  # there is one turn in 90 minutes
+            waits.leave()
+            until("it has left", lambda: nginx.logged("prematurely closed") == n, 60)
+        # nothing was taken from the rule that did not make it wait either
+        assert nginx.statuses(6, "/now?all=x") == [200] * 5 + [429]
+
+
+QUEUE = """version: 1
+rules: [{ name: hourly, key: "{arg.k}", limit: 3/1h }]
+guards:
+  - name: backend
+    priority: "{arg.p}"
+    concurrency: { max: 1, queue: 4, wait: 1h, order: priority }
+"""
+PROXY = """location / { proxy_pass http://unix:{folder}/backend; proxy_read_timeout 300s;
+                        add_header Guard "$weir_outcome $weir_guard" always; }
+           location = /status { weir_check off; weir_status; }"""
+
+
+def queued(nginx, n):
+    until("it waits", lambda: nginx.logged("queueing request") == n, 60)
+
+
+def test_N4_guards_let_requests_wait_by_priority(module):
+    with nginx_with(module, QUEUE, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connections = [backend.accept()]
+        waiting = []
+        for n, priority in enumerate([0, -2, 3, 3], 1):
+            waiting.append(nginx.send("/?p=%d" % priority))
+            queued(nginx, n)
+        full = nginx.get("/")
+        assert full.status == 503 and full.headers["guard"] == "full backend", full.headers
+        assert not backend.is_asked()
+        for ask in [first, waiting[2], waiting[3], waiting[0], waiting[1]]:
+            backend.answer(connections.pop())
+            assert ask.answer().status == 200
+            if ask is not waiting[1]:
+                connections.append(backend.accept())
+        assert b'"in_flight":0' in nginx.get("/status").body
+
+
+def test_N4_a_client_that_leaves_the_queue(module):
+    with nginx_with(module, QUEUE, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connection = backend.accept()
+        for n in range(1, 10):  # more than there are places and units
+            ask = nginx.send("/?k=a")
+            queued(nginx, n)
+            ask.leave()
+            until("it has left", lambda: nginx.logged("prematurely closed") == n, 60)
+        last = nginx.send("/?k=a")
+        queued(nginx, 10)
+        backend.answer(connection)
+        assert first.answer().status == 200
+        backend.answer(backend.accept())
+        assert last.answer().status == 200
+        assert b'"in_flight":0' in nginx.get("/status").body
+
+
+def test_N4_permits_come_from_other_workers(module):
+    with nginx_with(module, QUEUE, HTTP, PROXY, log="info", workers=3) as nginx:
+        with Backend(nginx) as backend:
+            asks = [nginx.send("/")]
+            connection = backend.accept()
+            for n in range(1, 5):
+                asks.append(nginx.send("/"))
+                queued(nginx, n)
+            for i in range(5):
+                backend.answer(connection)
+                if i < 4:
+                    connection = backend.accept()
+                    assert not backend.is_asked()
+            assert [ask.answer().status for ask in asks] == [200] * 5
+
+
+def test_N4_a_wait_that_is_over(module):
+    rules = QUEUE.replace("wait: 1h", "wait: 300ms")
+    with nginx_with(module, rules, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connection = backend.accept()
+        late = nginx.get("/")
+        assert late.status == 503 and late.headers["guard"] == "late backend", late.headers
+        backend.answer(connection)
+        assert first.answer().status == 200
+
+
+def test_N4_a_worker_that_is_to_end_stays_for_its_waiters(module):
+    with nginx_with(module, QUEUE, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connection = backend.accept()
+        waits = nginx.send("/")
+        queued(nginx, 1)
+        nginx.reload()
+        backend.answer(connection)
+        assert first.answer().status == 200
+        backend.answer(backend.accept())
+        assert waits.answer().status == 200
+
+
+if __name__ == "__main__":
+    run_tests(globals())

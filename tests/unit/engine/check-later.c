@@ -1,0 +1,233 @@
+/* check-later.c -- requests that wait in the queues of guards, and grants that are given back. */
+#include "unit/test.h"
+
+#include "unit/visits.h"
+
+/* ------------------------------------------------------------------ undo ---- */
+
+static struct weir_visit ask_later(struct weir *weir, const char *request, weir_time now,
+                                   weir_time wait, struct weir_taken *taken)
+{
+    struct request r = request_of(request);
+    struct weir_visit v = { .attrs = r.attrs,
+                            .n = r.n,
+                            .ask = { .cost = 1, .wait_max = wait, .now = now },
+                            .taken = taken };
+
+    assert_true(weir_check_later(weir, &v));
+    v.attrs = NULL;
+    return v;
+}
+
+static uint64_t random_below(uint64_t *seed, uint64_t n)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % n;
+}
+
+/* One of two engines grants a request and takes that back before its turn; from then on, as before,
+ * both say the same. */
+static void compare_undone(const char *limit, uint64_t seed)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text), RULES("- { name: r, key: \"{ip}\", limit: \"%s\" }\n"), limit);
+    OWN(weir) *weir = engine_of(text), *twin = engine_of(text);
+    struct weir_taken taken;
+    weir_time now = NOW;
+
+    for (int i = 0; i < 200; i++) {
+        weir_time wait = (weir_time)random_below(&seed, 3) * WEIR_SECOND;
+        now += (weir_time)random_below(&seed, 400) * WEIR_MILLISECOND;
+        if (random_below(&seed, 3) == 0) {
+            struct weir_visit v = ask_later(weir, "ip=::1", now, wait, &taken);
+            if (!v.ruling.decision.allowed)
+                continue;
+            if (v.ruling.decision.wait > 0)
+                now += (weir_time)random_below(&seed, (uint64_t)v.ruling.decision.wait + 1);
+            weir_check_undo(weir, &taken, now);
+        }
+        struct weir_decision a = ask_later(weir, "ip=::1", now, wait, NULL).ruling.decision,
+                             b = ask_later(twin, "ip=::1", now, wait, NULL).ruling.decision;
+        if (memcmp(&a, &b, sizeof(a)) != 0)
+            fail_msg("%s: ask %d: remaining %d and %d, wait %d and %d ms", limit, i,
+                     (int)a.remaining, (int)b.remaining, (int)(a.wait / WEIR_MILLISECOND),
+                     (int)(b.wait / WEIR_MILLISECOND));
+    }
+}
+
+TEST(test_N4_undone_was_never_taken)
+{
+    static const char *const limits[] = {
+        "gcra 5/1s",
+        "gcra 3/1s burst 7",
+        "token-bucket 5/1s burst 3",
+        "leaky-bucket 4/1s",
+        "leaky-bucket 4/1s queue 6",
+        "fixed-window 6/2s",
+        "sliding-log 6/2s",
+        "sliding-window 6/2s",
+        "sliding-log 200/2s",
+        "smooth 5/1s",
+        "1000/day",
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+        for (uint64_t seed = 1; seed <= 10; seed++)
+            compare_undone(limits[i], seed);
+}
+
+TEST(test_N4_undo_gives_back_all_limits_and_shadows)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: [2/1h, 3/1d] }\n"
+                                      "- { name: b, limit: 4/1h }\n"
+                                      "- { name: s, limit: 2/1h, mode: shadow }\n"));
+    struct weir_taken taken;
+
+    for (int i = 0; i < 9; i++) {
+        struct weir_visit v = ask_later(weir, "ip=::1", NOW, 0, &taken);
+        assert_true(v.ruling.decision.allowed);
+        assert_int_equal(v.ruling.decision.remaining, 1);
+        assert_null(v.ruling.shadow);
+        assert_int_equal(taken.n, 4);
+        weir_check_undo(weir, &taken, NOW);
+        assert_int_equal(taken.n, 0);
+        weir_check_undo(weir, &taken, NOW); /* once more changes nothing */
+    }
+    ask_later(weir, "ip=::1", NOW, 0, &taken);
+    ask_later(weir, "ip=::1", NOW, 0, &taken);
+    assert_false(ask_later(weir, "ip=::1", NOW, 0, &taken).ruling.decision.allowed);
+    assert_int_equal(taken.n, 0);
+}
+
+/* Units that time has given back are not given back twice. */
+TEST(test_N4_undo_after_its_time_gives_nothing)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: a, limit: 1/1s }\n- { name: b, limit: "
+                                      "fixed-window 9/10s }\n"));
+    struct weir_taken first, second;
+    weir_time later = NOW + WEIR_SECOND;
+
+    ask_later(weir, "", NOW, 0, &first);
+    assert_true(ask_later(weir, "", later, 0, &second).ruling.decision.allowed);
+    weir_check_undo(weir, &first, later);
+    assert_false(ask_later(weir, "", later, 0, NULL).ruling.decision.allowed);
+    weir_check_undo(weir, &second, later);
+    assert_true(ask_later(weir, "", later, 0, NULL).ruling.decision.allowed);
+}
+
+/* The limiter may be gone when it is undone, and another in its place. */
+TEST(test_N4_undo_under_other_rules)
+{
+    OWN(weir) *weir = engine_of(RULES("- { name: a, limit: 1/1h }\n"));
+    struct weir_taken taken;
+
+    ask_later(weir, "", NOW, 0, &taken);
+    use(weir, RULES("- { name: z, limit: 5/1h }\n"), NOW);
+    weir_table_tend(weir_table_of(weir), NOW + 7200 * WEIR_SECOND);
+    weir_check_undo(weir, &taken, NOW);
+    assert_int_equal(ask_later(weir, "", NOW, 0, NULL).ruling.decision.remaining, 4);
+}
+
+/* ---------------------------------------------------------------- queues ---- */
+
+struct guest {
+    struct weir_visit visit;
+    struct request request;
+    bool turned;
+};
+
+static void on_turn(struct weir_visit *visit)
+{
+    ((struct guest *)visit->context)->turned = true;
+}
+
+static bool come(struct weir *weir, struct guest *g, const char *request, weir_time now)
+{
+    *g = (struct guest){ .request = request_of(request) };
+    g->visit = (struct weir_visit){ .attrs = g->request.attrs,
+                                    .n = g->request.n,
+                                    .ask = { .cost = 1, .now = now },
+                                    .queue_max = WEIR_FOREVER,
+                                    .turn = on_turn,
+                                    .context = g };
+    return weir_check_later(weir, &g->visit);
+}
+
+static void go(struct weir *weir, struct guest *g, weir_time now)
+{
+    weir_check_exit(weir, &g->visit.entry, WEIR_SUCCEEDED, now);
+    weir_check_poll(weir, now);
+}
+
+#define QUEUE(rest) GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: 1s" rest " } }\n")
+
+TEST(test_N4_waiters_get_permits_in_their_order)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, b, c;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    assert_false(come(weir, &c, "", NOW));
+    assert_int_equal(weir_check_poll(weir, NOW), 2);
+    go(weir, &a, NOW);
+    assert_true(b.turned && !c.turned);
+    assert_entered(b.visit, 1);
+    assert_false(come(weir, &a, "", NOW)); /* behind c */
+    go(weir, &b, NOW);
+    assert_true(c.turned && !a.turned);
+    go(weir, &c, NOW);
+    assert_true(a.turned);
+    go(weir, &a, NOW);
+    assert_int_equal(in_flight(weir, "g", NOW), 0);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 0);
+}
+
+TEST(test_N4_waiters_by_priority)
+{
+    OWN(weir) *weir = engine_of(
+        GUARDS("- { name: g, priority: \"{header.p}\", concurrency: { max: 1, queue: 3, wait: 1s, "
+               "order: priority } }\n"));
+    struct guest a, low, high;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &low, "header.p=-3", NOW));
+    assert_false(come(weir, &high, "header.p=3", NOW));
+    go(weir, &a, NOW);
+    assert_true(high.turned && !low.turned);
+}
+
+TEST(test_N4_waiters_that_leave_or_are_late)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, b, c, d, e;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    assert_false(come(weir, &c, "", NOW + WEIR_MILLISECOND));
+    assert_false(come(weir, &d, "", NOW + WEIR_MILLISECOND));
+    assert_true(come(weir, &e, "", NOW + WEIR_MILLISECOND));
+    assert_int_equal(e.visit.ruling.decision.reason, WEIR_FULL);
+    assert_true(weir_check_cancel(weir, &b.visit, NOW));
+    assert_false(weir_check_cancel(weir, &b.visit, NOW));
+    assert_false(b.turned);
+    go(weir, &a, NOW + WEIR_MILLISECOND);
+    assert_true(c.turned && !d.turned);
+    assert_int_equal(weir_check_poll(weir, NOW + 2 * WEIR_SECOND), 0);
+    assert_true(d.turned);
+    assert_refused_by_guard(d.visit, "g", WEIR_LATE);
+    struct weir_guard_info info = guard_info(weir, "g", NOW);
+    assert_fields(info, (refused_full, 1), (refused_late, 1), (in_flight, 1));
+}
+
+TEST(test_N4_without_a_queue_nobody_waits)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
+    struct guest a, b;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_true(come(weir, &b, "", NOW));
+    assert_refused_by_guard(b.visit, "g", WEIR_BUSY);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
+}

@@ -17,7 +17,7 @@
     ROW(redis_status)                                                              \
     ROW(fleet_status) ROW(fleet_nodes) ROW(fleet_rules) ROW(fleet_history)         \
     ROW(fleet_rollback) ROW(fleet_lock)                                            \
-    ROW(explain) ROW(replay) ROW(sim) ROW(demo) ROW(completion)
+    ROW(explain) ROW(replay) ROW(import_nginx) ROW(sim) ROW(demo) ROW(completion)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct weir__command weir__cmd_##name;

@@ -13,7 +13,7 @@ import tempfile
 
 from serving import Running, free_port, until, write
 
-FRAME = """load_module {module};
+FRAME = """{load}
 {main}
 daemon off;
 env LD_PRELOAD;
@@ -43,7 +43,7 @@ http {{
 def environment(module):
     """A sanitizer's runtime must be there before nginx's own libraries."""
     env = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin")
-    if b"__asan_init" in open(module, "rb").read():
+    if module is not None and b"__asan_init" in open(module, "rb").read():
         libraries = subprocess.run(["ldd", module], capture_output=True, text=True).stdout
         env["LD_PRELOAD"] = next(line.split()[2] for line in libraries.splitlines()
                                  if "libasan" in line)
@@ -85,16 +85,17 @@ class Ask:
 
 
 class Nginx(Running):
-    """nginx, ready when the constructor returns."""
+    """nginx, ready when the constructor returns.  Without a module it is nginx's own."""
 
     def __init__(self, module, http, server, workers=1, main="", log="notice", listen="",
-                 orphan=False, kills=False):
+                 orphan=False, kills=False, env=None):
         self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
         os.chmod(self.folder, 0o755)  # its workers may be another user's
         os.mkdir(self.path("html"))
         for name in ["index.html", "other.html"]:
             write(self.path("html/" + name), name)
-        self.module, self.orphan = os.path.abspath(module), orphan
+        self.module, self.orphan = module and os.path.abspath(module), orphan
+        self.env = env or {}
         self.bad = "Sanitizer|runtime error" + ("" if kills else r"|\[alert\]")  # in the log
         self.settings = dict(http=http, server=server, workers=workers, main=main, log=log,
                              listen=listen)
@@ -110,8 +111,9 @@ class Nginx(Running):
 
     def configure(self, **changes):
         self.settings.update(changes)
-        write(self.path("nginx.conf"), FRAME.format(folder=self.folder, module=self.module,
-                                                    port=self.port, **self.settings))
+        load = "load_module %s;" % self.module if self.module else ""
+        write(self.path("nginx.conf"), FRAME.format(folder=self.folder, load=load, port=self.port,
+                                                    **self.settings))
 
     def command(self, *words):
         return ["/usr/sbin/nginx", "-p", self.folder, "-e", self.path("error.log"), "-c",
@@ -126,7 +128,7 @@ class Nginx(Running):
         with open(self.path("stderr"), "ab") as errors:
             self.process = subprocess.Popen((leave if self.orphan else []) + self.command(),
                                             stderr=errors, stdout=errors, cwd=self.folder,
-                                            env=environment(self.module))
+                                            env=dict(environment(self.module), **self.env))
         if self.orphan:
             self.process.wait(60)
             if "Address already in use" in self.complaints():

@@ -1,0 +1,201 @@
+/* import.h -- `weir import`: the limits of another program's configuration, as a rule file.
+ *
+ * The way of an nginx.conf, a file for each step:
+ *
+ *     conf.c       bytes to directives, with the files they include
+ *     patterns.c   regular expressions, names with stars, networks: as patterns of rules
+ *     values.c     a key with its maps and geos: cases, each with its conditions and a plain key
+ *     places.c     servers and locations: the requests that reach some of them, as conditions
+ *     nginx.c      zones and their uses, from top to bottom
+ *     write.c      rules and guards as YAML
+ *
+ * Everything lives in one arena until weir__import_clear.  The command ends if memory runs out.
+ */
+#ifndef WEIR_SERVER_IMPORT_H
+#define WEIR_SERVER_IMPORT_H
+
+#include "base/arena.h"
+#include "wire/buffer.h"
+
+#define WEIR__IMPORT_BYTES_MAX ((size_t)64 << 20) /* of all files together */
+#define WEIR__IMPORT_DEPTH_MAX 32                 /* of blocks, and of files that include files */
+#define WEIR__IMPORT_CASES_MAX 64                 /* of one key */
+
+struct weir__directive {
+    const char *file;
+    int line;
+    char **words; /* the first is its name */
+    size_t n;
+    struct weir__directive *parent, *first, *last, *next;
+};
+
+/* For people.  A loss: the rules decide differently from the configuration. */
+struct weir__import_note {
+    const char *file, *text;
+    int line;
+    bool loss;
+    struct weir__import_note *next;
+};
+
+struct weir__import {
+    struct weir__arena arena;
+    struct weir__directive root;
+    struct weir__import_note *notes, *last_note;
+    size_t losses, bytes, depth;
+    const char *folder; /* that included files are relative to; NULL: none are read */
+    const struct weir__directive *http;
+    struct weir__wanted *wanted; /* attributes that a door must be told of */
+};
+
+/* Reads the configuration and adds the rule file to `out`.  *import has the notes.  With folder
+ * NULL no file is included. */
+int weir__import_nginx(struct weir__import *import, const char *path, const char *text, size_t len,
+                       struct weir__buffer *out, struct weir_error *error);
+void weir__import_clear(struct weir__import *import);
+
+/* ---------------------------------------------------------------- conf.c ---- */
+
+/* The directives below import->root. */
+int weir__conf_read(struct weir__import *import, const char *path, const char *text, size_t len,
+                    struct weir_error *error);
+bool weir__conf_is(const struct weir__directive *d, const char *name);
+/* The first of that name inside; NULL: none. */
+struct weir__directive *weir__conf_find(const struct weir__directive *in, const char *name);
+
+/* ------------------------------------------------------------ patterns.c ---- */
+
+enum weir__import_kind {
+    WEIR__IMPORT_EXACT,
+    WEIR__IMPORT_PREFIX,
+    WEIR__IMPORT_GLOB,
+    WEIR__IMPORT_NETWORK,
+};
+
+struct weir__import_pattern {
+    enum weir__import_kind kind;
+    const char *text;
+    struct weir__import_pattern *next;
+};
+
+struct weir__import_patterns {
+    struct weir__import_pattern *first, *last;
+    size_t n;
+};
+
+/* What a request must meet in one attribute: one of `match`, if there are any, and none of `not`. */
+struct weir__import_condition {
+    const char *attribute;
+    struct weir__import_patterns match, not ;
+    struct weir__import_condition *next;
+};
+
+void weir__pattern_add(struct weir__import *import, struct weir__import_patterns *list,
+                       enum weir__import_kind kind, const char *text);
+void weir__patterns_add(struct weir__import *import, struct weir__import_patterns *list,
+                        const struct weir__import_patterns *more);
+/* A regular expression as globs of a path or of another value.  False: globs cannot say it. */
+bool weir__pattern_regex(struct weir__import *import, struct weir__import_patterns *list,
+                         const char *regex, bool path);
+/* example.org, *.example.org, .example.org, www.example.*, ~regex */
+bool weir__pattern_host(struct weir__import *import, struct weir__import_patterns *list,
+                        const char *name);
+/* May a text be one of the pattern's?  Sometimes true where it is none. */
+bool weir__pattern_may_be(const struct weir__import_pattern *pattern, const char *text);
+bool weir__patterns_equal(const struct weir__import_patterns *a,
+                          const struct weir__import_patterns *b);
+/* The attribute's condition, made if there is none. */
+struct weir__import_condition *weir__condition_of(struct weir__import *import,
+                                                  struct weir__import_condition **list,
+                                                  const char *attribute);
+/* Both hold.  False: one attribute would need two matches, which no rule can say. */
+bool weir__conditions_join(struct weir__import *import, struct weir__import_condition **list,
+                           const struct weir__import_condition *more);
+bool weir__conditions_equal(const struct weir__import_condition *a,
+                            const struct weir__import_condition *b);
+
+/* -------------------------------------------------------------- values.c ---- */
+
+struct weir__value_part {
+    const char *text;      /* or an attribute: */
+    const char *attribute; /* NULL: text */
+};
+
+/* One of the values of an expression, and when it is that. */
+struct weir__case {
+    struct weir__import_condition *conditions;
+    struct weir__value_part *parts;
+    size_t n;
+    struct weir__case *next;
+};
+
+/* An attribute that Weir's doors do not know by themselves. */
+struct weir__wanted {
+    const char *name, *variable;
+    struct weir__wanted *next;
+};
+
+/* The cases of a zone's key in which it is not empty.  `at` is the directive with the key. */
+struct weir__case *weir__value_cases(struct weir__import *import, const char *expression,
+                                     const struct weir__directive *at);
+/* The rule's key; "": everybody is counted together. */
+const char *weir__value_template(struct weir__import *import, const struct weir__case *value);
+
+/* -------------------------------------------------------------- places.c ---- */
+
+struct weir__place;
+
+/* A set of requests, as conditions; several sets if one cannot say it. */
+struct weir__region {
+    struct weir__import_condition *conditions;
+    struct weir__region *next;
+};
+
+struct weir__place {
+    const struct weir__directive *at; /* a location, or the server for what none matches */
+    const struct weir__directive *server;
+    enum weir__place_kind {
+        WEIR__PLACE_PREFIX,
+        WEIR__PLACE_EXACT,
+        WEIR__PLACE_REGEX,
+    } kind;
+    const char *text;
+    struct weir__import_patterns patterns;
+    const struct weir__place *inside; /* a regular expression within this prefix, or NULL */
+    bool no_regex;                    /* ^~ */
+    bool silent;                      /* limits are never asked there: return, internal, @name */
+    bool chosen;
+    size_t index; /* their order */
+    struct weir__place *next;
+};
+
+struct weir__place *weir__places_find(struct weir__import *import,
+                                      const struct weir__directive *http);
+/* The requests that reach the chosen ones. */
+struct weir__region *weir__places_region(struct weir__import *import, struct weir__place *places);
+
+/* --------------------------------------------------------------- write.c ---- */
+
+struct weir__imported {
+    const struct weir__directive *at;
+    const char *name, *key, *limit; /* limit NULL: a guard */
+    const struct weir__directive *zone;
+    const struct weir__case *value;
+    long long most; /* of a guard */
+    bool shadow;
+    struct weir__import_condition *conditions;
+    struct weir__imported *next;
+};
+
+void weir__import_write(const struct weir__import *import, const struct weir__imported *rules,
+                        const struct weir__imported *guards, struct weir__buffer *out);
+
+/* ----------------------------------------------------------------- nginx.c ---- */
+
+void *weir__import_take(struct weir__import *import, size_t count, size_t size);
+__attribute__((format(printf, 2, 3))) char *weir__import_text(struct weir__import *import,
+                                                              const char *format, ...);
+__attribute__((format(printf, 4, 5))) void weir__import_note(struct weir__import *import,
+                                                             const struct weir__directive *at,
+                                                             bool loss, const char *format, ...);
+
+#endif

@@ -1,0 +1,502 @@
+/* nginx.c -- the zones of an nginx.conf and their uses, as rules and guards.
+ *
+ * A use is a limit_req or limit_conn as it stands in a location, or as the location inherits it:
+ * all of the nearest block that has any.  Uses that are the same in several locations become one
+ * rule, because nginx counts them together; a note names a zone that rules have to count apart.
+ *
+ *     rate=R burst=B             leaky-bucket R burst 1 queue B
+ *     rate=R burst=B delay=D     leaky-bucket R burst D+1 queue B-D
+ *     rate=R burst=B nodelay     leaky-bucket R burst B+1 queue 0: nobody waits, at any door
+ *
+ * nginx counts in thousandths of a request per second and drops the rest, so 7r/m is 116/1000s.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/complain.h"
+#include "server/import/import.h"
+
+#define USES_MAX    200 /* different ones */
+#define ZONES_MAX   1000
+#define PLACES_MAX  10000
+#define RULES_MAX   2000
+#define NOTES_MAX   1000
+#define RULE_NAME   32    /* of a zone, in the name of a rule */
+#define PERMITS_MAX 16384 /* of a guard */
+
+/* ---------------------------------------------------------------- helpers ---- */
+
+void *weir__import_take(struct weir__import *import, size_t count, size_t size)
+{
+    void *memory = weir__arena_take(&import->arena, count, size);
+
+    if (memory == NULL)
+        exit(weir__complain("import", "no memory"));
+    return memory;
+}
+
+char *weir__import_text(struct weir__import *import, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    char *text = weir__import_take(import, (size_t)(len > 0 ? len : 0) + 1, 1);
+    (void)vsnprintf(text, (size_t)(len > 0 ? len : 0) + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
+}
+
+void weir__import_note(struct weir__import *import, const struct weir__directive *at, bool loss,
+                       const char *format, ...)
+{
+    char text[400];
+    size_t n = 0;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    import->losses += loss;
+    for (struct weir__import_note *each = import->notes; each != NULL; each = each->next, n++)
+        if (n == NOTES_MAX || (each->line == at->line && strcmp(each->file, at->file) == 0 &&
+                               strcmp(each->text, text) == 0))
+            return;
+    struct weir__import_note *note = weir__import_take(import, 1, sizeof(*note));
+    *note = (struct weir__import_note){ .file = at->file,
+                                        .line = at->line,
+                                        .loss = loss,
+                                        .text = weir__import_text(import, "%s", text) };
+    if (import->last_note != NULL)
+        import->last_note->next = note;
+    else
+        import->notes = note;
+    import->last_note = note;
+}
+
+/* "burst=" of limit_req; NULL: not there. */
+static const char *option_of(const struct weir__directive *d, const char *name)
+{
+    for (size_t i = 1; i < d->n; i++)
+        if (strncmp(d->words[i], name, strlen(name)) == 0)
+            return d->words[i] + strlen(name);
+    return NULL;
+}
+
+/* 0: not a number that nginx takes. */
+static long long number_of(const char *text)
+{
+    size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+
+    return digits > 0 && digits < 10 && text[digits] == '\0' ? atoll(text) : 0;
+}
+
+/* ------------------------------------------------------------------- uses ---- */
+
+struct use {
+    const struct weir__directive *at, *zone;
+    const char *name; /* of the zone */
+    long long burst, delay, most;
+    bool conn, dry;
+};
+
+struct zone {
+    const struct weir__directive *at;
+    const char *name;
+    bool conn;
+};
+
+struct work {
+    struct weir__import *import;
+    struct weir__place *places;
+    struct zone *zones;
+    struct use *uses;
+    size_t n_zones, n, n_rules;
+    struct weir__imported *rules, *guards, **rules_end, **guards_end;
+};
+
+static void find_zones(struct work *w)
+{
+    w->zones = weir__import_take(w->import, ZONES_MAX, sizeof(*w->zones));
+    for (const struct weir__directive *d = w->import->http->first; d != NULL; d = d->next) {
+        bool conn = weir__conf_is(d, "limit_conn_zone");
+        const char *name = option_of(d, "zone=");
+        if ((!conn && !weir__conf_is(d, "limit_req_zone")) || d->n < 3 || name == NULL ||
+            w->n_zones == ZONES_MAX)
+            continue;
+        name = weir__import_text(w->import, "%.*s", (int)strcspn(name, ":"), name);
+        w->zones[w->n_zones++] = (struct zone){ d, name, conn };
+    }
+}
+
+static const struct weir__directive *find_zone(const struct work *w, bool conn, const char *name)
+{
+    for (size_t i = 0; i < w->n_zones; i++)
+        if (w->zones[i].conn == conn && strcmp(w->zones[i].name, name) == 0)
+            return w->zones[i].at;
+    return NULL;
+}
+
+/* The nearest block, from a location outwards, that says it. */
+static const struct weir__directive *inherited(const struct weir__directive *block,
+                                               const char *name)
+{
+    const struct weir__directive *found = NULL;
+
+    for (; block != NULL && found == NULL; block = block->parent)
+        found = weir__conf_find(block, name);
+    return found;
+}
+
+static bool is_on(const struct weir__directive *d)
+{
+    return d != NULL && d->n == 2 && strcmp(d->words[1], "on") == 0;
+}
+
+/* False after a note. */
+static bool read_use(struct work *w, const struct weir__directive *d, bool conn, struct use *use)
+{
+    const char *name = conn ? d->n == 3 ? d->words[1] : NULL : option_of(d, "zone="), *burst,
+               *delay;
+
+    *use = (struct use){ .at = d, .conn = conn, .name = name != NULL ? name : "" };
+    use->zone = find_zone(w, conn, use->name);
+    if (use->zone == NULL) {
+        weir__import_note(w->import, d, true, "there is no zone %s", use->name);
+        return false;
+    }
+    if (conn) {
+        use->most = number_of(d->words[2]);
+        return use->most > 0;
+    }
+    burst = option_of(d, "burst=");
+    delay = option_of(d, "delay=");
+    use->burst = number_of(burst);
+    use->delay = option_of(d, "nodelay") != NULL ? use->burst : number_of(delay);
+    if (use->delay > use->burst)
+        use->delay = use->burst;
+    if ((burst == NULL || use->burst > 0) && (delay == NULL || number_of(delay) > 0))
+        return true;
+    weir__import_note(w->import, d, true, "burst and delay are numbers above 0");
+    return false;
+}
+
+static bool same_use(const struct use *a, const struct use *b)
+{
+    return a->zone == b->zone && a->burst == b->burst && a->delay == b->delay &&
+           a->most == b->most && a->dry == b->dry;
+}
+
+/* Does the place have the use? */
+static bool has_use(struct work *w, const struct weir__place *place, const struct use *use)
+{
+    const char *name = use->conn ? "limit_conn" : "limit_req";
+    const struct weir__directive *first = inherited(place->at, name);
+    bool dry = is_on(inherited(place->at, use->conn ? "limit_conn_dry_run" : "limit_req_dry_run"));
+
+    if (place->silent || first == NULL || dry != use->dry)
+        return false;
+    for (const struct weir__directive *d = first; d != NULL; d = d->next) {
+        struct use other;
+        if (!weir__conf_is(d, name) || !read_use(w, d, use->conn, &other))
+            continue;
+        other.dry = dry;
+        if (same_use(&other, use))
+            return true;
+    }
+    return false;
+}
+
+static void add_use(struct work *w, const struct use *use)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (same_use(&w->uses[i], use))
+            return;
+    if (w->n == USES_MAX)
+        weir__import_note(w->import, use->at, true, "more limits than can be converted");
+    else
+        w->uses[w->n++] = *use;
+}
+
+static void find_uses(struct work *w, const struct weir__place *place, bool conn)
+{
+    const char *name = conn ? "limit_conn" : "limit_req";
+    const char *dry = conn ? "limit_conn_dry_run" : "limit_req_dry_run";
+    size_t n = 0;
+
+    if (place->silent)
+        return;
+    for (const struct weir__directive *d = inherited(place->at, name); d != NULL; d = d->next) {
+        struct use use;
+        if (!weir__conf_is(d, name) || !read_use(w, d, conn, &use))
+            continue;
+        use.dry = is_on(inherited(place->at, dry));
+        add_use(w, &use);
+        if (++n == 2 && use.dry)
+            weir__import_note(w->import, d, true,
+                              "in a dry run nginx asks these limits together, rules in shadow are "
+                              "each asked alone");
+    }
+}
+
+/* ------------------------------------------------------------------ rules ---- */
+
+/* NULL after a note. */
+static const char *limit_of(struct weir__import *import, const struct use *use)
+{
+    const char *rate = option_of(use->zone, "rate="), *text;
+    size_t digits = rate != NULL ? strspn(rate, "0123456789") : 0;
+    const char *unit = rate != NULL ? rate + digits : "";
+    bool minute = strcmp(unit, "r/m") == 0;
+    long long n = digits < 10 && digits > 0 ? atoll(rate) : 0;
+    struct weir_limit limit;
+    struct weir_plan *plan = NULL;
+
+    if (n == 0 || !(minute || *unit == '\0' || strcmp(unit, "r/s") == 0)) {
+        weir__import_note(import, use->zone, true, "the rate of zone %s is none", use->name);
+        return NULL;
+    }
+    const char *pace = !minute         ? weir__import_text(import, "%lld/1s", n)
+                       : n * 1000 % 60 ? weir__import_text(import, "%lld/1000s", n * 1000 / 60)
+                                       : weir__import_text(import, "%lld/1m", n);
+    text = weir__import_text(import, "leaky-bucket %s burst %lld queue %lld", pace, use->delay + 1,
+                             use->burst - use->delay);
+    struct weir_error error = { 0 };
+    if (weir_limit_parse(&limit, text, &error) == WEIR_OK &&
+        weir_plan_create(&plan, &limit, &error) == WEIR_OK) {
+        weir_plan_destroy(plan);
+        return text;
+    }
+    weir__import_note(import, use->at, true, "%s: %s", text, error.text);
+    return NULL;
+}
+
+/* The zone's name, with a number if another rule has it. */
+static const char *name_of(const struct work *w, const char *zone)
+{
+    char *name = weir__import_text(w->import, "%.*s", RULE_NAME, zone), *numbered = name;
+    bool taken = true;
+
+    for (char *c = name; *c != '\0'; c++)
+        *c = (char)(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '-');
+    for (int n = 2; taken; n++) {
+        taken = false;
+        for (const struct weir__imported *r = w->rules; r != NULL; r = r->next)
+            taken |= strcmp(r->name, numbered) == 0;
+        for (const struct weir__imported *r = w->guards; r != NULL; r = r->next)
+            taken |= strcmp(r->name, numbered) == 0;
+        if (taken)
+            numbered = weir__import_text(w->import, "%s-%d", name, n);
+    }
+    return numbered;
+}
+
+static void add_rule(struct work *w, const struct use *use, const char *limit,
+                     const struct weir__case *key, const struct weir__region *region)
+{
+    struct weir__imported ***end = use->conn ? &w->guards_end : &w->rules_end, *rule;
+    struct weir__import_condition *conditions = NULL;
+
+    if (!weir__conditions_join(w->import, &conditions, region->conditions) ||
+        !weir__conditions_join(w->import, &conditions, key->conditions)) {
+        weir__import_note(w->import, use->at, true,
+                          "zone %s and this place each need a match of their own on the same "
+                          "attribute: left out",
+                          use->name);
+        return;
+    }
+    rule = weir__import_take(w->import, 1, sizeof(*rule));
+    *rule = (struct weir__imported){ .at = use->at,
+                                     .zone = use->zone,
+                                     .name = name_of(w, use->name),
+                                     .key = weir__value_template(w->import, key),
+                                     .value = key,
+                                     .limit = limit,
+                                     .most = use->most < PERMITS_MAX ? use->most : PERMITS_MAX,
+                                     .shadow = use->dry,
+                                     .conditions = conditions };
+    **end = rule;
+    *end = &rule->next;
+}
+
+static void convert(struct work *w, const struct use *use)
+{
+    const char *limit = use->conn ? NULL : limit_of(w->import, use);
+
+    if (limit == NULL && !use->conn)
+        return;
+    for (struct weir__place *p = w->places; p != NULL; p = p->next)
+        p->chosen = has_use(w, p, use);
+    struct weir__region *region = weir__places_region(w->import, w->places);
+    struct weir__case *cases = weir__value_cases(w->import, use->zone->words[1], use->zone);
+    for (; region != NULL; region = region->next)
+        for (struct weir__case *c = cases; c != NULL && w->n_rules <= RULES_MAX; c = c->next)
+            if (++w->n_rules > RULES_MAX)
+                weir__import_note(w->import, use->at, true, "more rules than can be made of it");
+            else
+                add_rule(w, use, limit, c, region);
+    if (use->most > PERMITS_MAX)
+        weir__import_note(w->import, use->at, true, "a guard has at most %d permits", PERMITS_MAX);
+}
+
+/* ------------------------------------------------------------------ notes ---- */
+
+static bool key_has(const struct weir__case *key, const char *attribute)
+{
+    for (size_t i = 0; i < key->n; i++)
+        if (key->parts[i].attribute != NULL && strcmp(key->parts[i].attribute, attribute) == 0)
+            return true;
+    return false;
+}
+
+static bool same_value(const struct weir__case *a, const struct weir__case *b)
+{
+    for (size_t i = 0; i < a->n && a->n == b->n; i++) {
+        const char *x = a->parts[i].attribute, *y = b->parts[i].attribute;
+        if ((x == NULL) != (y == NULL) ||
+            strcmp(x ? x : a->parts[i].text, y ? y : b->parts[i].text) != 0)
+            return false;
+    }
+    return a->n == b->n;
+}
+
+/* May a key of one rule be one of the other's as well?  Not if an attribute that tells the requests
+ * apart is part of the key. */
+static bool may_share_keys(const struct weir__imported *a, const struct weir__imported *b)
+{
+    if (!same_value(a->value, b->value))
+        return false;
+    for (const struct weir__imported *each = a; each != NULL; each = each == a ? b : NULL)
+        for (const struct weir__import_condition *c = each->conditions; c != NULL; c = c->next)
+            if (!key_has(a->value, c->attribute))
+                return true;
+    return a->conditions == NULL && b->conditions == NULL;
+}
+
+static void note_split_zones(struct weir__import *import, const struct weir__imported *rules)
+{
+    for (const struct weir__imported *a = rules; a != NULL; a = a->next)
+        for (const struct weir__imported *b = rules; b != a; b = b->next)
+            if (a->zone == b->zone && may_share_keys(a, b)) {
+                weir__import_note(import, a->at, true,
+                                  "nginx counts %s and %s together, as one zone; rules count each "
+                                  "for itself",
+                                  b->name, a->name);
+                break;
+            }
+}
+
+/* Settings without effect on what is decided. */
+static void note_settings(struct weir__import *import, const struct weir__directive *d)
+{
+    for (d = d->first; d != NULL; d = d->next) {
+        bool status = weir__conf_is(d, "limit_req_status") || weir__conf_is(d, "limit_conn_status");
+        if (status && d->n == 2 && strcmp(d->words[1], "429") != 0)
+            weir__import_note(import, d, false,
+                              "%s %s: a limit of rules is answered with 429, a "
+                              "guard with 503 or its fallback",
+                              d->words[0], d->words[1]);
+        if (weir__conf_is(d, "limit_req_log_level") || weir__conf_is(d, "limit_conn_log_level"))
+            weir__import_note(import, d, false, "%s: rules have no log level", d->words[0]);
+        note_settings(import, d);
+    }
+}
+
+static void note_redirects(struct work *w, const struct weir__directive *d, bool limited)
+{
+    const char *last = d->words[d->n - 1];
+    bool inside = last[0] == '/' || last[0] == '@' || last[0] == '$';
+    bool conditional = weir__conf_is(d, "if") && (weir__conf_find(d, "return") != NULL ||
+                                                  weir__conf_find(d, "rewrite") != NULL);
+
+    if (weir__conf_is(d, "rewrite") && strcmp(last, "redirect") != 0 &&
+        strcmp(last, "permanent") != 0)
+        weir__import_note(w->import, d, true,
+                          "nginx limits a rewritten request by its new place, rules by its URI as "
+                          "it was sent");
+    else if (conditional && limited)
+        weir__import_note(w->import, d, true,
+                          "nginx does not limit what this if answers or rewrites; rules do");
+    else if (!limited && inside &&
+             (weir__conf_is(d, "try_files") || weir__conf_is(d, "error_page")))
+        weir__import_note(w->import, d, true, "nginx may limit what this %s leads to; rules do not",
+                          d->words[0]);
+}
+
+/* Requests that change their place on the way, where places have different limits. */
+static void note_changes(struct work *w)
+{
+    size_t all = 0, limited = 0;
+
+    for (struct weir__place *p = w->places; p != NULL; p = p->next) {
+        p->chosen = inherited(p->at, "limit_req") || inherited(p->at, "limit_conn");
+        all++;
+        limited += p->chosen;
+    }
+    for (struct weir__place *p = w->places; p != NULL && limited > 0; p = p->next)
+        for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
+            if (w->n > 1 || limited < all || weir__conf_is(d, "if"))
+                note_redirects(w, d, p->chosen && !p->silent);
+    for (const struct weir__directive *d = w->import->root.first; d != NULL; d = d->next)
+        if (weir__conf_is(d, "stream") && weir__conf_find(d, "limit_conn_zone") != NULL)
+            weir__import_note(w->import, d, true, "limits of stream are left out");
+}
+
+/* -------------------------------------------------------------------- all ---- */
+
+static void convert_all(struct work *w)
+{
+    size_t places = 0;
+
+    w->rules_end = &w->rules;
+    w->guards_end = &w->guards;
+    w->uses = weir__import_take(w->import, USES_MAX, sizeof(*w->uses));
+    find_zones(w);
+    w->places = weir__places_find(w->import, w->import->http);
+    for (struct weir__place *p = w->places; p != NULL; p = p->next) {
+        if (++places > PLACES_MAX) {
+            weir__import_note(w->import, p->at, true, "more locations than can be converted");
+            p->next = NULL;
+            break;
+        }
+        find_uses(w, p, false);
+        find_uses(w, p, true);
+    }
+    for (size_t i = 0; i < w->n; i++)
+        convert(w, &w->uses[i]);
+    note_split_zones(w->import, w->rules);
+    note_split_zones(w->import, w->guards);
+    note_changes(w);
+    note_settings(w->import, w->import->http);
+}
+
+int weir__import_nginx(struct weir__import *import, const char *path, const char *text, size_t len,
+                       struct weir__buffer *out, struct weir_error *error)
+{
+    struct work w = { .import = import };
+    struct weir_rules *rules = NULL;
+    int code = weir__conf_read(import, path, text, len, error);
+
+    if (code != WEIR_OK)
+        return code;
+    import->http = weir__conf_find(&import->root, "http");
+    if (import->http == NULL)
+        return weir__fail(error, WEIR_INVALID, "%s: there is no http block", path);
+    convert_all(&w);
+    weir__import_write(import, w.rules, w.guards, out);
+    if (out->failed)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    code = weir_rules_parse(&rules, out->bytes, out->len, NULL, error);
+    weir_rules_destroy(rules);
+    return code;
+}
+
+void weir__import_clear(struct weir__import *import)
+{
+    weir__arena_clear(&import->arena);
+}

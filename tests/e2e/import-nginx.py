@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""import-nginx.py WEIR [TEST...] -- weir import nginx: the rules decide as nginx does.  A real nginx,
+with its own limit_req and a clock that is told, decides a random stream of requests; a replay of
+its log by the imported rules decides each of them the same way.
+
+Steps of 250 ms make nginx's thousandths of a request whole, so both are exact.  In a dry run nginx
+counts as ever and nobody waits."""
+import json
+import mmap
+import os
+import random
+import struct
+import subprocess
+import tempfile
+
+from nginxing import Backend, Nginx, nginx_with
+from serving import run_tests, until, write
+
+START = 1_700_000_000_000
+FIELDS = {"time": "$msec", "remote_addr": "$remote_addr", "request_uri": "$request_uri",
+          "method": "$request_method", "host": "$host", "server": "$server_name",
+          "header.x-api-key": "$http_x_api_key", "arg.a": "$arg_a", "arg.b": "$arg_b",
+          "decided": "$limit_req_status"}
+LOG = "log_format all escape=json '{%s}';" % ",".join('"%s":"%s"' % each
+                                                     for each in FIELDS.items())
+LOGGED = """access_log {folder}/access.log all; real_ip_header X-Ip; set_real_ip_from 127.0.0.1;
+"""
+EMPTY = "version: 1\n"
+
+
+class Told:
+    """A clock in a file."""
+
+    def __init__(self):
+        self.file = tempfile.NamedTemporaryFile(prefix="weir-clock-")
+        self.file.write(struct.pack("q", START))
+        self.file.flush()
+        os.chmod(self.file.name, 0o644)
+        self.map = mmap.mmap(self.file.fileno(), 8)
+        self.now = START
+
+    def step(self, ms):
+        self.now += ms
+        self.map[:] = struct.pack("q", self.now)
+
+
+def told_nginx(weir, clock, http, server):
+    preload = os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "told-clock.so")
+    nginx = Nginx(None, "", "", env={"LD_PRELOAD": preload, "TOLD_CLOCK": clock.file.name})
+    try:
+        nginx.configure(http=LOG + http, server=LOGGED.format(folder=nginx.folder) + server)
+        nginx.reload()
+    except BaseException as problem:
+        nginx.__exit__(type(problem), problem, None)
+        raise
+    return nginx
+
+
+def imported(weir, path, code=0):
+    done = subprocess.run([weir, "import", "nginx", path], capture_output=True, text=True)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def import_text(weir, text, code=0):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "nginx.conf")
+        write(path, text)
+        rules, said = imported(weir, path, code)
+        return rules, said.replace(folder + "/", "")
+
+
+def decide(weir, rules, log, folder):
+    """For each line of the log, in its order: would the rules refuse it?"""
+    names = {}
+    for name, text in [("rules", rules), ("empty", EMPTY), ("log", log)]:
+        names[name] = os.path.join(folder, name + ".replay")
+        write(names[name], text)
+    differ = os.path.join(folder, "differ")
+    subprocess.run([weir, "replay", "--rules", names["rules"], "--compare", names["empty"],
+                    "--differ", differ, "--enforce", "--wait-max", "1h", names["log"]],
+                   check=True, capture_output=True)
+    with open(differ) as file:
+        refused = {json.loads(line)["line"] for line in file}
+    return [n + 1 in refused for n in range(len(log.splitlines()))]
+
+
+def stream(seed, n):
+    """Requests: milliseconds since the one before, path, headers."""
+    draw = random.Random(seed)
+    for _ in range(n):
+        step = draw.choice([0, 0, 0, 250, 500, 1000, 4000])
+        path = draw.choice(["/", "/api/x", "/api/v2/x", "/api/free", "/pic.png", "/other.html"])
+        arguments = "&".join("%s=%s%d" % (name, name, draw.randrange(3)) for name in "ab"
+                             if draw.random() < 0.5)
+        headers = {"X-Ip": draw.choice(["192.0.2.1", "192.0.2.2", "10.9.9.9", "10.1.0.7"])}
+        if draw.random() < 0.3:
+            headers["X-Api-Key"] = draw.choice(["ann", "bob"])
+        yield step, path + ("?" + arguments if arguments else ""), headers
+
+
+def compare(weir, http, server, n=500, seed=1, code=0):
+    """nginx's decisions and the rules'."""
+    clock = Told()
+    with told_nginx(weir, clock, http, server) as nginx:
+        for step, path, headers in stream(seed, n):
+            clock.step(step)
+            nginx.get(path, **headers)
+        log = until("all is logged", lambda: read_log(nginx, n))
+        rules, _ = imported(weir, nginx.path("nginx.conf"), code)
+        ours = decide(weir, rules, log, nginx.folder)
+    theirs = [json.loads(line)["decided"].startswith("REJECTED") for line in log.splitlines()]
+    wrong = [(line, mine) for line, mine, other in zip(log.splitlines(), ours, theirs)
+             if mine != other]
+    assert not wrong, (len(wrong), wrong[0], rules)
+    assert 0 < sum(theirs) < n, sum(theirs)
+
+
+def read_log(nginx, n):
+    with open(nginx.path("access.log")) as file:
+        text = file.read()
+    return text if text.count("\n") == n else None
+
+
+def test_N1_one_limit_decides_as_nginx(weir):
+    for seed, rest in enumerate(["", "burst=3 nodelay", "burst=3", "burst=5 delay=2"]):
+        compare(weir, "limit_req_zone $binary_remote_addr zone=one:1m rate=7r/m;",
+                "location / { limit_req zone=one %s; limit_req_dry_run on; }" % rest, 150, seed)
+
+
+def test_N1_rejections_decide_as_nginx(weir):
+    """Not a dry run: what is rejected never reaches its place."""
+    compare(weir, "limit_req_zone $binary_remote_addr zone=one:1m rate=30r/m;",
+            "location / { limit_req zone=one burst=2 nodelay; }", 200)
+
+
+def test_N1_maps_and_geos_decide_as_nginx(weir):
+    http = """geo $free { default 0; 10.0.0.0/8 1; 10.1.0.0/16 0; }
+        map $free $who { 0 $binary_remote_addr; 1 ""; }
+        map $http_x_api_key $user { default $http_x_api_key; "" $binary_remote_addr; }
+        limit_req_zone $who zone=who:1m rate=7r/m;
+        limit_req_zone $user zone=user:1m rate=1r/s;
+        limit_req_zone $arg_a$arg_b zone=args:1m rate=30r/m;"""
+    server = """location / { limit_req zone=who burst=4 nodelay; }
+        location /api/ { limit_req zone=user burst=2 nodelay; limit_req zone=args nodelay; }"""
+    compare(weir, http, server, 500)
+
+
+def test_N1_places_decide_as_nginx(weir):
+    http = """limit_req_zone $binary_remote_addr zone=all:1m rate=7r/m;
+        limit_req_zone $binary_remote_addr zone=api:1m rate=30r/m;
+        limit_req_zone $uri zone=pics:1m rate=1r/s;
+        limit_req zone=all burst=2 nodelay;"""
+    server = """location /api/ { limit_req zone=api burst=1 nodelay; }
+        location = /api/free { return 204; }
+        location ~ \\.(jpg|png)$ { limit_req zone=pics nodelay; }"""
+    compare(weir, http, server, 500)
+
+
+def test_N2_connections_decide_as_nginx(weir):
+    """nginx's own limit_conn, and the module with the imported guards: the same are refused."""
+    module = os.path.join(os.path.dirname(os.path.abspath(weir)), "nginx",
+                          "ngx_http_weir_module.so")
+    zones = "limit_conn_zone $arg_a zone=a:1m; limit_conn_zone $server_name zone=all:1m;"
+    where = """server_name test; location / { limit_conn a 2; limit_conn all 3;
+                                              proxy_pass http://unix:{folder}/backend; }"""
+    asked = ["/?a=1", "/?a=1", "/?a=1", "/?a=2", "/?a=3", "/", "/?a=1"]
+    with nginx_with(None, http=zones, server=where) as nginx, Backend(nginx) as backend:
+        theirs = hold(nginx, backend, asked)
+        rules, _ = imported(weir, nginx.path("nginx.conf"))
+    http = "weir_rules {folder}/rules.yaml;"
+    where = "server_name test; location / { proxy_pass http://unix:{folder}/backend; }"
+    with nginx_with(module, rules, server=where) as nginx, Backend(nginx) as backend:
+        nginx.configure(http=http.replace("{folder}", nginx.folder))
+        nginx.reload()
+        assert hold(nginx, backend, asked) == theirs
+    assert theirs == [True, True, False, True, False, False, False], theirs
+
+
+def hold(nginx, backend, paths):
+    """Of requests that are all held: which come through to the backend?"""
+    through, held = [], []
+    for path in paths:
+        ask = nginx.send(path)
+        until("it is decided", lambda: ask.is_answered() or backend.is_asked())
+        through.append(not ask.is_answered())
+        if through[-1]:
+            held.append((ask, backend.accept()))
+        else:
+            assert ask.answer().status >= 429
+    for ask, connection in held:
+        backend.answer(connection)
+        assert ask.answer().status == 200
+    return through
+
+
+def test_N1_what_differs_is_named(weir):
+    text = """events {}
+http {
+    map $http_x_plan $who { default $binary_remote_addr; gold ""; }
+    limit_req_zone $who zone=one:1m rate=1r/s;
+    limit_req_zone $jwt_claim_sub zone=sub:1m rate=1r/s;
+    server {
+        location /a { limit_req zone=one burst=5; }
+        location /b { limit_req zone=one burst=9; }
+        location ~ ^/c[0-9]+$ { limit_req zone=one; }
+        location /d { limit_req zone=sub; limit_req_status 444; }
+        location /e { limit_req zone=none; }
+        location /f { rewrite ^ /a last; }
+    }
+}
+"""
+    rules, said = import_text(weir, text, 1)
+    for line, what in [(3, "upper and lower case"), (8, "counts one and one-2 together"),
+                       (9, "regular expression"), (11, "no zone none"), (12, "rewritten")]:
+        assert any(each.startswith("nginx.conf:%d: differs: " % line) and what in each
+                   for each in said.splitlines()), (line, what, said)
+        assert what in rules
+    assert "nginx.conf:10: limit_req_status 444" in said
+    assert "weir_attribute jwt_claim_sub $jwt_claim_sub;" in said
+
+
+def test_N1_what_is_no_configuration_is_refused(weir):
+    for text, why in [("http {", "expected }"), ("}", "a } without its {"), ("a", "expected ;"),
+                      ("events {}", "no http block"), ('a "b', "a quote is not closed"),
+                      ("a \0;", "NUL byte"), ("a {" * 100, "too deep"),
+                      ("include nginx.conf;", "includes itself"),
+                      ("include nowhere.conf;", "No such file")]:
+        _, said = import_text(weir, text, 2)
+        assert why in said, (text, said)
+
+
+def test_N1_included_files(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "conf.d"))
+        write(os.path.join(folder, "nginx.conf"), "http { include conf.d/*.conf; include none/*; }")
+        write(os.path.join(folder, "conf.d/a.conf"),
+              "limit_req_zone $remote_addr zone=one:1m rate=2r/s;")
+        write(os.path.join(folder, "conf.d/b.conf"), "\n\nserver { limit_req zone=one; }")
+        rules, said = imported(weir, os.path.join(folder, "nginx.conf"))
+    assert "limit: leaky-bucket 2/1s burst 1 queue 0" in rules and "conf.d/b.conf:3: limit_req zone=one" in rules, rules
+    assert said == ""
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -142,7 +142,7 @@ const char *weir__value_template(struct weir__import *import, const struct weir_
 
 /* -------------------------------------------------------------- places.c ---- */
 
-struct weir__place;
+struct weir__import_place;
 
 /* A set of requests, as conditions; several sets if one cannot say it. */
 struct weir__region {
@@ -150,28 +150,29 @@ struct weir__region {
     struct weir__region *next;
 };
 
-struct weir__place {
+struct weir__import_place {
     const struct weir__directive *at; /* a location, or the server for what none matches */
     const struct weir__directive *server;
-    enum weir__place_kind {
+    enum weir__import_place_kind {
         WEIR__PLACE_PREFIX,
         WEIR__PLACE_EXACT,
         WEIR__PLACE_REGEX,
     } kind;
     const char *text;
     struct weir__import_patterns patterns;
-    const struct weir__place *inside; /* a regular expression within this prefix, or NULL */
-    bool no_regex;                    /* ^~ */
-    bool silent;                      /* limits are never asked there: return, internal, @name */
+    const struct weir__import_place *inside; /* a regular expression within this prefix, or NULL */
+    bool no_regex;                           /* ^~ */
+    bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
     size_t index; /* their order */
-    struct weir__place *next;
+    struct weir__import_place *next;
 };
 
-struct weir__place *weir__places_find(struct weir__import *import,
-                                      const struct weir__directive *http);
+struct weir__import_place *weir__places_find(struct weir__import *import,
+                                             const struct weir__directive *http);
 /* The requests that reach the chosen ones. */
-struct weir__region *weir__places_region(struct weir__import *import, struct weir__place *places);
+struct weir__region *weir__places_region(struct weir__import *import,
+                                         struct weir__import_place *places);
 
 /* --------------------------------------------------------------- write.c ---- */
 
@@ -186,6 +187,7 @@ struct weir__imported {
     struct weir__imported *next;
 };
 
+void weir__import_write_one(const struct weir__imported *rule, struct weir__buffer *out);
 void weir__import_write(const struct weir__import *import, const struct weir__imported *rules,
                         const struct weir__imported *guards, struct weir__buffer *out);
 

@@ -113,7 +113,7 @@ struct zone {
 
 struct work {
     struct weir__import *import;
-    struct weir__place *places;
+    struct weir__import_place *places;
     struct zone *zones;
     struct use *uses;
     size_t n_zones, n, n_rules;
@@ -193,7 +193,7 @@ static bool same_use(const struct use *a, const struct use *b)
 }
 
 /* Does the place have the use? */
-static bool has_use(struct work *w, const struct weir__place *place, const struct use *use)
+static bool has_use(struct work *w, const struct weir__import_place *place, const struct use *use)
 {
     const char *name = use->conn ? "limit_conn" : "limit_req";
     const struct weir__directive *first = inherited(place->at, name);
@@ -223,7 +223,7 @@ static void add_use(struct work *w, const struct use *use)
         w->uses[w->n++] = *use;
 }
 
-static void find_uses(struct work *w, const struct weir__place *place, bool conn)
+static void find_uses(struct work *w, const struct weir__import_place *place, bool conn)
 {
     const char *name = conn ? "limit_conn" : "limit_req";
     const char *dry = conn ? "limit_conn_dry_run" : "limit_req_dry_run";
@@ -296,6 +296,25 @@ static const char *name_of(const struct work *w, const char *zone)
     return numbered;
 }
 
+/* Rules are stricter than nginx about some texts. */
+static bool can_be_read(struct work *w, const struct weir__imported *rule)
+{
+    struct weir__buffer text = { 0 };
+    struct weir_rules *rules = NULL;
+    struct weir_error error = { 0 };
+
+    weir__buffer_format(&text, "version: 1\n%s:\n", rule->limit != NULL ? "rules" : "guards");
+    weir__import_write_one(rule, &text);
+    int code =
+        text.failed ? WEIR_NO_MEMORY : weir_rules_parse(&rules, text.bytes, text.len, NULL, &error);
+    weir_rules_destroy(rules);
+    weir__buffer_free(&text);
+    if (code != WEIR_OK)
+        weir__import_note(w->import, rule->at, true, "the rule would be wrong, and is left out: %s",
+                          error.text);
+    return code == WEIR_OK;
+}
+
 static void add_rule(struct work *w, const struct use *use, const char *limit,
                      const struct weir__case *key, const struct weir__region *region)
 {
@@ -320,6 +339,8 @@ static void add_rule(struct work *w, const struct use *use, const char *limit,
                                      .most = use->most < PERMITS_MAX ? use->most : PERMITS_MAX,
                                      .shadow = use->dry,
                                      .conditions = conditions };
+    if (!can_be_read(w, rule))
+        return;
     **end = rule;
     *end = &rule->next;
 }
@@ -330,7 +351,7 @@ static void convert(struct work *w, const struct use *use)
 
     if (limit == NULL && !use->conn)
         return;
-    for (struct weir__place *p = w->places; p != NULL; p = p->next)
+    for (struct weir__import_place *p = w->places; p != NULL; p = p->next)
         p->chosen = has_use(w, p, use);
     struct weir__region *region = weir__places_region(w->import, w->places);
     struct weir__case *cases = weir__value_cases(w->import, use->zone->words[1], use->zone);
@@ -433,12 +454,12 @@ static void note_changes(struct work *w)
 {
     size_t all = 0, limited = 0;
 
-    for (struct weir__place *p = w->places; p != NULL; p = p->next) {
+    for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         p->chosen = inherited(p->at, "limit_req") || inherited(p->at, "limit_conn");
         all++;
         limited += p->chosen;
     }
-    for (struct weir__place *p = w->places; p != NULL && limited > 0; p = p->next)
+    for (struct weir__import_place *p = w->places; p != NULL && limited > 0; p = p->next)
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
             if (w->n > 1 || limited < all || weir__conf_is(d, "if"))
                 note_redirects(w, d, p->chosen && !p->silent);
@@ -458,7 +479,7 @@ static void convert_all(struct work *w)
     w->uses = weir__import_take(w->import, USES_MAX, sizeof(*w->uses));
     find_zones(w);
     w->places = weir__places_find(w->import, w->import->http);
-    for (struct weir__place *p = w->places; p != NULL; p = p->next) {
+    for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         if (++places > PLACES_MAX) {
             weir__import_note(w->import, p->at, true, "more locations than can be converted");
             p->next = NULL;

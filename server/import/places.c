@@ -21,7 +21,7 @@
 struct finding {
     struct weir__import *import;
     const struct weir__directive *server;
-    struct weir__place **end;
+    struct weir__import_place **end;
     size_t n;
     bool silent;
 };
@@ -31,26 +31,40 @@ static bool answers_itself(const struct weir__directive *d)
     return weir__conf_find(d, "return") != NULL || weir__conf_find(d, "internal") != NULL;
 }
 
-static struct weir__place *add_place(struct finding *f, const struct weir__directive *at,
-                                     enum weir__place_kind kind, const char *text)
+/* Rules look at paths with nothing left to resolve. */
+static bool is_plain(const char *path)
 {
-    struct weir__place *p = weir__import_take(f->import, 1, sizeof(*p));
+    size_t len = strlen(path);
+    bool dots =
+        len > 2 && (strcmp(path + len - 2, "/.") == 0 || strcmp(path + len - 3, "/..") == 0);
 
-    *p = (struct weir__place){
+    return path[0] == '/' && strpbrk(path, "?#%*\\") == NULL && strstr(path, "//") == NULL &&
+           strstr(path, "/./") == NULL && strstr(path, "/../") == NULL && !dots;
+}
+
+static struct weir__import_place *add_place(struct finding *f, const struct weir__directive *at,
+                                            enum weir__import_place_kind kind, const char *text)
+{
+    struct weir__import_place *p = weir__import_take(f->import, 1, sizeof(*p));
+
+    *p = (struct weir__import_place){
         .at = at, .server = f->server, .kind = kind, .text = text, .index = ++f->n
     };
     p->silent = f->silent || answers_itself(at);
-    if (kind == WEIR__PLACE_EXACT)
-        weir__pattern_add(f->import, &p->patterns, WEIR__IMPORT_EXACT, text);
-    else if (kind == WEIR__PLACE_PREFIX)
-        weir__pattern_add(f->import, &p->patterns, WEIR__IMPORT_PREFIX, text);
+    if (kind != WEIR__PLACE_REGEX && text[0] != '\0' && !is_plain(text))
+        weir__import_note(f->import, at, true,
+                          "rules cannot say this path: they leave its location out");
+    else if (kind != WEIR__PLACE_REGEX)
+        weir__pattern_add(f->import, &p->patterns,
+                          kind == WEIR__PLACE_EXACT ? WEIR__IMPORT_EXACT : WEIR__IMPORT_PREFIX,
+                          text);
     *f->end = p;
     f->end = &p->next;
     return p;
 }
 
 /* Within a prefix: its text before patterns that may begin anywhere. */
-static void put_inside(struct finding *f, struct weir__place *p)
+static void put_inside(struct finding *f, struct weir__import_place *p)
 {
     for (struct weir__import_pattern *each = p->patterns.first; each != NULL; each = each->next) {
         bool anywhere = each->kind == WEIR__IMPORT_GLOB && strncmp(each->text, "**", 2) == 0;
@@ -60,17 +74,22 @@ static void put_inside(struct finding *f, struct weir__place *p)
 }
 
 static void add_regex(struct finding *f, const struct weir__directive *at, const char *regex,
-                      const struct weir__place *parent)
+                      const struct weir__import_place *parent)
 {
-    struct weir__place *p = add_place(f, at, WEIR__PLACE_REGEX, regex);
+    struct weir__import_place *p = add_place(f, at, WEIR__PLACE_REGEX, regex);
     bool letters = strpbrk(regex, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != NULL;
 
-    if (!weir__pattern_regex(f->import, &p->patterns, regex, true))
+    bool said = weir__pattern_regex(f->import, &p->patterns, regex, true);
+    for (struct weir__import_pattern *each = p->patterns.first; each != NULL; each = each->next)
+        said &= each->kind == WEIR__IMPORT_GLOB || is_plain(each->text);
+    if (!said) {
+        p->patterns = (struct weir__import_patterns){ 0 };
         weir__import_note(f->import, at, true,
                           "rules cannot say this regular expression: they leave its location out");
-    else if (strcmp(at->words[1], "~*") == 0 && letters)
+    } else if (strcmp(at->words[1], "~*") == 0 && letters) {
         weir__import_note(f->import, at, true,
                           "~* ignores upper and lower case, rules match it as written");
+    }
     if (parent != NULL && parent->kind == WEIR__PLACE_PREFIX) {
         p->inside = parent;
         put_inside(f, p);
@@ -78,12 +97,12 @@ static void add_regex(struct finding *f, const struct weir__directive *at, const
 }
 
 static void find_within(struct finding *f, const struct weir__directive *block,
-                        const struct weir__place *parent)
+                        const struct weir__import_place *parent)
 {
     for (const struct weir__directive *d = block->first; d != NULL; d = d->next) {
         const char *kind = d->n == 3 ? d->words[1] : "", *text = d->n > 1 ? d->words[d->n - 1] : "";
         struct finding inner = *f;
-        struct weir__place *p = NULL;
+        struct weir__import_place *p = NULL;
         if (!weir__conf_is(d, "location") || d->n < 2 || d->n > 3 || text[0] == '@')
             continue;
         if (kind[0] == '~') {
@@ -104,10 +123,10 @@ static void find_within(struct finding *f, const struct weir__directive *block,
     }
 }
 
-struct weir__place *weir__places_find(struct weir__import *import,
-                                      const struct weir__directive *http)
+struct weir__import_place *weir__places_find(struct weir__import *import,
+                                             const struct weir__directive *http)
 {
-    struct weir__place *all = NULL;
+    struct weir__import_place *all = NULL;
     struct finding f = { .import = import, .end = &all };
 
     for (const struct weir__directive *d = http->first; d != NULL; d = d->next) {
@@ -122,7 +141,7 @@ struct weir__place *weir__places_find(struct weir__import *import,
 }
 
 /* The next one of the same server. */
-static struct weir__place *next_of(const struct weir__place *p)
+static struct weir__import_place *next_of(const struct weir__import_place *p)
 {
     return p->next != NULL && p->next->server == p->server ? p->next : NULL;
 }
@@ -134,7 +153,8 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static bool may_share(const struct weir__place *regex, const struct weir__place *exact)
+static bool may_share(const struct weir__import_place *regex,
+                      const struct weir__import_place *exact)
 {
     for (struct weir__import_pattern *p = regex->patterns.first; p != NULL; p = p->next)
         if (weir__pattern_may_be(p, exact->text))
@@ -142,7 +162,7 @@ static bool may_share(const struct weir__place *regex, const struct weir__place 
     return false;
 }
 
-static bool regex_beats(const struct weir__place *e, const struct weir__place *c)
+static bool regex_beats(const struct weir__import_place *e, const struct weir__import_place *c)
 {
     if (c->kind == WEIR__PLACE_EXACT)
         return false;
@@ -154,7 +174,7 @@ static bool regex_beats(const struct weir__place *e, const struct weir__place *c
 }
 
 /* Does `e` take some of the requests that match `c` as well? */
-static bool beats(const struct weir__place *e, const struct weir__place *c)
+static bool beats(const struct weir__import_place *e, const struct weir__import_place *c)
 {
     if (e == c)
         return false;
@@ -181,53 +201,55 @@ static struct weir__region *add_region(struct weir__import *import, struct weir_
     return made;
 }
 
-static bool is_everything(const struct weir__place *p)
+static bool is_everything(const struct weir__import_place *p)
 {
     return p->kind == WEIR__PLACE_PREFIX && strlen(p->text) < 2;
 }
 
 /* The first "" or "/" is beaten by the other one, which has everything. */
-static bool is_empty(const struct weir__place *p, const struct weir__place *places)
+static bool is_empty(const struct weir__import_place *p, const struct weir__import_place *places)
 {
-    for (const struct weir__place *e = places; e != NULL && p->text[0] == '\0'; e = next_of(e))
+    for (const struct weir__import_place *e = places; e != NULL && p->text[0] == '\0';
+         e = next_of(e))
         if (e != p && is_everything(e))
             return true;
     return false;
 }
 
-static bool is_chosen(const struct weir__place *p, const struct weir__place *only)
+static bool is_chosen(const struct weir__import_place *p, const struct weir__import_place *only)
 {
     return only != NULL ? p == only : p->chosen;
 }
 
 /* Does an excluded place cover requests of one chosen, and lose some to another one chosen? */
-static bool is_between(struct weir__place *places, const struct weir__place *e)
+static bool is_between(struct weir__import_place *places, const struct weir__import_place *e)
 {
     bool takes = false, loses = false;
 
-    for (struct weir__place *c = places; c != NULL; c = next_of(c)) {
+    for (struct weir__import_place *c = places; c != NULL; c = next_of(c)) {
         takes |= c->chosen && beats(e, c);
         loses |= c->chosen && beats(c, e);
     }
     return takes && loses;
 }
 
-static bool beats_chosen(const struct weir__place *e, const struct weir__place *places,
-                         const struct weir__place *only)
+static bool beats_chosen(const struct weir__import_place *e,
+                         const struct weir__import_place *places,
+                         const struct weir__import_place *only)
 {
-    for (const struct weir__place *c = places; c != NULL; c = next_of(c))
+    for (const struct weir__import_place *c = places; c != NULL; c = next_of(c))
         if (is_chosen(c, only) && beats(e, c) && !is_empty(c, places))
             return true;
     return false;
 }
 
 /* The requests of the chosen places of a server, or of one of them. */
-static void say(struct weir__import *import, struct weir__place *places,
-                const struct weir__place *only, struct weir__import_condition *out)
+static void say(struct weir__import *import, struct weir__import_place *places,
+                const struct weir__import_place *only, struct weir__import_condition *out)
 {
     bool everything = false;
 
-    for (struct weir__place *p = places; p != NULL; p = next_of(p)) {
+    for (struct weir__import_place *p = places; p != NULL; p = next_of(p)) {
         if (is_chosen(p, only) && !is_empty(p, places)) {
             everything |= is_everything(p);
             weir__patterns_add(import, &out->match, &p->patterns);
@@ -240,7 +262,7 @@ static void say(struct weir__import *import, struct weir__place *places,
 }
 
 static void add_uri(struct weir__import *import, struct weir__region ***end,
-                    struct weir__place *places, const struct weir__place *only)
+                    struct weir__import_place *places, const struct weir__import_place *only)
 {
     struct weir__import_condition uri = { .attribute = "uri" };
     struct weir__region *r = add_region(import, end);
@@ -252,12 +274,12 @@ static void add_uri(struct weir__import *import, struct weir__region ***end,
 
 /* `places` begins with the server's. */
 static struct weir__region *region_of_server(struct weir__import *import,
-                                             struct weir__place *places)
+                                             struct weir__import_place *places)
 {
     struct weir__region *all = NULL, **end = &all;
     size_t n = 0, chosen = 0, between = 0;
 
-    for (struct weir__place *p = places; p != NULL; p = next_of(p)) {
+    for (struct weir__import_place *p = places; p != NULL; p = next_of(p)) {
         chosen += p->chosen && !is_empty(p, places) && p->patterns.n > 0;
         n++;
     }
@@ -265,11 +287,11 @@ static struct weir__region *region_of_server(struct weir__import *import,
         weir__import_note(import, places->at, true, "a server of too many locations is left out");
         return NULL;
     }
-    for (struct weir__place *p = places; p != NULL && chosen > 0; p = next_of(p))
+    for (struct weir__import_place *p = places; p != NULL && chosen > 0; p = next_of(p))
         between += !p->chosen && is_between(places, p);
     if (chosen > 0 && between == 0)
         add_uri(import, &end, places, NULL);
-    for (struct weir__place *p = places; p != NULL && between > 0; p = next_of(p))
+    for (struct weir__import_place *p = places; p != NULL && between > 0; p = next_of(p))
         if (p->chosen && !is_empty(p, places) && p->patterns.n > 0)
             add_uri(import, &end, places, p);
     return all;
@@ -518,11 +540,12 @@ static struct weir__region *join_ports(struct weir__import *import, struct port 
     return all;
 }
 
-struct weir__region *weir__places_region(struct weir__import *import, struct weir__place *places)
+struct weir__region *weir__places_region(struct weir__import *import,
+                                         struct weir__import_place *places)
 {
     struct server *servers = NULL, **end = &servers;
 
-    for (struct weir__place *p = places; p != NULL; p = p->next) {
+    for (struct weir__import_place *p = places; p != NULL; p = p->next) {
         if (p->at != p->server)
             continue;
         struct server *s = weir__import_take(import, 1, sizeof(*s));

@@ -67,7 +67,7 @@ static void add_conditions(struct weir__buffer *out,
     weir__buffer_text(out, before[0] == '\0' ? "\n" : "");
 }
 
-static void add_rule(struct weir__buffer *out, const struct weir__imported *rule)
+void weir__import_write_one(const struct weir__imported *rule, struct weir__buffer *out)
 {
     add_source(out, rule->at);
     weir__buffer_format(out, "  - name: \"%s\"\n", rule->name);
@@ -98,7 +98,7 @@ static void add_list(struct weir__buffer *out, const char *title,
     if (rules != NULL)
         weir__buffer_format(out, "\n%s:\n", title);
     for (; rules != NULL; rules = rules->next)
-        add_rule(out, rules);
+        weir__import_write_one(rules, out);
 }
 
 void weir__import_write(const struct weir__import *import, const struct weir__imported *rules,

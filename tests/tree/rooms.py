@@ -4,7 +4,7 @@ The libraries are libweir and libweir-redis.
 
     includes   a room includes only rooms to its left:
                    lib/     base, algo, table, guard, queue, match, rulefile, engine
-                   server/  base, describe, then replay, sim and serve side by side, then cli;
+                   server/  base, describe, then import, replay, sim and serve side by side, then cli;
                             inside serve as SERVE_ROOMS has it
                the server may use lib, wire and cluster; wire uses lib/base, cluster uses wire
                and lib/algo, cluster/agent all of lib, redis-module uses cluster;
@@ -29,7 +29,7 @@ import sys
 PUBLIC = ["include/weir.h", "include/weir-queue.h"]
 PUBLIC_REDIS = ["include/weir-redis.h", "include/weir-fleet.h"]  # of a library of its own
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
-SERVER_ROOMS = ["base", "describe", "replay", "sim", "serve", "cli"]
+SERVER_ROOMS = ["base", "describe", "import", "replay", "sim", "serve", "cli"]
 # The rooms of server/serve: what each may include beside itself and server/serve/*.h.  Only the
 # table of verbs includes a protocol.
 SERVE_ROOMS = {
@@ -57,6 +57,7 @@ MAY_INCLUDE.update(
         "redis-module": ["cluster", "lib/base", "lib/algo"],
         "server/base": LEFT_OF_SERVER,
         "server/describe": LEFT_OF_SERVER + ["server/base"],
+        "server/import": LEFT_OF_SERVER + ["server/base"],
         "server/replay": LEFT_OF_SERVER + ["server/base", "server/describe"],
         "server/sim": LEFT_OF_SERVER + ["server/base", "server/describe"],
         "server/serve": LEFT_OF_SERVER + ["server/base", "server/describe"],

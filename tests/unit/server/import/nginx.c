@@ -1,0 +1,128 @@
+/* nginx.c -- zones, keys, places and inheritance as rules. */
+#include "unit/server/import/importing.h"
+
+static void check_rules(const char *http, const char *server, const char *const *wanted, size_t n,
+                        size_t losses)
+{
+    FINALLY(importing_end) struct importing i;
+
+    import_lines(&i, http, server);
+    for (size_t k = 0; k < n; k++)
+        assert_contains(i.out.bytes, wanted[k]);
+    if (i.import.losses != losses)
+        fail_msg("%zu losses, not %zu:\n%s", i.import.losses, losses, i.out.bytes);
+}
+
+#define CHECK(http, server, losses, ...)                            \
+    check_rules(http, server, (const char *const[]){ __VA_ARGS__ }, \
+                sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *), losses)
+
+TEST(test_N1_limits)
+{
+    CHECK(ZONE, "limit_req zone=one;", 0, "limit: leaky-bucket 10/1s burst 1 queue 0\n");
+    CHECK(ZONE, "limit_req zone=one burst=5;", 0, "leaky-bucket 10/1s burst 1 queue 5\n");
+    CHECK(ZONE, "limit_req zone=one burst=5 delay=2;", 0, "leaky-bucket 10/1s burst 3 queue 3\n");
+    CHECK(ZONE, "limit_req zone=one burst=5 nodelay;", 0, "leaky-bucket 10/1s burst 6 queue 0\n");
+    CHECK("limit_req_zone $uri zone=one:1m rate=7r/m;", "limit_req zone=one;", 0,
+          "leaky-bucket 116/1000s", "key: \"{uri}\"");
+    CHECK("limit_req_zone all zone=one:1m rate=30r/m;", "limit_req zone=one;", 0,
+          "leaky-bucket 30/1m burst 1 queue 0\n");
+    CHECK(ZONE "limit_req_dry_run on;", "limit_req zone=one;", 0, "mode: shadow");
+    CHECK("limit_req_zone $uri zone=one:1m rate=1r/h;", "limit_req zone=one;", 1, "is none");
+}
+
+TEST(test_N1_keys)
+{
+    CHECK("limit_req_zone $http_x_a-$cookie_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+          "key: \"{header.x-a|-}-{cookie.b|-}\"");
+    CHECK("limit_req_zone $arg_a$arg_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+          "key: \"{arg.a}:{arg.b|-}\"", "arg.a: [\"*\"]", "key: \"{arg.b}\"");
+    CHECK("limit_req_zone $jwt_sub zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+          "key: \"{jwt_sub}\"", "#     weir_attribute jwt_sub $jwt_sub;");
+    CHECK("limit_req_zone \"a{%}$uri\" zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+          "key: \"a{{_}}{uri}\"");
+}
+
+TEST(test_N1_maps)
+{
+    CHECK("map $host $k { default \"\"; a.example $remote_addr; B.example $remote_addr; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 0, "host: [{ exact: \"a.example\" }, { exact: \"b.example\" }]");
+    CHECK("map $http_x_plan $k { default $remote_addr; gold \"\"; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 1, "not:\n      header.x-plan: [{ exact: \"gold\" }]");
+    CHECK("map $uri $k { ~^/7/ $remote_addr; ~^/8 \"\"; default $uri; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 0, "match:\n      uri: [{ prefix: \"/7/\" }]",
+          "not:\n      uri: [{ prefix: \"/7/\" }, { prefix: \"/8\" }]");
+    CHECK("map $a $b { default $b; } limit_req_zone $b zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 1, "weir_attribute b $b;");
+    CHECK("map $uri$arg_x $k { /1 \"\"; default 1; } limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 1, "too much for rules", "key: \"{k}\"");
+}
+
+TEST(test_N1_geos)
+{
+    CHECK("geo $k { default a; 10.0.0.0/8 b; 10.0.0.0/9 \"\"; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 0, "match:\n      ip: [\"10.128.0.0/9\"]",
+          "not:\n      ip: [\"10.128.0.0/9\", \"10.0.0.0/9\"]");
+    CHECK("geo $k { ranges; 10.0.0.0-10.1.0.0 b; } limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 1, "this geo is too much for rules");
+}
+
+TEST(test_N1_places)
+{
+    CHECK(ZONE, "location /a/ { limit_req zone=one; } location /a/b/ {} location = /a/c {}", 0,
+          "match:\n      uri: [{ prefix: \"/a/\" }]",
+          "not:\n      uri: [{ prefix: \"/a/b/\" }, { exact: \"/a/c\" }]");
+    CHECK(ZONE, "limit_req zone=one; location /a/ { return 200; }", 0,
+          "not:\n      uri: [{ prefix: \"/a/\" }]");
+    CHECK(ZONE, "location ~ \\.php$ { limit_req zone=one; } location ^~ /a/ {} location /b/ {}", 0,
+          "match:\n      uri: [{ glob: \"**.php\" }]", "not:\n      uri: [{ prefix: \"/a/\" }]");
+    CHECK(ZONE, "location /a/ { location ~ \\.php$ { limit_req zone=one; } }", 0,
+          "uri: [{ glob: \"/a/**.php\" }]");
+    /* an excluded place between two of a zone: apart */
+    CHECK(ZONE,
+          "location / { limit_req zone=one; } location /a/ {} "
+          "location /a/b/ { limit_req zone=one; }",
+          1, "name: \"one-2\"", "uri: [{ prefix: \"/a/b/\" }]");
+}
+
+TEST(test_N1_inheritance)
+{
+    CHECK(ZONE "limit_req zone=one burst=1;",
+          "location / {} location /a/ { limit_req zone=one burst=2; }", 1,
+          "not:\n      uri: [{ prefix: \"/a/\" }]", "queue 1\n", "queue 2\n");
+    CHECK(ZONE "limit_req zone=one;", "location /a/ { limit_conn none 1; }", 1, "name: \"one\"");
+}
+
+TEST(test_N1_servers)
+{
+    CHECK(ZONE "server { server_name x.example; }", "server_name y.example; limit_req zone=one;", 0,
+          "match:\n      host: [{ exact: \"y.example\" }]");
+    CHECK(ZONE "server { server_name x.example; limit_req zone=one; }", "server_name *.example;", 1,
+          "not:\n      host: [{ glob: \"*.example\" }]");
+    CHECK(ZONE "server { listen 80; return 301 https://x; }", "listen 443 ssl; limit_req zone=one;",
+          0, "match:\n      scheme: [{ exact: \"https\" }]");
+    CHECK(ZONE "server { listen 8080; }", "listen 8081; limit_req zone=one;", 0,
+          "server_port: [{ exact: \"8081\" }]");
+}
+
+TEST(test_N2_connections)
+{
+    CHECK("limit_conn_zone $binary_remote_addr zone=c:1m; limit_conn_zone $x zone=d:1m;",
+          "limit_conn c 5; limit_conn d 70000;", 1, "concurrency: { max: 5, key: \"{ip/32/128}\" }",
+          "lease: 1h", "max: 16384");
+}
+
+TEST(test_N1_other_things_are_named)
+{
+    CHECK(ZONE, "location / { limit_req zone=one; if ($x) { return 403; } }", 1, "this if answers");
+    CHECK(ZONE, "location / { try_files $uri /a; } location /a { limit_req zone=one; }", 1,
+          "try_files leads to");
+    CHECK(ZONE, "location /b { rewrite ^ /a; } location /a { limit_req zone=one; }", 1,
+          "by its new place");
+    CHECK(ZONE "limit_req_status 444; limit_req_log_level warn;", "limit_req zone=one;", 0,
+          "# conf:3: limit_req_status 444", "no log level");
+}

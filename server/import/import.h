@@ -4,6 +4,7 @@
  *
  *     conf.c       bytes to directives, with the files they include
  *     patterns.c   regular expressions, names with stars, networks: as patterns of rules
+ *     geo.c        the networks of a geo's values
  *     values.c     a key with its maps and geos: cases, each with its conditions and a plain key
  *     places.c     servers and locations: the requests that reach some of them, as conditions
  *     nginx.c      zones and their uses, from top to bottom
@@ -20,6 +21,7 @@
 #define WEIR__IMPORT_BYTES_MAX ((size_t)64 << 20) /* of all files together */
 #define WEIR__IMPORT_DEPTH_MAX 32                 /* of blocks, and of files that include files */
 #define WEIR__IMPORT_CASES_MAX 64                 /* of one key */
+#define WEIR__IMPORT_PARTS_MAX 17 /* 8 attributes, as rules have it, and texts between them */
 
 struct weir__directive {
     const char *file;
@@ -82,7 +84,7 @@ struct weir__import_patterns {
     size_t n;
 };
 
-/* What a request must meet in one attribute: one of `match`, if there are any, and none of `not`. */
+/* On one attribute of a request: one of `match`, if there are any, and none of `not`. */
 struct weir__import_condition {
     const char *attribute;
     struct weir__import_patterns match, not ;
@@ -137,6 +139,10 @@ struct weir__wanted {
 /* The cases of a zone's key in which it is not empty.  `at` is the directive with the key. */
 struct weir__case *weir__value_cases(struct weir__import *import, const char *expression,
                                      const struct weir__directive *at);
+/* One more, at the end of a list. */
+struct weir__case *weir__case_add(struct weir__import *import, struct weir__case ***end);
+/* geo.c -- NULL: conditions cannot say it. */
+struct weir__case *weir__geo_cases(struct weir__import *import, const struct weir__directive *at);
 /* The rule's key; "": everybody is counted together. */
 const char *weir__value_template(struct weir__import *import, const struct weir__case *value);
 

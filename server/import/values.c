@@ -4,22 +4,20 @@
  *     map $free $who { 0 $binary_remote_addr; 1 ""; }
  *
  * $who has two cases: not from 10.0.0.0/8, then the address; from there, then nothing.  Those with
- * nothing go: nginx does not limit an empty key.  A map that conditions cannot say is left to nginx:
- * its variable becomes an attribute of its own, and a note says so.
+ * nothing go: nginx does not limit an empty key.  A map that conditions cannot say is left to
+ * nginx: its variable becomes an attribute of its own, and a note says so.
  *
- * Three things differ knowingly.  nginx puts values side by side, so "ab" + "c" is "a" + "bc"; rules
- * keep them apart.  An absent value beside others is "-".  Maps ignore case, rules do not: a note.
+ * Three things differ.  nginx puts values side by side, so "ab" + "c" is "a" + "bc"; rules keep
+ * them apart.  An absent value beside others is "-".  Maps ignore case, rules do not: a note.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "match/address.h"
 #include "server/import/import.h"
 
 #define DEPTH_MAX  8  /* maps of maps */
 #define GROUPS_MAX 32 /* different results of a map */
-#define PARTS_MAX  8  /* of a key: as rules have it */
 
 static struct weir__case *cases_of(struct weir__import *import, const char *expression,
                                    const struct weir__directive *at, int depth);
@@ -104,11 +102,11 @@ static const struct weir__directive *definition_of(const struct weir__import *im
 
 /* -------------------------------------------------------------------- cases ---- */
 
-static struct weir__case *add_case(struct weir__import *import, struct weir__case ***end)
+struct weir__case *weir__case_add(struct weir__import *import, struct weir__case ***end)
 {
     **end = weir__import_take(import, 1, sizeof(***end));
     struct weir__case *made = **end;
-    made->parts = weir__import_take(import, PARTS_MAX * 2 + 1, sizeof(*made->parts));
+    made->parts = weir__import_take(import, WEIR__IMPORT_PARTS_MAX, sizeof(*made->parts));
     *end = &made->next;
     return made;
 }
@@ -124,7 +122,7 @@ static size_t count_cases(const struct weir__case *cases)
 
 static bool add_parts(struct weir__case *to, const struct weir__case *more)
 {
-    if (to->n + more->n > PARTS_MAX * 2 + 1)
+    if (to->n + more->n > WEIR__IMPORT_PARTS_MAX)
         return false;
     memcpy(to->parts + to->n, more->parts, more->n * sizeof(*to->parts));
     to->n += more->n;
@@ -134,7 +132,7 @@ static bool add_parts(struct weir__case *to, const struct weir__case *more)
 static bool add_both(struct weir__import *import, struct weir__case ***end,
                      const struct weir__case *a, const struct weir__case *b)
 {
-    struct weir__case *c = add_case(import, end);
+    struct weir__case *c = weir__case_add(import, end);
 
     return weir__conditions_join(import, &c->conditions, a->conditions) &&
            weir__conditions_join(import, &c->conditions, b->conditions) && add_parts(c, a) &&
@@ -161,7 +159,7 @@ static struct weir__case *one_part(struct weir__import *import, const char *text
 {
     struct weir__case *made = NULL, **end = &made;
 
-    add_case(import, &end);
+    weir__case_add(import, &end);
     if (attribute != NULL || text[0] != '\0')
         made->parts[made->n++] = (struct weir__value_part){ text, attribute };
     return made;
@@ -320,7 +318,7 @@ static bool add_results(struct weir__import *import, struct weir__case ***end,
                         const struct weir__case *when, const struct weir__case *results)
 {
     for (; results != NULL; results = results->next) {
-        struct weir__case *c = add_case(import, end);
+        struct weir__case *c = weir__case_add(import, end);
         if (!weir__conditions_join(import, &c->conditions, when->conditions) ||
             !weir__conditions_join(import, &c->conditions, results->conditions) ||
             !add_parts(c, results))
@@ -398,183 +396,6 @@ static struct weir__case *cases_of_map(struct weir__import *import,
     return count_cases(all) <= WEIR__IMPORT_CASES_MAX ? all : NULL;
 }
 
-/* --------------------------------------------------------------------- geos ---- */
-
-struct network {
-    struct weir__cidr cidr;
-    size_t group, order;
-};
-
-struct geo {
-    struct map map; /* its groups are the values */
-    struct network *networks;
-    size_t n;
-};
-
-static bool is_within(const struct weir__cidr *inner, const struct weir__cidr *outer)
-{
-    struct weir__address start = inner->address;
-
-    if (inner->address.bits != outer->address.bits || inner->prefix < outer->prefix)
-        return false;
-    weir__address_mask(&start, outer->prefix);
-    return memcmp(start.bytes, outer->address.bytes, sizeof(start.bytes)) == 0;
-}
-
-/* By address, the wider one first: a network comes after all that contain it. */
-static int compare_networks(const void *a, const void *b)
-{
-    const struct network *x = a, *y = b;
-    int bits = (int)x->cidr.address.bits - (int)y->cidr.address.bits;
-    int order = memcmp(x->cidr.address.bytes, y->cidr.address.bytes, 16);
-
-    if (bits != 0 || order != 0)
-        return bits != 0 ? bits : order;
-    if (x->cidr.prefix != y->cidr.prefix)
-        return (int)x->cidr.prefix - (int)y->cidr.prefix;
-    return x->order < y->order ? -1 : 1; /* of two equal ones the later counts */
-}
-
-static bool read_network(struct geo *g, const struct weir__directive *d)
-{
-    struct group *group = group_of(&g->map, d->words[1], false);
-    struct network *n = &g->networks[g->n];
-
-    if (group == NULL ||
-        weir__cidr_parse(d->words[0], strlen(d->words[0]), &n->cidr, NULL) != WEIR_OK)
-        return false;
-    n->group = (size_t)(group - g->map.groups);
-    n->order = g->n;
-    g->n++;
-    return true;
-}
-
-static bool read_geo(struct weir__import *import, struct geo *g, const struct weir__directive *at)
-{
-    size_t n = 0;
-
-    for (const struct weir__directive *d = at->first; d != NULL; d = d->next)
-        n++;
-    g->networks = weir__import_take(import, n + 1, sizeof(*g->networks));
-    for (const struct weir__directive *d = at->first; d != NULL; d = d->next) {
-        if (weir__conf_is(d, "include"))
-            continue;
-        if (d->n != 2 || weir__conf_is(d, "proxy") || weir__conf_is(d, "delete"))
-            return false;
-        if (weir__conf_is(d, "default"))
-            g->map.fallback = d->words[1];
-        else if (!read_network(g, d))
-            return false;
-    }
-    qsort(g->networks, g->n, sizeof(*g->networks), compare_networks);
-    return true;
-}
-
-/* The smallest network before this one that contains it; SIZE_MAX: none. */
-static size_t outer_of(const struct geo *g, const size_t *outer, size_t i)
-{
-    size_t o = i > 0 ? i - 1 : SIZE_MAX;
-
-    while (o != SIZE_MAX && !is_within(&g->networks[i].cidr, &g->networks[o].cidr))
-        o = outer[o];
-    return o;
-}
-
-/* Leaves out networks that have the value of the one around them. */
-static void drop_repeated(struct weir__import *import, struct geo *g)
-{
-    size_t *outer = weir__import_take(import, g->n + 1, sizeof(*outer)), kept = 0;
-
-    for (size_t i = 0; i < g->n; i++) {
-        g->networks[kept] = g->networks[i];
-        size_t o = outer_of(g, outer, kept);
-        if (g->networks[kept].group == (o == SIZE_MAX ? g->map.n : g->networks[o].group))
-            continue;
-        outer[kept++] = o;
-    }
-    g->n = kept;
-}
-
-/* Adds the network without those of [from, to) that it contains: halves of it, and of those. */
-static void add_rest(struct weir__import *import, const struct geo *g,
-                     const struct weir__cidr *network, size_t from, size_t to,
-                     struct weir__import_patterns *out)
-{
-    char text[64];
-
-    while (from < to && !is_within(&g->networks[from].cidr, network))
-        from++;
-    if (from < to && g->networks[from].cidr.prefix == network->prefix)
-        return; /* it is that one */
-    if (from == to) {
-        (void)weir__address_print(text, sizeof(text), &network->address);
-        weir__pattern_add(import, out, WEIR__IMPORT_NETWORK,
-                          weir__import_text(import, "%s/%d", text, network->prefix));
-        return;
-    }
-    struct weir__cidr half = *network;
-    size_t middle = from;
-    half.prefix++;
-    while (middle < to && is_within(&g->networks[middle].cidr, &half))
-        middle++;
-    add_rest(import, g, &half, from, middle, out);
-    half.address.bytes[network->prefix / 8] |= (uint8_t)(0x80 >> network->prefix % 8);
-    add_rest(import, g, &half, middle, to, out);
-}
-
-/* The networks of each value; `others`: of all values but the default. */
-static void patterns_of_geo(struct weir__import *import, const struct geo *g,
-                            struct weir__import_condition *values,
-                            struct weir__import_condition *others)
-{
-    for (size_t i = 0; i < g->n; i++) {
-        const struct network *n = &g->networks[i];
-        size_t end = i + 1;
-        while (end < g->n && is_within(&g->networks[end].cidr, &n->cidr))
-            end++;
-        if (n->group == g->map.n)
-            continue;
-        add_rest(import, g, &n->cidr, i + 1, end, &values[n->group].match);
-        add_rest(import, g, &n->cidr, i + 1, end, &others->not );
-    }
-}
-
-static void join_default(struct geo *g)
-{
-    for (size_t i = 0; i < g->map.n; i++)
-        if (strcmp(g->map.groups[i].result, g->map.fallback) == 0)
-            for (size_t k = 0; k < g->n; k++)
-                g->networks[k].group = g->networks[k].group == i ? g->map.n : g->networks[k].group;
-}
-
-static struct weir__case *cases_of_geo(struct weir__import *import,
-                                       const struct weir__directive *at)
-{
-    struct geo *g = weir__import_take(import, 1, sizeof(*g));
-    struct weir__import_condition *values =
-        weir__import_take(import, GROUPS_MAX + 1, sizeof(*values));
-    struct weir__case *all = NULL, **end = &all;
-
-    g->map.fallback = "";
-    if ((at->n == 3 && strcmp(at->words[1], "$remote_addr") != 0) || !read_geo(import, g, at))
-        return NULL;
-    join_default(g);
-    drop_repeated(import, g);
-    patterns_of_geo(import, g, values, &values[g->map.n]);
-    for (size_t i = 0; i <= g->map.n; i++) {
-        const char *result = i < g->map.n ? g->map.groups[i].result : g->map.fallback;
-        if (i < g->map.n && values[i].match.n == 0)
-            continue; /* the default's */
-        struct weir__case *c = add_case(import, &end);
-        values[i].attribute = "ip";
-        if (values[i].match.n + values[i].not .n > 0)
-            c->conditions = &values[i];
-        if (result[0] != '\0')
-            c->parts[c->n++] = (struct weir__value_part){ .text = result };
-    }
-    return all;
-}
-
 /* -------------------------------------------------------------- expressions ---- */
 
 static struct weir__case *cases_of_variable(struct weir__import *import, const char *name,
@@ -586,7 +407,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
         return one_part(import, NULL, attribute_of(import, name));
     struct weir__case *cases = depth > DEPTH_MAX         ? NULL
                                : weir__conf_is(d, "map") ? cases_of_map(import, d, depth)
-                                                         : cases_of_geo(import, d);
+                                                         : weir__geo_cases(import, d);
     if (cases != NULL)
         return cases;
     weir__import_note(import, d, true,
@@ -650,7 +471,7 @@ static bool split_absent(struct weir__import *import, const struct weir__case *c
                          struct weir__case ***end)
 {
     for (size_t i = 0; i < c->n; i++) {
-        struct weir__case *part = add_case(import, end), when = { 0 };
+        struct weir__case *part = weir__case_add(import, end), when = { 0 };
         for (size_t k = 0; k < i; k++)
             weir__pattern_add(
                 import, &weir__condition_of(import, &when.conditions, c->parts[k].attribute)->not,
@@ -674,7 +495,7 @@ struct weir__case *weir__value_cases(struct weir__import *import, const char *ex
         if (c->n > 1 && may_be_empty(c)) {
             said = split_absent(import, c, &end);
         } else if (c->n > 0) {
-            struct weir__case *kept = add_case(import, &end);
+            struct weir__case *kept = weir__case_add(import, &end);
             kept->conditions = c->conditions;
             kept->parts = c->parts;
             kept->n = c->n;

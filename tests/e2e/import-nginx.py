@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""import-nginx.py WEIR [TEST...] -- weir import nginx: the rules decide as nginx does.  A real nginx,
-with its own limit_req and a clock that is told, decides a random stream of requests; a replay of
-its log by the imported rules decides each of them the same way.
+"""import-nginx.py WEIR [TEST...] -- weir import nginx: the rules decide as nginx does.  A real
+nginx, with its own limit_req and a clock that is told, decides a random stream of requests; a
+replay of its log by the imported rules decides each of them the same way.
 
 Steps of 250 ms make nginx's thousandths of a request whole, so both are exact.  In a dry run nginx
 counts as ever and nobody waits."""
@@ -238,7 +238,8 @@ def test_N1_included_files(weir):
               "limit_req_zone $remote_addr zone=one:1m rate=2r/s;")
         write(os.path.join(folder, "conf.d/b.conf"), "\n\nserver { limit_req zone=one; }")
         rules, said = imported(weir, os.path.join(folder, "nginx.conf"))
-    assert "limit: leaky-bucket 2/1s burst 1 queue 0" in rules and "conf.d/b.conf:3: limit_req zone=one" in rules, rules
+    assert "limit: leaky-bucket 2/1s burst 1 queue 0" in rules, rules
+    assert "conf.d/b.conf:3: limit_req zone=one" in rules, rules
     assert said == ""
 
 

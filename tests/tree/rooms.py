@@ -4,8 +4,8 @@ The libraries are libweir and libweir-redis.
 
     includes   a room includes only rooms to its left:
                    lib/     base, algo, table, guard, queue, match, rulefile, engine
-                   server/  base, describe, then import, replay, sim and serve side by side, then cli;
-                            inside serve as SERVE_ROOMS has it
+                   server/  base, describe, then import, replay, sim and serve side by side, then
+                            cli; inside serve as SERVE_ROOMS has it
                the server may use lib, wire and cluster; wire uses lib/base, cluster uses wire
                and lib/algo, cluster/agent all of lib, redis-module uses cluster;
                examples, nginx and bindings see only the public headers

@@ -104,14 +104,16 @@ run_as() {
 run_as plain meson-test-prereq "$($long && echo --suite long || true)"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-# Random walks: the short ones, in the other run, will do.
-suites='--no-suite tree --no-suite packaging'
-$long && suites='--suite thread --suite crash'
-run_as asan meson-test-prereq "$suites" -Db_sanitize=address,undefined -Db_lundef=false
+# Random walks: the short ones, in the other run, will do.  Simulations take minutes.
+suites='--no-suite tree --no-suite packaging --no-suite sim'
+$long && suites='--suite thread --suite crash --suite sim'
+# Lines are enough for the traces of stacks.
+run_as asan meson-test-prereq "$suites" -Db_sanitize=address,undefined -Db_lundef=false \
+    -Dc_args=-g1
 # Where threads meet.  A killed process says nothing to the sanitizer.
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
 suites='--suite race'
 $long && suites='--suite race --no-suite unit --no-suite examples --no-suite e2e'
-run_as tsan race-programs "$suites" -Db_sanitize=thread -Db_lundef=false
+run_as tsan race-programs "$suites" -Db_sanitize=thread -Db_lundef=false -Dc_args=-g1
 $long && { scripts/fuzz.sh 4 || failed=$((failed + 1)); }
 finish

@@ -23,12 +23,14 @@ def url(redis):
 
 
 class Node(Server):
-    """weir serve in a fleet, under a name of its own: tables in memory may have equal ones."""
+    """weir serve in a fleet.  `where`: None, if its environment says it; `name`: None for the one
+    it finds."""
 
-    def __init__(self, weir, where, name, *options, **more):
-        self.name, self.dead = name, False
-        super().__init__(weir, "--fleet", where, "--fleet-node", name, *options, clock=False,
-                         **more)
+    def __init__(self, weir, where, name=None, *options, **more):
+        self.name, self.dead = name or "the node", False
+        place = ["--fleet", where] if where else []
+        named = ["--fleet-node", name] if name else []
+        super().__init__(weir, *place, *named, *options, clock=False, **more)
 
     def start(self):
         self.dead = False
@@ -54,13 +56,17 @@ class Node(Server):
         fleet = self.fleet
         return fleet["connected"] and not fleet["alone"]
 
+    def is_ready(self, members):
+        """It has an equal part, and asks accounts."""
+        fleet = self.fleet
+        return (fleet["members"] == members and fleet["part"] == PART // members and
+                self.draws())
+
 
 def joined(*nodes, members=None):
-    """All are there, have an equal part, and ask accounts."""
-    members = members or len(nodes)
+    """All are ready."""
     for node in nodes:
-        until("%s has its part" % node.name, lambda: node.fleet["members"] == members and
-              node.fleet["part"] == PART // members and node.draws(),
+        until("%s has its part" % node.name, lambda: node.is_ready(members or len(nodes)),
               state=lambda: str(node.fleet))
 
 

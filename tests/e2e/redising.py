@@ -46,7 +46,7 @@ class Redis(Running):
     def __init__(self, module=None, *options, clock=False, cluster=False, folder=None, shift=0):
         self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
         self.module, self.shift = module, shift
-        self.port = free_port(22767 if cluster else 32767)  # the bus is 10,000 higher
+        self.port = free_port(bus=10000 if cluster else 0)
         self.command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
                         self.folder, "--save", "", "--repl-diskless-sync", "yes",
                         "--repl-diskless-sync-delay", "0",

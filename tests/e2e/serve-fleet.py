@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 
+from fleeting import Node, joined, url
 from redising import Redis, until
 from serving import Error, Server, run_tests
 
@@ -21,29 +22,8 @@ rules:
 """
 
 
-def url(redis):
-    return "redis://127.0.0.1:%d" % redis.port
-
-
 def node(weir, redis, *options, **more):
-    return Server(weir, "--fleet", url(redis), *options, clock=False, **more)
-
-
-def fleet_of(server):
-    with server.resp() as client:
-        return client.json("WEIR.STATUS")["fleet"]
-
-
-def joined(*servers):
-    """All are there, know their part, and ask accounts."""
-    for server in servers:
-        until("the node has its part", lambda: is_ready(server, len(servers)), 60)
-
-
-def is_ready(server, members):
-    fleet = fleet_of(server)
-    return (fleet["members"] == members and fleet["part"] == 1000000 // members and
-            fleet["connected"] and not fleet["alone"])
+    return Node(weir, url(redis), None, *options, **more)
 
 
 def check(client, user, *options):
@@ -127,7 +107,7 @@ def test_D3_a_retry_of_an_ask_that_waits_is_not_charged(weir):
                 first = one.read()
                 retries.append(check(two, "ann", "ID", "same"))
                 left = sum(check(one, "ann")[0] for _ in range(20))
-                alone = fleet_of(a)["asks_alone"] > 0
+                alone = a.fleet["asks_alone"] > 0
         if not alone and first[0] == 1 and is_dry(retries[0]) and retries[3][0] == 1:
             assert left == 19, (left, retries)
             return
@@ -146,7 +126,7 @@ def test_D3_a_client_that_has_gone_harms_nobody(weir):
                 gone.send("WEIR.CHECK", "user", "gone%d" % i)
         with a.resp() as resp:
             answer = check(resp, "ann")
-            assert answer[0] == 1, (answer, fleet_of(a))
+            assert answer[0] == 1, (answer, a.fleet)
 
 
 GUARDED = RULES.replace("{user}", "{account}") + """guards:
@@ -194,13 +174,13 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
         joined(a, b)
         redis.kill()
         for server in [a, b]:
-            until("it knows", lambda: not fleet_of(server)["connected"], 60)
+            until("it knows", lambda: not server.fleet["connected"], 60)
             with server.resp() as resp:
                 allowed = sum(check(resp, "ann")[0] for _ in range(20))
                 assert allowed == 10, allowed
         redis.start()
         for server in [a, b]:
-            until("it is back", lambda: fleet_of(server)["connected"], 60)
+            until("it is back", lambda: server.fleet["connected"], 60)
         with a.resp() as resp:
             until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
                   redis.client("EXISTS", "weir:{default/hourly:new}:0") == 1, 60)
@@ -223,11 +203,11 @@ def test_D3_a_server_that_stands_by_is_not_alone(weir):
         table = folder + "/table"
         with node(weir, redis, rules=RULES, table=table) as a, \
                 node(weir, redis, rules=RULES, table=table) as b:
-            until("one has its part", lambda: is_ready(a, 1) or is_ready(b, 1), 60)
-            agent, other = (a, b) if fleet_of(a)["agent"] else (b, a)
-            until("the other is not alone", lambda: fleet_of(other)["connected"], 60)
+            until("one has its part", lambda: a.is_ready(1) or b.is_ready(1), 60)
+            agent, other = (a, b) if a.fleet["agent"] else (b, a)
+            until("the other is not alone", lambda: other.fleet["connected"], 60)
             agent.kill()
-            until("it takes over", lambda: fleet_of(other)["agent"] and is_ready(other, 1), 60)
+            until("it takes over", lambda: other.fleet["agent"] and other.is_ready(1), 60)
             agent.start()
 
 
@@ -248,7 +228,7 @@ def test_D6_rules_of_the_fleet_reach_every_server(weir):
         subprocess.run([weir, "fleet", "rules", "set", file.name, "--redis", url(redis)],
                        check=True, capture_output=True)
         for server in [a, b]:
-            until("they are in force", lambda: fleet_of(server)["version"] == 1, 60)
+            until("they are in force", lambda: server.fleet["version"] == 1, 60)
             with server.resp() as client:
                 assert client.json("WEIR.STATUS")["rules"]["cause"] == "fleet"
                 answer = client("WEIR.RULES.SET", "version: 1\nrules: []\n")
@@ -259,7 +239,7 @@ def test_the_password_is_shown_nowhere(weir):
     with Redis() as redis:
         redis.client("CONFIG", "SET", "requirepass", "s3cr3t")
         there = "redis://:s3cr3t@127.0.0.1:%d" % redis.port
-        with Server(weir, rules=RULES, clock=False, env={"WEIR_FLEET": there}) as a:
+        with Node(weir, None, rules=RULES, env={"WEIR_FLEET": there}) as a:
             joined(a)
             with a.resp() as client:
                 assert "s3cr3t" not in client("WEIR.SETTINGS")

@@ -42,16 +42,28 @@ lists:
 """
 
 
-ports = itertools.count(64 * os.getpid())  # tests that run side by side try others
+ports = itertools.count(64 * os.getpid())  # tests that run side by side try others first
+claims = []  # until this process ends
 
 
-def free_port(most=32767):
-    """A port that nobody has, and that the kernel gives to nobody before it is used: it chooses
-    from 32768 on."""
+def claim(port):
+    """Whether it is ours from now on: nobody listens there, and no other test has claimed it."""
+    claimed = socket.socket(socket.AF_UNIX)
+    with socket.socket() as s, contextlib.suppress(OSError):
+        claimed.bind("\0weir-tests-port-%d" % port)
+        s.bind(("127.0.0.1", port))
+        claims.append(claimed)
+        return True
+    claimed.close()
+    return False
+
+
+def free_port(bus=0):
+    """A port for us alone, and that the kernel gives to nobody before it is used: it chooses from
+    32768 on.  `bus`: the port that is so much higher is ours, too."""
     while True:
-        port = 10000 + next(ports) % (most - 9999)
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", port))
+        port = 10000 + next(ports) % (22768 - bus)
+        if claim(port) and (not bus or claim(port + bus)):
             return port
 
 

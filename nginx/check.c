@@ -1,51 +1,11 @@
-/* check.c -- a request and the rules: its attributes, the ruling, the guards it entered.
+/* check.c -- a request and the rules: the ruling, the guards it entered.
  *
  * The request leaves its guards once, when nginx logs it: with the status of the answer, and the
  * time that upstreams took if any was asked.  A client that went away says nothing about them, nor
  * does an answer from the cache. */
 #include "module.h"
 
-#define ATTRIBUTES_MAX 64 /* that the rules of a file can look at */
-
-/* ------------------------------------------------------------------ enter ---- */
-
-static ngx_int_t fetch(ngx_http_request_t *r, const struct ngx_weir_source *source, ngx_str_t *out)
-{
-    ngx_str_null(out);
-    if (source->given)
-        return ngx_http_complex_value(r, (ngx_http_complex_value_t *)&source->value, out);
-    if (source->variable < 0)
-        return NGX_OK;
-    ngx_http_variable_value_t *v = ngx_http_get_indexed_variable(r, (ngx_uint_t)source->variable);
-    if (v != NULL && !v->not_found) {
-        out->data = v->data;
-        out->len = v->len;
-    }
-    return NGX_OK;
-}
-
-static ngx_int_t describe(ngx_http_request_t *r, const struct ngx_weir_rules *rules,
-                          struct weir_attr *attrs, size_t *n)
-{
-    const struct ngx_weir_source *sources = rules->sources.elts;
-    ngx_str_t value;
-
-    *n = 0;
-    for (ngx_uint_t i = 0; i < rules->sources.nelts && *n < ATTRIBUTES_MAX; i++) {
-        if (fetch(r, &sources[i], &value) != NGX_OK)
-            return NGX_ERROR;
-        if (value.len == 0)
-            continue;
-        attrs[(*n)++] = (struct weir_attr){ .name = (const char *)sources[i].name.data,
-                                            .name_len = sources[i].name.len,
-                                            .value = (const char *)value.data,
-                                            .value_len = value.len,
-                                            .id = sources[i].id };
-    }
-    return NGX_OK;
-}
-
-/* ------------------------------------------------------------------ decide ---- */
+/* ----------------------------------------------------------------- decide ---- */
 
 static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
@@ -129,12 +89,14 @@ static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, s
 static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                        const struct ngx_weir_rules *rules, struct ngx_weir_ctx *ctx)
 {
-    struct weir_attr attrs[ATTRIBUTES_MAX];
+    struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX];
     struct weir_taken taken;
     size_t n;
 
-    if (describe(r, rules, attrs, &n) != NGX_OK ||
-        (ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ctx->ruled))) == NULL)
+    ngx_int_t code = ngx_weir_describe(r, rules, attrs, &n);
+    if (code != NGX_OK)
+        return code;
+    if ((ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ctx->ruled))) == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->ruled->since = weir_table_now(ctx->table);
     ctx->ruled->visit =

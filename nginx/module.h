@@ -60,12 +60,23 @@ struct ngx_weir_limit {
     ngx_uint_t line;
 };
 
-/* An attribute: a variable of nginx, or what weir_attribute says. */
+#define NGX_WEIR_ATTRIBUTES_MAX 64 /* that the rules of a file can look at */
+
+/* Where an attribute is found. */
+enum ngx_weir_place {
+    NGX_WEIR_VARIABLE, /* of nginx; -1: it does not know it */
+    NGX_WEIR_GIVEN,    /* by weir_attribute: `value` */
+    NGX_WEIR_HEADER,   /* under the name `rest`, as are the next two */
+    NGX_WEIR_COOKIE,
+    NGX_WEIR_ARGUMENT
+};
+
 struct ngx_weir_source {
     ngx_str_t name; /* with a NUL behind it */
     uint32_t id;
-    bool given;         /* by weir_attribute: `value` */
-    ngx_int_t variable; /* -1: nginx does not know it */
+    enum ngx_weir_place kind;
+    ngx_int_t variable;
+    ngx_str_t rest;
     ngx_http_complex_value_t value;
 };
 
@@ -200,6 +211,10 @@ ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part 
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
 void ngx_weir_hold(struct ngx_weir_held *h); /* from now on it is renewed */
 ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+
+/* attributes.c.  NGX_OK, or a status. */
+ngx_int_t ngx_weir_describe(ngx_http_request_t *r, const struct ngx_weir_rules *rules,
+                            struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX], size_t *n);
 
 /* check.c.  NGX_DECLINED: it passes. */
 ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,

@@ -159,42 +159,40 @@ char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
-/* The variable for what comes before and after the dot, as in http_user_agent.  nginx matches the
- * names of arguments and cookies as they are. */
-static ngx_int_t variable_of(ngx_conf_t *cf, const char *prefix, const u_char *rest)
-{
-    bool header = ngx_strcmp(prefix, "http_") == 0;
-    ngx_str_t name;
-
-    name.data = ngx_pnalloc(cf->pool, ngx_strlen(prefix) + ngx_strlen(rest));
-    if (name.data == NULL)
-        return NGX_ERROR;
-    name.len = (size_t)(ngx_sprintf(name.data, "%s%s", prefix, rest) - name.data);
-    for (size_t i = 0; i < name.len; i++)
-        name.data[i] = header && name.data[i] == '-' ? '_' : ngx_tolower(name.data[i]);
-    return ngx_http_get_variable_index(cf, &name);
-}
-
 /* Attributes that nginx knows by itself; those with a dot are followed by a name. */
 static const struct {
-    const char *name, *variable;
+    const char *name;
+    enum ngx_weir_place kind;
+    ngx_str_t variable;
 } known[] = {
-    { "ip", "remote_addr" },     { "uri", "request_uri" }, { "method", "request_method" },
-    { "host", "host" },          { "scheme", "scheme" },   { "user", "remote_user" },
-    { "server", "server_name" }, { "header.", "http_" },   { "cookie.", "cookie_" },
-    { "arg.", "arg_" },
+    { "ip", NGX_WEIR_VARIABLE, ngx_string("remote_addr") },
+    { "uri", NGX_WEIR_VARIABLE, ngx_string("request_uri") },
+    { "method", NGX_WEIR_VARIABLE, ngx_string("request_method") },
+    { "host", NGX_WEIR_VARIABLE, ngx_string("host") },
+    { "scheme", NGX_WEIR_VARIABLE, ngx_string("scheme") },
+    { "user", NGX_WEIR_VARIABLE, ngx_string("remote_user") },
+    { "server", NGX_WEIR_VARIABLE, ngx_string("server_name") },
+    { "header.", NGX_WEIR_HEADER, ngx_null_string },
+    { "cookie.", NGX_WEIR_COOKIE, ngx_null_string },
+    { "arg.", NGX_WEIR_ARGUMENT, ngx_null_string },
 };
 
-/* -1: it does not know it. */
-static ngx_int_t find_variable(ngx_conf_t *cf, const u_char *name)
+/* False: nginx does not know it. */
+static bool find_known(ngx_conf_t *cf, struct ngx_weir_source *source)
 {
+    const char *name = (const char *)source->name.data;
+
     for (ngx_uint_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         size_t len = ngx_strlen(known[i].name);
-        bool dot = known[i].name[len - 1] == '.';
-        if (ngx_strncmp(name, known[i].name, len) == 0 && (dot || name[len] == '\0'))
-            return variable_of(cf, known[i].variable, name + len);
+        ngx_str_t variable = known[i].variable;
+        if (ngx_strncmp(name, known[i].name, len) != 0 || (variable.len > 0 && name[len] != '\0'))
+            continue;
+        source->kind = known[i].kind;
+        source->rest = (ngx_str_t){ source->name.len - len, source->name.data + len };
+        source->variable = variable.len > 0 ? ngx_http_get_variable_index(cf, &variable) : -1;
+        return true;
     }
-    return -1;
+    return false;
 }
 
 static bool find_given(const struct ngx_weir_conf *conf, struct ngx_weir_source *source)
@@ -205,7 +203,7 @@ static bool find_given(const struct ngx_weir_conf *conf, struct ngx_weir_source 
         if (given[i].name.len == source->name.len &&
             ngx_strncmp(given[i].name.data, source->name.data, source->name.len) == 0) {
             source->value = given[i].value;
-            source->given = true;
+            source->kind = NGX_WEIR_GIVEN;
             return true;
         }
     return false;
@@ -219,10 +217,8 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
         return NGX_OK;
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
-        if (find_given(conf, &sources[i]))
-            continue;
-        sources[i].variable = find_variable(cf, sources[i].name.data);
-        if (sources[i].variable < 0)
+        sources[i].variable = -1;
+        if (!find_given(conf, &sources[i]) && !find_known(cf, &sources[i]))
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
                           "that need it never apply; see weir_attribute",

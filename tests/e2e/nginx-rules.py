@@ -141,6 +141,31 @@ rules:
         assert nginx.statuses(2, "/?api_key=1", Cookie="my_id=1") == [200, 200]
 
 
+def test_N4_a_client_does_not_choose_which_of_two_is_limited(module):
+    rules = """version: 1
+rules:
+  - { name: arg, key: "{arg.k}", limit: 1/1h }
+  - { name: cookie, key: "{cookie.id}", limit: 1/1h }
+  - { name: header, key: "{header.x-key}", limit: 1/1h }
+"""
+    with nginx_with(module, rules, "weir_rules rules.yaml; underscores_in_headers on;",
+                    SERVER) as nginx:
+        assert nginx.statuses(2, "/?k=a%20b") == [200, 429]
+        for same in ["/?k=a+b", "/?%6b=%61%20b", "/?K=x&k=a+b", "/?a=1&k=a+b&k=a%20b"]:
+            assert nginx.get(same).status == 429, same
+        for two in ["/?k=a&k=b", "/?k=a&%6b=b"]:
+            assert nginx.get(two).status == 400, two
+        assert nginx.logged('"arg.k" comes twice, and the rules use it') == 2
+        assert nginx.get("/?other=1&other=2&k=&k=%zz&K=%").status == 200  # one that is not empty
+        assert nginx.statuses(2, Cookie="ID=9; id=1") == [200, 429]
+        for same in ['id="1"', "a=b;id=1", "id= 1 ;", "id=1; id=1"]:
+            assert nginx.get("/", Cookie=same).status == 429, same
+        assert nginx.get("/", Cookie="id=2; id=1").status == 400
+        assert nginx.statuses(2, X_Key="1") == [200, 429]
+        assert nginx.get("/", X_Key="1\r\nX_KEY: 1").status == 429
+        assert nginx.get("/", X_Key="1\r\nx_key: 2").status == 400
+
+
 def test_N4_a_bad_file_is_refused_with_its_place(module):
     with nginx_with(module, RULES, HTTP, SERVER) as nginx:
         assert nginx.statuses(6, "/", X_Client="ann") == [200] * 5 + [429]

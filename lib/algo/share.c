@@ -52,7 +52,7 @@ bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *li
     if (plan.capacity > 0)
         share_meter(&l, part);
     else
-        l.count = part_of(limit->count, part);
+        l.count = l.burst = part_of(limit->count, part); /* a window's burst is its count */
     if (weir__plan_make(&plan, &l, NULL) != WEIR_OK)
         return false;
     *out = l;

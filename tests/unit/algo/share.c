@@ -4,13 +4,18 @@
 #include "algo/share.h"
 #include "unit/fixture.h"
 
+/* The same of a limit as it was written and as a plan has it. */
 static struct weir_plan share_of(const char *text, uint32_t part)
 {
     struct weir_limit limit = limit_of(text), mine;
-    struct weir_plan plan;
+    struct weir_plan plan, whole;
 
+    assert_int_equal(weir__plan_make(&whole, &limit, NULL), WEIR_OK);
+    assert_true(weir__fleet_share_limit(&mine, &whole.limit, part));
+    assert_int_equal(weir__plan_make(&whole, &mine, NULL), WEIR_OK);
     assert_true(weir__fleet_share_limit(&mine, &limit, part));
     assert_int_equal(weir__plan_make(&plan, &mine, NULL), WEIR_OK);
+    assert_int_equal(plan.most, whole.most);
     return plan;
 }
 

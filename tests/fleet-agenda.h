@@ -3,12 +3,9 @@
 #define WEIR_TESTS_FLEET_AGENDA_H
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "weir.h"
-
-#define AGENDA_MAX 4096
 
 struct agenda_item {
     weir_time at;
@@ -18,20 +15,31 @@ struct agenda_item {
     int64_t words[6];
 };
 
+/* A heap.  Zeros are empty; its memory stays for the next run. */
 struct agenda {
-    struct agenda_item items[AGENDA_MAX];
-    int n;
+    struct agenda_item *items;
+    size_t n, room;
     uint64_t order;
 };
 
+static inline bool agenda_before(const struct agenda_item *a, const struct agenda_item *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
 static inline void agenda_add(struct agenda *a, struct agenda_item item)
 {
-    if (a->n == AGENDA_MAX) {
-        fprintf(stderr, "the agenda is full\n");
-        abort();
+    if (a->n == a->room) {
+        a->room = a->room ? 2 * a->room : 4096;
+        a->items = realloc(a->items, a->room * sizeof(*a->items));
+        if (a->items == NULL)
+            abort();
     }
     item.order = a->order++;
-    a->items[a->n++] = item;
+    size_t i = a->n++;
+    for (; i > 0 && agenda_before(&item, &a->items[(i - 1) / 2]); i = (i - 1) / 2)
+        a->items[i] = a->items[(i - 1) / 2];
+    a->items[i] = item;
 }
 
 static inline void agenda_put_off(struct agenda *a, struct agenda_item item, weir_time until)
@@ -42,16 +50,18 @@ static inline void agenda_put_off(struct agenda *a, struct agenda_item item, wei
 
 static inline bool agenda_next(struct agenda *a, struct agenda_item *out)
 {
-    int first = 0;
-
     if (a->n == 0)
         return false;
-    for (int i = 1; i < a->n; i++)
-        if (a->items[i].at < a->items[first].at ||
-            (a->items[i].at == a->items[first].at && a->items[i].order < a->items[first].order))
-            first = i;
-    *out = a->items[first];
-    a->items[first] = a->items[--a->n];
+    *out = a->items[0];
+    struct agenda_item last = a->items[--a->n];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < a->n; i = child) {
+        child += child + 1 < a->n && agenda_before(&a->items[child + 1], &a->items[child]);
+        if (!agenda_before(&a->items[child], &last))
+            break;
+        a->items[i] = a->items[child];
+    }
+    a->items[i] = last;
     return true;
 }
 

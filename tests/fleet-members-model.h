@@ -9,7 +9,9 @@
 
 #include "cluster/fleet/members.h"
 
+#ifndef MODEL_MEMBERS
 #define MODEL_MEMBERS 64
+#endif
 
 /* Times in us, by Redis's clock. */
 struct model_fleet {
@@ -78,13 +80,13 @@ static inline int64_t model_target(struct model_member *m, const struct model_me
     int64_t share = WEIR__PART_ONE * m->weight / (others->weight + m->weight);
     int64_t quarter = (share + 3) / 4, kept = want > quarter ? want : quarter;
 
-    if (want < share) {
-        m->lent = share - kept;
-        return kept;
-    }
-    m->borrow = m->weight;
-    int64_t more = share + others->lent * m->weight / (others->borrow + m->weight);
-    return want < more ? want : more;
+    m->lent = share > kept ? share - kept : 0;
+    m->borrow = want > share ? want - share : 0;
+    int64_t lent = others->lent + m->lent, borrow = others->borrow + m->borrow;
+    int64_t moves = lent < borrow ? lent : borrow; /* from all lenders to all borrowers */
+    if (m->lent > 0)
+        return share - (m->lent * moves + lent - 1) / lent;
+    return m->borrow > 0 ? share + m->borrow * moves / borrow : share;
 }
 
 static inline void model_enter(struct model_fleet *f, const struct model_beat *b, int64_t now)

@@ -16,6 +16,10 @@
 #define UNTIL     (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
 #define RENEW     (50 * WEIR_MILLISECOND)
 
+/* A change of the part costs every process of the host some bytes until it ends. */
+#define PART_CHANGES 32
+#define PART_EVERY   (600 * WEIR_SECOND)
+
 /* ---------------------------------------------------------------- the host ---- */
 
 /* The part of the process before is the best guess.  The whole is none. */
@@ -51,11 +55,24 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     if (agent && weir__fleet_until(f->table) == 0)
         weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
     f->part_set = weir__fleet_part(f->table);
+    f->part_due = mono - PART_CHANGES * PART_EVERY;
+}
+
+/* Hosts that come and go change it a few times, and demand all the time: that can wait until the
+ * host is alone. */
+static bool may_change_part(struct weir_fleet *f, weir_time mono)
+{
+    if (f->part_due > mono)
+        return false;
+    if (f->part_due < mono - PART_CHANGES * PART_EVERY)
+        f->part_due = mono - PART_CHANGES * PART_EVERY;
+    f->part_due += PART_EVERY;
+    return true;
 }
 
 /* The table has the last word: one that was the agent before, and was stopped over it, may have
  * written another part; a server without --fleet may have forgotten the fleet. */
-static void follow_part(struct weir_fleet *f, weir_time now)
+static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_time now)
 {
     int64_t part = f->info.part; /* written in this thread */
     bool forgotten = weir__fleet_until(f->table) == 0;
@@ -65,6 +82,8 @@ static void follow_part(struct weir_fleet *f, weir_time now)
     if (part == 0)
         part = f->part_set;
     if (!forgotten && part == weir__fleet_part(f->table))
+        return;
+    if (!forgotten && !alone && !may_change_part(f, mono))
         return;
     f->part_set = part;
     (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
@@ -77,8 +96,9 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
         f->part_set = weir__fleet_part(f->table);
         return mono + WEIR__AGENT_TICK;
     }
-    follow_part(f, now);
-    if (!f->away && mono - f->heard > SILENCE) {
+    bool alone = !f->away && mono - f->heard > SILENCE;
+    follow_part(f, alone, mono, now);
+    if (alone) {
         f->away = true;
         weir__shares_begin(f, now);
     }

@@ -105,15 +105,17 @@ struct weir_fleet {
     char name[WEIR__MEMBER_ID_MAX + 1], node[WEIR__MEMBER_ID_MAX + 1];
 
     /* The host */
-    uint32_t holder;  /* this process's place; 0: the table is its own */
-    bool shared;      /* the table is not its own alone */
-    bool agent;       /* this process is the host's agent */
-    bool up;          /* Redis has answered since, ... */
-    bool away;        /* ... and then was silent: the host is alone until a beat says otherwise */
-    weir_time heard;  /* it, last */
-    int64_t part_set; /* in the table */
+    uint32_t holder;    /* this process's place; 0: the table is its own */
+    bool shared;        /* the table is not its own alone */
+    bool agent;         /* this process is the host's agent */
+    bool up;            /* Redis has answered since, ... */
+    bool away;          /* ... and then was silent: the host is alone until a beat says otherwise */
+    weir_time heard;    /* it, last */
+    int64_t part_set;   /* in the table */
+    weir_time part_due; /* it may be set again, without need */
 
     struct weir__member member;
+    struct weir__fleet_want want;
     struct weir__redis_ask beat; /* one at a time */
     struct weir__redis_script members_script;
 

@@ -101,8 +101,19 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     step(f, &event, now);
 }
 
+/* The part that it could use, if it were alone.  In a table of several processes nobody sees all
+ * asks, and a host that is alone hears of few. */
+static int64_t wanted(struct weir_fleet *f, weir_time now)
+{
+    int64_t asked = weir__fleet_asked(f->fleet);
+
+    return f->shared || f->away ? WEIR__PART_ONE : weir__fleet_want(&f->want, asked, now);
+}
+
 static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now)
 {
+    if (now >= f->member.due)
+        f->member.want = wanted(f, now);
     struct weir__member_send send = weir__member_step(&f->member, event, now);
     struct weir_key fleet = { f->name, strlen(f->name) };
     char key[WEIR__MEMBER_ID_MAX + 16];

@@ -7,6 +7,9 @@
 #define RATE_MAX   ((int64_t)1 << 50)
 #define FAST_MOST  (200 * WEIR_MILLISECOND)
 #define PAUSE_MOST 4 /* paces */
+#define WHOLE      1000000
+#define SHIFT_MOST 16
+#define FALL       (10 * WEIR_SECOND)
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -93,4 +96,30 @@ weir_time weir__fleet_pause(const struct weir__fleet_limit *limit, const struct 
     pause = least(pause, limit->pause_most);
     /* 0.9 to 1.1 of it */
     return pause - pause / 10 + (weir_time)((weir__i128)(pause / 5) * chance >> 32);
+}
+
+/* ------------------------------------------------------------------ parts ---- */
+
+int64_t weir__fleet_part_asked(const struct weir__fleet_limit *limit,
+                               const struct weir__fleet_rate *rate)
+{
+    const struct weir_limit *l = &limit->plan->limit;
+    weir__i128 units = (weir__i128)rate->slow * weir__window_longest(limit->plan) / RATE_SPAN;
+
+    return units >= l->count ? WHOLE : (int64_t)(units * WHOLE / l->count);
+}
+
+int64_t weir__fleet_want(struct weir__fleet_want *want, int64_t asked, weir_time now)
+{
+    while (want->shift > 0 && 2 * asked > WHOLE >> want->shift) {
+        want->shift--;
+        want->since = now;
+    }
+    if (4 * asked > WHOLE >> want->shift || want->shift == SHIFT_MOST || want->since == 0)
+        want->since = now;
+    if (now - want->since >= FALL) {
+        want->shift++;
+        want->since = now;
+    }
+    return WHOLE >> want->shift;
 }

@@ -42,4 +42,17 @@ int64_t weir__fleet_low_water(const struct weir__fleet_limit *limit,
 weir_time weir__fleet_pause(const struct weir__fleet_limit *limit, const struct weir__draw *draw,
                             const struct weir__drawn *drawn, uint32_t chance);
 
+/* The part of the limit that is asked for, in millionths. */
+int64_t weir__fleet_part_asked(const struct weir__fleet_limit *limit,
+                               const struct weir__fleet_rate *rate);
+
+/* The part of every limit that a node wants (members.h): twice that of its busiest key, rounded up
+ * to a half, a quarter and so on of the whole.  It begins with the whole, rises at once, and falls
+ * by half in ten seconds: it is needed when nobody can be asked for more. */
+struct weir__fleet_want {
+    int shift;       /* of the whole */
+    weir_time since; /* half of it would have been enough */
+};
+int64_t weir__fleet_want(struct weir__fleet_want *want, int64_t asked, weir_time now);
+
 #endif

@@ -59,6 +59,14 @@ struct weir__fleet_counts weir__fleet_counts(const struct weir__fleet *f)
     return f->counts;
 }
 
+int64_t weir__fleet_asked(struct weir__fleet *f)
+{
+    int64_t asked = f->asked;
+
+    f->asked = 0;
+    return asked;
+}
+
 /* ---------------------------------------------------------------- looking ---- */
 
 static void count(struct weir__fleet_key *k, int64_t units)
@@ -75,6 +83,7 @@ int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_
         k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
     k->counted = 0;
+    f->asked = greatest(f->asked, weir__fleet_part_asked(k->limit, &k->rate));
     weir__fleet_look_over(f, k, now);
     return k->seen;
 }

@@ -207,6 +207,9 @@ weir_time weir__fleet_turn(struct weir__fleet *fleet, weir_time now);
 /* The end: all waits are answered "alone", and all units go back. */
 void weir__fleet_end(struct weir__fleet *fleet, weir_time now);
 
+/* The largest part of a limit that was asked for since the last call, in millionths. */
+int64_t weir__fleet_asked(struct weir__fleet *fleet);
+
 struct weir__fleet_counts {
     uint64_t draws, repeats, given_up, units_drawn, units_repaid, spent, alone;
 };

@@ -14,8 +14,9 @@
 -- with the same offer and changes nothing.  Nor does a 'leave' after a later beat: another process
 -- of the host has taken over.
 --
--- Lending: a member that wants less than its share by weight keeps what it wants, but at least a
--- quarter of its share, and lends the rest to those that want more, by their weights.
+-- Lending: a member that wants less than its share by weight can lend the rest, up to three
+-- quarters of the share, to those that want more: as much as they want, and all of them alike.  So
+-- parts add up to 1 whether much is wanted or nothing.
 --
 -- A part is free again when its member was not heard for 3 beats and 6 %: by then it has stopped
 -- using it.  Under another server than before, after a gap of 2 beats, or if the clock stepped back,
@@ -97,13 +98,15 @@ end
 -- What the member is to have, if the others leave it.
 local function target(m, want)
   local share = math.floor(ONE * m.weight / (sum.weight + m.weight))
-  if want < share then
-    local kept = math.max(want, math.ceil(share / 4))
-    m.lent, m.borrow = share - kept, 0
-    return kept
+  m.lent = math.max(share - math.max(want, math.ceil(share / 4)), 0)
+  m.borrow = math.max(want - share, 0)
+  local lent, borrow = sum.lent + m.lent, sum.borrow + m.borrow
+  if m.lent > 0 then
+    return share - math.ceil(m.lent * math.min(borrow, lent) / lent)
+  elseif m.borrow > 0 then
+    return share + math.floor(m.borrow * math.min(borrow, lent) / borrow)
   end
-  m.lent, m.borrow = 0, m.weight
-  return math.min(want, share + math.floor(sum.lent * m.weight / (sum.borrow + m.weight)))
+  return share
 end
 
 local seq, want, force, beat = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6]),

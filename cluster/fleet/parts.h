@@ -34,6 +34,7 @@ struct weir__fleet {
     struct weir__fleet_key **table;           /* by hash */
     size_t n_keys, table_size;                /* a power of two */
     struct weir__fleet_dues drawing, resting; /* keys in use: draws are few, and soon over */
+    int64_t asked; /* the largest part of a limit, since it was last told */
     struct weir__fleet_counts counts;
 };
 

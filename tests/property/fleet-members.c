@@ -12,8 +12,8 @@
  *     never too little   after the last fault the parts are those of the weights, and their sum is
  *                        1, within 14 beats
  *     death              a dead node's part is in force elsewhere within 6 beats
- *     lending            what a node does not want is used by others within 4 beats, and it has its
- *                        own share again within 6 beats
+ *     lending            what a node does not want is used by others within 6 beats, and it has its
+ *                        own share again within 6 beats; if nobody wants more, nothing is lent
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -250,7 +250,13 @@ static void check_parts_by_weight(const char *law)
     }
 }
 
-/* After the storm: by weight; the first lends; it has its own again; it dies. */
+static void want_all(int64_t want)
+{
+    for (int i = 0; i < n_nodes; i++)
+        nodes[i].member.want = want;
+}
+
+/* After the storm: by weight; all want nothing; the first lends; it has its own again; it dies. */
 static void next_phase(void)
 {
     int64_t own = part_of(&nodes[0]);
@@ -258,10 +264,16 @@ static void next_phase(void)
     switch (++phase) {
     case 1:
         check_parts_by_weight("not by weight after the last fault");
-        nodes[0].member.want = 0;
-        schedule(PHASE, 0, 4 * beat_span, 0);
+        want_all(0);
+        schedule(PHASE, 0, 6 * beat_span, 0);
         break;
     case 2:
+        check_parts_by_weight("something is lent to nobody");
+        want_all(WEIR__PART_ONE);
+        nodes[0].member.want = 0;
+        schedule(PHASE, 0, 6 * beat_span, 0);
+        break;
+    case 3:
         if (own > (WEIR__PART_ONE * nodes[0].member.weight / weights_up() + 3) / 4)
             stop("a node that wants nothing keeps more than a quarter", own);
         if (sum_of_parts() < WEIR__PART_ONE - 2 * n_nodes)
@@ -269,7 +281,7 @@ static void next_phase(void)
         nodes[0].member.want = WEIR__PART_ONE;
         schedule(PHASE, 0, 6 * beat_span, 0);
         break;
-    case 3:
+    case 4:
         check_parts_by_weight("a lender has not its own share again");
         crash(0, false);
         schedule(PHASE, 0, 6 * beat_span, 0);
@@ -307,6 +319,10 @@ static void happen(const struct agenda_item *it)
             step(it->node, (struct weir__member_event){ .kind = WEIR__MEMBER_FAILED });
         break;
     case DUE:
+        if (now < calm_at && one_in(8))
+            n->member.want = one_in(2) ? WEIR__PART_ONE : between(0, WEIR__PART_ONE);
+        else if (phase == 0 && now >= calm_at)
+            n->member.want = WEIR__PART_ONE;
         if (n->up)
             step(it->node, (struct weir__member_event){ .kind = WEIR__MEMBER_TIME });
         break;

@@ -94,7 +94,9 @@ static int64_t passed_between(const struct account *a, int node, weir_time from,
 
 /* ----------------------------------------------------------------- stories ---- */
 
-enum { EVENTS_MAX = 400000 };
+#ifndef EVENTS_MAX
+#define EVENTS_MAX 400000
+#endif
 
 static struct event events[EVENTS_MAX];
 
@@ -117,7 +119,7 @@ static void add_asks(struct story *s, int node, double rate, weir_time from, wei
         struct event *e = add_event(s);
         *e = ask;
         e->at = (weir_time)at;
-        e->node = (uint8_t)node;
+        e->node = (uint16_t)node;
         e->n = ask.n > 1 ? (int32_t)between(1, ask.n) : 1;
         at += mean * (double)between(1, 1999) / 1000;
     }

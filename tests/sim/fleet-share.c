@@ -61,6 +61,36 @@ TEST(test_nodes_go_by_their_shares)
     }
 }
 
+/* One of four nodes has nearly all of the demand, which is less than the limit.  By equal parts it
+ * has a quarter while Redis is away; by demand the others lend it what they do not need, and lack
+ * nothing themselves. */
+TEST(test_D4_parts_follow_demand)
+{
+    for (int lend = 0; lend <= 1; lend++) {
+        struct story s = outage("gcra 1000/1s burst 1000", 4, 0.01, true);
+        s.lend = lend;
+        s.n = 0;
+        s.length = 70 * S;
+        random_state = 1;
+        for (int n = 0; n < s.nodes; n++)
+            add_asks(&s, n, n == 0 ? 700 : 30, 0, s.length,
+                     (struct event){ .kind = EVENT_ASK, .limits = 1, .n = 1 });
+        *add_event(&s) = (struct event){ .at = 60 * S, .kind = EVENT_STOP, .span = 5 * S };
+        put_in_order(&s);
+        const struct outcome *o = fleet_run(&s);
+        assert_null(law_broken(&s, o));
+        print_message("%s:", lend ? "by demand" : "equal");
+        for (int n = 0; n < s.nodes; n++) {
+            int64_t units = between_seconds(o, n, 61 * S, 65 * S);
+            print_message(" %d/s of %d (part %.3f)", (int)(units / 4), n == 0 ? 700 : 30,
+                          o->part[n] / 1e6);
+            assert_true(n > 0 ? units >= 4 * 25 : units >= 4 * (lend ? 600 : 240));
+            assert_true(n > 0 || lend || units <= 4 * 260);
+        }
+        print_message("\n");
+    }
+}
+
 TEST(test_closed_passes_nothing)
 {
     struct story s = outage("token-bucket 100/1s", 2, 100, false);

@@ -4,15 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet-agenda.h"
+#include "sim/fleet-parts.h"
+
 #define BEGIN (1000000 * WEIR_SECOND) /* of every clock, or about */
 
 #define STAY (600 * MS) /* alone, after the first is back: three beats */
 
-enum { WAITS = 4096, LETTERS = 16384, SHARDS = 2 };
+enum { WAITS = 32 * NODES_MAX, LETTERS = 128 * NODES_MAX, SHARDS = 2 };
 
-/* ------------------------------------------------------------------ agenda ---- */
+/* ------------------------------------------------------------------- world ---- */
 
-enum what { TURN, TO_REDIS, TO_NODE, DEADLINE, REBIRTH };
+enum what { TURN, TO_REDIS, TO_NODE, DEADLINE, REBIRTH, BEAT };
 
 struct letter {
     int node, limit, key;
@@ -28,14 +31,6 @@ struct letter {
     int next; /* free one */
 };
 
-struct entry {
-    weir_time at;
-    uint64_t order;
-    enum what what;
-    int n;
-    uint32_t life;
-};
-
 struct node {
     struct weir__fleet *fleet;
     uint32_t life;
@@ -46,6 +41,7 @@ struct node {
         bool open;
         uint64_t state[2];
         int64_t passed; /* units */
+        struct weir_plan plan;
     } shares[LIMITS_MAX][KEYS_MAX];
 };
 
@@ -61,9 +57,7 @@ static struct {
     const struct story *story;
     uint64_t dice;
     weir_time now;
-    struct entry *heap;
-    size_t n, room;
-    uint64_t made;
+    struct agenda agenda;
     struct node nodes[NODES_MAX];
     struct waiting waits[WAITS];
     struct letter letters[LETTERS];
@@ -71,6 +65,7 @@ static struct {
     weir_time back_at; /* the first command after Redis was stopped */
     weir_time stopped_until, lossy_until, redis_ahead, busy_until[SHARDS];
     int64_t lossy;
+    struct parts parts;
     struct { /* an answer is being read */
         int limit, key;
         weir_time at;
@@ -79,40 +74,10 @@ static struct {
 
 static struct outcome o;
 
-static bool before(const struct entry *a, const struct entry *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
 static void add(weir_time at, enum what what, int n, uint32_t life)
 {
-    struct entry item = { at, w.made++, what, n, life };
-
-    if (w.n == w.room) {
-        w.room = w.room ? 2 * w.room : 4096;
-        w.heap = realloc(w.heap, w.room * sizeof(*w.heap));
-        if (w.heap == NULL)
-            abort();
-    }
-    size_t i = w.n++;
-    for (; i > 0 && before(&item, &w.heap[(i - 1) / 2]); i = (i - 1) / 2)
-        w.heap[i] = w.heap[(i - 1) / 2];
-    w.heap[i] = item;
-}
-
-static struct entry take_first(void)
-{
-    struct entry first = w.heap[0], last = w.heap[--w.n];
-    size_t i = 0;
-
-    for (size_t child; (child = 2 * i + 1) < w.n; i = child) {
-        child += child + 1 < w.n && before(&w.heap[child + 1], &w.heap[child]);
-        if (!before(&w.heap[child], &last))
-            break;
-        w.heap[i] = w.heap[child];
-    }
-    w.heap[i] = last;
-    return first;
+    agenda_add(&w.agenda,
+               (struct agenda_item){ .at = at, .kind = (int)what, .node = n, .number = life });
 }
 
 static int64_t dice(int64_t n)
@@ -123,6 +88,11 @@ static int64_t dice(int64_t n)
 static void broken(const char *law)
 {
     o.broken = o.broken ? o.broken : law;
+}
+
+static bool is_counted(void)
+{
+    return w.now >= w.story->counted_from;
 }
 
 static weir_time node_now(int node)
@@ -198,12 +168,13 @@ static void at_redis(struct letter l)
         return;
     if (w.stopped_until > 0 && w.back_at < w.stopped_until)
         w.back_at = w.now;
-    o.commands++;
+    o.commands += is_counted();
     if (l.charged > 0) {
         plan->algo->give(plan, a->state, -l.charged, redis_now());
         return;
     }
     if (l.repaid.units > 0) {
+        o.repays += is_counted();
         weir__draw_repay(plan, a->state, &a->demand, &l.repaid, redis_now());
         return;
     }
@@ -340,6 +311,24 @@ static struct share *share_of(struct node *node, const struct weir__fleet_key *k
     return &node->shares[k->limit - o.limits][k->bytes[0]];
 }
 
+static struct share *open_share(struct node *node, const struct weir__fleet_key *k, weir_time now)
+{
+    struct share *share = share_of(node, k);
+    uint32_t part = o.part[node - w.nodes];
+    struct weir_limit limit;
+
+    if (share->open)
+        return share;
+    *share = (struct share){ .open = true };
+    if (!weir__fleet_share_limit(&limit, &k->limit->plan->limit, part) ||
+        weir__plan_make(&share->plan, &limit, NULL) != WEIR_OK ||
+        share->plan.state_size > sizeof(share->state))
+        abort();
+    share->plan.algo->give(&share->plan, share->state,
+                           -weir__fleet_share_begin(&share->plan, part, k->left), now);
+    return share;
+}
+
 /* By its share: all or nothing. */
 static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
 {
@@ -347,15 +336,8 @@ static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
     struct weir_decision d;
 
     for (size_t i = 0; i < wait->n; i++) {
-        const struct weir__fleet_key *k = wait->items[i].key;
-        const struct weir_plan *plan = &o.shares[k->limit - o.limits];
-        struct share *share = share_of(node, k);
-        if (!share->open) {
-            *share = (struct share){ .open = true };
-            plan->algo->give(plan, share->state, -weir__fleet_share_begin(plan, o.part, k->left),
-                             now);
-        }
-        if (!weir_step_peek(plan, share->state,
+        struct share *share = open_share(node, wait->items[i].key, now);
+        if (!weir_step_peek(&share->plan, share->state,
                             &(struct weir_ask){ .cost = wait->items[i].cost, .now = now }, &d))
             return false;
     }
@@ -363,8 +345,8 @@ static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
         const struct weir__fleet_item *item = &wait->items[i];
         int limit = (int)(item->key->limit - o.limits);
         struct share *share = share_of(node, item->key);
-        weir_step(&o.shares[limit], share->state,
-                  &(struct weir_ask){ .cost = item->cost, .now = now }, &d);
+        weir_step(&share->plan, share->state, &(struct weir_ask){ .cost = item->cost, .now = now },
+                  &d);
         share->passed += item->cost;
         note_passed(limit, item->key->bytes[0], item->cost, (int)(node - w.nodes), w.now);
         o.accounts[limit][item->key->bytes[0]].alone += item->cost;
@@ -378,9 +360,8 @@ static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
     struct letter l = letter_to(k, world);
 
     l.id = 0;
-    l.charged = !share->open ? 0
-                             : weir__fleet_share_end(&o.shares[k->limit - o.limits], share->state,
-                                                     share->passed, now);
+    l.charged =
+        !share->open ? 0 : weir__fleet_share_end(&share->plan, share->state, share->passed, now);
     share->open = false;
     if (l.charged > 0)
         post(TO_REDIS, &l);
@@ -401,7 +382,7 @@ static void done(void *world, struct weir__fleet_wait *wait)
         o.granted_both += wait->n > 1;
     }
     o.refused += wait->outcome == WEIR__FLEET_REFUSED;
-    o.alone += wait->outcome == WEIR__FLEET_ALONE;
+    o.alone += wait->outcome == WEIR__FLEET_ALONE && is_counted();
 }
 
 static const struct weir__fleet_world ops = { have, fill,   close_purse, take_out, take,
@@ -416,9 +397,11 @@ static void start_node(int n)
     node->life++;
     node->up = true;
     node->turn_at = INT64_MAX;
-    struct weir__fleet_options options = {
-        .ops = &ops, .world = node, .keys = 16, .draws = 64, .seed = random64(&w.dice)
-    };
+    struct weir__fleet_options options = { .ops = &ops,
+                                           .world = node,
+                                           .keys = 8 + LIMITS_MAX * KEYS_MAX,
+                                           .draws = 64,
+                                           .seed = random64(&w.dice) };
     if (weir__fleet_create(&node->fleet, &options, NULL) != WEIR_OK)
         abort();
 }
@@ -632,31 +615,51 @@ static void give_up(int n, uint32_t life)
         return;
     weir__fleet_cancel(w.nodes[waiting->node].fleet, &waiting->wait, node_now(waiting->node));
     waiting->used = false;
-    o.late++;
+    o.late += is_counted();
     turn(waiting->node);
 }
 
-static void handle(const struct entry *e)
+/* A host that is alone keeps the last part that it was granted. */
+static void beat(int n)
 {
-    switch (e->what) {
+    struct node *node = &w.nodes[n];
+
+    add(w.now + WEIR__MEMBER_BEAT, BEAT, n, 0);
+    if (!node->up || w.now < w.stopped_until || w.now < node->cut_until)
+        return;
+    if (!parts_beat(&w.parts, n, weir__fleet_asked(node->fleet), S + w.now))
+        broken("parts are at most 1");
+    int64_t part = weir__member_part(&w.parts.of[n].member, S + w.now);
+    if (part > 0)
+        o.part[n] = (uint32_t)part;
+}
+
+static void handle(const struct agenda_item *e)
+{
+    struct node *node = &w.nodes[e->node];
+
+    switch (e->kind) {
     case TURN:
-        if (w.nodes[e->n].life == e->life && w.nodes[e->n].turn_at == w.now) {
-            w.nodes[e->n].turn_at = INT64_MAX;
-            turn(e->n);
+        if (node->life == e->number && node->turn_at == w.now) {
+            node->turn_at = INT64_MAX;
+            turn(e->node);
         }
         break;
     case TO_REDIS:
-        if (!is_busy(e->n))
-            at_redis(read_letter(e->n));
+        if (!is_busy(e->node))
+            at_redis(read_letter(e->node));
         break;
     case TO_NODE:
-        read_answer(read_letter(e->n));
+        read_answer(read_letter(e->node));
         break;
     case DEADLINE:
-        give_up(e->n, e->life);
+        give_up(e->node, (uint32_t)e->number);
         break;
-    case REBIRTH:
-        start_node(e->n);
+    case BEAT:
+        beat(e->node);
+        break;
+    default:
+        start_node(e->node);
         break;
     }
 }
@@ -667,11 +670,9 @@ static void begin(const struct story *story)
         for (int k = 0; k < KEYS_MAX; k++)
             free(o.accounts[l][k].passed);
     memset(&o, 0, sizeof(o));
-    struct entry *heap = w.heap;
-    size_t room = w.room;
+    struct agenda agenda = { .items = w.agenda.items, .room = w.agenda.room };
     memset(&w, 0, sizeof(w));
-    w.heap = heap;
-    w.room = room;
+    w.agenda = agenda;
     w.story = story;
     w.dice = story->seed;
     w.answer.limit = -1;
@@ -684,15 +685,13 @@ static void begin(const struct story *story)
             weir__fleet_limit_make(&o.limits[l], &o.plans[l], NULL) != WEIR_OK ||
             o.plans[l].state_size > sizeof(o.accounts[l][0].state))
             abort();
-        o.part = WEIR__FLEET_WHOLE / (uint32_t)story->nodes;
-        if (story->share && (!weir__fleet_share_limit(&limit, &limit, o.part) ||
-                             weir__plan_make(&o.shares[l], &limit, NULL) != WEIR_OK ||
-                             o.shares[l].state_size > sizeof(w.nodes[0].shares[0][0].state)))
-            abort();
     }
     for (int n = 0; n < story->nodes; n++) {
         w.nodes[n].skew = dice(2 * 3600 * S) - 3600 * S;
+        o.part[n] = WEIR__FLEET_WHOLE / (uint32_t)story->nodes;
         start_node(n);
+        if (story->lend)
+            add(dice(WEIR__MEMBER_BEAT), BEAT, n, 0);
     }
 }
 
@@ -701,16 +700,19 @@ const struct outcome *fleet_run(const struct story *story)
     size_t next = 0; /* of the story */
 
     begin(story);
-    while (w.n > 0 || next < story->n) {
-        bool told = next < story->n && (w.n == 0 || story->events[next].at <= w.heap[0].at);
-        struct entry e = told ? (struct entry){ .at = story->events[next].at } : take_first();
-        if (e.at > story->length)
+    while (w.agenda.n > 0 || next < story->n) {
+        bool told =
+            next < story->n && (w.agenda.n == 0 || story->events[next].at <= w.agenda.items[0].at);
+        struct agenda_item item;
+        if (!told)
+            agenda_next(&w.agenda, &item);
+        w.now = told ? story->events[next].at : item.at;
+        if (w.now > story->length)
             break;
-        w.now = e.at;
         if (told)
             happen(&story->events[next++]);
         else
-            handle(&e);
+            handle(&item);
     }
     for (int n = 0; n < story->nodes; n++)
         weir__fleet_destroy(w.nodes[n].fleet);

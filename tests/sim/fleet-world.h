@@ -17,7 +17,11 @@
 #define US WEIR_MICROSECOND
 #define S  WEIR_SECOND
 
-enum { NODES_MAX = 128, LIMITS_MAX = 2, KEYS_MAX = 4 };
+#ifndef NODES_MAX
+#define NODES_MAX 128
+#define KEYS_MAX  4
+#endif
+#define LIMITS_MAX 2
 
 enum event_kind {
     EVENT_ASK,
@@ -35,19 +39,21 @@ enum event_kind {
 struct event {
     weir_time at, span;
     int32_t n; /* cost of an ask */
-    uint8_t kind, node;
-    uint8_t limits; /* of an ask: a bit for each */
+    uint16_t node;
+    uint8_t kind, limits; /* of an ask: a bit for each */
     uint8_t key;
 };
 
 struct story {
     uint64_t seed;
     bool share;    /* when alone, nodes go by their shares; else nothing passes */
+    bool lend;     /* parts follow demand; else they are equal */
     bool together; /* all are alone at the same time: their shares are no more than the limit */
     int nodes, n_limits, keys;
     const char *limits[LIMITS_MAX];
     weir_time length, trip, patience; /* of the world; one way to Redis; until a waiter gives up */
     weir_time command;                /* Redis is busy for this long with each */
+    weir_time counted_from;           /* commands, and asks alone and late */
     struct event *events;             /* in their order */
     size_t n;
 };
@@ -78,16 +84,15 @@ struct account {
 struct outcome {
     struct weir_plan plans[LIMITS_MAX];
     struct weir__fleet_limit limits[LIMITS_MAX];
-    uint32_t part; /* of each node */
-    struct weir_plan shares[LIMITS_MAX];
+    uint32_t part[NODES_MAX];
     struct account accounts[LIMITS_MAX][KEYS_MAX];
     int64_t asked[NODES_MAX], granted[NODES_MAX]; /* asks, one limit or more */
     int64_t asked_both, granted_both;             /* of those for several limits */
     int64_t refused, alone, late;                 /* asks */
-    int64_t commands;
-    weir_time step_back; /* the largest of a node's clock */
-    weir_time ahead;     /* Redis's clock, at the end */
-    const char *broken;  /* a law that was broken on the way */
+    int64_t commands, repays;                     /* of the commands */
+    weir_time step_back;                          /* the largest of a node's clock */
+    weir_time ahead;                              /* Redis's clock, at the end */
+    const char *broken;                           /* a law that was broken on the way */
 };
 
 /* Runs a story; the outcome stays until the next. */

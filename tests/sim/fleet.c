@@ -47,7 +47,7 @@ static weir_time add_faults(struct story *s, weir_time from, weir_time to)
         struct event *e = add_event(s);
         e->kind = (uint8_t)between(EVENT_CRASH, EVENT_RETIRE);
         e->at = between(from, to);
-        e->node = (uint8_t)between(0, s->nodes - 1);
+        e->node = (uint16_t)between(0, s->nodes - 1);
         e->span = between(1, one_in(3) ? 1000 : 100) * MS;
         e->n = (int32_t)between(2, 20);
         if (e->kind == EVENT_STEP)

@@ -107,3 +107,33 @@ TEST(test_pauses)
         weir__fleet_pause(&l, &(struct weir__draw){ .need = 1 }, &(struct weir__drawn){ 0 }, 0),
         4500 * WEIR_MICROSECOND);
 }
+
+TEST(test_D4_the_part_that_is_asked_for)
+{
+    struct weir__fleet_limit l = everyday(), window = limit_made("fixed-window 600/1m");
+    struct weir__fleet_rate rate = { .slow = 250000 }; /* 250 per second */
+
+    assert_int_equal(weir__fleet_part_asked(&window, &rate), 1000000);
+    l = everyday();
+    assert_int_equal(weir__fleet_part_asked(&l, &rate), 250000);
+    rate.slow = 0;
+    assert_int_equal(weir__fleet_part_asked(&l, &rate), 0);
+}
+
+/* A node wants twice what is asked for: more at once, less only after ten seconds. */
+TEST(test_D4_the_part_that_is_wanted)
+{
+    struct weir__fleet_want want = { 0 };
+
+    assert_int_equal(weir__fleet_want(&want, 0, NOW), 1000000);
+    assert_int_equal(weir__fleet_want(&want, 100000, NOW + 10 * S - 1), 1000000);
+    assert_int_equal(weir__fleet_want(&want, 100000, NOW + 10 * S), 500000);
+    assert_int_equal(weir__fleet_want(&want, 100000, NOW + 20 * S), 250000);
+    assert_int_equal(weir__fleet_want(&want, 100000, NOW + 60 * S), 250000);
+    assert_int_equal(weir__fleet_want(&want, 0, NOW + 69 * S), 250000);
+    assert_int_equal(weir__fleet_want(&want, 0, NOW + 70 * S), 125000);
+    assert_int_equal(weir__fleet_want(&want, 300000, NOW + 71 * S), 1000000);
+    for (int i = 0; i < 1000; i++)
+        weir__fleet_want(&want, 0, NOW + (80 + 10 * i) * S);
+    assert_true(weir__fleet_want(&want, 0, NOW + 90000 * S) > 0);
+}

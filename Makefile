@@ -19,6 +19,7 @@
 #   make mutants      flip comparisons and constants in lib/algo; a test must notice each
 #                     (ROOM=guard: in another folder of lib; LIMIT=100: a sample)
 #   make pictures     draw docs/picture-*.svg with the real code
+#   make thousand     model a fleet of a thousand nodes; the figures, and docs/picture-thousand.svg
 #   make reference    write docs/serve-reference.md, the option tables of docs/rules.md and the
 #                     tests of docs/capabilities.md
 #   make figures      write docs/figures.md from the last make bench
@@ -31,7 +32,7 @@ FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
 .PHONY: all redis-module nginx run-nginx run fleet demo quick test check bench fuzz mutants \
-        pictures reference figures amalgamation install clean
+        pictures thousand reference figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -96,6 +97,12 @@ pictures: all nginx
 	@scripts/packages.sh bench
 	@scripts/pictures.py $(BUILD)
 	@scripts/nginx-pictures.py $(BUILD)
+
+thousand: $(BUILD)/build.ninja
+	@scripts/packages.sh build
+	@scripts/build.sh $(BUILD) bench/bench-thousand
+	@$(BUILD)/bench/bench-thousand | tee $(BUILD)/thousand.tsv
+	@scripts/fleet-pictures.py $(BUILD)/thousand.tsv
 
 reference: all
 	@scripts/reference.py $(BUILD)

@@ -1,0 +1,234 @@
+-- weir.lua -- Weir's library in lua-nginx-module: the table, and what the limiters have in common.
+--
+--     init_by_lua_block { require("resty.weir").init { table = "/run/nginx-lua.weir" } }
+--
+-- The table stands in for lua_shared_dict: the master opens it before it forks, and all workers
+-- share it, with other programs on the host too.  What a limiter calls its dict is only a name in
+-- the table.
+local ffi = require "ffi"
+
+-- As in weir.h; a test compares them.
+local declarations = [[
+typedef int64_t weir_time;
+struct weir_error {
+    int column;
+    char text[244];
+};
+struct weir_limit {
+    const char *algorithm;
+    int64_t count;
+    weir_time period;
+    int64_t burst;
+    int64_t queue;
+    int32_t buckets;
+    bool align_first;
+    bool loose;
+    weir_time warmup;
+    int32_t cold;
+    int32_t calendar;
+    char zone[40];
+};
+struct weir_key {
+    const void *bytes;
+    size_t len;
+};
+struct weir_ask {
+    struct weir_key key;
+    int64_t cost;
+    weir_time wait_max;
+    weir_time now;
+    int8_t priority;
+    uint8_t user_class;
+};
+struct weir_decision {
+    bool allowed;
+    uint8_t reason;
+    uint16_t item;
+    int64_t limit;
+    int64_t remaining;
+    weir_time wait;
+    weir_time retry;
+    weir_time reset;
+};
+struct weir_table;
+struct weir_table_options {
+    const char *path;
+    int64_t keys;
+    int64_t slab;
+    int64_t limiters;
+    int64_t bans;
+    int64_t guards;
+    bool narrow;
+    unsigned mode;
+    unsigned owner, group;
+};
+struct weir_limiter;
+struct weir_guard;
+enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
+enum weir_outcome {
+    WEIR_SUCCEEDED = 0,
+    WEIR_FAILED = 1,
+    WEIR_TIMED_OUT = 2,
+    WEIR_DROPPED = 3,
+    WEIR_IGNORED = 4,
+};
+struct weir_breaker_options {
+    int32_t error_percent;
+    int32_t errors;
+    weir_time slow;
+    int32_t slow_percent;
+    weir_time window;
+    int32_t calls;
+    int32_t min_calls;
+    weir_time open_for;
+    weir_time open_max;
+    int32_t jitter_percent;
+    int32_t probes;
+    bool above;
+};
+struct weir_adaptive_options {
+    const char *controller;
+    int64_t initial, min, max;
+    weir_time target;
+    int32_t percentile;
+    weir_time window;
+    bool rate;
+};
+struct weir_system_options {
+    int32_t cpu_percent;
+    int32_t pressure_percent;
+    int32_t memory_percent;
+    int32_t run_queue;
+    weir_time mean_time;
+    int32_t in_flight;
+    int32_t rate;
+};
+struct weir_guard_options {
+    int64_t max;
+    int64_t max_per_key;
+    weir_time lease;
+    struct weir_breaker_options breaker;
+    struct weir_adaptive_options adaptive;
+    struct weir_system_options system;
+    bool shed;
+    struct weir_class {
+        char name[16];
+        int32_t weight;
+    } classes[8];
+    int32_t degrade;
+    int32_t raises;
+    enum weir_mode mode;
+};
+struct weir_permit {
+    uint64_t word;
+    uint32_t seat;
+    weir_time since;
+};
+int weir_table_create(struct weir_table **out, const struct weir_table_options *options,
+                      struct weir_error *error);
+void weir_table_destroy(struct weir_table *table);
+weir_time weir_table_now(const struct weir_table *table);
+int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
+                        const struct weir_limit *limit, struct weir_error *error);
+bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
+               struct weir_decision *decision);
+bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
+               struct weir_decision *decision);
+void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask);
+int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
+                      const struct weir_guard_options *options, struct weir_error *error);
+bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int64_t max,
+                       struct weir_permit *permit, struct weir_decision *decision);
+bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
+               weir_time now);
+]]
+ffi.cdef(declarations)
+
+local NAME_MAX = 63
+
+local _M = { library = nil, declarations = declarations }
+
+local shared    -- the table; its end is the Lua VM's
+local made = {} -- limiters and guards by name
+local problem = ffi.new("struct weir_error")
+local ask = ffi.new("struct weir_ask")
+local decision = ffi.new("struct weir_decision")
+
+-- In init_by_lua, before nginx forks.  options: table, a file; keys, room for that many (65536);
+-- mode of a new file (0600, and root's: workers have it from the master); library, if it is not
+-- libweir.so.0 where libraries are.
+function _M.init(options)
+    local out, path = ffi.new("struct weir_table *[1]"), options.table
+    local o = ffi.new("struct weir_table_options")
+
+    if type(path) ~= "string" or path == "" then
+        error("resty.weir: init needs a table: a file, as in /run/nginx-lua.weir", 2)
+    end
+    _M.library = ffi.load(options.library or "libweir.so.0")
+    o.path, o.keys, o.mode = path, options.keys or 0, options.mode or 0
+    if _M.library.weir_table_create(out, o, problem) ~= 0 then
+        error("resty.weir: " .. ffi.string(problem.text), 2)
+    end
+    shared = ffi.gc(out[0], _M.library.weir_table_destroy)
+    return true
+end
+
+-- The table's time, which stands still as long as nginx's own does.
+local seen, now
+function _M.now()
+    local tick = ngx.now()
+
+    if tick ~= seen then
+        seen, now = tick, _M.library.weir_table_now(shared)
+    end
+    return now
+end
+
+-- One ask at a time: the same structs again, and no garbage.
+function _M.ask(key, cost, wait_max)
+    key = tostring(key)
+    ask.key.bytes, ask.key.len = key, #key
+    ask.cost, ask.wait_max, ask.now = cost, wait_max or 0, _M.now()
+    return ask, decision, key -- which keeps the key's bytes
+end
+
+-- The one of that kind and name.  An object may be made for each request, so they are kept.
+local function found(name, dict, make)
+    if shared == nil then
+        return nil, "no table: call resty.weir's init in init_by_lua"
+    end
+    if type(dict) ~= "string" or dict == "" then
+        return nil, "a limiter needs a name"
+    end
+    if #name > NAME_MAX then
+        return nil, "the name is too long: " .. name
+    end
+    if not made[name] then
+        local code, it = make()
+        if code ~= 0 then
+            return nil, name .. ": " .. ffi.string(problem.text)
+        end
+        made[name] = it
+    end
+    return made[name]
+end
+
+function _M.limiter(kind, dict, limit)
+    local name = kind .. "/" .. tostring(dict)
+
+    return found(name, dict, function()
+        local out = ffi.new("struct weir_limiter *[1]")
+        return _M.library.weir_limiter_create(out, shared, name, limit, problem), out[0]
+    end)
+end
+
+function _M.guard(dict, options)
+    local name = "conn/" .. tostring(dict)
+
+    return found(name, dict, function()
+        local out = ffi.new("struct weir_guard *[1]")
+        return _M.library.weir_guard_create(out, shared, name, options, problem), out[0]
+    end)
+end
+
+return _M

@@ -1,0 +1,75 @@
+-- req.lua -- the rate of requests, as resty.limit.req has it.
+--
+-- A key owes time: a request at 2/s costs half a second, and debt is paid off as time goes by.  A
+-- request waits for the debt before it, and is rejected if that is more than `burst` requests.  So
+-- one limiter of the table has all rates and bursts, and an object may change its own at any time.
+local ffi = require "ffi"
+local weir = require "resty.weir"
+
+local floor, max, min = math.floor, math.max, math.min
+
+local SECOND = 1000000000
+local DEBT_MAX = 30 * 86400 * SECOND
+
+local _M = {}
+local mt = { __index = _M }
+
+-- A unit is a nanosecond.
+local limit = ffi.new("struct weir_limit", {
+    algorithm = "leaky-bucket",
+    count = SECOND,
+    period = SECOND,
+    burst = 1,
+    queue = DEBT_MAX,
+})
+
+local function price(self)
+    return max(1, floor(SECOND / self.rate + 0.5))
+end
+
+function _M.new(dict_name, rate, burst)
+    assert(rate > 0 and burst >= 0)
+    local limiter, err = weir.limiter("req", dict_name, limit)
+
+    if not limiter then
+        return nil, err
+    end
+    return setmetatable({ limiter = limiter, rate = rate, burst = burst }, mt)
+end
+
+-- 0 or the delay in seconds, and by how many requests the key is ahead; or nil, "rejected".
+function _M.incoming(self, key, commit)
+    local cost = price(self)
+    local ask, decision, _ = weir.ask(key, cost, min(DEBT_MAX, floor(self.burst * cost + 0.5)))
+    local call = commit and weir.library.weir_take or weir.library.weir_peek
+
+    if not call(self.limiter, ask, decision) then
+        return nil, "rejected"
+    end
+    local excess = floor(tonumber(decision.wait) / cost * 1000 + 0.5) / 1000
+    return excess / self.rate, excess
+end
+
+-- Gives the last request back.  As in resty.limit.req a key that was asked for keeps one.
+function _M.uncommit(self, key)
+    local cost = price(self)
+    local ask, decision, _ = weir.ask(key, cost, DEBT_MAX)
+    local owed = 0
+
+    if weir.library.weir_peek(self.limiter, ask, decision) then
+        owed = tonumber(decision.wait)
+    end
+    ask.cost = max(0, min(cost, owed - cost))
+    weir.library.weir_give(self.limiter, ask)
+    return true
+end
+
+function _M.set_rate(self, rate)
+    self.rate = rate
+end
+
+function _M.set_burst(self, burst)
+    self.burst = burst
+end
+
+return _M

@@ -55,6 +55,8 @@ check "unit" grep -qx "ExecStart=$start" "$units/weir.service"
 check "sockets" test -f "$units/weir.socket" -a -f "$units/weir-http.socket"
 check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/weir/rules.yaml"
 check "module for Redis" test -f "$libdir/redis/modules/weir.so"
+check "Lua for nginx" test -f "$prefix/share/lua/5.1/resty/weir.lua" -a \
+    -f "$prefix/share/lua/5.1/resty/weir/req.lua"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
 # The module for nginx, as Debian's are: modules-enabled links to what is in modules-available.

@@ -6,14 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
+from fleeting import PART, Agent, url
 from redising import Redis, until
 from serving import run_tests
 
 Cluster = importlib.import_module("redis-cluster").Cluster
-ONE = 1000000
 RULES = """version: 1
 rules:
   - name: r
@@ -28,93 +27,36 @@ FLEET = RULES + """    across: fleet
 """
 
 
-def url(redis):
-    return redis.url() if isinstance(redis, Cluster) else "redis://127.0.0.1:%d" % redis.port
-
-
-class Info:
-    def __init__(self, line):
-        words = line.split(None, 12)
-        (self.agent, self.alone, self.connected, self.learning, self.part, self.members,
-         self.version, self.refused, self.draws, self.drawn, self.repaid,
-         self.asks_alone) = [int(word) for word in words[:12]]
-        self.why = words[12].strip() if len(words) > 12 else ""
-
-
-class Node:
-    """fleet-agent, under way."""
-
-    def __init__(self, program, redis, name, table="-", rules=None, copies=None):
-        self.folder = tempfile.mkdtemp(prefix="weir-agent-")
-        path = os.path.join(self.folder, "rules.yaml")
-        open(path, "w").write(rules or "")
-        words = [program, url(redis), name, table, path if rules else "-", copies or self.folder]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
-
-    def __call__(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def info(self):
-        return Info(self("info"))
-
-    def stop(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        self.go_on()
-        self.process.stdin.close()
-        try:
-            code = self.process.wait(60)
-        finally:
-            self.kill()
-        shutil.rmtree(self.folder)
-        if kind is None:
-            assert code in (0, -signal.SIGKILL), code
-
-
 def parts(*nodes):
     return [node.info().part for node in nodes]
 
 
 def test_D4_parts(program):
     """Parts of those that are there; of one that leaves or dies the others have them."""
-    with Redis() as r, Node(program, r, "a", rules=RULES) as a:
-        until("a has all", lambda: a.info().part == ONE, 60)
-        with Node(program, r, "b", rules=RULES) as b:
-            until("halves", lambda: parts(a, b) == [ONE // 2, ONE // 2], 60)
+    with Redis() as r, Agent(program, url(r), "a", rules=RULES) as a:
+        until("a has all", lambda: a.info().part == PART, 60)
+        with Agent(program, url(r), "b", rules=RULES) as b:
+            until("halves", lambda: parts(a, b) == [PART // 2, PART // 2], 60)
             assert a.info().members == 2 and a.info().connected
             assert b("leave") == "left"
-            until("a has all again", lambda: parts(a) == [ONE], 60)
-        with Node(program, r, "c", rules=RULES) as c:
-            until("halves again", lambda: parts(a, c) == [ONE // 2, ONE // 2], 60)
+            until("a has all again", lambda: parts(a) == [PART], 60)
+        with Agent(program, url(r), "c", rules=RULES) as c:
+            until("halves again", lambda: parts(a, c) == [PART // 2, PART // 2], 60)
             c.kill()
-            until("c is forgotten", lambda: parts(a) == [ONE], 60)
+            until("c is forgotten", lambda: parts(a) == [PART], 60)
 
 
 def test_D4_redis_away(program):
     """Nobody waits for a Redis that is away: joining, checking, leaving; and the part stays."""
-    with Redis() as r, Node(program, r, "a", rules=RULES) as a:
-        until("a has all", lambda: a.info().part == ONE, 60)
+    with Redis() as r, Agent(program, url(r), "a", rules=RULES) as a:
+        until("a has all", lambda: a.info().part == PART, 60)
         r.process.send_signal(signal.SIGSTOP)
         until("it is noticed", lambda: not a.info().connected, 60)
         assert a.info().why
-        with Node(program, r, "b", rules=RULES) as b:
+        with Agent(program, url(r), "b", rules=RULES) as b:
             assert b("check ann 1") == "granted"
             assert a("check ann 1") == "granted"
-            assert a.info().part == ONE
+            assert a.info().part == PART
             assert b("leave") == "left"
         r.process.send_signal(signal.SIGCONT)
         until("it is back", lambda: a.info().connected, 60)
@@ -132,8 +74,8 @@ def run_all(ms, *nodes):
 def test_D3_one_limit(program):
     """100/s on two nodes together: never more than the bound, and all of it is used."""
     rules = FLEET % "closed"
-    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
-            Node(program, r, "b", rules=rules) as b:
+    with Redis() as r, Agent(program, url(r), "a", rules=rules) as a, \
+            Agent(program, url(r), "b", rules=rules) as b:
         until("both draw", lambda: not a.info().alone and not b.info().alone, 60)
         granted, took = run_all(2000, a, b)
         assert sum(granted) <= 100 + 100 * (took + 0.25) + 1, (granted, took)
@@ -143,9 +85,9 @@ def test_D3_one_limit(program):
 def test_D5_redis_killed(program):
     """Then each node goes by its part, and when Redis is back they share the limit again."""
     rules = FLEET % "share"
-    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
-            Node(program, r, "b", rules=rules) as b:
-        until("halves", lambda: parts(a, b) == [ONE // 2, ONE // 2], 60)
+    with Redis() as r, Agent(program, url(r), "a", rules=rules) as a, \
+            Agent(program, url(r), "b", rules=rules) as b:
+        until("halves", lambda: parts(a, b) == [PART // 2, PART // 2], 60)
         until("both draw", lambda: not a.info().alone and not b.info().alone, 60)
         r.kill()
         until("both are alone", lambda: a.info().alone and b.info().alone, 60)
@@ -169,9 +111,9 @@ def passes(node, user, n):
 def test_D5_redis_stopped(program):
     """Asks under way are answered, whatever Redis does."""
     rules = FLEET % "share"
-    with Redis() as r, Node(program, r, "a", rules=rules) as a, \
-            Node(program, r, "b", rules=rules) as b:
-        until("halves", lambda: parts(a, b) == [ONE // 2, ONE // 2], 60)
+    with Redis() as r, Agent(program, url(r), "a", rules=rules) as a, \
+            Agent(program, url(r), "b", rules=rules) as b:
+        until("halves", lambda: parts(a, b) == [PART // 2, PART // 2], 60)
         run_all(300, a, b)
         r.process.send_signal(signal.SIGSTOP)
         granted, took = run_all(1500, a, b)
@@ -185,8 +127,8 @@ def test_D5_redis_stopped(program):
 def test_D5_charged(program):
     """A share begins with what was left, and what passes by it is charged when Redis is back."""
     rules = (FLEET % "share").replace("100/1s", "fixed-window 1000/24h align=first")
-    with Redis() as r, Node(program, r, "a", rules=rules) as a:
-        until("a has all", lambda: a.info().part == ONE and not a.info().alone, 60)
+    with Redis() as r, Agent(program, url(r), "a", rules=rules) as a:
+        until("a has all", lambda: a.info().part == PART and not a.info().alone, 60)
         passes(a, "ann", 300)
         r.process.send_signal(signal.SIGSTOP)
         until("a is alone", lambda: a.info().alone, 60)
@@ -207,11 +149,11 @@ def test_D3_take_over(program):
     and one that goes on stands by.  Both draw from one account all the while."""
     folder = tempfile.mkdtemp(prefix="weir-table-")
     table, rules = os.path.join(folder, "table"), FLEET % "closed"
-    with Redis() as r, Node(program, r, "host", table=table, rules=rules) as a, \
-            Node(program, r, "other", rules=rules) as c:
+    with Redis() as r, Agent(program, url(r), "host", table=table, rules=rules) as a, \
+            Agent(program, url(r), "other", rules=rules) as c:
         until("a is the agent", lambda: agents(a) == [1], 60)
-        with Node(program, r, "host", table=table, rules=rules) as b:
-            until("halves", lambda: parts(a, c) == [ONE // 2, ONE // 2], 60)
+        with Agent(program, url(r), "host", table=table, rules=rules) as b:
+            until("halves", lambda: parts(a, c) == [PART // 2, PART // 2], 60)
             assert agents(a, b) == [1, 0]
             passes(b, "eve", 1)
             granted, took = run_all(1000, a, b, c)
@@ -222,12 +164,12 @@ def test_D3_take_over(program):
             passes(b, "fay", 1)
             a.go_on()
             until("a stands by", lambda: agents(a, b) == [0, 1], 60)
-            until("still two members", lambda: parts(b, c) == [ONE // 2, ONE // 2], 60)
+            until("still two members", lambda: parts(b, c) == [PART // 2, PART // 2], 60)
             passes(a, "gus", 1)
             b.kill()
             until("a is the agent again", lambda: a.info().agent == 1 and not a.info().alone, 60)
             passes(a, "hal", 1)
-        with Node(program, r, "host", table=table, rules=rules) as b:
+        with Agent(program, url(r), "host", table=table, rules=rules) as b:
             assert a("leave") == "left"
             until("b has its place", lambda: b.info().agent == 1 and not b.info().alone, 60)
             passes(b, "ida", 1)
@@ -237,13 +179,13 @@ def test_D3_take_over(program):
 def test_D3_paid_back(program):
     """A process that leaves pays back what it has drawn ahead: another gets it, to the unit."""
     rules = (FLEET % "closed").replace("100/1s", "fixed-window 3000/24h align=first")
-    with Redis() as r, Node(program, r, "a", rules=rules) as a:
+    with Redis() as r, Agent(program, url(r), "a", rules=rules) as a:
         until("a draws", lambda: not a.info().alone, 60)
         granted, _ = run_all(400, a)
         drawn = a.info().drawn
         assert drawn >= granted[0] > 0
         assert a("leave") == "left"
-        with Node(program, r, "b", rules=rules) as b:
+        with Agent(program, url(r), "b", rules=rules) as b:
             until("b draws", lambda: not b.info().alone, 60)
             passes(b, "ann", 3000 - granted[0])
             until("it is spent", lambda: b("check ann 1") == "limited", 60)
@@ -253,8 +195,8 @@ def test_D3_cluster(program):
     """Accounts on three masters, one of which is killed."""
     rules = FLEET % "closed"
     users = ["user%d" % i for i in range(12)]
-    with Cluster() as cluster, Node(program, cluster, "a", rules=rules) as a, \
-            Node(program, cluster, "b", rules=rules) as b:
+    with Cluster() as cluster, Agent(program, cluster.url(), "a", rules=rules) as a, \
+            Agent(program, cluster.url(), "b", rules=rules) as b:
         for user in users:
             passes(a, user, 30)
             passes(b, user, 30)
@@ -293,7 +235,7 @@ def test_D6_rules(program):
     copies = tempfile.mkdtemp(prefix="weir-copies-")
     with Redis() as r:
         publish(weir, r, RULES)
-        with Node(program, r, "a", copies=copies) as a:
+        with Agent(program, url(r), "a", copies=copies) as a:
             until("the first version", lambda: a.info().version == 1, 60)
             publish(weir, r, RULES.replace("100", "5"))
             until("the second", lambda: a.info().version == 2, 60)
@@ -303,7 +245,7 @@ def test_D6_rules(program):
             assert a.info().version == 2 and a.info().why == "it is bad"
             until("and that is told", lambda: "it is bad" in fleet(weir, r, "nodes").stdout, 60)
         r.process.send_signal(signal.SIGSTOP)
-        with Node(program, r, "a", copies=copies) as a:
+        with Agent(program, url(r), "a", copies=copies) as a:
             until("the copy", lambda: a.info().version == 2, 60)
             assert [a("check bob 1") for _ in range(6)].count("limited") == 1
         r.process.send_signal(signal.SIGCONT)

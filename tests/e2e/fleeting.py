@@ -3,10 +3,14 @@ wires between a node and Redis that can be cut.
 
 Nothing here is bounded by wall time: a load measures how long it took, and bounds are reckoned from
 that."""
+import os
 import select
 import shutil
+import signal
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -73,6 +77,60 @@ def joined(*nodes, members=None):
 def back(*nodes):
     for node in nodes:
         until("%s draws again" % node.name, node.draws, state=lambda: str(node.fleet))
+
+
+class Info:
+    def __init__(self, line):
+        words = line.split(None, 12)
+        (self.agent, self.alone, self.connected, self.learning, self.part, self.members,
+         self.version, self.refused, self.draws, self.drawn, self.repaid,
+         self.asks_alone) = [int(word) for word in words[:12]]
+        self.why = words[12].strip() if len(words) > 12 else ""
+
+
+class Agent:
+    """fleet-agent, under way.  Without rules it has those of the fleet, and a copy of them in the
+    folder `copies`."""
+
+    def __init__(self, program, where, name, table="-", rules=None, copies=None):
+        self.folder = tempfile.mkdtemp(prefix="weir-agent-")
+        path = os.path.join(self.folder, "rules.yaml")
+        open(path, "w").write(rules or "")
+        words = [program, where, name, table, path if rules else "-", copies or self.folder]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+
+    def __call__(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def info(self):
+        return Info(self("info"))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.go_on()
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(60)
+        finally:
+            self.kill()
+        shutil.rmtree(self.folder)
+        if kind is None:
+            assert code in (0, -signal.SIGKILL), code
 
 
 class Load:

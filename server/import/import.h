@@ -200,8 +200,8 @@ void weir__import_write(const struct weir__import *import, const struct weir__im
 /* ----------------------------------------------------------------- nginx.c ---- */
 
 void *weir__import_take(struct weir__import *import, size_t count, size_t size);
-__attribute__((format(printf, 2, 3))) char *weir__import_text(struct weir__import *import,
-                                                              const char *format, ...);
+__attribute__((format(printf, 2, 3), nonnull(2))) char *
+weir__import_text(struct weir__import *import, const char *format, ...);
 __attribute__((format(printf, 4, 5))) void weir__import_note(struct weir__import *import,
                                                              const struct weir__directive *at,
                                                              bool loss, const char *format, ...);

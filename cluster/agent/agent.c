@@ -46,6 +46,7 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     f->agent = agent;
     if (agent)
         weir__beats_take_over(f);
+    weir__notes_begin(f);
     f->up = f->away = false;
     f->heard = mono;
     weir__fleet_set_exact(f->fleet, !agent);
@@ -163,6 +164,7 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
     if (f->agent || f->leaving)
         due = sooner(due, weir__beats_turn(f, mono));
     span = turn_fleet(f, now);
+    due = sooner(due, weir__notes_turn(f, mono, now));
     if (span != WEIR_NEVER)
         due = sooner(due, mono + span);
     note_counts(f);
@@ -257,6 +259,7 @@ static void destroy(struct weir_fleet *f)
 {
     weir_redis_destroy(f->redis); /* which answers all asks */
     weir__redis_ask_free(&f->beat);
+    weir__redis_ask_free(&f->notes.ask);
     weir__draws_free(f);
     weir__limits_free(f);
     weir__fleet_destroy(f->fleet);

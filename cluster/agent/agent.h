@@ -7,6 +7,7 @@
  *     draws.c     the world of a node (cluster/fleet/fleet.h): purses and accounts
  *     follow.c    the rules of the fleet, and their copy on disk
  *     limits.c    the limits across the fleet, as the rules in force have them
+ *     notes.c     what nodes tell each other: bans, bans that were lifted, keys that were reset
  *     shares.c    the host's part of a limit while an account is silent
  *
  * Threads, and what is theirs:
@@ -28,6 +29,7 @@
 #include "cluster/fleet/centre.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/members.h"
+#include "cluster/fleet/notes.h"
 #include "cluster/redis/carry.h"
 #include "cluster/redis/thread.h"
 #include "engine/engine.h"
@@ -35,6 +37,7 @@
 #include "weir-fleet.h"
 
 #define WEIR__AGENT_DEMANDS 256 /* keys of closed purses between two turns */
+#define WEIR__AGENT_BANS    64  /* told at once */
 #define WEIR__AGENT_NAMES   64  /* rules across the fleet that are told apart from others */
 
 /* A limit across the fleet. */
@@ -118,6 +121,21 @@ struct weir_fleet {
     struct weir__fleet_want want;
     struct weir__redis_ask beat; /* one at a time */
     struct weir__redis_script members_script;
+
+    struct weir__agent_notes {
+        struct weir__redis_ask ask; /* one at a time: */
+        struct weir__redis_script script;
+        bool asking;
+        bool ready;           /* Redis has answered the last beat */
+        int64_t begun, heard; /* as notes.lua says */
+        int64_t last;         /* as of the last beat */
+        uint64_t written, at; /* the look at all bans: what was written before, the place */
+        int looks;            /* in vain, since something was asked */
+        uint64_t generation;  /* of the rules then */
+        bool lost, again;     /* all are to be told once more; this look does so */
+        struct weir__ban_record told[WEIR__AGENT_BANS]; /* to be told, or on their way */
+        size_t n;
+    } notes;
 
     struct weir__fleet *fleet;
     struct weir__agent_limit *limits;
@@ -234,6 +252,12 @@ struct weir__agent_limit *weir__limit_find(struct weir_fleet *fleet, const char 
 /* One use less. */
 void weir__limit_leave(struct weir__agent_limit *limit);
 void weir__limits_free(struct weir_fleet *fleet);
+
+/* notes.c -- when to come again; and: a beat was answered; another process was the agent before. */
+weir_time weir__notes_turn(struct weir_fleet *fleet, weir_time mono, weir_time now);
+void weir__notes_heard(struct weir_fleet *fleet, bool answered, int64_t last);
+void weir__notes_begin(struct weir_fleet *fleet);
+int weir__notes_slot(const struct weir_fleet *fleet);
 
 /* shares.c -- a share begins with the host's part of what was left. */
 void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);

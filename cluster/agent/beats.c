@@ -97,6 +97,7 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     } else {
         note_silence(f, why.bytes, why.len);
     }
+    weir__notes_heard(f, event.kind == WEIR__MEMBER_ANSWER, event.answer.note);
     weir__redis_ask_free(ask);
     step(f, &event, now);
 }
@@ -116,14 +117,12 @@ static void step(struct weir_fleet *f, const struct weir__member_event *event, w
         f->member.want = wanted(f, now);
     struct weir__member_send send = weir__member_step(&f->member, event, now);
     struct weir_key fleet = { f->name, strlen(f->name) };
-    char key[WEIR__MEMBER_ID_MAX + 16];
 
     if (send.verb == WEIR__MEMBER_NOTHING)
         return;
-    int len = snprintf(key, sizeof(key), "{fleet:%s}", f->name);
     f->beat = (struct weir__redis_ask){ .script = &f->members_script,
                                         .n_words = WEIR__MEMBER_WORDS,
-                                        .slot = weir__redis_slot(key, (size_t)len),
+                                        .slot = weir__notes_slot(f),
                                         .deadline = now + send.timeout,
                                         .repeatable = true,
                                         .done = answered,

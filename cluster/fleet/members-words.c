@@ -31,10 +31,11 @@ static void add_key(struct weir__buffer *out, struct weir_key fleet, const char 
 void weir__member_words(const struct weir__member *m, const struct weir__member_send *send,
                         struct weir_key fleet, const char *id, struct weir__buffer *out)
 {
-    add_number(out, 3);
+    add_number(out, 4);
     add_key(out, fleet, "");
     add_key(out, fleet, ":members");
     add_key(out, fleet, ":free");
+    add_key(out, fleet, ":notes");
     add_word(out, send->verb == WEIR__MEMBER_LEAVES ? "leave" : "beat");
     add_word(out, id);
     add_number(out, send->seq);
@@ -47,13 +48,13 @@ void weir__member_words(const struct weir__member *m, const struct weir__member_
 bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply,
                         struct weir__text *why)
 {
-    struct weir__resp_value list, n[4];
+    struct weir__resp_value list, n[5];
     const char *at = weir__resp_value(reply.bytes, &list);
 
     *why = list.kind == '-' ? list.text : (struct weir__text){ "a reply that makes no sense", 27 };
-    if (list.kind != '*' || list.n != 4)
+    if (list.kind != '*' || list.n != 5)
         return false;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         at = weir__resp_value(at, &n[i]);
         if (n[i].kind != ':')
             return false;
@@ -61,6 +62,7 @@ bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply
     *out = (struct weir__member_answer){ .offer = n[0].integer,
                                          .members = n[1].integer,
                                          .granted = n[2].integer,
-                                         .learning = n[3].integer == 1 };
+                                         .learning = n[3].integer == 1,
+                                         .note = n[4].integer };
     return out->offer >= -1 && out->offer <= WEIR__PART_ONE;
 }

@@ -49,6 +49,7 @@ struct weir__member_answer {
     int64_t offer; /* -1: a later beat is known */
     int64_t members, granted;
     bool learning;
+    int64_t note; /* the number of the last (notes.h) */
 };
 
 struct weir__member_event {
@@ -74,7 +75,7 @@ struct weir__member_send weir__member_step(struct weir__member *member,
 int64_t weir__member_part(const struct weir__member *member, weir_time now);
 
 /* members-words.c -- what members.lua is asked, and what it answers. */
-#define WEIR__MEMBER_WORDS 11
+#define WEIR__MEMBER_WORDS 12
 /* As bulk strings of RESP: NUMKEYS KEY ... ARG ...; the second is the first key. */
 void weir__member_words(const struct weir__member *member, const struct weir__member_send *send,
                         struct weir_key fleet, const char *id, struct weir__buffer *out);

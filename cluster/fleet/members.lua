@@ -2,11 +2,12 @@
 --
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
---            id -> 'seq weight granted offer lent borrow'; when each one's part is free again
+--            id -> 'seq weight granted offer lent borrow'; when each one's part is free again; its
+--            notes (notes.lua)
 --   ARGV     'beat' or 'leave'; the id; its sequence number, weight, the part it wants, its part in
 --            force, the time between its beats in us
---   -> {offer, members, the sum of granted parts, 1 while learning}; the offer is -1 if a later
---      beat of the id is known
+--   -> {offer, members, the sum of granted parts, 1 while learning, the number of the last note};
+--      the offer is -1 if a later beat of the id is known
 --
 -- Parts are millionths.  What a member may have in force is never more than what was granted to it:
 -- the larger of its part in force, as it said, and the last offer.  An offer is never more than the
@@ -86,13 +87,14 @@ local function write()
   redis.call('HSET', fleet, 'weights', whole(sum.weight), 'granted', whole(sum.granted), 'lent',
     whole(sum.lent), 'borrow', whole(sum.borrow), 'learn', whole(learn), 'beat', whole(longest),
     'last', whole(now), 'run', run)
-  for _, key in ipairs(KEYS) do
-    redis.call('PEXPIRE', key, KEEP)
+  for i = 1, 3 do
+    redis.call('PEXPIRE', KEYS[i], KEEP)
   end
 end
 
 local function answer(offer)
-  return {offer, redis.call('HLEN', members), sum.granted, now < learn and 1 or 0}
+  return {offer, redis.call('HLEN', members), sum.granted, now < learn and 1 or 0,
+    tonumber(redis.call('HGET', KEYS[4], 'last') or 0)}
 end
 
 -- What the member is to have, if the others leave it.

@@ -13,9 +13,7 @@ void weir__across_key(const struct weir *weir, const struct weir__rule *rule,
         (void)weir__rule_key_make(weir->table->secrets, rule, facts, made, key);
 }
 
-/* A long text ends in its hash, and all nodes must have the same: numbers that everybody knows, in
- * the place of the table's secrets. */
-static void fill_public(uint64_t numbers[WEIR__HASH_SECRETS])
+void weir__public_numbers(uint64_t numbers[WEIR__HASH_SECRETS])
 {
     uint64_t seed = 0x7765697220666c74u;
 
@@ -81,7 +79,6 @@ static void add_dues(struct listing *l, uint32_t i)
 {
     const struct weir__rule *rule = &l->active->rules->rules[i];
     enum weir_mode all = weir__active_mode(l->weir, l->active);
-    uint64_t numbers[WEIR__HASH_SECRETS];
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
 
@@ -89,14 +86,14 @@ static void add_dues(struct listing *l, uint32_t i)
         !weir__rule_key(l->weir->table->secrets, rule, l->facts, made, &key))
         return;
     weir__across_key(l->weir, rule, l->facts, made, &key);
-    fill_public(numbers);
     for (uint32_t k = 0; k < rule->n_limits && l->n < l->max; k++) {
         struct weir__due *due = &l->out[l->n++];
         due->rule = l->active->posts[i].name;
         due->index = k;
         due->cost = weir__rule_cost(rule, l->facts, l->cost);
         due->within = within_of(rule);
-        due->text_len = (uint16_t)weir__rule_key_text(numbers, rule, l->facts, due->text);
+        due->text_len =
+            (uint16_t)weir__rule_key_text(l->weir->public_numbers, rule, l->facts, due->text);
         due->own_len = (uint16_t)key.len;
         memcpy(due->own, key.bytes, key.len);
     }

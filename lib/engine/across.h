@@ -31,6 +31,15 @@ static inline enum weir__across weir__across_now(const struct weir *weir,
 /* The part may have changed since the shares were prepared.  With the mutex held. */
 void weir__across_follow(struct weir *weir, weir_time now);
 
+/* A long text ends in its hash: by the table's secrets; or, across the fleet, by numbers that
+ * everybody knows, because all nodes must have the same. */
+void weir__public_numbers(uint64_t numbers[WEIR__HASH_SECRETS]);
+static inline const uint64_t *weir__text_secrets(const struct weir *weir,
+                                                 const struct weir__rule *rule)
+{
+    return rule->fleet ? weir->public_numbers : weir->table->secrets;
+}
+
 /* A key that is longer than an agent keeps becomes its hash. */
 void weir__across_key(const struct weir *weir, const struct weir__rule *rule,
                       const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/across.h"
 
 static bool is_address_key(const struct weir__rule *rule)
 {
@@ -49,7 +49,7 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key,
         code = address_key(r, key, text, error);
         len = code ? 0 : strlen(text);
     } else {
-        len = weir__key_text_shorten(weir->table->secrets, key, text);
+        len = weir__key_text_shorten(weir__text_secrets(weir, r), key, text);
     }
     if (code == WEIR_OK)
         *out = (struct weir_key){ text, len };
@@ -128,6 +128,18 @@ bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_ti
     lifted = lift(weir, rule, (struct weir_key){ key, strlen(key) }, now) || lifted;
     pthread_mutex_unlock(&weir->mutex);
     return lifted;
+}
+
+bool weir__bans_learn(struct weir *weir, const struct weir__ban_lesson *lesson)
+{
+    bool learnt = weir__ban_learn(weir->table, lesson);
+
+    if (learnt && lesson->strikes == 0) {
+        pthread_mutex_lock(&weir->mutex);
+        forget_refusals(weir, lesson->rule, lesson->key, lesson->now);
+        pthread_mutex_unlock(&weir->mutex);
+    }
+    return learnt;
 }
 
 bool weir_ban_next(struct weir *weir, weir_time now, int64_t *at, struct weir_ban *out)

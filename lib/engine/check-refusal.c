@@ -27,8 +27,8 @@ static struct weir_key shown_key(const struct weir__checker *c, const struct wei
 
     if (is_own_text(&c->active->posts[rule], r, v))
         return (struct weir_key){ v->text, v->len };
-    return (struct weir_key){ text,
-                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
+    return (struct weir_key){ text, weir__rule_key_text(weir__text_secrets(c->weir, r), r,
+                                                        &q->facts, text) };
 }
 
 static void tell_key(const struct weir__inquiry *q, struct weir_key key)

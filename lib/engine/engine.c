@@ -331,6 +331,7 @@ int weir_create(struct weir **out, const struct weir_options *options, struct we
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for an engine");
     memset(weir, 0, sizeof(*weir));
     weir->host = &weir__host;
+    weir__public_numbers(weir->public_numbers);
     pthread_mutex_init(&weir->mutex, NULL);
     weir->table = options ? options->table : NULL;
     int code = weir->table ? WEIR_OK : make_table(weir, options ? options->keys : 0, error);

@@ -88,8 +88,9 @@ struct weir {
     size_t n_names;
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
-    uint64_t generation;      /* of rules in force; atomic */
-    struct weir__line *lines; /* check-later.c; atomic */
+    uint64_t generation;                         /* of rules in force; atomic */
+    struct weir__line *lines;                    /* check-later.c; atomic */
+    uint64_t public_numbers[WEIR__HASH_SECRETS]; /* across.h */
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 

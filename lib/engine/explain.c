@@ -119,8 +119,8 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
         e->why = missing_part(e, f, rule, facts);
     if (e->why != WEIR__APPLIES)
         return;
-    struct weir_key text = { e->key,
-                             weir__rule_key_text(weir->table->secrets, rule, facts, e->key) };
+    struct weir_key text = { e->key, weir__rule_key_text(weir__text_secrets(weir, rule), rule,
+                                                         facts, e->key) };
     e->banned_until = weir__ban_peek(
         weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
     e->cost = weir__rule_cost(rule, facts, ask->cost);

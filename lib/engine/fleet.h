@@ -18,6 +18,7 @@
 
 #include "match/draft.h"
 #include "match/rules.h"
+#include "table/bans.h"
 #include "table/purses.h"
 
 /* ----------------------------------------------------- limits in force ---- */
@@ -57,6 +58,9 @@ struct weir__due {
  * bans are not looked at: the request has been checked. */
 size_t weir__dues(struct weir *weir, const struct weir_attr *attrs, size_t n,
                   const struct weir_ask *ask, struct weir__due *out, size_t max);
+
+/* bans-by-hand.c -- as weir__ban_learn; of a ban that was lifted the refusals are forgotten too. */
+bool weir__bans_learn(struct weir *weir, const struct weir__ban_lesson *lesson);
 
 /* Rules that go by their when_alone, though fleet_until is ahead: their accounts are silent. */
 struct weir__alone_rules {

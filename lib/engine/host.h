@@ -35,6 +35,10 @@ struct weir__host {
                  weir_time now);
     void (*close)(struct weir_limiter *limiter, struct weir_key key, weir_time until,
                   weir_time now);
+    uint64_t (*ban_places)(const struct weir_table *table);
+    bool (*ban_read)(const struct weir_table *table, uint64_t i, weir_time now,
+                     struct weir__ban_record *out);
+    bool (*ban_learn)(struct weir *weir, const struct weir__ban_lesson *lesson);
 };
 extern const struct weir__host weir__host;
 

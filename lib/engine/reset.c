@@ -20,7 +20,8 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
         if (rule->fleet)
             weir_forget(weir->active->purses[rule->first_limit + k], key, now);
     }
-    struct weir_key shown = { text, weir__rule_key_text(weir->table->secrets, rule, facts, text) };
+    struct weir_key shown = { text, weir__rule_key_text(weir__text_secrets(weir, rule), rule, facts,
+                                                        text) };
     if (post->refusals != NULL)
         weir_forget(post->refusals, shown, now);
     weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown), now);

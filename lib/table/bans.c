@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "table/bans.h"
 #include "table/part.h"
+#include "table/purses.h"
 
 #define SALT_OF_RULES 0x62616e73u /* so that a rule's salt is no tag of its own keys */
 
@@ -152,7 +153,8 @@ static void write_texts(struct weir__ban_record *r, const char *rule, struct wei
     memcpy(r->rule, rule, rule_len < sizeof(r->rule) ? rule_len : sizeof(r->rule) - 1);
     if (key_len > 0)
         memcpy(r->key, key.bytes, key_len);
-    r->key_len = key.len < UINT32_MAX ? (uint32_t)key.len : UINT32_MAX;
+    r->key_len = key.len < UINT16_MAX ? (uint16_t)key.len : UINT16_MAX;
+    r->told = 0;
 }
 
 /* Swaps something else in even if the end is not later: find_latest has to notice. */
@@ -356,25 +358,122 @@ void weir__bans_settle(struct weir_table *table)
     find_latest(table);
 }
 
+struct lifting {
+    weir_time now, until; /* until: it was in force */
+    bool fleet;           /* which has to be told */
+};
+
 static bool lift(const struct weir_plan *plan, void *state, void *context)
 {
     struct weir__ban_record *r = state;
-    weir_time *until = context;
+    struct lifting *l = context;
 
     (void)plan;
-    *until = r->until;
-    r->until = r->forget_at = 0;
+    l->until = r->until;
+    if (weir__ban_is_lifted(r, l->now))
+        return false;
+    r->forget_at = l->fleet && r->until > l->now ? r->until : 0;
+    r->until = 0;
     r->strikes = 0;
+    r->told = 0;
     return true;
 }
 
 bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
 {
     struct weir__part part = part_of(table, tag);
-    weir_time until = 0;
+    struct lifting l = { .now = now < 0 ? 0 : now, .fleet = weir__fleet_until(table) != 0 };
 
-    weir__part_change(&part, lift, &until, false, now < 0 ? 0 : now);
-    if (until > 0 && (uint64_t)until == weir__get(&table->header->bans_latest))
+    weir__part_change(&part, lift, &l, false, l.now);
+    raise_latest(table, 0);
+    if (l.until > 0 && (uint64_t)l.until == weir__get(&table->header->bans_latest))
         find_latest(table);
-    return until > (now < 0 ? 0 : now);
+    return l.until > l.now;
+}
+
+/* --------------------------------------------------------------- fleet ---- */
+
+#define SAME WEIR_SECOND /* ends that differ by less are one: messages take their time */
+
+bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
+                    struct weir__ban_record *out)
+{
+    uint64_t tag = weir__load(slot_at(table, i));
+
+    if (tag == 0)
+        return false;
+    read_ban(table, tag, out);
+    return out->until > now || weir__ban_is_lifted(out, now);
+}
+
+struct learning {
+    const struct weir__ban_lesson *lesson;
+    struct weir_table *table;
+    weir_time until; /* before */
+    bool learnt;
+};
+
+/* Nobody has changed it since the fleet was told. */
+static bool is_as_sent(const struct weir__ban_record *r, const struct weir__ban_record *sent)
+{
+    return sent != NULL && r->since == sent->since && r->until == sent->until &&
+           r->forget_at == sent->forget_at && r->strikes == sent->strikes;
+}
+
+static bool is_same(const struct weir__ban_record *r, const struct weir__ban_lesson *l)
+{
+    weir_time until = l->strikes > 0 ? r->until : r->forget_at;
+
+    return (r->strikes > 0) == (l->strikes > 0) && until < later(l->until, SAME) &&
+           l->until < later(until, SAME);
+}
+
+static void write_lesson(struct weir__ban_record *r, const struct weir__ban_lesson *l)
+{
+    int32_t strikes = r->strikes > l->strikes ? r->strikes : l->strikes;
+
+    write_texts(r, l->rule, l->key);
+    r->since = l->now;
+    r->until = l->strikes > 0 ? l->until : 0;
+    r->strikes = l->strikes > 0 ? strikes : 0;
+    r->forget_at = later(l->until, l->strikes > 0 ? l->forget : 0);
+}
+
+/* The claim is made after the record was read: an agent that was stopped before finds another in
+ * its place, and what one writes that is stopped after it is not written if the record has changed
+ * since. */
+static bool learn(const struct weir_plan *plan, void *state, void *context)
+{
+    struct weir__ban_record *r = state;
+    struct learning *l = context;
+    const struct weir__ban_lesson *lesson = l->lesson;
+    struct look at = look_at(l->table, lesson->now);
+    bool news = !r->told && (r->until > at.now || weir__ban_is_lifted(r, at.now));
+
+    (void)plan;
+    l->until = r->until;
+    l->learnt = (lesson->agent == 0 ||
+                 weir__fleet_claim(l->table, lesson->agent, weir_table_now(l->table))) &&
+                (!news || is_as_sent(r, lesson->sent));
+    if (!l->learnt)
+        return false;
+    recall(r, &at);
+    if (!news || !is_same(r, lesson))
+        write_lesson(r, lesson);
+    r->told = 1;
+    return true;
+}
+
+bool weir__ban_learn(struct weir_table *table, const struct weir__ban_lesson *lesson)
+{
+    struct weir__part part = part_of(table, weir__ban_tag(table, lesson->rule, lesson->key));
+    struct learning l = { lesson, table, 0, true };
+    bool ban = lesson->strikes > 0;
+
+    raise_latest(table, ban ? lesson->until : 0);
+    weir__part_change(&part, learn, &l, ban, lesson->now);
+    raise_latest(table, ban ? lesson->until : 0);
+    if (!ban && l.until > 0 && (uint64_t)l.until == weir__get(&table->header->bans_latest))
+        find_latest(table);
+    return l.learnt;
 }

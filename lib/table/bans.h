@@ -56,6 +56,40 @@ bool weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, str
 /* Ends the ban and forgets the strikes.  False: it was not in force. */
 bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now);
 
+/* ------------------------------------------------------------- the fleet ----
+ *
+ * The agent of a host tells the fleet of bans that were made or lifted here, and this table of
+ * those that others have made or lifted.  While the host is in a fleet, a lifted ban stays in its
+ * place until it would have ended: `until` is 0 then, and `forget_at` is that end. */
+static inline bool weir__ban_is_lifted(const struct weir__ban_record *record, weir_time now)
+{
+    return record->until == 0 && record->strikes == 0 && record->forget_at > now;
+}
+
+/* Grows with every change. */
+static inline uint64_t weir__bans_written(const struct weir_table *table)
+{
+    return weir__load(&table->header->bans_written);
+}
+
+/* A ban in force at place i, or one that was lifted. */
+bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
+                    struct weir__ban_record *out);
+
+/* What the fleet says about a key. */
+struct weir__ban_lesson {
+    const char *rule;
+    struct weir_key key;
+    weir_time now, until;                /* lifted: the ban would have ended then */
+    weir_time forget;                    /* so long after its end */
+    int32_t strikes;                     /* 0: it was lifted */
+    const struct weir__ban_record *sent; /* which the fleet was told before; or NULL */
+    uint32_t agent;                      /* the holder that learns; 0: the table is its own */
+};
+/* False: the key was banned or lifted here meanwhile, and the fleet is to be told of that; or
+ * another process is the agent by now. */
+bool weir__ban_learn(struct weir_table *table, const struct weir__ban_lesson *lesson);
+
 /* For listings: whether there is a ban in force at place i, of 0 to weir__ban_places - 1. */
 uint64_t weir__ban_places(const struct weir_table *table);
 bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct weir_ban *out);

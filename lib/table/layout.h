@@ -156,7 +156,8 @@ struct weir__ban_record {
     int64_t since, until;
     int64_t forget_at; /* from then on its strikes are forgotten */
     int32_t strikes;
-    uint32_t key_len; /* of the whole key */
+    uint16_t key_len; /* of the whole key */
+    uint16_t told;    /* 1: the fleet knows it so */
     char rule[WEIR__NAME_SIZE];
     char key[WEIR__BAN_KEY];
 };

@@ -303,8 +303,11 @@ static void copy_bans(struct weir__copy *copy, const struct old *o)
 
     for (uint64_t i = 0; i < o->header->ban_places; i++) {
         const struct old_ban *b = &bans[i];
-        struct weir__ban_record r = { b->since,   marks[i].until, b->forget_at, b->strikes,
-                                      b->key_len, { 0 },          { 0 } };
+        struct weir__ban_record r = { .since = b->since,
+                                      .until = marks[i].until,
+                                      .forget_at = b->forget_at,
+                                      .strikes = b->strikes,
+                                      .key_len = (uint16_t)b->key_len };
         if (marks[i].tag == 0 || b->tag != marks[i].tag || r.since < 0)
             continue;
         memcpy(r.rule, b->rule, sizeof(r.rule) - 1);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "table/bans.h"
+#include "table/purses.h"
 
 #define MINUTE (60 * S)
 #define HOUR   (60 * MINUTE)
@@ -299,6 +300,76 @@ static bool is_out(struct weir_table *table, int i, weir_time now)
 
     snprintf(key, sizeof(key), "%d", i);
     return until(table, key, now) != 0;
+}
+
+/* The only one that the fleet would be told of. */
+static bool told(struct weir_table *table, weir_time now, struct weir__ban_record *out)
+{
+    for (uint64_t i = 0; i < weir__ban_places(table); i++)
+        if (weir__ban_read(table, i, now, out))
+            return true;
+    return false;
+}
+
+static bool learn(struct weir_table *table, int32_t strikes, weir_time now, weir_time end,
+                  const struct weir__ban_record *sent)
+{
+    struct weir__ban_lesson lesson = { .rule = "login",
+                                       .key = key_of("k"),
+                                       .now = now,
+                                       .until = end,
+                                       .forget = HOUR,
+                                       .strikes = strikes,
+                                       .sent = sent };
+
+    return weir__ban_learn(table, &lesson);
+}
+
+TEST(test_D6_a_ban_is_learnt_and_lifted_by_the_fleet)
+{
+    OWN(weir_table) *table = table_for(0);
+    struct weir__ban_record r;
+
+    assert_true(learn(table, 2, NOW, NOW + MINUTE, NULL));
+    assert_int_equal(until(table, "k", NOW), NOW + MINUTE);
+    assert_true(told(table, NOW, &r) && r.told == 1);
+    assert_int_equal(only(table, NOW).strikes, 2);
+    assert_true(learn(table, 0, NOW + S, NOW + MINUTE, NULL));
+    assert_int_equal(until(table, "k", NOW + S), 0);
+    assert_true(learn(table, 3, NOW + 2 * S, NOW + MINUTE, NULL));
+    assert_int_equal(until(table, "k", NOW + 2 * S), NOW + MINUTE);
+    assert_int_equal(strike(table, "k", &harsher, NOW + 2 * MINUTE), NOW + 10 * MINUTE);
+    assert_true(told(table, NOW + 2 * MINUTE, &r) && r.told == 0);
+}
+
+TEST(test_D6_what_was_done_here_meanwhile_stands_until_it_is_told)
+{
+    OWN(weir_table) *table = table_for(0);
+    struct weir__ban_record sent;
+
+    weir__fleet_renew(table, WEIR__FLEET_AWAY);
+    put(table, "k", NOW, NOW + HOUR);
+    assert_false(learn(table, 0, NOW, NOW + MINUTE, NULL));
+    assert_int_equal(until(table, "k", NOW), NOW + HOUR);
+    assert_true(told(table, NOW, &sent) && sent.told == 0);
+    assert_true(learn(table, 1, NOW + S, NOW + HOUR, &sent)); /* the fleet knows it now */
+    assert_true(lift(table, "k", NOW + 2 * S));
+    assert_true(told(table, NOW + 2 * S, &sent) && sent.told == 0);
+    assert_true(weir__ban_is_lifted(&sent, NOW + 2 * S));
+    assert_false(learn(table, 1, NOW + 3 * S, NOW + HOUR, NULL)); /* an answer that comes late */
+    assert_int_equal(until(table, "k", NOW + 3 * S), 0);
+    assert_true(learn(table, 0, NOW + 3 * S, NOW + HOUR, &sent));
+    assert_false(told(table, NOW + HOUR, &sent)); /* it would be over */
+}
+
+TEST(test_D6_without_a_fleet_a_lifted_ban_leaves_nothing)
+{
+    OWN(weir_table) *table = table_for(0);
+    struct weir__ban_record r;
+
+    put(table, "k", NOW, NOW + HOUR);
+    assert_true(lift(table, "k", NOW));
+    assert_false(told(table, NOW, &r));
 }
 
 TEST(test_R4_when_full_the_ban_with_the_least_left_makes_room)

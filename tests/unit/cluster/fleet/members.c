@@ -70,10 +70,10 @@ TEST(test_D4_replies_that_make_no_sense)
     static const char *const replies[] = {
         "-ERR no\r\n",
         ":1\r\n",
-        "*4\r\n:1000001\r\n:1\r\n:0\r\n:0\r\n",
-        "*4\r\n:-2\r\n:1\r\n:0\r\n:0\r\n",
-        "*4\r\n:1\r\n:1\r\n:0\r\n$1\r\n0\r\n",
-        "*3\r\n:1\r\n:1\r\n:0\r\n",
+        "*5\r\n:1000001\r\n:1\r\n:0\r\n:0\r\n:0\r\n",
+        "*5\r\n:-2\r\n:1\r\n:0\r\n:0\r\n:0\r\n",
+        "*5\r\n:1\r\n:1\r\n:0\r\n$1\r\n0\r\n:0\r\n",
+        "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n",
     };
     struct weir__member_answer answer;
     struct weir__text why;

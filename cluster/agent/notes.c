@@ -1,0 +1,226 @@
+/* notes.c -- what nodes tell each other: bans, bans that were lifted, keys that were reset.
+ *
+ * A ban is in the table, whoever made or lifted it; one that the fleet does not know yet is not
+ * marked as told.  When anything about bans was written, the agent looks at all of them, some in
+ * each turn, and tells those.  A beat's answer has the number of the fleet's last note: if it is
+ * another than was heard, the agent asks.  So where nothing happens nothing is asked.
+ *
+ * Redis may lose notes.  A node that notices tells everything once more, a batch in each beat.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cluster/agent/agent.h"
+
+#define ASK_MAX   (500 * WEIR_MILLISECOND)
+#define SLICE     1024 /* places looked at in a turn */
+#define NEVER     UINT64_MAX
+#define LOOKS_MAX 8
+
+void weir__notes_begin(struct weir_fleet *f)
+{
+    struct weir__agent_notes *n = &f->notes;
+
+    n->script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
+    n->begun = n->heard = 0;
+    n->written = NEVER;
+    n->at = NEVER;
+    n->ready = n->lost = n->again = false;
+    n->n = 0;
+}
+
+void weir__notes_heard(struct weir_fleet *f, bool answered, int64_t last)
+{
+    f->notes.ready = answered;
+    f->notes.last = answered ? last : f->notes.last;
+}
+
+int weir__notes_slot(const struct weir_fleet *f)
+{
+    char key[WEIR__MEMBER_ID_MAX + 16];
+    int len = snprintf(key, sizeof(key), "{fleet:%s}", f->name);
+
+    return weir__redis_slot(key, (size_t)len);
+}
+
+/* -------------------------------------------------------------------- bans ---- */
+
+static bool is_across(const struct weir_fleet *f, const char *rule)
+{
+    for (const struct weir__agent_limit *l = f->limits; l; l = l->next)
+        if (strcmp(l->rule, rule) == 0)
+            return true;
+    return false;
+}
+
+static bool is_to_be_told(const struct weir_fleet *f, const struct weir__ban_record *r)
+{
+    return (f->notes.again || !r->told) && r->key_len <= sizeof(r->key) && is_across(f, r->rule);
+}
+
+/* True: there are more places to look at. */
+static bool look(struct weir_fleet *f, weir_time now)
+{
+    struct weir__agent_notes *n = &f->notes;
+    uint64_t places = f->host->ban_places(f->table), written = weir__bans_written(f->table);
+
+    if (n->at >= places) {
+        if (n->written == written && n->generation == f->generation && !n->lost)
+            return false;
+        n->written = written;
+        n->generation = f->generation;
+        n->again = n->lost;
+        n->lost = false;
+        n->at = 0;
+    }
+    uint64_t end = places - n->at < SLICE ? places : n->at + SLICE;
+    for (; n->at < end && n->n < WEIR__AGENT_BANS; n->at++)
+        if (f->host->ban_read(f->table, n->at, now, &n->told[n->n]))
+            n->n += is_to_be_told(f, &n->told[n->n]);
+    return n->at < places;
+}
+
+static void add_ban(const struct weir__ban_record *r, weir_time now, struct weir__buffer *out)
+{
+    bool lifted = weir__ban_is_lifted(r, now);
+    weir_time end = lifted ? r->forget_at : r->until;
+    struct weir__note note = { .kind = 'b',
+                               .rule = { r->rule, strnlen(r->rule, sizeof(r->rule)) },
+                               .key = { r->key, r->key_len },
+                               .span = end - now,
+                               .strikes = lifted           ? 0
+                                          : r->strikes < 1 ? 1
+                                                           : r->strikes,
+                               .forget = r->forget_at > end ? r->forget_at - end : 0,
+                               .how = r->told ? WEIR__NOTE_OLD : WEIR__NOTE_NEW };
+
+    weir__note_words(&note, out);
+}
+
+/* ----------------------------------------------------------------- answers ---- */
+
+static const struct weir__ban_record *sent(const struct weir__agent_notes *n, const char *rule,
+                                           struct weir_key key)
+{
+    for (size_t i = 0; i < n->n; i++) {
+        const struct weir__ban_record *r = &n->told[i];
+        if (strcmp(r->rule, rule) == 0 && r->key_len == key.len &&
+            memcmp(r->key, key.bytes, key.len) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+static void learn_ban(struct weir_fleet *f, const struct weir__note *note, weir_time now)
+{
+    char rule[WEIR__NAME_SIZE];
+    struct weir_key key = { note->key.bytes, note->key.len };
+
+    if (note->rule.len >= sizeof(rule) || note->key.len >= WEIR_KEY_TEXT)
+        return;
+    memcpy(rule, note->rule.bytes, note->rule.len);
+    rule[note->rule.len] = '\0';
+    struct weir__ban_lesson lesson = {
+        .rule = rule,
+        .key = key,
+        .now = now,
+        .until = now + note->span,
+        .forget = note->forget,
+        .strikes = note->strikes < INT32_MAX ? (int32_t)note->strikes : INT32_MAX,
+        .sent = sent(&f->notes, rule, key),
+        .agent = f->shared ? f->holder : 0,
+    };
+    if (!f->host->ban_learn(f->weir, &lesson))
+        f->notes.written = NEVER; /* it is to be told */
+}
+
+static bool read_notes(struct weir_fleet *f, struct weir__text reply, weir_time now)
+{
+    struct weir__agent_notes *n = &f->notes;
+    struct weir__notes notes;
+    struct weir__note note;
+
+    if (!weir__notes_reply(&notes, reply))
+        return false;
+    for (size_t i = 0; i < notes.n; i++) {
+        if (!weir__note_next(&notes, &note))
+            return false;
+        if (note.kind == 'b')
+            learn_ban(f, &note, now);
+    }
+    n->begun = notes.begun;
+    n->heard = notes.heard;
+    n->last = notes.last;
+    n->lost = n->lost || notes.lost;
+    return true;
+}
+
+/* Without an answer everything is looked at once more, after the next beat. */
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct weir_fleet *f = ask->context;
+    struct weir__agent_notes *n = &f->notes;
+
+    n->asking = false;
+    if (f->agent && !f->leaving &&
+        (answer->outcome != WEIR__REDIS_ANSWERED ||
+         !read_notes(f, answer->reply, weir__agent_time(f)))) {
+        n->ready = false;
+        n->lost = n->lost || n->again;
+        n->written = n->at = NEVER;
+    }
+    n->n = 0;
+    weir__redis_ask_free(ask);
+}
+
+/* ------------------------------------------------------------------- turns ---- */
+
+static void ask_notes(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    struct weir__agent_notes *n = &f->notes;
+    struct weir_key fleet = { f->name, strlen(f->name) };
+
+    n->ask = (struct weir__redis_ask){ .script = &n->script,
+                                       .n_words = WEIR__NOTES_WORDS(n->n),
+                                       .slot = weir__notes_slot(f),
+                                       .deadline = mono + ASK_MAX,
+                                       .repeatable = true,
+                                       .done = answered,
+                                       .context = f };
+    weir__notes_words(fleet, n->begun, n->heard, &n->ask.words);
+    for (size_t i = 0; i < n->n; i++)
+        add_ban(&n->told[i], now, &n->ask.words);
+    n->asking = true;
+    n->ready = !n->again; /* others tell theirs at the same time */
+    f->stirred = true;
+    weir__redis_client_ask(f->client, &n->ask, mono);
+}
+
+/* First all is told, then others are heard: what this node knows too late must not count as made
+ * in the knowledge of what others did. */
+static bool is_to_be_asked(const struct weir_fleet *f, bool more)
+{
+    const struct weir__agent_notes *n = &f->notes;
+
+    if (n->n == WEIR__AGENT_BANS || (n->n > 0 && !more))
+        return true;
+    return !more && n->last != n->heard &&
+           (n->written == weir__bans_written(f->table) || n->looks > LOOKS_MAX);
+}
+
+weir_time weir__notes_turn(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    struct weir__agent_notes *n = &f->notes;
+
+    if (!f->agent || f->leaving || !n->ready || n->asking)
+        return WEIR_NEVER;
+    bool more = look(f, now);
+    n->looks += !more;
+    if (is_to_be_asked(f, more)) {
+        n->looks = 0;
+        ask_notes(f, mono, now);
+        return WEIR_NEVER;
+    }
+    return more || n->last != n->heard ? mono : WEIR_NEVER;
+}

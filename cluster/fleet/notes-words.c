@@ -1,0 +1,110 @@
+/* notes-words.c -- what notes.lua is asked, and what it answers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/fleet/notes.h"
+
+#define HEAD 4 /* values before the notes */
+
+static void add(struct weir__buffer *out, const void *bytes, size_t len)
+{
+    weir__buffer_format(out, "$%zu\r\n", len);
+    weir__buffer_add(out, bytes, len);
+    weir__buffer_text(out, "\r\n");
+}
+
+static void add_number(struct weir__buffer *out, int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof(digits), "%lld", (long long)n);
+
+    add(out, digits, (size_t)len);
+}
+
+static void add_key(struct weir__buffer *out, struct weir_key fleet, const char *part)
+{
+    static const char head[] = "weir:{fleet:";
+
+    weir__buffer_format(out, "$%zu\r\n%s", sizeof(head) - 1 + fleet.len + 1 + strlen(part), head);
+    weir__buffer_add(out, fleet.bytes, fleet.len);
+    weir__buffer_format(out, "}%s\r\n", part);
+}
+
+void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t last, struct weir__buffer *out)
+{
+    add_number(out, 3);
+    add_key(out, fleet, ":notes");
+    add_key(out, fleet, ":notes:order");
+    add_key(out, fleet, ":notes:ends");
+    add_number(out, begun);
+    add_number(out, last);
+    add_number(out, WEIR__NOTES_AT_ONCE);
+}
+
+static void add_span(struct weir__buffer *out, weir_time span)
+{
+    span = span < WEIR__NOTE_SPAN_MAX ? span : WEIR__NOTE_SPAN_MAX;
+    add_number(out, (span > 0 ? span : 0) / WEIR_MICROSECOND);
+}
+
+void weir__note_words(const struct weir__note *note, struct weir__buffer *out)
+{
+    static const char *const how[] = { "new", "old", "now" };
+
+    weir__buffer_format(out, "$%zu\r\n%c", 2 + note->rule.len + note->key.len, note->kind);
+    weir__buffer_add(out, note->rule.bytes, note->rule.len);
+    weir__buffer_add(out, "", 1);
+    weir__buffer_add(out, note->key.bytes, note->key.len);
+    weir__buffer_text(out, "\r\n");
+    add_span(out, note->span);
+    add_number(out, note->strikes);
+    add_span(out, note->forget);
+    add(out, how[note->how], 3);
+}
+
+bool weir__notes_reply(struct weir__notes *out, struct weir__text reply)
+{
+    struct weir__resp_value list, v[HEAD];
+
+    out->at = weir__resp_value(reply.bytes, &list);
+    if (list.kind != '*' || list.n < HEAD || (list.n - HEAD) % WEIR__NOTE_WORDS != 0)
+        return false;
+    for (size_t i = 0; i < HEAD; i++) {
+        out->at = weir__resp_value(out->at, &v[i]);
+        if (v[i].kind != ':' || v[i].integer < 0)
+            return false;
+    }
+    out->begun = v[0].integer;
+    out->last = v[1].integer;
+    out->heard = v[2].integer;
+    out->lost = v[3].integer != 0;
+    out->n = (list.n - HEAD) / WEIR__NOTE_WORDS;
+    return true;
+}
+
+static bool read_span(const struct weir__resp_value *v, weir_time *out)
+{
+    *out = v->integer * WEIR_MICROSECOND;
+    return v->integer >= 0 && v->integer <= WEIR__NOTE_SPAN_MAX / WEIR_MICROSECOND;
+}
+
+bool weir__note_next(struct weir__notes *notes, struct weir__note *out)
+{
+    struct weir__resp_value v[WEIR__NOTE_WORDS];
+
+    for (size_t i = 0; i < WEIR__NOTE_WORDS; i++) {
+        notes->at = weir__resp_value(notes->at, &v[i]);
+        if (v[i].kind != (i == 0 ? '$' : ':'))
+            return false;
+    }
+    const char *name = v[0].text.bytes;
+    const char *end = v[0].text.len > 0 ? memchr(name, '\0', v[0].text.len) : NULL;
+    if (end == NULL || end == name)
+        return false;
+    *out = (struct weir__note){ .kind = name[0],
+                                .rule = { name + 1, (size_t)(end - name) - 1 },
+                                .key = { end + 1, v[0].text.len - (size_t)(end - name) - 1 },
+                                .number = v[1].integer,
+                                .strikes = v[3].integer };
+    return v[3].integer >= 0 && read_span(&v[2], &out->span) && read_span(&v[4], &out->forget);
+}

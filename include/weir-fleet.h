@@ -76,6 +76,26 @@ WEIR_API bool weir_fleet_cancel(struct weir_fleet *fleet, uint64_t ticket);
 WEIR_API void weir_fleet_refused(struct weir_fleet *fleet, const struct weir_ruling *ruling,
                                  const char *key, int64_t cost);
 
+/* An account of the fleet, for one limit of a request. */
+struct weir_fleet_account {
+    const char *rule;              /* good until weir_destroy */
+    uint32_t limit_index;          /* which of its limits */
+    char key[WEIR_KEY_TEXT];       /* as people read it */
+    struct weir_decision decision; /* units that this host has drawn count as used */
+};
+/* What the accounts have for the request's keys, by the rules that apply and enforce; nothing is
+ * taken.  Waits for Redis, half a second for each.  Returns how many there are, or a negative code:
+ * WEIR_SYSTEM, if Redis does not answer. */
+WEIR_API int64_t weir_fleet_peek(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
+                                 int64_t cost, struct weir_fleet_account out[WEIR_ALL_MAX],
+                                 struct weir_error *error);
+/* As weir_reset, and for the fleet: accounts are fresh at once; what other hosts have drawn before
+ * is gone, and bans are lifted there, within half a second.  Waits for Redis as weir_fleet_peek
+ * does; WEIR_SYSTEM: it does not answer, and this host alone was reset. */
+WEIR_API int64_t weir_fleet_reset(struct weir_fleet *fleet, const char *rule,
+                                  const struct weir_attr *attrs, size_t n,
+                                  struct weir_error *error);
+
 struct weir_fleet_info {
     char name[65], node[65];
     bool agent;     /* this process draws for its host; else another one does */

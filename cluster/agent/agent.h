@@ -1,5 +1,6 @@
 /* agent.h -- this process's part in a fleet, between the files of this room.
  *
+ *     accounts.c  accounts of one request's keys, for operators
  *     agent.c     joining and leaving; the agent's turns
  *     asks.c      asks that wait: from callers to the agent and back
  *     beats.c     the host as a member of the fleet: its part of every limit

@@ -135,6 +135,21 @@ static void learn_ban(struct weir_fleet *f, const struct weir__note *note, weir_
         f->notes.written = NEVER; /* it is to be told */
 }
 
+static void learn_reset(struct weir_fleet *f, const struct weir__note *note, weir_time now)
+{
+    for (struct weir__agent_limit *l = f->limits; l; l = l->next) {
+        if (strlen(l->rule) != note->rule.len ||
+            memcmp(l->rule, note->rule.bytes, note->rule.len) != 0)
+            continue;
+        struct weir__fleet_key *k = weir__fleet_key_find(
+            f->fleet, &l->fleet, (struct weir_key){ note->key.bytes, note->key.len });
+        if (!k)
+            continue; /* nothing is in its purse */
+        (void)weir__share_end(f, k, now);
+        weir__fleet_reset(f->fleet, k, note->number * WEIR_MICROSECOND, now);
+    }
+}
+
 static bool read_notes(struct weir_fleet *f, struct weir__text reply, weir_time now)
 {
     struct weir__agent_notes *n = &f->notes;
@@ -148,6 +163,8 @@ static bool read_notes(struct weir_fleet *f, struct weir__text reply, weir_time 
             return false;
         if (note.kind == 'b')
             learn_ban(f, &note, now);
+        else if (note.kind == 'r')
+            learn_reset(f, &note, now);
     }
     n->begun = notes.begun;
     n->heard = notes.heard;

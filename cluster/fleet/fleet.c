@@ -273,6 +273,27 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
     }
 }
 
+/* The oldest units are spent first.  An empty purse may be closed: it is opened. */
+void weir__fleet_reset(struct weir__fleet *f, struct weir__fleet_key *k, weir_time at,
+                       weir_time now)
+{
+    int64_t newer = 0;
+
+    for (size_t i = 0; i < 2; i++)
+        if (k->lots[i].drawn_at >= at)
+            newer += k->lots[i].units;
+        else
+            k->lots[i].units = 0;
+    if (weir__fleet_look(f, k, now) > newer)
+        f->ops->take_out(f->world, k, k->seen - newer, now);
+    weir__fleet_look_over(f, k, now);
+    k->spent = false;
+    k->refused_at = 0;
+    k->left = -1;
+    f->ops->close(f->world, k, now, now);
+    weir__fleet_plan(f, k, now);
+}
+
 /* -------------------------------------------------------------- an answer ---- */
 
 static uint32_t chance(struct weir__fleet *f)

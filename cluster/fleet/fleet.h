@@ -172,6 +172,11 @@ struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *fleet, si
 void weir__fleet_drop(struct weir__fleet *fleet, const struct weir__fleet_limit *limit,
                       weir_time now);
 
+/* The account was made fresh at `at`, by its clock: units drawn before are gone, and asks draw
+ * again. */
+void weir__fleet_reset(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time at,
+                       weir_time now);
+
 /* Another process draws ahead for the same purses: this one draws only for its own asks that wait,
  * and leaves what is in purses to the other. */
 void weir__fleet_set_exact(struct weir__fleet *fleet, bool exact);

@@ -21,6 +21,7 @@ const struct weir__host weir__host = {
     .empty = weir__share_empty,
     .fill = weir__purse_fill,
     .close = weir__purse_close,
+    .reset = weir_reset,
     .ban_places = weir__ban_places,
     .ban_read = weir__ban_read,
     .ban_learn = weir__bans_learn,

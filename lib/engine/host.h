@@ -35,6 +35,8 @@ struct weir__host {
                  weir_time now);
     void (*close)(struct weir_limiter *limiter, struct weir_key key, weir_time until,
                   weir_time now);
+    int64_t (*reset)(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n,
+                     weir_time now, struct weir_error *error);
     uint64_t (*ban_places)(const struct weir_table *table);
     bool (*ban_read)(const struct weir_table *table, uint64_t i, weir_time now,
                      struct weir__ban_record *out);

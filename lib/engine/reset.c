@@ -2,7 +2,7 @@
 #include "engine/across.h"
 
 /* Resets the rule's key for these facts; false: it has none.  Of a limit across the fleet, what
- * this host has drawn: its account is the agent's. */
+ * this host has drawn: its account is weir_fleet_reset's. */
 static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
 {
     const struct weir__rule *rule = &weir->active->rules->rules[i];

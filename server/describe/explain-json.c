@@ -242,8 +242,8 @@ static void add_enter(const struct show *s)
     weir__buffer_close(s->out, "}");
 }
 
-bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                        const struct weir_ask *ask, bool applying, struct weir__buffer *out)
+bool weir__explain_json_begin(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                              const struct weir_ask *ask, bool applying, struct weir__buffer *out)
 {
     struct weir__explanation x;
     struct show s = { .out = out, .x = &x, .now = ask->now, .applying = applying };
@@ -258,6 +258,14 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
     add_ruling(out, &x);
     add_enter(&s);
     weir__unused_json(weir, attrs, n, out);
-    weir__buffer_close(out, "}");
     return x.ruling.decision.allowed;
+}
+
+bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                        const struct weir_ask *ask, bool applying, struct weir__buffer *out)
+{
+    bool allowed = weir__explain_json_begin(weir, attrs, n, ask, applying, out);
+
+    weir__buffer_close(out, "}");
+    return allowed;
 }

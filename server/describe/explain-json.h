@@ -12,6 +12,9 @@
  * Returns whether the request is allowed by the ruling.  Nothing is taken. */
 bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
                         const struct weir_ask *ask, bool applying, struct weir__buffer *out);
+/* The same; the object stays open for more. */
+bool weir__explain_json_begin(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                              const struct weir_ask *ask, bool applying, struct weir__buffer *out);
 
 /* unused-attributes.c -- the last two of these members. */
 void weir__unused_json(struct weir *weir, const struct weir_attr *attrs, size_t n,

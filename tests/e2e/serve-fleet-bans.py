@@ -8,7 +8,7 @@ import tempfile
 
 from fleeting import Node, Wire, back, joined, url
 from redising import Redis, until
-from serving import run_tests
+from serving import Error, run_tests
 
 # Hours: no test is so slow that a unit comes back or a ban ends meanwhile.
 RULES = """version: 1
@@ -19,6 +19,11 @@ rules:
     across: fleet
     within: 10s
     ban: { refusals: 2/1h, for: 3h, escalate: 2, forget: 1d }
+  - name: quota
+    key: "{account}"
+    limit: fixed-window 20/1h
+    across: fleet
+    within: 10s
   - name: local
     match: { zone: here }
     key: "{user}"
@@ -306,6 +311,107 @@ def test_D6_a_note_that_the_node_did_not_know_stands(weir):
                                         ("blogin\0y", HOUR, 1, 0, "old"))
         assert lost == 1 and notes["blogin\0x"][1] <= 2 * HOUR and "blogin\0y" in notes, notes
         assert tell(redis, begun, end)[1] == {}
+
+
+def quota(server, account, cost=1):
+    with server.resp() as client:
+        return client("WEIR.CHECK", "COST", cost, "account", account)
+
+
+def explained(server, account):
+    """Units in the node's purse, and in the account."""
+    with server.resp() as client:
+        answer = client.json("WEIR.EXPLAIN", "account", account)
+    rule = [rule for rule in answer["rules"] if rule["rule"] == "quota"][0]
+    assert rule["fleet"] == "purse" and answer["accounts_why"] is None, answer
+    assert [x["rule"] for x in answer["accounts"]] == ["quota"], answer
+    return rule["limits"][0]["remaining"], answer["accounts"][0]["remaining"]
+
+
+def test_D3_explain_tells_what_the_fleet_knows_and_what_the_node_holds(weir):
+    with Redis() as redis, node(weir, redis, "a") as a, node(weir, redis, "b") as b:
+        joined(a, b)
+        assert sum(quota(a, "ann")[0] for _ in range(5)) == 5
+        until("a and b tell the same", lambda: explained(a, "ann")[1] == explained(b, "ann")[1])
+        account = explained(b, "ann")[1]
+        held = explained(a, "ann")[0]  # afterwards: units are paid back meanwhile
+        assert 10 <= account <= account + held <= 15, (account, held)
+        assert explained(b, "ann")[0] == 0
+        redis.kill()
+        until("it knows", lambda: not a.fleet["connected"])
+        with a.resp() as client:
+            answer = client.json("WEIR.EXPLAIN", "account", "ann")
+        assert answer["accounts"] == [] and "does not answer" in answer["accounts_why"], answer
+        redis.start()
+
+
+def spend(account, *servers):
+    """Until all refuse; returns how many passed."""
+    passed = 0
+    for _ in range(3):
+        for server in servers:
+            passed += sum(quota(server, account)[0] for _ in range(25))
+    return passed
+
+
+def test_D3_a_reset_at_one_node_holds_on_all(weir):
+    with Redis() as redis, node(weir, redis, "a") as a, node(weir, redis, "b") as b, \
+            node(weir, redis, "c") as c:
+        joined(a, b, c)
+        for i in range(3):
+            assert spend("ann", a, b, c) <= 20
+            assert quota(b, "ann")[0] == quota(c, "ann")[0] == 0
+            answer = admin(a, "WEIR.RESET", "quota", "account", "ann")
+            assert answer == {"rule": "quota", "reset": 1}, answer
+            for server in [a, b, c]:
+                until("%s lets it pass" % server.name, lambda: quota(server, "ann", 0)[4] <= 0 and
+                      quota(server, "ann")[0] == 1)
+        strike(a, "eve")
+        all_know("eve", b, c)
+        admin(c, "WEIR.RESET", "*", "user", "eve")
+        none_knows("eve", a, b)
+        for server in [a, b, c]:
+            until("%s lets eve pass" % server.name, lambda: check(server, "eve")[0] == 1)
+            admin(server, "WEIR.RESET", "login", "user", "eve")
+
+
+def test_D3_a_reset_without_redis_says_so(weir):
+    with Redis() as redis, node(weir, redis, "a") as a:
+        joined(a)
+        redis.kill()
+        until("it knows", lambda: not a.fleet["connected"])
+        with a.resp() as client:
+            answer = client("WEIR.RESET", "quota", "account", "ann")
+            assert isinstance(answer, Error) and "this node alone" in answer, answer
+            assert client.json("WEIR.RESET", "local", "zone", "here", "user", "ann")["reset"] == 1
+        answer = a.http()("POST", "/v1/reset", {"rule": "quota", "attributes": {"account": "ann"}})
+        assert answer.status == 503, answer.status
+        redis.start()
+
+
+def test_D3_resets_leave_nothing_behind(weir):
+    with Redis() as redis, node(weir, redis, "a") as a:
+        joined(a)
+        with a.resp() as client:
+            for i in range(100):
+                client("WEIR.CHECK", "account", "k%d" % (i % 10))
+                client("WEIR.RESET", "quota", "account", "k%d" % (i % 10))
+        assert told(redis) <= 10
+        assert 0 < redis.client("PTTL", NOTES) <= 31000
+
+
+def test_D3_limits_of_a_call_are_of_its_node(weir):
+    """WEIR.TAKE, GIVE and RESERVE bring their limit along: they change no rule's account, whatever
+    its name is."""
+    with Redis() as redis, node(weir, redis, "a") as a, node(weir, redis, "b") as b:
+        joined(a, b)
+        spend("ann", a, b)
+        with a.resp() as client:
+            assert client("WEIR.TAKE", "ann", "20/1h", "NAME", "quota")[0] == 1
+            client("WEIR.GIVE", "ann", "20/1h", "COST", 20, "NAME", "quota")
+            reserved = client("WEIR.RESERVE", "ann", "20/1h", "COST", 5, "NAME", "quota")
+            assert reserved[0] == 1, reserved
+        assert quota(a, "ann")[0] == quota(b, "ann")[0] == 0
 
 
 if __name__ == "__main__":

@@ -3,11 +3,40 @@
 
 #include "server/describe/explain-json.h"
 #include "server/serve/admin/admin.h"
+#include "weir-fleet.h"
+
+/* What the fleet knows: what this node has drawn is in the rules' limits. */
+static void add_accounts(struct weir__verb_call *call)
+{
+    struct weir_fleet_account accounts[WEIR_ALL_MAX];
+    struct weir_error error = { .text = "" };
+    struct weir__buffer *out = &call->out;
+    int64_t n =
+        weir_fleet_peek(call->server->fleet, call->attrs, call->n_attrs, 1, accounts, &error);
+
+    weir__buffer_member_or_null(out, "accounts_why", n < 0 ? error.text : NULL);
+    weir__buffer_open(out, "accounts", '[');
+    for (int64_t i = 0; i < n; i++) {
+        const struct weir_decision *d = &accounts[i].decision;
+        weir__buffer_open(out, NULL, '{');
+        weir__buffer_member(out, "rule", accounts[i].rule);
+        weir__buffer_member_number(out, "index", accounts[i].limit_index);
+        weir__buffer_member(out, "key", accounts[i].key);
+        weir__buffer_member_number(out, "limit", d->limit);
+        weir__buffer_member_number(out, "remaining", d->remaining);
+        weir__buffer_member_ms(out, "reset_ms", d->reset);
+        weir__buffer_close(out, "}");
+    }
+    weir__buffer_close(out, "]");
+}
 
 void weir__admin_explain(struct weir__verb_call *call)
 {
-    weir__explain_json(call->server->engine, call->attrs, call->n_attrs,
-                       &(struct weir_ask){ .cost = 1, .now = call->now }, false, &call->out);
+    weir__explain_json_begin(call->server->engine, call->attrs, call->n_attrs,
+                             &(struct weir_ask){ .cost = 1, .now = call->now }, false, &call->out);
+    if (call->server->fleet)
+        add_accounts(call);
+    weir__buffer_close(&call->out, "}");
 }
 
 static bool is_star(struct weir__text value)
@@ -24,7 +53,13 @@ void weir__admin_reset(struct weir__verb_call *call)
     if (!all && rule == NULL)
         return;
     int64_t reset =
-        weir_reset(call->server->engine, rule, call->attrs, call->n_attrs, call->now, &error);
+        call->server->fleet
+            ? weir_fleet_reset(call->server->fleet, rule, call->attrs, call->n_attrs, &error)
+            : weir_reset(call->server->engine, rule, call->attrs, call->n_attrs, call->now, &error);
+    if (reset == WEIR_SYSTEM) {
+        weir__call_fail(call, 503, "reset on this node alone: %s", error.text);
+        return;
+    }
     if (reset < 0) {
         weir__call_fail_code(call, (int)reset, &error);
         return;

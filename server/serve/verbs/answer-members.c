@@ -267,7 +267,15 @@ const struct weir__schema weir__schemas[] = {
         { "ruling", "ExplainedRuling", "what a check would say" },
         { "enter", "ExplainedEnter", "what enter would say: the guards are asked too" },
         { "unused", "[text]", "attributes that no rule looks at" },
-        { "meant", "[text?]", "in the same order: what each was most likely meant to be" }) },
+        { "meant", "[text?]", "in the same order: what each was most likely meant to be" },
+        { "[accounts]", "[ExplainedAccount]", "of the fleet, for rules across it that apply" },
+        { "[accounts_why]", "text?", "why they could not be asked; null: they were" }) },
+    { "ExplainedAccount", "", FIELDS(
+        { "rule", "text", "" },
+        { "index", "count", "which of its limits" },
+        { "key", "text", "" },
+        { "limit remaining", "integer", "units that nodes have drawn are not in it" },
+        { "reset_ms", "count?", "" }) },
     { "ExplainedRule", "", FIELDS(
         { "rule", "text", "" },
         { "why", WHY, "" },
@@ -278,7 +286,7 @@ const struct weir__schema weir__schemas[] = {
         { "[refuses]", "bool", "" },
         { "[limits]", "[ExplainedLimit]", "" },
         { "[fleet]", "purse|share|open|closed|none", "across the fleet: decided by units drawn "
-          "for this host, by its part of the limit, alone and open or closed, or in no fleet" },
+          "for this host, which are its limits' remaining, by its part of the limit, alone and open or closed, or in no fleet" },
         { "[attribute]", "text?", "the one that did not match, or is missing" },
         { "[banned_for_ms]", "count?", "the rest of a ban" },
         { "[because]", "text", NOT_THERE }) },

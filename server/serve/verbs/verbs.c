@@ -247,9 +247,9 @@ const struct weir__verb weir__verbs[] = {
                       .text = "0 (none) to 9; auto: it follows the guards' breakers and system "
                               "protection") } },
     { OPERATOR("WEIR.RESET", "POST", "/v1/reset", "reset", "keys", reset), .answer = "Reset",
-      .statuses = "400 404",
+      .statuses = "400 404 503",
       .summary = "Forgets what the request's keys have used, and lifts their bans; answers how "
-                 "many rules have such a key.",
+                 "many rules have such a key. Across the fleet on all nodes.",
       .args = { TEXT("rule", .needed = true,
                      .text = "name of a rule; * for every rule that applies to the request"),
                 ATTRIBUTES } },

@@ -170,6 +170,30 @@ TEST(test_a_dry_purse_draws_for_the_ask)
     end();
 }
 
+TEST(test_D3_a_reset_drops_units_drawn_before_and_opens_the_purse)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 3, 0, NOW);
+    answer(0, 10, false, NOW + MS); /* 7 are left, drawn then */
+    weir__fleet_reset(fleet, key(0), NOW + MS, NOW + 2 * MS);
+    assert_int_equal(have(NULL, key(0), NOW + 2 * MS), 7);
+    weir__fleet_reset(fleet, key(0), NOW + 2 * MS, NOW + 2 * MS);
+    assert_int_equal(have(NULL, key(0), NOW + 2 * MS), 0);
+    assert_int_equal(sent.repaid, 0);
+    wait_of(&a, 1, 0, NOW + 3 * MS);
+    answer(0, 0, true, NOW + 3 * MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_REFUSED);
+    weir__fleet_reset(fleet, key(0), NOW + 4 * MS, NOW + 4 * MS);
+    int draws = sent.draws;
+    wait_of(&a, 1, 0, NOW + 5 * MS);
+    assert_true(!a.over && sent.draws == draws + 1);
+    answer(0, 1, false, NOW + 6 * MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_TOOK);
+    end();
+}
+
 TEST(test_a_lost_draw_is_sent_again_under_its_id)
 {
     struct weir__fleet_wait a, b;

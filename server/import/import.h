@@ -29,6 +29,8 @@ struct weir__directive {
     char **words; /* the first is its name */
     size_t n;
     struct weir__directive *parent, *first, *last, *next;
+    const struct weir__directive *heirlooms[4]; /* nginx.c's */
+    bool known[4];
 };
 
 /* For people.  A loss: the rules decide differently from the configuration. */
@@ -170,7 +172,9 @@ struct weir__import_place {
     bool no_regex;                           /* ^~ */
     bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
-    size_t index; /* their order */
+    size_t index;     /* their order */
+    uint8_t uses[16]; /* nginx.c's: limits that are asked there */
+    size_t n_uses;
     struct weir__import_place *next;
 };
 

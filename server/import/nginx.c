@@ -98,17 +98,19 @@ static long long number_of(const char *text)
 
 /* ------------------------------------------------------------------- uses ---- */
 
-struct use {
-    const struct weir__directive *at, *zone;
-    const char *name; /* of the zone */
-    long long burst, delay, most;
-    bool conn, dry;
-};
-
 struct zone {
     const struct weir__directive *at;
     const char *name;
+    char *rules; /* name of its first rule; of others with .2, .3 */
+    size_t n_rules;
     bool conn;
+};
+
+struct use {
+    const struct weir__directive *at;
+    struct zone *zone;
+    long long burst, delay, most;
+    bool conn, dry;
 };
 
 struct work {
@@ -120,6 +122,19 @@ struct work {
     struct weir__imported *rules, *guards, **rules_end, **guards_end;
 };
 
+/* Different for each zone, without a dot. */
+static char *rule_name(const struct work *w, const char *zone)
+{
+    char *name = weir__import_text(w->import, "%.*s", RULE_NAME, zone);
+
+    for (char *c = name; *c != '\0'; c++)
+        *c = (char)(isalnum((unsigned char)*c) || *c == '_' ? *c : '-');
+    for (size_t i = 0; i < w->n_zones; i++)
+        if (name[0] == '\0' || strcmp(w->zones[i].rules, name) == 0)
+            return weir__import_text(w->import, "%.*s-z%zu", RULE_NAME - 6, name, w->n_zones);
+    return name;
+}
+
 static void find_zones(struct work *w)
 {
     w->zones = weir__import_take(w->import, ZONES_MAX, sizeof(*w->zones));
@@ -127,30 +142,41 @@ static void find_zones(struct work *w)
         bool conn = weir__conf_is(d, "limit_conn_zone");
         const char *name = option_of(d, "zone=");
         if ((!conn && !weir__conf_is(d, "limit_req_zone")) || d->n < 3 || name == NULL ||
-            w->n_zones == ZONES_MAX)
+            name[0] == ':' || name[0] == '\0' || w->n_zones == ZONES_MAX)
             continue;
         name = weir__import_text(w->import, "%.*s", (int)strcspn(name, ":"), name);
-        w->zones[w->n_zones++] = (struct zone){ d, name, conn };
+        char *rules = rule_name(w, name);
+        w->zones[w->n_zones++] =
+            (struct zone){ .at = d, .name = name, .rules = rules, .conn = conn };
     }
 }
 
-static const struct weir__directive *find_zone(const struct work *w, bool conn, const char *name)
+static struct zone *find_zone(const struct work *w, bool conn, const char *name)
 {
     for (size_t i = 0; i < w->n_zones; i++)
         if (w->zones[i].conn == conn && strcmp(w->zones[i].name, name) == 0)
-            return w->zones[i].at;
+            return &w->zones[i];
     return NULL;
 }
 
-/* The nearest block, from a location outwards, that says it. */
-static const struct weir__directive *inherited(const struct weir__directive *block,
-                                               const char *name)
-{
-    const struct weir__directive *found = NULL;
+/* Directives that locations inherit. */
+static const char *const heirlooms[] = { "limit_req", "limit_conn", "limit_req_dry_run",
+                                         "limit_conn_dry_run" };
 
-    for (; block != NULL && found == NULL; block = block->parent)
-        found = weir__conf_find(block, name);
-    return found;
+/* The first in the nearest block, from a location outwards, that has it.  Blocks remember. */
+static const struct weir__directive *inherited(const struct weir__directive *block, size_t which)
+{
+    struct weir__directive *b = (struct weir__directive *)block;
+
+    if (b == NULL)
+        return NULL;
+    if (!b->known[which]) {
+        b->heirlooms[which] = weir__conf_find(b, heirlooms[which]);
+        if (b->heirlooms[which] == NULL)
+            b->heirlooms[which] = inherited(b->parent, which);
+        b->known[which] = true;
+    }
+    return b->heirlooms[which];
 }
 
 static bool is_on(const struct weir__directive *d)
@@ -164,10 +190,10 @@ static bool read_use(struct work *w, const struct weir__directive *d, bool conn,
     const char *name = conn ? d->n == 3 ? d->words[1] : NULL : option_of(d, "zone="), *burst,
                *delay;
 
-    *use = (struct use){ .at = d, .conn = conn, .name = name != NULL ? name : "" };
-    use->zone = find_zone(w, conn, use->name);
+    *use = (struct use){ .at = d, .conn = conn };
+    use->zone = find_zone(w, conn, name != NULL ? name : "");
     if (use->zone == NULL) {
-        weir__import_note(w->import, d, true, "there is no zone %s", use->name);
+        weir__import_note(w->import, d, true, "there is no zone %s", name != NULL ? name : "");
         return false;
     }
     if (conn) {
@@ -192,51 +218,50 @@ static bool same_use(const struct use *a, const struct use *b)
            a->most == b->most && a->dry == b->dry;
 }
 
-/* Does the place have the use? */
-static bool has_use(struct work *w, const struct weir__import_place *place, const struct use *use)
-{
-    const char *name = use->conn ? "limit_conn" : "limit_req";
-    const struct weir__directive *first = inherited(place->at, name);
-    bool dry = is_on(inherited(place->at, use->conn ? "limit_conn_dry_run" : "limit_req_dry_run"));
-
-    if (place->silent || first == NULL || dry != use->dry)
-        return false;
-    for (const struct weir__directive *d = first; d != NULL; d = d->next) {
-        struct use other;
-        if (!weir__conf_is(d, name) || !read_use(w, d, use->conn, &other))
-            continue;
-        other.dry = dry;
-        if (same_use(&other, use))
-            return true;
-    }
-    return false;
-}
-
-static void add_use(struct work *w, const struct use *use)
+/* Its number; SIZE_MAX: there are too many. */
+static size_t number_use(struct work *w, const struct use *use)
 {
     for (size_t i = 0; i < w->n; i++)
         if (same_use(&w->uses[i], use))
-            return;
-    if (w->n == USES_MAX)
+            return i;
+    if (w->n == USES_MAX) {
         weir__import_note(w->import, use->at, true, "more limits than can be converted");
-    else
-        w->uses[w->n++] = *use;
+        return SIZE_MAX;
+    }
+    w->uses[w->n] = *use;
+    return w->n++;
 }
 
-static void find_uses(struct work *w, const struct weir__import_place *place, bool conn)
+static void add_use(struct work *w, struct weir__import_place *place, const struct use *use)
 {
-    const char *name = conn ? "limit_conn" : "limit_req";
-    const char *dry = conn ? "limit_conn_dry_run" : "limit_req_dry_run";
+    size_t number = number_use(w, use);
+
+    if (number != SIZE_MAX && place->n_uses < sizeof(place->uses) / sizeof(*place->uses))
+        place->uses[place->n_uses++] = (uint8_t)number;
+    else if (number != SIZE_MAX)
+        weir__import_note(w->import, use->at, true, "more limits here than can be converted");
+}
+
+static bool has_use(const struct weir__import_place *place, size_t number)
+{
+    for (size_t i = 0; i < place->n_uses; i++)
+        if (place->uses[i] == number)
+            return true;
+    return false;
+}
+
+static void find_uses(struct work *w, struct weir__import_place *place, bool conn)
+{
+    const struct weir__directive *d = inherited(place->at, conn);
+    bool dry = is_on(inherited(place->at, 2 + (size_t)conn));
     size_t n = 0;
 
-    if (place->silent)
-        return;
-    for (const struct weir__directive *d = inherited(place->at, name); d != NULL; d = d->next) {
+    for (; d != NULL && !place->silent; d = d->next) {
         struct use use;
-        if (!weir__conf_is(d, name) || !read_use(w, d, conn, &use))
+        if (!weir__conf_is(d, heirlooms[conn]) || !read_use(w, d, conn, &use))
             continue;
-        use.dry = is_on(inherited(place->at, dry));
-        add_use(w, &use);
+        use.dry = dry;
+        add_use(w, place, &use);
         if (++n == 2 && use.dry)
             weir__import_note(w->import, d, true,
                               "in a dry run nginx asks these limits together, rules in shadow are "
@@ -249,7 +274,7 @@ static void find_uses(struct work *w, const struct weir__import_place *place, bo
 /* NULL after a note. */
 static const char *limit_of(struct weir__import *import, const struct use *use)
 {
-    const char *rate = option_of(use->zone, "rate="), *text;
+    const char *rate = option_of(use->zone->at, "rate="), *text;
     size_t digits = rate != NULL ? strspn(rate, "0123456789") : 0;
     const char *unit = rate != NULL ? rate + digits : "";
     bool minute = strcmp(unit, "r/m") == 0;
@@ -258,7 +283,8 @@ static const char *limit_of(struct weir__import *import, const struct use *use)
     struct weir_plan *plan = NULL;
 
     if (n == 0 || !(minute || *unit == '\0' || strcmp(unit, "r/s") == 0)) {
-        weir__import_note(import, use->zone, true, "the rate of zone %s is none", use->name);
+        weir__import_note(import, use->zone->at, true, "the rate of zone %s is none",
+                          use->zone->name);
         return NULL;
     }
     const char *pace = !minute         ? weir__import_text(import, "%lld/1s", n)
@@ -276,24 +302,11 @@ static const char *limit_of(struct weir__import *import, const struct use *use)
     return NULL;
 }
 
-/* The zone's name, with a number if another rule has it. */
-static const char *name_of(const struct work *w, const char *zone)
+static const char *name_of(const struct work *w, struct zone *zone)
 {
-    char *name = weir__import_text(w->import, "%.*s", RULE_NAME, zone), *numbered = name;
-    bool taken = true;
-
-    for (char *c = name; *c != '\0'; c++)
-        *c = (char)(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '-');
-    for (int n = 2; taken; n++) {
-        taken = false;
-        for (const struct weir__imported *r = w->rules; r != NULL; r = r->next)
-            taken |= strcmp(r->name, numbered) == 0;
-        for (const struct weir__imported *r = w->guards; r != NULL; r = r->next)
-            taken |= strcmp(r->name, numbered) == 0;
-        if (taken)
-            numbered = weir__import_text(w->import, "%s-%d", name, n);
-    }
-    return numbered;
+    return ++zone->n_rules == 1
+               ? zone->rules
+               : weir__import_text(w->import, "%s.%zu", zone->rules, zone->n_rules);
 }
 
 /* Rules are stricter than nginx about some texts. */
@@ -326,13 +339,13 @@ static void add_rule(struct work *w, const struct use *use, const char *limit,
         weir__import_note(w->import, use->at, true,
                           "zone %s and this place each need a match of their own on the same "
                           "attribute: left out",
-                          use->name);
+                          use->zone->name);
         return;
     }
     rule = weir__import_take(w->import, 1, sizeof(*rule));
     *rule = (struct weir__imported){ .at = use->at,
-                                     .zone = use->zone,
-                                     .name = name_of(w, use->name),
+                                     .zone = use->zone->at,
+                                     .name = name_of(w, use->zone),
                                      .key = weir__value_template(w->import, key),
                                      .value = key,
                                      .limit = limit,
@@ -345,16 +358,17 @@ static void add_rule(struct work *w, const struct use *use, const char *limit,
     *end = &rule->next;
 }
 
-static void convert(struct work *w, const struct use *use)
+static void convert(struct work *w, size_t number)
 {
+    const struct use *use = &w->uses[number];
     const char *limit = use->conn ? NULL : limit_of(w->import, use);
 
     if (limit == NULL && !use->conn)
         return;
     for (struct weir__import_place *p = w->places; p != NULL; p = p->next)
-        p->chosen = has_use(w, p, use);
+        p->chosen = has_use(p, number);
     struct weir__region *region = weir__places_region(w->import, w->places);
-    struct weir__case *cases = weir__value_cases(w->import, use->zone->words[1], use->zone);
+    struct weir__case *cases = weir__value_cases(w->import, use->zone->at->words[1], use->zone->at);
     for (; region != NULL; region = region->next)
         for (struct weir__case *c = cases; c != NULL && w->n_rules <= RULES_MAX; c = c->next)
             if (++w->n_rules > RULES_MAX)
@@ -455,7 +469,7 @@ static void note_changes(struct work *w)
     size_t all = 0, limited = 0;
 
     for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
-        p->chosen = inherited(p->at, "limit_req") || inherited(p->at, "limit_conn");
+        p->chosen = inherited(p->at, 0) || inherited(p->at, 1);
         all++;
         limited += p->chosen;
     }
@@ -489,7 +503,7 @@ static void convert_all(struct work *w)
         find_uses(w, p, true);
     }
     for (size_t i = 0; i < w->n; i++)
-        convert(w, &w->uses[i]);
+        convert(w, i);
     note_split_zones(w->import, w->rules);
     note_split_zones(w->import, w->guards);
     note_changes(w);

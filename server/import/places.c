@@ -14,7 +14,7 @@
 
 #include "server/import/import.h"
 
-#define LOCATIONS_MAX 1000 /* of a server */
+#define LOCATIONS_MAX 500 /* of a server */
 
 /* ----------------------------------------------------------------- locations ---- */
 
@@ -303,6 +303,7 @@ struct server {
     const struct weir__directive *at;
     struct weir__import_patterns names;
     struct weir__region *region;
+    size_t group;    /* the same for those with the same region; 0: no region */
     bool is_default; /* of the port looked at */
     struct server *next;
 };
@@ -404,6 +405,18 @@ static bool regions_equal(const struct weir__region *a, const struct weir__regio
     return a == b;
 }
 
+/* The number of the first server with this region. */
+static size_t group_of(const struct server *servers, const struct weir__region *region)
+{
+    size_t n = 1;
+
+    while (region != NULL && !regions_equal(servers->region, region)) {
+        servers = servers->next;
+        n++;
+    }
+    return region != NULL ? n : 0;
+}
+
 /* The servers on a port, the default marked. */
 static struct server *servers_on(struct weir__import *import, const struct server *servers,
                                  const char *port)
@@ -454,7 +467,7 @@ static void say_hosts(struct weir__import *import, const struct server *servers,
     bool has_default = false;
 
     for (const struct server *s = servers; s != NULL; s = s->next) {
-        if (regions_equal(s->region, like->region)) {
+        if (s->group == like->group) {
             has_default |= s->is_default;
             weir__patterns_add(import, &mine, &s->names);
         }
@@ -462,7 +475,7 @@ static void say_hosts(struct weir__import *import, const struct server *servers,
     if (!has_default)
         host->match = mine;
     for (const struct server *s = servers; s != NULL; s = s->next)
-        if (!regions_equal(s->region, like->region))
+        if (s->group != like->group)
             exclude(import, host, &mine, s, has_default);
     for (struct weir__import_pattern *p = mine.first; p != NULL; p = p->next)
         if (may_cover(&host->not, p->text))
@@ -478,9 +491,9 @@ static struct weir__region *region_of_port(struct weir__import *import,
 
     for (const struct server *s = servers; s != NULL; s = s->next) {
         struct weir__import_condition host = { .attribute = "host" };
-        bool seen = s->region == NULL;
-        for (const struct server *before = servers; before != s; before = before->next)
-            seen |= regions_equal(before->region, s->region);
+        bool seen = s->group == 0;
+        for (const struct server *before = servers; before != s && !seen; before = before->next)
+            seen = before->group == s->group;
         if (seen)
             continue;
         say_hosts(import, servers, s, &host);
@@ -555,6 +568,8 @@ struct weir__region *weir__places_region(struct weir__import *import,
         *end = s;
         end = &s->next;
     }
+    for (struct server *s = servers; s != NULL; s = s->next)
+        s->group = group_of(servers, s->region);
     struct port *ports = find_ports(import, servers);
     for (struct port *p = ports; p != NULL; p = p->next)
         p->region = region_of_port(import, servers_on(import, servers, p->text));

@@ -211,7 +211,7 @@ http {
 }
 """
     rules, said = import_text(weir, text, 1)
-    for line, what in [(3, "upper and lower case"), (8, "counts one and one-2 together"),
+    for line, what in [(3, "upper and lower case"), (8, "counts one and one.2 together"),
                        (9, "regular expression"), (11, "no zone none"), (12, "rewritten")]:
         assert any(each.startswith("nginx.conf:%d: differs: " % line) and what in each
                    for each in said.splitlines()), (line, what, said)

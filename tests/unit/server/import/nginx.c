@@ -86,7 +86,7 @@ TEST(test_N1_places)
     CHECK(ZONE,
           "location / { limit_req zone=one; } location /a/ {} "
           "location /a/b/ { limit_req zone=one; }",
-          1, "name: \"one-2\"", "uri: [{ prefix: \"/a/b/\" }]");
+          1, "name: \"one.2\"", "uri: [{ prefix: \"/a/b/\" }]");
 }
 
 TEST(test_N1_inheritance)

@@ -40,15 +40,17 @@ void *weir__import_take(struct weir__import *import, size_t count, size_t size)
 
 char *weir__import_text(struct weir__import *import, const char *format, ...)
 {
-    va_list args, again;
+    char *made = NULL;
+    va_list args;
 
     va_start(args, format);
-    va_copy(again, args);
-    int len = vsnprintf(NULL, 0, format, args);
-    char *text = weir__import_take(import, (size_t)(len > 0 ? len : 0) + 1, 1);
-    (void)vsnprintf(text, (size_t)(len > 0 ? len : 0) + 1, format, again);
-    va_end(again);
+    int len = vasprintf(&made, format, args);
     va_end(args);
+    if (len < 0)
+        exit(weir__complain("import", "no memory"));
+    char *text = weir__import_take(import, (size_t)len + 1, 1);
+    memcpy(text, made, (size_t)len);
+    free(made);
     return text;
 }
 

@@ -31,9 +31,12 @@ def tell(name, value, unit):
 
 
 def cpu_of(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds, of all threads that it has."""
+    total, folder = 0, "/proc/%d/task" % pid
+    for thread in os.listdir(folder):
+        with open(os.path.join(folder, thread, "schedstat"), encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
 
 
 def commands_of(redis):
@@ -175,8 +178,13 @@ def hot_by(weir, redis, rules, batch, name, limit=0):
 
 
 def cold(weir):
-    """Keys that are asked once each."""
-    n, most, connections = 200000, 100, 4
+    """Keys that are asked once each: in pipelines, and by clients that wait for each answer."""
+    cold_by(weir, 200000, 4, 100)
+    cold_by(weir, 50000, 50, 1)
+
+
+def cold_by(weir, n, connections, most):
+    name = "cold, %d x %d" % (connections, most)
     with Redis() as redis, Node(weir, url(redis), "a", threads=1,
                                 rules=FLEET % ("token-bucket 10/1h", "10s")) as node:
         joined(node)
@@ -196,10 +204,12 @@ def cold(weir):
             for one in floods:
                 one.join()
             costs.append((cpu_of(node.pid) - before) / n)
-        tell("cold: commands per key, beats included", (commands_of(redis) - commands) / n, "")
-        tell("cold: decided alone", node.fleet["asks_alone"], "asks")
-        tell("cold: allowed", sum(one.allowed for one in floods), "asks")
-        tell("cold: CPU per decision / CL.THROTTLE", costs[1] / costs[0], "ratio")
+        tell(name + ": commands per key, beats included", (commands_of(redis) - commands) / n, "")
+        tell(name + ": decided alone", node.fleet["asks_alone"], "asks")
+        tell(name + ": allowed / asked", sum(one.allowed for one in floods) / n, "")
+        tell(name + ": CPU per decision", 1e6 * costs[1], "us")
+        tell(name + ": CPU per CL.THROTTLE", 1e6 * costs[0], "us")
+        tell(name + ": CPU per decision / CL.THROTTLE", costs[1] / costs[0], "ratio")
 
 
 PARTS = {"killed": killed, "calls": calls, "hot": hot, "cold": cold}

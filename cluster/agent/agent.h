@@ -151,6 +151,8 @@ struct weir_fleet {
     struct weir__agent_ask *free_asks, *first, *last; /* the line of deadlines */
     struct weir__agent_ask *over, **over_last;
     size_t fresh_asks;
+    void (*on_answered)(void *context); /* or NULL */
+    void *on_answered_context;
     uint64_t asks_alone; /* that were decided so here */
 
     struct weir__agent_demand {

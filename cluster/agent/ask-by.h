@@ -23,5 +23,9 @@ bool weir__agent_ask_by(struct weir_fleet *fleet, const struct weir_fleet_ask *a
                         weir__agent_decide *decide, uint64_t *ticket,
                         struct weir__agent_list *list);
 void weir__agent_hand_over(struct weir_fleet *fleet, struct weir__agent_list *list);
+/* In the agent's thread, after `done` of several asks: so `done` need not wake anybody.  Set before
+ * the first ask. */
+void weir__agent_on_answered(struct weir_fleet *fleet, void (*answered)(void *context),
+                             void *context);
 
 #endif

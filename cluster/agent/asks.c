@@ -282,6 +282,7 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
 void weir__asks_answer(struct weir_fleet *f, weir_time now)
 {
     struct weir__agent_ask *first = f->over, *next;
+    bool any = first != NULL;
     size_t n = 0;
 
     f->over = NULL;
@@ -294,6 +295,8 @@ void weir__asks_answer(struct weir_fleet *f, weir_time now)
             first = next;
         }
     }
+    if (any && f->on_answered)
+        f->on_answered(f->on_answered_context);
 }
 
 void weir__ask_end(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
@@ -365,6 +368,12 @@ void weir__agent_hand_over(struct weir_fleet *f, struct weir__agent_list *list)
     if (list->first)
         weir__redis_thread_put_all(f->redis, &list->first->job, &list->last->job);
     *list = (struct weir__agent_list){ NULL, NULL };
+}
+
+void weir__agent_on_answered(struct weir_fleet *f, void (*answered)(void *context), void *context)
+{
+    f->on_answered_context = context;
+    f->on_answered = answered;
 }
 
 bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,

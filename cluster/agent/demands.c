@@ -16,15 +16,6 @@ static bool is_across(struct weir_fleet *f, const char *rule)
     return n > WEIR__AGENT_NAMES;
 }
 
-static uint64_t hash_of(const struct weir_ruling *r, const char *key, size_t len)
-{
-    uint64_t hash = (uintptr_t)r->rule + r->limit_index;
-
-    for (size_t i = 0; i < len; i++)
-        hash = weir__mix64(hash ^ (unsigned char)key[i]);
-    return hash;
-}
-
 /* A key's place is the first of its few that is free or its own. */
 static struct weir__agent_demand *place_of(struct weir_fleet *f, uint64_t hash,
                                            const struct weir_ruling *r, const char *key, size_t len)
@@ -46,7 +37,8 @@ void weir_fleet_refused(struct weir_fleet *f, const struct weir_ruling *r, const
     if (r->decision.reason != WEIR_LIMITED || cost <= 0 || !r->rule || !is_across(f, r->rule) ||
         f->pid != getpid()) /* a child: the mutex may be held for ever */
         return;
-    uint64_t hash = hash_of(r, key, len);
+    uint64_t hash =
+        weir__fleet_hash((uintptr_t)r->rule + r->limit_index, (struct weir_key){ key, len });
     pthread_mutex_lock(&f->mutex);
     struct weir__agent_demand *d = place_of(f, hash, r, key, len);
     if (d && d->rule == NULL) {

@@ -162,6 +162,9 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *fleet,
                                         const struct weir__fleet_limit *limit, struct weir_key key,
                                         uint32_t shard, weir_time now);
 
+/* Not secret: for tables whose chains are bounded. */
+uint64_t weir__fleet_hash(uint64_t seed, struct weir_key key);
+
 /* NULL: it is not known. */
 struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *fleet,
                                              const struct weir__fleet_limit *limit,

@@ -104,10 +104,9 @@ struct weir__fleet_key *weir__fleet_key_first(const struct weir__fleet *f)
 /* ------------------------------------------------------------------ hash ---- */
 
 /* Keys come from outside, but a list that grows long only costs time, and not more than `keys`. */
-static struct weir__fleet_key **home(const struct weir__fleet *f,
-                                     const struct weir__fleet_limit *limit, struct weir_key key)
+uint64_t weir__fleet_hash(uint64_t seed, struct weir_key key)
 {
-    uint64_t hash = weir__mix64((uintptr_t)limit ^ key.len);
+    uint64_t hash = weir__mix64(seed ^ key.len);
     const unsigned char *bytes = key.bytes;
 
     for (size_t i = 0, n; i < key.len; i += n) {
@@ -116,7 +115,13 @@ static struct weir__fleet_key **home(const struct weir__fleet *f,
         memcpy(&word, bytes + i, n);
         hash = weir__mix64(hash ^ word);
     }
-    return &f->table[hash & (f->table_size - 1)];
+    return hash;
+}
+
+static struct weir__fleet_key **home(const struct weir__fleet *f,
+                                     const struct weir__fleet_limit *limit, struct weir_key key)
+{
+    return &f->table[weir__fleet_hash((uintptr_t)limit, key) & (f->table_size - 1)];
 }
 
 void weir__fleet_key_forget(struct weir__fleet *f, struct weir__fleet_key *key)

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "server/base/complain.h"
+#include "server/serve/net/mailbox.h"
 #include "weir-fleet.h"
 
 /* What was told last. */
@@ -27,6 +28,15 @@ static int apply(void *context, const char *text, size_t len, struct weir_error 
     struct weir__server *server = context;
 
     return weir__in_force_follow(server->in_force, text, len, weir__server_now(server), error);
+}
+
+/* In the agent's thread: late answers are in mailboxes. */
+static void wake_loops(void *context)
+{
+    struct weir__server *server = context;
+
+    for (size_t i = 0; i < server->n_loops; i++)
+        weir__mailbox_wake(&server->loops[i]);
 }
 
 int weir__node_join(struct weir__server *server, struct weir_error *error)
@@ -51,6 +61,8 @@ int weir__node_join(struct weir__server *server, struct weir_error *error)
                    ? weir_fleet_join(&server->fleet, server->engine, s->fleet, &options, error)
                    : weir__fail(error, WEIR_NO_MEMORY, "no memory");
     free(table);
+    if (code == WEIR_OK)
+        weir__agent_on_answered(server->fleet, wake_loops, server);
     return code;
 }
 

@@ -223,10 +223,10 @@ static void free_parts(struct life *life)
 {
     struct weir__server *server = &life->server;
 
+    weir__node_leave(server); /* its thread wakes loops */
     for (size_t i = 0; i < server->n_loops; i++)
         weir__loop_destroy(&server->loops[i]);
     free(server->loops);
-    weir__node_leave(server);
     weir__listen_close(&life->listen, !life->handed_over);
     weir__in_force_destroy(server->in_force);
     weir__adhoc_destroy(server->adhoc);

@@ -18,6 +18,7 @@
 
 #include <uv.h>
 
+#include "cluster/agent/ask-by.h"
 #include "server/base/buffer.h"
 #include "server/serve/events/events.h"
 #include "server/serve/rules/rules-in-force.h"
@@ -139,6 +140,7 @@ struct weir__loop {
     char *in;                       /* the last read */
     struct weir__counters counters;
     struct weir__mailbox *mailbox; /* what other threads have done for it */
+    struct weir__agent_list late;  /* asks for the fleet's agent, handed over once a turn */
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
     void *scratch; /* resp.c: room for a batch of commands */

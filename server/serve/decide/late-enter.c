@@ -43,7 +43,7 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
 
     (void)key;
     late->entered.ruling = *ruling; /* an account that refuses says so here */
-    weir__mailbox_put(late->loop, &late->letter);
+    weir__mailbox_add(late->loop, &late->letter);
 }
 
 /* On the loop's thread: answers, or waits for a permit now. */
@@ -90,16 +90,13 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
                                         .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
                                         .done = on_decided,
                                         .context = late };
-    struct weir__agent_list list = { NULL, NULL };
     conn->late_enter = late;
     conn->held = true;
     weir__mailbox_expect(loop);
     if (weir__enter_copy(&late->bytes, &late->enter) &&
         weir__later_copy(&late->bytes, &late->later) &&
-        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket, &list)) {
-        weir__agent_hand_over(loop->server->fleet, &list);
+        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket, &loop->late))
         return true;
-    }
     conn->late_enter = NULL;
     conn->held = false;
     weir__mailbox_forgo(loop);

@@ -35,14 +35,19 @@ struct weir__late {
     struct one ones[];
 };
 
-/* In any thread. */
+static bool is_last(struct weir__late *late)
+{
+    return __atomic_sub_fetch(&late->left, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+/* In the loop's thread. */
 static void count_down(struct weir__late *late)
 {
-    if (__atomic_sub_fetch(&late->left, 1, __ATOMIC_ACQ_REL) == 0)
+    if (is_last(late))
         weir__mailbox_put(late->loop, &late->letter);
 }
 
-/* In the agent's thread. */
+/* In the agent's thread, which wakes the loop when it has answered others too. */
 static void on_decided(void *context, const struct weir_ruling *ruling, const char *key)
 {
     struct one *one = context;
@@ -50,7 +55,8 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
     *one->ruling = *ruling;
     if (!ruling->decision.allowed)
         memcpy(one->key, key, strlen(key) + 1);
-    count_down(one->late);
+    if (is_last(one->late))
+        weir__mailbox_add(one->late->loop, &one->late->letter);
 }
 
 static void leave(struct weir__late *late, const struct one *one)
@@ -158,7 +164,7 @@ static struct weir__late *make(struct weir__conn *conn, const struct weir__check
 }
 
 /* One that finds no place with the agent is decided alone. */
-static void ask(struct weir__late *late, struct one *one, struct weir__agent_list *list)
+static void ask(struct weir__late *late, struct one *one)
 {
     static const struct weir__alone_rules alone = { .all = true };
     const struct weir__server *server = late->loop->server;
@@ -171,7 +177,7 @@ static void ask(struct weir__late *late, struct one *one, struct weir__agent_lis
                                         .done = on_decided,
                                         .context = one };
 
-    one->waits = weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, list);
+    one->waits = weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &late->loop->late);
     if (one->waits)
         return;
     weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, &alone, one->ruling, one->key);
@@ -181,9 +187,8 @@ static void ask(struct weir__late *late, struct one *one, struct weir__agent_lis
 bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
                 const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how)
 {
-    struct weir_fleet *fleet = conn->loop->server->fleet;
-    struct weir__late *late = fleet ? make(conn, checks, rulings, n, how) : NULL;
-    struct weir__agent_list list = { NULL, NULL };
+    struct weir__late *late =
+        conn->loop->server->fleet ? make(conn, checks, rulings, n, how) : NULL;
 
     if (!late)
         return false;
@@ -192,10 +197,15 @@ bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
     conn->held = true;
     weir__mailbox_expect(conn->loop);
     for (size_t i = 0; i < late->n_ones; i++)
-        ask(late, &late->ones[i], &list);
-    weir__agent_hand_over(fleet, &list);
+        ask(late, &late->ones[i]);
     count_down(late);
     return true;
+}
+
+void weir__late_hand_over(struct weir__loop *loop)
+{
+    if (loop->late.first)
+        weir__agent_hand_over(loop->server->fleet, &loop->late);
 }
 
 /* False: all are decided, and it is on its way. */

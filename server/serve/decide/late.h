@@ -20,6 +20,8 @@ struct weir__late_answer {
  * none is; or they cannot wait, and stay refused. */
 bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
                 const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how);
+/* Before the loop waits: those of all its connections go to the agent together. */
+void weir__late_hand_over(struct weir__loop *loop);
 /* The connection is gone: nobody is to be answered. */
 void weir__late_abandon(struct weir__conn *conn);
 

@@ -18,6 +18,7 @@
 #include "server/serve/net/pass.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/late.h"
 #include "server/serve/decide/waiting.h"
 
 #define BACKLOG  1024
@@ -147,6 +148,7 @@ static void on_turn(uv_prepare_t *turn)
     struct weir__loop *loop = turn->data;
 
     loop->now_is_old = true;
+    weir__late_hand_over(loop);
     weir__adhoc_turn(loop->server->adhoc, loop);
 }
 
@@ -170,6 +172,7 @@ static void end_if_empty(struct weir__loop *loop)
 {
     if (loop->conns || weir__mailbox_is_expecting(loop))
         return;
+    weir__late_hand_over(loop); /* of connections that are gone */
     weir__waiting_close(loop);
     weir__mailbox_close(loop);
     close_handle((uv_handle_t *)&loop->waker);

@@ -24,15 +24,32 @@ void weir__mailbox_forgo(struct weir__loop *loop)
         uv_async_send(&loop->waker); /* the loop could not end before */
 }
 
+/* With the lock: while a letter is in the box its loop cannot end.  See weir__mailbox_close. */
+static void bring(struct weir__mailbox *box, struct weir__letter *letter, bool wake)
+{
+    pthread_mutex_lock(&box->mutex);
+    if (letter != NULL) {
+        letter->next = box->latest;
+        box->latest = letter;
+    }
+    if (wake && box->latest != NULL)
+        uv_async_send(&box->arrived);
+    pthread_mutex_unlock(&box->mutex);
+}
+
 void weir__mailbox_put(struct weir__loop *loop, struct weir__letter *letter)
 {
-    struct weir__mailbox *box = loop->mailbox;
+    bring(loop->mailbox, letter, true);
+}
 
-    pthread_mutex_lock(&box->mutex);
-    letter->next = box->latest;
-    box->latest = letter;
-    uv_async_send(&box->arrived); /* with the lock: see weir__mailbox_close */
-    pthread_mutex_unlock(&box->mutex);
+void weir__mailbox_add(struct weir__loop *loop, struct weir__letter *letter)
+{
+    bring(loop->mailbox, letter, false);
+}
+
+void weir__mailbox_wake(struct weir__loop *loop)
+{
+    bring(loop->mailbox, NULL, true);
 }
 
 void weir__mailbox_open(struct weir__loop *loop)

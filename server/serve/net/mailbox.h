@@ -18,6 +18,9 @@ void weir__mailbox_expect(struct weir__loop *loop);
 void weir__mailbox_forgo(struct weir__loop *loop);
 /* Any thread: an expected one. */
 void weir__mailbox_put(struct weir__loop *loop, struct weir__letter *letter);
+/* The same in two steps, for a thread that brings several; the loop outlives both. */
+void weir__mailbox_add(struct weir__loop *loop, struct weir__letter *letter);
+void weir__mailbox_wake(struct weir__loop *loop);
 /* The loop's thread: opens those that are there, the first to come first. */
 void weir__mailbox_open(struct weir__loop *loop);
 

@@ -62,6 +62,8 @@ struct weir_fleet_ask {
     /* In the agent's thread: it must not wait.  `key`: as weir_check_key's */
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;
+    /* NULL: guards are not entered; else as weir_check_enter's, and it must stay until then */
+    struct weir_entry *entry;
 };
 /* True: it is decided, by *ruling and `key`.  False: `done` is called, once; *ticket is for
  * weir_fleet_cancel. */

@@ -160,6 +160,7 @@ struct weir_visit {
     struct weir_ask ask;      /* wait_max: for the turn that its limits give it */
     weir_time queue_max;      /* in the queue of a guard, and no longer than the rules say */
     struct weir_taken *taken; /* for weir_check_undo; may be NULL */
+    char *key;                /* gets what weir_check_key tells; may be NULL */
     void (*turn)(struct weir_visit *visit);
     void *context;
     /* The answer: as weir_check_enter's */
@@ -178,6 +179,10 @@ WEIR_API bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, wei
 /* Offers turns: call it after an exit, and every few ms while somebody waits, because permits come
  * free in other processes too.  Returns how many still wait in this process. */
 WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
+
+/* The first rule in force that is across the fleet, whose requests may wait for units drawn from
+ * it: weir-fleet.h; NULL: none. */
+WEIR_API const char *weir_fleet_rule(struct weir *weir);
 
 /* ---------------------------------------------------------------- pools ---- */
 

@@ -5,6 +5,8 @@
  * does an answer from the cache. */
 #include "module.h"
 
+#define DRAWS_MAX 8 /* with waits for guards in between */
+
 /* ----------------------------------------------------------------- decide ---- */
 
 static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
@@ -24,6 +26,8 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
     return NGX_OK;
 }
 
+static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided */
+
 /* The rules have decided. */
 static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                           struct ngx_weir_ctx *ctx)
@@ -35,7 +39,7 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ruled->waited = ruled->visit.ask.now - ruled->since + ruling->decision.wait;
     if (hold(r, ruled) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    ruled->queued = false;
+    ruled->open = false;
     if (loc->headers)
         ngx_weir_ruling_headers(r, ruling);
     if (ruling->decision.allowed && ruling->decision.wait > 0) {
@@ -45,6 +49,7 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     }
     if (ruling->decision.allowed)
         return NGX_DECLINED;
+    ngx_weir_fleet_refused(ruling, refused_key);
     ngx_weir_req_give_back(ctx);
     ngx_weir_conn_exit(ctx);
     return ngx_weir_answer(r, weir, ruling);
@@ -68,22 +73,59 @@ static ngx_int_t keep(ngx_http_request_t *r, struct weir_visit *visit)
     return NGX_OK;
 }
 
+static bool is_dry(const struct weir_ruling *ruling)
+{
+    return ruling->decision.reason == WEIR_DRY && !ruling->decision.allowed;
+}
+
+static bool is_busy(const struct weir_ruling *ruling)
+{
+    return ruling->decision.reason == WEIR_BUSY && !ruling->decision.allowed &&
+           ruling->guard != NULL;
+}
+
+static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+                        struct ngx_weir_ctx *ctx);
+
+/* It is decided, unless a purse is dry; or the guard that was busy when there were units has a
+ * queue. */
+static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+                       struct ngx_weir_ctx *ctx)
+{
+    struct ngx_weir_ruled *ruled = ctx->ruled;
+
+    if (is_dry(&ruled->visit.ruling) && ruled->draws < DRAWS_MAX) {
+        ruled->draws++;
+        ruled->drawn = true;
+        ngx_int_t code = ngx_weir_fleet_ask(r, ruled, weir);
+        if (code != NGX_DECLINED)
+            return code;
+    }
+    bool again = ruled->drawn && is_busy(&ruled->visit.ruling);
+    ruled->drawn = false;
+    if (!again)
+        return conclude(r, loc, ctx);
+    ruled->visit.ask.now = weir_table_now(ctx->table);
+    return decide(r, loc, weir, ctx);
+}
+
 static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
                         struct ngx_weir_ctx *ctx)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
     struct weir_visit *visit = &ruled->visit;
     bool decided = weir_check_later(weir, visit);
-    bool waits = visit->ruling.decision.wait > 0 && visit->ruling.decision.allowed;
+    bool waits = visit->ruling.decision.wait > 0 && visit->ruling.decision.allowed,
+         dry = is_dry(&visit->ruling);
 
-    if ((!decided || waits) && keep(r, visit) != NGX_OK) {
+    if ((!decided || waits || dry) && keep(r, visit) != NGX_OK) {
         if (!decided)
             (void)weir_check_cancel(weir, visit, visit->ask.now);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (decided && !waits)
         visit->taken = NULL;
-    return decided ? conclude(r, loc, ctx) : ngx_weir_wait_queued(r, ruled, weir);
+    return decided ? go_on(r, loc, weir, ctx) : ngx_weir_wait_queued(r, ruled, weir);
 }
 
 static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
@@ -107,6 +149,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                                       .now = ctx->ruled->since },
                              .queue_max = WEIR_FOREVER,
                              .taken = loc->wait > 0 ? &taken : NULL,
+                             .key = ngx_weir_fleet_joined() ? refused_key : NULL,
                              .turn = ngx_weir_wait_over,
                              .context = ctx->ruled };
     return decide(r, loc, rules->weir, ctx);
@@ -120,7 +163,9 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 
     if (ctx == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    return ctx->ruled == NULL ? begin(r, loc, conf->rules, ctx) : conclude(r, loc, ctx);
+    if (ctx->ruled == NULL)
+        return begin(r, loc, conf->rules, ctx);
+    return go_on(r, loc, conf->rules->weir, ctx);
 }
 
 /* ------------------------------------------------------------------- exit ---- */
@@ -159,7 +204,7 @@ static void undo(struct ngx_weir_ctx *ctx, weir_time now)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
     struct weir *weir = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->rules->weir;
-    bool open = ruled->queued;
+    bool open = ruled->open;
 
     ngx_weir_wait_leave(ruled, weir, now);
     if (ruled->visit.taken != NULL)

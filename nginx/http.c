@@ -59,7 +59,7 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         (*ctx == NULL || (*ctx)->conn == NGX_WEIR_NONE))
         code = ngx_weir_conn_enter(r, &loc->conn, ctx);
     if (code == NGX_DECLINED && loc->check &&
-        (*ctx == NULL || (*ctx)->ruled == NULL || (*ctx)->ruled->queued))
+        (*ctx == NULL || (*ctx)->ruled == NULL || (*ctx)->ruled->open))
         code = ngx_weir_check(r, loc, ctx);
     return code;
 }
@@ -334,6 +334,8 @@ static ngx_command_t commands[] = {
     ROW("conn_log_level"),
     ROW("conn_dry_run"),
     { ngx_string("weir_rules"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE12, ngx_weir_rules_set, 0, 0,
+      NULL },
+    { ngx_string("weir_fleet"), NGX_HTTP_MAIN_CONF | NGX_CONF_1MORE, ngx_weir_fleet_set, 0, 0,
       NULL },
     { ngx_string("weir_attribute"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_attribute_set, 0,
       0, NULL },

@@ -67,7 +67,14 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     if (ngx_weir_conn_start(cycle, table) != NGX_OK)
         return NGX_ERROR;
+    ngx_weir_fleet_start(cycle, ngx_weir_conf_of(cycle));
     return ngx_weir_table_start(cycle, table);
+}
+
+static void exit_process(ngx_cycle_t *cycle)
+{
+    (void)cycle;
+    ngx_weir_fleet_stop();
 }
 
 /* The http block is read when it comes, so it must know. */
@@ -96,9 +103,9 @@ static ngx_command_t commands[] = {
 
 static ngx_core_module_t context = { ngx_string("weir"), create_conf, init_conf };
 
-ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,    commands,     NGX_CORE_MODULE,
-                                 NULL,          init_module, init_process, NULL,
-                                 NULL,          NULL,        NULL,         NGX_MODULE_V1_PADDING };
+ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,     commands,     NGX_CORE_MODULE,
+                                 NULL,          init_module,  init_process, NULL,
+                                 NULL,          exit_process, NULL,         NGX_MODULE_V1_PADDING };
 
 /* What nginx looks for in the file.  The http module comes before those whose directives it can
  * take over, and before realip: handlers run in the reverse order, and must see the client's

@@ -8,6 +8,7 @@
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
  *     wait.c     requests that wait, for their turn or in the queue of a guard
+ *     fleet.c    weir_fleet: units of the fleet, for rules across it
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
  *     check.c    a request and the rules
  *     answer.c   headers and refusals
@@ -83,10 +84,17 @@ struct ngx_weir_source {
 struct ngx_weir_rules {
     ngx_str_t path;
     int64_t keys, limiters, guards; /* for which the table has room */
+    const char *across;             /* one across the fleet; NULL: none */
     ngx_array_t sources;            /* of what the rules look at: struct ngx_weir_source */
     struct weir *weir;              /* the engine; it belongs to the table */
     struct weir_rules *parsed;      /* until the commit */
     struct weir_prepared *prepared;
+};
+
+/* weir_fleet. */
+struct ngx_weir_fleet {
+    const char *url, *name, *node; /* NULL: the library's own */
+    ngx_int_t weight;
 };
 
 /* The core module's part of a cycle. */
@@ -97,6 +105,7 @@ struct ngx_weir_conf {
     ngx_array_t zones, limits; /* of pointers */
     ngx_array_t attributes;    /* of struct ngx_weir_source */
     struct ngx_weir_rules *rules;
+    struct ngx_weir_fleet *fleet; /* NULL: none */
     struct ngx_weir_opened *opened;
     struct weir_table *table; /* NULL: there are no zones and rules, or nothing is to run */
 };
@@ -181,8 +190,11 @@ struct ngx_weir_ruled {
     struct ngx_weir_held *held; /* visit.entry.n of them */
     weir_time since;            /* it was asked, ... */
     weir_time waited;           /* ... and waited this long for the answer and its turn */
-    bool queued;                /* it waits in a queue, or is about to go on from there */
-    ngx_event_t event;          /* goes on */
+    bool open;                  /* it waits to be decided, or was and is about to go on */
+    bool drawn;               /* units of the fleet were asked for last: it may have a queue yet */
+    ngx_uint_t draws;         /* how often they were */
+    struct ngx_weir_dry *dry; /* it does */
+    ngx_event_t event;        /* goes on */
 };
 
 /* A request that was limited, from the first limit to its end, through all redirects. */
@@ -226,10 +238,25 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 ngx_int_t ngx_weir_wait_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait);
 ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
                                struct weir *weir);
+/* The same, for a request that is not decided yet. */
+ngx_int_t ngx_weir_wait_open(ngx_http_request_t *r, struct ngx_weir_ruled *ruled);
 void ngx_weir_wait_over(struct weir_visit *visit);
 /* The request ends. */
 void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_time now);
 void ngx_weir_wait_poll(void); /* a permit has come free */
+
+/* fleet.c */
+char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf); /* in a worker */
+void ngx_weir_fleet_stop(void);
+bool ngx_weir_fleet_joined(void);
+/* The request found a purse dry.  NGX_AGAIN: it waits; NGX_DECLINED: it is decided, or stays so. */
+ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
+                             struct weir *weir);
+void ngx_weir_fleet_leave(struct ngx_weir_ruled *ruled);
+void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key);
+struct weir_fleet_info;
+bool ngx_weir_fleet_look(struct weir_fleet_info *out); /* false: not joined */
 
 /* status.c */
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);

@@ -72,6 +72,11 @@ static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_e
         weir_table_stats(table, -1, &stats);
         rules->limiters = stats.limiters;
         rules->guards = stats.guards;
+        const char *across = weir_fleet_rule(weir);
+        if (across != NULL) {
+            ngx_str_t name = { ngx_strlen(across) + 1, (u_char *)across };
+            rules->across = (const char *)ngx_pstrdup(cf->pool, &name);
+        }
         code = list_attributes(cf, weir, &rules->sources) == NGX_OK ? 0 : WEIR_NO_MEMORY;
     }
     if (read != NULL)
@@ -215,6 +220,12 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
 
     if (conf->rules == NULL)
         return NGX_OK;
+    if (conf->rules->across != NULL && conf->fleet == NULL)
+        ngx_log_error(
+            NGX_LOG_WARN, cf->log, 0,
+            "weir: rule \"%s\" is across the fleet, and there is no weir_fleet: it counts "
+            "on this host alone",
+            conf->rules->across);
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
         sources[i].variable = -1;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "module.h"
+#include "weir-fleet.h"
 
 #define PAGE 16384
 
@@ -88,6 +89,19 @@ static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
     put(pen, "]");
 }
 
+/* As this worker sees it. */
+static void put_fleet(struct pen *pen)
+{
+    struct weir_fleet_info f;
+
+    if (ngx_weir_fleet_look(&f))
+        put(pen,
+            ",\n\"fleet\":{\"name\":\"%s\",\"node\":\"%s\",\"agent\":%s,\"connected\":%s,"
+            "\"alone\":%s,\"part\":%lld,\"members\":%lld}",
+            f.name, f.node, f.agent ? "true" : "false", f.connected ? "true" : "false",
+            f.alone ? "true" : "false", (long long)f.part, (long long)f.members);
+}
+
 static void put_json(struct pen *pen, struct weir_table *table, weir_time now)
 {
     struct weir_table_stats s;
@@ -98,6 +112,7 @@ static void put_json(struct pen *pen, struct weir_table *table, weir_time now)
         "\"evicted_early\":%lld,\"no_room\":%lld,\"bytes\":%lld}",
         weir_version(), (long long)s.slots, (long long)s.keys, (long long)s.evicted_idle,
         (long long)s.evicted_early, (long long)s.no_room, (long long)s.bytes);
+    put_fleet(pen);
     put_limiters(pen, table);
     put_guards(pen, table, now);
     put(pen, "}\n");

@@ -97,18 +97,23 @@ static void resume(ngx_event_t *event)
     ngx_http_run_posted_requests(c);
 }
 
-ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
-                               struct weir *weir)
+ngx_int_t ngx_weir_wait_open(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
+    ruled->open = true; /* from now on the end of the request takes it out */
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ngx_memzero(&ruled->event, sizeof(ruled->event));
     ruled->event.data = r;
     ruled->event.handler = resume;
     ruled->event.log = r->connection->log;
-    ruled->queued = true;
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
+    return NGX_AGAIN;
+}
+
+ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
+                               struct weir *weir)
+{
     poll_event.data = weir;
     poll_event.handler = poll_queues;
     poll_event.log = ngx_cycle->log;
@@ -117,17 +122,18 @@ ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *rul
     waiting++;
     if (!poll_event.timer_set) /* a worker that is to end stays for them */
         ngx_add_timer(&poll_event, POLL_EVERY);
-    return NGX_AGAIN;
+    return ngx_weir_wait_open(r, ruled);
 }
 
 void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_time now)
 {
-    if (!ruled->queued)
+    if (!ruled->open)
         return;
+    ngx_weir_fleet_leave(ruled);
     if (ruled->event.posted) { /* a macro of several statements */
         ngx_delete_posted_event(&ruled->event);
     }
     if (weir_check_cancel(weir, &ruled->visit, now))
         waiting--;
-    ruled->queued = false;
+    ruled->open = false;
 }

@@ -93,7 +93,8 @@ struct weir__agent_ask {
     char told[WEIR_KEY_TEXT];
     weir_time deadline;         /* by the table's clock */
     bool lined, alone;          /* it is in the line of deadlines; no account can be asked */
-    weir__agent_decide *decide; /* NULL: weir_check does */
+    weir__agent_decide *decide; /* NULL: weir_check does ... */
+    struct weir_entry *entry;   /* ... or, if there is one, weir_check_enter */
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;
     struct weir__agent_ask *next, *before; /* in that line; next: among those that are over, free */

@@ -208,6 +208,8 @@ bool weir__agent_check(struct weir_fleet *f, struct weir__agent_ask *a,
 
     if (a->decide)
         return a->decide(a->context, alone, r->ask.now, &a->ruling, a->told);
+    if (a->entry)
+        return f->host->enter(f->weir, r, alone, a->entry, &a->ruling, a->told);
     return f->host->check_alone(f->weir, r->attrs, r->n, &r->ask, alone, &a->ruling, a->told);
 }
 
@@ -349,6 +351,7 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     a->ruling.decision.reason = WEIR_DRY;
     a->deadline = deadline_of(a, weir__agent_time(f));
     a->decide = decide;
+    a->entry = ask->entry;
     a->done = ask->done;
     a->context = ask->context;
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
@@ -381,8 +384,10 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
 {
     struct weir__alone_rules alone = { .all = true };
     struct weir__agent_list list = { NULL, NULL };
+    struct weir_request r = { ask->attrs, ask->n, ask->ask };
 
-    if (f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
+    if (ask->entry ? f->host->enter(f->weir, &r, NULL, ask->entry, ruling, key)
+                   : f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
         return true;
     weir_fleet_refused(f, ruling, key, ask->ask.cost);
     if (ruling->decision.reason != WEIR_DRY)
@@ -391,7 +396,10 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
         weir__agent_hand_over(f, &list);
         return false;
     }
-    f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
+    if (ask->entry)
+        f->host->enter(f->weir, &r, &alone, ask->entry, ruling, key);
+    else
+        f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
     return true;
 }
 
@@ -427,7 +435,9 @@ bool weir_fleet_check(struct weir_fleet *f, const struct weir_attr *attrs, size_
                       const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     struct waiter waiter = { .ruling = ruling };
-    struct weir_fleet_ask waits = { attrs, n, *ask, wake, &waiter };
+    struct weir_fleet_ask waits = {
+        .attrs = attrs, .n = n, .ask = *ask, .done = wake, .context = &waiter
+    };
     char key[WEIR_KEY_TEXT];
     uint64_t ticket;
 

@@ -173,6 +173,13 @@ bool weir__across_next(struct weir *weir, int64_t *at, struct weir__across_limit
     return i < n;
 }
 
+const char *weir_fleet_rule(struct weir *weir)
+{
+    struct weir__across_limit limit;
+
+    return weir__across_next(weir, &(int64_t){ 0 }, &limit) ? limit.rule : NULL;
+}
+
 const char *weir__lonely_rule(struct weir *weir, size_t *n)
 {
     struct weir__across_limit limit;

@@ -186,6 +186,16 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
     return weir__check_admitted(weir, attrs, n, &admission, ruling, NULL);
 }
 
+bool weir__check_enter_alone(struct weir *weir, const struct weir_request *request,
+                             const struct weir__alone_rules *alone, struct weir_entry *entry,
+                             struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
+{
+    struct weir__admission admission = { .ask = &request->ask, .entry = entry, .alone = alone };
+
+    entry->n = 0;
+    return weir__check_admitted(weir, request->attrs, request->n, &admission, ruling, told);
+}
+
 bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome,
                      weir_time now)
 {

@@ -112,7 +112,7 @@ static bool decide(struct weir *weir, struct weir_visit *v, bool again, struct w
     v->entry.n = 0;
     if (v->taken != NULL)
         v->taken->n = 0;
-    return !weir__check_admitted(weir, v->attrs, v->n, a, &v->ruling, NULL) && a->queued &&
+    return !weir__check_admitted(weir, v->attrs, v->n, a, &v->ruling, v->key) && a->queued &&
            v->ruling.guard != NULL && v->ruling.decision.reason == WEIR_BUSY;
 }
 

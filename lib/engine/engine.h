@@ -196,6 +196,11 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
                           struct weir__admission *admission, struct weir_ruling *ruling,
                           char *told);
 
+/* check-enter.c -- as weir_check_enter; `alone` may be NULL. */
+bool weir__check_enter_alone(struct weir *weir, const struct weir_request *request,
+                             const struct weir__alone_rules *alone, struct weir_entry *entry,
+                             struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
+
 /* check-later.c -- the queues of guards, which nobody waits in any more. */
 void weir__lines_free(struct weir *weir);
 

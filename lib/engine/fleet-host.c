@@ -10,6 +10,7 @@ const struct weir__host weir__host = {
     .holder = weir__holder_me,
     .check = weir_check_key,
     .check_alone = weir__check_alone,
+    .enter = weir__check_enter_alone,
     .dues = weir__dues,
     .limit_next = weir__across_next,
     .generation = weir__across_generation,

@@ -19,6 +19,10 @@ struct weir__host {
     bool (*check_alone)(struct weir *weir, const struct weir_attr *attrs, size_t n,
                         const struct weir_ask *ask, const struct weir__alone_rules *alone,
                         struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
+    /* As weir_check_enter; `alone` may be NULL. */
+    bool (*enter)(struct weir *weir, const struct weir_request *request,
+                  const struct weir__alone_rules *alone, struct weir_entry *entry,
+                  struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
     size_t (*dues)(struct weir *weir, const struct weir_attr *attrs, size_t n,
                    const struct weir_ask *ask, struct weir__due *out, size_t max);
     bool (*limit_next)(struct weir *weir, int64_t *at, struct weir__across_limit *out);

@@ -51,6 +51,11 @@ def environment(module):
     return env
 
 
+def program(module):
+    """weir, built beside the module."""
+    return os.path.join(os.path.dirname(os.path.abspath(module)), "..", "weir")
+
+
 class Answer:
     def __init__(self, data):
         head, _, self.body = data.partition(b"\r\n\r\n")

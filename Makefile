@@ -48,7 +48,7 @@ redis-module: $(BUILD)/build.ninja
 nginx: $(BUILD)/build.ninja
 	@scripts/packages.sh build nginx
 	@grep -q ngx_http_weir $(BUILD)/build.ninja || $(SETUP) --reconfigure $(BUILD) >/dev/null
-	@scripts/build.sh $(BUILD) nginx/ngx_http_weir_module.so
+	@scripts/build.sh $(BUILD) nginx/ngx_http_weir_module.so nginx/ngx_stream_weir_module.so
 
 run-nginx: nginx
 	@exec scripts/run-nginx.sh $(BUILD)

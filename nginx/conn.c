@@ -58,6 +58,32 @@ void ngx_weir_hold(struct ngx_weir_held *h)
 
 /* -------------------------------------------------------------- entering ---- */
 
+static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_str_t *key)
+{
+    return zone->guards[ngx_crc32_short(key->data, key->len) % NGX_WEIR_GUARDS];
+}
+
+bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
+                    struct ngx_weir_held *h, struct weir_decision *d)
+{
+    weir_time now = weir_table_now(ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table);
+    struct weir_ask ask = { .key = { key->data, key->len }, .cost = 1, .now = now };
+
+    h->guard = guard_of(limit->zone, key);
+    if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, d))
+        return false;
+    ngx_weir_hold(h);
+    return true;
+}
+
+void ngx_weir_exit(struct ngx_weir_held *h)
+{
+    weir_time now = weir_table_now(ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table);
+
+    ngx_queue_remove(&h->queue);
+    (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, now);
+}
+
 static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
 {
     unsigned own = status == NGX_WEIR_PASSED ? 1 : status == NGX_WEIR_REJECTED ? 2 : 3;
@@ -69,18 +95,8 @@ static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_
 
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx)
 {
-    weir_time now = ctx->n_held > 0 ? weir_table_now(ctx->table) : 0;
-
-    while (ctx->n_held > 0) {
-        struct ngx_weir_held *h = &ctx->held[--ctx->n_held];
-        ngx_queue_remove(&h->queue);
-        (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, now);
-    }
-}
-
-static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_str_t *key)
-{
-    return zone->guards[ngx_crc32_short(key->data, key->len) % NGX_WEIR_GUARDS];
+    while (ctx->n_held > 0)
+        ngx_weir_exit(&ctx->held[--ctx->n_held]);
 }
 
 static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
@@ -109,23 +125,17 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
 static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
                        const struct ngx_weir_limit *limit, struct ngx_weir_ctx *ctx)
 {
-    struct ngx_weir_held *h = &ctx->held[ctx->n_held];
     struct weir_decision d;
     ngx_str_t key;
 
-    if (ngx_http_complex_value(r, &limit->zone->key, &key) != NGX_OK) {
+    if (ngx_http_complex_value(r, limit->zone->http_key, &key) != NGX_OK) {
         ngx_weir_conn_exit(ctx); /* error_page may bring it here again */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (key.len == 0)
         return NGX_DECLINED;
-    struct weir_ask ask = { .key = { key.data, key.len },
-                            .cost = 1,
-                            .now = weir_table_now(ctx->table) };
-    h->guard = guard_of(limit->zone, &key);
-    if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, &d))
+    if (!ngx_weir_enter(limit, &key, &ctx->held[ctx->n_held], &d))
         return refuse(r, part, limit->zone, ctx, &d);
-    ngx_weir_hold(h);
     ctx->n_held++;
     return NGX_DECLINED;
 }

@@ -94,18 +94,17 @@ static ngx_int_t log_request(ngx_http_request_t *r)
 
 static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t kind)
 {
-    static const char *const names[] = { "",         "PASSED",          "DELAYED",
-                                         "REJECTED", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN" };
     struct ngx_weir_ctx *ctx = find_ctx(r);
     enum ngx_weir_status status = ctx == NULL            ? NGX_WEIR_NONE
                                   : kind == NGX_WEIR_REQ ? ctx->req
                                                          : ctx->conn;
+    const char *name = ngx_weir_status_name(status);
 
     v->not_found = status == NGX_WEIR_NONE;
     v->valid = !v->not_found;
     v->no_cacheable = 0;
-    v->data = (u_char *)names[status];
-    v->len = (unsigned)ngx_strlen(names[status]) & 0xfffffff;
+    v->data = (u_char *)name;
+    v->len = (unsigned)ngx_strlen(name) & 0xfffffff;
     return NGX_OK;
 }
 
@@ -185,114 +184,20 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
 
 /* ------------------------------------------------------------- directives ---- */
 
-static struct ngx_weir_limit *add_limit(ngx_conf_t *cf, struct ngx_weir_part *part,
-                                        enum ngx_weir_kind kind, const ngx_str_t *name)
-{
-    struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
-    struct ngx_weir_limit **place, **all, *limit = ngx_pcalloc(cf->pool, sizeof(*limit));
-
-    if (part->limits == NULL)
-        part->limits = ngx_array_create(cf->pool, 2, sizeof(limit));
-    if (limit == NULL || part->limits == NULL ||
-        (limit->zone = ngx_weir_zone_get(cf->cycle, kind, name)) == NULL ||
-        (place = ngx_array_push(part->limits)) == NULL ||
-        (all = ngx_array_push(&conf->limits)) == NULL)
-        return NULL;
-    *place = *all = limit;
-    limit->file = cf->conf_file->file.name.data;
-    limit->line = cf->conf_file->line;
-    return limit;
-}
-
-static char *check_place(const struct ngx_weir_part *part, const struct ngx_weir_limit *limit)
-{
-    struct ngx_weir_limit **limits = part->limits->elts;
-
-    if (part->limits->nelts > WEIR_ALL_MAX)
-        return "stands here more than 64 times";
-    for (ngx_uint_t i = 0; limits[i] != limit; i++)
-        if (limits[i]->zone == limit->zone)
-            return "is duplicate";
-    return NGX_CONF_OK;
-}
-
-/* Of NAME=N; 0: it is not that word, -1: N is not above 0. */
-static ngx_int_t number_after(const ngx_str_t *word, const char *name)
-{
-    size_t len = ngx_strlen(name);
-
-    if (word->len < len || ngx_strncmp(word->data, name, len) != 0)
-        return 0;
-    ngx_int_t n = ngx_atoi(word->data + len, word->len - len);
-    return n > 0 ? n : -1;
-}
-
-/* False: it makes no sense. */
-static bool read_req_word(const ngx_str_t *word, ngx_str_t *name, int64_t *burst, int64_t *delay)
-{
-    ngx_int_t n;
-
-    if (ngx_strncmp(word->data, "zone=", 5) == 0)
-        *name = (ngx_str_t){ word->len - 5, word->data + 5 };
-    else if ((n = number_after(word, "burst=")) > 0)
-        *burst = n;
-    else if (n == 0 && (n = number_after(word, "delay=")) > 0)
-        *delay = n;
-    else if (ngx_strcmp(word->data, "nodelay") == 0)
-        *delay = -1;
-    else
-        return false;
-    return true;
-}
-
 /* weir_req zone=NAME [burst=N] [nodelay | delay=N] */
 static char *set_req(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
-    struct ngx_weir_part *part = &((struct ngx_weir_loc *)data)->req;
-    ngx_str_t *words = cf->args->elts, name = ngx_null_string;
-    int64_t burst = 0, delay = 0;
-
     (void)command;
-    for (ngx_uint_t i = 1; i < cf->args->nelts; i++)
-        if (!read_req_word(&words[i], &name, &burst, &delay)) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", &words[i]);
-            return NGX_CONF_ERROR;
-        }
-    if (name.len == 0)
-        return "needs zone=NAME";
-    struct ngx_weir_limit *limit = add_limit(cf, part, NGX_WEIR_REQ, &name);
-    if (limit == NULL)
-        return NGX_CONF_ERROR;
-    limit->burst = burst;
-    limit->delay = delay;
-    return check_place(part, limit);
+    return ngx_weir_req_read(cf, &((struct ngx_weir_loc *)data)->req, NGX_WEIR_REQ);
 }
 
 /* weir_conn NAME MAX */
 static char *set_conn(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
-    struct ngx_weir_part *part = &((struct ngx_weir_loc *)data)->conn;
-    ngx_str_t *words = cf->args->elts;
-    ngx_int_t max = ngx_atoi(words[2].data, words[2].len);
-
     (void)command;
-    if (max <= 0 || max > 65535)
-        return "needs a number of connections from 1 to 65535";
-    if (max > NGX_WEIR_CONN_MAX)
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "%i connections become %d, the most there are", max,
-                           NGX_WEIR_CONN_MAX);
-    struct ngx_weir_limit *limit = add_limit(cf, part, NGX_WEIR_CONN, &words[1]);
-    if (limit == NULL)
-        return NGX_CONF_ERROR;
-    limit->max = max;
-    return check_place(part, limit);
+    return ngx_weir_conn_read(cf, &((struct ngx_weir_loc *)data)->conn, NGX_WEIR_CONN);
 }
 
-static ngx_conf_enum_t log_levels[] = { { ngx_string("info"), NGX_LOG_INFO },
-                                        { ngx_string("notice"), NGX_LOG_NOTICE },
-                                        { ngx_string("warn"), NGX_LOG_WARN },
-                                        { ngx_string("error"), NGX_LOG_ERR },
-                                        { ngx_null_string, 0 } };
 static ngx_conf_num_bounds_t statuses = { ngx_conf_check_num_bounds, 400, 599 };
 
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
@@ -310,7 +215,7 @@ static ngx_command_t commands[] = {
     { ngx_string("weir_req_status"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_num_slot,
       AT(req.status), &statuses },
     { ngx_string("weir_req_log_level"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
-      AT(req.log_level), log_levels },
+      AT(req.log_level), ngx_weir_log_levels },
     { ngx_string("weir_req_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot,
       AT(req.dry_run), NULL },
     { ngx_string("weir_conn_zone"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_conn_zone, 0, 0,
@@ -319,7 +224,7 @@ static ngx_command_t commands[] = {
     { ngx_string("weir_conn_status"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_num_slot,
       AT(conn.status), &statuses },
     { ngx_string("weir_conn_log_level"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
-      AT(conn.log_level), log_levels },
+      AT(conn.log_level), ngx_weir_log_levels },
     { ngx_string("weir_conn_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot,
       AT(conn.dry_run), NULL },
     /* The same in this order, filled in by ngx_weir_compat_set. */
@@ -362,33 +267,17 @@ void ngx_weir_compat_set(bool on)
 
 /* --------------------------------------------------------- configurations ---- */
 
-static void unset(struct ngx_weir_part *part)
-{
-    part->status = NGX_CONF_UNSET_UINT;
-    part->log_level = NGX_CONF_UNSET_UINT;
-    part->dry_run = NGX_CONF_UNSET;
-}
-
 static void *create_loc(ngx_conf_t *cf)
 {
     struct ngx_weir_loc *loc = ngx_pcalloc(cf->pool, sizeof(*loc));
 
     if (loc != NULL) {
-        unset(&loc->req);
-        unset(&loc->conn);
+        ngx_weir_part_unset(&loc->req);
+        ngx_weir_part_unset(&loc->conn);
         loc->check = loc->headers = NGX_CONF_UNSET;
         loc->wait = NGX_CONF_UNSET_MSEC;
     }
     return loc;
-}
-
-static void merge(struct ngx_weir_part *from, struct ngx_weir_part *into, ngx_uint_t status)
-{
-    if (into->limits == NULL)
-        into->limits = from->limits;
-    ngx_conf_merge_uint_value(into->status, from->status, status);
-    ngx_conf_merge_uint_value(into->log_level, from->log_level, NGX_LOG_ERR);
-    ngx_conf_merge_value(into->dry_run, from->dry_run, 0);
 }
 
 static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
@@ -397,8 +286,8 @@ static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
     ngx_uint_t status = ngx_weir_conf_of(cf->cycle)->compat ? NGX_HTTP_SERVICE_UNAVAILABLE
                                                             : NGX_HTTP_TOO_MANY_REQUESTS;
 
-    merge(&from->req, &into->req, status);
-    merge(&from->conn, &into->conn, status);
+    ngx_weir_part_merge(&from->req, &into->req, status);
+    ngx_weir_part_merge(&from->conn, &into->conn, status);
     ngx_conf_merge_value(into->check, from->check, 1);
     ngx_conf_merge_value(into->headers, from->headers, 1);
     ngx_conf_merge_msec_value(into->wait, from->wait, 0);

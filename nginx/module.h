@@ -5,6 +5,8 @@
  *     table.c    the table, kept from one configuration to the next
  *     zones.c    weir_req_zone and weir_conn_zone: a key, and its limiter or guards in the table
  *     http.c     the http module: directives, variables, a request's way through the limits
+ *     limits.c   weir_req and weir_conn as they are written; asking several rates at once
+ *     stream.c   the module for stream {}, a file of its own
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
  *     wait.c     requests that wait, for their turn or in the queue of a guard
@@ -19,47 +21,13 @@
 #ifndef WEIR_NGINX_MODULE_H
 #define WEIR_NGINX_MODULE_H
 
-#include <stdbool.h>
-
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "weir-queue.h"
+#include "shared.h"
 
 extern ngx_module_t ngx_weir_module, ngx_http_weir_module;
-
-enum ngx_weir_kind { NGX_WEIR_REQ, NGX_WEIR_CONN };
-
-/* A guard has 16,384 permits at most.  Keys are spread over several guards, so that many keys
- * together can have more. */
-#define NGX_WEIR_GUARDS   8
-#define NGX_WEIR_CONN_MAX 16384
-
-struct ngx_weir_zone {
-    enum ngx_weir_kind kind;
-    ngx_str_t name;
-    size_t bytes; /* 0: a limit has named it, but it is not described yet */
-    ngx_http_complex_value_t key;
-    int64_t keys;            /* that `bytes` have room for ... */
-    int64_t slab;            /* ... with this much for large states */
-    struct weir_limit limit; /* of weir_req_zone */
-    bool paced;              /* one after the other, as limit_req: bursts are asks that can wait */
-    bool changes;            /* the limiter has another limit, until the commit */
-    struct weir_limiter *limiter;
-    struct weir_guard *guards[NGX_WEIR_GUARDS];
-};
-
-/* A weir_req or weir_conn. */
-struct ngx_weir_limit {
-    struct ngx_weir_zone *zone;
-    int64_t burst;            /* requests beyond the rate ... */
-    int64_t delay;            /* ... of which this many need not wait */
-    weir_time wait_max, free; /* the same as times, once the zone is known */
-    ngx_int_t max;            /* of weir_conn */
-    u_char *file;             /* where it stands, for a zone that never comes */
-    ngx_uint_t line;
-};
 
 #define NGX_WEIR_ATTRIBUTES_MAX 64 /* that the rules of a file can look at */
 
@@ -154,34 +122,12 @@ void ngx_weir_rules_commit(struct ngx_weir_rules *rules, weir_time now);
 /* http.c.  On: limit_req's and limit_conn's names are Weir's too. */
 void ngx_weir_compat_set(bool on);
 
-/* A location's limits of one kind, and what a refusal does. */
-struct ngx_weir_part {
-    ngx_array_t *limits; /* of pointers to struct ngx_weir_limit */
-    ngx_uint_t status, log_level;
-    ngx_flag_t dry_run;
-};
+/* Of a location. */
 struct ngx_weir_loc {
     struct ngx_weir_part req, conn;
     ngx_flag_t check;   /* by the rules, if there are any */
     ngx_flag_t headers; /* of the ruling, in the answer */
     ngx_msec_t wait;    /* for a turn by the rules' limits, at most */
-};
-
-enum ngx_weir_status {
-    NGX_WEIR_NONE, /* in the order of limit_req's and limit_conn's own, of which nginx keeps a
-                      number in the request */
-    NGX_WEIR_PASSED,
-    NGX_WEIR_DELAYED,
-    NGX_WEIR_REJECTED,
-    NGX_WEIR_DELAYED_DRY_RUN,
-    NGX_WEIR_REJECTED_DRY_RUN,
-};
-
-/* A permit that a request holds. */
-struct ngx_weir_held {
-    ngx_queue_t queue; /* of all that this worker holds */
-    struct weir_guard *guard;
-    struct weir_permit permit;
 };
 
 /* What the rules said, and the guards that the request is in. */

@@ -20,7 +20,7 @@ static ngx_int_t find_keys(ngx_http_request_t *r, const struct ngx_weir_part *pa
 
     asked->n = 0;
     for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
-        if (ngx_http_complex_value(r, &limits[i]->zone->key, &key) != NGX_OK)
+        if (ngx_http_complex_value(r, limits[i]->zone->http_key, &key) != NGX_OK)
             return NGX_ERROR;
         if (key.len == 0)
             continue;

@@ -35,7 +35,7 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
     for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
         o.keys += zones[i]->keys;
         o.slab += zones[i]->slab;
-        o.guards += zones[i]->kind == NGX_WEIR_CONN ? NGX_WEIR_GUARDS * GUARDS_SPARE : 0;
+        o.guards += ngx_weir_is_conn(zones[i]->kind) ? NGX_WEIR_GUARDS * GUARDS_SPARE : 0;
     }
     if (conf->rules != NULL)
         ngx_weir_rules_size(conf->rules, &o);

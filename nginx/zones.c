@@ -42,14 +42,6 @@ struct ngx_weir_zone *ngx_weir_zone_get(ngx_cycle_t *cycle, enum ngx_weir_kind k
 
 /* ------------------------------------------------------------ directives ---- */
 
-/* KEY */
-static char *read_key(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t *out)
-{
-    ngx_http_compile_complex_value_t compile = { .cf = cf, .value = text, .complex_value = out };
-
-    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
 /* zone=NAME:SIZE */
 static char *read_name(ngx_conf_t *cf, enum ngx_weir_kind kind, const ngx_str_t *word,
                        struct ngx_weir_zone **out)
@@ -73,7 +65,7 @@ static char *read_name(ngx_conf_t *cf, enum ngx_weir_kind kind, const ngx_str_t 
         return NGX_CONF_ERROR;
     if ((*out)->bytes != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is already bound to key \"%V\"",
-                           &name, &(*out)->key.value);
+                           &name, &(*out)->written);
         return NGX_CONF_ERROR;
     }
     (*out)->bytes = (size_t)bytes;
@@ -136,36 +128,62 @@ static char *make_limit(ngx_conf_t *cf, const char *text, struct ngx_weir_zone *
     return NGX_CONF_OK;
 }
 
-/* weir_req_zone KEY zone=NAME:SIZE rate=LIMIT */
-char *ngx_weir_req_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+/* KEY zone=NAME:SIZE rate=LIMIT */
+static char *read_req(ngx_conf_t *cf, enum ngx_weir_kind kind, struct ngx_weir_zone **zone)
 {
     ngx_str_t *words = cf->args->elts;
     ngx_uint_t n = cf->args->nelts, at = 2;
-    struct ngx_weir_zone *zone;
     char text[160] = "";
 
-    (void)command;
-    (void)conf;
     while (at + 1 < n && ngx_strncmp(words[at].data, "zone=", 5) != 0)
         at++;
-    char *problem = read_name(cf, NGX_WEIR_REQ, &words[at], &zone);
+    char *problem = read_name(cf, kind, &words[at], zone);
     if (problem == NGX_CONF_OK)
         problem = read_rate(cf, words + 2, n - 2, text);
-    if (problem == NGX_CONF_OK)
-        problem = make_limit(cf, text, zone);
-    return problem == NGX_CONF_OK ? read_key(cf, &words[1], &zone->key) : problem;
+    return problem == NGX_CONF_OK ? make_limit(cf, text, *zone) : problem;
 }
 
-/* weir_conn_zone KEY zone=NAME:SIZE */
-char *ngx_weir_conn_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind, struct ngx_weir_zone **out)
 {
     ngx_str_t *words = cf->args->elts;
+    char *problem =
+        ngx_weir_is_conn(kind) ? read_name(cf, kind, &words[2], out) : read_req(cf, kind, out);
+
+    if (problem == NGX_CONF_OK)
+        (*out)->written = words[1];
+    return problem;
+}
+
+static char *set_zone(ngx_conf_t *cf, enum ngx_weir_kind kind)
+{
+    ngx_http_complex_value_t *key = ngx_pcalloc(cf->pool, sizeof(*key));
+    ngx_str_t *words = cf->args->elts;
+    ngx_http_compile_complex_value_t compile = { .cf = cf,
+                                                 .value = &words[1],
+                                                 .complex_value = key };
     struct ngx_weir_zone *zone;
 
+    if (key == NULL)
+        return NGX_CONF_ERROR;
+    char *problem = ngx_weir_zone_read(cf, kind, &zone);
+    if (problem != NGX_CONF_OK)
+        return problem;
+    zone->http_key = key;
+    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+char *ngx_weir_req_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
     (void)command;
     (void)conf;
-    char *problem = read_name(cf, NGX_WEIR_CONN, &words[2], &zone);
-    return problem == NGX_CONF_OK ? read_key(cf, &words[1], &zone->key) : problem;
+    return set_zone(cf, NGX_WEIR_REQ);
+}
+
+char *ngx_weir_conn_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    (void)command;
+    (void)conf;
+    return set_zone(cf, NGX_WEIR_CONN);
 }
 
 /* ----------------------------------------------------------------- check ---- */
@@ -184,7 +202,7 @@ static const char *finish_limit(struct ngx_weir_limit *limit)
 {
     if (limit->zone->bytes == 0)
         return "there is no such zone";
-    if (limit->zone->kind == NGX_WEIR_CONN)
+    if (ngx_weir_is_conn(limit->zone->kind))
         return NULL;
     if (limit->burst == 0 && limit->delay <= 0)
         return NULL;
@@ -214,15 +232,16 @@ ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
 
 static void name_of(const struct ngx_weir_zone *zone, ngx_uint_t part, char out[64])
 {
-    const char *algorithm = zone->kind == NGX_WEIR_REQ ? zone->limit.algorithm : "";
+    const char *algorithm = ngx_weir_is_conn(zone->kind) ? "" : zone->limit.algorithm;
     uint32_t sum;
 
     ngx_crc32_init(sum);
     ngx_crc32_update(&sum, zone->name.data, zone->name.len);
-    ngx_crc32_update(&sum, zone->key.value.data, zone->key.value.len);
+    ngx_crc32_update(&sum, zone->written.data, zone->written.len);
     ngx_crc32_update(&sum, (u_char *)algorithm, ngx_strlen(algorithm));
-    *ngx_snprintf((u_char *)out, 63, "nginx:%*s:%08xD%ui", ngx_min(zone->name.len, NAME_MAX_SHOWN),
-                  zone->name.data, sum, part) = '\0';
+    *ngx_snprintf((u_char *)out, 63, "%s:%*s:%08xD%ui",
+                  (zone->kind & NGX_WEIR_STREAM) != 0 ? "nginx-stream" : "nginx",
+                  ngx_min(zone->name.len, NAME_MAX_SHOWN), zone->name.data, sum, part) = '\0';
 }
 
 static void release(void *data)
@@ -290,8 +309,8 @@ int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
             return WEIR_SYSTEM;
         cleanup->handler = release; /* before the table's: the last one added runs first */
         cleanup->data = zone;
-        int code = zone->kind == NGX_WEIR_REQ ? prepare_limiter(conf->table, zone, &error)
-                                              : prepare_guards(conf->table, zone, &error);
+        int code = ngx_weir_is_conn(zone->kind) ? prepare_guards(conf->table, zone, &error)
+                                                : prepare_limiter(conf->table, zone, &error);
         if (code != 0) {
             ngx_weir_table_lacks(cycle, conf, code, &zone->name, &error);
             return code;

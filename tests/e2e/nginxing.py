@@ -21,7 +21,7 @@ env ASAN_OPTIONS;
 worker_processes {workers};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log {log};
-events {{ worker_connections 512; }}
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     default_type text/plain;
@@ -93,7 +93,7 @@ class Nginx(Running):
     """nginx, ready when the constructor returns.  Without a module it is nginx's own."""
 
     def __init__(self, module, http, server, workers=1, main="", log="notice", listen="",
-                 orphan=False, kills=False, env=None):
+                 orphan=False, kills=False, env=None, connections=512):
         self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
         os.chmod(self.folder, 0o755)  # its workers may be another user's
         os.mkdir(self.path("html"))
@@ -103,7 +103,7 @@ class Nginx(Running):
         self.env = env or {}
         self.bad = "Sanitizer|runtime error" + ("" if kills else r"|\[alert\]")  # in the log
         self.settings = dict(http=http, server=server, workers=workers, main=main, log=log,
-                             listen=listen)
+                             listen=listen, connections=connections)
         for _ in range(20):  # another program may take the port first
             self.port = free_port()
             self.configure()

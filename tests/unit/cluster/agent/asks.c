@@ -71,7 +71,9 @@ static bool ask_by(answerer *by, const char *user, uint64_t *ticket, struct call
 {
     struct weir_attr attr = { .name = "user", .value = user };
     struct caller *c = malloc(sizeof(*c));
-    struct weir_fleet_ask ask = { &attr, 1, { .cost = 1, .now = now_of() }, by, c };
+    struct weir_fleet_ask ask = {
+        .attrs = &attr, .n = 1, .ask = { .cost = 1, .now = now_of() }, .done = by, .context = c
+    };
     struct weir_ruling ruling;
     char key[WEIR_KEY_TEXT];
 

@@ -153,6 +153,7 @@ local made = {} -- limiters and guards by name
 local problem = ffi.new("struct weir_error")
 local ask = ffi.new("struct weir_ask")
 local decision = ffi.new("struct weir_decision")
+local bytes -- of the ask's key, while C looks at them
 
 -- In init_by_lua, before nginx forks.  options: table, a file; keys, room for that many (65536);
 -- mode of a new file (0600, and root's: workers have it from the master); library, if it is not
@@ -161,6 +162,9 @@ function _M.init(options)
     local out, path = ffi.new("struct weir_table *[1]"), options.table
     local o = ffi.new("struct weir_table_options")
 
+    if shared then
+        error("resty.weir: init was called before", 2)
+    end
     if type(path) ~= "string" or path == "" then
         error("resty.weir: init needs a table: a file, as in /run/nginx-lua.weir", 2)
     end
@@ -186,10 +190,10 @@ end
 
 -- One ask at a time: the same structs again, and no garbage.
 function _M.ask(key, cost, wait_max)
-    key = tostring(key)
-    ask.key.bytes, ask.key.len = key, #key
+    bytes = tostring(key)
+    ask.key.bytes, ask.key.len = bytes, #bytes
     ask.cost, ask.wait_max, ask.now = cost, wait_max or 0, _M.now()
-    return ask, decision, key -- which keeps the key's bytes
+    return ask, decision
 end
 
 -- The one of that kind and name.  An object may be made for each request, so they are kept.

@@ -105,10 +105,12 @@ def test_N2_conn_counts_and_delays(library):
         say(lim:incoming("a", true))
         say(lim:incoming("b", true))
         say(lim:leaving("c"))
+        say(lim:incoming(7, true))
+        say(lim:leaving("7"))
         for i = 1, 3 do lim:leaving("a") end
         say(lim:incoming("a", true))"""
     check(library, code, "0 1", "0 2", "0.5 3", "0.5 4", "nil rejected", "false", "3",
-          "1 4", "false", "1 4", "3", "nil rejected", "0 1", "nil not found", "0 1")
+          "1 4", "false", "1 4", "3", "nil rejected", "0 1", "nil not found", "0 1", "0", "0 1")
 
 
 def test_N1_combine_is_all_or_nothing(library):
@@ -199,6 +201,8 @@ def until_through(nginx, backend):
 def test_N3_without_a_table(library):
     code = """say(require("resty.weir.req").new("store", 1, 1))
         say(pcall(require("resty.weir").init, {}))"""
+    check(library, 'say(pcall(require("resty.weir").init, {}))',
+          "false resty.weir: init was called before")
     first, second = said(library, code, HTTP.split("init_by_lua_block")[0])
     assert first == "nil no table: call resty.weir's init in init_by_lua", first
     assert "init needs a table" in second, second

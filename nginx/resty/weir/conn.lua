@@ -48,7 +48,7 @@ end
 -- The permit and how many the key has with it; or nil.
 local function enter(self, key)
     local most, permit = math.min(self.max + self.burst, PERMITS_MAX), ffi.new("struct weir_permit")
-    local ask, decision, _ = weir.ask(key, 1)
+    local ask, decision = weir.ask(key, 1)
 
     if most < 1 or not weir.library.weir_enter_within(self.guard, ask, most, permit, decision) then
         return nil
@@ -63,6 +63,7 @@ end
 
 -- 0 or the delay in seconds, and the key's requests in progress; or nil, "rejected".
 function _M.incoming(self, key, commit)
+    key = tostring(key)
     local permit, conn = enter(self, key)
 
     self.committed = false
@@ -88,6 +89,7 @@ end
 
 -- Gives back one of the key's permits of this worker.
 local function leave(self, key)
+    key = tostring(key)
     local permits = self.held[key]
     local permit = permits and table.remove(permits)
 

@@ -26,7 +26,7 @@ end
 
 -- 0 and how many are left; or nil, "rejected".
 function _M.incoming(self, key, commit)
-    local ask, decision, _ = weir.ask(key, 1)
+    local ask, decision = weir.ask(key, 1)
 
     local call = commit and weir.library.weir_take or weir.library.weir_peek
 
@@ -38,7 +38,7 @@ end
 
 -- Gives one back; how many are left.
 function _M.uncommit(self, key)
-    local ask, decision, _ = weir.ask(key, 1)
+    local ask, decision = weir.ask(key, 1)
 
     weir.library.weir_give(self.limiter, ask)
     ask.cost = 0

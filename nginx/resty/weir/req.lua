@@ -40,7 +40,7 @@ end
 -- 0 or the delay in seconds, and by how many requests the key is ahead; or nil, "rejected".
 function _M.incoming(self, key, commit)
     local cost = price(self)
-    local ask, decision, _ = weir.ask(key, cost, min(DEBT_MAX, floor(self.burst * cost + 0.5)))
+    local ask, decision = weir.ask(key, cost, min(DEBT_MAX, floor(self.burst * cost + 0.5)))
     local call = commit and weir.library.weir_take or weir.library.weir_peek
 
     if not call(self.limiter, ask, decision) then
@@ -53,7 +53,7 @@ end
 -- Gives the last request back.  As in resty.limit.req a key that was asked for keeps one.
 function _M.uncommit(self, key)
     local cost = price(self)
-    local ask, decision, _ = weir.ask(key, cost, DEBT_MAX)
+    local ask, decision = weir.ask(key, cost, DEBT_MAX)
     local owed = 0
 
     if weir.library.weir_peek(self.limiter, ask, decision) then

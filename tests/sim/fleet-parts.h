@@ -3,12 +3,12 @@
 #ifndef WEIR_TESTS_FLEET_PARTS_H
 #define WEIR_TESTS_FLEET_PARTS_H
 
+#include "sim/fleet-world.h"
+
 #ifndef MODEL_MEMBERS
 #define MODEL_MEMBERS NODES_MAX
 #endif
-
 #include "fleet-members-model.h"
-#include "sim/fleet-world.h"
 
 struct parts {
     struct model_fleet redis;

@@ -35,6 +35,11 @@ void weir__asks_free(struct weir_fleet *f)
     free(f->asks);
 }
 
+static bool has_state(const struct weir__agent_ask *a, enum weir__ask_state state)
+{
+    return (__atomic_load_n(&a->word, __ATOMIC_ACQUIRE) & STATE) == state;
+}
+
 static bool change(struct weir__agent_ask *a, enum weir__ask_state from, enum weir__ask_state to)
 {
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_ACQUIRE);
@@ -189,6 +194,10 @@ static void begin(struct weir__redis_job *job, struct weir__redis_client *client
 
     (void)mono;
     f->client = client;
+    if (has_state(a, WEIR__ASK_CANCELLED)) { /* nothing is drawn for it */
+        weir__ask_over(f, a);
+        return;
+    }
     weir__limits_turn(f, now);
     if (f->leaving || !find_keys(f, a, now)) {
         a->alone = true;
@@ -254,11 +263,6 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
         refuse(a);
 }
 
-static bool is_to_be_refused(const struct weir__agent_ask *a)
-{
-    return (__atomic_load_n(&a->word, __ATOMIC_ACQUIRE) & STATE) == WEIR__ASK_BUSY_CANCELLED;
-}
-
 static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
 {
     bool granted = a->wait.over && a->wait.outcome == WEIR__FLEET_TOOK;
@@ -273,7 +277,7 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
         else if (!granted && a->ruling.decision.reason == WEIR_DRY)
             decide_refused(f, a, now);
         a->done(a->context, &a->ruling, a->told);
-    } else if (is_to_be_refused(a)) {
+    } else if (has_state(a, WEIR__ASK_BUSY_CANCELLED)) {
         if (a->ruling.decision.reason == WEIR_DRY)
             refuse(a);
         a->done(a->context, &a->ruling, a->told);

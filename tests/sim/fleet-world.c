@@ -41,16 +41,22 @@ static void happen(const struct event *e)
     }
 }
 
+static void turn_at_last(int n, uint64_t life)
+{
+    struct node *node = &sim.nodes[n];
+
+    if (node->life != life || node->turn_at != sim.now)
+        return;
+    node->turn_at = INT64_MAX;
+    fleet_turn(n);
+}
+
+/* Letters and waits have numbers too. */
 static void handle(const struct agenda_item *e)
 {
-    struct node *node = &sim.nodes[e->node];
-
     switch (e->kind) {
     case TURN:
-        if (node->life == e->number && node->turn_at == sim.now) {
-            node->turn_at = INT64_MAX;
-            fleet_turn(e->node);
-        }
+        turn_at_last(e->node, e->number);
         break;
     case TO_REDIS:
         fleet_at_redis(e->node);

@@ -200,9 +200,11 @@ static void happen_to(const struct agenda_item *e)
         break;
     case BEAT_RETURNS:
         step_member(e->node,
-                    (struct weir__member_event){
-                        .kind = WEIR__MEMBER_ANSWER,
-                        .answer = { e->words[0], e->words[1], e->words[2], e->words[3] != 0 } });
+                    (struct weir__member_event){ .kind = WEIR__MEMBER_ANSWER,
+                                                 .answer = { .offer = e->words[0],
+                                                             .members = e->words[1],
+                                                             .granted = e->words[2],
+                                                             .learning = e->words[3] != 0 } });
         break;
     case POLL_DUE:
         step_follower(e->node, (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME });

@@ -294,6 +294,10 @@ static const char *limit_of(struct weir__import *import, const struct use *use)
                                        : weir__import_text(import, "%lld/1m", n);
     text = weir__import_text(import, "leaky-bucket %s burst %lld queue %lld", pace, use->delay + 1,
                              use->burst - use->delay);
+    if (use->burst > use->delay)
+        weir__import_note(import, use->at, false,
+                          "nginx delays requests here; by rules they wait only at a door that lets "
+                          "them, and are refused at others");
     struct weir_error error = { 0 };
     if (weir_limit_parse(&limit, text, &error) == WEIR_OK &&
         weir_plan_create(&plan, &limit, &error) == WEIR_OK) {

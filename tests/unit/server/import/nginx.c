@@ -20,7 +20,8 @@ static void check_rules(const char *http, const char *server, const char *const 
 TEST(test_N1_limits)
 {
     CHECK(ZONE, "limit_req zone=one;", 0, "limit: leaky-bucket 10/1s burst 1 queue 0\n");
-    CHECK(ZONE, "limit_req zone=one burst=5;", 0, "leaky-bucket 10/1s burst 1 queue 5\n");
+    CHECK(ZONE, "limit_req zone=one burst=5;", 0, "leaky-bucket 10/1s burst 1 queue 5\n",
+          "nginx delays requests here");
     CHECK(ZONE, "limit_req zone=one burst=5 delay=2;", 0, "leaky-bucket 10/1s burst 3 queue 3\n");
     CHECK(ZONE, "limit_req zone=one burst=5 nodelay;", 0, "leaky-bucket 10/1s burst 6 queue 0\n");
     CHECK("limit_req_zone $uri zone=one:1m rate=7r/m;", "limit_req zone=one;", 0,

@@ -59,11 +59,17 @@ static bool is_to_be_told(const struct weir_fleet *f, const struct weir__ban_rec
     return (f->notes.again || !r->told) && r->key_len <= sizeof(r->key) && is_across(f, r->rule);
 }
 
+/* Grows with every change. */
+static uint64_t bans_written(const struct weir_table *table)
+{
+    return weir__load(&table->header->bans_written);
+}
+
 /* True: there are more places to look at. */
 static bool look(struct weir_fleet *f, weir_time now)
 {
     struct weir__agent_notes *n = &f->notes;
-    uint64_t places = f->host->ban_places(f->table), written = weir__bans_written(f->table);
+    uint64_t places = f->host->ban_places(f->table), written = bans_written(f->table);
 
     if (n->at >= places) {
         if (n->written == written && n->generation == f->generation && !n->lost)
@@ -223,7 +229,7 @@ static bool is_to_be_asked(const struct weir_fleet *f, bool more)
     if (n->n == WEIR__AGENT_BANS || (n->n > 0 && !more))
         return true;
     return !more && n->last != n->heard &&
-           (n->written == weir__bans_written(f->table) || n->looks > LOOKS_MAX);
+           (n->written == bans_written(f->table) || n->looks > LOOKS_MAX);
 }
 
 weir_time weir__notes_turn(struct weir_fleet *f, weir_time mono, weir_time now)

@@ -66,12 +66,6 @@ static inline bool weir__ban_is_lifted(const struct weir__ban_record *record, we
     return record->until == 0 && record->strikes == 0 && record->forget_at > now;
 }
 
-/* Grows with every change. */
-static inline uint64_t weir__bans_written(const struct weir_table *table)
-{
-    return weir__load(&table->header->bans_written);
-}
-
 /* A ban in force at place i, or one that was lifted. */
 bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
                     struct weir__ban_record *out);

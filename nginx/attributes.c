@@ -14,6 +14,15 @@ struct found {
     bool twice;
 };
 
+static ngx_str_t trimmed(u_char *from, u_char *to)
+{
+    while (from < to && (*from == ' ' || *from == '\t'))
+        from++;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+        to--;
+    return (ngx_str_t){ (size_t)(to - from), from };
+}
+
 static void find(struct found *f, const ngx_str_t *value)
 {
     if (value->len == 0)
@@ -43,28 +52,22 @@ static bool is_header(const ngx_table_elt_t *header, const ngx_str_t *name)
     return true;
 }
 
-/* Calls `each` with the value of every header of that name. */
+/* Calls `each` with the value of every header of that name.  nginx leaves tabs around it. */
 static void each_header(ngx_http_request_t *r, const ngx_str_t *name, struct found *f,
                         void (*each)(struct found *, const ngx_str_t *))
 {
     for (ngx_list_part_t *part = &r->headers_in.headers.part; part != NULL; part = part->next) {
         ngx_table_elt_t *headers = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++)
-            if (is_header(&headers[i], name))
-                each(f, &headers[i].value);
+            if (is_header(&headers[i], name)) {
+                u_char *from = headers[i].value.data;
+                ngx_str_t value = trimmed(from, from + headers[i].value.len);
+                each(f, &value);
+            }
     }
 }
 
 /* ---------------------------------------------------------------- cookies ---- */
-
-static ngx_str_t trimmed(u_char *from, u_char *to)
-{
-    while (from < to && (*from == ' ' || *from == '\t'))
-        from++;
-    while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
-        to--;
-    return (ngx_str_t){ (size_t)(to - from), from };
-}
 
 static void find_in_cookies(struct found *f, const ngx_str_t *cookies)
 {

@@ -80,12 +80,12 @@ static ngx_int_t handle(ngx_http_request_t *r)
     return code;
 }
 
-/* Every request ends here, however it ends. */
+/* Every request ends here, however it ends; with log_subrequest its parts too, before it. */
 static ngx_int_t log_request(ngx_http_request_t *r)
 {
     struct ngx_weir_ctx *ctx = find_ctx(r);
 
-    if (ctx != NULL)
+    if (ctx != NULL && r == r->main)
         ngx_weir_check_exit(ctx, r);
     return NGX_OK;
 }

@@ -4,6 +4,7 @@ lists, reloads, guards that learn from upstreams."""
 import json
 import os
 import signal
+import socket
 import time
 
 from nginxing import Backend, nginx_with
@@ -162,7 +163,8 @@ rules:
             assert nginx.get("/", Cookie=same).status == 429, same
         assert nginx.get("/", Cookie="id=2; id=1").status == 400
         assert nginx.statuses(2, X_Key="1") == [200, 429]
-        assert nginx.get("/", X_Key="1\r\nX_KEY: 1").status == 429
+        for same in ["1\r\nX_KEY: 1", "1\t", "\t1", " 1 \t"]:
+            assert nginx.get("/", X_Key=same).status == 429, same
         assert nginx.get("/", X_Key="1\r\nx_key: 2").status == 400
 
 
@@ -244,6 +246,39 @@ def end_request(backend, ask, connection, how):
     else:
         assert ask.answer().status == 504
         connection.close()
+
+
+def test_N5_parts_of_a_request_that_are_logged_leave_no_guard(module):
+    server = """log_subrequest on; location /part { weir_check off; try_files /index.html =404; }
+        location / { auth_request /part; proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, GUARDS.replace("max: 2", "max: 1"), "weir_rules rules.yaml;",
+                    server) as nginx:
+        with Backend(nginx) as backend:
+            ask, connection = enter(nginx, backend)
+            assert nginx.get("/").status == 503
+            backend.answer(connection)
+            assert ask.answer().status == 200
+
+
+def test_N5_clients_that_are_slow_or_leave_are_not_held_against_upstreams(module):
+    """What takes long is longer than the breaker's `slow`, which is as short as it can be."""
+    rules = """version: 1
+guards:
+  - name: backend
+    match: { uri: "/**" }
+    breaker: { slow: 1ms, ratio: 50%, min_calls: 3, open_for: 60s }
+"""
+    server = """client_body_timeout 1s; location /page { try_files /index.html =404; }
+                location / { proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx, Backend(nginx):
+        for _ in range(4):
+            upload = socket.create_connection(("127.0.0.1", nginx.port), timeout=60)
+            upload.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+            time.sleep(0.01)
+            upload.shutdown(socket.SHUT_WR)
+            upload.recv(1)
+            upload.close()
+        assert nginx.statuses(5, "/page") == [200] * 5
 
 
 def test_N5_a_short_lease_is_renewed(module):

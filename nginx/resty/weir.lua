@@ -188,9 +188,19 @@ function _M.now()
     return now
 end
 
--- One ask at a time: the same structs again, and no garbage.
+-- The key as a string; or nil and why it is none.
+function _M.key(key)
+    local kind = type(key)
+
+    if kind == "string" or kind == "number" then
+        return tostring(key)
+    end
+    return nil, kind == "nil" and "nil key" or "a key is a string or a number, not a " .. kind
+end
+
+-- One ask at a time: the same structs again, and no garbage.  The key is a string.
 function _M.ask(key, cost, wait_max)
-    bytes = tostring(key)
+    bytes = key
     ask.key.bytes, ask.key.len = bytes, #bytes
     ask.cost, ask.wait_max, ask.now = cost, wait_max or 0, _M.now()
     return ask, decision

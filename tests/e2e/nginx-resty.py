@@ -113,6 +113,29 @@ def test_N2_conn_counts_and_delays(library):
           "1 4", "false", "1 4", "3", "nil rejected", "0 1", "nil not found", "0 1", "0", "0 1")
 
 
+def test_N2_keys_that_are_none(library):
+    """No permit is taken, so none is lost."""
+    code = """local lim = require("resty.weir.conn").new("store", 1, 0, 0.5)
+        for i = 1, 3 do say(lim:incoming(nil, true)) end
+        say(lim:leaving(nil))
+        say(lim:incoming({}, true))
+        say(lim:incoming("nil", true))
+        say(require("resty.weir.req").new("store", 1, 0):incoming(nil, true))
+        say(require("resty.weir.count").new("store", 1, 60):uncommit(true))"""
+    no = "nil a key is a string or a number, not a "
+    check(library, code, *["nil nil key"] * 4, no + "table", "0 1", "nil nil key", no + "boolean")
+
+
+def test_N1_long_windows_and_low_rates(library):
+    code = """local count, req = require "resty.weir.count", require "resty.weir.req"
+        say(count.new("store", 1, 1234567):incoming("a", true))
+        say(count.new("store", 1, 1234568):incoming("a", true))
+        local lim = req.new("store", 1e-9, 0)
+        say(lim:incoming("a", true))
+        say(lim:incoming("a", true))"""
+    check(library, code, "0 0", "0 0", "0 0", "nil rejected")
+
+
 def test_N1_combine_is_all_or_nothing(library):
     code = """local req, count = require "resty.weir.req", require "resty.weir.count"
         local limiters = { req.new("a", 2, 9), req.new("b", 4, 9), count.new("c", 2, 3600) }

@@ -63,10 +63,13 @@ end
 
 -- 0 or the delay in seconds, and the key's requests in progress; or nil, "rejected".
 function _M.incoming(self, key, commit)
-    key = tostring(key)
-    local permit, conn = enter(self, key)
+    local key, err = weir.key(key)
 
     self.committed = false
+    if not key then
+        return nil, err
+    end
+    local permit, conn = enter(self, key)
     if not permit then
         return nil, "rejected"
     end
@@ -89,12 +92,12 @@ end
 
 -- Gives back one of the key's permits of this worker.
 local function leave(self, key)
-    key = tostring(key)
-    local permits = self.held[key]
+    local key, err = weir.key(key)
+    local permits = key and self.held[key]
     local permit = permits and table.remove(permits)
 
     if not permit then
-        return nil, "not found"
+        return nil, err or "not found"
     end
     exit(self, permit)
     if #permits == 0 then

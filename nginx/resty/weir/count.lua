@@ -10,7 +10,7 @@ local mt = { __index = _M }
 
 function _M.new(dict_name, limit, window)
     assert(limit > 0 and window > 0)
-    local kind = format("count/%d/%g", limit, window)
+    local kind = format("count/%d/%.15g", limit, window)
     local limiter, err = weir.limiter(kind, dict_name, ffi.new("struct weir_limit", {
         algorithm = "fixed-window",
         count = limit,
@@ -26,8 +26,12 @@ end
 
 -- 0 and how many are left; or nil, "rejected".
 function _M.incoming(self, key, commit)
-    local ask, decision = weir.ask(key, 1)
+    local key, err = weir.key(key)
 
+    if not key then
+        return nil, err
+    end
+    local ask, decision = weir.ask(key, 1)
     local call = commit and weir.library.weir_take or weir.library.weir_peek
 
     if not call(self.limiter, ask, decision) then
@@ -38,8 +42,12 @@ end
 
 -- Gives one back; how many are left.
 function _M.uncommit(self, key)
-    local ask, decision = weir.ask(key, 1)
+    local key, err = weir.key(key)
 
+    if not key then
+        return nil, err
+    end
+    local ask, decision = weir.ask(key, 1)
     weir.library.weir_give(self.limiter, ask)
     ask.cost = 0
     weir.library.weir_peek(self.limiter, ask, decision)

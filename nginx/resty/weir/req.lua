@@ -23,8 +23,9 @@ local limit = ffi.new("struct weir_limit", {
     queue = DEBT_MAX,
 })
 
+-- At most all the debt that a key can have: no rate is lower than 1 in 30 days.
 local function price(self)
-    return max(1, floor(SECOND / self.rate + 0.5))
+    return min(DEBT_MAX, max(1, floor(SECOND / self.rate + 0.5)))
 end
 
 function _M.new(dict_name, rate, burst)
@@ -39,6 +40,11 @@ end
 
 -- 0 or the delay in seconds, and by how many requests the key is ahead; or nil, "rejected".
 function _M.incoming(self, key, commit)
+    local key, err = weir.key(key)
+
+    if not key then
+        return nil, err
+    end
     local cost = price(self)
     local ask, decision = weir.ask(key, cost, min(DEBT_MAX, floor(self.burst * cost + 0.5)))
     local call = commit and weir.library.weir_take or weir.library.weir_peek
@@ -52,6 +58,11 @@ end
 
 -- Gives the last request back.  As in resty.limit.req a key that was asked for keeps one.
 function _M.uncommit(self, key)
+    local key, err = weir.key(key)
+
+    if not key then
+        return nil, err
+    end
     local cost = price(self)
     local ask, decision = weir.ask(key, cost, DEBT_MAX)
     local owed = 0

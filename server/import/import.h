@@ -138,6 +138,8 @@ struct weir__wanted {
     struct weir__wanted *next;
 };
 
+/* An attribute for a variable that no door knows by itself. */
+const char *weir__value_want(struct weir__import *import, const char *name);
 /* The cases of a zone's key in which it is not empty.  `at` is the directive with the key. */
 struct weir__case *weir__value_cases(struct weir__import *import, const char *expression,
                                      const struct weir__directive *at);

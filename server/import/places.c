@@ -545,8 +545,10 @@ static struct weir__region *join_ports(struct weir__import *import, struct port 
             struct weir__region *made = add_region(import, &end);
             if (scheme.match.n > 0)
                 (void)weir__conditions_join(import, &made->conditions, &scheme);
-            if (port.match.n > 0)
+            if (port.match.n > 0) {
+                (void)weir__value_want(import, port.attribute);
                 (void)weir__conditions_join(import, &made->conditions, &port);
+            }
             (void)weir__conditions_join(import, &made->conditions, r->conditions);
         }
     }

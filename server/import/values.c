@@ -48,8 +48,7 @@ static bool is_always(const char *attribute)
     return false;
 }
 
-/* An attribute for a variable that no door knows by itself. */
-static const char *want(struct weir__import *import, const char *name)
+const char *weir__value_want(struct weir__import *import, const char *name)
 {
     struct weir__wanted *w = import->wanted;
 
@@ -81,7 +80,7 @@ static const char *attribute_of(struct weir__import *import, const char *name)
             *c = *c == '_' ? '-' : *c;
         return made;
     }
-    return want(import, name);
+    return weir__value_want(import, name);
 }
 
 /* The map or geo that defines a variable; the last one counts. */
@@ -270,7 +269,7 @@ static void add_condition(struct weir__import *import, struct weir__case *c, con
                           size_t n, const char *attribute)
 {
     struct weir__import_condition *on = weir__condition_of(import, &c->conditions, attribute);
-    bool empty = n < m->n && m->groups[n].empty;
+    bool empty = n < m->n && m->groups[n].empty, absent = false;
 
     if (n < m->n)
         weir__patterns_add(import, &on->match, &m->groups[n].patterns);
@@ -280,9 +279,10 @@ static void add_condition(struct weir__import *import, struct weir__case *c, con
         if (n < m->n && !m->groups[n].tried)
             continue;
         weir__patterns_add(import, &on->not, &m->groups[i].patterns);
-        if (m->groups[i].empty)
-            weir__pattern_add(import, &on->match, WEIR__IMPORT_GLOB, "*");
+        absent |= m->groups[i].empty;
     }
+    if (absent && on->match.n == 0) /* any value; a pattern means that there is one */
+        weir__pattern_add(import, &on->match, WEIR__IMPORT_GLOB, "*");
 }
 
 /* A group of an absent value and of others: two, with the same result. */
@@ -414,7 +414,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
                       "this %s is too much for rules: they take $%s from nginx, as attribute %s",
                       d->words[0], name, name);
     (void)at;
-    return one_part(import, NULL, want(import, name));
+    return one_part(import, NULL, weir__value_want(import, name));
 }
 
 /* $name or ${name} at the text; the rest, or NULL: no variable. */

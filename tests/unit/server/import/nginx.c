@@ -56,6 +56,9 @@ TEST(test_N1_maps)
           "limit_req_zone $k zone=one:1m rate=1r/s;",
           "limit_req zone=one;", 0, "match:\n      uri: [{ prefix: \"/7/\" }]",
           "not:\n      uri: [{ prefix: \"/7/\" }, { prefix: \"/8\" }]");
+    CHECK("map $http_x_a $k { default \"\"; \"\" 1; ~bot $remote_addr; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 0, "match:\n      header.x-a: [{ glob: \"*bot*\" }]\n");
     CHECK("map $a $b { default $b; } limit_req_zone $b zone=one:1m rate=1r/s;",
           "limit_req zone=one;", 1, "weir_attribute b $b;");
     CHECK("map $uri$arg_x $k { /1 \"\"; default 1; } limit_req_zone $k zone=one:1m rate=1r/s;",
@@ -107,7 +110,7 @@ TEST(test_N1_servers)
     CHECK(ZONE "server { listen 80; return 301 https://x; }", "listen 443 ssl; limit_req zone=one;",
           0, "match:\n      scheme: [{ exact: \"https\" }]");
     CHECK(ZONE "server { listen 8080; }", "listen 8081; limit_req zone=one;", 0,
-          "server_port: [{ exact: \"8081\" }]");
+          "server_port: [{ exact: \"8081\" }]", "#     weir_attribute server_port $server_port;");
 }
 
 TEST(test_N2_connections)

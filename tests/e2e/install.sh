@@ -61,10 +61,21 @@ check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
 # The module for nginx, as Debian's are: modules-enabled links to what is in modules-available.
 nginx_loads_it() {
-    conf=$prefix/share/nginx/modules-available/mod-http-weir.conf
-    installed=$(sed -n 's/^load_module \(.*\);$/\1/p' "$conf")
-    echo "load_module $dir/root$installed; pid $dir/pid; events { } http { access_log off;
-        weir_req_zone \$binary_remote_addr zone=a:1m rate=1r/s; }" >"$dir/nginx.conf"
+    available=$prefix/share/nginx/modules-available
+    : >"$dir/nginx.conf"
+    # shellcheck disable=SC2016 # nginx's variable
+    limits='weir_req_zone $remote_addr zone=a:1m rate=1r/s;'
+    for kind in http stream; do
+        theirs=/usr/lib/nginx/modules/ngx_stream_module.so
+        if [ $kind = stream ] && [ -f $theirs ]; then
+            echo "load_module $theirs;" >>"$dir/nginx.conf"
+        elif [ $kind = stream ]; then
+            continue
+        fi
+        sed "s#load_module #&$dir/root#" "$available/mod-$kind-weir.conf" >>"$dir/nginx.conf"
+        blocks="${blocks-} $kind { $limits }"
+    done
+    echo "pid $dir/pid; events { } $blocks" >>"$dir/nginx.conf"
     /usr/sbin/nginx -t -p "$dir" -e "$dir/nginx.log" -c "$dir/nginx.conf"
 }
 check "module for nginx" nginx_loads_it

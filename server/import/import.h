@@ -6,7 +6,8 @@
  *     patterns.c   regular expressions, names with stars, networks: as patterns of rules
  *     geo.c        the networks of a geo's values
  *     values.c     a key with its maps and geos: cases, each with its conditions and a plain key
- *     places.c     servers and locations: the requests that reach some of them, as conditions
+ *     places.c     locations: the requests that reach some of them, as conditions
+ *     servers.c    the same of ports and servers
  *     nginx.c      zones and their uses, from top to bottom
  *     write.c      rules and guards as YAML
  *
@@ -103,8 +104,13 @@ bool weir__pattern_regex(struct weir__import *import, struct weir__import_patter
 /* example.org, *.example.org, .example.org, www.example.*, ~regex */
 bool weir__pattern_host(struct weir__import *import, struct weir__import_patterns *list,
                         const char *name);
+/* The order in which nginx tries names of hosts: 0 a whole name, 1 *.name, 2 name.*, 3 others. */
+int weir__pattern_rank(const struct weir__import_pattern *pattern);
 /* May a text be one of the pattern's?  Sometimes true where it is none. */
 bool weir__pattern_may_be(const struct weir__import_pattern *pattern, const char *text);
+/* Leaves the texts that start with a prefix.  False: patterns cannot say it. */
+bool weir__patterns_within(struct weir__import *import, struct weir__import_patterns *list,
+                           const char *prefix);
 bool weir__patterns_equal(const struct weir__import_patterns *a,
                           const struct weir__import_patterns *b);
 /* The attribute's condition, made if there is none. */
@@ -170,7 +176,7 @@ struct weir__import_place {
     } kind;
     const char *text;
     struct weir__import_patterns patterns;
-    const struct weir__import_place *inside; /* a regular expression within this prefix, or NULL */
+    const struct weir__import_place *parent; /* the prefix whose block it is in, or NULL */
     bool no_regex;                           /* ^~ */
     bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
@@ -182,7 +188,12 @@ struct weir__import_place {
 
 struct weir__import_place *weir__places_find(struct weir__import *import,
                                              const struct weir__directive *http);
-/* The requests that reach the chosen ones. */
+/* The requests of a server that reach the chosen ones; `places` begins with the server's. */
+struct weir__region *weir__places_within(struct weir__import *import,
+                                         struct weir__import_place *places);
+/* One more, at the end of a list. */
+struct weir__region *weir__region_add(struct weir__import *import, struct weir__region ***end);
+/* servers.c -- the requests that reach the chosen ones. */
 struct weir__region *weir__places_region(struct weir__import *import,
                                          struct weir__import_place *places);
 

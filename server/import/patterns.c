@@ -265,6 +265,20 @@ bool weir__pattern_host(struct weir__import *import, struct weir__import_pattern
     return small[0] != '\0';
 }
 
+int weir__pattern_rank(const struct weir__import_pattern *pattern)
+{
+    const char *text = pattern->text;
+    size_t len = strlen(text);
+
+    if (pattern->kind == WEIR__IMPORT_EXACT)
+        return 0;
+    if (pattern->kind != WEIR__IMPORT_GLOB || len < 3)
+        return 3;
+    if (strncmp(text, "*.", 2) == 0 && strpbrk(text + 1, "*?") == NULL)
+        return 1;
+    return strcmp(text + len - 2, ".*") == 0 && strcspn(text, "*?") == len - 1 ? 2 : 3;
+}
+
 static bool glob_may_be(const char *glob, const char *text)
 {
     const char *star = NULL, *again = NULL;
@@ -293,6 +307,65 @@ bool weir__pattern_may_be(const struct weir__import_pattern *pattern, const char
     if (pattern->kind == WEIR__IMPORT_GLOB)
         return glob_may_be(pattern->text, text);
     return strcmp(pattern->text, text) == 0;
+}
+
+/* PREFIX**REST has the texts of **REST that start with the prefix, but for those whose REST begins
+ * inside the prefix.  `tail` is the end of the prefix in which it may. */
+static bool add_tails(struct weir__import *import, struct weir__import_patterns *list,
+                      const char *prefix, const char *tail, const char *rest)
+{
+    size_t n = strcspn(rest, "*?");
+
+    weir__pattern_add(import, list, WEIR__IMPORT_GLOB,
+                      weir__import_text(import, "%s**%s", prefix, rest));
+    for (; *tail != '\0'; tail++) {
+        size_t len = strlen(tail);
+        if (strncmp(tail, rest, len < n ? len : n) != 0 || (len > n && rest[n] == '\0'))
+            continue;
+        bool all = len >= n && strcmp(rest + n, "**") == 0;
+        if (len > n && !all)
+            return false;
+        bool plain = all || rest[n] == '\0';
+        weir__pattern_add(import, list,
+                          all     ? WEIR__IMPORT_PREFIX
+                          : plain ? WEIR__IMPORT_EXACT
+                                  : WEIR__IMPORT_GLOB,
+                          weir__import_text(import, "%s%s", prefix, all ? "" : rest + len));
+    }
+    return true;
+}
+
+static bool add_within(struct weir__import *import, struct weir__import_patterns *list,
+                       const struct weir__import_pattern *p, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    size_t head = p->kind == WEIR__IMPORT_GLOB ? strcspn(p->text, "*?") : strlen(p->text);
+    const char *rest = p->text + head;
+
+    if (head >= len || p->kind == WEIR__IMPORT_EXACT) {
+        if (strncmp(p->text, prefix, len) == 0)
+            weir__pattern_add(import, list, p->kind, p->text);
+        return true;
+    }
+    if (strncmp(p->text, prefix, head) != 0)
+        return true;
+    if (p->kind == WEIR__IMPORT_PREFIX || strcmp(rest, "**") == 0) {
+        weir__pattern_add(import, list, WEIR__IMPORT_PREFIX, prefix);
+        return true;
+    }
+    return strncmp(rest, "**", 2) == 0 && add_tails(import, list, prefix, prefix + head, rest + 2);
+}
+
+bool weir__patterns_within(struct weir__import *import, struct weir__import_patterns *list,
+                           const char *prefix)
+{
+    struct weir__import_patterns found = { 0 };
+
+    for (const struct weir__import_pattern *p = list->first; p != NULL; p = p->next)
+        if (strpbrk(prefix, "*?") != NULL || !add_within(import, &found, p, prefix))
+            return false;
+    *list = found;
+    return true;
 }
 
 bool weir__patterns_equal(const struct weir__import_patterns *a,

@@ -86,6 +86,21 @@ TEST(test_N1_places)
           "match:\n      uri: [{ glob: \"**.php\" }]", "not:\n      uri: [{ prefix: \"/a/\" }]");
     CHECK(ZONE, "location /a/ { location ~ \\.php$ { limit_req zone=one; } }", 0,
           "uri: [{ glob: \"/a/**.php\" }]");
+    /* within the prefix, and of it only what is left to match */
+    CHECK(ZONE, "location /a/ { location ~ ^/.*\\.php$ { limit_req zone=one; } }", 0,
+          "match:\n      uri: [{ glob: \"/a/**.php\" }]\n");
+    CHECK(ZONE, "location /a/ { location ~ /b$ { limit_req zone=one; } }", 0,
+          "match:\n      uri: [{ glob: \"/a/**/b\" }, { exact: \"/a/b\" }]\n");
+    CHECK(ZONE, "limit_req zone=one; location /a { location ~ ^/(b|c)/ { return 204; } }", 0,
+          "name: \"one\"\n    key:");
+    CHECK(ZONE, "location /a/ { location ~ ^/[^/]*/b { limit_req zone=one; } }", 1,
+          "rules cannot say this regular expression");
+    /* of blocks: outer regular expressions after inner ones, unless ^~ is between */
+    CHECK(ZONE,
+          "location /a/ { location /a/b/ { limit_req zone=one; } location ~ \\.php$ {} }"
+          "location ~ \\.js$ {} location ^~ /c/ { location /c/d/ { limit_req zone=one; } }",
+          1, "not:\n      uri: [{ glob: \"/a/**.php\" }, { glob: \"**.js\" }]\n",
+          "match:\n      uri: [{ prefix: \"/c/d/\" }]\n    key:");
     /* an excluded place between two of a zone: apart */
     CHECK(ZONE,
           "location / { limit_req zone=one; } location /a/ {} "
@@ -109,6 +124,29 @@ TEST(test_N1_servers)
           "not:\n      host: [{ glob: \"*.example\" }]");
     CHECK(ZONE "server { listen 80; return 301 https://x; }", "listen 443 ssl; limit_req zone=one;",
           0, "match:\n      scheme: [{ exact: \"https\" }]");
+    /* told apart by address */
+    CHECK(ZONE "server { listen 127.0.0.1:80; }", "listen 127.0.0.2:80; limit_req zone=one;", 1,
+          "differ by the address of port 80");
+    CHECK(ZONE "server { listen 80; listen 127.0.0.1:80; limit_req zone=one; }", "listen 81;", 0,
+          "match:\n      server_port: [{ exact: \"80\" }]\n");
+    CHECK(ZONE "server { listen unix:/a; limit_req zone=one; }", "listen 80;", 1, "unix socket");
+    /* no request finds a server without a name */
+    FINALLY(importing_end) struct importing i;
+    import_lines(&i, ZONE "server { listen 80 default_server; server_name a; }",
+                 "limit_req zone=one;");
+    assert_null(strstr(i.out.bytes, "rules:"));
+    /* the first server of a name has it */
+    CHECK(ZONE "server { server_name a b; }", "server_name b c; limit_req zone=one;", 0,
+          "match:\n      host: [{ exact: \"c\" }]\n");
+    /* which of the names with stars counts */
+    CHECK(ZONE "server { server_name *.a.b w.a.b; }", "server_name *.b; limit_req zone=one;", 0,
+          "not:\n      host: [{ glob: \"*.a.b\" }, { exact: \"w.a.b\" }]\n");
+    CHECK(ZONE "server { server_name *.b; }", "server_name w.*; limit_req zone=one;", 0,
+          "not:\n      host: [{ glob: \"*.b\" }]\n");
+    CHECK(ZONE "server { server_name w.b; }", "server_name ~^w\\.; limit_req zone=one;", 0,
+          "match:\n      host: [{ prefix: \"w.\" }]\n    not:\n      host: [{ exact: \"w.b\" }]\n");
+    CHECK(ZONE "server { server_name ~^w; }", "server_name w.*; limit_req zone=one;", 0,
+          "match:\n      host: [{ glob: \"w.*\" }]\n    key:");
     CHECK(ZONE "server { listen 8080; }", "listen 8081; limit_req zone=one;", 0,
           "server_port: [{ exact: \"8081\" }]", "#     weir_attribute server_port $server_port;");
 }

@@ -1,0 +1,374 @@
+/* servers.c -- the servers of an nginx.conf: which requests reach some of their locations.
+ *
+ * A server has the requests of its ports and names, and the default server of a port all others.
+ */
+#include <string.h>
+
+#include "server/import/import.h"
+
+/* -------------------------------------------------------------------- servers ---- */
+
+struct server {
+    const struct weir__directive *at;
+    struct weir__import_patterns names;
+    struct weir__region *region;
+    size_t group;    /* the same for those with the same region; 0: no region */
+    bool is_default; /* of the port looked at */
+    struct server *next;
+};
+
+struct port {
+    const struct weir__directive *at;
+    const char *text, *address; /* * is any */
+    bool tls, mixed;
+    struct weir__region *region;
+    bool added;
+    struct port *next;
+};
+
+static struct port port_of(struct weir__import *import, const struct weir__directive *listen)
+{
+    const char *text = listen->n > 1 ? listen->words[1] : "", *colon = strrchr(text, ':');
+    size_t digits = strspn(text, "0123456789");
+    struct port port = { .at = listen, .text = "80", .address = text };
+
+    if (strncmp(text, "unix:", 5) == 0)
+        return (struct port){ .at = listen, .text = text, .address = "" };
+    if (colon != NULL && strspn(colon + 1, "0123456789") == strlen(colon + 1) && colon[1] != '\0') {
+        port.text = colon + 1;
+        port.address = weir__import_text(import, "%.*s", (int)(colon - text), text);
+    } else if (digits > 0 && text[digits] == '\0') {
+        port.text = text;
+        port.address = "*";
+    }
+    if (strcmp(port.address, "0.0.0.0") == 0)
+        port.address = "*";
+    return port;
+}
+
+static bool same_port(const struct port *a, const struct port *b)
+{
+    return strcmp(a->text, b->text) == 0 && strcmp(a->address, b->address) == 0;
+}
+
+static bool has_word(const struct weir__directive *d, const char *word)
+{
+    for (size_t i = 2; i < d->n; i++)
+        if (strcmp(d->words[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* The server's listen on a port; NULL: none.  *alone: it has none at all, so it is port 80. */
+static const struct weir__directive *listen_on(struct weir__import *import,
+                                               const struct weir__directive *server,
+                                               const struct port *port, bool *alone)
+{
+    const struct weir__directive *found = NULL;
+
+    *alone = true;
+    for (const struct weir__directive *d = server->first; d != NULL; d = d->next) {
+        if (!weir__conf_is(d, "listen"))
+            continue;
+        *alone = false;
+        struct port at = port_of(import, d);
+        if (same_port(&at, port) && (found == NULL || has_word(d, "default_server")))
+            found = d;
+    }
+    return found;
+}
+
+static void add_port(struct weir__import *import, struct port **ports, const struct port *port)
+{
+    while (*ports != NULL && !same_port(*ports, port))
+        ports = &(*ports)->next;
+    if (*ports == NULL) {
+        *ports = weir__import_take(import, 1, sizeof(**ports));
+        **ports = *port;
+    }
+    (*ports)->mixed |= (*ports)->tls != port->tls;
+}
+
+static struct port *find_ports(struct weir__import *import, const struct server *servers)
+{
+    struct port *ports = NULL;
+
+    for (; servers != NULL; servers = servers->next) {
+        bool any = false;
+        for (const struct weir__directive *d = servers->at->first; d != NULL; d = d->next) {
+            if (!weir__conf_is(d, "listen"))
+                continue;
+            any = true;
+            struct port port = port_of(import, d);
+            port.tls = has_word(d, "ssl");
+            add_port(import, &ports, &port);
+        }
+        if (!any)
+            add_port(import, &ports,
+                     &(struct port){ .at = servers->at, .text = "80", .address = "*" });
+    }
+    return ports;
+}
+
+static void add_names(struct weir__import *import, struct server *s)
+{
+    for (const struct weir__directive *d = s->at->first; d != NULL; d = d->next) {
+        if (!weir__conf_is(d, "server_name"))
+            continue;
+        for (size_t i = 1; i < d->n; i++)
+            if (d->words[i][0] == '$' ||
+                (!weir__pattern_host(import, &s->names, d->words[i]) && d->words[i][0] != '\0'))
+                weir__import_note(import, d, true, "rules cannot say the name %s", d->words[i]);
+    }
+}
+
+static bool regions_equal(const struct weir__region *a, const struct weir__region *b)
+{
+    for (; a != NULL && b != NULL; a = a->next, b = b->next)
+        if (!weir__conditions_equal(a->conditions, b->conditions))
+            return false;
+    return a == b;
+}
+
+/* The number of the first server with this region. */
+static size_t group_of(const struct server *servers, const struct weir__region *region)
+{
+    size_t n = 1;
+
+    while (region != NULL && !regions_equal(servers->region, region)) {
+        servers = servers->next;
+        n++;
+    }
+    return region != NULL ? n : 0;
+}
+
+/* Of the same name the first server has it. */
+static void drop_taken(struct weir__import *import, const struct server *servers, struct server *s)
+{
+    struct weir__import_patterns names = { 0 };
+
+    for (struct weir__import_pattern *p = s->names.first; p != NULL; p = p->next) {
+        bool taken = false;
+        for (const struct server *before = servers; before != s && !taken; before = before->next)
+            for (struct weir__import_pattern *o = before->names.first; o && !taken; o = o->next)
+                taken = o->kind == p->kind && strcmp(o->text, p->text) == 0;
+        if (!taken)
+            weir__pattern_add(import, &names, p->kind, p->text);
+    }
+    s->names = names;
+}
+
+/* The servers on a port, the default marked.  Without a name no request finds another one. */
+static struct server *servers_on(struct weir__import *import, const struct server *servers,
+                                 const struct port *port)
+{
+    struct server *on = NULL, **end = &on, *marked = NULL;
+    bool alone;
+
+    for (; servers != NULL; servers = servers->next) {
+        const struct weir__directive *d = listen_on(import, servers->at, port, &alone);
+        if (d == NULL &&
+            !(alone && same_port(port, &(struct port){ .text = "80", .address = "*" })))
+            continue;
+        struct server *s = weir__import_take(import, 1, sizeof(*s));
+        *s = *servers;
+        s->next = NULL;
+        *end = s;
+        end = &s->next;
+        drop_taken(import, on, s);
+        if (d != NULL && marked == NULL && has_word(d, "default_server"))
+            marked = s;
+    }
+    if (on != NULL)
+        (marked != NULL ? marked : on)->is_default = true;
+    for (struct server *s = on; s != NULL; s = s->next)
+        if (s->names.n == 0 && !s->is_default)
+            s->group = 0;
+    return on;
+}
+
+static bool may_cover(const struct weir__import_patterns *wide, const char *name)
+{
+    for (struct weir__import_pattern *p = wide->first; p != NULL; p = p->next)
+        if (p->kind != WEIR__IMPORT_EXACT && weir__pattern_may_be(p, name))
+            return true;
+    return false;
+}
+
+/* Does nginx find `other`, although a request may match `mine` as well?  A whole name is before the
+ * longest *.name, that before the longest name.*, and the first regular expression comes last. */
+static bool is_preferred(const struct weir__import_pattern *other,
+                         const struct weir__import_pattern *mine, bool first)
+{
+    int a = weir__pattern_rank(other), b = weir__pattern_rank(mine);
+
+    if (a == 0 || (a == b && a < 3))
+        return (a < b || strlen(other->text) > strlen(mine->text)) &&
+               weir__pattern_may_be(mine, other->text);
+    return a < b || (a == b && first);
+}
+
+/* Names that nginx prefers to some of `mine`. */
+static void exclude(struct weir__import *import, struct weir__import_condition *host,
+                    const struct weir__import_patterns *mine,
+                    const struct weir__import_patterns *others, bool first)
+{
+    for (struct weir__import_pattern *p = others->first; p != NULL; p = p->next) {
+        bool taken = false;
+        for (struct weir__import_pattern *m = mine->first; m != NULL && !taken; m = m->next)
+            taken = is_preferred(p, m, first);
+        if (taken)
+            weir__pattern_add(import, &host->not, p->kind, p->text);
+    }
+}
+
+/* The hosts of the servers that have the same region as `like`. */
+static void say_hosts(struct weir__import *import, const struct server *servers,
+                      const struct server *like, struct weir__import_condition *host)
+{
+    struct weir__import_patterns mine = { 0 };
+    bool has_default = false, first = true;
+
+    for (const struct server *s = servers; s != NULL; s = s->next) {
+        if (s->group == like->group) {
+            has_default |= s->is_default;
+            weir__patterns_add(import, &mine, &s->names);
+        }
+    }
+    if (!has_default)
+        host->match = mine;
+    for (const struct server *s = servers; s != NULL; s = s->next)
+        if (s->group == like->group)
+            first = false;
+        else if (has_default)
+            weir__patterns_add(import, &host->not, &s->names);
+        else
+            exclude(import, host, &mine, &s->names, first);
+    for (struct weir__import_pattern *p = mine.first; p != NULL; p = p->next)
+        if (may_cover(&host->not, p->text))
+            weir__import_note(import, like->at, true,
+                              "the name %s is another server's too: rules cannot tell them apart",
+                              p->text);
+}
+
+static struct weir__region *region_of_port(struct weir__import *import,
+                                           const struct server *servers)
+{
+    struct weir__region *all = NULL, **end = &all;
+
+    for (const struct server *s = servers; s != NULL; s = s->next) {
+        struct weir__import_condition host = { .attribute = "host" };
+        bool seen = s->group == 0;
+        for (const struct server *before = servers; before != s && !seen; before = before->next)
+            seen = before->group == s->group;
+        if (seen)
+            continue;
+        say_hosts(import, servers, s, &host);
+        for (const struct weir__region *r = s->region; r != NULL; r = r->next) {
+            struct weir__region *made = weir__region_add(import, &end);
+            if (host.match.n + host.not .n > 0)
+                *weir__condition_of(import, &made->conditions, "host") = host;
+            (void)weir__conditions_join(import, &made->conditions, r->conditions);
+        }
+    }
+    return all;
+}
+
+/* ---------------------------------------------------------------------- ports ---- */
+
+static bool has_text(const struct weir__import_patterns *list, const char *text)
+{
+    for (const struct weir__import_pattern *p = list->first; p != NULL; p = p->next)
+        if (strcmp(p->text, text) == 0)
+            return true;
+    return false;
+}
+
+/* True: by their numbers these ports are all.  Notes where a number is not enough. */
+static bool note_addresses(struct weir__import *import, const struct port *ports,
+                           const struct port *like, const struct weir__import_patterns *numbers)
+{
+    bool all = true;
+
+    for (const struct port *p = ports; p != NULL; p = p->next) {
+        bool same = regions_equal(p->region, like->region), listed = has_text(numbers, p->text);
+        if (same && strncmp(p->text, "unix:", 5) == 0)
+            weir__import_note(import, p->at, true, "rules do not know requests of a unix socket");
+        else if (!same && listed)
+            weir__import_note(import, like->at, true,
+                              "limits differ by the address of port %s, which rules do not know: "
+                              "they count on each",
+                              p->text);
+        all &= listed;
+    }
+    return all;
+}
+
+/* Adds the ports that have the region of `like`, told apart by scheme if that is enough. */
+static void say_ports(struct weir__import *import, struct port *ports, const struct port *like,
+                      struct weir__import_condition *scheme, struct weir__import_condition *port)
+{
+    bool by_scheme = true, all = true;
+
+    for (struct port *p = ports; p != NULL; p = p->next) {
+        bool same = regions_equal(p->region, like->region);
+        by_scheme &= !p->mixed && same == (p->tls == like->tls);
+        all &= same;
+        if (same)
+            weir__pattern_add(import, &port->match, WEIR__IMPORT_EXACT, p->text);
+    }
+    if (all || by_scheme || note_addresses(import, ports, like, &port->match))
+        port->match = (struct weir__import_patterns){ 0 };
+    if (!all && by_scheme)
+        weir__pattern_add(import, &scheme->match, WEIR__IMPORT_EXACT, like->tls ? "https" : "http");
+}
+
+static struct weir__region *join_ports(struct weir__import *import, struct port *ports)
+{
+    struct weir__region *all = NULL, **end = &all;
+
+    for (struct port *p = ports; p != NULL; p = p->next) {
+        struct weir__import_condition scheme = { .attribute = "scheme" },
+                                      port = { .attribute = "server_port" };
+        bool seen = p->region == NULL;
+        for (struct port *before = ports; before != p; before = before->next)
+            seen |= regions_equal(before->region, p->region);
+        if (seen)
+            continue;
+        say_ports(import, ports, p, &scheme, &port);
+        for (const struct weir__region *r = p->region; r != NULL; r = r->next) {
+            struct weir__region *made = weir__region_add(import, &end);
+            if (scheme.match.n > 0)
+                (void)weir__conditions_join(import, &made->conditions, &scheme);
+            if (port.match.n > 0) {
+                (void)weir__value_want(import, port.attribute);
+                (void)weir__conditions_join(import, &made->conditions, &port);
+            }
+            (void)weir__conditions_join(import, &made->conditions, r->conditions);
+        }
+    }
+    return all;
+}
+
+struct weir__region *weir__places_region(struct weir__import *import,
+                                         struct weir__import_place *places)
+{
+    struct server *servers = NULL, **end = &servers;
+
+    for (struct weir__import_place *p = places; p != NULL; p = p->next) {
+        if (p->at != p->server)
+            continue;
+        struct server *s = weir__import_take(import, 1, sizeof(*s));
+        s->at = p->server;
+        s->region = weir__places_within(import, p);
+        add_names(import, s);
+        *end = s;
+        end = &s->next;
+    }
+    for (struct server *s = servers; s != NULL; s = s->next)
+        s->group = group_of(servers, s->region);
+    struct port *ports = find_ports(import, servers);
+    for (struct port *p = ports; p != NULL; p = p->next)
+        p->region = region_of_port(import, servers_on(import, servers, p));
+    return join_ports(import, ports);
+}

@@ -110,18 +110,6 @@ static struct port *find_ports(struct weir__import *import, const struct server 
     return ports;
 }
 
-static void add_names(struct weir__import *import, struct server *s)
-{
-    for (const struct weir__directive *d = s->at->first; d != NULL; d = d->next) {
-        if (!weir__conf_is(d, "server_name"))
-            continue;
-        for (size_t i = 1; i < d->n; i++)
-            if (d->words[i][0] == '$' ||
-                (!weir__pattern_host(import, &s->names, d->words[i]) && d->words[i][0] != '\0'))
-                weir__import_note(import, d, true, "rules cannot say the name %s", d->words[i]);
-    }
-}
-
 static bool regions_equal(const struct weir__region *a, const struct weir__region *b)
 {
     for (; a != NULL && b != NULL; a = a->next, b = b->next)
@@ -142,20 +130,45 @@ static size_t group_of(const struct server *servers, const struct weir__region *
     return region != NULL ? n : 0;
 }
 
-/* Of the same name the first server has it. */
-static void drop_taken(struct weir__import *import, const struct server *servers, struct server *s)
+static bool is_taken(const struct server *servers, const struct server *s,
+                     const struct weir__import_pattern *name)
 {
-    struct weir__import_patterns names = { 0 };
+    for (; servers != s; servers = servers->next)
+        for (struct weir__import_pattern *p = servers->names.first; p != NULL; p = p->next)
+            if (p->kind == name->kind && strcmp(p->text, name->text) == 0)
+                return true;
+    return false;
+}
 
-    for (struct weir__import_pattern *p = s->names.first; p != NULL; p = p->next) {
-        bool taken = false;
-        for (const struct server *before = servers; before != s && !taken; before = before->next)
-            for (struct weir__import_pattern *o = before->names.first; o && !taken; o = o->next)
-                taken = o->kind == p->kind && strcmp(o->text, p->text) == 0;
-        if (!taken)
-            weir__pattern_add(import, &names, p->kind, p->text);
+/* Of the same name the first server has it; of .name all goes if a part of it is another's. */
+static void add_name(struct weir__import *import, const struct server *servers, struct server *s,
+                     const char *name)
+{
+    struct weir__import_patterns said = { 0 };
+    bool taken = false;
+
+    (void)weir__pattern_host(import, &said, name);
+    for (struct weir__import_pattern *p = said.first; p != NULL && name[0] != '~'; p = p->next)
+        taken |= is_taken(servers, s, p);
+    for (struct weir__import_pattern *p = said.first; p != NULL && !taken; p = p->next)
+        if (name[0] != '~' || !is_taken(servers, s, p))
+            weir__pattern_add(import, &s->names, p->kind, p->text);
+}
+
+static void add_names(struct weir__import *import, const struct server *servers, struct server *s)
+{
+    for (const struct weir__directive *d = s->at->first; d != NULL; d = d->next) {
+        if (!weir__conf_is(d, "server_name"))
+            continue;
+        for (size_t i = 1; i < d->n; i++) {
+            struct weir__import_patterns said = { 0 };
+            const char *name = d->words[i];
+            if (name[0] == '$' || (name[0] == '~' && !weir__pattern_host(import, &said, name)))
+                weir__import_note(import, d, true, "rules cannot say the name %s", name);
+            else
+                add_name(import, servers, s, name);
+        }
     }
-    s->names = names;
 }
 
 /* The servers on a port, the default marked.  Without a name no request finds another one. */
@@ -175,7 +188,7 @@ static struct server *servers_on(struct weir__import *import, const struct serve
         s->next = NULL;
         *end = s;
         end = &s->next;
-        drop_taken(import, on, s);
+        add_names(import, on, s);
         if (d != NULL && marked == NULL && has_word(d, "default_server"))
             marked = s;
     }
@@ -361,7 +374,6 @@ struct weir__region *weir__places_region(struct weir__import *import,
         struct server *s = weir__import_take(import, 1, sizeof(*s));
         s->at = p->server;
         s->region = weir__places_within(import, p);
-        add_names(import, s);
         *end = s;
         end = &s->next;
     }

@@ -35,7 +35,6 @@ static const struct {
     { "request_method", "method", true },
     { "scheme", "scheme", true },
     { "host", "host", true },
-    { "http_host", "host", false },
     { "server_name", "server", false },
     { "remote_user", "user", false },
 };
@@ -62,7 +61,16 @@ const char *weir__value_want(struct weir__import *import, const char *name)
     return w->name;
 }
 
-static const char *attribute_of(struct weir__import *import, const char *name)
+static bool has_letters(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (isalpha((unsigned char)*text))
+            return true;
+    return false;
+}
+
+static const char *attribute_of(struct weir__import *import, const char *name,
+                                const struct weir__directive *at)
 {
     static const char *const families[][2] = { { "http_", "header." },
                                                { "cookie_", "cookie." },
@@ -78,6 +86,11 @@ static const char *attribute_of(struct weir__import *import, const char *name)
         char *made = weir__import_text(import, "%s%s", families[i][1], name + len);
         for (char *c = made; i == 0 && *c != '\0'; c++)
             *c = *c == '_' ? '-' : *c;
+        if (i > 0 && has_letters(name + len))
+            weir__import_note(import, at, true,
+                              "$%s ignores upper and lower case in the name, rules match it as "
+                              "written",
+                              name);
         return made;
     }
     return weir__value_want(import, name);
@@ -193,12 +206,22 @@ struct map {
     struct group groups[GROUPS_MAX];
     size_t n;
     bool cased; /* letters, which nginx compares without their case */
+    bool hostnames;
+    struct name *names; /* with stars, which hostnames allows */
+    size_t n_names;
+};
+
+/* With a star; nginx tries the longest *.name first, then the longest name.* */
+struct name {
+    struct weir__import_pattern pattern;
+    const char *result;
+    bool tried;
 };
 
 static struct group *group_of(struct map *m, const char *result, bool tried)
 {
-    for (size_t i = 0; i < m->n && !tried; i++)
-        if (!m->groups[i].tried && strcmp(m->groups[i].result, result) == 0)
+    for (size_t i = tried && m->n > 0 ? m->n - 1 : 0; i < m->n; i++)
+        if (m->groups[i].tried == tried && strcmp(m->groups[i].result, result) == 0)
             return &m->groups[i];
     if (m->n == GROUPS_MAX)
         return NULL;
@@ -206,62 +229,129 @@ static struct group *group_of(struct map *m, const char *result, bool tried)
     return &m->groups[m->n++];
 }
 
-static bool has_letters(const char *text)
-{
-    for (; *text != '\0'; text++)
-        if (isalpha((unsigned char)*text))
-            return true;
-    return false;
-}
-
 static bool is_word(const struct weir__directive *d, const char *word)
 {
     return d->n == 1 && weir__conf_is(d, word);
 }
 
-static bool add_entry(struct weir__import *import, struct map *m, const struct weir__directive *d,
+/* True: the entry is a name with a star, and nothing else. */
+static bool keep_name(struct weir__import *import, struct map *m, const char *source,
+                      const char *result)
+{
+    struct weir__import_patterns said = { 0 };
+
+    if (!m->hostnames || !weir__pattern_host(import, &said, source) ||
+        weir__pattern_rank(said.last) == 0)
+        return false;
+    m->names[m->n_names++] = (struct name){ .pattern = *said.last, .result = result };
+    return source[0] != '.';
+}
+
+static bool add_plain(struct weir__import *import, struct map *m, const struct weir__directive *d,
                       const char *attribute)
 {
-    const char *source = d->words[0];
-    bool regex = source[0] == '~', any_case = regex && source[1] == '*';
-    struct group *g = group_of(m, d->words[1], regex);
+    const char *source = d->words[0] + (d->words[0][0] == '\\');
+    bool ip = strcmp(attribute, "ip") == 0, host = strcmp(attribute, "host") == 0;
 
+    m->cased |= !host && !ip && has_letters(source);
+    if (keep_name(import, m, source, d->words[1]))
+        return true;
+    struct group *g = group_of(m, d->words[1], false);
     if (g == NULL)
         return false;
-    source += regex + any_case;
-    bool host = strcmp(attribute, "host") == 0;
-    m->cased |=
-        (!regex || any_case) && !host && strcmp(attribute, "ip") != 0 && has_letters(source);
-    if (regex)
-        return weir__pattern_regex(import, &g->patterns, source, strcmp(attribute, "uri") == 0);
-    source += source[0] == '\\';
     g->empty |= source[0] == '\0';
-    if (host && source[0] != '\0')
-        return weir__pattern_host(import, &g->patterns, source);
-    if (source[0] != '\0')
-        weir__pattern_add(import, &g->patterns,
-                          strcmp(attribute, "ip") == 0 ? WEIR__IMPORT_NETWORK : WEIR__IMPORT_EXACT,
-                          source);
+    char *text = weir__import_text(import, "%s", source + (m->hostnames && source[0] == '.'));
+    for (char *c = text; host && *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (text[0] != '\0')
+        weir__pattern_add(import, &g->patterns, ip ? WEIR__IMPORT_NETWORK : WEIR__IMPORT_EXACT,
+                          text);
     return true;
 }
 
-/* Plain texts first, regular expressions after them. */
-static bool read_map(struct weir__import *import, struct map *m, const char *attribute)
+static bool add_regex(struct weir__import *import, struct map *m, const struct weir__directive *d,
+                      const char *attribute)
 {
-    for (int regexes = 0; regexes < 2; regexes++) {
-        for (const struct weir__directive *d = m->at->first; d != NULL; d = d->next) {
-            if (is_word(d, "hostnames") || is_word(d, "volatile") || weir__conf_is(d, "include"))
-                continue;
-            if (d->n != 2)
-                return false;
-            if (weir__conf_is(d, "default"))
-                m->fallback = d->words[1];
-            else if ((d->words[0][0] == '~') == (regexes == 1) &&
-                     !add_entry(import, m, d, attribute))
-                return false;
-        }
+    const char *source = d->words[0] + 1;
+    bool any_case = source[0] == '*';
+    struct group *g = group_of(m, d->words[1], true);
+
+    m->cased |= any_case && strcmp(attribute, "host") != 0 && has_letters(source);
+    return g != NULL && weir__pattern_regex(import, &g->patterns, source + any_case,
+                                            strcmp(attribute, "uri") == 0);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    int rank = weir__pattern_rank(&x->pattern) - weir__pattern_rank(&y->pattern);
+    size_t n = strlen(x->pattern.text), k = strlen(y->pattern.text);
+
+    if (x->tried != y->tried)
+        return x->tried ? 1 : -1;
+    return rank != 0 ? rank : n != k ? (n > k ? -1 : 1) : strcmp(x->pattern.text, y->pattern.text);
+}
+
+/* May another entry match the same values? */
+static bool is_shared(const struct map *m, const struct name *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        for (struct weir__import_pattern *p = m->groups[i].patterns.first; p; p = p->next)
+            if (weir__pattern_may_be(&name->pattern, p->text))
+                return true;
+    for (size_t i = 0; i < m->n_names; i++) {
+        const struct weir__import_pattern *o = &m->names[i].pattern, *p = &name->pattern;
+        if (o != p && (weir__pattern_rank(o) != weir__pattern_rank(p) ||
+                       weir__pattern_may_be(o, p->text) || weir__pattern_may_be(p, o->text)))
+            return true;
+    }
+    return false;
+}
+
+/* Those that share nothing need no order. */
+static bool add_names(struct weir__import *import, struct map *m)
+{
+    for (size_t i = 0; i < m->n_names; i++)
+        m->names[i].tried = is_shared(m, &m->names[i]);
+    if (m->n_names > 0)
+        qsort(m->names, m->n_names, sizeof(*m->names), compare_names);
+    for (size_t i = 0; i < m->n_names; i++) {
+        struct group *g = group_of(m, m->names[i].result, m->names[i].tried);
+        if (g == NULL)
+            return false;
+        weir__pattern_add(import, &g->patterns, WEIR__IMPORT_GLOB, m->names[i].pattern.text);
     }
     return true;
+}
+
+static bool read_entries(struct weir__import *import, struct map *m, const char *attribute,
+                         bool regexes)
+{
+    for (const struct weir__directive *d = m->at->first; d != NULL; d = d->next) {
+        bool regex = d->words[0][0] == '~';
+        if (is_word(d, "hostnames") || is_word(d, "volatile") || weir__conf_is(d, "include"))
+            continue;
+        if (d->n != 2)
+            return false;
+        if (weir__conf_is(d, "default"))
+            m->fallback = d->words[1];
+        else if (regex == regexes &&
+                 !(regex ? add_regex(import, m, d, attribute) : add_plain(import, m, d, attribute)))
+            return false;
+    }
+    return true;
+}
+
+/* Plain texts first, then names with stars, regular expressions after them. */
+static bool read_map(struct weir__import *import, struct map *m, const char *attribute)
+{
+    size_t n = 0;
+
+    for (const struct weir__directive *d = m->at->first; d != NULL; d = d->next, n++)
+        m->hostnames |= is_word(d, "hostnames");
+    m->names = weir__import_take(import, n + 1, sizeof(*m->names));
+    return read_entries(import, m, attribute, false) && add_names(import, m) &&
+           read_entries(import, m, attribute, true);
 }
 
 /* The condition of a group (n: of the default) of a map on an attribute. */
@@ -304,8 +394,10 @@ static bool split_empty(struct map *m)
  * them too. */
 static void drop_defaults(struct map *m)
 {
-    bool tried = m->n > 0 && m->groups[m->n - 1].tried;
+    bool tried = false;
 
+    for (size_t i = 0; i < m->n; i++)
+        tried |= m->groups[i].tried;
     for (size_t i = 0; i < m->n && !tried;) {
         if (strcmp(m->groups[i].result, m->fallback) == 0)
             memmove(&m->groups[i], &m->groups[i + 1], (--m->n - i) * sizeof(*m->groups));
@@ -361,14 +453,14 @@ static bool map_constant(struct weir__import *import, const struct weir__directi
                          struct weir__case ***end, int depth)
 {
     const char *result = "";
-    bool found = false;
+    bool found = false, hosts = weir__conf_find(at, "hostnames") != NULL;
 
     for (const struct weir__directive *d = at->first; d != NULL; d = d->next) {
         const char *entry = d->words[0];
         if (d->n != 2 || weir__conf_is(d, "include"))
             continue;
-        if (entry[0] == '~')
-            return false; /* nobody runs regular expressions here */
+        if (entry[0] == '~' || (hosts && strpbrk(entry, ".*") != NULL))
+            return false; /* nobody runs regular expressions here, or looks for hosts */
         bool is_default = strcmp(entry, "default") == 0;
         entry += entry[0] == '\\';
         if (is_default ? !found : strcasecmp(entry, text) == 0) {
@@ -404,7 +496,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
     const struct weir__directive *d = definition_of(import, name);
 
     if (d == NULL)
-        return one_part(import, NULL, attribute_of(import, name));
+        return one_part(import, NULL, attribute_of(import, name, at));
     struct weir__case *cases = depth > DEPTH_MAX         ? NULL
                                : weir__conf_is(d, "map") ? cases_of_map(import, d, depth)
                                                          : weir__geo_cases(import, d);
@@ -413,7 +505,6 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
     weir__import_note(import, d, true,
                       "this %s is too much for rules: they take $%s from nginx, as attribute %s",
                       d->words[0], name, name);
-    (void)at;
     return one_part(import, NULL, weir__value_want(import, name));
 }
 

@@ -34,9 +34,11 @@ TEST(test_N1_limits)
 
 TEST(test_N1_keys)
 {
-    CHECK("limit_req_zone $http_x_a-$cookie_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
-          "key: \"{header.x-a|-}-{cookie.b|-}\"");
-    CHECK("limit_req_zone $arg_a$arg_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+    CHECK("limit_req_zone $http_host zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
+          "key: \"{header.host}\"");
+    CHECK("limit_req_zone $http_x_a-$cookie_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 1,
+          "$cookie_b ignores upper and lower case", "key: \"{header.x-a|-}-{cookie.b|-}\"");
+    CHECK("limit_req_zone $arg_a$arg_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 2,
           "key: \"{arg.a}:{arg.b|-}\"", "arg.a: [\"*\"]", "key: \"{arg.b}\"");
     CHECK("limit_req_zone $jwt_sub zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
           "key: \"{jwt_sub}\"", "#     weir_attribute jwt_sub $jwt_sub;");
@@ -59,10 +61,17 @@ TEST(test_N1_maps)
     CHECK("map $http_x_a $k { default \"\"; \"\" 1; ~bot $remote_addr; }"
           "limit_req_zone $k zone=one:1m rate=1r/s;",
           "limit_req zone=one;", 0, "match:\n      header.x-a: [{ glob: \"*bot*\" }]\n");
+    CHECK("map $host $k { hostnames; default \"\"; *.a.b 1; x.a.b \"\"; *.c.a.b 2; .d 3; }"
+          "limit_req_zone $k zone=one:1m rate=1r/s;",
+          "limit_req zone=one;", 0, "match:\n      host: [{ exact: \"d\" }, { glob: \"*.d\" }]\n",
+          "match:\n      host: [{ glob: \"*.a.b\" }]\n    not:\n      host: [",
+          "{ exact: \"x.a.b\" }, ", "{ glob: \"*.c.a.b\" }]\n");
+    CHECK("map $host $k { *.a 1; } limit_req_zone $k zone=one:1m rate=1r/s;", "limit_req zone=one;",
+          0, "host: [{ exact: \"*.a\" }]");
     CHECK("map $a $b { default $b; } limit_req_zone $b zone=one:1m rate=1r/s;",
           "limit_req zone=one;", 1, "weir_attribute b $b;");
     CHECK("map $uri$arg_x $k { /1 \"\"; default 1; } limit_req_zone $k zone=one:1m rate=1r/s;",
-          "limit_req zone=one;", 1, "too much for rules", "key: \"{k}\"");
+          "limit_req zone=one;", 2, "too much for rules", "key: \"{k}\"");
 }
 
 TEST(test_N1_geos)
@@ -137,6 +146,8 @@ TEST(test_N1_servers)
     assert_null(strstr(i.out.bytes, "rules:"));
     /* the first server of a name has it */
     CHECK(ZONE "server { server_name a b; }", "server_name b c; limit_req zone=one;", 0,
+          "match:\n      host: [{ exact: \"c\" }]\n");
+    CHECK(ZONE "server { server_name *.b; }", "server_name .b c; limit_req zone=one;", 0,
           "match:\n      host: [{ exact: \"c\" }]\n");
     /* which of the names with stars counts */
     CHECK(ZONE "server { server_name *.a.b w.a.b; }", "server_name *.b; limit_req zone=one;", 0,

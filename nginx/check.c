@@ -32,7 +32,6 @@ static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided 
 static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                           struct ngx_weir_ctx *ctx)
 {
-    struct weir *weir = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->rules->weir;
     struct ngx_weir_ruled *ruled = ctx->ruled;
     const struct weir_ruling *ruling = &ruled->visit.ruling;
 
@@ -52,7 +51,8 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ngx_weir_fleet_refused(ruling, refused_key);
     ngx_weir_req_give_back(ctx);
     ngx_weir_conn_exit(ctx);
-    return ngx_weir_answer(r, weir, ruling);
+    ctx->refused = r;
+    return ngx_weir_answer(r, ruled->weir, ruling);
 }
 
 /* What lies on the stack must stay while the request waits. */
@@ -84,12 +84,12 @@ static bool is_busy(const struct weir_ruling *ruling)
            ruling->guard != NULL;
 }
 
-static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                         struct ngx_weir_ctx *ctx);
 
 /* It is decided, unless a purse is dry; or the guard that was busy when there were units has a
  * queue. */
-static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                        struct ngx_weir_ctx *ctx)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
@@ -97,7 +97,7 @@ static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc, st
     if (is_dry(&ruled->visit.ruling) && ruled->draws < DRAWS_MAX) {
         ruled->draws++;
         ruled->drawn = true;
-        ngx_int_t code = ngx_weir_fleet_ask(r, ruled, weir);
+        ngx_int_t code = ngx_weir_fleet_ask(r, ruled, ruled->weir);
         if (code != NGX_DECLINED)
             return code;
     }
@@ -106,26 +106,26 @@ static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc, st
     if (!again)
         return conclude(r, loc, ctx);
     ruled->visit.ask.now = weir_table_now(ctx->table);
-    return decide(r, loc, weir, ctx);
+    return decide(r, loc, ctx);
 }
 
-static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc, struct weir *weir,
+static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                         struct ngx_weir_ctx *ctx)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
     struct weir_visit *visit = &ruled->visit;
-    bool decided = weir_check_later(weir, visit);
+    bool decided = weir_check_later(ruled->weir, visit);
     bool waits = visit->ruling.decision.wait > 0 && visit->ruling.decision.allowed,
          dry = is_dry(&visit->ruling);
 
     if ((!decided || waits || dry) && keep(r, visit) != NGX_OK) {
         if (!decided)
-            (void)weir_check_cancel(weir, visit, visit->ask.now);
+            (void)weir_check_cancel(ruled->weir, visit, visit->ask.now);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (decided && !waits)
         visit->taken = NULL;
-    return decided ? go_on(r, loc, weir, ctx) : ngx_weir_wait_queued(r, ruled, weir);
+    return decided ? go_on(r, loc, ctx) : ngx_weir_wait_queued(r, ruled);
 }
 
 static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
@@ -140,6 +140,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         return code;
     if ((ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ctx->ruled))) == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ctx->ruled->weir = rules->weir;
     ctx->ruled->since = weir_table_now(ctx->table);
     ctx->ruled->visit =
         (struct weir_visit){ .attrs = attrs,
@@ -152,7 +153,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                              .key = ngx_weir_fleet_joined() ? refused_key : NULL,
                              .turn = ngx_weir_wait_over,
                              .context = ctx->ruled };
-    return decide(r, loc, rules->weir, ctx);
+    return decide(r, loc, ctx);
 }
 
 ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
@@ -165,7 +166,7 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (ctx->ruled == NULL)
         return begin(r, loc, conf->rules, ctx);
-    return go_on(r, loc, conf->rules->weir, ctx);
+    return go_on(r, loc, ctx);
 }
 
 /* ------------------------------------------------------------------- exit ---- */
@@ -210,17 +211,16 @@ static enum weir_outcome outcome_of(ngx_http_request_t *r, bool asked)
 static void undo(struct ngx_weir_ctx *ctx, weir_time now)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
-    struct weir *weir = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->rules->weir;
     bool open = ruled->open;
 
-    ngx_weir_wait_leave(ruled, weir, now);
+    ngx_weir_wait_leave(ruled, now);
     if (ruled->visit.taken != NULL)
-        weir_check_undo(weir, ruled->visit.taken, now);
+        weir_check_undo(ruled->weir, ruled->visit.taken, now);
     if (open)
         ngx_weir_req_give_back(ctx);
     ruled->visit.taken = NULL;
     if (ruled->held == NULL)
-        (void)weir_check_exit(weir, &ruled->visit.entry, WEIR_IGNORED, now);
+        (void)weir_check_exit(ruled->weir, &ruled->visit.entry, WEIR_IGNORED, now);
 }
 
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)

@@ -66,9 +66,12 @@ static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_s
 bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
                     struct ngx_weir_held *h, struct weir_decision *d)
 {
-    weir_time now = weir_table_now(ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table);
-    struct weir_ask ask = { .key = { key->data, key->len }, .cost = 1, .now = now };
+    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
+    struct weir_ask ask = { .key = { key->data, key->len },
+                            .cost = 1,
+                            .now = weir_table_now(table) };
 
+    h->table = table;
     h->guard = guard_of(limit->zone, key);
     if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, d))
         return false;
@@ -78,10 +81,8 @@ bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
 
 void ngx_weir_exit(struct ngx_weir_held *h)
 {
-    weir_time now = weir_table_now(ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table);
-
     ngx_queue_remove(&h->queue);
-    (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, now);
+    (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, weir_table_now(h->table));
 }
 
 static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
@@ -115,6 +116,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
         return NGX_DECLINED;
     }
     note(r, ctx, NGX_WEIR_REJECTED);
+    ctx->refused = r;
     ngx_weir_req_give_back(ctx);
     if (!ctx->compat)
         ngx_weir_retry_after(r, d->retry);

@@ -15,8 +15,10 @@ static void end_request(void *data)
     struct ngx_weir_ctx *ctx = data;
 
     ngx_weir_check_exit(ctx, NULL);
-    if (ctx->waits)
+    if (ctx->waiter != NULL)
         ngx_weir_req_give_back(ctx);
+    if (ctx->timer.timer_set)
+        ngx_del_timer(&ctx->timer);
     ngx_weir_conn_exit(ctx);
 }
 
@@ -29,6 +31,7 @@ struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
         return NULL;
     struct ngx_weir_ctx *ctx = cleanup->data;
     *ctx = (struct ngx_weir_ctx){ .table = conf->table, .compat = conf->compat };
+    ngx_queue_init(&ctx->behind);
     cleanup->handler = end_request;
     ngx_http_set_ctx(r->main, ctx, ngx_http_weir_module);
     return ctx;
@@ -64,6 +67,22 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     return code;
 }
 
+/* Another subrequest was refused: so is this one.  The error page may have subrequests too. */
+static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
+                            const struct ngx_weir_ctx *ctx)
+{
+    ngx_http_request_t *outer = r;
+
+    while (outer != r->main && outer != ctx->refused)
+        outer = outer->parent;
+    if (r == r->main || outer == ctx->refused)
+        return NGX_DECLINED;
+    return ctx->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
+           : ctx->conn == NGX_WEIR_REJECTED
+               ? (ngx_int_t)loc->conn.status
+               : ngx_weir_answer(r, ctx->ruled->weir, &ctx->ruled->visit.ruling);
+}
+
 static ngx_int_t handle(ngx_http_request_t *r)
 {
     struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
@@ -71,6 +90,10 @@ static ngx_int_t handle(ngx_http_request_t *r)
     if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
         return NGX_DECLINED;
     struct ngx_weir_ctx *ctx = find_ctx(r);
+    if (ctx != NULL && ctx->waiter != NULL)
+        return ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, ctx);
+    if (ctx != NULL && ctx->refused != NULL)
+        return refuse_too(r, loc, ctx);
     ngx_int_t code = ask(r, loc, &ctx);
     if (code == NGX_DECLINED && ctx != NULL) { /* it is in: the units are used */
         ctx->n_taken = 0;

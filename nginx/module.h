@@ -132,6 +132,7 @@ struct ngx_weir_loc {
 
 /* What the rules said, and the guards that the request is in. */
 struct ngx_weir_ruled {
+    struct weir *weir; /* that decides it; a reload may leave no rules */
     struct weir_visit visit;
     struct ngx_weir_held *held; /* visit.entry.n of them */
     weir_time since;            /* it was asked, ... */
@@ -148,10 +149,13 @@ struct ngx_weir_ctx {
     struct weir_table *table;
     bool compat;
     enum ngx_weir_status req, conn;
-    struct weir_item *taken; /* of weir_req: to give back if it is not let in after all */
+    struct weir_reservation *taken; /* of weir_req: to give back if it is not let in after all */
     ngx_uint_t n_taken;
-    bool waits;     /* for its turn, by weir_req or the rules ... */
-    weir_time turn; /* ... until then */
+    ngx_http_request_t *waiter; /* it or a subrequest waits, for its turn or to be decided */
+    ngx_queue_t behind;         /* subrequests that wait until it does so no more */
+    weir_time turn;
+    ngx_event_t timer;           /* until then */
+    ngx_http_request_t *refused; /* it or a subrequest was */
     struct ngx_weir_held *held;
     ngx_uint_t n_held;
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
@@ -182,13 +186,14 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 
 /* wait.c.  NGX_AGAIN: the request goes on later, and comes here again. */
 ngx_int_t ngx_weir_wait_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait);
-ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
-                               struct weir *weir);
+/* For another one of the same request, which waits. */
+ngx_int_t ngx_weir_wait_behind(ngx_http_request_t *r, struct ngx_weir_ctx *ctx);
+ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled);
 /* The same, for a request that is not decided yet. */
 ngx_int_t ngx_weir_wait_open(ngx_http_request_t *r, struct ngx_weir_ruled *ruled);
 void ngx_weir_wait_over(struct weir_visit *visit);
 /* The request ends. */
-void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_time now);
+void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, weir_time now);
 void ngx_weir_wait_poll(void); /* a permit has come free */
 
 /* fleet.c */

@@ -101,6 +101,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
         return NGX_DECLINED;
     }
     note(r, ctx, NGX_WEIR_REJECTED);
+    ctx->refused = r;
     if (!ctx->compat)
         ngx_weir_retry_after(r, asked->all.retry);
     return (ngx_int_t)part->status;
@@ -109,12 +110,17 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
 static ngx_int_t keep_taken(ngx_http_request_t *r, const struct asked *asked,
                             struct ngx_weir_ctx *ctx)
 {
-    size_t size = asked->n * sizeof(*ctx->taken);
-
-    ctx->taken = ngx_palloc(r->pool, size);
+    ctx->taken = ngx_palloc(r->pool, asked->n * sizeof(*ctx->taken));
     if (ctx->taken == NULL)
         return NGX_ERROR;
-    ngx_memcpy(ctx->taken, asked->items, size);
+    for (ngx_uint_t i = 0; i < asked->n; i++) {
+        const struct weir_item *item = &asked->items[i];
+        ctx->taken[i] = (struct weir_reservation){ .limiter = item->limiter,
+                                                   .key = item->ask.key,
+                                                   .cost = item->ask.cost,
+                                                   .turn = item->ask.now + asked->each[i].wait,
+                                                   .expires = INT64_MAX };
+    }
     ctx->n_taken = asked->n;
     return NGX_OK;
 }
@@ -158,9 +164,7 @@ void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx)
 {
     weir_time now = weir_table_now(ctx->table);
 
-    for (ngx_uint_t i = 0; i < ctx->n_taken; i++) {
-        ctx->taken[i].ask.now = now;
-        weir_give(ctx->taken[i].limiter, &ctx->taken[i].ask);
-    }
+    for (ngx_uint_t i = 0; i < ctx->n_taken; i++)
+        (void)weir_settle(&ctx->taken[i], 0, now); /* what time has not given back */
     ctx->n_taken = 0;
 }

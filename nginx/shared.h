@@ -80,6 +80,7 @@ NGX_WEIR_SHOWN const char *ngx_weir_status_name(enum ngx_weir_status status);
 struct ngx_weir_held {
     ngx_queue_t queue; /* of all that this worker holds */
     struct weir_guard *guard;
+    struct weir_table *table; /* the guard's; for ngx_weir_exit */
     struct weir_permit permit;
 };
 

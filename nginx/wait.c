@@ -1,5 +1,8 @@
-/* wait.c -- requests that wait: for their turn, in a timer of their connection; or in the queue of
- * a guard.  No worker is blocked, and a client that leaves meanwhile gives back what it had.
+/* wait.c -- requests that wait: for their turn, in a timer; or in the queue of a guard.  No worker
+ * is blocked, and a client that leaves meanwhile gives back what it had.
+ *
+ * Of a request and its subrequests one waits, and the others wait for it: what is decided is
+ * decided for all of them.
  *
  * The queues are those of this worker.  Permits come free in others too, so while somebody waits
  * they are looked at every 5 ms. */
@@ -20,41 +23,87 @@ static void run(ngx_http_request_t *r)
     ngx_http_core_run_phases(r);
 }
 
-static void start_timer(ngx_http_request_t *r, weir_time wait)
+struct behind {
+    ngx_queue_t queue;
+    ngx_http_request_t *request;
+};
+
+/* The request goes on, and then those behind it; all of them may wait again. */
+static void wake(struct ngx_weir_ctx *ctx)
+{
+    ngx_http_request_t *r = ctx->waiter;
+    ngx_connection_t *c = r->connection;
+
+    ctx->waiter = NULL;
+    while (!ngx_queue_empty(&ctx->behind)) {
+        ngx_queue_t *q = ngx_queue_head(&ctx->behind);
+        struct behind *b = ngx_queue_data(q, struct behind, queue);
+        ngx_queue_remove(q);
+        (void)ngx_http_post_request(b->request, NULL);
+    }
+    run(r);
+    ngx_http_run_posted_requests(c);
+}
+
+/* A client that leaves is noticed, whichever of its subrequests is the connection's. */
+static ngx_int_t stand_by(ngx_http_request_t *r, ngx_http_event_handler_pt go_on)
+{
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = go_on;
+    return NGX_AGAIN;
+}
+
+static void go_on_behind(ngx_http_request_t *r)
+{
+    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
+
+    if (ctx == NULL || ctx->waiter == NULL)
+        run(r);
+}
+
+ngx_int_t ngx_weir_wait_behind(ngx_http_request_t *r, struct ngx_weir_ctx *ctx)
+{
+    struct behind *b = ngx_palloc(r->pool, sizeof(*b));
+
+    if (b == NULL)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    b->request = r;
+    ngx_queue_insert_tail(&ctx->behind, &b->queue);
+    return stand_by(r, go_on_behind);
+}
+
+static void start_timer(ngx_event_t *timer, weir_time wait)
 {
     weir_time ms = wait / WEIR_MILLISECOND + (wait % WEIR_MILLISECOND != 0);
 
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, (ngx_msec_t)ngx_min(ms, (weir_time)NGX_MAX_INT32_VALUE));
+    ngx_add_timer(timer, (ngx_msec_t)ngx_min(ms, (weir_time)NGX_MAX_INT32_VALUE));
 }
 
 /* nginx's timers count from a time that lies some milliseconds back: a client that was let in
  * early, and asks again, would be refused although it kept to its turns. */
-static void go_on(ngx_http_request_t *r)
+static void come_up(ngx_event_t *timer)
 {
-    ngx_event_t *write = r->connection->write;
-    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
+    struct ngx_weir_ctx *ctx = timer->data;
+    weir_time now = weir_table_now(ctx->table);
 
-    if (!write->delayed && weir_table_now(ctx->table) < ctx->turn)
-        start_timer(r, ctx->turn - weir_table_now(ctx->table));
-    if (write->delayed) {
-        if (ngx_handle_write_event(write, 0) != NGX_OK)
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-    ctx->waits = false;
-    run(r);
+    if (now < ctx->turn)
+        start_timer(timer, ctx->turn - now);
+    else
+        wake(ctx);
 }
 
 ngx_int_t ngx_weir_wait_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait)
 {
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
+    if (stand_by(r, ngx_http_request_empty_handler) != NGX_AGAIN)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    ctx->waits = true;
+    ctx->waiter = r;
     ctx->turn = weir_table_now(ctx->table) + wait;
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = go_on;
-    start_timer(r, wait);
+    ctx->timer.data = ctx;
+    ctx->timer.handler = come_up;
+    ctx->timer.log = r->connection->log;
+    start_timer(&ctx->timer, wait);
     return NGX_AGAIN;
 }
 
@@ -90,31 +139,29 @@ void ngx_weir_wait_over(struct weir_visit *visit)
 
 static void resume(ngx_event_t *event)
 {
-    ngx_http_request_t *r = event->data;
-    ngx_connection_t *c = r->connection;
-
-    run(r);
-    ngx_http_run_posted_requests(c);
+    wake(event->data);
 }
 
 ngx_int_t ngx_weir_wait_open(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
-    ruled->open = true; /* from now on the end of the request takes it out */
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
+
     ngx_memzero(&ruled->event, sizeof(ruled->event));
-    ruled->event.data = r;
+    ruled->open = true; /* from now on the end of the request takes it out */
+    if (stand_by(r, ngx_http_request_empty_handler) != NGX_AGAIN) {
+        ngx_weir_wait_leave(ruled, weir_table_now(ctx->table));
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    ctx->waiter = r;
+    ruled->event.data = ctx;
     ruled->event.handler = resume;
     ruled->event.log = r->connection->log;
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_request_empty_handler;
     return NGX_AGAIN;
 }
 
-ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
-                               struct weir *weir)
+ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
-    poll_event.data = weir;
+    poll_event.data = ruled->weir;
     poll_event.handler = poll_queues;
     poll_event.log = ngx_cycle->log;
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "queueing request, by guard \"%s\"",
@@ -125,7 +172,7 @@ ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *rul
     return ngx_weir_wait_open(r, ruled);
 }
 
-void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_time now)
+void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, weir_time now)
 {
     if (!ruled->open)
         return;
@@ -133,7 +180,7 @@ void ngx_weir_wait_leave(struct ngx_weir_ruled *ruled, struct weir *weir, weir_t
     if (ruled->event.posted) { /* a macro of several statements */
         ngx_delete_posted_event(&ruled->event);
     }
-    if (weir_check_cancel(weir, &ruled->visit, now))
+    if (weir_check_cancel(ruled->weir, &ruled->visit, now))
         waiting--;
     ruled->open = false;
 }

@@ -127,6 +127,22 @@ def test_N4_connections_once_for_a_request_and_its_redirects(module):
         assert nginx.statuses(7, "/?k=a", X_Client="ann") == [200] * 5 + [429] * 2
 
 
+def test_N4_the_page_of_a_refusal_costs_nothing(module):
+    http = HTTP + "weir_req_zone $arg_r zone=r:1m rate=1r/h; weir_conn_zone $arg_c zone=c:1m;"
+    server = """error_page 429 /other.html; location = /other.html { }
+                location / { weir_req zone=r; try_files /index.html =404; }
+                location /rest { try_files /index.html =404; }
+                location /slow { weir_conn c 1; proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, RULES, http, server) as nginx, Backend(nginx) as backend:
+        assert nginx.statuses(9, "/?r=a", X_Client="ann") == [200] + [429] * 8
+        first = nginx.send("/slow?c=a", X_Client="ann")
+        connection = backend.accept()
+        assert nginx.statuses(9, "/slow?c=a", X_Client="ann") == [429] * 9
+        backend.answer(connection)
+        assert first.answer().status == 200
+        assert nginx.statuses(4, "/rest", X_Client="ann") == [200] * 3 + [429]
+
+
 def test_N4_names_as_they_are_written(module):
     rules = """version: 1
 rules:

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """nginx-wait.py MODULE [TEST...] -- requests that wait inside a real nginx: for the turn that a
 rule gives them, and in the queues of guards."""
+import json
+import os
+import signal
+import tempfile
 import time
 
-from nginxing import Backend, nginx_with
-from serving import run_tests, until
+from nginxing import Backend, Nginx, nginx_with
+from serving import run_tests, until, write
 
 HTTP = "weir_rules rules.yaml;"
 HOURLY = """version: 1
@@ -135,6 +139,108 @@ def test_N4_a_worker_that_is_to_end_stays_for_its_waiters(module):
         assert first.answer().status == 200
         backend.answer(backend.accept())
         assert waits.answer().status == 200
+
+
+PAGES = PROXY + """
+location = /page.html { ssi on; ssi_types *; weir_check off; }
+location = /mirrors { weir_check off; mirror /a; mirror /b; try_files /index.html =404; }"""
+PAGE = "<!--#include virtual='/a' --><!--#include virtual='/b' --><!--#include virtual='/c' -->"
+
+
+def guard_of(nginx):
+    return json.loads(nginx.get("/status").body)["guards"][0]
+
+
+def test_N4_subrequests_wait_together(module):
+    with nginx_with(module, QUEUE, HTTP, PAGES, log="info") as nginx, Backend(nginx) as backend:
+        write(nginx.path("html/page.html"), PAGE)
+        for n, page in enumerate(["/page.html", "/mirrors"], 1):
+            first = nginx.send("/")
+            connection = backend.accept()
+            waits = nginx.send(page)
+            queued(nginx, n)
+            assert guard_of(nginx)["in_flight"] == 1 and not backend.is_asked()
+            backend.answer(connection)
+            assert first.answer().status == 200
+            for _ in range(3 if n == 1 else 2):
+                backend.answer(backend.accept())
+            assert waits.answer().status == 200
+            assert guard_of(nginx)["in_flight"] == 0
+
+
+def test_N4_a_client_leaves_with_its_subrequests(module):
+    with nginx_with(module, QUEUE, HTTP, PAGES, log="info") as nginx, Backend(nginx) as backend:
+        write(nginx.path("html/page.html"), PAGE)
+        first = nginx.send("/")
+        connection = backend.accept()
+        for n in range(1, 6):  # more than there are places
+            waits = nginx.send("/page.html")
+            queued(nginx, n)
+            waits.leave()
+            until("it has left", lambda: nginx.logged("prematurely closed") == n, 60)
+        assert not backend.is_asked()
+        backend.answer(connection)
+        assert first.answer().status == 200
+        assert guard_of(nginx)["entered"] == 1
+        assert nginx.logged("exited on signal") == 0
+
+
+def test_N4_subrequests_are_refused_together(module):
+    rules = QUEUE.replace("queue: 4", "queue: 1").replace(", wait: 1h", "")
+    with nginx_with(module, rules, HTTP, PAGES, log="info") as nginx, Backend(nginx) as backend:
+        write(nginx.path("html/page.html"), PAGE)
+        asks = [nginx.send("/")]
+        connection = backend.accept()
+        asks.append(nginx.send("/"))
+        queued(nginx, 1)
+        body = nginx.get("/page.html").body
+        assert body.count(b"weir-full") == 3 and not backend.is_asked(), body
+        backend.answer(connection)
+        backend.answer(backend.accept())
+        assert [ask.answer().status for ask in asks] == [200] * 2
+
+
+def test_N4_units_of_a_zone_come_back_once(module):
+    http = HTTP + "weir_req_zone $server_port zone=z:1m rate=sliding-log 3/1s;"
+    server = PROXY.replace("/ {", "/ { weir_req zone=z;", 1) + """
+        location /rest { weir_check off; weir_req zone=z; try_files /index.html =404; }"""
+    with nginx_with(module, QUEUE, http, server, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connection = backend.accept()
+        for n in range(2, 100, 2):
+            waiting = [nginx.send("/") for _ in range(2)]
+            queued(nginx, n)
+            time.sleep(1.1)  # their window is over
+            begun = time.monotonic()
+            got = nginx.statuses(3, "/rest")
+            for ask in waiting:
+                ask.leave()
+            until("they have left", lambda: nginx.logged("prematurely closed") == n, 60)
+            got.append(nginx.get("/rest").status)
+            if time.monotonic() - begun < 0.9:  # one window: else once more
+                assert got == [200] * 3 + [429], got
+                break
+            time.sleep(1.1)
+        backend.answer(connection)
+        assert first.answer().status == 200
+
+
+def test_N4_a_reload_in_one_process_leaves_no_rules(module):
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder + "/rules.yaml", QUEUE)
+        server = PROXY.replace("{folder}", folder)
+        with Nginx(module, "weir_rules %s/rules.yaml;" % folder, server, log="info", workers=0,
+                   main="master_process off;") as nginx, Backend(nginx, folder) as backend:
+            first = nginx.send("/")
+            connection = backend.accept()
+            waits = nginx.send("/")
+            queued(nginx, 1)
+            nginx.configure(http="", server="")
+            os.kill(nginx.pid(), signal.SIGHUP)
+            until("it has begun", lambda: nginx.logged(": reconfiguring") == 1, 60)
+            waits.leave()
+            backend.answer(connection)
+            assert first.answer().status == 200
 
 
 if __name__ == "__main__":

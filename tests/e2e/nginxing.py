@@ -248,10 +248,10 @@ def is_shutting_down(pid):
 
 
 class Backend:
-    """Behind nginx, on a socket in its folder: accepts, and answers when told to."""
+    """Behind nginx, on a socket in its folder or another: accepts, and answers when told to."""
 
-    def __init__(self, nginx):
-        path = nginx.path("backend")
+    def __init__(self, nginx, folder=None):
+        path = os.path.join(folder or nginx.folder, "backend")
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(path)
         os.chmod(path, 0o777)

@@ -186,6 +186,38 @@ static int include(struct reader *r, const struct weir__directive *d, struct wei
     return code;
 }
 
+/* From the [ of [[...]] or [=[...]=] to its last byte.  False: it is none. */
+static bool skip_long(struct reader *r)
+{
+    const char *at = r->at + 1;
+    size_t level = 0;
+
+    for (; at < r->end && *at == '='; at++)
+        level++;
+    if (at == r->end || *at != '[')
+        return false;
+    for (; at < r->end; at++) {
+        size_t n = 0;
+        r->line += *at == '\n';
+        while (*at == ']' && at + 1 + n < r->end && at[1 + n] == '=')
+            n++;
+        if (*at == ']' && n == level && at + 1 + n < r->end && at[1 + n] == ']')
+            break;
+    }
+    r->at = at < r->end ? at + level + 1 : r->end - 1;
+    return true;
+}
+
+/* From its -- to the last byte. */
+static void skip_comment(struct reader *r)
+{
+    r->at += 2;
+    if (r->at < r->end && *r->at == '[' && skip_long(r))
+        return;
+    for (r->at--; r->at + 1 < r->end && r->at[1] != '\n'; r->at++)
+        ;
+}
+
 /* Lua's own braces, strings and comments. */
 static int skip_lua(struct reader *r)
 {
@@ -195,8 +227,9 @@ static int skip_lua(struct reader *r)
         char c = *r->at;
         r->line += c == '\n';
         if (c == '-' && r->at + 1 < r->end && r->at[1] == '-') {
-            while (r->at + 1 < r->end && r->at[1] != '\n')
-                r->at++;
+            skip_comment(r);
+        } else if (c == '[') {
+            (void)skip_long(r);
         } else if (c == '"' || c == '\'') {
             while (++r->at < r->end && *r->at != c && *r->at != '\n')
                 r->at += *r->at == '\\' && r->at + 1 < r->end;

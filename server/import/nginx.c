@@ -121,6 +121,7 @@ struct work {
     struct zone *zones;
     struct use *uses;
     size_t n_zones, n, n_rules;
+    bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
     struct weir__imported *rules, *guards, **rules_end, **guards_end;
 };
 
@@ -159,6 +160,14 @@ static struct zone *find_zone(const struct work *w, bool conn, const char *name)
         if (w->zones[i].conn == conn && strcmp(w->zones[i].name, name) == 0)
             return &w->zones[i];
     return NULL;
+}
+
+static bool has_anywhere(const struct weir__directive *block, const char *name)
+{
+    for (const struct weir__directive *d = block->first; d != NULL; d = d->next)
+        if (weir__conf_is(d, name) || has_anywhere(d, name))
+            return true;
+    return false;
 }
 
 /* Directives that locations inherit. */
@@ -448,41 +457,145 @@ static void note_settings(struct weir__import *import, const struct weir__direct
     }
 }
 
-static void note_redirects(struct work *w, const struct weir__directive *d, bool limited)
+static bool is_asked(const struct weir__import_place *p, size_t kind)
+{
+    return !p->silent && inherited(p->at, kind) != NULL;
+}
+
+/* Does it ask no limit of a kind that other places ask?  nginx asks each kind once in a request. */
+static bool lacks(const struct work *w, const struct weir__import_place *p)
+{
+    return (w->kinds[0] && !is_asked(p, 0)) || (w->kinds[1] && !is_asked(p, 1));
+}
+
+static bool is_asked_in_server(const struct weir__import_place *p)
+{
+    const struct weir__directive *server = p->server;
+
+    while (p != NULL && p->server == server && !is_asked(p, 0) && !is_asked(p, 1))
+        p = p->next;
+    return p != NULL && p->server == server;
+}
+
+static void note_leads(struct work *w, const struct weir__directive *d)
+{
+    static const char *const names[] = { "try_files", "error_page", "mirror", "auth_request",
+                                         "post_action" };
+    char last = d->words[d->n - 1][0];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (weir__conf_is(d, names[i]) && (last == '/' || last == '@' || last == '$'))
+            weir__import_note(w->import, d, true,
+                              "nginx may limit what this %s leads to; rules do not", d->words[0]);
+}
+
+static void note_redirects(struct work *w, const struct weir__directive *d,
+                           const struct weir__import_place *p, bool differ)
 {
     const char *last = d->words[d->n - 1];
-    bool inside = last[0] == '/' || last[0] == '@' || last[0] == '$';
-    bool conditional = weir__conf_is(d, "if") && (weir__conf_find(d, "return") != NULL ||
-                                                  weir__conf_find(d, "rewrite") != NULL);
+    bool answers = weir__conf_is(d, "if") &&
+                   (weir__conf_find(d, "return") != NULL || weir__conf_find(d, "rewrite") != NULL);
 
-    if (weir__conf_is(d, "rewrite") && strcmp(last, "redirect") != 0 &&
+    if (weir__conf_is(d, "rewrite") && differ && strcmp(last, "redirect") != 0 &&
         strcmp(last, "permanent") != 0)
         weir__import_note(w->import, d, true,
                           "nginx limits a rewritten request by its new place, rules by its URI as "
                           "it was sent");
-    else if (conditional && limited)
+    else if (answers &&
+             (is_asked(p, 0) || is_asked(p, 1) || (p->at == p->server && is_asked_in_server(p))))
         weir__import_note(w->import, d, true,
                           "nginx does not limit what this if answers or rewrites; rules do");
-    else if (!limited && inside &&
-             (weir__conf_is(d, "try_files") || weir__conf_is(d, "error_page")))
-        weir__import_note(w->import, d, true, "nginx may limit what this %s leads to; rules do not",
-                          d->words[0]);
+    else if (lacks(w, p))
+        note_leads(w, d);
+}
+
+/* Does `location /` take all that is left for the server? */
+static bool is_idle(const struct weir__import_place *p)
+{
+    const struct weir__import_place *q = p->at == p->server ? p->next : NULL;
+
+    while (q != NULL && q->server == p->server &&
+           (q->kind != WEIR__PLACE_PREFIX || strcmp(q->text, "/") != 0))
+        q = q->next;
+    return q != NULL && q->server == p->server;
+}
+
+/* May it have a file for a request that ends in a slash?  Others answer by themselves. */
+static bool has_index(const struct weir__import_place *p)
+{
+    size_t len = strlen(p->text);
+    bool slash = len > 0 && p->text[len - 1] == '/';
+
+    for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next) {
+        size_t n = strlen(d->words[0]);
+        if (strncmp(d->words[0], "content_by_lua", 14) == 0 ||
+            (n > 5 && strcmp(d->words[0] + n - 5, "_pass") == 0))
+            return false;
+    }
+    return !p->silent && !is_idle(p) &&
+           (p->kind == WEIR__PLACE_PREFIX || (p->kind == WEIR__PLACE_EXACT && slash));
+}
+
+/* May a request that was in `p` get to `q` as this path, and meet more limits? */
+static bool is_limited_as(const struct weir__import_place *p, const struct weir__import_place *q,
+                          const char *path)
+{
+    bool more = (is_asked(q, 0) && !is_asked(p, 0)) || (is_asked(q, 1) && !is_asked(p, 1));
+    bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
+                 (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
+                                               : strlen(q->text) > strlen(p->text));
+
+    for (struct weir__import_pattern *each = q->patterns.first; more && takes && each != NULL;
+         each = each->next)
+        if (weir__pattern_may_be(each, path))
+            return true;
+    return false;
+}
+
+/* nginx asks for / as /index.html. */
+static void note_index(struct work *w, const struct weir__import_place *p,
+                       const struct weir__import_place *first)
+{
+    const struct weir__directive *index = NULL;
+    size_t len = strlen(p->text);
+    bool slash = len > 0 && p->text[len - 1] == '/';
+
+    for (const struct weir__directive *b = p->at; b != NULL && index == NULL; b = b->parent)
+        index = weir__conf_find(b, "index");
+    for (size_t i = 1; i < (index != NULL ? index->n : 2); i++) {
+        const char *file = index != NULL ? index->words[i] : "index.html";
+        const char *path = file[0] == '/' ? file
+                                          : weir__import_text(w->import, "%s%s%s", p->text,
+                                                              slash ? "" : "/", file);
+        for (const struct weir__import_place *q = first; q && q->server == p->server; q = q->next)
+            if (is_limited_as(p, q, path)) {
+                weir__import_note(w->import, p->at, true,
+                                  "nginx may limit the index %s of this place; rules do not", file);
+                return;
+            }
+    }
 }
 
 /* Requests that change their place on the way, where places have different limits. */
 static void note_changes(struct work *w)
 {
-    size_t all = 0, limited = 0;
+    size_t all = 0, limited = 0, lacking = 0;
+    const struct weir__import_place *first = NULL;
 
     for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
-        p->chosen = inherited(p->at, 0) || inherited(p->at, 1);
+        limited += inherited(p->at, 0) || inherited(p->at, 1);
+        lacking += lacks(w, p);
         all++;
-        limited += p->chosen;
     }
-    for (struct weir__import_place *p = w->places; p != NULL && limited > 0; p = p->next)
+    for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
+        first = p->at == p->server ? p : first;
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
-            if (w->n > 1 || limited < all || weir__conf_is(d, "if"))
-                note_redirects(w, d, p->chosen && !p->silent);
+            note_redirects(w, d, p, limited > 0 && (w->n > 1 || limited < all));
+        if (lacks(w, p) && has_index(p))
+            note_index(w, p, first);
+    }
+    for (const struct weir__directive *d = w->import->http->first; d && lacking > 0; d = d->next)
+        note_leads(w, d);
     for (const struct weir__directive *d = w->import->root.first; d != NULL; d = d->next)
         if (weir__conf_is(d, "stream") && weir__conf_find(d, "limit_conn_zone") != NULL)
             weir__import_note(w->import, d, true, "limits of stream are left out");
@@ -498,6 +611,8 @@ static void convert_all(struct work *w)
     w->guards_end = &w->guards;
     w->uses = weir__import_take(w->import, USES_MAX, sizeof(*w->uses));
     find_zones(w);
+    for (size_t kind = 0; kind < 2; kind++)
+        w->kinds[kind] = has_anywhere(w->import->http, heirlooms[kind]);
     w->places = weir__places_find(w->import, w->import->http);
     for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         if (++places > PLACES_MAX) {

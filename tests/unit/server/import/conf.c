@@ -56,6 +56,9 @@ TEST(test_lua_is_skipped)
 
     assert_string_equal(d->next->words[0], "b");
     assert_int_equal(d->next->line, 3);
+    d = read_one(&import, "x_by_lua_block { --[[ }\n]] a[b[1]] = [=[ }]] ]=] .. [[}\n]] }\nb;");
+    assert_string_equal(d->next->words[0], "b");
+    assert_int_equal(d->next->line, 4);
 }
 
 static void check_wrong(const char *text, size_t len, const char *why)
@@ -81,6 +84,8 @@ TEST(test_what_is_wrong_is_named)
     check_wrong("a b\0c;", 6, "a NUL byte");
     check_wrong("a b\\\0c;", 7, "a NUL byte");
     check_wrong("x_by_lua_block { '", 18, "Lua code is not closed");
+    check_wrong("x_by_lua_block { [=[ }]]", 24, "Lua code is not closed");
+    check_wrong("x_by_lua_block { --[", 20, "Lua code is not closed");
     for (size_t i = 0; i < 1000; i++)
         memcpy(deep + 3 * i, "a {", 3);
     check_wrong(deep, 3000, "too deep");

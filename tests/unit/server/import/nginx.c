@@ -176,6 +176,18 @@ TEST(test_N1_other_things_are_named)
           "try_files leads to");
     CHECK(ZONE, "location /b { rewrite ^ /a; } location /a { limit_req zone=one; }", 1,
           "by its new place");
+    CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1, "this if answers");
+    CHECK(ZONE "limit_conn_zone $uri zone=c:1m;",
+          "limit_conn c 9; error_page 404 = @n; location @n { limit_req zone=one; }", 1,
+          "this error_page leads to");
+    CHECK(ZONE "error_page 404 /a;", "location /a { limit_req zone=one; }", 1,
+          "conf:3: differs: nginx may limit what this error_page leads to");
+    CHECK(ZONE, "location / { mirror /m; } location = /m { limit_req zone=one; internal; }", 1,
+          "this mirror leads to");
+    CHECK(ZONE, "location = / {} location / { limit_req zone=one; }", 1, "the index index.html");
+    CHECK(ZONE, "index a.php; location ~ \\.php$ { limit_req zone=one; }", 1, "the index a.php");
+    CHECK(ZONE, "location = / { proxy_pass http://a; } location / { limit_req zone=one; }", 0,
+          "uri: [{ exact: \"/\" }]");
     CHECK(ZONE "limit_req_status 444; limit_req_log_level warn;", "limit_req zone=one;", 0,
           "# conf:3: limit_req_status 444", "no log level");
 }

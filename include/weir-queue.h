@@ -161,6 +161,7 @@ struct weir_visit {
     weir_time queue_max;      /* in the queue of a guard, and no longer than the rules say */
     struct weir_taken *taken; /* for weir_check_undo; may be NULL */
     char *key;                /* gets what weir_check_key tells; may be NULL */
+    bool in_turn;             /* its limits have granted it before: only guards are asked */
     void (*turn)(struct weir_visit *visit);
     void *context;
     /* The answer: as weir_check_enter's */

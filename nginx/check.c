@@ -28,27 +28,49 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 
 static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided */
 
+/* It has a turn, and enters its guards then: others need the permits meanwhile. */
+static ngx_int_t delay(ngx_http_request_t *r, struct ngx_weir_ctx *ctx)
+{
+    struct ngx_weir_ruled *ruled = ctx->ruled;
+    struct weir_visit *visit = &ruled->visit;
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "delaying request, by rule \"%s\"",
+                  visit->ruling.rule);
+    ruled->open = visit->in_turn = visit->entry.n > 0;
+    ruled->granted = visit->ruling;
+    visit->taken = NULL;
+    visit->ask.wait_max = 0;
+    (void)weir_check_exit(ruled->weir, &visit->entry, WEIR_IGNORED, visit->ask.now);
+    ngx_weir_wait_poll();
+    return ngx_weir_wait_turn(r, ctx, visit->ruling.decision.wait);
+}
+
 /* The rules have decided. */
 static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                           struct ngx_weir_ctx *ctx)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
-    const struct weir_ruling *ruling = &ruled->visit.ruling;
+    struct weir_ruling *ruling = &ruled->visit.ruling;
 
+    if (ruling->decision.allowed && ruled->visit.in_turn) {
+        *ruling = ruled->granted;
+        ruling->decision.wait = 0;
+    }
     ruled->waited = ruled->visit.ask.now - ruled->since + ruling->decision.wait;
+    bool waits = ruling->decision.allowed && ruling->decision.wait > 0;
+    if (loc->headers && !(waits && ruled->visit.entry.n > 0))
+        ngx_weir_ruling_headers(r, ruling);
+    if (waits)
+        return delay(r, ctx);
     if (hold(r, ruled) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ruled->open = false;
-    if (loc->headers)
-        ngx_weir_ruling_headers(r, ruling);
-    if (ruling->decision.allowed && ruling->decision.wait > 0) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "delaying request, by rule \"%s\"",
-                      ruling->rule);
-        return ngx_weir_wait_turn(r, ctx, ruling->decision.wait);
-    }
     if (ruling->decision.allowed)
         return NGX_DECLINED;
     ngx_weir_fleet_refused(ruling, refused_key);
+    if (ruled->taken != NULL)
+        weir_check_undo(ruled->weir, ruled->taken, ruled->visit.ask.now);
+    ruled->taken = NULL;
     ngx_weir_req_give_back(ctx);
     ngx_weir_conn_exit(ctx);
     ctx->refused = r;
@@ -123,6 +145,8 @@ static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
             (void)weir_check_cancel(ruled->weir, visit, visit->ask.now);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+    if (!visit->in_turn)
+        ruled->taken = decided && !waits ? NULL : visit->taken;
     if (decided && !waits)
         visit->taken = NULL;
     return decided ? go_on(r, loc, ctx) : ngx_weir_wait_queued(r, ruled);
@@ -166,6 +190,11 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (ctx->ruled == NULL)
         return begin(r, loc, conf->rules, ctx);
+    if (ctx->ruled->visit.in_turn && !ctx->ruled->entering) {
+        ctx->ruled->entering = true;
+        ctx->ruled->visit.ask.now = weir_table_now(ctx->table);
+        return decide(r, loc, ctx);
+    }
     return go_on(r, loc, ctx);
 }
 
@@ -214,11 +243,11 @@ static void undo(struct ngx_weir_ctx *ctx, weir_time now)
     bool open = ruled->open;
 
     ngx_weir_wait_leave(ruled, now);
-    if (ruled->visit.taken != NULL)
-        weir_check_undo(ruled->weir, ruled->visit.taken, now);
+    if (ruled->taken != NULL)
+        weir_check_undo(ruled->weir, ruled->taken, now);
     if (open)
         ngx_weir_req_give_back(ctx);
-    ruled->visit.taken = NULL;
+    ruled->taken = NULL;
     if (ruled->held == NULL)
         (void)weir_check_exit(ruled->weir, &ruled->visit.entry, WEIR_IGNORED, now);
 }

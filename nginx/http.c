@@ -98,7 +98,7 @@ static ngx_int_t handle(ngx_http_request_t *r)
     if (code == NGX_DECLINED && ctx != NULL) { /* it is in: the units are used */
         ctx->n_taken = 0;
         if (ctx->ruled != NULL)
-            ctx->ruled->visit.taken = NULL;
+            ctx->ruled->taken = NULL;
     }
     return code;
 }

@@ -137,6 +137,9 @@ struct ngx_weir_ruled {
     struct ngx_weir_held *held; /* visit.entry.n of them */
     weir_time since;            /* it was asked, ... */
     weir_time waited;           /* ... and waited this long for the answer and its turn */
+    struct weir_taken *taken;   /* to give back if it leaves before its turn; NULL: nothing */
+    struct weir_ruling granted; /* visit.in_turn: by the limits ... */
+    bool entering;              /* ... and its turn has come */
     bool open;                  /* it waits to be decided, or was and is about to go on */
     bool drawn;               /* units of the fleet were asked for last: it may have a queue yet */
     ngx_uint_t draws;         /* how often they were */

@@ -105,6 +105,7 @@ static bool decide(struct weir *weir, struct weir_visit *v, bool again, struct w
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
                                    .favoured = again,
+                                   .in_turn = v->in_turn,
                                    .waits = v->queue_max > 0,
                                    .occupied = again ? NULL : is_occupied,
                                    .context = weir,

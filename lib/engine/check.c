@@ -351,6 +351,8 @@ ALWAYS void decide_asked(const struct weir__checker *c, struct weir__inquiry *q,
 {
     bool passed = pass_guards(c, q, admission);
 
+    if (passed && admission != NULL && admission->in_turn)
+        return;
     if (!passed || !decide_enforced(c, q, unusual)) {
         q->ruling->shadow = NULL; /* the real refusal is the news */
         if (passed && admission != NULL)
@@ -410,6 +412,8 @@ ALWAYS void count_total(const struct weir__checker *c, const struct weir__inquir
             weir__count_one(c, &s->denied);
         return;
     }
+    if (admission != NULL && admission->in_turn)
+        return;
     weir__count_one(c, &s->allowed);
     if (__builtin_expect(r->applied != 0 && r->list == NULL && r->shadow == NULL, 1))
         return;

@@ -145,6 +145,7 @@ struct weir__admission {
     struct weir_entry *entry; /* the guards entered; none if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
     bool favoured;            /* never shed: it passed shedding when it came, and has waited */
+    bool in_turn;             /* its limits have granted it before, and counted it */
     bool waits; /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);

@@ -225,6 +225,36 @@ def test_N4_units_of_a_zone_come_back_once(module):
         assert first.answer().status == 200
 
 
+def test_N4_a_wait_for_a_turn_holds_no_permits(module):
+    rules = """version: 1
+rules: [{ name: slow, key: "{arg.k}", limit: gcra 1/1h burst 1 }]
+guards:
+  - { name: backend, concurrency: { max: 1 } }
+"""
+    server = """location / { weir_wait 90m; try_files /index.html =404; }
+                location = /status { weir_check off; weir_status; }"""
+    with nginx_with(module, rules, HTTP, server, log="info") as nginx:
+        assert nginx.get("/?k=a").status == 200
+        waits = nginx.send("/?k=a")
+        until("it waits", lambda: nginx.logged("delaying request") == 1, 60)
+        assert guard_of(nginx)["in_flight"] == 0
+        assert nginx.statuses(2, "/") == [200] * 2
+        waits.leave()
+        until("it has left", lambda: nginx.logged("prematurely closed") == 1, 60)
+    rules = rules.replace("gcra 1/1h", "gcra 1/1s").replace("max: 1", "max: 1, queue: 4, wait: 1h")
+    server = "location / { weir_wait 90m; proxy_pass http://unix:{folder}/backend; }"
+    with nginx_with(module, rules, HTTP, server, log="info") as nginx, Backend(nginx) as backend:
+        asks = [nginx.send("/?k=a")]
+        connection = backend.accept()
+        for n, path in enumerate(["/?k=a", "/"], 1):
+            asks.append(nginx.send(path))
+            queued(nginx, n)
+        backend.answer(connection)
+        for _ in range(2):
+            backend.answer(backend.accept())
+        assert [ask.answer().status for ask in asks] == [200] * 3
+
+
 def test_N4_a_reload_in_one_process_leaves_no_rules(module):
     with tempfile.TemporaryDirectory() as folder:
         write(folder + "/rules.yaml", QUEUE)

@@ -97,6 +97,7 @@ class Agent:
         path = os.path.join(self.folder, "rules.yaml")
         open(path, "w").write(rules or "")
         words = [program, where, name, table, path if rules else "-", copies or self.folder]
+        self.stopped = False
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
 
@@ -109,9 +110,11 @@ class Agent:
         return Info(self("info"))
 
     def stop(self):
+        self.stopped = True
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self):
+        self.stopped = False
         self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
@@ -122,7 +125,8 @@ class Agent:
         return self
 
     def __exit__(self, kind, value, trace):
-        self.go_on()
+        if self.stopped:  # another SIGCONT may keep the sanitizer from looking for leaks, for ever
+            self.go_on()
         self.process.stdin.close()
         try:
             code = self.process.wait(60)

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 
-from nginxing import Answer, Backend, Nginx, nginx_with
+from nginxing import Answer, Backend, Nginx, is_gone, nginx_with
 from serving import run_tests, until
 
 LONG = os.environ.get("WEIR_LONG") == "1"
@@ -69,14 +69,6 @@ def test_N3_a_killed_master_adds_up(module):
         until("they are gone", lambda: all(is_gone(worker) for worker in workers), 60)
         assert nginx.start()
         assert nginx.get("/?k=a").status == 429 and nginx.get("/?k=b").status == 200
-
-
-def is_gone(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return ") Z " in file.read()
-    except OSError:
-        return True
 
 
 def test_N3_reloads_with_rules_and_zones_add_up(module):

@@ -6,7 +6,7 @@ import signal
 import stat
 import threading
 
-from nginxing import Nginx, nginx_with
+from nginxing import Nginx, is_gone, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -83,14 +83,6 @@ def test_N3_a_restart_keeps_it(module):
         assert nginx.start()
         assert nginx.statuses(2, "/?k=a") == [429, 429]
         assert nginx.statuses(3, "/?k=b") == [200, 200, 429]
-
-
-def is_gone(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return ") Z " in file.read()
-    except OSError:
-        return True
 
 
 def test_N3_a_new_binary_keeps_it(module):

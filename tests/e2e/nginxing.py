@@ -234,6 +234,14 @@ def nginx_with(module, rules=None, http="", server="", **more):
     return nginx
 
 
+def is_gone(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return ") Z " in file.read()
+    except OSError:
+        return True
+
+
 def is_worker(pid):
     try:
         with open("/proc/%d/cmdline" % pid) as file:

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 
-from serving import (Error, Http, Resp, Server, encode, has_sanitizer, is_closed, run_tests, until,
-                     write)
+from serving import (Error, Http, Resp, Server, children_of, encode, has_sanitizer, is_closed,
+                     run_tests, until, write)
 
 RULES = """version: 1
 rules:
@@ -580,18 +580,6 @@ def test_handover_loses_no_edit_of_lists(weir):
     server.errors.close()
     shutil.rmtree(folder)
     shutil.rmtree(server.folder)
-
-
-def children_of(pid):
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/stat" % name) as file:
-                if file.read().rpartition(")")[2].split()[1] == str(pid):
-                    found.append(int(name))
-        except OSError:  # it has ended meanwhile
-            pass
-    return found
 
 
 def fill(pipe):

@@ -18,6 +18,8 @@ import tempfile
 import time
 
 SECOND = 1_000_000_000
+LONG = "--long" in sys.argv or os.environ.get("WEIR_LONG") == "1"
+PATIENCE = 1200 if LONG else 240  # seconds for a test, on a busy machine and with a sanitizer
 
 # One of everything: a plain limit, one that bans, one in shadow, lists.
 RULES = """version: 1
@@ -81,6 +83,18 @@ class Running:
             self.process.wait()
             sys.stderr.write(self.complaints())
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def children_of(pid):
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as file:
+                if file.read().rpartition(")")[2].split()[1] == str(pid):
+                    found.append(int(name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
 
 
 def where_threads_are(pid):
@@ -392,15 +406,25 @@ def is_closed(client, seconds=60):
     return True
 
 
+def give_up(*_):
+    """A test hangs: it fails, and says where each process that it started stands."""
+    found = children_of(os.getpid())
+    for pid in found:  # it grows meanwhile
+        found += children_of(pid)
+    raise AssertionError("hangs; %s" % "\n".join(map(where_threads_are, found)))
+
+
 def run_tests(names):
     """Runs every function called test_* in the order written; the arguments of the program are weir
     and perhaps names of tests."""
     weir = sys.argv[1]
     wanted = sys.argv[2:]
     passed = failed = 0
+    signal.signal(signal.SIGALRM, give_up)
     for name, function in list(names.items()):
         if not name.startswith("test_") or (wanted and name not in wanted):
             continue
+        signal.alarm(PATIENCE)
         try:
             function(weir)
             passed += 1

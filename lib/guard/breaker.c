@@ -130,6 +130,7 @@ static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
 #define COUNT_MASK (((uint64_t)1 << 21) - 1)
 #define ERROR_ONE  ((uint64_t)1 << 21)
 #define SLOW_ONE   ((uint64_t)1 << 42)
+#define FAR        (INT64_MAX / 4) /* a span that can be added to a time */
 
 static uint64_t when_make(uint64_t part, uint64_t episode)
 {
@@ -200,23 +201,22 @@ static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, u
 }
 
 /* The part to count in: that of `now`; the present one if the caller was stopped for a window; the
- * newest if the clock has stepped back by a window. */
+ * newest if the clock has stepped back by a window.  After a change of the window the newest may be
+ * centuries away.  The table's clock, which goes on meanwhile, is read once. */
 static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                             weir_time now)
 {
-    for (;;) {
+    for (bool asked = false;; asked = true) {
         uint64_t skew = weir__get(&b->skew), part = part_of(plan, b, now);
-        uint64_t latest = weir__get(&b->latest);
-        int64_t late = parts_between(part, latest);
+        int64_t late = parts_between(part, weir__get(&b->latest));
         if (late < (int64_t)PARTS)
             return part;
-        weir_time moment = weir__moment(plan->clock, now + late * plan->part, now);
-        if (moment != now) {
-            now = moment;
-            continue;
-        }
-        __atomic_compare_exchange_n(&b->skew, &skew, skew + (uint64_t)late, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
+        weir_time seen = late < FAR / plan->part ? now + late * plan->part : WEIR_NEVER;
+        if (!asked)
+            now = weir__moment(plan->clock, seen, now);
+        else
+            __atomic_compare_exchange_n(&b->skew, &skew, skew + (uint64_t)late, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
 }
 

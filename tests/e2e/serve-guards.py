@@ -593,6 +593,18 @@ def test_L11_a_change_of_the_queue_keeps_the_order(weir):
         assert d.exit(permit) == 1 and d.guard("shop")["waiting"] == 0
 
 
+def test_L11_a_waiter_whose_class_has_gone_holds_up_nobody(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        gold = Waiter(d, "GUARD", "shop", "CLASS", "gold", "WAIT", 60000)
+        free = Waiter(d, "GUARD", "shop", "CLASS", "free", "WAIT", 60000)
+        d.resp.json("WEIR.RULES.SET", RULES.replace("gold: 3", "silver: 3"))
+        assert d.exit(permit) == 1
+        told = gold.answer()
+        assert (told["allowed"], told["reason"], told["permit"]) == (0, "cancelled", None), told
+        assert d.exit(free.answer()["permit"]) == 1
+
+
 def test_S1_who_waits_is_answered_when_the_server_ends(weir):
     with Doors(weir) as d:
         d.enter("GUARD", "shop")
@@ -781,6 +793,15 @@ def test_G4_breaker_at_the_door(weir):
                         ("breaker-closed", "db")], told
         d.server.clock(1008)
         assert len(d.events("breaker-opened")) == 1, "a change is told once"
+
+
+def test_G4_a_longer_window_by_reload(weir):
+    """The server's clock goes on: parts of another length are never taken for the present."""
+    with Doors(weir, clock=False) as d:
+        for window in ("10s", "60s", "60m"):
+            d.resp.json("WEIR.RULES.SET", RULES.replace("min_calls: 4", "window: " + window))
+            assert d.exit(d.enter("GUARD", "db")["permit"], "error") == 1
+        assert d.guard("db")["errors"] == 3
 
 
 def test_G4_told_once_over_a_restart(weir):

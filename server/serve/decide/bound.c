@@ -45,13 +45,20 @@ const char *weir__bound_make_room(struct weir__conn *conn)
                                                  "some, or use several connections";
 }
 
+/* A test's clock may be at the end of time. */
+static weir_time end_of(struct weir__conn *conn, weir_time lease)
+{
+    weir_time now = weir__loop_now(conn->loop);
+
+    return lease < INT64_MAX - now ? now + lease : INT64_MAX;
+}
+
 void weir__bound_keep(struct weir__conn *conn, const struct weir__entered *entered)
 {
     struct weir__bound *bound = conn->bound;
 
     if (entered->permits.n)
-        bound->each[bound->n++] =
-            (struct bound){ entered->permits, weir__loop_now(conn->loop) + entered->lease };
+        bound->each[bound->n++] = (struct bound){ entered->permits, end_of(conn, entered->lease) };
 }
 
 void weir__bound_drop(struct weir__conn *conn, const struct weir__permits *permits)
@@ -68,7 +75,7 @@ void weir__bound_renew(struct weir__conn *conn, const struct weir__permits *old,
     struct bound *b = find(conn->bound, old);
 
     if (b && renewed->n)
-        *b = (struct bound){ *renewed, weir__loop_now(conn->loop) + lease };
+        *b = (struct bound){ *renewed, end_of(conn, lease) };
 }
 
 /* Not if it is this server that ends the connection: its client goes on, and renews at the next

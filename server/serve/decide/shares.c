@@ -65,7 +65,8 @@ static void refuse(struct weir__shares *s, enum weir__pool pool, const struct we
                                        .text = names[pool] };
 
     facts.count = __atomic_add_fetch(&p->refused, 1, __ATOMIC_RELAXED);
-    if (now >= until && __atomic_compare_exchange_n(&p->told_until, &until, now + TELL_ONCE, false,
+    weir_time next = now < INT64_MAX - TELL_ONCE ? now + TELL_ONCE : INT64_MAX;
+    if (now >= until && __atomic_compare_exchange_n(&p->told_until, &until, next, false,
                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         weir__events_emit(s->events, WEIR__EVENT_SHARE_USED_UP, now, &facts);
 }

@@ -181,7 +181,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     if (weir__enter_once(w->lines->server, &w->enter,
                          &(struct weir__try){ .now = t->now, .again = true }, &w->entered,
                          &error) != 200)
-        return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
+        return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
         strcmp(r->guard, w->guard->name) == 0)
         return WEIR_BUSY;

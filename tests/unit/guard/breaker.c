@@ -328,6 +328,38 @@ TEST(test_G4_a_caller_that_was_stopped_makes_no_window_forget)
     assert_true(tell(&w, 0, true, NOW));
 }
 
+static weir_time read_ticking(void *context)
+{
+    return (*(weir_time *)context)++;
+}
+
+/* Parts of six times the length begin long before those that were counted. */
+TEST(test_G4_a_longer_window_while_at_work)
+{
+    weir_time now = 1790000000 * WEIR_SECOND, present = now + 1;
+    struct weir_clock clock = { .now = read_ticking, .context = &present };
+    struct world w = fresh((struct weir_breaker_options){ .error_percent = 50, .min_calls = 20 });
+
+    w.plan.clock = &clock;
+    for (int i = 0; i < 5; i++, w.plan.part *= 6)
+        tell(&w, 0, true, now);
+    w.plan.part /= 6;
+    assert_int_equal(look(&w, now).calls, 5);
+}
+
+TEST(test_G4_a_caller_ahead_of_a_short_window_holds_up_nobody)
+{
+    weir_time present = NOW + 1;
+    struct weir_clock clock = { .now = read_ticking, .context = &present };
+    struct world w = fresh((struct weir_breaker_options){
+        .error_percent = 50, .min_calls = 20, .window = WEIR_SECOND / 10 });
+
+    w.plan.clock = &clock;
+    tell(&w, 0, true, NOW + WEIR_SECOND / 2);
+    tell(&w, 0, true, NOW);
+    assert_true(present < NOW + WEIR_MILLISECOND);
+}
+
 TEST(test_G4_a_caller_that_was_stopped_is_no_probe_before_its_time)
 {
     weir_time present = NOW;

@@ -185,6 +185,16 @@ WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
  * it: weir-fleet.h; NULL: none. */
 WEIR_API const char *weir_fleet_rule(struct weir *weir);
 
+/* ---------------------------------------------- counts of all processes ---- */
+
+/* Adds what this process has counted since it last did so to the counts of the table; call it every
+ * now and then, before a fork and at the end.  The table keeps those of a rule as long as it keeps
+ * the rule's mode. */
+WEIR_API void weir_counts_share(struct weir *weir);
+/* As weir_totals_get and weir_rule_next, with the counts of all processes that share theirs. */
+WEIR_API void weir_totals_shared(struct weir *weir, struct weir_totals *out);
+WEIR_API bool weir_rule_next_shared(struct weir *weir, int64_t *at, struct weir_rule_info *out);
+
 /* ---------------------------------------------------------------- pools ---- */
 
 /* A bulkhead with its own threads: at most max_threads work and at most max_queue tasks wait.  A

@@ -52,6 +52,7 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     struct ngx_weir_ruled *ruled = ctx->ruled;
     struct weir_ruling *ruling = &ruled->visit.ruling;
 
+    ngx_weir_counts_soon(ruled->weir);
     if (ruling->decision.allowed && ruled->visit.in_turn) {
         *ruling = ruled->granted;
         ruling->decision.wait = 0;
@@ -261,6 +262,7 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
     weir_time now = weir_table_now(ctx->table), took = r == NULL ? -1 : upstream_time(r);
     enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : outcome_of(r, took >= 0);
     bool entered = ruled->visit.entry.n > 0;
+    ngx_weir_counts_soon(ruled->weir);
     undo(ctx, now);
     for (ngx_uint_t i = 0; i < ruled->visit.entry.n; i++) {
         struct ngx_weir_held *h = &ruled->held[i];

@@ -74,6 +74,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
 static void exit_process(ngx_cycle_t *cycle)
 {
     (void)cycle;
+    ngx_weir_counts_share();
     ngx_weir_fleet_stop();
 }
 

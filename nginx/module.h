@@ -213,6 +213,8 @@ struct weir_fleet_info;
 bool ngx_weir_fleet_look(struct weir_fleet_info *out); /* false: not joined */
 
 /* status.c */
+void ngx_weir_counts_soon(struct weir *weir); /* there is something to share */
+void ngx_weir_counts_share(void);
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
 
 /* answer.c.  A name as it can stand between quotes. */

@@ -1,14 +1,46 @@
-/* status.c -- weir_status: the table, its limits and guards, as JSON or for Prometheus.
+/* status.c -- weir_status: the table, its rules, limits and guards, as JSON or for Prometheus.
  *
  * All of it comes from the table, so it is the same whichever worker answers.  JSON, or with
- * ?format=prometheus the figures alone. */
+ * ?format=prometheus the figures alone.
+ *
+ * A worker counts by itself, and adds its counts to the table's a moment after a request, when it
+ * shows them, and at its end: a kill loses those of a tenth of a second. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "module.h"
 #include "weir-fleet.h"
 
-#define PAGE 16384
+#define PAGE         16384
+#define SHARE_WITHIN 100 /* ms */
+
+/* ---------------------------------------------------------------- counts ---- */
+
+static ngx_event_t share_event;
+
+static void share(ngx_event_t *event)
+{
+    weir_counts_share(event->data);
+}
+
+void ngx_weir_counts_soon(struct weir *weir)
+{
+    if (share_event.timer_set)
+        return;
+    share_event.handler = share;
+    share_event.log = ngx_cycle->log;
+    share_event.data = weir;
+    share_event.cancelable = 1;
+    ngx_add_timer(&share_event, SHARE_WITHIN);
+}
+
+void ngx_weir_counts_share(void)
+{
+    if (share_event.data != NULL)
+        weir_counts_share(share_event.data);
+}
+
+/* ------------------------------------------------------------------- pen ---- */
 
 /* A text that grows. */
 struct pen {
@@ -89,6 +121,36 @@ static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
     put(pen, "]");
 }
 
+static void put_requests(struct pen *pen, struct weir *weir)
+{
+    struct weir_totals t;
+
+    weir_totals_shared(weir, &t);
+    put(pen,
+        ",\n\"requests\":{\"checked\":%lld,\"allowed\":%lld,\"refused\":%lld,\"denied\":%lld,"
+        "\"allow_listed\":%lld,\"unmatched\":%lld,\"shadow_refused\":%lld}",
+        (long long)t.checked, (long long)t.allowed, (long long)t.refused, (long long)t.denied,
+        (long long)t.allow_listed, (long long)t.unmatched, (long long)t.shadow_refused);
+}
+
+static void put_rules(struct pen *pen, struct weir *weir)
+{
+    struct weir_rule_info info;
+    const char *comma = "";
+    char name[64];
+
+    put_requests(pen, weir);
+    put(pen, ",\n\"rules\":[");
+    for (int64_t at = 0; weir_rule_next_shared(weir, &at, &info); comma = ",")
+        put(pen,
+            "%s\n {\"name\":\"%s\",\"mode\":\"%s\",\"allowed\":%lld,\"refused\":%lld,"
+            "\"banned\":%lld,\"shadow_refused\":%lld}",
+            comma, ngx_weir_quotable(info.name, name), weir_mode_name(info.mode),
+            (long long)info.allowed, (long long)info.refused, (long long)info.banned,
+            (long long)info.shadow_refused);
+    put(pen, "]");
+}
+
 /* As this worker sees it. */
 static void put_fleet(struct pen *pen)
 {
@@ -102,7 +164,7 @@ static void put_fleet(struct pen *pen)
             f.alone ? "true" : "false", (long long)f.part, (long long)f.members);
 }
 
-static void put_json(struct pen *pen, struct weir_table *table, weir_time now)
+static void put_json(struct pen *pen, struct weir_table *table, struct weir *weir, weir_time now)
 {
     struct weir_table_stats s;
 
@@ -113,6 +175,8 @@ static void put_json(struct pen *pen, struct weir_table *table, weir_time now)
         weir_version(), (long long)s.slots, (long long)s.keys, (long long)s.evicted_idle,
         (long long)s.evicted_early, (long long)s.no_room, (long long)s.bytes);
     put_fleet(pen);
+    if (weir != NULL)
+        put_rules(pen, weir);
     put_limiters(pen, table);
     put_guards(pen, table, now);
     put(pen, "}\n");
@@ -156,7 +220,48 @@ static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
     }
 }
 
-static void put_prometheus(struct pen *pen, struct weir_table *table, weir_time now)
+/* The names are those of weir serve. */
+static void put_checks(struct pen *pen, struct weir *weir)
+{
+    struct weir_totals t;
+
+    weir_totals_shared(weir, &t);
+    put(pen,
+        "# TYPE weir_checks_total counter\nweir_checks_total{outcome=\"allowed\"} %lld\n"
+        "weir_checks_total{outcome=\"refused\"} %lld\n"
+        "# TYPE weir_checks_listed_total counter\nweir_checks_listed_total{list=\"allow\"} %lld\n"
+        "weir_checks_listed_total{list=\"deny\"} %lld\n"
+        "# TYPE weir_checks_unmatched_total counter\nweir_checks_unmatched_total %lld\n"
+        "# TYPE weir_checks_shadow_refused_total counter\n"
+        "weir_checks_shadow_refused_total %lld\n",
+        (long long)t.allowed, (long long)t.refused, (long long)t.allow_listed, (long long)t.denied,
+        (long long)t.unmatched, (long long)t.shadow_refused);
+}
+
+static void put_decisions(struct pen *pen, struct weir *weir)
+{
+    struct weir_rule_info i;
+    char name[64];
+
+    put_checks(pen, weir);
+    put(pen, "# TYPE weir_decisions_total counter\n");
+    for (int64_t at = 0; weir_rule_next_shared(weir, &at, &i);) {
+        ngx_weir_quotable(i.name, name);
+        put(pen,
+            "weir_decisions_total{rule=\"%s\",outcome=\"allowed\"} %lld\n"
+            "weir_decisions_total{rule=\"%s\",outcome=\"refused\"} %lld\n"
+            "weir_decisions_total{rule=\"%s\",outcome=\"shadow_refused\"} %lld\n",
+            name, (long long)i.allowed, name, (long long)i.refused + (long long)i.banned, name,
+            (long long)i.shadow_refused);
+    }
+    put(pen, "# TYPE weir_decisions_banned_total counter\n");
+    for (int64_t at = 0; weir_rule_next_shared(weir, &at, &i);)
+        put(pen, "weir_decisions_banned_total{rule=\"%s\"} %lld\n", ngx_weir_quotable(i.name, name),
+            (long long)i.banned);
+}
+
+static void put_prometheus(struct pen *pen, struct weir_table *table, struct weir *weir,
+                           weir_time now)
 {
     struct weir_table_stats s;
 
@@ -167,6 +272,8 @@ static void put_prometheus(struct pen *pen, struct weir_table *table, weir_time 
         "# TYPE weir_table_evicted_early_total counter\nweir_table_evicted_early_total %lld\n"
         "# TYPE weir_table_no_room_total counter\nweir_table_no_room_total %lld\n",
         (long long)s.slots, (long long)s.keys, (long long)s.evicted_early, (long long)s.no_room);
+    if (weir != NULL)
+        put_decisions(pen, weir);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
         put_metric(pen, table, now, &metrics[i]);
 }
@@ -201,7 +308,9 @@ static ngx_int_t send_page(ngx_http_request_t *r, struct pen *pen, bool promethe
 
 static ngx_int_t answer(ngx_http_request_t *r)
 {
-    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
+    const struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
+    struct weir *weir = conf->rules == NULL ? NULL : conf->rules->weir;
+    struct weir_table *table = conf->table;
     struct pen pen = { .request = r, .last = &pen.first };
     bool prometheus = wants_prometheus(r);
 
@@ -210,12 +319,13 @@ static ngx_int_t answer(ngx_http_request_t *r)
     ngx_int_t code = ngx_http_discard_request_body(r);
     if (code != NGX_OK)
         return code;
+    ngx_weir_counts_share();
     if (table == NULL)
         put(&pen, prometheus ? "\n" : "{}\n");
     else if (prometheus)
-        put_prometheus(&pen, table, weir_table_now(table));
+        put_prometheus(&pen, table, weir, weir_table_now(table));
     else
-        put_json(&pen, table, weir_table_now(table));
+        put_json(&pen, table, weir, weir_table_now(table));
     return pen.failed ? NGX_HTTP_INTERNAL_SERVER_ERROR : send_page(r, &pen, prometheus);
 }
 

@@ -408,7 +408,8 @@ static struct weir__active *make_room(struct weir_rules *rules)
     f->limiters = calloc(rules->n_limits + 1, sizeof(*f->limiters));
     f->purses = calloc(rules->n_limits + 1, sizeof(*f->purses));
     f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof(*f->tally));
-    if (f->posts && f->stations && f->limiters && f->purses && f->tally)
+    f->shared = calloc(WEIR__STRIPES * rules->n_rules + 1, sizeof(*f->shared));
+    if (f->posts && f->stations && f->limiters && f->purses && f->tally && f->shared)
         return f;
     f->rules = NULL;
     weir__active_destroy(f);
@@ -642,6 +643,7 @@ void weir__active_destroy(struct weir__active *active)
     free(active->limiters);
     free(active->purses);
     free(active->tally);
+    free(active->shared);
     free(active);
 }
 

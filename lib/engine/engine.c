@@ -146,6 +146,8 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
     wait_for_checks(weir);
     if (old == NULL)
         return;
+    if (weir->shares)
+        weir__counts_share(weir, old);
     carry_tallies(active, old);
     if (old->rules == active->rules)
         old->rules = NULL; /* only the lists were edited */

@@ -24,10 +24,6 @@
 
 #define WEIR__STRIPES 64
 
-struct weir__tally {
-    int64_t allowed, refused, banned, shadow_refused;
-};
-
 /* On a cache line of its own.  Each request counts as allowed or refused, and as at most one of the
  * other totals. */
 struct weir__stripe {
@@ -74,6 +70,9 @@ struct weir__active {
     uint8_t mode; /* of the whole set, as written */
     struct weir__tally
         *tally; /* of each stripe, and one for earlier sets: [WEIR__STRIPES + 1][rules] */
+    /* counts.c: as much of each as the table has, and the stripe's turn then.  With the mutex. */
+    struct weir__tally *shared;
+    uint64_t shared_turns[WEIR__STRIPES];
 };
 
 struct weir {
@@ -90,6 +89,8 @@ struct weir {
     size_t n_attributes;
     uint64_t generation;                         /* of rules in force; atomic */
     struct weir__line *lines;                    /* check-later.c; atomic */
+    bool shares;                                 /* counts.c, with the mutex */
+    struct weir__totals shared;                  /* likewise: as much as the table has */
     uint64_t public_numbers[WEIR__HASH_SECRETS]; /* across.h */
     struct weir__stripe stripes[WEIR__STRIPES];
 };
@@ -204,6 +205,9 @@ bool weir__check_enter_alone(struct weir *weir, const struct weir_request *reque
 
 /* check-later.c -- the queues of guards, which nobody waits in any more. */
 void weir__lines_free(struct weir *weir);
+
+/* counts.c -- adds to the table what these rules have counted.  With the mutex held. */
+void weir__counts_share(struct weir *weir, struct weir__active *active);
 
 /* Like weir_check, but takes, counts and writes nothing. */
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,

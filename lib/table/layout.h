@@ -96,6 +96,13 @@ struct weir__header {
     uint32_t fleet_agent; /* the holder that fills purses, and when it last said so: purses.h */
 };
 
+/* Requests that were decided by rules, of all processes; in the header's page, behind it.  Each
+ * counts as allowed or refused, and as at most one of the others. */
+struct weir__totals {
+    int64_t allowed, refused, denied, allow_listed, unmatched, shadow_refused;
+};
+#define WEIR__TOTALS_AT 512
+
 /* A pair of words to be changed together with others. */
 struct weir__entry {
     uint64_t at; /* offset of the pair; | 8 if its second word takes the pin */
@@ -142,6 +149,11 @@ struct weir__users {
     uint64_t bits[WEIR__HOLDERS / 64];
 };
 
+/* Requests as a rule decided them. */
+struct weir__tally {
+    int64_t allowed, refused, banned, shadow_refused;
+};
+
 /* A limiter's record, in a block. */
 struct weir__limiter_record {
     char name[WEIR__NAME_SIZE];
@@ -149,6 +161,7 @@ struct weir__limiter_record {
     uint32_t algorithm; /* weir__algo_index */
     uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
     struct weir__limit_record past[WEIR__PAST];
+    struct weir__tally counts; /* of a rule, in its lever; they alone change in place */
 };
 
 /* A ban: a large state. */

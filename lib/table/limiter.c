@@ -470,6 +470,29 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     return WEIR_OK;
 }
 
+/* ----------------------------------------------------------- counts ---- */
+
+struct weir__tally *weir__limiter_counts(struct weir_limiter *limiter)
+{
+    struct weir_table *table = limiter->table;
+    struct weir__limiter_record *r = weir__record_here(table, &table->limiters, limiter->id);
+
+    return r != NULL && r->salt == limiter->salt ? &r->counts : NULL;
+}
+
+bool weir__limiter_read_counts(struct weir_limiter *limiter, struct weir__tally *out)
+{
+    struct weir_table *table = limiter->table;
+    struct weir__limiter_record r;
+
+    if (weir__record_read(table, &table->limiters, limiter->id, &r) == 0 || r.salt != limiter->salt)
+        return false;
+    *out = r.counts;
+    return true;
+}
+
+/* ------------------------------------------------------------- list ---- */
+
 static void describe(struct weir_limiter *limiter, struct weir_limiter_info *out)
 {
     const struct weir__era *era = weir__limiter_era(limiter);

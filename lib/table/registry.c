@@ -107,6 +107,17 @@ uint64_t weir__record_read(struct weir_table *table, const struct weir__names *n
                             : 0;
 }
 
+void *weir__record_here(struct weir_table *table, const struct weir__names *names, uint32_t id)
+{
+    uint64_t pair[2];
+
+    load_place(table, names->first + id, pair);
+    uint32_t block = (uint32_t)pair[1];
+    return weir__block_bytes(&table->names.slab, block) < names->record_bytes
+               ? NULL
+               : weir__block_at(&table->names.slab, block);
+}
+
 static size_t largest_record(const struct weir_table *table)
 {
     size_t l = table->limiters.record_bytes, g = table->guards.record_bytes;

@@ -1,8 +1,8 @@
 /* registry.h -- limiters and guards come and go: their places, records and users.
  *
  * A place is a pair of words: its edition, and the block that has its record.  A record never
- * changes: a change writes another one and swaps the pair, so readers find a whole record or notice
- * that it went.  registry.c says how.
+ * changes, but for its counts: a change writes another one and swaps the pair, so readers find a
+ * whole record or notice that it went.  registry.c says how.
  */
 #ifndef WEIR_TABLE_REGISTRY_H
 #define WEIR_TABLE_REGISTRY_H
@@ -30,6 +30,10 @@ static inline struct weir__place *weir__place_at(const struct weir_table *table,
 /* A whole copy of the record; returns its edition, 0: the place is free, or damaged. */
 uint64_t weir__record_read(struct weir_table *table, const struct weir__names *names, uint32_t id,
                            void *out);
+
+/* Where the record is, as long as this process uses it and nobody changes the limit; NULL: it is
+ * damaged. */
+void *weir__record_here(struct weir_table *table, const struct weir__names *names, uint32_t id);
 
 /* Whether it can be a name. */
 int weir__name_check(const struct weir__names *names, const char *name, struct weir_error *error);

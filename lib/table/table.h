@@ -194,6 +194,11 @@ static inline enum weir_mode weir__limiter_mode(const struct weir_limiter *limit
     return weir__mode_load(&limiter->place->mode);
 }
 
+/* Where it keeps the counts of a rule, as long as this process uses it; NULL: it is damaged. */
+struct weir__tally *weir__limiter_counts(struct weir_limiter *limiter);
+/* False: it is damaged. */
+bool weir__limiter_read_counts(struct weir_limiter *limiter, struct weir__tally *out);
+
 static inline void weir__limiter_set_mode(struct weir_limiter *limiter, enum weir_mode mode)
 {
     __atomic_store_n(&limiter->place->mode, (uint32_t)mode, __ATOMIC_RELEASE);

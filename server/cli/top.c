@@ -1,7 +1,7 @@
-/* top.c -- `weir top`: a running server at work, live.
+/* top.c -- `weir top`: a running server at work, live; or the counts in a table file.
  *
  * A look is four answers of the server.  Rates are the differences of two looks, divided by the
- * time between them on the server's clock.  A terminal is redrawn every second until q or Ctrl-C; a
+ * time between them on the server's clock, or the table's.  A terminal is redrawn every second until q or Ctrl-C; a
  * pipe gets one view.
  */
 #include <poll.h>
@@ -14,12 +14,15 @@
 #include <unistd.h>
 
 #include "server/cli/ask-server.h"
+#include "server/cli/top-table.h"
+#include "server/base/complain.h"
 #include "server/base/terminal.h"
 
 #define KEYS_SHOWN 10
 
 struct options {
     struct weir__ask_server_options remote;
+    const char *table, *rules;
     weir_time every;
     bool once;
 };
@@ -28,6 +31,8 @@ static const struct weir__option rows[] = {
     WEIR__SWITCH("once", '1', once, "print one view and end, as into a pipe"),
     WEIR__VALUE("every", 'e', TIME, every, "TIME",
                 "between two looks; default 1s; 0 with --once: one look, without rates"),
+    WEIR__TEXT("table", 't', table, "FILE", "a table that nginx or weir serve uses; no server"),
+    WEIR__TEXT("rules", 'r', rules, "FILE", "with --table: their rules"),
     { 0 },
 };
 
@@ -52,6 +57,35 @@ static void free_look(struct look *look)
     *look = (struct look){ 0 };
 }
 
+/* A complaint, unless it has been said. */
+static bool complain(struct weir__ask_server *r, const struct weir_error *error)
+{
+    if (error->text[0] != '\0' && !r->silent)
+        weir__complain("top", "%s", error->text);
+    snprintf(r->said, sizeof(r->said), "%s", error->text[0] ? error->text : "the rules are wrong");
+    return false;
+}
+
+static bool look_at_table(struct weir__ask_server *r, const struct options *o, struct look *out)
+{
+    struct weir__top_texts texts;
+    struct weir_error error = { 0 };
+    int code = weir__top_table_look(&texts, o->table, o->rules, &error);
+
+    *out = (struct look){ .taken = code == WEIR_OK };
+    out->texts[STATUS] = texts.status;
+    out->texts[MODES] = texts.modes;
+    out->texts[BANS] = texts.bans;
+    weir__buffer_text(&out->texts[TOP], "{\"top\":[]}"); /* only a server knows the keys */
+    for (int i = 0; out->taken && i < PARTS; i++)
+        out->taken = weir__document_read(&out->parts[i], out->texts[i].bytes, out->texts[i].len,
+                                         &error) == WEIR_OK;
+    if (out->taken)
+        return true;
+    free_look(out);
+    return complain(r, &error);
+}
+
 /* False after a complaint; then *out is empty. */
 static bool take_look(struct weir__ask_server *r, struct look *out)
 {
@@ -59,6 +93,10 @@ static bool take_look(struct weir__ask_server *r, struct look *out)
                                                  "GET /v1/top?n=20", "GET /v1/bans" };
     static const char *const members[PARTS] = { "version", "in_force", "top", "bans" };
 
+    const struct options *o = r->call->options;
+
+    if (o->table)
+        return look_at_table(r, o, out);
     *out = (struct look){ .taken = true };
     for (int i = 0; i < PARTS; i++) {
         if (!weir__ask_server_for(r, requests[i], members[i])) {
@@ -111,10 +149,16 @@ static double rate(double seconds, int64_t before, int64_t after)
     return seconds > 0 && after >= before ? ((double)after - (double)before) / seconds : UNKNOWN;
 }
 
+static int64_t clock_of(const struct look *look)
+{
+    const struct weir__document *d = &look->parts[STATUS];
+
+    return weir__document_number(d, weir__document_number(d, 0, "now_ms"), "uptime_ms");
+}
+
 static struct rates rates_of(const struct look *before, const struct look *now)
 {
-    int64_t from = weir__document_number(&before->parts[STATUS], 0, "uptime_ms"),
-            to = weir__document_number(&now->parts[STATUS], 0, "uptime_ms");
+    int64_t from = clock_of(before), to = clock_of(now);
     struct rates rates = { .seconds = before->taken && to > from
                                           ? ((double)to - (double)from) / 1000
                                           : 0 };
@@ -263,7 +307,9 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
     weir__show(d, "", "weir {version}");
     printf("%s  ", s->c.off);
     weir__print_safely(stdout, server);
-    weir__show(d, "", "  up {uptime_ms:ms}  connections {connections}  rules {rules.hash|none}");
+    if (weir__document_find(d, "uptime_ms"))
+        weir__show(d, "",
+                   "  up {uptime_ms:ms}  connections {connections}  rules {rules.hash|none}");
     printf("%s", s->c.bad);
     weir__show(d, "", "[  {rules.problem?}the last reload was refused]");
     printf("%s", s->c.off);
@@ -575,21 +621,45 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     return is_live(o) ? run_live(r, o) : print_once(r, o);
 }
 
+static int run(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    struct weir__ask_server r = { .call = call, .options = o->remote };
+
+    if (!o->table)
+        return o->rules ? weir__command_wrong(call->self, "--rules needs --table FILE: a server "
+                                                          "has its own rules")
+                        : WEIR__GO_ON;
+    if (o->remote.server)
+        return weir__command_wrong(call->self, "--table or --server, not both");
+    if (!o->rules)
+        return weir__command_wrong(call->self, "--table needs --rules FILE: the table has the "
+                                               "counts of rules, not their names and modes");
+    r.options.server = o->table;
+    return ask(call, &r);
+}
+
 const struct weir__command weir__cmd_top = {
     .name = "top",
-    .summary = "watch a server at work",
-    .arguments = "[options]",
-    .help = "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
-            "every second until q or Ctrl-C.\n"
-            "\n"
-            "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
-            "  ALLOWED, REFUSED      by this rule, since the server has it\n"
-            "  BANNED                of the refused, those of banned keys\n"
-            "  SHADOW                let in, but refused if the mode were enforce\n"
-            "\n"
-            "  weir top --once --json\n"
-            "\n"
-            "Exit codes: 0 done, 2 wrong use or no server.",
+    .summary = "watch a server, or nginx, at work",
+    .arguments = "[--server ADDRESS | --table FILE --rules FILE] [options]",
+    .help =
+        "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
+        "every second until q or Ctrl-C.\n"
+        "\n"
+        "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
+        "  ALLOWED, REFUSED      by this rule, since the server has it\n"
+        "  BANNED                of the refused, those of banned keys\n"
+        "  SHADOW                let in, but refused if the mode were enforce\n"
+        "\n"
+        "  weir top --once --json\n"
+        "  weir top --table /run/nginx.weir --rules /etc/nginx/rules.yaml\n"
+        "\n"
+        "Of a table all processes count that share their counts in it, since it was made; which "
+        "keys they refused it does not tell.\n"
+        "\n"
+        "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .every = WEIR_SECOND),
+    .run = run,
     .ask = ask,
 };

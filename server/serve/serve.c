@@ -241,6 +241,8 @@ static void free_parts(struct life *life)
     weir__events_destroy(server->events);
     weir__tls_context_destroy(server->tls);
     weir__cidr_set_destroy(server->proxies);
+    if (server->engine != NULL)
+        weir_counts_share(server->engine);
     weir_destroy(server->engine);
     weir_table_destroy(server->table);
     weir__settings_free(&life->settings);
@@ -265,6 +267,7 @@ static void tick(struct weir__server *server, weir_time now)
     weir__reservations_tend(server->reservations, now);
     weir__adhoc_tend(server->adhoc, server, now);
     weir__node_tick(server, now);
+    weir_counts_share(server->engine);
     weir_table_tend(server->table, now);
 }
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from nginxing import nginx_with, program
-from serving import Server, run_tests
+from serving import Server, run_tests, until, write
 
 RULES = """version: 1
 rules:
@@ -88,6 +88,81 @@ def test_N3_the_command_line_looks_at_it(module):
                               server.addresses["http"])
             assert code == 0 and '"login"' in said, said
             assert "banned" in said or "bans" in said, said
+
+
+COUNTED = """version: 1
+rules:
+  - { name: hourly, key: "{arg.user}", limit: 20/1h }
+  - name: login
+    match: { uri: /login }
+    key: "{arg.name}"
+    limit: 2/1h
+    ban: { refusals: 3/1h, for: 10m }
+  - { name: trial, limit: 1/1h, mode: shadow }
+lists:
+  deny: { arg.bad: ["yes"] }
+"""
+FIGURES = ["allowed", "refused", "banned", "shadow_refused"]
+
+
+def counted(nginx):
+    said = json.loads(nginx.get("/status").body)
+    return {rule["name"]: [rule[name] for name in FIGURES] for rule in said["rules"]}, (
+        said["requests"])
+
+
+def test_N5_counts_of_all_workers(module):
+    server = SERVER + "location = /status { weir_check off; weir_status; }"
+    with nginx_with(module, COUNTED, "weir_rules rules.yaml;", server, workers=3) as nginx:
+        assert counted(nginx)[1]["checked"] == 0
+        assert nginx.statuses(22, "/?user=ann").count(200) == 20
+        assert nginx.statuses(7, "/login?name=x") == [200] * 2 + [429] * 5
+        assert nginx.statuses(2, "/?bad=yes") == [403] * 2
+        # a worker shows what others have shared: 100 ms after a request at the latest
+        want = {"hourly": [20, 2, 0, 0], "login": [2, 3, 2, 0], "trial": [1, 0, 0, 21]}
+        until("all are counted", lambda: counted(nginx)[0] == want, 60)
+        requests = counted(nginx)[1]
+        assert [requests[name] for name in ["checked", "allowed", "refused", "denied"]] == [
+            31, 22, 9, 2], requests
+        metrics = nginx.get("/status?format=prometheus").body.decode()
+        for line in ['weir_decisions_total{rule="login",outcome="refused"} 5',
+                     'weir_decisions_banned_total{rule="login"} 2',
+                     'weir_checks_total{outcome="allowed"} 22',
+                     'weir_checks_listed_total{list="deny"} 2']:
+            assert "\n" + line + "\n" in metrics, metrics
+        nginx.reload()
+        assert counted(nginx)[0] == want
+        assert nginx.get("/?user=bob").status == 200
+        want["hourly"][0], want["trial"][3] = 21, 22
+        until("it goes on", lambda: counted(nginx)[0] == want, 60)
+        write(nginx.path("rules.yaml"), COUNTED.replace("limit: 20/1h", "limit: 30/1h"))
+        nginx.reload()
+        assert counted(nginx)[0] == want
+
+
+def test_N5_weir_top_on_its_table(module):
+    with nginx_with(module, COUNTED, "weir_rules rules.yaml;", SERVER, workers=2) as nginx:
+        assert nginx.statuses(7, "/login?name=x") == [200] * 2 + [429] * 5
+        top = ["top", "--table", nginx.path("nginx.weir"), "--once", "--every", "0"]
+        rules = ["--rules", nginx.path("rules.yaml")]
+
+        def counts():
+            code, said = weir(module, *top, *rules, "--json")
+            assert code == 0, said
+            login = json.loads(said)["modes"]["rules"][1]
+            return [login[name] for name in ["rule", *FIGURES]]
+        until("all are counted", lambda: counts() == ["login", 2, 3, 2, 0], 60)
+        code, said = weir(module, *top, *rules)
+        assert code == 0 and "2 allowed, 5 refused" in said and "bans 1" in said, said
+        assert any(line.split()[:2] == ["trial", "shadow"] for line in said.splitlines()), said
+        assert counts() == ["login", 2, 3, 2, 0]  # a look counts nothing
+        for words, complaint in [([], "--table needs --rules FILE"),
+                                 (["--rules", "/nonexistent"], "nonexistent"),
+                                 (rules + ["--server", "127.0.0.1:1"], "not both")]:
+            code, said = weir(module, *top, *words)
+            assert code == 2 and complaint in said, said
+        code, said = weir(module, "top", "--table", "/nonexistent", *rules)
+        assert code == 2 and "/nonexistent" in said, said
 
 
 if __name__ == "__main__":

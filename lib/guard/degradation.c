@@ -1,5 +1,6 @@
 /* degradation.c -- the degradation of a table: by hand, by rules, or the highest that a guard asks
  * for. */
+#include "guard/breaker-gate.h"
 #include "guard/guard.h"
 
 #define RAISE_LASTS     (10 * WEIR_SECOND) /* a guard that nobody enters asks for none after that */
@@ -26,7 +27,8 @@ static void set_degradation(struct weir_table *table, weir_time now)
     int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
 
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
-        if (weir__get(&weir__place_at(table, &table->guards, i)->word) == 0)
+        const struct weir__place *place = weir__place_at(table, &table->guards, i);
+        if (weir__get(&place->word) == 0 || weir__get(&place->dropped))
             continue;
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = weir__get(&r->raising);
@@ -38,19 +40,34 @@ static void set_degradation(struct weir_table *table, weir_time now)
         weir__set(&h->degradation, (uint32_t)degradation);
 }
 
+/* An open breaker closes only if somebody comes.  Callers that the degradation keeps away do not:
+ * it is over some time after the breaker could have been tried, or probes that are lost tried
+ * again. */
+static bool is_broken(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                      weir_time now)
+{
+    uint64_t seen[2];
+
+    weir__load_pair(&b->gate, seen);
+    unsigned force = weir__gate_force(seen[0]), state = weir__gate_state(seen[0]);
+    if (force != WEIR_UNFORCED)
+        return force == WEIR_FORCE_OPEN;
+    if (state == WEIR_BREAKER_CLOSED || !plan->on)
+        return false;
+    weir_time since = now - (weir_time)seen[1];
+    bool out = state == WEIR_BREAKER_HALF_OPEN && weir__gate_byte(seen[0], WEIR__GATE_OUT) > 0;
+    return since < RAISE_LASTS + (out ? plan->patience : 0);
+}
+
 void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
                              weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     int32_t raising = 0;
 
-    if (plan->raises > 0) {
-        struct weir__breaker_view view;
-        weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
-        if (view.state != WEIR_BREAKER_CLOSED || view.force == WEIR_FORCE_OPEN ||
-            r->learnt.pressure.over)
-            raising = plan->raises;
-    }
+    if (plan->raises > 0 &&
+        (is_broken(&plan->breaker, &r->breaker, now) || r->learnt.pressure.over))
+        raising = plan->raises;
     if (plan->pressure.on) {
         int degradation = weir__pressure_degradation(&r->learnt.pressure, now);
         raising = degradation > raising ? degradation : raising;

@@ -222,6 +222,56 @@ TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
     assert_int_equal(why_not(other, NOW + 20 * S), WEIR_GRANTED);
 }
 
+/* A server looks at all guards every second. */
+TEST(test_G5_degradation_ends_though_somebody_looks_at_the_guard)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard_options o = { .raises = 3,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
+    struct weir_guard *broken = guard_of(table, "broken", &o);
+    struct weir_permit probe;
+    work(broken, NOW, MS, WEIR_FAILED);
+    for (weir_time t = S; t < 10 * S; t += S) {
+        info_of(broken, NOW + t);
+        assert_int_equal(weir_degradation_get(table, NULL), 3);
+    }
+    info_of(broken, NOW + 12 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
+    assert_true(enter_at(broken, NOW + 13 * S, &probe)); /* and a probe that is lost */
+    info_of(broken, NOW + 72 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 3);
+    info_of(broken, NOW + 85 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
+}
+
+/* What it needs to be well again is refused meanwhile. */
+TEST(test_G5_a_guard_that_is_degraded_by_its_own_breaker_is_tried_again)
+{
+    A_GUARD(g, .raises = 1, .degrade = 1,
+            .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 2 });
+    weir_time now = NOW;
+    int done = 0;
+    work(g, now, MS, WEIR_FAILED);
+    for (; now < NOW + 60 * S; now += S)
+        done += work(g, now, MS, WEIR_SUCCEEDED);
+    assert_true(done > 30);
+    assert_int_equal(info_of(g, now).breaker, WEIR_BREAKER_CLOSED);
+}
+
+TEST(test_G5_a_guard_whose_rule_has_gone_asks_for_no_degradation)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard_options o = { .raises = 3,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
+    struct weir_guard *broken = guard_of(table, "broken", &o);
+    work(broken, NOW, MS, WEIR_FAILED);
+    info_of(broken, NOW + S);
+    assert_int_equal(weir_degradation_get(table, NULL), 3);
+    weir_guard_drop(broken);
+    info_of(broken, NOW + 2 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
+}
+
 TEST(test_G6_a_mean_time_above_what_is_allowed_sheds)
 {
     A_GUARD(g, .system = { .mean_time = 50 * MS });

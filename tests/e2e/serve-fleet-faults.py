@@ -17,7 +17,7 @@ import time
 
 from fleeting import LONG, Load, Node, Wire, back, joined, passed, url
 from redising import Redis, until
-from serving import Resp, has_sanitizer, run_tests
+from serving import Resp, ask_for_successor, has_sanitizer, run_tests
 
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a successor's parent ends
@@ -322,7 +322,7 @@ def test_D3_handover(weir):
         begin, first = time.monotonic(), server.pid
         with Load(server) as load:
             until("it passes", lambda: load.allowed)
-            server.process.send_signal(signal.SIGUSR2)
+            ask_for_successor(server.pid)
             for line in server.process.stdout:  # the successor inherits it
                 if line.startswith("  table"):
                     break

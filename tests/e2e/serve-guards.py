@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from serving import Error, Server, free_port, run_tests, until
+from serving import Error, Server, ask_for_successor, free_port, run_tests, until
 
 RULES = """version: 1
 rules:
@@ -280,7 +280,7 @@ def test_S1_permits_outlive_a_handover(weir):
     with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder:
         d = Doors(weir, table=os.path.join(folder, "table"), clock=False)
         permit = d.enter("GUARD", "search")["permit"]
-        d.server.process.send_signal(signal.SIGUSR2)
+        ask_for_successor(d.server.pid)
         d.server.process.wait(timeout=60)
         d.resp.close()
         d.resp = until("the successor answers", lambda: connect(d.server))

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 
-from serving import (Error, Http, Resp, Server, children_of, encode, has_sanitizer, is_closed,
-                     run_tests, until, write)
+from serving import (Error, Http, Resp, Server, ask_for_successor, children_of, encode,
+                     has_sanitizer, is_closed, run_tests, until, write)
 
 RULES = """version: 1
 rules:
@@ -309,7 +309,7 @@ def process_of(address):
 
 def hand_over(server, address):
     """Returns the successor's process id, when the old one is gone."""
-    server.process.send_signal(signal.SIGUSR2)
+    ask_for_successor(server.pid)
     for line in server.process.stdout:  # the successor inherits it
         if line.startswith("  table"):
             break
@@ -354,7 +354,7 @@ def check_handover(weir, where):
         first = server.pid
         second = hand_over(server, address)
         until("they go on", lambda: all(c.answered > 20 for c in callers))
-        os.kill(second, signal.SIGUSR2)
+        ask_for_successor(second)
         assert os.waitpid(second, 0)[1] == 0
         successors.remove(second)
         third = process_of(address)
@@ -438,7 +438,7 @@ def test_handover_answers_every_request(weir):
             caller.start()
         for _ in range(5):
             see_progress(callers)
-            os.kill(pids[-1], signal.SIGUSR2)
+            ask_for_successor(pids[-1])
             if pids[-1] == server.pid:
                 assert server.process.wait(timeout=60) == 0
             else:
@@ -597,8 +597,8 @@ def test_handover_keeps_rules_that_the_old_one_was_sent_meanwhile(weir):
     successor cannot end it before, because there is no room for what it prints."""
     with Server(weir, "--no-watch", rules=RULES % 5, clock=False) as server:
         fill("/proc/self/fd/%d" % server.process.stdout.fileno())
-        server.process.send_signal(signal.SIGUSR2)
-        successors.append(until("there is a successor", lambda: children_of(server.pid))[0])
+        ask_for_successor(server.pid)
+        successors.append(children_of(server.pid)[0])
         server.process.send_signal(signal.SIGSTOP)
         for line in server.process.stdout:  # the successor inherits it
             if line.startswith("  table"):
@@ -618,7 +618,7 @@ def test_handover_to_a_successor_that_fails(weir):
     nothing had happened."""
     with Server(weir, "--no-watch", rules=RULES % 5) as server, server.resp() as client:
         write(server.rules, BAD)
-        server.process.send_signal(signal.SIGUSR2)
+        ask_for_successor(server.pid)
         until("it is told", lambda: "successor" in server.complaints())
         assert client("PING") == "PONG" and check(client, ip="192.0.2.7")[1] == "per-ip"
         with server.resp() as other:

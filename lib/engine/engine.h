@@ -88,7 +88,7 @@ struct weir {
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
     uint64_t generation;                         /* of rules in force; atomic */
-    struct weir__line *lines;                    /* check-later.c; atomic */
+    struct weir__line *lines;                    /* lines.h; atomic */
     bool shares;                                 /* counts.c, with the mutex */
     struct weir__totals shared;                  /* likewise: as much as the table has */
     uint64_t public_numbers[WEIR__HASH_SECRETS]; /* across.h */
@@ -203,7 +203,7 @@ bool weir__check_enter_alone(struct weir *weir, const struct weir_request *reque
                              const struct weir__alone_rules *alone, struct weir_entry *entry,
                              struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
 
-/* check-later.c -- the queues of guards, which nobody waits in any more. */
+/* lines.c -- the queues of guards, which nobody waits in any more. */
 void weir__lines_free(struct weir *weir);
 
 /* counts.c -- adds to the table what these rules have counted.  With the mutex held. */

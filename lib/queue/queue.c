@@ -73,6 +73,15 @@ static bool is_over(const struct weir_waiter *w, weir_time now)
     return is_timed(w) && now > w->deadline;
 }
 
+weir_time weir__deadline_of(weir_time now, weir_time wait_max)
+{
+    weir_time deadline;
+
+    if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
+        return 0;
+    return deadline != 0 ? deadline : 1;
+}
+
 /* ---------------------------------------------------------- joining, leaving ---- */
 
 static int lane_of(const struct weir_queue *q, int8_t priority, uint8_t user_class)
@@ -484,6 +493,15 @@ struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
     return gone.first;
 }
 
+void weir__waiters_tell(struct weir_waiter *gone)
+{
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
+        next = gone->next;
+        gone->next = NULL;
+        gone->turn(gone, (enum weir_reason)gone->reason);
+    }
+}
+
 bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
@@ -658,7 +676,7 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
 /* A turn without a wait does not measure the pace, but shows a wait below the target. */
 static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joining *j)
 {
-    enum weir_reason reason = j->offer(j->context, j->waiter);
+    enum weir_reason reason = j->offer != NULL ? j->offer(j->context, j->waiter) : WEIR_BUSY;
 
     if (reason == WEIR_GRANTED)
         watch(q, lane_with(q, j->waiter), j->now);

@@ -84,13 +84,13 @@ struct weir__joining {
     struct weir_waiter *waiter;
     weir_time now;
     bool patient;
-    uint64_t key;     /* 0: none */
-    int64_t key_max;  /* waiters of that key */
-    bool waits;       /* set by join ... */
-    bool behind;      /* ... too: others are before it */
-    bool turned_away; /* ... too: by the queue */
-    weir__offer *offer;
-    bool offer_behind; /* even then; it may only be refused */
+    uint64_t key;       /* 0: none */
+    int64_t key_max;    /* waiters of that key */
+    bool waits;         /* set by join ... */
+    bool behind;        /* ... too: others are before it */
+    bool turned_away;   /* ... too: by the queue */
+    weir__offer *offer; /* NULL: it has just been refused, and need not try again */
+    bool offer_behind;  /* even then; it may only be refused */
     void *context;
     struct weir_decision *decision;
 };
@@ -108,6 +108,12 @@ static inline bool weir__queue_is_open_to(const struct weir_queue *queue, int64_
 
 /* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
+
+/* Calls `turn` of each waiter that has left. */
+void weir__waiters_tell(struct weir_waiter *gone);
+
+/* 0: none. */
+weir_time weir__deadline_of(weir_time now, weir_time wait_max);
 
 /* deadlines.c, with the queue locked. */
 void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);

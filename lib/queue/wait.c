@@ -120,15 +120,6 @@ static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time 
 
 /* -------------------------------------------------------------- joining ---- */
 
-static weir_time deadline_of(weir_time now, weir_time wait_max)
-{
-    weir_time deadline;
-
-    if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
-        return 0;
-    return deadline != 0 ? deadline : 1; /* 0 is none */
-}
-
 /* True: it has entered, or it waits. */
 static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
                  struct weir_permit *permit, struct weir__joining *j)
@@ -143,7 +134,7 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
     j->offer_behind = true; /* the guard counts it, and may refuse it for another reason */
     j->context = &t;
     j->key = weir__guard_key_id(guard, ask->key, &j->key_max);
-    waiter->deadline = j->patient ? deadline_of(j->now, ask->wait_max) : 0;
+    waiter->deadline = j->patient ? weir__deadline_of(j->now, ask->wait_max) : 0;
     waiter->priority = ask->priority;
     waiter->user_class = ask->user_class;
     weir__own(waiter)->ask = *ask;

@@ -13,8 +13,7 @@ static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, in
 {
     struct weir__guard_place place = { .known = true,
                                        .table = call->server->table,
-                                       .waiting =
-                                           weir__lines_waiting(call->server->lines, guard->id) };
+                                       .waiting = weir__lines_waiting(call->server->lines, guard) };
     struct weir_ruled_guard view;
     struct weir_guard_info info;
 

@@ -76,7 +76,7 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
         .favoured = again,
         .waits = ask->wait_max > 0 && ruled &&
                  weir__ruled_wait(server->engine, guard->name, ask->priority, ask->user_class) > 0,
-        .behind = !again && weir__lines_occupied(server->lines, guard->id, ask->cost)
+        .behind = !again && weir__lines_occupied(server->lines, guard, ask->cost)
     };
 }
 
@@ -119,6 +119,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     } else if (how.waits && r->decision.reason == WEIR_BUSY)
         out->key_id = weir__guard_key_id(guard, how.key ? *how.key : ask->key, &out->key_max);
     r->level = r->decision.allowed ? 0 : 3;
+    out->guard = guard;
     out->priority = ask->priority;
     out->user_class = ask->user_class;
     out->queued = how.waits;
@@ -129,7 +130,7 @@ static bool is_occupied(void *context, const struct weir_guard *guard, int64_t p
 {
     const struct weir__server *server = context;
 
-    return weir__lines_occupied(server->lines, guard->id, permits);
+    return weir__lines_occupied(server->lines, guard, permits);
 }
 
 static void note_key_of(void *context, const struct weir_guard *guard,
@@ -159,6 +160,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     if (weir__check_admitted(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
+    out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;
     out->queued = gate.queued;
@@ -185,15 +187,12 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e,
 
 /* The guard has counted its own refusals; not those of its queue, nor that it was busy for a
  * waiter. */
-static void count_turned_away(struct weir__server *server, const struct weir__entered *entered)
+static void count_turned_away(const struct weir__entered *entered)
 {
-    const struct weir_ruling *r = &entered->ruling;
-    enum weir_reason reason = (enum weir_reason)r->decision.reason;
-    struct weir_guard *guard = weir__guards_find(server->guards, r->guard, strlen(r->guard));
+    enum weir_reason reason = (enum weir_reason)entered->ruling.decision.reason;
 
-    if (guard != NULL &&
-        (entered->turned_away || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued)))
-        weir__guard_count_refused(guard, reason);
+    if (entered->turned_away || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued))
+        weir__guard_count_refused(entered->guard, reason);
 }
 
 /* The key that has all of its permits out is one of the most limited. */
@@ -212,7 +211,7 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
     weir__counter_add(&loop->counters,
                       allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
     if (!allowed && entered->ruling.guard != NULL) {
-        count_turned_away(loop->server, entered);
+        count_turned_away(entered);
         note_key(loop, entered);
     } else if (!allowed)
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
@@ -339,7 +338,7 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
         if (guard == NULL)
             continue;
         any |= exit_one(guard, &permits->each[i].permit, outcome, took, now);
-        weir__lines_serve(server->lines, guard->id, now);
+        weir__lines_serve(server->lines, guard, now);
         weir__guard_pass_on(guard);
     }
     return any;

@@ -28,7 +28,8 @@ struct weir__entered {
     struct weir__permits permits; /* n 0: nothing is to be given back */
     weir_time lease;              /* the shortest; 0: none */
     char key[WEIR_KEY_TEXT];      /* of the rule that has refused; "": none has */
-    int8_t priority;              /* as the guard that has refused sees them */
+    struct weir_guard *guard;     /* the one asked last, which is the one that has refused ... */
+    int8_t priority;              /* ... and the ask as it sees it */
     uint8_t user_class;
     uint64_t key_id; /* queued: see weir__guard_key_id */
     int64_t key_max;

@@ -5,30 +5,21 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "guard/guard.h"
-#include "queue/queue.h"
 #include "base/arena.h"
+#include "engine/lines.h"
+#include "guard/guard.h"
 #include "server/serve/decide/late.h"
 #include "server/serve/net/mailbox.h"
 
 #define POLL_MS 5
 #define LISTEN  WEIR_SECOND /* meanwhile loops poll */
 
-struct line {
-    struct weir_queue *queue;
-    int64_t waiting; /* there, or on their way to the answer; atomic */
-    struct weir_guard *guard;
-    struct line *next; /* never changes: lines stay until the server ends */
-};
-
 struct weir__lines {
     struct weir__server *server;
-    int64_t waiting;       /* in all of them; atomic */
+    int64_t waiting;       /* in all of them, or on their way to the answer; atomic */
     bool closed;           /* nobody waits any more; atomic */
-    struct line *first;    /* atomic */
-    pthread_mutex_t mutex; /* for making one, and the listener */
+    pthread_mutex_t mutex; /* for making the listener */
     pthread_t listener;
     bool listens;  /* atomic: there is one, or there was no thread for it */
     bool ended;    /* atomic: it is to end */
@@ -42,7 +33,7 @@ struct weir__wait {
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
     int fd;                  /* its socket: open as long as it waits */
     struct weir_guard *guard;
-    struct line *line;
+    struct weir__line *line;
     struct weir__lines *lines;
     struct weir__enter enter; /* it points into `bytes` */
     struct weir__arena bytes;
@@ -72,7 +63,6 @@ static void stir(struct weir__lines *lines)
 
 static void count(struct weir__wait *w, int64_t n)
 {
-    __atomic_fetch_add(&w->line->waiting, n, __ATOMIC_SEQ_CST);
     if (__atomic_fetch_add(&w->lines->waiting, n, __ATOMIC_SEQ_CST) == 0)
         stir(w->lines); /* it slept, because nobody waited */
 }
@@ -92,70 +82,17 @@ struct weir__lines *weir__lines_create(struct weir__server *server)
 
 void weir__lines_destroy(struct weir__lines *lines)
 {
-    struct line *next;
-
     if (lines == NULL)
         return;
     __atomic_store_n(&lines->ended, true, __ATOMIC_SEQ_CST);
     stir(lines);
     if (lines->listener != 0)
         pthread_join(lines->listener, NULL);
-    for (struct line *l = lines->first; l != NULL; l = next) {
-        next = l->next;
-        weir_queue_destroy(l->queue);
-        free(l);
-    }
     pthread_mutex_destroy(&lines->mutex);
     free(lines);
 }
 
-static struct line *find_line(struct weir__lines *lines, uint32_t guard)
-{
-    struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL;
-
-    while (l != NULL && l->guard->id != guard)
-        l = l->next;
-    return l;
-}
-
-static struct line *make_line_locked(struct weir__lines *lines, struct weir_guard *guard,
-                                     const struct weir_queue_options *options)
-{
-    struct line *l = calloc(1, sizeof(*l));
-
-    if (l == NULL || weir_queue_create(&l->queue, options, NULL) != WEIR_OK) {
-        free(l);
-        return NULL;
-    }
-    l->guard = guard;
-    l->next = lines->first;
-    __atomic_store_n(&lines->first, l, __ATOMIC_RELEASE);
-    return l;
-}
-
-/* If the rules have changed the queue, its waiters stay, in their order.  NULL: no memory. */
-static struct line *line_of(struct weir__lines *lines, struct weir_guard *guard,
-                            const struct weir_queue_options *options)
-{
-    struct line *l = find_line(lines, guard->id);
-
-    if (l == NULL) {
-        pthread_mutex_lock(&lines->mutex);
-        l = find_line(lines, guard->id);
-        l = l != NULL ? l : make_line_locked(lines, guard, options);
-        pthread_mutex_unlock(&lines->mutex);
-    }
-    if (l != NULL)
-        weir__queue_change(l->queue, options);
-    return l;
-}
-
 /* ---------------------------------------------------------------- turns ---- */
-
-struct turns {
-    weir_time now;
-    bool joins; /* it has just been refused: it need not try again */
-};
 
 /* The client has closed the connection, or its side of it, whether its loop has noticed or not. */
 static bool has_hung_up(int fd)
@@ -169,21 +106,19 @@ static bool has_hung_up(int fd)
  * leaves. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
-    const struct turns *t = context;
+    const weir_time *now = context;
     struct weir__wait *w = wait_of(waiter);
     const struct weir_ruling *r = &w->entered.ruling;
     struct weir_error error;
 
-    if (t->joins)
-        return WEIR_BUSY;
     if (has_hung_up(w->fd))
         return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter,
-                         &(struct weir__try){ .now = t->now, .again = true }, &w->entered,
+                         &(struct weir__try){ .now = *now, .again = true }, &w->entered,
                          &error) != 200)
         return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
-        strcmp(r->guard, w->guard->name) == 0)
+        w->entered.guard->id == w->guard->id)
         return WEIR_BUSY;
     w->decided = true;
     if (r->decision.allowed)
@@ -195,6 +130,7 @@ static void refuse(struct weir__wait *w, enum weir_reason reason)
 {
     struct weir_ruling *r = &w->entered.ruling;
 
+    w->entered.guard = w->guard;
     r->guard = w->guard->name;
     r->decision.allowed = false;
     r->decision.reason = (uint8_t)reason;
@@ -211,40 +147,25 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     weir__mailbox_put(w->loop, &w->letter);
 }
 
-static void tell_turns(struct weir_waiter *gone)
+static void serve_line(struct weir__line *line, weir_time now)
 {
-    for (struct weir_waiter *next; gone != NULL; gone = next) {
-        next = gone->next;
-        gone->turn(gone, (enum weir_reason)gone->reason);
-    }
+    weir__line_serve(line, now, try_to_enter, &now);
 }
 
-static void serve_line(struct line *l, weir_time now)
+void weir__lines_serve(struct weir__lines *lines, const struct weir_guard *guard, weir_time now)
 {
-    struct turns t = { .now = now };
+    struct weir__line *l =
+        weir__get(&lines->waiting) > 0 ? weir__line_find(lines->server->engine, guard) : NULL;
 
-    if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0)
-        tell_turns(weir__queue_offer(l->queue, now, weir__guard_hold(l->guard), try_to_enter, &t));
-}
-
-void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
-{
-    if (__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) == 0)
-        return;
-    struct line *l = find_line(lines, guard);
     if (l != NULL)
         serve_line(l, now);
 }
 
-bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t permits)
+bool weir__lines_occupied(struct weir__lines *lines, const struct weir_guard *guard,
+                          int64_t permits)
 {
-    struct line *l = NULL;
-
-    if (lines != NULL &&
-        __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
-        l = find_line(lines, guard);
-    return l != NULL && weir__get(&l->queue->length) > 0 &&
-           !weir__queue_is_open_to(l->queue, permits);
+    return lines != NULL && __builtin_expect(weir__get(&lines->waiting) > 0, 0) &&
+           weir__line_is_occupied(lines->server->engine, guard, permits);
 }
 
 /* A waiter that joins meanwhile sees that it is closed, or is seen here. */
@@ -253,13 +174,13 @@ void weir__lines_close(struct weir__lines *lines)
     if (lines == NULL)
         return;
     __atomic_store_n(&lines->closed, true, __ATOMIC_SEQ_CST);
-    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
-        tell_turns(weir__queue_clear(l->queue));
+    for (struct weir__line *l = weir__line_first(lines->server->engine); l != NULL; l = l->next)
+        weir__waiters_tell(weir__queue_clear(l->queue));
 }
 
-int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
+int64_t weir__lines_waiting(struct weir__lines *lines, const struct weir_guard *guard)
 {
-    struct line *l = find_line(lines, guard);
+    struct weir__line *l = lines ? weir__line_find(lines->server->engine, guard) : NULL;
 
     return l != NULL ? weir_queue_length(l->queue) : 0;
 }
@@ -273,8 +194,8 @@ static uint32_t look(struct weir__lines *lines)
     uint32_t bell = weir__acquire(&weir_table_of(lines->server->engine)->header->bell);
     weir_time now = weir__server_now(lines->server);
 
-    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
-        if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0) {
+    for (struct weir__line *l = weir__line_first(lines->server->engine); l != NULL; l = l->next)
+        if (weir_queue_length(l->queue) > 0) {
             weir__guard_want(l->guard);
             serve_line(l, now);
         }
@@ -361,9 +282,8 @@ static void finish(struct weir__letter *letter)
 void weir__waiting_poll(struct weir__loop *loop)
 {
     weir_time now = weir__loop_now(loop);
-    struct weir__lines *lines = loop->server->lines;
 
-    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+    for (struct weir__line *l = weir__line_first(loop->server->engine); l != NULL; l = l->next)
         serve_line(l, now);
     weir__mailbox_open(loop);
 }
@@ -422,24 +342,15 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
     return NULL;
 }
 
-static bool join(struct weir__wait *w, weir_time wait_max, struct weir__entered *out)
+static bool join(struct weir__wait *w, struct weir__entered *out)
 {
-    weir_time now = weir__loop_now(w->loop);
-    struct turns t = { .now = now, .joins = true };
     struct weir__joining j = { .waiter = &w->waiter,
-                               .now = now,
+                               .now = weir__loop_now(w->loop),
                                .patient = true,
-                               .key = w->entered.key_id,
-                               .key_max = w->entered.key_max,
-                               .offer = try_to_enter,
-                               .context = &t,
+                               .key = out->key_id,
+                               .key_max = out->key_max,
                                .decision = &out->ruling.decision };
 
-    w->waiter = (struct weir_waiter){ .priority = w->entered.priority,
-                                      .user_class = w->entered.user_class,
-                                      .turn = on_turn };
-    if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
-        w->waiter.deadline = 0;
     weir__own(&w->waiter)->ask.cost = w->enter.guard.len ? w->enter.cost : 1;
     count(w, 1);
     weir__queue_join(w->line->queue, &j);
@@ -451,11 +362,13 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir__entered 
 
 /* It waits: from now on turns are offered; at once, if it comes before others, and there is a
  * permit. */
-static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, struct line *line)
+static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines,
+                          struct weir__line *line)
 {
-    if (!uv_is_active((uv_handle_t *)&loop->waiting
-                          ->poll)) /* not anew: many newcomers would put it off for ever */
-        uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
+    uv_timer_t *poll = &loop->waiting->poll;
+
+    if (!uv_is_active((uv_handle_t *)poll)) /* not anew: newcomers would put it off for ever */
+        uv_timer_start(poll, on_poll, POLL_MS, POLL_MS);
     if (!__atomic_load_n(&lines->listens, __ATOMIC_SEQ_CST))
         start_listening(lines);
     weir__guard_want(line->guard);
@@ -468,26 +381,24 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
                 const struct weir__later *later, struct weir__entered *out)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir *weir = loop->server->engine;
-    struct weir_ruled_guard view;
-    struct weir_queue_options queue;
-    weir_time wait_max;
+    struct weir__lines *lines = loop->server->lines;
+    struct weir_waiter waiter = { .priority = out->priority,
+                                  .user_class = out->user_class,
+                                  .turn = on_turn };
+    weir_time wait = e->wait_max;
     uv_os_fd_t fd;
 
-    struct weir__lines *lines = loop->server->lines;
     if (lines == NULL || conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 ||
-        !weir_ruled_guard_find(weir, out->ruling.guard, &view) ||
-        !weir_ruled_queue_get(weir, out->ruling.guard, &queue, &wait_max) ||
-        (wait_max = weir__ruled_wait(weir, out->ruling.guard, out->priority, out->user_class)) ==
-            0 ||
         __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
-    struct line *line = line_of(lines, view.guard, &queue);
+    struct weir__line *line = weir__line_claim(lines->server->engine, out->guard, &waiter, &wait);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
     struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
     if (w == NULL)
         return false;
-    w->guard = view.guard;
+    w->waiter = waiter;
+    w->waiter.deadline = weir__deadline_of(weir__loop_now(loop), wait);
+    w->guard = out->guard;
     w->line = line;
     w->fd = fd;
     w->entered = *out;
@@ -495,7 +406,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     weir__mailbox_expect(loop);
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
-    if (join(w, e->wait_max < wait_max ? e->wait_max : wait_max, out)) {
+    if (join(w, out)) {
         begin_waiting(loop, lines, line);
         return true;
     }
@@ -528,8 +439,7 @@ void weir__wait_abandon(struct weir__conn *conn)
 void weir__wait_cancel(struct weir__conn *conn)
 {
     struct weir__wait *w = conn->wait;
-
-    struct line *line = w->line;
+    struct weir__line *line = w->line;
 
     if (weir_queue_cancel(line->queue, &w->waiter)) { /* otherwise it is on its way already */
         on_turn(&w->waiter, WEIR_CANCELLED);

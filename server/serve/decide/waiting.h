@@ -1,6 +1,6 @@
 /* waiting.h -- asks that wait in a guard's queue while the loop goes on.
  *
- *     a line      the queue of a guard, one for all loops, made when somebody waits there first
+ *     a line      the queue of a guard, one for all loops (lib/engine/lines.h)
  *     a wait      one connection's: it is held, so its other requests are answered in their order
  *
  * A client that has hung up gets no turn: its socket is looked at before each offer, and once more
@@ -31,13 +31,14 @@ void weir__wait_abandon(struct weir__conn *conn);
 void weir__wait_cancel(struct weir__conn *conn);
 
 /* A permit of the guard may have come free; any thread. */
-void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now);
+void weir__lines_serve(struct weir__lines *lines, const struct weir_guard *guard, weir_time now);
 
-int64_t weir__lines_waiting(struct weir__lines *lines,
-                            uint32_t guard); /* how many wait; 0 if there are no lines */
+/* How many wait; 0 if there are no lines. */
+int64_t weir__lines_waiting(struct weir__lines *lines, const struct weir_guard *guard);
 /* Somebody waits whom an ask for this many permits must not overtake; cheap if nobody waits
  * anywhere. */
-bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard, int64_t permits);
+bool weir__lines_occupied(struct weir__lines *lines, const struct weir_guard *guard,
+                          int64_t permits);
 /* The server is about to end: waiters are refused (WEIR_CANCELLED), and nobody waits from now
  * on.  Any thread. */
 void weir__lines_close(struct weir__lines *lines);

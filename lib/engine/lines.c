@@ -1,0 +1,78 @@
+/* lines.c -- where requests of this process wait: the queues of the rules' guards. */
+#include "engine/lines.h"
+
+#include <stdlib.h>
+
+void weir__lines_free(struct weir *weir)
+{
+    for (struct weir__line *l = weir->lines, *next; l != NULL; l = next) {
+        next = l->next;
+        weir_queue_destroy(l->queue);
+        free(l);
+    }
+}
+
+struct weir__line *weir__line_find(const struct weir *weir, const struct weir_guard *guard)
+{
+    struct weir__line *l = weir__line_first(weir);
+
+    while (l != NULL && l->guard->id != guard->id)
+        l = l->next;
+    return l;
+}
+
+static struct weir__line *make_locked(struct weir *weir, struct weir_guard *guard,
+                                      const struct weir_queue_options *options)
+{
+    struct weir__line *l = calloc(1, sizeof(*l));
+
+    if (l == NULL || weir_queue_create(&l->queue, options, NULL) != WEIR_OK) {
+        free(l);
+        return NULL;
+    }
+    l->guard = guard;
+    l->next = weir->lines;
+    weir__publish(&weir->lines, l);
+    return l;
+}
+
+/* If the rules have changed the queue, its waiters stay, in their order. */
+struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
+                                    const struct weir_waiter *waiter, weir_time *wait)
+{
+    struct weir_queue_options options;
+    weir_time longest;
+
+    if (!weir_ruled_queue_get(weir, guard->name, &options, &longest))
+        return NULL;
+    longest = weir__ruled_wait(weir, guard->name, waiter->priority, waiter->user_class);
+    *wait = longest < *wait ? longest : *wait;
+    if (*wait == 0)
+        return NULL;
+    struct weir__line *l = weir__line_find(weir, guard);
+    if (l == NULL) {
+        pthread_mutex_lock(&weir->mutex);
+        l = weir__line_find(weir, guard);
+        l = l != NULL ? l : make_locked(weir, guard, &options);
+        pthread_mutex_unlock(&weir->mutex);
+    }
+    if (l != NULL)
+        weir__queue_change(l->queue, &options);
+    return l;
+}
+
+bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
+                            int64_t permits)
+{
+    const struct weir__line *l = weir__line_find(weir, guard);
+
+    return l != NULL && weir__get(&l->queue->length) > 0 &&
+           !weir__queue_is_open_to(l->queue, permits);
+}
+
+void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context)
+{
+    if (weir__get(&line->queue->length) > 0)
+        weir__waiters_tell(
+            weir__queue_offer(line->queue, now, weir__guard_hold(line->guard), offer, context));
+}

@@ -1,0 +1,37 @@
+/* lines.h -- where requests of this process wait: a line is the queue of a guard of the rules.
+ *
+ * It is made when somebody waits there first, and stays until the engine goes; so there are never
+ * more of them than guards, and finding one takes no lock. */
+#ifndef WEIR_ENGINE_LINES_H
+#define WEIR_ENGINE_LINES_H
+
+#include "engine/engine.h"
+#include "queue/queue.h"
+
+struct weir__line {
+    struct weir_queue *queue;
+    struct weir_guard *guard; /* or one that has its place now: the record is the same */
+    struct weir__line *next;  /* never changes */
+};
+
+static inline struct weir__line *weir__line_first(const struct weir *weir)
+{
+    return weir__acquire(&weir->lines);
+}
+
+/* NULL: nobody has waited there yet. */
+struct weir__line *weir__line_find(const struct weir *weir, const struct weir_guard *guard);
+
+/* The line for a waiter with this priority and class, and at most how long it may wait there: as
+ * long as it would, and no longer than the rules say.  NULL: it may not, or there is no memory. */
+struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
+                                    const struct weir_waiter *waiter, weir_time *wait);
+
+/* Somebody waits there whom an ask for this many permits must not overtake. */
+bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
+                            int64_t permits);
+
+/* Offers turns.  Then, without a lock, calls `turn` of each waiter that has left. */
+void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context);
+
+#endif

@@ -6,10 +6,12 @@
  */
 #include "wire/buffer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "wire/decimal.h"
 #include "wire/resp.h"
@@ -105,4 +107,16 @@ void weir__buffer_free(struct weir__buffer *b)
 {
     free(b->bytes);
     *b = (struct weir__buffer){ 0 };
+}
+
+bool weir__bytes_write(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+        if (n < 0 && errno != EINTR)
+            return false;
+        bytes += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
 }

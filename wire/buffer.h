@@ -35,4 +35,7 @@ void weir__buffer_bulk(struct weir__buffer *b, const void *bytes, size_t len); /
 void weir__buffer_drop(struct weir__buffer *b, size_t n); /* the first n bytes */
 void weir__buffer_free(struct weir__buffer *b);           /* and it is empty again */
 
+/* All of them, to a file.  False: see errno. */
+bool weir__bytes_write(int fd, const char *bytes, size_t len);
+
 #endif

@@ -4,7 +4,6 @@
  * It is no part of the agent's thread because to apply rules takes its time: units for asks that
  * wait must not wait for a disk.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -149,18 +148,6 @@ static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
 
 /* -------------------------------------------------------------------- copy ---- */
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno != EINTR)
-            return false;
-        bytes += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-    return fsync(fd) == 0;
-}
-
 /* Old or new, whenever the host dies.  A copy that cannot be written is not there: the next version
  * tries again.  Each process on the table writes a file of its own first, which is named after its
  * place: what one that dies leaves behind is used by the next. */
@@ -180,7 +167,7 @@ static void write_copy(struct weir_fleet *f)
         return;
     weir__copy_write(&copy, &bytes);
     int fd = bytes.failed ? -1 : open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0 && write_all(fd, bytes.bytes, bytes.len))
+    if (fd >= 0 && weir__bytes_write(fd, bytes.bytes, bytes.len) && fsync(fd) == 0)
         written = rename(beside, f->follow.copy) == 0;
     if (fd >= 0)
         close(fd);

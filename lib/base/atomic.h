@@ -49,18 +49,18 @@ void weir__tsan_release(void *at) __asm__("__tsan_release");
 
 static inline bool weir__swap_u128(weir__u128 *p, weir__u128 expected, weir__u128 desired)
 {
-    uint64_t *words = (uint64_t *)(void *)p, low = (uint64_t)expected,
+    uint64_t *halves = (uint64_t *)(void *)p, low = (uint64_t)expected,
              high = (uint64_t)(expected >> 64);
     bool done;
 
-    weir__tsan_release(words);
-    weir__tsan_release(words + 1);
+    weir__tsan_release(halves);
+    weir__tsan_release(halves + 1);
     __asm__ volatile("lock cmpxchg16b %1"
                      : "=@ccz"(done), "+m"(*p), "+a"(low), "+d"(high)
                      : "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
                      : "memory");
-    weir__tsan_acquire(words);
-    weir__tsan_acquire(words + 1);
+    weir__tsan_acquire(halves);
+    weir__tsan_acquire(halves + 1);
     return done;
 }
 #else

@@ -70,6 +70,15 @@ bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *gu
            !weir__queue_is_open_to(l->queue, permits);
 }
 
+void weir__waiters_tell(struct weir_waiter *gone)
+{
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
+        next = gone->next;
+        gone->next = NULL;
+        gone->turn(gone, (enum weir_reason)gone->reason);
+    }
+}
+
 void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context)
 {
     if (weir__get(&line->queue->length) > 0)

@@ -31,7 +31,9 @@ struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
                             int64_t permits);
 
-/* Offers turns.  Then, without a lock, calls `turn` of each waiter that has left. */
+/* Calls `turn` of each waiter that has left a queue; without a lock. */
+void weir__waiters_tell(struct weir_waiter *gone);
+/* Offers turns, and tells those who have left. */
 void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context);
 
 #endif

@@ -1,6 +1,15 @@
 /* deadlines.c -- the deadlines of a queue: a heap, the earliest first. */
 #include "queue/queue.h"
 
+weir_time weir__deadline_of(weir_time now, weir_time wait_max)
+{
+    weir_time deadline;
+
+    if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
+        return 0;
+    return deadline != 0 ? deadline : 1;
+}
+
 static void place(struct weir_queue *q, struct weir_waiter *w, int64_t i)
 {
     q->heap[i] = w;

@@ -73,15 +73,6 @@ static bool is_over(const struct weir_waiter *w, weir_time now)
     return is_timed(w) && now > w->deadline;
 }
 
-weir_time weir__deadline_of(weir_time now, weir_time wait_max)
-{
-    weir_time deadline;
-
-    if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
-        return 0;
-    return deadline != 0 ? deadline : 1;
-}
-
 /* ---------------------------------------------------------- joining, leaving ---- */
 
 static int lane_of(const struct weir_queue *q, int8_t priority, uint8_t user_class)
@@ -491,15 +482,6 @@ struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
             leave(queue, queue->lanes[i].first, WEIR_CANCELLED, &gone);
     pthread_mutex_unlock(&queue->lock);
     return gone.first;
-}
-
-void weir__waiters_tell(struct weir_waiter *gone)
-{
-    for (struct weir_waiter *next; gone != NULL; gone = next) {
-        next = gone->next;
-        gone->next = NULL;
-        gone->turn(gone, (enum weir_reason)gone->reason);
-    }
 }
 
 bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)

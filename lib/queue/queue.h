@@ -109,13 +109,9 @@ static inline bool weir__queue_is_open_to(const struct weir_queue *queue, int64_
 /* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
 
-/* Calls `turn` of each waiter that has left. */
-void weir__waiters_tell(struct weir_waiter *gone);
-
-/* 0: none. */
+/* deadlines.c -- 0: none. */
 weir_time weir__deadline_of(weir_time now, weir_time wait_max);
-
-/* deadlines.c, with the queue locked. */
+/* With the queue locked. */
 void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);
 void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w);
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "wire/buffer.h"
 
 #define DIGITS 16
 
@@ -82,18 +83,6 @@ static int look_at_old(struct weir__store *s, struct weir_error *error)
 
 /* ------------------------------------------------------------- writing ---- */
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno != EINTR)
-            return false;
-        bytes += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 /* The owner and the group only as far as the process may give files away.  The mode after them: a
  * change of owner takes bits from it. */
 static bool keep_permissions(const struct weir__store *s, int fd)
@@ -113,7 +102,7 @@ static int write_temporary(struct weir__store *s, const void *bytes, size_t len,
     if (fd < 0)
         return weir__fail_errno(error, "cannot write beside", s->path);
     s->has_temporary = true;
-    bool done = write_all(fd, bytes, len) && keep_permissions(s, fd) && fsync(fd) == 0;
+    bool done = weir__bytes_write(fd, bytes, len) && keep_permissions(s, fd) && fsync(fd) == 0;
     int code = done ? WEIR_OK : weir__fail_errno(error, "cannot write a new", s->path);
     if (close(fd) != 0 && code == WEIR_OK)
         code = weir__fail_errno(error, "cannot write a new", s->path);

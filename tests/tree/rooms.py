@@ -85,6 +85,7 @@ OPEN_TO_SERVER = {
     "rulefile/node.h": "YAML of settings and of simulations",
     "rulefile/problem.h": "what is wrong with them, and where",
     "rulefile/read.h": "guards as rule files write them, in simulations",
+    "engine/lines.h": "where asks wait",
     "table/carried.h": "the limits of CL.THROTTLE",
     "table/file.h": "a table's bytes: all there?, backups, upgrades",
 }
@@ -99,7 +100,6 @@ INSIDES = {
         "serve/events/events-from-counts.c", "sim/sim.c"],
     "match/lists.h": ["serve/rules/list-changes.h"],
     "match/rules.h": ["serve/http/http-forward-auth.c", "serve/verbs/arguments.c"],
-    "queue/queue.h": ["serve/decide/waiting.c"],
     "table/bans.h": ["serve/events/metrics.c"],
     "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/decide/reservations.c",
         "serve/serve.c"],

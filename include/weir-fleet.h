@@ -5,7 +5,8 @@
  * waits for Redis, for at most the rule's `within`.  When Redis is away, each host goes by its part
  * of the limit (`when_alone`), and comes back by itself.  Link with -lweir-redis.
  *
- *     weir_create(&weir, table, &error);  weir_use(weir, rules, &error);
+ *     weir_create(&weir, &(struct weir_options){ .table = table }, &error);
+ *     weir_use(weir, rules, weir_table_now(table), &error);
  *     weir_fleet_join(&fleet, weir, "redis://db.example.org", NULL, &error);
  *     ...
  *     if (!weir_fleet_check(fleet, attrs, n, &ask, &ruling))
@@ -14,8 +15,9 @@
  *     weir_fleet_leave(fleet);
  *
  * Each process that decides by such rules joins.  One of those that share a table is the host's
- * agent: it draws ahead for busy keys and is the member of the fleet; the others stand by, draw
- * what their own asks lack, and one of them is the agent within a second after it died or stopped.
+ * agent: it draws ahead for busy keys and is the member of the fleet; the others stand by and
+ * draw the units that their own asks lack; if the agent dies or stops, one of them takes its place
+ * within a second.
  */
 #ifndef WEIR_FLEET_H
 #define WEIR_FLEET_H
@@ -42,15 +44,16 @@ struct weir_fleet_options {
 };
 
 /* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time.  A child
- * of fork joins by itself: what its parent's fleet cannot decide at once is decided alone there. */
+ * of fork has to join too: asks on its parent's fleet that cannot be decided at once are decided
+ * alone. */
 WEIR_API int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
                              const struct weir_fleet_options *options, struct weir_error *error);
 /* Pays units back that were not spent and gives the host's part to the others; waits for that, but
  * for no more than 0.3 s.  Before weir_destroy; no other call on the fleet may be under way. */
 WEIR_API void weir_fleet_leave(struct weir_fleet *fleet);
 
-/* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  What is not
- * answered by then is decided by its when_alone. */
+/* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  An ask
+ * without an answer by then is decided by its when_alone. */
 WEIR_API bool weir_fleet_check(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
                                const struct weir_ask *ask, struct weir_ruling *ruling);
 
@@ -72,8 +75,8 @@ WEIR_API bool weir_fleet_ask(struct weir_fleet *fleet, const struct weir_fleet_a
 /* From any thread.  True: `done` will not be called.  False: it was, is being or will soon be. */
 WEIR_API bool weir_fleet_cancel(struct weir_fleet *fleet, uint64_t ticket);
 
-/* For callers that check by themselves (weir_check_many), and ask here only if a purse is dry: it
- * was refused.  Refusals are demand, by which the host gets its part.  `key`: that of
+/* Reports a refusal: for callers that check by themselves (weir_check_many) and ask here only if a
+ * purse is dry.  Refusals are demand, by which the host gets its part.  `key`: that of
  * weir_check_key. */
 WEIR_API void weir_fleet_refused(struct weir_fleet *fleet, const struct weir_ruling *ruling,
                                  const char *key, int64_t cost);
@@ -85,15 +88,15 @@ struct weir_fleet_account {
     char key[WEIR_KEY_TEXT];       /* as people read it */
     struct weir_decision decision; /* units that this host has drawn count as used */
 };
-/* What the accounts have for the request's keys, by the rules that apply and enforce; nothing is
- * taken.  Waits for Redis, half a second for each.  Returns how many there are, or a negative code:
- * WEIR_SYSTEM, if Redis does not answer. */
+/* The accounts of the request's keys, for the rules that apply and enforce; nothing is taken.  Waits
+ * for Redis, half a second for each.  Returns their number, or a negative code: WEIR_SYSTEM, if
+ * Redis does not answer. */
 WEIR_API int64_t weir_fleet_peek(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
                                  int64_t cost, struct weir_fleet_account out[WEIR_ALL_MAX],
                                  struct weir_error *error);
-/* As weir_reset, and for the fleet: accounts are fresh at once; what other hosts have drawn before
- * is gone, and bans are lifted there, within half a second.  Waits for Redis as weir_fleet_peek
- * does; WEIR_SYSTEM: it does not answer, and this host alone was reset. */
+/* As weir_reset, and for the fleet: accounts are fresh at once; units that other hosts have drawn
+ * before are gone, and bans are lifted there, within half a second.  Waits for Redis as
+ * weir_fleet_peek does; WEIR_SYSTEM: it does not answer, and this host alone was reset. */
 WEIR_API int64_t weir_fleet_reset(struct weir_fleet *fleet, const char *rule,
                                   const struct weir_attr *attrs, size_t n,
                                   struct weir_error *error);

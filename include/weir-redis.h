@@ -1,8 +1,8 @@
 /* weir-redis.h -- limits whose states live in Redis: alone, under Sentinels, or a cluster.  Read
  * weir.h first.
  *
- * A client has a thread of its own, which connects when it is first asked, pipelines what is asked
- * at the same time, follows redirections, and reconnects with back-off.  Link with -lweir-redis.
+ * A client has a thread of its own, which connects at the first ask, pipelines concurrent asks,
+ * follows redirections, and reconnects with back-off.  Link with -lweir-redis.
  *
  *     struct weir_redis *redis;
  *     weir_redis_create(&redis, "redis://localhost", NULL, &error);
@@ -59,7 +59,7 @@ enum weir_redis_outcome {
 
 /* ----------------------------------------------------------------- limits ---- */
 
-/* A server that has Weir's module is asked by it, others by scripts: the answers are the same. */
+/* A server with Weir's module is asked through it, others by scripts: the answers are the same. */
 struct weir_redis_limit;
 WEIR_API int weir_redis_limit_create(struct weir_redis_limit **out, const struct weir_limit *limit,
                                      struct weir_error *error);
@@ -152,12 +152,12 @@ WEIR_API void weir_redis_decide(struct weir_redis *redis, enum weir_redis_verb v
 
 /* A lock that one caller in all the fleet has at a time: docs/fleet.md says what it does not
  * promise.  It ends by itself after its lifetime unless it is renewed, so nobody waits for a holder
- * that is gone.  Waiters have it in the order in which they came; one that is killed or stopped
- * loses its place within 2 s.
+ * that is gone.  Waiters get it in order of arrival; one that is killed or stopped loses its place
+ * within 2 s.
  *
- * Each grant has a token, larger than all before it.  Send it along with what the lock protects,
- * and refuse there what comes with a smaller one: that stops a holder that was asleep while its
- * lock ended.
+ * Each grant has a token, larger than all before it.  Send it along with every write to the thing
+ * that the lock protects, and refuse writes with a smaller one there: that stops a holder that was
+ * asleep while its lock ended.
  *
  *     struct weir_redis_lock lock = { .name = WEIR_REDIS_TEXT("nightly") };
  *     weir_redis_lock_acquire(redis, &lock, 10 * WEIR_SECOND, &result);
@@ -234,7 +234,7 @@ struct weir_redis_ask {
     size_t n;
     size_t key; /* which of the words is a key, and so decides about the server; 0: none is */
     weir_time timeout; /* the answer comes by then, whatever Redis does */
-    /* To be done twice is harmless: it is sent again if its answer was lost */
+    /* Doing it twice is harmless: it is sent again if its answer was lost */
     bool repeatable;
     const struct weir_redis_script *script; /* or NULL */
 };

@@ -121,13 +121,8 @@ static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v
     enum ngx_weir_status status = ctx == NULL            ? NGX_WEIR_NONE
                                   : kind == NGX_WEIR_REQ ? ctx->req
                                                          : ctx->conn;
-    const char *name = ngx_weir_status_name(status);
 
-    v->not_found = status == NGX_WEIR_NONE;
-    v->valid = !v->not_found;
-    v->no_cacheable = 0;
-    v->data = (u_char *)name;
-    v->len = (unsigned)ngx_strlen(name) & 0xfffffff;
+    ngx_weir_status_show(status, v);
     return NGX_OK;
 }
 

@@ -7,12 +7,16 @@ ngx_conf_enum_t ngx_weir_log_levels[] = { { ngx_string("info"), NGX_LOG_INFO },
                                           { ngx_string("error"), NGX_LOG_ERR },
                                           { ngx_null_string, 0 } };
 
-const char *ngx_weir_status_name(enum ngx_weir_status status)
+void ngx_weir_status_show(enum ngx_weir_status status, ngx_variable_value_t *v)
 {
     static const char *const names[] = { "",         "PASSED",          "DELAYED",
                                          "REJECTED", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN" };
 
-    return names[status];
+    v->not_found = status == NGX_WEIR_NONE;
+    v->valid = !v->not_found;
+    v->no_cacheable = 0;
+    v->data = (u_char *)names[status];
+    v->len = (unsigned)ngx_strlen(names[status]) & 0xfffffff;
 }
 
 static struct ngx_weir_limit *add_limit(ngx_conf_t *cf, struct ngx_weir_part *part,

@@ -74,7 +74,8 @@ enum ngx_weir_status {
     NGX_WEIR_DELAYED_DRY_RUN,
     NGX_WEIR_REJECTED_DRY_RUN,
 };
-NGX_WEIR_SHOWN const char *ngx_weir_status_name(enum ngx_weir_status status);
+/* For $weir_req_status and $weir_conn_status. */
+NGX_WEIR_SHOWN void ngx_weir_status_show(enum ngx_weir_status status, ngx_variable_value_t *v);
 
 /* A permit that a request or a session holds. */
 struct ngx_weir_held {

@@ -1,0 +1,123 @@
+/* reclaim-guards.c -- guards come and go: none stays unused, and none goes that is in use. */
+#include "unit/test.h"
+
+#include <sys/wait.h>
+
+#include "guard/guard.h"
+#include "table/holders.h"
+#include "table/registry.h"
+#include "unit/tending.h"
+
+GROUP(make_folder, remove_folder)
+
+static bool has_guard(struct weir_table *table, const char *name)
+{
+    return weir__name_find(table, &table->guards, name) != WEIR__NO_PLACE;
+}
+
+static struct weir_guard *guard_of(struct weir_table *table, const char *name, int64_t max)
+{
+    struct weir_guard *guard = NULL;
+
+    assert_ok(
+        weir_guard_create(&guard, table, name, &(struct weir_guard_options){ .max = max }, NULL));
+    return guard;
+}
+
+TEST(test_a_dropped_guard_goes_and_leaves_nothing_behind)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    struct weir_guard *kept = guard_of(table, "kept", 3), *gone = guard_of(table, "gone", 3);
+    struct weir_permit permit, old;
+    struct weir_ask ask = { .now = NOW };
+    struct weir_decision d;
+
+    assert_true(weir_enter(kept, &ask, &permit, &d));
+    assert_true(weir_enter(gone, &ask, &old, &d));
+    weir_guard_drop(gone);
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has_guard(table, "gone"));
+    struct weir_guard *other = guard_of(table, "other", 1); /* in the same place */
+    assert_int_equal(other->id, 1);
+    assert_false(weir_exit(other, &old, WEIR_SUCCEEDED, NOW));
+    assert_true(weir_enter(other, &ask, &old, &d));
+    assert_int_equal(d.limit, 1);
+    assert_true(weir_exit(kept, &permit, WEIR_SUCCEEDED, NOW));
+}
+
+TEST(test_a_released_guard_stays_for_an_hour_and_while_permits_are_out)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .guards = 2 });
+    struct weir_guard *guard = guard_of(table, "g", 3);
+    struct weir_permit permit;
+    struct weir_ask ask = { .now = NOW };
+    struct weir_decision d;
+
+    assert_true(weir_enter(guard, &ask, &permit, &d));
+    weir_guard_release(guard);
+    weir_time now = tend(table, NOW, 59 * MINUTE);
+    assert_true(has_guard(table, "g"));
+    assert_true(weir_exit(guard, &permit, WEIR_SUCCEEDED, NOW));
+    tend(table, now, 3 * MINUTE);
+    assert_false(has_guard(table, "g"));
+}
+
+TEST(test_a_thousand_guards_come_and_go)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 12 });
+    weir_time now = NOW;
+    int64_t disk = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "g%d", i);
+        weir_guard_drop(guard_of(table, name, 100));
+        if (i % 10 == 9)
+            now = tend(table, now, MINUTE);
+        if (i == 19)
+            disk = disk_of(path);
+    }
+    assert_true(disk_of(path) <= disk + (64 << 10));
+}
+
+/* A server whose new rules have none. */
+TEST(test_a_dropped_guard_goes_without_anybody_who_has_guards)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    OWN(weir_table) *other = attach(path);
+    weir_guard_drop(guard_of(other, "g", 3));
+    tend(table, NOW, 2 * MINUTE);
+    assert_false(has_guard(table, "g"));
+}
+
+/* A process was killed while it wiped a guard, and another has its place among the holders. */
+TEST(test_a_doomed_guard_goes)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    struct weir_guard *guard = guard_of(table, "g", 3);
+    pid_t pid = fork();
+    if (pid == 0) {
+        limiter_of(attach(path), "l", "gcra 10/1d");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    uint64_t dead = table->header->holders_next, doomed = (uint64_t)3 << 62;
+    assert_int_equal(table->holders[dead].pid, pid);
+    guard->place->word |= doomed | dead << 32;
+    weir_guard_drop(guard); /* the dead child does not count as its user */
+    assert_int_equal(table->holders[dead].pid, 0);
+    table->header->holders_next = (uint32_t)dead - 1;
+    OWN(weir_table) *other = attach(path);
+    limiter_of(other, "l", "gcra 10/1d");
+    assert_int_equal(table->holders[dead].pid, getpid());
+    tend(table, NOW, 2 * MINUTE);
+    assert_int_equal(stats_of(table, -1).guards, 0);
+}

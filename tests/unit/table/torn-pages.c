@@ -1,0 +1,71 @@
+/* torn-pages.c -- pages that a host's end left unwritten are not noticed: each costs its own keys
+ * their memory, and nothing else (docs/decisions/0077-torn-pages.md). */
+#include "unit/test.h"
+
+#include "unit/fixture.h"
+
+GROUP(make_folder, remove_folder)
+
+static int count_spent(struct weir_table *table, const char *limit, int keys)
+{
+    struct weir_limiter *limiter = limiter_of(table, "l", limit);
+    char text[16];
+    int spent = 0;
+
+    for (int i = 0; i < keys; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        int64_t rest = left(limiter, text, NOW);
+        assert_true(rest == 0 || rest == 10); /* as it was, or fresh */
+        spent += rest == 0;
+    }
+    return spent;
+}
+
+/* The page of some key's block. */
+static const unsigned char *block_page(const struct weir_table *table)
+{
+    const struct weir__wide *slot = (const void *)table->keys.slots;
+
+    while (slot->tag == 0)
+        slot++;
+    const unsigned char *block = weir__block_at(&table->keys.slab, (uint32_t)slot->state[1]);
+    return block - (block - table->keys.slab.bytes) % WEIR__PAGE;
+}
+
+static void expect_torn(const char *limit, bool blocks)
+{
+    static const unsigned char zeros[WEIR__PAGE];
+    const char *path = new_path();
+    struct weir_table_options o = { .path = path, .keys = 400 };
+    struct weir_table *table = table_with(&o);
+    struct weir_limiter *limiter = limiter_of(table, "l", limit);
+    char text[16];
+
+    for (int i = 0; i < 200; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        assert_true(take(limiter, text, 10, NOW).allowed);
+    }
+    const unsigned char *torn = blocks ? block_page(table) : table->keys.slots;
+    size_t at = (size_t)(torn - (const unsigned char *)table->header);
+    weir_table_destroy(table);
+    write_at(path, at, zeros, sizeof(zeros));
+    table = attach(path);
+    int spent = count_spent(table, limit, 200);
+    if (spent == 0 || spent == 200)
+        fail_msg("%s: %d of 200 are left", limit, spent);
+    limiter = limiter_of(table, "l", limit);
+    for (int i = 0; i < 200; i++) { /* and it goes on as ever */
+        snprintf(text, sizeof(text), "k%d", i);
+        int64_t rest = left(limiter, text, NOW);
+        assert_true(take(limiter, text, 10, NOW).allowed == (rest == 10));
+    }
+    assert_int_equal(count_spent(table, limit, 200), 200);
+    weir_table_destroy(table);
+}
+
+TEST(test_a_torn_page_costs_its_own_keys)
+{
+    expect_torn("gcra 10/1h", false);
+    expect_torn("sliding-window 10/1h", false);
+    expect_torn("sliding-window 10/1h", true);
+}

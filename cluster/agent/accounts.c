@@ -159,7 +159,7 @@ static int tell(struct weir_fleet *f, const struct weir__due *due, struct weir_e
                                       .repeatable = true,
                                       .done = answered,
                                       .context = &t };
-    weir__notes_words(fleet, 0, 0, &t.ask.words);
+    weir__notes_words(fleet, 0, 0, 0, &t.ask.words);
     weir__note_words(&note, &t.ask.words);
     weir__redis_thread_put(f->redis, &t.job);
     weir__redis_ready_wait(&t.ready);

@@ -130,6 +130,7 @@ struct weir_fleet {
         bool asking;
         bool ready;           /* Redis has answered the last beat */
         int64_t begun, heard; /* as notes.lua says */
+        int64_t knew;         /* heard before this look at bans; before notes were lost */
         int64_t last;         /* as of the last beat */
         uint64_t written, at; /* the look at all bans: what was written before, the place */
         int looks;            /* in vain, since something was asked */
@@ -262,6 +263,12 @@ weir_time weir__notes_turn(struct weir_fleet *fleet, weir_time mono, weir_time n
 void weir__notes_heard(struct weir_fleet *fleet, bool answered, int64_t last);
 void weir__notes_begin(struct weir_fleet *fleet);
 int weir__notes_slot(const struct weir_fleet *fleet);
+/* Its steps, for simulations too: what is to be done; the words of an ask, returns how many; an
+ * answer, or NULL: then everything is looked at once more, after the next beat. */
+enum weir__notes_next { WEIR__NOTES_WAIT, WEIR__NOTES_LOOK, WEIR__NOTES_ASK };
+enum weir__notes_next weir__notes_next(struct weir_fleet *fleet, weir_time now);
+size_t weir__notes_say(struct weir_fleet *fleet, weir_time now, struct weir__buffer *out);
+void weir__notes_answer(struct weir_fleet *fleet, const struct weir__text *reply, weir_time now);
 
 /* shares.c -- a share begins with the host's part of what was left. */
 void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);

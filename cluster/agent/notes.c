@@ -5,7 +5,8 @@
  * each turn, and tells those.  A beat's answer has the number of the fleet's last note: if it is
  * another than was heard, the agent asks.  So where nothing happens nothing is asked.
  *
- * Redis may lose notes.  A node that notices tells everything once more, a batch in each beat.
+ * Redis may lose notes.  A node that notices tells everything once more, a batch in each beat, and
+ * so does one that has just begun; meanwhile older notes teach it nothing about keys that it knows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +24,11 @@ void weir__notes_begin(struct weir_fleet *f)
     struct weir__agent_notes *n = &f->notes;
 
     n->script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
-    n->begun = n->heard = 0;
+    n->begun = n->heard = n->knew = 0;
     n->written = NEVER;
     n->at = NEVER;
-    n->ready = n->lost = n->again = false;
+    n->ready = n->again = false;
+    n->lost = true;
     n->n = 0;
 }
 
@@ -72,10 +74,13 @@ static bool look(struct weir_fleet *f, weir_time now)
     uint64_t places = f->host->ban_places(f->table), written = bans_written(f->table);
 
     if (n->at >= places) {
-        if (n->written == written && n->generation == f->generation && !n->lost)
+        if (n->written == written && n->generation == f->generation && !n->lost) {
+            n->again = n->again && n->n > 0;
             return false;
+        }
         n->written = written;
         n->generation = f->generation;
+        n->knew = n->lost ? n->knew : n->heard;
         n->again = n->lost;
         n->lost = false;
         n->at = 0;
@@ -87,10 +92,12 @@ static bool look(struct weir_fleet *f, weir_time now)
     return n->at < places;
 }
 
-static void add_ban(const struct weir__ban_record *r, weir_time now, struct weir__buffer *out)
+/* A lift from before notes were lost counts: numbers say nothing about it. */
+static void add_ban(const struct weir__ban_record *r, bool again, weir_time now,
+                    struct weir__buffer *out)
 {
     bool lifted = weir__ban_is_lifted(r, now);
-    weir_time end = lifted ? r->forget_at : r->until;
+    weir_time end = lifted ? r->forget_at : r->until > now ? r->until : now;
     struct weir__note note = { .kind = 'b',
                                .rule = { r->rule, strnlen(r->rule, sizeof(r->rule)) },
                                .key = { r->key, r->key_len },
@@ -99,7 +106,9 @@ static void add_ban(const struct weir__ban_record *r, weir_time now, struct weir
                                           : r->strikes < 1 ? 1
                                                            : r->strikes,
                                .forget = r->forget_at > end ? r->forget_at - end : 0,
-                               .how = r->told ? WEIR__NOTE_OLD : WEIR__NOTE_NEW };
+                               .how = r->told           ? WEIR__NOTE_OLD
+                                      : lifted && again ? WEIR__NOTE_NOW
+                                                        : WEIR__NOTE_NEW };
 
     weir__note_words(&note, out);
 }
@@ -135,6 +144,8 @@ static void learn_ban(struct weir_fleet *f, const struct weir__note *note, weir_
         .forget = note->forget,
         .strikes = note->strikes < INT32_MAX ? (int32_t)note->strikes : INT32_MAX,
         .sent = sent(&f->notes, rule, key),
+        .older = f->notes.again && note->base < f->notes.knew,
+        .met = note->base <= f->notes.heard,
         .agent = f->shared ? f->holder : 0,
     };
     if (!f->host->ban_learn(f->weir, &lesson))
@@ -172,6 +183,8 @@ static bool read_notes(struct weir_fleet *f, struct weir__text reply, weir_time 
         else if (note.kind == 'r')
             learn_reset(f, &note, now);
     }
+    if (notes.lost && !n->lost && !n->again)
+        n->knew = n->heard;
     n->begun = notes.begun;
     n->heard = notes.heard;
     n->last = notes.last;
@@ -179,43 +192,54 @@ static bool read_notes(struct weir_fleet *f, struct weir__text reply, weir_time 
     return true;
 }
 
-/* Without an answer everything is looked at once more, after the next beat. */
-static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+void weir__notes_answer(struct weir_fleet *f, const struct weir__text *reply, weir_time now)
 {
-    struct weir_fleet *f = ask->context;
     struct weir__agent_notes *n = &f->notes;
 
     n->asking = false;
-    if (f->agent && !f->leaving &&
-        (answer->outcome != WEIR__REDIS_ANSWERED ||
-         !read_notes(f, answer->reply, weir__agent_time(f)))) {
+    if (f->agent && !f->leaving && (reply == NULL || !read_notes(f, *reply, now))) {
         n->ready = false;
         n->lost = n->lost || n->again;
         n->written = n->at = NEVER;
     }
     n->n = 0;
+}
+
+static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    struct weir_fleet *f = ask->context;
+
+    weir__notes_answer(f, answer->outcome == WEIR__REDIS_ANSWERED ? &answer->reply : NULL,
+                       weir__agent_time(f));
     weir__redis_ask_free(ask);
 }
 
 /* ------------------------------------------------------------------- turns ---- */
 
-static void ask_notes(struct weir_fleet *f, weir_time mono, weir_time now)
+size_t weir__notes_say(struct weir_fleet *f, weir_time now, struct weir__buffer *out)
 {
     struct weir__agent_notes *n = &f->notes;
     struct weir_key fleet = { f->name, strlen(f->name) };
 
+    weir__notes_words(fleet, n->begun, n->heard, n->knew, out);
+    for (size_t i = 0; i < n->n; i++)
+        add_ban(&n->told[i], n->again, now, out);
+    n->asking = true;
+    n->ready = !n->again || n->n == 0; /* others tell theirs at the same time */
+    return WEIR__NOTES_WORDS(n->n);
+}
+
+static void ask_notes(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    struct weir__agent_notes *n = &f->notes;
+
     n->ask = (struct weir__redis_ask){ .script = &n->script,
-                                       .n_words = WEIR__NOTES_WORDS(n->n),
                                        .slot = weir__notes_slot(f),
                                        .deadline = mono + ASK_MAX,
                                        .repeatable = true,
                                        .done = answered,
                                        .context = f };
-    weir__notes_words(fleet, n->begun, n->heard, &n->ask.words);
-    for (size_t i = 0; i < n->n; i++)
-        add_ban(&n->told[i], now, &n->ask.words);
-    n->asking = true;
-    n->ready = !n->again; /* others tell theirs at the same time */
+    n->ask.n_words = weir__notes_say(f, now, &n->ask.words);
     f->stirred = true;
     weir__redis_client_ask(f->client, &n->ask, mono);
 }
@@ -232,18 +256,26 @@ static bool is_to_be_asked(const struct weir_fleet *f, bool more)
            (n->written == bans_written(f->table) || n->looks > LOOKS_MAX);
 }
 
-weir_time weir__notes_turn(struct weir_fleet *f, weir_time mono, weir_time now)
+enum weir__notes_next weir__notes_next(struct weir_fleet *f, weir_time now)
 {
     struct weir__agent_notes *n = &f->notes;
 
     if (!f->agent || f->leaving || !n->ready || n->asking)
-        return WEIR_NEVER;
+        return WEIR__NOTES_WAIT;
     bool more = look(f, now);
     n->looks += !more;
     if (is_to_be_asked(f, more)) {
         n->looks = 0;
-        ask_notes(f, mono, now);
-        return WEIR_NEVER;
+        return WEIR__NOTES_ASK;
     }
-    return more || n->last != n->heard ? mono : WEIR_NEVER;
+    return more || n->last != n->heard ? WEIR__NOTES_LOOK : WEIR__NOTES_WAIT;
+}
+
+weir_time weir__notes_turn(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    enum weir__notes_next next = weir__notes_next(f, now);
+
+    if (next == WEIR__NOTES_ASK)
+        ask_notes(f, mono, now);
+    return next == WEIR__NOTES_LOOK ? mono : WEIR_NEVER;
 }

@@ -92,9 +92,12 @@ local function write()
   end
 end
 
+-- Whatever is in the notes' place, parts go on.
 local function answer(offer)
+  local note = redis.pcall('HGET', KEYS[4], 'last')
+  note = type(note) == 'string' and string.match(note, '^%d+$') and tonumber(note) or 0
   return {offer, redis.call('HLEN', members), sum.granted, now < learn and 1 or 0,
-    tonumber(redis.call('HGET', KEYS[4], 'last') or 0)}
+    note < 9000000000000000 and note or 0}
 end
 
 -- What the member is to have, if the others leave it.

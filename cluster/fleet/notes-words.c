@@ -30,14 +30,16 @@ static void add_key(struct weir__buffer *out, struct weir_key fleet, const char 
     weir__buffer_format(out, "}%s\r\n", part);
 }
 
-void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t last, struct weir__buffer *out)
+void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t heard, int64_t knew,
+                       struct weir__buffer *out)
 {
     add_number(out, 3);
     add_key(out, fleet, ":notes");
     add_key(out, fleet, ":notes:order");
     add_key(out, fleet, ":notes:ends");
     add_number(out, begun);
-    add_number(out, last);
+    add_number(out, heard);
+    add_number(out, knew);
     add_number(out, WEIR__NOTES_AT_ONCE);
 }
 
@@ -67,7 +69,7 @@ bool weir__notes_reply(struct weir__notes *out, struct weir__text reply)
     struct weir__resp_value list, v[HEAD];
 
     out->at = weir__resp_value(reply.bytes, &list);
-    if (list.kind != '*' || list.n < HEAD || (list.n - HEAD) % WEIR__NOTE_WORDS != 0)
+    if (list.kind != '*' || list.n < HEAD || (list.n - HEAD) % WEIR__NOTE_VALUES != 0)
         return false;
     for (size_t i = 0; i < HEAD; i++) {
         out->at = weir__resp_value(out->at, &v[i]);
@@ -78,7 +80,7 @@ bool weir__notes_reply(struct weir__notes *out, struct weir__text reply)
     out->last = v[1].integer;
     out->heard = v[2].integer;
     out->lost = v[3].integer != 0;
-    out->n = (list.n - HEAD) / WEIR__NOTE_WORDS;
+    out->n = (list.n - HEAD) / WEIR__NOTE_VALUES;
     return true;
 }
 
@@ -90,9 +92,9 @@ static bool read_span(const struct weir__resp_value *v, weir_time *out)
 
 bool weir__note_next(struct weir__notes *notes, struct weir__note *out)
 {
-    struct weir__resp_value v[WEIR__NOTE_WORDS];
+    struct weir__resp_value v[WEIR__NOTE_VALUES];
 
-    for (size_t i = 0; i < WEIR__NOTE_WORDS; i++) {
+    for (size_t i = 0; i < WEIR__NOTE_VALUES; i++) {
         notes->at = weir__resp_value(notes->at, &v[i]);
         if (v[i].kind != (i == 0 ? '$' : ':'))
             return false;
@@ -105,6 +107,7 @@ bool weir__note_next(struct weir__notes *notes, struct weir__note *out)
                                 .rule = { name + 1, (size_t)(end - name) - 1 },
                                 .key = { end + 1, v[0].text.len - (size_t)(end - name) - 1 },
                                 .number = v[1].integer,
+                                .base = v[5].integer,
                                 .strikes = v[3].integer };
     return v[3].integer >= 0 && read_span(&v[2], &out->span) && read_span(&v[4], &out->forget);
 }

@@ -11,13 +11,14 @@
 #define WEIR__NOTE_SPAN_MAX  (WEIR_SECOND * 100 * 366 * 86400) /* numbers of Lua are exact so far */
 #define WEIR__NOTES_AT_ONCE  256                               /* in an answer */
 #define WEIR__NOTE_RESET     (30 * WEIR_SECOND) /* longer than units that were drawn before live */
-#define WEIR__NOTE_WORDS     5                  /* of a note */
-#define WEIR__NOTES_WORDS(n) (7 + WEIR__NOTE_WORDS * (n))
+#define WEIR__NOTE_WORDS     5                  /* of a note that is told */
+#define WEIR__NOTE_VALUES    6                  /* of one that is answered */
+#define WEIR__NOTES_WORDS(n) (8 + WEIR__NOTE_WORDS * (n))
 
 struct weir__note {
     char kind; /* 'b': a ban; 'r': a reset */
     struct weir__text rule, key;
-    int64_t number;
+    int64_t number, base;
     weir_time span;                                              /* it lasts */
     int64_t strikes;                                             /* of a ban; 0: it was lifted */
     weir_time forget;                                            /* after its end */
@@ -25,7 +26,7 @@ struct weir__note {
 };
 
 /* NUMKEYS KEY ... and what the node has heard; then one note after another. */
-void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t last,
+void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t heard, int64_t knew,
                        struct weir__buffer *out);
 void weir__note_words(const struct weir__note *note, struct weir__buffer *out);
 

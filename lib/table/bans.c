@@ -372,7 +372,10 @@ static bool lift(const struct weir_plan *plan, void *state, void *context)
     l->until = r->until;
     if (weir__ban_is_lifted(r, l->now))
         return false;
-    r->forget_at = l->fleet && r->until > l->now ? r->until : 0;
+    r->since = l->now;
+    if (r->told || r->forget_at < r->until) /* else the fleet may know of a longer ban */
+        r->forget_at = r->until;
+    r->forget_at = l->fleet && r->forget_at > l->now ? r->forget_at : 0;
     r->until = 0;
     r->strikes = 0;
     r->told = 0;
@@ -393,7 +396,8 @@ bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
 
 /* --------------------------------------------------------------- fleet ---- */
 
-#define SAME WEIR_SECOND /* ends that differ by less are one: messages take their time */
+#define SAME  WEIR_SECOND       /* ends that differ by less are one: messages take their time */
+#define FRESH (2 * WEIR_SECOND) /* a lift that was made in this time wins over a ban */
 
 bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
                     struct weir__ban_record *out)
@@ -403,7 +407,7 @@ bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
     if (tag == 0)
         return false;
     read_ban(table, tag, out);
-    return out->until > now || weir__ban_is_lifted(out, now);
+    return weir__ban_is_known(out, now);
 }
 
 struct learning {
@@ -413,6 +417,14 @@ struct learning {
     bool learnt;
 };
 
+static bool is_same(const struct weir__ban_record *r, const struct weir__ban_lesson *l)
+{
+    weir_time until = l->strikes > 0 ? r->until : r->forget_at;
+
+    return (r->strikes > 0) == (l->strikes > 0) && until < later(l->until, SAME) &&
+           l->until < later(until, SAME);
+}
+
 /* Nobody has changed it since the fleet was told. */
 static bool is_as_sent(const struct weir__ban_record *r, const struct weir__ban_record *sent)
 {
@@ -420,12 +432,19 @@ static bool is_as_sent(const struct weir__ban_record *r, const struct weir__ban_
            r->forget_at == sent->forget_at && r->strikes == sent->strikes;
 }
 
-static bool is_same(const struct weir__ban_record *r, const struct weir__ban_lesson *l)
+/* Whether a change that was made here is to be told, whatever the lesson says.  If they do not know
+ * of each other, a lift counts, if it is no old one, and of two bans the longer. */
+static bool is_stronger(const struct weir__ban_record *r, const struct weir__ban_lesson *l)
 {
-    weir_time until = l->strikes > 0 ? r->until : r->forget_at;
+    bool as_sent = is_as_sent(r, l->sent);
 
-    return (r->strikes > 0) == (l->strikes > 0) && until < later(l->until, SAME) &&
-           l->until < later(until, SAME);
+    if (l->met || (l->sent != NULL && !as_sent && is_same(l->sent, l)))
+        return true; /* made in the knowledge of it */
+    if (l->strikes == 0)
+        return false;
+    if (weir__ban_is_lifted(r, l->now))
+        return l->now >= r->since && l->now - r->since < FRESH;
+    return !as_sent && r->until > later(l->until, SAME);
 }
 
 static void write_lesson(struct weir__ban_record *r, const struct weir__ban_lesson *l)
@@ -448,13 +467,15 @@ static bool learn(const struct weir_plan *plan, void *state, void *context)
     struct learning *l = context;
     const struct weir__ban_lesson *lesson = l->lesson;
     struct look at = look_at(l->table, lesson->now);
-    bool news = !r->told && (r->until > at.now || weir__ban_is_lifted(r, at.now));
+    bool known = weir__ban_is_known(r, at.now), news = known && !r->told;
 
     (void)plan;
     l->until = r->until;
+    if (known && lesson->older)
+        return false;
     l->learnt = (lesson->agent == 0 ||
                  weir__fleet_claim(l->table, lesson->agent, weir_table_now(l->table))) &&
-                (!news || is_as_sent(r, lesson->sent));
+                !(news && is_stronger(r, lesson));
     if (!l->learnt)
         return false;
     recall(r, &at);

@@ -66,7 +66,15 @@ static inline bool weir__ban_is_lifted(const struct weir__ban_record *record, we
     return record->until == 0 && record->strikes == 0 && record->forget_at > now;
 }
 
-/* A ban in force at place i, or one that was lifted. */
+/* What the fleet may have to be told: a ban in force, one that was lifted, or one that was over
+ * before the fleet was told of it: it may have cut a longer one short. */
+static inline bool weir__ban_is_known(const struct weir__ban_record *record, weir_time now)
+{
+    return record->until > now ||
+           (record->forget_at > now && (record->strikes == 0 ? record->until == 0 : !record->told));
+}
+
+/* Such a ban at place i. */
 bool weir__ban_read(const struct weir_table *table, uint64_t i, weir_time now,
                     struct weir__ban_record *out);
 
@@ -78,6 +86,8 @@ struct weir__ban_lesson {
     weir_time forget;                    /* so long after its end */
     int32_t strikes;                     /* 0: it was lifted */
     const struct weir__ban_record *sent; /* which the fleet was told before; or NULL */
+    bool older;                          /* than what is known here, if anything is */
+    bool met;                            /* the fleet says so again: changes here know of it */
     uint32_t agent;                      /* the holder that learns; 0: the table is its own */
 };
 /* False: the key was banned or lifted here meanwhile, and the fleet is to be told of that; or

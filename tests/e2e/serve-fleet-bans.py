@@ -148,7 +148,7 @@ def note(redis, key):
     """How long it lasts, in us, and strikes."""
     text = redis.client("HGET", NOTES, "blogin\0" + key)
     seconds, us = redis.client("TIME")
-    _, end, strikes, _ = map(int, (text or "0 0 1 0").split())
+    _, end, strikes, _, _ = map(int, (text or "0 0 1 0 0").split())
     return end - int(seconds) * 1000000 - int(us), strikes
 
 
@@ -270,13 +270,13 @@ def is_quiet(asks):
     return after - before <= more - beats + 1
 
 
-def tell(redis, begun, heard, *notes):
+def tell(redis, begun, heard, *notes, knew=None):
     """Asks the script itself; returns begun, last, heard, lost, and the notes by their names."""
     text = open(os.path.join(os.path.dirname(__file__), "../../cluster/fleet/notes.lua")).read()
     words = [word for note in notes for word in note]
-    answer = redis.ok("EVAL", text, 3, NOTES, NOTES + ":order", NOTES + ":ends", begun, heard, 256,
-                      *words)
-    return answer[:4], {answer[i]: answer[i + 1:i + 5] for i in range(4, len(answer), 5)}
+    answer = redis.ok("EVAL", text, 3, NOTES, NOTES + ":order", NOTES + ":ends", begun, heard,
+                      heard if knew is None else knew, 256, *words)
+    return answer[:4], {answer[i]: answer[i + 1:i + 6] for i in range(4, len(answer), 6)}
 
 
 def test_D6_one_client_cannot_fill_redis_with_bans(weir):
@@ -287,7 +287,7 @@ def test_D6_one_client_cannot_fill_redis_with_bans(weir):
             tell(redis, 0, 0, *[("blogin\0%d-%d" % (part, i), HOUR, 1, 0, "new")
                                 for i in range(100)])
         assert told(redis) == redis.client("ZCARD", NOTES + ":ends") == 16384
-        assert redis.client("HLEN", NOTES) == 16384 + 2
+        assert redis.client("HLEN", NOTES) == 16384 + 3
         assert redis.client("HEXISTS", NOTES, "blogin\0hand") == 1
         for end in ["", ":order", ":ends"]:
             assert HOUR / 1000 < redis.client("PTTL", NOTES + end) <= 2 * HOUR / 1000 + 1000
@@ -311,11 +311,15 @@ def test_D6_a_note_that_the_node_did_not_know_stands(weir):
         assert notes["blogin\0x"][:1] == [again] and notes["blogin\0x"][2] == 2, notes
         _, notes = tell(redis, begun, lifted, ("blogin\0x", 2 * HOUR, 1, 0, "new"))
         assert notes["blogin\0x"][0] > again and notes["blogin\0x"][1] > HOUR, notes
-        # What is repeated because notes were lost replaces nothing.
+        # What is repeated because notes were lost replaces only what its node knew.
         (_, end, _, lost), notes = tell(redis, 1, 1, ("blogin\0x", 9 * HOUR, 1, 0, "old"),
                                         ("blogin\0y", HOUR, 1, 0, "old"))
-        assert lost == 1 and notes["blogin\0x"][1] <= 2 * HOUR and "blogin\0y" in notes, notes
+        assert lost == 1 and notes == {}, notes
+        _, notes = tell(redis, begun, 0)
+        assert notes["blogin\0x"][1] <= 2 * HOUR and "blogin\0y" in notes, notes
         assert tell(redis, begun, end)[1] == {}
+        _, notes = tell(redis, begun, end, ("blogin\0x", 9 * HOUR, 1, 0, "old"))
+        assert notes["blogin\0x"][1] > 8 * HOUR and notes["blogin\0x"][4] == end, notes
 
 
 def quota(server, account, cost=1):

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "fleet-lock-model.h"
 #include "fleet-members-model.h"
+#include "fleet-notes-model.h"
 #include "random.h"
 #include "vectors/runner/redis-server.h"
 #include "vectors/runner/resp-client.h"
@@ -58,6 +59,8 @@ static void load(const char *text, char sha[41])
     weir__buffer_add(&timed, text, strlen(text) + 1);
     replace(&timed, "redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}");
     replace(&timed, "redis.pcall('INFO', 'server')", "('run_id:' .. ARGV[#ARGV - 2])");
+    replace(&timed, ", #ARGV, 5 do", ", #ARGV - 3, 5 do");
+    replace(&timed, "redis.call('PEXPIRE', key, ", "tostring("); /* by Redis's own clock */
     if (resp_client_ask(server.client, (const char *const[]){ "SCRIPT", "LOAD", timed.bytes, NULL },
                         &answer, &error) != WEIR_OK)
         stop(error.text);
@@ -212,22 +215,86 @@ static void walk_members(const char *sha)
     }
 }
 
+/* ----------------------------------------------------------------- notes ----
+ */
+
+static const int64_t *any_of(const int64_t *numbers, int n)
+{
+    return &numbers[int_between(0, n - 1)];
+}
+
+/* Numbers are those of answers before: of three nodes, which hear now and then. */
+static size_t invent_tale(const int64_t heard[3], int64_t begun, const char *name,
+                          struct weir__buffer *words)
+{
+    static const int hows[] = { WEIR__NOTE_NEW, WEIR__NOTE_NEW, WEIR__NOTE_OLD, WEIR__NOTE_NOW };
+    size_t n = (size_t)between(0, 3);
+
+    weir__notes_words((struct weir_key){ name, strlen(name) }, one_in(10) ? 1 : begun,
+                      *any_of(heard, 3), *any_of(heard, 3), words);
+    for (size_t i = 0; i < n; i++) {
+        char key = (char)between('a', 'e');
+        weir__note_words(&(struct weir__note){ .kind = one_in(5) ? 'r' : 'b',
+                                               .rule = { "rule", 4 },
+                                               .key = { &key, 1 },
+                                               .span = between(10, 100) * WEIR_SECOND / 10,
+                                               .strikes = between(0, 3),
+                                               .forget = between(0, 5) * WEIR_SECOND,
+                                               .how = hows[between(0, 3)] },
+                         words);
+    }
+    return WEIR__NOTES_WORDS(n);
+}
+
+static void walk_notes(const char *sha)
+{
+    struct model_notes m = { .n = 0 };
+    int64_t heard[3] = { 0 }, begun = 0;
+    char name[32];
+
+    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    for (step = 0; step < STEPS; step++) {
+        struct weir__buffer words = { 0 }, answer = { 0 };
+        struct weir__notes notes;
+        server_run = one_in(40) ? int_between(1, 9) : server_run;
+        now += one_in(10) ? between(0, 3000000) : between(0, 100000);
+        size_t n = invent_tale(heard, begun, name, &words);
+        struct weir__text reply = run(sha, &words, n);
+        weir__buffer_add(&words, "", 1);
+        struct model_tale tale = model_tale_read(words.bytes, n);
+        model_notes_call(&m, &tale, server_run, now, &answer);
+        if (reply.len != answer.len || memcmp(reply.bytes, answer.bytes, answer.len) != 0) {
+            fprintf(stderr, "Redis:\n%.*s\nmodel:\n%.*s\n", (int)reply.len, reply.bytes,
+                    (int)answer.len, answer.bytes);
+            stop("notes");
+        }
+        if (!weir__notes_reply(&notes, reply))
+            stop("notes: the answer is not read");
+        begun = notes.begun;
+        heard[int_between(0, 2)] = notes.heard;
+        weir__buffer_free(&words);
+        weir__buffer_free(&answer);
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
              rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
     struct weir_error error = { 0 };
-    char lock[41], members[41];
+    char lock[41], members[41], notes[41];
 
     if (redis_server_start(&server, NULL, &error) != WEIR_OK)
         stop(error.text);
     load(weir__lua_lock, lock);
     load(weir__lua_members, members);
+    load(weir__lua_notes, notes);
     for (seed = first; seed < first + rounds; seed++) {
         random_state = seed;
         server_run = 1;
         walk_lock(lock);
         walk_members(members);
+        walk_notes(notes);
     }
     redis_server_stop(&server);
     weir__buffer_free(&out);

@@ -349,17 +349,63 @@ TEST(test_D6_what_was_done_here_meanwhile_stands_until_it_is_told)
 
     weir__fleet_renew(table, WEIR__FLEET_AWAY);
     put(table, "k", NOW, NOW + HOUR);
-    assert_false(learn(table, 0, NOW, NOW + MINUTE, NULL));
+    assert_false(learn(table, 1, NOW, NOW + MINUTE, NULL)); /* of two bans the longer counts */
     assert_int_equal(until(table, "k", NOW), NOW + HOUR);
     assert_true(told(table, NOW, &sent) && sent.told == 0);
-    assert_true(learn(table, 1, NOW + S, NOW + HOUR, &sent)); /* the fleet knows it now */
+    put(table, "k", NOW, NOW + HOUR / 2);
+    assert_false(learn(table, 1, NOW, NOW + HOUR, &sent)); /* what was told before it was changed */
+    assert_true(told(table, NOW, &sent) && sent.until == NOW + HOUR / 2);
+    assert_true(learn(table, 1, NOW + S, NOW + HOUR, &sent)); /* another's is longer */
+    assert_int_equal(until(table, "k", NOW + S), NOW + HOUR);
     assert_true(lift(table, "k", NOW + 2 * S));
     assert_true(told(table, NOW + 2 * S, &sent) && sent.told == 0);
     assert_true(weir__ban_is_lifted(&sent, NOW + 2 * S));
-    assert_false(learn(table, 1, NOW + 3 * S, NOW + HOUR, NULL)); /* an answer that comes late */
+    assert_false(learn(table, 1, NOW + 3 * S, NOW + HOUR, NULL)); /* a lift counts ... */
     assert_int_equal(until(table, "k", NOW + 3 * S), 0);
     assert_true(learn(table, 0, NOW + 3 * S, NOW + HOUR, &sent));
     assert_false(told(table, NOW + HOUR, &sent)); /* it would be over */
+    put(table, "k", NOW + 4 * S, NOW + HOUR);
+    assert_true(learn(table, 0, NOW + 4 * S, NOW + HOUR, NULL)); /* ... wherever it was made */
+    assert_int_equal(until(table, "k", NOW + 4 * S), 0);
+}
+
+TEST(test_D6_an_old_lift_gives_way_to_a_ban)
+{
+    OWN(weir_table) *table = table_for(0);
+
+    weir__fleet_renew(table, WEIR__FLEET_AWAY);
+    put(table, "k", NOW, NOW + HOUR);
+    assert_true(lift(table, "k", NOW));
+    assert_true(learn(table, 1, NOW + 2 * S, NOW + HOUR, NULL));
+    assert_int_equal(until(table, "k", NOW + 2 * S), NOW + HOUR);
+}
+
+/* The fleet may have known of a longer ban. */
+TEST(test_D6_a_ban_that_ended_before_it_was_told_is_told)
+{
+    OWN(weir_table) *table = table_for(0);
+    struct weir__ban_record r;
+
+    weir__fleet_renew(table, WEIR__FLEET_AWAY);
+    assert_true(learn(table, 1, NOW, NOW + HOUR, NULL));
+    put(table, "k", NOW, NOW + S);
+    assert_true(told(table, NOW + 2 * S, &r) && r.until == NOW + S && r.told == 0);
+    assert_false(lift(table, "k", NOW + 2 * S));
+    assert_true(told(table, NOW + 2 * S, &r) && weir__ban_is_lifted(&r, NOW + 2 * S));
+    assert_true(learn(table, 0, NOW + 2 * S, NOW + HOUR, &r));
+    assert_true(told(table, NOW + 2 * S, &r) && r.told == 1);
+}
+
+/* Spans that are told have an end. */
+TEST(test_D6_a_ban_for_ever_is_told_once)
+{
+    OWN(weir_table) *table = table_for(0);
+    struct weir__ban_record r;
+
+    put(table, "k", NOW, WEIR_FOREVER);
+    assert_true(told(table, NOW, &r) && r.told == 0);
+    assert_true(learn(table, 1, NOW, NOW + 1000000 * HOUR, &r));
+    assert_true(told(table, NOW, &r) && r.told == 1);
 }
 
 TEST(test_D6_without_a_fleet_a_lifted_ban_leaves_nothing)

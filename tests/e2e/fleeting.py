@@ -3,6 +3,8 @@ wires between a node and Redis that can be cut.
 
 Nothing here is bounded by wall time: a load measures how long it took, and bounds are reckoned from
 that."""
+import contextlib
+import importlib
 import os
 import select
 import shutil
@@ -77,6 +79,17 @@ def joined(*nodes, members=None):
 def back(*nodes):
     for node in nodes:
         until("%s draws again" % node.name, node.draws, state=lambda: str(node.fleet))
+
+
+@contextlib.contextmanager
+def nodes_on_cluster(weir, rules):
+    """Two nodes, on three masters with a replica each."""
+    sys.argv[1:2] = [os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "x")]
+    Cluster = importlib.import_module("redis-cluster").Cluster
+    with Cluster() as cluster, Node(weir, cluster.url(), "a", rules=rules) as a, \
+            Node(weir, cluster.url(), "b", rules=rules) as b:
+        joined(a, b)
+        yield cluster, a, b
 
 
 class Info:

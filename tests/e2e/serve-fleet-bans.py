@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 
-from fleeting import Node, Wire, back, joined, url
+from fleeting import Node, Wire, back, joined, nodes_on_cluster, url
 from redising import Redis, until
 from serving import Error, run_tests
 
@@ -407,6 +407,54 @@ def test_D3_resets_leave_nothing_behind(weir):
                 client("WEIR.RESET", "quota", "account", "k%d" % (i % 10))
         assert told(redis) <= 10
         assert 0 < redis.client("PTTL", NOTES) <= 31000
+
+
+def master_of_notes(cluster):
+    slot = cluster.masters()[0].ok("CLUSTER", "KEYSLOT", NOTES)
+    port = next(range_[2][1] for range_ in cluster.masters()[0].ok("CLUSTER", "SLOTS")
+                if range_[0] <= slot <= range_[1])
+    return next(node for node in cluster.masters() if node.port == port)
+
+
+def strikes_in(redis):
+    """Of each key, as Redis has it; 0: it was lifted."""
+    notes = redis("HGETALL", NOTES)
+    pairs = dict(zip(notes[::2], notes[1::2])) if isinstance(notes, list) else {}
+    return {name[7:]: int(text.split()[2]) for name, text in pairs.items()
+            if name.startswith("blogin")}
+
+
+def test_D6_a_cluster_that_fails_over_without_its_last_writes(weir):
+    """Bans, lifts and resets go on; what nodes knew holds, and Redis is told again."""
+    with nodes_on_cluster(weir, RULES) as (cluster, a, b):
+        for key in ["lifted", "kept"]:
+            admin(a, "WEIR.BAN", "login", key, "1h")
+            all_know(key, b)
+        master = master_of_notes(cluster)
+        replica = cluster.replica_of(master)
+        until("the replica knows", lambda: replica.info("replication", "slave_repl_offset") ==
+              master.info("replication", "master_repl_offset"))
+        replica.process.send_signal(signal.SIGSTOP)
+        master.ok("CLIENT", "KILL", "TYPE", "replica")
+        admin(b, "WEIR.UNBAN", "login", "lifted")
+        admin(b, "WEIR.BAN", "login", "lost", "1h")
+        none_knows("lifted", a)
+        all_know("lost", a)
+        assert strikes_in(master) == {"lifted": 0, "kept": 1, "lost": 1}
+        master.kill()
+        replica.process.send_signal(signal.SIGCONT)
+        until("its replica took its place", lambda: len(cluster.masters()) == 3)
+        until("Redis is told again",
+              lambda: strikes_in(replica) == {"lifted": 0, "kept": 1, "lost": 1},
+              state=lambda: str(strikes_in(replica)))
+        back(a, b)
+        assert set(banned(a)) == set(banned(b)) == {"kept", "lost"}, (banned(a), banned(b))
+        admin(b, "WEIR.UNBAN", "login", "kept")
+        none_knows("kept", a)
+        assert spend("ann", a, b) <= 20
+        admin(a, "WEIR.RESET", "quota", "account", "ann")
+        for server in [a, b]:
+            until("%s lets it pass" % server.name, lambda: quota(server, "ann")[0] == 1)
 
 
 def test_D3_limits_of_a_call_are_of_its_node(weir):

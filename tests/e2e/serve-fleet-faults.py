@@ -6,7 +6,6 @@ Bounds are counts: a meter with burst b and rate r lets b + r (T + life) pass in
 measured."""
 import contextlib
 import ctypes
-import importlib
 import itertools
 import os
 import signal
@@ -15,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from fleeting import LONG, Load, Node, Wire, back, joined, passed, url
+from fleeting import LONG, Load, Node, Wire, back, joined, nodes_on_cluster, passed, url
 from redising import Redis, until
 from serving import Resp, ask_for_successor, has_sanitizer, run_tests
 
@@ -493,16 +492,6 @@ def test_D6_rules_published_while_half_is_cut_off(weir):
 
 
 USERS = ["u%d" % i for i in range(12)]  # of all masters
-
-
-@contextlib.contextmanager
-def nodes_on_cluster(weir, rules):
-    sys.argv[1:2] = [os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "x")]
-    Cluster = importlib.import_module("redis-cluster").Cluster
-    with Cluster() as cluster, Node(weir, cluster.url(), "a", rules=rules) as a, \
-            Node(weir, cluster.url(), "b", rules=rules) as b:
-        joined(a, b)
-        yield cluster, a, b
 
 
 def loads_on(stack, *nodes):

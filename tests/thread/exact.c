@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void at_the_gate(struct shared *s)
 {
     __atomic_fetch_add(&s->ready, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&s->ready, __ATOMIC_ACQUIRE) < WORKERS)
-        ;
+        sched_yield();
 }
 
 static void add(int64_t *n, int64_t d)

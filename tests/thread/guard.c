@@ -65,7 +65,7 @@ static void meet(int64_t *here)
 {
     __atomic_add_fetch(here, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(here, __ATOMIC_SEQ_CST) < WORKERS)
-        ;
+        sched_yield();
 }
 
 static void hold(struct worker *w)

@@ -80,7 +80,7 @@ static void at_the_gate(struct shared *s, int n)
 {
     __atomic_fetch_add(&s->ready, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&s->ready, __ATOMIC_ACQUIRE) < n)
-        ;
+        sched_yield();
 }
 
 static void *thread_main(void *argument)

@@ -352,9 +352,11 @@ static uint64_t tag_in(const struct world *w, uint64_t slot)
 /* Whose key it is that lies in the slot. */
 static bool find_owner(const struct world *w, uint64_t slot, int *limiter, int *key)
 {
+    uint64_t tag = tag_in(w, slot);
+
     for (*limiter = 0; *limiter < w->n; ++*limiter)
         for (*key = 0; *key < KEYS; ++*key)
-            if (w->tags[*limiter][*key] == tag_in(w, slot))
+            if (w->tags[*limiter][*key] == tag)
                 return true;
     return false;
 }

@@ -6,13 +6,13 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/thread.h"
 #include "cluster/agent/agent.h"
 #include "wire/decimal.h"
 #include "wire/resp-reply.h"
@@ -287,17 +287,6 @@ static void *follow(void *context)
     return NULL;
 }
 
-static int start(struct weir_fleet *f)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int number = pthread_create(&f->follow.thread, NULL, follow, f);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number;
-}
-
 int weir__follow_begin(struct weir_fleet *f, const struct weir_fleet_options *o,
                        struct weir_error *error)
 {
@@ -309,7 +298,7 @@ int weir__follow_begin(struct weir_fleet *f, const struct weir_fleet_options *o,
         f->follow.copy = NULL;
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a fleet");
     }
-    int number = start(f);
+    int number = weir__thread_start(&f->follow.thread, follow, f);
     if (number != 0)
         free(f->follow.copy);
     if (number != 0)

@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <fcntl.h>
 
+#include "base/thread.h"
+
 struct weir__redis_lookup {
     char host[256], port[8];
     struct addrinfo *found;
@@ -60,7 +62,7 @@ static bool start(struct weir__redis_lookup *l, int wake)
     if (l->wake < 0)
         return false;
     atomic_store(&l->users, 2);
-    if (pthread_create(&thread, NULL, run, l) == 0) {
+    if (weir__thread_start(&thread, run, l) == 0) {
         pthread_detach(thread);
         return true;
     }

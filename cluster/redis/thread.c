@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "base/thread.h"
 #include "cluster/redis/drive.h"
 #include "cluster/redis/thread.h"
 
@@ -172,18 +172,6 @@ static void *run(void *context)
     }
 }
 
-/* Signals are for the program's own threads. */
-static int start(struct weir_redis *r)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int number = pthread_create(&r->thread, NULL, run, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number;
-}
-
 static int fill_options(struct weir__redis_options *o, const char *url,
                         const struct weir_redis_options *options, struct weir_error *error)
 {
@@ -214,7 +202,7 @@ int weir__redis_thread_create(struct weir_redis **out, const char *url,
     r->duty = *duty;
     code = weir__redis_drive_create(&r->drive, &o, error);
     pthread_mutex_init(&r->mutex, NULL);
-    int number = code == WEIR_OK ? start(r) : 0;
+    int number = code == WEIR_OK ? weir__thread_start(&r->thread, run, r) : 0;
     if (number != 0)
         code =
             weir__fail(error, WEIR_SYSTEM, "no thread for a client of Redis: %s", strerror(number));

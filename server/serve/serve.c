@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/thread.h"
 #include "engine/explain.h"
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
@@ -60,7 +61,7 @@ struct life {
     uv_loop_t uv;
     uv_timer_t ticker, deadline;
     uv_async_t ended; /* all loops have */
-    uv_thread_t joiner;
+    pthread_t joiner;
     uv_signal_t terminate, interrupt, hang_up, user2;
     struct weir__successor successor;
     bool handed_over;
@@ -334,13 +335,14 @@ static void on_deadline(uv_timer_t *timer)
 /* A thread of its own waits for the others, so that the main one can go on telling events
  * meanwhile.  Not one of libuv's pool: those may be waiting to be told that the work of a
  * connection is over. */
-static void wait_for_loops(void *context)
+static void *wait_for_loops(void *context)
 {
     struct life *life = context;
 
     for (size_t i = 0; i < life->server.n_loops; i++)
         weir__loop_join(&life->server.loops[i]);
     uv_async_send(&life->ended);
+    return NULL;
 }
 
 static void on_all_told(void *context)
@@ -363,7 +365,7 @@ static void on_loops_ended(uv_async_t *ended)
 {
     struct life *life = ended->data;
 
-    uv_thread_join(&life->joiner);
+    pthread_join(life->joiner, NULL);
     __atomic_store_n(&life->deaf, true, __ATOMIC_RELEASE);
     weir__event_log_stop(life->event_log, life->settings.drain, on_all_told, life);
 }
@@ -385,7 +387,7 @@ static void drain(struct life *life)
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
     uv_timer_start(&life->deadline, on_deadline,
                    (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
-    if (uv_thread_create(&life->joiner, wait_for_loops, life) != 0)
+    if (weir__thread_start(&life->joiner, wait_for_loops, life) != 0)
         _exit(1); /* nothing is lost by it: the table is whole at every moment */
     weir__lines_close(life->server.lines); /* a turn may be longer in coming than the drain lasts */
     wake_all(life);

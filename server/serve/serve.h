@@ -16,6 +16,7 @@
 #ifndef WEIR_SERVE_H
 #define WEIR_SERVE_H
 
+#include <pthread.h>
 #include <uv.h>
 
 #include "cluster/agent/ask-by.h"
@@ -122,7 +123,7 @@ struct weir__loop {
     struct weir__server *server;
     size_t index;
     uv_loop_t uv;
-    uv_thread_t thread;
+    pthread_t thread;
     bool started;
     uv_async_t waker;   /* events, or draining */
     uv_timer_t sweeper; /* once a second: idle and slow connections */

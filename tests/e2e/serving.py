@@ -161,8 +161,18 @@ class Server(Running):
                 if port:
                     self.ports.setdefault(found.group(1), int(port.group(1)))
             if line.startswith("  table"):
-                return
+                return self.hears_signals()
         raise RuntimeError("the server did not start: " + self.complaints())
+
+    def hears_signals(self):
+        """ThreadSanitizer loses one of some hundred signals that come before the main thread waits
+        for them."""
+        def waits():
+            with open("/proc/%d/wchan" % self.pid) as file:
+                return "epoll" in file.read()
+
+        if has_sanitizer(self.weir, "tsan"):
+            until("the main thread waits", waits)
 
     def complaints(self):
         return open(os.path.join(self.folder, "stderr")).read()

@@ -3,10 +3,10 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/thread.h"
 #include "engine/lines.h"
 #include "guard/guard.h"
 #include "server/serve/decide/late.h"
@@ -218,18 +218,13 @@ static void *listen_for_bell(void *argument)
     return NULL;
 }
 
-/* Made when somebody waits first; signals are the main thread's. */
+/* Made when somebody waits first. */
 static void start_listening(struct weir__lines *lines)
 {
-    sigset_t all, before;
-
     pthread_mutex_lock(&lines->mutex);
     if (!lines->listens) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        if (pthread_create(&lines->listener, NULL, listen_for_bell, lines) != 0)
+        if (weir__thread_start(&lines->listener, listen_for_bell, lines) != 0)
             lines->listener = 0;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
         __atomic_store_n(&lines->listens, true, __ATOMIC_SEQ_CST);
     }
     pthread_mutex_unlock(&lines->mutex);

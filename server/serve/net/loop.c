@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/base.h"
+#include "base/thread.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/pass.h"
@@ -269,21 +270,21 @@ int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size
     return WEIR_OK;
 }
 
-static void run(void *context)
+static void *run(void *context)
 {
     struct weir__loop *loop = context;
 
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return NULL;
 }
 
 int weir__loop_start(struct weir__loop *loop, struct weir_error *error)
 {
-    int code = uv_thread_create(&loop->thread, run, loop);
+    int code = weir__thread_start(&loop->thread, run, loop);
 
     loop->started = code == 0;
-    return code == 0
-               ? WEIR_OK
-               : weir__fail(error, WEIR_SYSTEM, "cannot make a thread: %s", uv_strerror(code));
+    return code == 0 ? WEIR_OK
+                     : weir__fail(error, WEIR_SYSTEM, "cannot make a thread: %s", strerror(code));
 }
 
 void weir__loop_wake(struct weir__loop *loop)
@@ -294,7 +295,7 @@ void weir__loop_wake(struct weir__loop *loop)
 void weir__loop_join(struct weir__loop *loop)
 {
     if (loop->started)
-        uv_thread_join(&loop->thread);
+        pthread_join(loop->thread, NULL);
     loop->started = false;
 }
 

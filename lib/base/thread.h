@@ -1,0 +1,21 @@
+/* thread.h -- threads of our own, which leave signals to the program's. */
+#ifndef WEIR_BASE_THREAD_H
+#define WEIR_BASE_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+
+/* As pthread_create.  The thread hears no signals, from its first instruction on: it begins with
+ * the mask of its maker. */
+static inline int weir__thread_start(pthread_t *out, void *(*run)(void *), void *context)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(out, NULL, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+#endif

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """nginx-rules.py MODULE [TEST...] -- a rule file inside a real nginx: attributes, answers, bans and
 lists, reloads, guards that learn from upstreams."""
+import http.client
 import json
 import os
+import re
 import signal
 import socket
 import time
 
+from clients.world import ROOT, snippet
 from nginxing import Backend, nginx_with
 from serving import run_tests, until, write
 
@@ -54,6 +57,32 @@ def test_N4_a_limit_by_header(module):
         assert nginx.statuses(9, "/free", X_Client="ann") == [200] * 9
         quiet = nginx.get("/quiet", X_Client="ann")
         assert quiet.status == 429 and "ratelimit" not in quiet.headers
+
+
+def test_N4_the_readme(module):
+    """Its block protects a login; a backend on a socket beside it stands in for the reader's."""
+    block = snippet("nginx", "nginx", "README.md").replace("http://backend", "http://unix:backend")
+    rules, server = re.search(r"(weir_rules .*?;).*?server {\n *listen [^;]*;\n(.*?)^    }$", block,
+                              re.M | re.S).groups()
+    backend = "server { listen unix:backend; location / { weir_check off; return 200 ok; } }"
+    with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
+        text = file.read()
+    with nginx_with(module, text, rules.replace("/path/to/examples/", "") + backend,
+                    server) as nginx:
+        assert [post(nginx, "/login")[0] for _ in range(5)] == [200] * 5
+        refused = [headers for status, headers in (post(nginx, "/login") for _ in range(50))
+                   if status == 429]  # one more passes every 12 seconds
+        assert 0 < int(refused[0]["retry-after"]) <= 12, refused[0].items()
+        assert int(refused[-1]["retry-after"]) > 12, refused[-1].items()  # banned
+
+
+def post(nginx, path):
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=60)
+    connection.request("POST", path, "x")
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, answer.headers
 
 
 def test_N4_arguments_and_what_is_given(module):
@@ -201,7 +230,7 @@ def test_N4_a_bad_file_is_refused_with_its_place(module):
         assert nginx.statuses(8, "/", X_Client="bob") == [200] * 7 + [429]
 
 
-def test_N4_a_rule_that_never_applies_is_named(module):
+def test_R14_a_rule_that_never_applies_is_named(module):
     with nginx_with(module, RULES, "weir_rules rules.yaml;", SERVER) as nginx:
         code, said = nginx.test()
         assert code == 0 and 'look at "tenant", which nginx does not know' in said, said

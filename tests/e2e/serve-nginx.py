@@ -155,10 +155,6 @@ def to_be_stopped(weir):
             server.kill()
 
 
-def test_S2_the_readme_shows_the_same_block(_):
-    assert snippet("nginx", "nginx", "README.md") == snippet("nginx", "nginx")
-
-
 def test_S2_nginx_refuses_with_429(weir):
     with behind_nginx(weir) as server, Nginx(server) as nginx:
         for left in (4, 3, 2, 1, 0):

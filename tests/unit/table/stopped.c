@@ -76,7 +76,7 @@ static void check_stopped(struct weir_limiter *limiter)
     assert_same_decision(&d, &before);
 }
 
-TEST(test_an_ask_that_was_stopped_on_its_way_gives_nothing_away)
+TEST(test_T1_an_ask_that_was_stopped_on_its_way_gives_nothing_away)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : COUNT_OF(limits)); i++) {
@@ -98,7 +98,7 @@ TEST(test_units_given_back_late_are_only_those)
         }
 }
 
-TEST(test_an_ask_that_was_stopped_counts_as_of_the_present)
+TEST(test_T1_an_ask_that_was_stopped_counts_as_of_the_present)
 {
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < ANY_TABLE; i++) {

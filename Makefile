@@ -102,7 +102,7 @@ thousand: $(BUILD)/build.ninja
 	@scripts/packages.sh build
 	@scripts/build.sh $(BUILD) bench/bench-thousand
 	@$(BUILD)/bench/bench-thousand | tee $(BUILD)/thousand.tsv
-	@scripts/fleet-pictures.py $(BUILD)/thousand.tsv
+	@scripts/thousand-picture.py $(BUILD)/thousand.tsv
 
 reference: all
 	@scripts/reference.py $(BUILD)

@@ -7,7 +7,7 @@
  *     members    the beats of all; how long until all know of a death
  *     change     how long until all run rules that were published
  *
- * Prints name, value, unit, by tabs.  scripts/fleet-pictures.py draws it.
+ * Prints name, value, unit, by tabs.  scripts/thousand-picture.py draws it.
  */
 #include "fleet-agenda.h"
 #include "fleet-members-model.h"

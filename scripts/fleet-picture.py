@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from pictures import ADMITTED, BOUND, Drawing
+from pictures import ADMITTED, BOUND, Drawing, power_of_ten
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODES = [1, 2, 4, 8]
@@ -28,10 +28,6 @@ def read(path):
     return figures
 
 
-def short(power):
-    return {0: "1", 1: "10", 2: "100", 3: "1 k", 4: "10 k", 5: "100 k", 6: "1 M", 7: "10 M"}[power]
-
-
 class Panel:
     """Both axes grow by factors."""
 
@@ -49,7 +45,7 @@ class Panel:
         for power in range(self.low, self.high + 1):
             _, y = self.at(1, 10 ** power)
             self.d.line(self.x, y, self.x + self.width, y, opacity=0.25)
-            self.d.text(self.x - 6, y + 4, short(power), "end", size=11)
+            self.d.text(self.x - 6, y + 4, power_of_ten(power), "end", size=11)
         for nodes in NODES:
             self.d.text(self.at(nodes, 10 ** self.low)[0], self.y + self.height + 16, nodes,
                         "middle", size=11)
@@ -79,7 +75,7 @@ def main():
         x = 14 + 212 * i
         d.line(x, 18, x + 26, 18, colour, 2.2, dash)
         d.text(x + 32, 22, "%s, %d master%s" % (
-            "across: fleet" if way == "fleet" else "EVALSHA a request", masters,
+            "across: fleet" if way == "fleet" else way, masters,
             "s" if masters > 1 else ""), size=12)
     d.write(os.path.join(HERE, "..", "docs", "picture-fleet.svg"))
 

@@ -139,12 +139,12 @@ def main():
         crowds = [run_crowds(nginx, i) for i in range(len(SETTINGS))]
         abs_ = [run_ab(nginx, i) for i in range(len(SETTINGS))]
     d = Drawing(860, 760, "weir_req with burst, nodelay and delay")
-    d.text(30, 22, "rate=%dr/s: %d requests at once, %d more one by one, %d at once"
+    d.text(30, 22, "rate=%dr/s: %d requests at once, %d one by one, %d at once"
            % (RATE, CROWD, STRAGGLERS, CROWD_AGAIN), bold=True, size=15)
     legend(d, 530, 22)
     for i, requests in enumerate(crowds):
         draw_panel(d, 30 + i % 2 * 420, 62 + i // 2 * 215, 390, 160, SETTINGS[i], requests)
-    d.text(30, 500, "ab -n %d -c %d on rate=%dr/s: answered with 200 until then"
+    d.text(30, 500, "ab -n %d -c %d on rate=%dr/s: answers with 200, over time"
            % (AB, AB_AT_ONCE, AB_RATE), bold=True, size=15)
     draw_ab(d, 50, 520, 780, 200, abs_)
     d.write(os.path.join(HERE, "..", "docs", "picture-nginx.svg"))

@@ -21,6 +21,10 @@ ADMITTED, WAITED, BOUND = "#2f9e55", "#d08a17", "#d1495b"
 FONT = 'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"'
 
 
+def power_of_ten(n):
+    return ["1", "10", "100", "1 k", "10 k", "100 k", "1 M", "10 M"][n]
+
+
 class Series:
     """One algorithm's columns."""
 

@@ -66,26 +66,31 @@ def tables(found):
             + table(found, 1, lambda v: "%.1f, %.1f" % (mean(v), min(v))))
 
 
-def panel(found, left, top, workers, which, low, high):
+# Title, which figure, the least and the most that fit, numbers beside the axis.
+PANELS = (("refused, %", 0, 0, 50, (0, 25, 50)), ("goodput, %", 1, 60, 105, (60, 80, 100)))
+
+
+def panel(found, left, top, workers, row):
     """One drawing of 220 by 160: a line for each controller."""
+    title, which, low, high, ticks = row
     width, height = 220, 160
 
     def x(load):
         return left + width * (load - LOADS[0]) / (LOADS[-1] - LOADS[0])
 
     def y(value):
-        return top + height * (1 - (min(max(value, low), high) - low) / (high - low))
+        return top + height * (1 - (value - low) / (high - low))
 
     out = ['<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#999"/>'
            % (left, top, width, height)]
-    for value in (low, (low + high) / 2, high):
+    for value in ticks:
         out.append('<text x="%d" y="%.0f" text-anchor="end">%g</text>' % (left - 4, y(value) + 4,
                                                                         value))
     for load in LOADS[::2]:
         out.append('<text x="%.0f" y="%d" text-anchor="middle">%.1f</text>'
                    % (x(load), top + height + 14, load))
-    out.append('<text x="%d" y="%d">%d worker%s</text>' % (left + 6, top + 14, workers,
-                                                         "s" * (workers > 1)))
+    out.append('<text x="%d" y="%d">%s, %d worker%s</text>' % (left, top - 7, title, workers,
+                                                             "s" * (workers > 1)))
     for controller, colour in zip(CONTROLLERS, COLOURS):
         points = " ".join("%.1f,%.1f" % (x(load), y(mean(found[controller, workers, load][which])))
                           for load in LOADS)
@@ -101,10 +106,9 @@ def draw(found, path):
     for i, (controller, colour) in enumerate(zip(CONTROLLERS, COLOURS)):
         out.append('<text x="%d" y="20" fill="%s" font-weight="bold">%s</text>'
                    % (50 + 100 * i, colour, controller))
-    out.append('<text x="50" y="42">refused, %, by load over capacity</text>')
-    out.append('<text x="50" y="258">goodput, %, by load over capacity</text>')
+    out.append('<text x="%d" y="20">across: load over capacity</text>' % (50 + 100 * len(COLOURS)))
     for i, workers in enumerate(DRAWN):
-        out += panel(found, 50 + 255 * i, 50, workers, 0, 0, 30)
-        out += panel(found, 50 + 255 * i, 266, workers, 1, 70, 100)
+        for k, row in enumerate(PANELS):
+            out += panel(found, 50 + 255 * i, 50 + 216 * k, workers, row)
     with open(path, "w") as file:
         file.write("\n".join(out + ["</svg>"]) + "\n")

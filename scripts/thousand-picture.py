@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fleet-pictures.py FIGURES.TSV -- draws docs/picture-thousand.svg from what bench-thousand says.
+"""thousand-picture.py FIGURES.TSV -- draws docs/picture-thousand.svg from what bench-thousand says.
 
 Left: commands at Redis for a million asks per second, by nodes and keys.  Right: how many of a
 thousand nodes know of a change, and of a death, by time.
@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-from pictures import ADMITTED, BOUND, WAITED, Drawing
+from pictures import ADMITTED, BOUND, WAITED, Drawing, power_of_ten
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEFT, RIGHT, TOP, WIDTH, HEIGHT = 70, 480, 50, 320, 220
@@ -44,7 +44,7 @@ def draw_load(d, figures):
         return TOP + HEIGHT * (1 - (math.log10(commands) - 2) / 4)
 
     grid(d, LEFT, "commands per second, for a million asks",
-         [(up(10 ** e), f"{10 ** e:,}") for e in range(2, 7)])
+         [(up(10 ** e), power_of_ten(e)) for e in range(2, 7)])
     for nodes in (10, 100, 1000):
         d.text(across(nodes), TOP + HEIGHT + 18, f"{nodes:,}", "middle")
     d.text(LEFT + WIDTH / 2, TOP + HEIGHT + 36, "nodes", "middle")
@@ -54,7 +54,7 @@ def draw_load(d, figures):
         d.text(across(10) + 6, up(points[0][1]) - 28, keys + (" key" if keys == "1" else " keys"),
                fill=colour)
     d.line(LEFT, up(CORE), LEFT + WIDTH, up(CORE), dash="4 3")
-    d.text(across(40), up(CORE) + 14, "a core of Redis, by scripts", "middle")
+    d.text(across(15), up(CORE) + 12, "a core of Redis", size=11)
 
 
 def draw_known(d, figures):

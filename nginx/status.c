@@ -184,23 +184,32 @@ static void put_json(struct pen *pen, struct weir_table *table, struct weir *wei
 
 /* ------------------------------------------------------------ Prometheus ---- */
 
+/* Names and labels are those of weir serve, so the same alerts hold. */
 static const struct metric {
-    const char *name, *kind;
-    size_t at; /* in struct weir_guard_info */
+    const char *name, *kind; /* kind NULL: another sample of the metric before */
+    const char *label;       /* besides the guard, or "" */
+    size_t at;               /* in struct weir_guard_info */
 } metrics[] = {
-#define METRIC(name, kind, member)                                         \
-    {                                                                      \
-        "weir_guard_" name, kind, offsetof(struct weir_guard_info, member) \
+#define METRIC(name, kind, label, member)                                         \
+    {                                                                             \
+        "weir_guard_" name, kind, label, offsetof(struct weir_guard_info, member) \
     }
-    METRIC("in_flight", "gauge", in_flight),
-    METRIC("limit", "gauge", limit),
-    METRIC("entered_total", "counter", entered),
-    METRIC("failed_total", "counter", failed),
-    METRIC("timed_out_total", "counter", timed_out),
-    METRIC("reclaimed_total", "counter", reclaimed),
-    METRIC("refused_busy_total", "counter", refused_busy),
-    METRIC("refused_open_total", "counter", refused_open),
-    METRIC("refused_key_busy_total", "counter", refused_key_busy),
+    METRIC("in_flight", "gauge", "", in_flight),
+    METRIC("limit", "gauge", "", limit),
+    METRIC("refused_total", "counter", ",reason=\"open\"", refused_open),
+    METRIC("refused_total", NULL, ",reason=\"busy\"", refused_busy),
+    METRIC("refused_total", NULL, ",reason=\"limited\"", refused_limited),
+    METRIC("refused_total", NULL, ",reason=\"shed\"", refused_shed),
+    METRIC("refused_total", NULL, ",reason=\"degraded\"", refused_degraded),
+    METRIC("refused_total", NULL, ",reason=\"full\"", refused_full),
+    METRIC("refused_total", NULL, ",reason=\"late\"", refused_late),
+    METRIC("refused_total", NULL, ",reason=\"key-busy\"", refused_key_busy),
+    METRIC("shadow_refused_total", "counter", "", shadow_refused),
+    METRIC("exits_total", "counter", ",outcome=\"ok\"", succeeded),
+    METRIC("exits_total", NULL, ",outcome=\"error\"", failed),
+    METRIC("exits_total", NULL, ",outcome=\"timeout\"", timed_out),
+    METRIC("exits_total", NULL, ",outcome=\"dropped\"", dropped),
+    METRIC("reclaimed_total", "counter", "", reclaimed),
 };
 
 static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
@@ -211,16 +220,38 @@ static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
     int64_t value;
     char name[64];
 
-    put(pen, "# TYPE %s %s\n", metric->name, metric->kind);
+    if (metric->kind != NULL)
+        put(pen, "# TYPE %s %s\n", metric->name, metric->kind);
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
         ngx_memcpy(&value, (const char *)&info + metric->at, sizeof(value));
-        put(pen, "%s{guard=\"%s\"} %lld\n", metric->name, ngx_weir_quotable(info.name, name),
-            (long long)value);
+        put(pen, "%s{guard=\"%s\"%s} %lld\n", metric->name, ngx_weir_quotable(info.name, name),
+            metric->label, (long long)value);
     }
 }
 
-/* The names are those of weir serve. */
+static bool has_breaker(const struct weir_breaker_options *o)
+{
+    return o->errors != 0 || o->error_percent != 0 || o->slow != 0;
+}
+
+static void put_breakers(struct pen *pen, struct weir_table *table, weir_time now)
+{
+    struct weir_guard_info info;
+    struct weir_guard *guard;
+    char name[64];
+
+    put(pen, "# TYPE weir_guard_breaker gauge\n");
+    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
+        weir_guard_get(guard, now, &info);
+        if (has_breaker(&info.options.breaker))
+            put(pen, "weir_guard_breaker{guard=\"%s\",state=\"%s\"} 1\n",
+                ngx_weir_quotable(info.name, name), weir_breaker_state_name(info.breaker));
+    }
+    put(pen, "# TYPE weir_degradation gauge\nweir_degradation %d\n",
+        weir_degradation_get(table, NULL));
+}
+
 static void put_checks(struct pen *pen, struct weir *weir)
 {
     struct weir_totals t;
@@ -269,13 +300,17 @@ static void put_prometheus(struct pen *pen, struct weir_table *table, struct wei
     put(pen,
         "# TYPE weir_table_slots gauge\nweir_table_slots %lld\n"
         "# TYPE weir_table_keys gauge\nweir_table_keys %lld\n"
-        "# TYPE weir_table_evicted_early_total counter\nweir_table_evicted_early_total %lld\n"
-        "# TYPE weir_table_no_room_total counter\nweir_table_no_room_total %lld\n",
-        (long long)s.slots, (long long)s.keys, (long long)s.evicted_early, (long long)s.no_room);
+        "# TYPE weir_table_evicted_total counter\nweir_table_evicted_total{when=\"idle\"} %lld\n"
+        "weir_table_evicted_total{when=\"early\"} %lld\n"
+        "# TYPE weir_table_no_room_total counter\nweir_table_no_room_total %lld\n"
+        "# TYPE weir_table_no_disk_total counter\nweir_table_no_disk_total %lld\n",
+        (long long)s.slots, (long long)s.keys, (long long)s.evicted_idle,
+        (long long)s.evicted_early, (long long)s.no_room, (long long)s.no_disk);
     if (weir != NULL)
         put_decisions(pen, weir);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
         put_metric(pen, table, now, &metrics[i]);
+    put_breakers(pen, table, now);
 }
 
 /* ---------------------------------------------------------------- answer ---- */

@@ -32,6 +32,7 @@ guards:
   - name: search
     concurrency: { max: 2 }
     match: { uri: /search }
+    breaker: { errors: 50% }
 lists:
   deny: { ip: [203.0.113.0/24] }
 """

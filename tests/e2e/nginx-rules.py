@@ -379,9 +379,26 @@ def test_N5_the_status_page(module):
             assert any(limit["limit"] == "gcra 1/1s" for limit in said["limits"]), said
             metrics = nginx.get("/status?format=prometheus")
             assert b'\nweir_guard_in_flight{guard="backend"} 1\n' in metrics.body, metrics.body
+            assert b'\nweir_guard_breaker{guard="backend",state="closed"} 1\n' in metrics.body
             assert metrics.headers["content-type"].startswith("text/plain")
             backend.answer(connection)
             assert ask.answer().status == 200
+
+
+def test_S5_metrics_are_those_of_weir_serve(module):
+    """Names, kinds and labels: one alert serves both."""
+    with open(os.path.join(ROOT, "docs/serve-reference.md")) as file:
+        theirs = {name: (kind, labels.split()) for name, kind, labels in re.findall(
+            r"^\| `(weir_\w+)` \| (\w+) \| ([\w ]*) \|", file.read(), re.M)}
+    server = PROXY + "location = /status { weir_check off; weir_status; }"
+    with nginx_with(module, RULES + GUARDS[len("version: 1\n"):], HTTP, server) as nginx:
+        body = nginx.get("/status?format=prometheus").body.decode()
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", body, re.M))
+    samples = re.findall(r"^(\w+)(?:{(.*)})? \d+$", body, re.M)
+    assert len(samples) + len(kinds) == len(body.splitlines()), body
+    for name, labels in samples:
+        assert theirs[name][0] == kinds[name], name
+        assert sorted(re.findall(r'(\w+)="', labels)) == theirs[name][1], (name, labels)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,34 @@ struct weir__directive *weir__conf_find(const struct weir__directive *in, const 
     return NULL;
 }
 
+bool weir__conf_has_anywhere(const struct weir__directive *block, const char *name)
+{
+    for (const struct weir__directive *d = block->first; d != NULL; d = d->next)
+        if (weir__conf_is(d, name) || weir__conf_has_anywhere(d, name))
+            return true;
+    return false;
+}
+
+const char *const weir__heirlooms[WEIR__HEIRLOOMS] = { "limit_req", "limit_conn",
+                                                       "limit_req_dry_run", "limit_conn_dry_run" };
+
+/* Blocks remember. */
+const struct weir__directive *weir__conf_inherited(const struct weir__directive *block,
+                                                   enum weir__heirloom which)
+{
+    struct weir__directive *b = (struct weir__directive *)block;
+
+    if (b == NULL)
+        return NULL;
+    if (!b->known[which]) {
+        b->heirlooms[which] = weir__conf_find(b, weir__heirlooms[which]);
+        if (b->heirlooms[which] == NULL)
+            b->heirlooms[which] = weir__conf_inherited(b->parent, which);
+        b->known[which] = true;
+    }
+    return b->heirlooms[which];
+}
+
 static int fail(const struct reader *r, const char *what)
 {
     return weir__fail(r->error, WEIR_INVALID, "%s:%d: %s", r->file, r->line, what);
@@ -186,7 +214,7 @@ static int include(struct reader *r, const struct weir__directive *d, struct wei
     return code;
 }
 
-/* From the [ of [[...]] or [=[...]=] to its last byte.  False: it is none. */
+/* From the [ of [[...]] or [=[...]=] to its last byte.  False: it is not one. */
 static bool skip_long(struct reader *r)
 {
     const char *at = r->at + 1;

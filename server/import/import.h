@@ -2,14 +2,16 @@
  *
  * The way of an nginx.conf, a file for each step:
  *
- *     conf.c       bytes to directives, with the files they include
- *     patterns.c   regular expressions, names with stars, networks: as patterns of rules
- *     geo.c        the networks of a geo's values
- *     values.c     a key with its maps and geos: cases, each with its conditions and a plain key
- *     places.c     locations: the requests that reach some of them, as conditions
- *     servers.c    the same of ports and servers
- *     nginx.c      zones and their uses, from top to bottom
- *     write.c      rules and guards as YAML
+ *     conf.c          bytes to directives, with the files they include
+ *     patterns.c      regular expressions, names with stars, networks: as patterns of rules
+ *     geo.c           the networks of a geo's values
+ *     values.c        a key with its maps and geos: cases, each with its conditions and a plain key
+ *     places.c        locations: the requests that reach some of them, as conditions
+ *     servers.c       the same of ports and servers
+ *     nginx.c         zones and their uses, from top to bottom
+ *     differences.c   where rules decide differently
+ *     write.c         rules and guards as YAML
+ *     import.c        memory and notes
  *
  * Everything lives in one arena until weir__import_clear.  The command ends if memory runs out.
  */
@@ -24,14 +26,23 @@
 #define WEIR__IMPORT_CASES_MAX 64                 /* of one key */
 #define WEIR__IMPORT_PARTS_MAX 17 /* 8 attributes, as rules have it, and texts between them */
 
+/* Directives that locations inherit. */
+enum weir__heirloom {
+    WEIR__LIMIT_REQ,
+    WEIR__LIMIT_CONN,
+    WEIR__LIMIT_REQ_DRY_RUN,
+    WEIR__LIMIT_CONN_DRY_RUN,
+    WEIR__HEIRLOOMS
+};
+
 struct weir__directive {
     const char *file;
     int line;
     char **words; /* the first is its name */
     size_t n;
     struct weir__directive *parent, *first, *last, *next;
-    const struct weir__directive *heirlooms[4]; /* nginx.c's */
-    bool known[4];
+    const struct weir__directive *heirlooms[WEIR__HEIRLOOMS]; /* if they are known */
+    bool known[WEIR__HEIRLOOMS];
 };
 
 /* For people.  A loss: the rules decide differently from the configuration. */
@@ -56,6 +67,15 @@ struct weir__import {
  * NULL no file is included. */
 int weir__import_nginx(struct weir__import *import, const char *path, const char *text, size_t len,
                        struct weir__buffer *out, struct weir_error *error);
+
+/* -------------------------------------------------------------- import.c ---- */
+
+void *weir__import_take(struct weir__import *import, size_t count, size_t size);
+__attribute__((format(printf, 2, 3), nonnull(2))) char *
+weir__import_text(struct weir__import *import, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void weir__import_note(struct weir__import *import,
+                                                             const struct weir__directive *at,
+                                                             bool loss, const char *format, ...);
 void weir__import_clear(struct weir__import *import);
 
 /* ---------------------------------------------------------------- conf.c ---- */
@@ -66,6 +86,12 @@ int weir__conf_read(struct weir__import *import, const char *path, const char *t
 bool weir__conf_is(const struct weir__directive *d, const char *name);
 /* The first of that name inside; NULL: none. */
 struct weir__directive *weir__conf_find(const struct weir__directive *in, const char *name);
+/* Also within blocks within it. */
+bool weir__conf_has_anywhere(const struct weir__directive *block, const char *name);
+extern const char *const weir__heirlooms[WEIR__HEIRLOOMS];
+/* The first in the nearest block, from this one outwards, that has it; NULL: none has. */
+const struct weir__directive *weir__conf_inherited(const struct weir__directive *block,
+                                                   enum weir__heirloom which);
 
 /* ------------------------------------------------------------ patterns.c ---- */
 
@@ -98,7 +124,7 @@ void weir__pattern_add(struct weir__import *import, struct weir__import_patterns
                        enum weir__import_kind kind, const char *text);
 void weir__patterns_add(struct weir__import *import, struct weir__import_patterns *list,
                         const struct weir__import_patterns *more);
-/* A regular expression as globs of a path or of another value.  False: globs cannot say it. */
+/* A regular expression as globs of a path or of another value.  False: globs cannot express it. */
 bool weir__pattern_regex(struct weir__import *import, struct weir__import_patterns *list,
                          const char *regex, bool path);
 /* example.org, *.example.org, .example.org, www.example.*, ~regex */
@@ -106,9 +132,9 @@ bool weir__pattern_host(struct weir__import *import, struct weir__import_pattern
                         const char *name);
 /* The order in which nginx tries names of hosts: 0 a whole name, 1 *.name, 2 name.*, 3 others. */
 int weir__pattern_rank(const struct weir__import_pattern *pattern);
-/* May a text be one of the pattern's?  Sometimes true where it is none. */
+/* May a text be one of the pattern's?  Sometimes true where it is not. */
 bool weir__pattern_may_be(const struct weir__import_pattern *pattern, const char *text);
-/* Leaves the texts that start with a prefix.  False: patterns cannot say it. */
+/* Leaves the texts that start with a prefix.  False: patterns cannot express it. */
 bool weir__patterns_within(struct weir__import *import, struct weir__import_patterns *list,
                            const char *prefix);
 bool weir__patterns_equal(const struct weir__import_patterns *a,
@@ -151,7 +177,7 @@ struct weir__case *weir__value_cases(struct weir__import *import, const char *ex
                                      const struct weir__directive *at);
 /* One more, at the end of a list. */
 struct weir__case *weir__case_add(struct weir__import *import, struct weir__case ***end);
-/* geo.c -- NULL: conditions cannot say it. */
+/* geo.c -- NULL: conditions cannot express it. */
 struct weir__case *weir__geo_cases(struct weir__import *import, const struct weir__directive *at);
 /* The rule's key; "": everybody is counted together. */
 const char *weir__value_template(struct weir__import *import, const struct weir__case *value);
@@ -160,7 +186,7 @@ const char *weir__value_template(struct weir__import *import, const struct weir_
 
 struct weir__import_place;
 
-/* A set of requests, as conditions; several sets if one cannot say it. */
+/* A set of requests, as conditions; several sets if one cannot express it. */
 struct weir__region {
     struct weir__import_condition *conditions;
     struct weir__region *next;
@@ -214,13 +240,11 @@ void weir__import_write_one(const struct weir__imported *rule, struct weir__buff
 void weir__import_write(const struct weir__import *import, const struct weir__imported *rules,
                         const struct weir__imported *guards, struct weir__buffer *out);
 
-/* ----------------------------------------------------------------- nginx.c ---- */
+/* --------------------------------------------------------- differences.c ---- */
 
-void *weir__import_take(struct weir__import *import, size_t count, size_t size);
-__attribute__((format(printf, 2, 3), nonnull(2))) char *
-weir__import_text(struct weir__import *import, const char *format, ...);
-__attribute__((format(printf, 4, 5))) void weir__import_note(struct weir__import *import,
-                                                             const struct weir__directive *at,
-                                                             bool loss, const char *format, ...);
+/* `uses`: how many different ones there are. */
+void weir__import_differences(struct weir__import *import, const struct weir__import_place *places,
+                              size_t uses, const struct weir__imported *rules,
+                              const struct weir__imported *guards);
 
 #endif

@@ -11,75 +11,20 @@
  * nginx counts in thousandths of a request per second and drops the rest, so 7r/m is 116/1000s.
  */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/complain.h"
 #include "server/import/import.h"
 
 #define USES_MAX    200 /* different ones */
 #define ZONES_MAX   1000
 #define PLACES_MAX  10000
 #define RULES_MAX   2000
-#define NOTES_MAX   1000
 #define RULE_NAME   32    /* of a zone, in the name of a rule */
 #define PERMITS_MAX 16384 /* of a guard */
 
 /* ---------------------------------------------------------------- helpers ---- */
-
-void *weir__import_take(struct weir__import *import, size_t count, size_t size)
-{
-    void *memory = weir__arena_take(&import->arena, count, size);
-
-    if (memory == NULL)
-        exit(weir__complain("import", "no memory"));
-    return memory;
-}
-
-char *weir__import_text(struct weir__import *import, const char *format, ...)
-{
-    char *made = NULL;
-    va_list args;
-
-    va_start(args, format);
-    int len = vasprintf(&made, format, args);
-    va_end(args);
-    if (len < 0)
-        exit(weir__complain("import", "no memory"));
-    char *text = weir__import_take(import, (size_t)len + 1, 1);
-    memcpy(text, made, (size_t)len);
-    free(made);
-    return text;
-}
-
-void weir__import_note(struct weir__import *import, const struct weir__directive *at, bool loss,
-                       const char *format, ...)
-{
-    char text[400];
-    size_t n = 0;
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    import->losses += loss;
-    for (struct weir__import_note *each = import->notes; each != NULL; each = each->next, n++)
-        if (n == NOTES_MAX || (each->line == at->line && strcmp(each->file, at->file) == 0 &&
-                               strcmp(each->text, text) == 0))
-            return;
-    struct weir__import_note *note = weir__import_take(import, 1, sizeof(*note));
-    *note = (struct weir__import_note){ .file = at->file,
-                                        .line = at->line,
-                                        .loss = loss,
-                                        .text = weir__import_text(import, "%s", text) };
-    if (import->last_note != NULL)
-        import->last_note->next = note;
-    else
-        import->notes = note;
-    import->last_note = note;
-}
 
 /* "burst=" of limit_req; NULL: not there. */
 static const char *option_of(const struct weir__directive *d, const char *name)
@@ -121,7 +66,6 @@ struct work {
     struct zone *zones;
     struct use *uses;
     size_t n_zones, n, n_rules;
-    bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
     struct weir__imported *rules, *guards, **rules_end, **guards_end;
 };
 
@@ -160,34 +104,6 @@ static struct zone *find_zone(const struct work *w, bool conn, const char *name)
         if (w->zones[i].conn == conn && strcmp(w->zones[i].name, name) == 0)
             return &w->zones[i];
     return NULL;
-}
-
-static bool has_anywhere(const struct weir__directive *block, const char *name)
-{
-    for (const struct weir__directive *d = block->first; d != NULL; d = d->next)
-        if (weir__conf_is(d, name) || has_anywhere(d, name))
-            return true;
-    return false;
-}
-
-/* Directives that locations inherit. */
-static const char *const heirlooms[] = { "limit_req", "limit_conn", "limit_req_dry_run",
-                                         "limit_conn_dry_run" };
-
-/* The first in the nearest block, from a location outwards, that has it.  Blocks remember. */
-static const struct weir__directive *inherited(const struct weir__directive *block, size_t which)
-{
-    struct weir__directive *b = (struct weir__directive *)block;
-
-    if (b == NULL)
-        return NULL;
-    if (!b->known[which]) {
-        b->heirlooms[which] = weir__conf_find(b, heirlooms[which]);
-        if (b->heirlooms[which] == NULL)
-            b->heirlooms[which] = inherited(b->parent, which);
-        b->known[which] = true;
-    }
-    return b->heirlooms[which];
 }
 
 static bool is_on(const struct weir__directive *d)
@@ -236,7 +152,7 @@ static size_t number_use(struct work *w, const struct use *use)
         if (same_use(&w->uses[i], use))
             return i;
     if (w->n == USES_MAX) {
-        weir__import_note(w->import, use->at, true, "more limits than can be converted");
+        weir__import_note(w->import, use->at, true, "too many limits: this one is left out");
         return SIZE_MAX;
     }
     w->uses[w->n] = *use;
@@ -250,7 +166,7 @@ static void add_use(struct work *w, struct weir__import_place *place, const stru
     if (number != SIZE_MAX && place->n_uses < sizeof(place->uses) / sizeof(*place->uses))
         place->uses[place->n_uses++] = (uint8_t)number;
     else if (number != SIZE_MAX)
-        weir__import_note(w->import, use->at, true, "more limits here than can be converted");
+        weir__import_note(w->import, use->at, true, "too many limits here: this one is left out");
 }
 
 static bool has_use(const struct weir__import_place *place, size_t number)
@@ -263,13 +179,13 @@ static bool has_use(const struct weir__import_place *place, size_t number)
 
 static void find_uses(struct work *w, struct weir__import_place *place, bool conn)
 {
-    const struct weir__directive *d = inherited(place->at, conn);
-    bool dry = is_on(inherited(place->at, 2 + (size_t)conn));
+    const struct weir__directive *d = weir__conf_inherited(place->at, conn);
+    bool dry = is_on(weir__conf_inherited(place->at, WEIR__LIMIT_REQ_DRY_RUN + conn));
     size_t n = 0;
 
     for (; d != NULL && !place->silent; d = d->next) {
         struct use use;
-        if (!weir__conf_is(d, heirlooms[conn]) || !read_use(w, d, conn, &use))
+        if (!weir__conf_is(d, weir__heirlooms[conn]) || !read_use(w, d, conn, &use))
             continue;
         use.dry = dry;
         add_use(w, place, &use);
@@ -294,7 +210,7 @@ static const char *limit_of(struct weir__import *import, const struct use *use)
     struct weir_plan *plan = NULL;
 
     if (n == 0 || !(minute || *unit == '\0' || strcmp(unit, "r/s") == 0)) {
-        weir__import_note(import, use->zone->at, true, "the rate of zone %s is none",
+        weir__import_note(import, use->zone->at, true, "zone %s has no rate that nginx takes",
                           use->zone->name);
         return NULL;
     }
@@ -387,218 +303,11 @@ static void convert(struct work *w, size_t number)
     for (; region != NULL; region = region->next)
         for (struct weir__case *c = cases; c != NULL && w->n_rules <= RULES_MAX; c = c->next)
             if (++w->n_rules > RULES_MAX)
-                weir__import_note(w->import, use->at, true, "more rules than can be made of it");
+                weir__import_note(w->import, use->at, true, "too many rules: the rest is left out");
             else
                 add_rule(w, use, limit, c, region);
     if (use->most > PERMITS_MAX)
         weir__import_note(w->import, use->at, true, "a guard has at most %d permits", PERMITS_MAX);
-}
-
-/* ------------------------------------------------------------------ notes ---- */
-
-static bool key_has(const struct weir__case *key, const char *attribute)
-{
-    for (size_t i = 0; i < key->n; i++)
-        if (key->parts[i].attribute != NULL && strcmp(key->parts[i].attribute, attribute) == 0)
-            return true;
-    return false;
-}
-
-static bool same_value(const struct weir__case *a, const struct weir__case *b)
-{
-    for (size_t i = 0; i < a->n && a->n == b->n; i++) {
-        const char *x = a->parts[i].attribute, *y = b->parts[i].attribute;
-        if ((x == NULL) != (y == NULL) ||
-            strcmp(x ? x : a->parts[i].text, y ? y : b->parts[i].text) != 0)
-            return false;
-    }
-    return a->n == b->n;
-}
-
-/* May a key of one rule be one of the other's as well?  Not if an attribute that tells the requests
- * apart is part of the key. */
-static bool may_share_keys(const struct weir__imported *a, const struct weir__imported *b)
-{
-    if (!same_value(a->value, b->value))
-        return false;
-    for (const struct weir__imported *each = a; each != NULL; each = each == a ? b : NULL)
-        for (const struct weir__import_condition *c = each->conditions; c != NULL; c = c->next)
-            if (!key_has(a->value, c->attribute))
-                return true;
-    return a->conditions == NULL && b->conditions == NULL;
-}
-
-static void note_split_zones(struct weir__import *import, const struct weir__imported *rules)
-{
-    for (const struct weir__imported *a = rules; a != NULL; a = a->next)
-        for (const struct weir__imported *b = rules; b != a; b = b->next)
-            if (a->zone == b->zone && may_share_keys(a, b)) {
-                weir__import_note(import, a->at, true,
-                                  "nginx counts %s and %s together, as one zone; rules count each "
-                                  "for itself",
-                                  b->name, a->name);
-                break;
-            }
-}
-
-/* Settings without effect on what is decided. */
-static void note_settings(struct weir__import *import, const struct weir__directive *d)
-{
-    for (d = d->first; d != NULL; d = d->next) {
-        bool status = weir__conf_is(d, "limit_req_status") || weir__conf_is(d, "limit_conn_status");
-        if (status && d->n == 2 && strcmp(d->words[1], "429") != 0)
-            weir__import_note(import, d, false,
-                              "%s %s: a limit of rules is answered with 429, a "
-                              "guard with 503 or its fallback",
-                              d->words[0], d->words[1]);
-        if (weir__conf_is(d, "limit_req_log_level") || weir__conf_is(d, "limit_conn_log_level"))
-            weir__import_note(import, d, false, "%s: rules have no log level", d->words[0]);
-        note_settings(import, d);
-    }
-}
-
-static bool is_asked(const struct weir__import_place *p, size_t kind)
-{
-    return !p->silent && inherited(p->at, kind) != NULL;
-}
-
-/* Does it ask no limit of a kind that other places ask?  nginx asks each kind once in a request. */
-static bool lacks(const struct work *w, const struct weir__import_place *p)
-{
-    return (w->kinds[0] && !is_asked(p, 0)) || (w->kinds[1] && !is_asked(p, 1));
-}
-
-static bool is_asked_in_server(const struct weir__import_place *p)
-{
-    const struct weir__directive *server = p->server;
-
-    while (p != NULL && p->server == server && !is_asked(p, 0) && !is_asked(p, 1))
-        p = p->next;
-    return p != NULL && p->server == server;
-}
-
-static void note_leads(struct work *w, const struct weir__directive *d)
-{
-    static const char *const names[] = { "try_files", "error_page", "mirror", "auth_request",
-                                         "post_action" };
-    char last = d->words[d->n - 1][0];
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (weir__conf_is(d, names[i]) && (last == '/' || last == '@' || last == '$'))
-            weir__import_note(w->import, d, true,
-                              "nginx may limit what this %s leads to; rules do not", d->words[0]);
-}
-
-static void note_redirects(struct work *w, const struct weir__directive *d,
-                           const struct weir__import_place *p, bool differ)
-{
-    const char *last = d->words[d->n - 1];
-    bool answers = weir__conf_is(d, "if") &&
-                   (weir__conf_find(d, "return") != NULL || weir__conf_find(d, "rewrite") != NULL);
-
-    if (weir__conf_is(d, "rewrite") && differ && strcmp(last, "redirect") != 0 &&
-        strcmp(last, "permanent") != 0)
-        weir__import_note(w->import, d, true,
-                          "nginx limits a rewritten request by its new place, rules by its URI as "
-                          "it was sent");
-    else if (answers &&
-             (is_asked(p, 0) || is_asked(p, 1) || (p->at == p->server && is_asked_in_server(p))))
-        weir__import_note(w->import, d, true,
-                          "nginx does not limit what this if answers or rewrites; rules do");
-    else if (lacks(w, p))
-        note_leads(w, d);
-}
-
-/* Does `location /` take all that is left for the server? */
-static bool is_idle(const struct weir__import_place *p)
-{
-    const struct weir__import_place *q = p->at == p->server ? p->next : NULL;
-
-    while (q != NULL && q->server == p->server &&
-           (q->kind != WEIR__PLACE_PREFIX || strcmp(q->text, "/") != 0))
-        q = q->next;
-    return q != NULL && q->server == p->server;
-}
-
-/* May it have a file for a request that ends in a slash?  Others answer by themselves. */
-static bool has_index(const struct weir__import_place *p)
-{
-    size_t len = strlen(p->text);
-    bool slash = len > 0 && p->text[len - 1] == '/';
-
-    for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next) {
-        size_t n = strlen(d->words[0]);
-        if (strncmp(d->words[0], "content_by_lua", 14) == 0 ||
-            (n > 5 && strcmp(d->words[0] + n - 5, "_pass") == 0))
-            return false;
-    }
-    return !p->silent && !is_idle(p) &&
-           (p->kind == WEIR__PLACE_PREFIX || (p->kind == WEIR__PLACE_EXACT && slash));
-}
-
-/* May a request that was in `p` get to `q` as this path, and meet more limits? */
-static bool is_limited_as(const struct weir__import_place *p, const struct weir__import_place *q,
-                          const char *path)
-{
-    bool more = (is_asked(q, 0) && !is_asked(p, 0)) || (is_asked(q, 1) && !is_asked(p, 1));
-    bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
-                 (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
-                                               : strlen(q->text) > strlen(p->text));
-
-    for (struct weir__import_pattern *each = q->patterns.first; more && takes && each != NULL;
-         each = each->next)
-        if (weir__pattern_may_be(each, path))
-            return true;
-    return false;
-}
-
-/* nginx asks for / as /index.html. */
-static void note_index(struct work *w, const struct weir__import_place *p,
-                       const struct weir__import_place *first)
-{
-    const struct weir__directive *index = NULL;
-    size_t len = strlen(p->text);
-    bool slash = len > 0 && p->text[len - 1] == '/';
-
-    for (const struct weir__directive *b = p->at; b != NULL && index == NULL; b = b->parent)
-        index = weir__conf_find(b, "index");
-    for (size_t i = 1; i < (index != NULL ? index->n : 2); i++) {
-        const char *file = index != NULL ? index->words[i] : "index.html";
-        const char *path = file[0] == '/' ? file
-                                          : weir__import_text(w->import, "%s%s%s", p->text,
-                                                              slash ? "" : "/", file);
-        for (const struct weir__import_place *q = first; q && q->server == p->server; q = q->next)
-            if (is_limited_as(p, q, path)) {
-                weir__import_note(w->import, p->at, true,
-                                  "nginx may limit the index %s of this place; rules do not", file);
-                return;
-            }
-    }
-}
-
-/* Requests that change their place on the way, where places have different limits. */
-static void note_changes(struct work *w)
-{
-    size_t all = 0, limited = 0, lacking = 0;
-    const struct weir__import_place *first = NULL;
-
-    for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
-        limited += inherited(p->at, 0) || inherited(p->at, 1);
-        lacking += lacks(w, p);
-        all++;
-    }
-    for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
-        first = p->at == p->server ? p : first;
-        for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
-            note_redirects(w, d, p, limited > 0 && (w->n > 1 || limited < all));
-        if (lacks(w, p) && has_index(p))
-            note_index(w, p, first);
-    }
-    for (const struct weir__directive *d = w->import->http->first; d && lacking > 0; d = d->next)
-        note_leads(w, d);
-    for (const struct weir__directive *d = w->import->root.first; d != NULL; d = d->next)
-        if (weir__conf_is(d, "stream") && weir__conf_find(d, "limit_conn_zone") != NULL)
-            weir__import_note(w->import, d, true, "limits of stream are left out");
 }
 
 /* -------------------------------------------------------------------- all ---- */
@@ -611,12 +320,10 @@ static void convert_all(struct work *w)
     w->guards_end = &w->guards;
     w->uses = weir__import_take(w->import, USES_MAX, sizeof(*w->uses));
     find_zones(w);
-    for (size_t kind = 0; kind < 2; kind++)
-        w->kinds[kind] = has_anywhere(w->import->http, heirlooms[kind]);
     w->places = weir__places_find(w->import, w->import->http);
     for (struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         if (++places > PLACES_MAX) {
-            weir__import_note(w->import, p->at, true, "more locations than can be converted");
+            weir__import_note(w->import, p->at, true, "too many locations: the rest is left out");
             p->next = NULL;
             break;
         }
@@ -625,10 +332,7 @@ static void convert_all(struct work *w)
     }
     for (size_t i = 0; i < w->n; i++)
         convert(w, i);
-    note_split_zones(w->import, w->rules);
-    note_split_zones(w->import, w->guards);
-    note_changes(w);
-    note_settings(w->import, w->import->http);
+    weir__import_differences(w->import, w->places, w->n, w->rules, w->guards);
 }
 
 int weir__import_nginx(struct weir__import *import, const char *path, const char *text, size_t len,
@@ -650,9 +354,4 @@ int weir__import_nginx(struct weir__import *import, const char *path, const char
     code = weir_rules_parse(&rules, out->bytes, out->len, NULL, error);
     weir_rules_destroy(rules);
     return code;
-}
-
-void weir__import_clear(struct weir__import *import)
-{
-    weir__arena_clear(&import->arena);
 }

@@ -53,7 +53,7 @@ static struct weir__import_place *add_place(struct finding *f, const struct weir
     p->silent = f->silent || answers_itself(at);
     if (kind != WEIR__PLACE_REGEX && text[0] != '\0' && !is_plain(text))
         weir__import_note(f->import, at, true,
-                          "rules cannot say this path: they leave its location out");
+                          "rules cannot express this path: they leave its location out");
     else if (kind != WEIR__PLACE_REGEX)
         weir__pattern_add(f->import, &p->patterns,
                           kind == WEIR__PLACE_EXACT ? WEIR__IMPORT_EXACT : WEIR__IMPORT_PREFIX,
@@ -75,8 +75,9 @@ static void add_regex(struct finding *f, const struct weir__directive *at, const
         said = weir__patterns_within(f->import, &p->patterns, p->parent->text);
     if (!said) {
         p->patterns = (struct weir__import_patterns){ 0 };
-        weir__import_note(f->import, at, true,
-                          "rules cannot say this regular expression: they leave its location out");
+        weir__import_note(
+            f->import, at, true,
+            "rules cannot express this regular expression: they leave its location out");
     } else if (strcmp(at->words[1], "~*") == 0 && letters) {
         weir__import_note(f->import, at, true,
                           "~* ignores upper and lower case, rules match it as written");

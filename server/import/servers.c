@@ -164,7 +164,7 @@ static void add_names(struct weir__import *import, const struct server *servers,
             struct weir__import_patterns said = { 0 };
             const char *name = d->words[i];
             if (name[0] == '$' || (name[0] == '~' && !weir__pattern_host(import, &said, name)))
-                weir__import_note(import, d, true, "rules cannot say the name %s", name);
+                weir__import_note(import, d, true, "rules cannot express the name %s", name);
             else
                 add_name(import, servers, s, name);
         }

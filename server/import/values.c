@@ -4,7 +4,7 @@
  *     map $free $who { 0 $binary_remote_addr; 1 ""; }
  *
  * $who has two cases: not from 10.0.0.0/8, then the address; from there, then nothing.  Those with
- * nothing go: nginx does not limit an empty key.  A map that conditions cannot say is left to
+ * nothing go: nginx does not limit an empty key.  A map that conditions cannot express is left to
  * nginx: its variable becomes an attribute of its own, and a note says so.
  *
  * Three things differ.  nginx puts values side by side, so "ab" + "c" is "a" + "bc"; rules keep
@@ -151,7 +151,7 @@ static bool add_both(struct weir__import *import, struct weir__case ***end,
            add_parts(c, b);
 }
 
-/* Each of `a` followed by each of `b`.  NULL: rules cannot say it. */
+/* Each of `a` followed by each of `b`.  NULL: rules cannot express it. */
 static struct weir__case *cross(struct weir__import *import, const struct weir__case *a,
                                 const struct weir__case *b)
 {
@@ -503,7 +503,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
     if (cases != NULL)
         return cases;
     weir__import_note(import, d, true,
-                      "this %s is too much for rules: they take $%s from nginx, as attribute %s",
+                      "rules cannot express this %s: they take $%s from nginx, as attribute %s",
                       d->words[0], name, name);
     return one_part(import, NULL, weir__value_want(import, name));
 }
@@ -523,7 +523,7 @@ static const char *read_variable(struct weir__import *import, const char *text, 
     return start + n + brace;
 }
 
-/* NULL: rules cannot say it. */
+/* NULL: rules cannot express it. */
 static struct weir__case *cases_of(struct weir__import *import, const char *expression,
                                    const struct weir__directive *at, int depth)
 {
@@ -594,7 +594,7 @@ struct weir__case *weir__value_cases(struct weir__import *import, const char *ex
     }
     if (said)
         return all;
-    weir__import_note(import, at, true, "the key %s is too much for rules", expression);
+    weir__import_note(import, at, true, "rules cannot express the key %s", expression);
     return NULL;
 }
 

@@ -29,7 +29,9 @@ TEST(test_N1_limits)
     CHECK("limit_req_zone all zone=one:1m rate=30r/m;", "limit_req zone=one;", 0,
           "leaky-bucket 30/1m burst 1 queue 0\n");
     CHECK(ZONE "limit_req_dry_run on;", "limit_req zone=one;", 0, "mode: shadow");
-    CHECK("limit_req_zone $uri zone=one:1m rate=1r/h;", "limit_req zone=one;", 1, "is none");
+    CHECK("limit_req_zone $uri zone=one:1m rate=1r/h;", "limit_req zone=one;", 1,
+          "no rate that nginx takes");
+    CHECK(ZONE, "", 0, "there is no limit_req and no limit_conn");
 }
 
 TEST(test_N1_keys)
@@ -71,7 +73,7 @@ TEST(test_N1_maps)
     CHECK("map $a $b { default $b; } limit_req_zone $b zone=one:1m rate=1r/s;",
           "limit_req zone=one;", 1, "weir_attribute b $b;");
     CHECK("map $uri$arg_x $k { /1 \"\"; default 1; } limit_req_zone $k zone=one:1m rate=1r/s;",
-          "limit_req zone=one;", 2, "too much for rules", "key: \"{k}\"");
+          "limit_req zone=one;", 2, "rules cannot express this map", "key: \"{k}\"");
 }
 
 TEST(test_N1_geos)
@@ -81,7 +83,7 @@ TEST(test_N1_geos)
           "limit_req zone=one;", 0, "match:\n      ip: [\"10.128.0.0/9\"]",
           "not:\n      ip: [\"10.128.0.0/9\", \"10.0.0.0/9\"]");
     CHECK("geo $k { ranges; 10.0.0.0-10.1.0.0 b; } limit_req_zone $k zone=one:1m rate=1r/s;",
-          "limit_req zone=one;", 1, "this geo is too much for rules");
+          "limit_req zone=one;", 1, "rules cannot express this geo");
 }
 
 TEST(test_N1_places)
@@ -103,7 +105,7 @@ TEST(test_N1_places)
     CHECK(ZONE, "limit_req zone=one; location /a { location ~ ^/(b|c)/ { return 204; } }", 0,
           "name: \"one\"\n    key:");
     CHECK(ZONE, "location /a/ { location ~ ^/[^/]*/b { limit_req zone=one; } }", 1,
-          "rules cannot say this regular expression");
+          "rules cannot express this regular expression");
     /* of blocks: outer regular expressions after inner ones, unless ^~ is between */
     CHECK(ZONE,
           "location /a/ { location /a/b/ { limit_req zone=one; } location ~ \\.php$ {} }"

@@ -1,0 +1,246 @@
+/* differences.c -- where rules decide differently from the nginx.conf they come from: notes.
+ *
+ * A rule counts for itself, knows a request by its URI as it was sent, and is asked once: zones that
+ * had to be split, and requests that nginx sends on to another place, may be decided differently.
+ */
+#include <string.h>
+
+#include "server/import/import.h"
+
+/* ------------------------------------------------------------------ zones ---- */
+
+static bool key_has(const struct weir__case *key, const char *attribute)
+{
+    for (size_t i = 0; i < key->n; i++)
+        if (key->parts[i].attribute != NULL && strcmp(key->parts[i].attribute, attribute) == 0)
+            return true;
+    return false;
+}
+
+static bool same_value(const struct weir__case *a, const struct weir__case *b)
+{
+    for (size_t i = 0; i < a->n && a->n == b->n; i++) {
+        const char *x = a->parts[i].attribute, *y = b->parts[i].attribute;
+        if ((x == NULL) != (y == NULL) ||
+            strcmp(x ? x : a->parts[i].text, y ? y : b->parts[i].text) != 0)
+            return false;
+    }
+    return a->n == b->n;
+}
+
+/* May a key of one rule be one of the other's as well?  Not if an attribute that tells the requests
+ * apart is part of the key. */
+static bool may_share_keys(const struct weir__imported *a, const struct weir__imported *b)
+{
+    if (!same_value(a->value, b->value))
+        return false;
+    for (const struct weir__imported *each = a; each != NULL; each = each == a ? b : NULL)
+        for (const struct weir__import_condition *c = each->conditions; c != NULL; c = c->next)
+            if (!key_has(a->value, c->attribute))
+                return true;
+    return a->conditions == NULL && b->conditions == NULL;
+}
+
+static void note_split_zones(struct weir__import *import, const struct weir__imported *rules)
+{
+    for (const struct weir__imported *a = rules; a != NULL; a = a->next)
+        for (const struct weir__imported *b = rules; b != a; b = b->next)
+            if (a->zone == b->zone && may_share_keys(a, b)) {
+                weir__import_note(import, a->at, true,
+                                  "nginx counts %s and %s together, as one zone; rules count each "
+                                  "for itself",
+                                  b->name, a->name);
+                break;
+            }
+}
+
+/* Settings without effect on what is decided. */
+static void note_settings(struct weir__import *import, const struct weir__directive *d)
+{
+    for (d = d->first; d != NULL; d = d->next) {
+        bool status = weir__conf_is(d, "limit_req_status") || weir__conf_is(d, "limit_conn_status");
+        if (status && d->n == 2 && strcmp(d->words[1], "429") != 0)
+            weir__import_note(import, d, false,
+                              "%s %s: a limit of rules is answered with 429, a "
+                              "guard with 503 or its fallback",
+                              d->words[0], d->words[1]);
+        if (weir__conf_is(d, "limit_req_log_level") || weir__conf_is(d, "limit_conn_log_level"))
+            weir__import_note(import, d, false, "%s: rules have no log level", d->words[0]);
+        note_settings(import, d);
+    }
+}
+
+/* ----------------------------------------------------------------- places ---- */
+
+struct survey {
+    struct weir__import *import;
+    const struct weir__import_place *places;
+    size_t uses;   /* different ones */
+    bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
+};
+
+static bool is_asked(const struct weir__import_place *p, enum weir__heirloom kind)
+{
+    return !p->silent && weir__conf_inherited(p->at, kind) != NULL;
+}
+
+/* Does it ask no limit of a kind that other places ask?  nginx asks each kind once in a request. */
+static bool lacks(const struct survey *w, const struct weir__import_place *p)
+{
+    return (w->kinds[WEIR__LIMIT_REQ] && !is_asked(p, WEIR__LIMIT_REQ)) ||
+           (w->kinds[WEIR__LIMIT_CONN] && !is_asked(p, WEIR__LIMIT_CONN));
+}
+
+static bool is_asked_in_server(const struct weir__import_place *p)
+{
+    const struct weir__directive *server = p->server;
+
+    while (p != NULL && p->server == server && !is_asked(p, WEIR__LIMIT_REQ) &&
+           !is_asked(p, WEIR__LIMIT_CONN))
+        p = p->next;
+    return p != NULL && p->server == server;
+}
+
+static void note_leads(struct survey *w, const struct weir__directive *d)
+{
+    static const char *const names[] = { "try_files", "error_page", "mirror", "auth_request",
+                                         "post_action" };
+    char last = d->words[d->n - 1][0];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (weir__conf_is(d, names[i]) && (last == '/' || last == '@' || last == '$'))
+            weir__import_note(w->import, d, true,
+                              "nginx may limit what this %s leads to; rules do not", d->words[0]);
+}
+
+static void note_redirects(struct survey *w, const struct weir__directive *d,
+                           const struct weir__import_place *p, bool differ)
+{
+    const char *last = d->words[d->n - 1];
+    bool answers = weir__conf_is(d, "if") &&
+                   (weir__conf_find(d, "return") != NULL || weir__conf_find(d, "rewrite") != NULL);
+
+    if (weir__conf_is(d, "rewrite") && differ && strcmp(last, "redirect") != 0 &&
+        strcmp(last, "permanent") != 0)
+        weir__import_note(w->import, d, true,
+                          "nginx limits a rewritten request by its new place, rules by its URI as "
+                          "it was sent");
+    else if (answers && (is_asked(p, WEIR__LIMIT_REQ) || is_asked(p, WEIR__LIMIT_CONN) ||
+                         (p->at == p->server && is_asked_in_server(p))))
+        weir__import_note(w->import, d, true,
+                          "nginx does not limit what this if answers or rewrites; rules do");
+    else if (lacks(w, p))
+        note_leads(w, d);
+}
+
+/* Does `location /` take all that is left for the server? */
+static bool is_idle(const struct weir__import_place *p)
+{
+    const struct weir__import_place *q = p->at == p->server ? p->next : NULL;
+
+    while (q != NULL && q->server == p->server &&
+           (q->kind != WEIR__PLACE_PREFIX || strcmp(q->text, "/") != 0))
+        q = q->next;
+    return q != NULL && q->server == p->server;
+}
+
+/* May it have a file for a request that ends in a slash?  Others answer by themselves. */
+static bool has_index(const struct weir__import_place *p)
+{
+    size_t len = strlen(p->text);
+    bool slash = len > 0 && p->text[len - 1] == '/';
+
+    for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next) {
+        size_t n = strlen(d->words[0]);
+        if (strncmp(d->words[0], "content_by_lua", 14) == 0 ||
+            (n > 5 && strcmp(d->words[0] + n - 5, "_pass") == 0))
+            return false;
+    }
+    return !p->silent && !is_idle(p) &&
+           (p->kind == WEIR__PLACE_PREFIX || (p->kind == WEIR__PLACE_EXACT && slash));
+}
+
+/* May a request that was in `p` get to `q` as this path, and meet more limits? */
+static bool is_limited_as(const struct weir__import_place *p, const struct weir__import_place *q,
+                          const char *path)
+{
+    bool more = (is_asked(q, WEIR__LIMIT_REQ) && !is_asked(p, WEIR__LIMIT_REQ)) ||
+                (is_asked(q, WEIR__LIMIT_CONN) && !is_asked(p, WEIR__LIMIT_CONN));
+    bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
+                 (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
+                                               : strlen(q->text) > strlen(p->text));
+
+    for (struct weir__import_pattern *each = q->patterns.first; more && takes && each != NULL;
+         each = each->next)
+        if (weir__pattern_may_be(each, path))
+            return true;
+    return false;
+}
+
+/* nginx asks for / as /index.html. */
+static void note_index(struct survey *w, const struct weir__import_place *p,
+                       const struct weir__import_place *first)
+{
+    const struct weir__directive *index = NULL;
+    size_t len = strlen(p->text);
+    bool slash = len > 0 && p->text[len - 1] == '/';
+
+    for (const struct weir__directive *b = p->at; b != NULL && index == NULL; b = b->parent)
+        index = weir__conf_find(b, "index");
+    for (size_t i = 1; i < (index != NULL ? index->n : 2); i++) {
+        const char *file = index != NULL ? index->words[i] : "index.html";
+        const char *path = file[0] == '/' ? file
+                                          : weir__import_text(w->import, "%s%s%s", p->text,
+                                                              slash ? "" : "/", file);
+        for (const struct weir__import_place *q = first; q && q->server == p->server; q = q->next)
+            if (is_limited_as(p, q, path)) {
+                weir__import_note(w->import, p->at, true,
+                                  "nginx may limit the index %s of this place; rules do not", file);
+                return;
+            }
+    }
+}
+
+/* Requests that change their place on the way, where places have different limits. */
+static void note_changes(struct survey *w)
+{
+    size_t all = 0, limited = 0, lacking = 0;
+    const struct weir__import_place *first = NULL;
+
+    for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
+        limited += weir__conf_inherited(p->at, WEIR__LIMIT_REQ) ||
+                   weir__conf_inherited(p->at, WEIR__LIMIT_CONN);
+        lacking += lacks(w, p);
+        all++;
+    }
+    for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
+        first = p->at == p->server ? p : first;
+        for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
+            note_redirects(w, d, p, limited > 0 && (w->uses > 1 || limited < all));
+        if (lacks(w, p) && has_index(p))
+            note_index(w, p, first);
+    }
+    for (const struct weir__directive *d = w->import->http->first; d && lacking > 0; d = d->next)
+        note_leads(w, d);
+    for (const struct weir__directive *d = w->import->root.first; d != NULL; d = d->next)
+        if (weir__conf_is(d, "stream") && weir__conf_find(d, "limit_conn_zone") != NULL)
+            weir__import_note(w->import, d, true, "limits of stream are left out");
+}
+
+/* -------------------------------------------------------------------- all ---- */
+
+void weir__import_differences(struct weir__import *import, const struct weir__import_place *places,
+                              size_t uses, const struct weir__imported *rules,
+                              const struct weir__imported *guards)
+{
+    struct survey w = { .import = import, .places = places, .uses = uses };
+
+    for (size_t kind = 0; kind < 2; kind++)
+        w.kinds[kind] = weir__conf_has_anywhere(import->http, weir__heirlooms[kind]);
+    if (!w.kinds[WEIR__LIMIT_REQ] && !w.kinds[WEIR__LIMIT_CONN])
+        weir__import_note(import, import->http, false, "there is no limit_req and no limit_conn");
+    note_split_zones(import, rules);
+    note_split_zones(import, guards);
+    note_changes(&w);
+    note_settings(import, import->http);
+}

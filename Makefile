@@ -11,7 +11,7 @@
 #   make demo         build, and show every algorithm over one burst of traffic
 #   make quick        the tests that take seconds
 #   make test         all tests, again under ASan + UBSan and under TSan
-#   make test T=NAME  the tests with NAME in their name
+#   make test T=NAME  the tests with NAME in their name, or of the suite NAME: unit, e2e, tree
 #   make check        longer tests: more seeds, more kills, the fuzzers for a while
 #   make bench        the figures, ours beside our peers': some minutes, 4 GB of memory, 2 GB of
 #                     disk (bench/run.sh measures parts of it too)

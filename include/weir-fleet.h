@@ -88,8 +88,8 @@ struct weir_fleet_account {
     char key[WEIR_KEY_TEXT];       /* as people read it */
     struct weir_decision decision; /* units that this host has drawn count as used */
 };
-/* The accounts of the request's keys, for the rules that apply and enforce; nothing is taken.  Waits
- * for Redis, half a second for each.  Returns their number, or a negative code: WEIR_SYSTEM, if
+/* The accounts of the request's keys, for the rules that apply and enforce; takes nothing.  Waits
+ * for Redis, half a second for each.  Returns their number, or a negative code: WEIR_SYSTEM if
  * Redis does not answer. */
 WEIR_API int64_t weir_fleet_peek(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
                                  int64_t cost, struct weir_fleet_account out[WEIR_ALL_MAX],

@@ -13,10 +13,10 @@
  *
  * Take, peek and draw answer like a Weir server: allowed (draw: units), limit, remaining, retry
  * (-1: passed, or never), reset, wait; in ms, rounded up, or in ns.  A draw adds whether the
- * account is spent, the node's share, the time of the draw in us, and the life of its units, rounded
- * down.  Repay answers the number of units that count again.  With AND, a list of those for each
- * key; all pass, or none is charged.  An ask with an ID that was granted before is answered again
- * and not charged: receipt.h.
+ * account is spent, the node's share, the time of the draw in us, and the life of its units,
+ * rounded down.  Repay answers the number of units that count again.  With AND, a list of those for
+ * each key; all pass, or none is charged.  An ask with an ID that was granted before is answered
+ * again and not charged: receipt.h.
  */
 #include "redis-module/verbs.h"
 

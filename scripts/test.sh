@@ -3,7 +3,7 @@
 # and under TSan.  Ends with the failed tests' last lines and "N passed, M failed".
 #     --quick  only those that take seconds, only as built for use, in build/
 #     --long   those that take more seeds, rounds or kills; and the fuzzers
-#     NAME     those with this in their name, as built for use, in build/
+#     NAME     those with this in their name, or of this suite, as built for use, in build/
 set -eu
 cd "$(dirname "$0")/.."
 passed=0
@@ -74,13 +74,14 @@ case ${1-} in
 import json, os, sys
 all = json.load(sys.stdin)
 files = {t["id"]: t["filename"] for t in all["targets"]}
-tests = [t for t in all["tests"] if sys.argv[1] in t["name"]]
+tests = [t for t in all["tests"]
+         if sys.argv[1] in t["name"] or "weir:" + sys.argv[1] in t["suite"]]
 print("names=%r" % " ".join(t["name"] for t in tests))
 needed = {f for t in tests for id in t["depends"] for f in files[id]}
 print("programs=%r" % " ".join(os.path.relpath(f, "build") for f in sorted(needed)))' "$1")
     eval "$chosen"
     [ -n "$names" ] || {
-        echo "no test has $1 in its name; names are like algo-limit: meson test -C build --list"
+        echo "no test has $1 in its name, and no suite is called so: meson test -C build --list"
         exit 2
     }
     echo "$1: $names"

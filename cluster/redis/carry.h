@@ -13,8 +13,8 @@ struct weir__carry {
     /* Set by the caller, who owns it and leaves it alone until `done` was called, once */
     struct weir__account_call call;
     weir_time deadline;
-    /* Answered: the call's items have their decisions.  `why`: not answered, or Redis's error, which
-     * means undone; good until `done` returns */
+    /* Answered: the call's items have their decisions.  `why`: not answered, or Redis's error,
+     * which means undone; good until `done` returns */
     void (*done)(struct weir__carry *carry, enum weir__redis_outcome outcome, const char *why);
     void *context;
 

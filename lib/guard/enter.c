@@ -2,7 +2,7 @@
  *
  * Enter asks the degradation, the breaker, shedding, the key's permits, the pace (an adaptive
  * rate), and last counts the ask in: one compare-and-swap of the number in flight, so the bound is
- * exact.  Then the permit's word goes into a seat; and, under a bound by key, the key's count rises,
+ * exact.  Then the permit's word goes into a seat and, under a bound by key, the key's count rises,
  * unless others were quicker.  A refusal gives back a probe that the breaker has let through, so
  * "no" changes nothing.
  *

@@ -59,8 +59,8 @@ static uint64_t own_space(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* kill tells of another user's process that it may not be touched: then it is there.  A process that
- * has no descriptor left cannot read when it began. */
+/* kill may not touch another user's process, and says so: then it is there.  A process that has no
+ * descriptor left cannot read when it began. */
 static bool runs(const struct weir__holder *h, uint64_t space)
 {
     if (h->space != space || space == 0)

@@ -198,8 +198,8 @@ bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand 
 
 /* --------------------------------------------------------------- slab ---- */
 
-/* The candidate's large state is forgotten, and its block free.  False: it is not there any more, or
- * in use again. */
+/* Forgets the candidate's large state, and frees its block.  False: it is not there any more, or in
+ * use again. */
 static bool free_block(struct weir__space *space, struct weir__hand *hand, struct weir__victim v,
                        weir_time now)
 {

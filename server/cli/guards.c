@@ -360,10 +360,9 @@ const struct weir__command weir__cmd_guards = {
     .summary = "show the bounds of work in progress, or force a breaker",
     .arguments = "[NAME] [--keys N | --force open|closed|none] [--server ADDRESS | --table FILE]",
     .help =
-        "Without a NAME, lists all guards; with one, also its latest changes and, of a guard by "
-        "key, "
-        "the keys that have most permits (ten, or --keys N). --force open refuses "
-        "everything, closed ignores failures, none lets the breaker decide again, starting closed. "
+        "Without a NAME, lists all guards; with one, also its latest changes and, for a guard by "
+        "key, the keys with most permits (ten, or --keys N). --force open refuses everything, "
+        "closed ignores failures, none lets the breaker decide again, starting closed. "
         "It takes effect at once, in every process that shares the table. weir mode --rule NAME "
         "switches a guard's mode.\n"
         "\n"

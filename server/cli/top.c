@@ -1,8 +1,8 @@
 /* top.c -- `weir top`: a running server at work, live; or the counts in a table file.
  *
  * A look is four answers of the server.  Rates are the differences of two looks, divided by the
- * time between them on the server's clock, or the table's.  A terminal is redrawn every second until q or Ctrl-C; a
- * pipe gets one view.
+ * time between them on the server's clock, or the table's.  A terminal is redrawn every second
+ * until q or Ctrl-C; a pipe gets one view.
  */
 #include <poll.h>
 #include <signal.h>
@@ -13,10 +13,10 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "server/cli/ask-server.h"
-#include "server/cli/top-table.h"
 #include "server/base/complain.h"
 #include "server/base/terminal.h"
+#include "server/cli/ask-server.h"
+#include "server/cli/top-table.h"
 
 #define KEYS_SHOWN 10
 
@@ -643,22 +643,21 @@ const struct weir__command weir__cmd_top = {
     .name = "top",
     .summary = "watch a server, or nginx, at work",
     .arguments = "[--server ADDRESS | --table FILE --rules FILE] [options]",
-    .help =
-        "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
-        "every second until q or Ctrl-C.\n"
-        "\n"
-        "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
-        "  ALLOWED, REFUSED      by this rule, since the server has it\n"
-        "  BANNED                of the refused, those of banned keys\n"
-        "  SHADOW                let in, but refused if the mode were enforce\n"
-        "\n"
-        "  weir top --once --json\n"
-        "  weir top --table /run/nginx.weir --rules /etc/nginx/rules.yaml\n"
-        "\n"
-        "Of a table all processes count that share their counts in it, since it was made; which "
-        "keys they refused it does not tell.\n"
-        "\n"
-        "Exit codes: 0 done, 2 wrong use or no server.",
+    .help = "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
+            "every second until q or Ctrl-C.\n"
+            "\n"
+            "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
+            "  ALLOWED, REFUSED      by this rule, since the server has it\n"
+            "  BANNED                of the refused, those of banned keys\n"
+            "  SHADOW                let in, but refused if the mode were enforce\n"
+            "\n"
+            "  weir top --once --json\n"
+            "  weir top --table /run/nginx.weir --rules /etc/nginx/rules.yaml\n"
+            "\n"
+            "With --table, the counts are those of all processes that use it, since it was made. A "
+            "table does not know which keys were refused.\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .every = WEIR_SECOND),
     .run = run,
     .ask = ask,

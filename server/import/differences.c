@@ -1,7 +1,7 @@
 /* differences.c -- where rules decide differently from the nginx.conf they come from: notes.
  *
- * A rule counts for itself, knows a request by its URI as it was sent, and is asked once: zones that
- * had to be split, and requests that nginx sends on to another place, may be decided differently.
+ * A rule counts for itself, knows a request by its URI as it was sent, and is asked once.  So zones
+ * that had to be split, and requests that nginx sends on to another place, may come out otherwise.
  */
 #include <string.h>
 

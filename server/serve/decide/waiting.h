@@ -7,9 +7,9 @@
  * before the answer; a permit that it got in between goes back.
  *
  * Turns are offered by the call that gives a permit back, on its thread; by the listener, a thread
- * that sleeps until the table's bell rings (lib/guard/bell.c): a permit came free in another process,
- * or by time; and by every loop that has somebody waiting, each 5 ms: the process that should ring
- * may have been killed.  Whose turn has come is passed to its own loop, which answers.
+ * that sleeps until the table's bell rings (lib/guard/bell.c): a permit came free by time or in
+ * another process; and every 5 ms by each loop that has somebody waiting: the process that should
+ * ring may have been killed.  A waiter whose turn has come goes to its own loop, which answers.
  */
 #ifndef WEIR_SERVE_WAITING_H
 #define WEIR_SERVE_WAITING_H

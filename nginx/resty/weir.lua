@@ -206,6 +206,22 @@ function _M.ask(key, cost, wait_max)
     return ask, decision
 end
 
+-- Takes, or only looks.  The decision; or nil and why not.
+function _M.decide(limiter, key, cost, wait_max, commit)
+    local key, err = _M.key(key)
+
+    if not key then
+        return nil, err
+    end
+    local call = commit and _M.library.weir_take or _M.library.weir_peek
+
+    _M.ask(key, cost, wait_max)
+    if not call(limiter, ask, decision) then
+        return nil, "rejected"
+    end
+    return decision
+end
+
 -- The one of that kind and name.  An object may be made for each request, so they are kept.
 local function found(name, dict, make)
     if shared == nil then

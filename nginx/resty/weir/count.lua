@@ -26,16 +26,10 @@ end
 
 -- 0 and how many are left; or nil, "rejected".
 function _M.incoming(self, key, commit)
-    local key, err = weir.key(key)
+    local decision, err = weir.decide(self.limiter, key, 1, 0, commit)
 
-    if not key then
+    if not decision then
         return nil, err
-    end
-    local ask, decision = weir.ask(key, 1)
-    local call = commit and weir.library.weir_take or weir.library.weir_peek
-
-    if not call(self.limiter, ask, decision) then
-        return nil, "rejected"
     end
     return 0, tonumber(decision.remaining)
 end

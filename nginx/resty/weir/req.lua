@@ -40,17 +40,12 @@ end
 
 -- 0 or the delay in seconds, and by how many requests the key is ahead; or nil, "rejected".
 function _M.incoming(self, key, commit)
-    local key, err = weir.key(key)
-
-    if not key then
-        return nil, err
-    end
     local cost = price(self)
-    local ask, decision = weir.ask(key, cost, min(DEBT_MAX, floor(self.burst * cost + 0.5)))
-    local call = commit and weir.library.weir_take or weir.library.weir_peek
+    local wait_max = min(DEBT_MAX, floor(self.burst * cost + 0.5))
+    local decision, err = weir.decide(self.limiter, key, cost, wait_max, commit)
 
-    if not call(self.limiter, ask, decision) then
-        return nil, "rejected"
+    if not decision then
+        return nil, err
     end
     local excess = floor(tonumber(decision.wait) / cost * 1000 + 0.5) / 1000
     return excess / self.rate, excess

@@ -1,9 +1,9 @@
-/* weir-fleet.h -- one limit over many hosts: rules that say `across: fleet`.  Read weir.h first.
+/* weir-fleet.h -- one limit over many hosts: rules with `across: fleet`.  Read weir.h first.
  *
  * The limit's account is in Redis.  Each host draws units from it, and its processes spend them
  * from purses in the host's table, at the speed of memory; only an ask that finds its purse dry
- * waits for Redis, for at most the rule's `within`.  When Redis is away, each host goes by its part
- * of the limit (`when_alone`), and comes back by itself.  Link with -lweir-redis.
+ * waits for Redis, for at most the rule's `within`.  While Redis is away, the rule's `when_alone`
+ * decides, by default with the host's part of the limit.  Link with -lweir-redis.
  *
  *     weir_create(&weir, &(struct weir_options){ .table = table }, &error);
  *     weir_use(weir, rules, weir_table_now(table), &error);
@@ -14,8 +14,8 @@
  *     ...
  *     weir_fleet_leave(fleet);
  *
- * Each process that decides by such rules joins.  One of those that share a table is the host's
- * agent: it draws ahead for busy keys and is the member of the fleet; the others stand by and
+ * Each process that decides by such rules joins.  Of those that share a table, one is the host's
+ * agent: it draws ahead for busy keys and is the member of the fleet.  The others stand by, and
  * draw the units that their own asks lack; if the agent dies or stops, one of them takes its place
  * within a second.
  */
@@ -33,27 +33,28 @@ struct weir_fleet;
 struct weir_fleet_options {
     const char *name; /* of the fleet: letters, digits, '.', '_', '-'; NULL: "default" */
     const char *node; /* this host's; NULL: the host's name and four digits of its table's */
-    int64_t weight;   /* of this host among all: its part when Redis is away; 0: 1 */
-    /* Follows the rules of the fleet (weir fleet rules set): called in a thread of its own with
-     * each version; returns 0, or a weir_code with the reason, and then the version before stays.
-     * NULL: they are not followed */
+    int64_t weight;   /* of this host among all: its part while Redis is away; 0: 1 */
+    /* Called in a thread of its own with each version of the fleet's rules (weir fleet rules set);
+     * returns 0, or a weir_code and the reason: then the version before stays.  NULL: the fleet's
+     * rules are not followed */
     int (*apply)(void *context, const char *text, size_t len, struct weir_error *error);
     void *context;
-    const char *copies; /* a folder for the last good copy of those rules, to begin with; or NULL */
+    const char *copies; /* a folder for the last good copy of those rules, for a start without
+                           Redis; or NULL */
     struct weir_redis_options redis;
 };
 
 /* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time.  A child
- * of fork has to join too: asks on its parent's fleet that cannot be decided at once are decided
- * alone. */
+ * of fork must join too: on its parent's fleet, `when_alone` decides an ask that would have to
+ * wait. */
 WEIR_API int weir_fleet_join(struct weir_fleet **out, struct weir *weir, const char *url,
                              const struct weir_fleet_options *options, struct weir_error *error);
-/* Pays units back that were not spent and gives the host's part to the others; waits for that, but
- * for no more than 0.3 s.  Before weir_destroy; no other call on the fleet may be under way. */
+/* Pays back unspent units and gives the host's part to the others; waits for that, but no more than
+ * 0.3 s.  Call it before weir_destroy, with no other call on the fleet under way. */
 WEIR_API void weir_fleet_leave(struct weir_fleet *fleet);
 
-/* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  An ask
- * without an answer by then is decided by its when_alone. */
+/* As weir_check; waits for units if a purse is dry, for at most the rule's `within`.  If there are
+ * none by then, when_alone decides. */
 WEIR_API bool weir_fleet_check(struct weir_fleet *fleet, const struct weir_attr *attrs, size_t n,
                                const struct weir_ask *ask, struct weir_ruling *ruling);
 
@@ -65,7 +66,7 @@ struct weir_fleet_ask {
     /* In the agent's thread: it must not wait.  `key`: as weir_check_key's */
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;
-    /* NULL: guards are not entered; else as weir_check_enter's, and it must stay until then */
+    /* NULL: guards are not entered; else as weir_check_enter's, and it must stay until `done` */
     struct weir_entry *entry;
 };
 /* True: it is decided, by *ruling and `key`.  False: `done` is called, once; *ticket is for
@@ -75,9 +76,9 @@ WEIR_API bool weir_fleet_ask(struct weir_fleet *fleet, const struct weir_fleet_a
 /* From any thread.  True: `done` will not be called.  False: it was, is being or will soon be. */
 WEIR_API bool weir_fleet_cancel(struct weir_fleet *fleet, uint64_t ticket);
 
-/* Reports a refusal: for callers that check by themselves (weir_check_many) and ask here only if a
- * purse is dry.  Refusals are demand, by which the host gets its part.  `key`: that of
- * weir_check_key. */
+/* Reports a refusal: for callers that check for themselves (weir_check_many) and ask here only if a
+ * purse is dry.  Refusals are demand, and the host's part follows demand.  `key`: as
+ * weir_check_key's. */
 WEIR_API void weir_fleet_refused(struct weir_fleet *fleet, const struct weir_ruling *ruling,
                                  const char *key, int64_t cost);
 
@@ -104,7 +105,7 @@ WEIR_API int64_t weir_fleet_reset(struct weir_fleet *fleet, const char *rule,
 struct weir_fleet_info {
     char name[65], node[65];
     bool agent;     /* this process draws for its host; else another one does */
-    bool connected; /* Redis has answered the last beat, or was not asked */
+    bool connected; /* Redis answered the last beat, or was not asked */
     bool learning;  /* Redis has just come (back): parts do not grow */
     int64_t part;   /* of this host, in millionths of each limit; 0: not known yet */
     int64_t members;

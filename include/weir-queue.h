@@ -1,4 +1,5 @@
-/* weir-queue.h -- for callers that can wait: clocks, queues, thread pools.  Read weir.h first. */
+/* weir-queue.h -- for callers that can wait: clocks, queues, thread pools; and counts of all
+ * processes of a table.  Read weir.h first. */
 #ifndef WEIR_QUEUE_H
 #define WEIR_QUEUE_H
 
@@ -149,7 +150,7 @@ struct weir_taken {
     } items[WEIR_ALL_MAX];
 };
 /* Gives it back, once, unless time has; the keys are as if it had never been taken.  Units drawn
- * from a fleet stay used, and so does the warmth of warm-up; counts are not changed. */
+ * from a fleet stay used, warm-up stays warm, and counts stay as they are. */
 WEIR_API void weir_check_undo(struct weir *weir, struct weir_taken *taken, weir_time now);
 
 /* A request that can wait, for event loops.  Zero it first. */
@@ -158,10 +159,10 @@ struct weir_visit {
     const struct weir_attr *attrs;
     size_t n;
     struct weir_ask ask;      /* wait_max: for the turn that its limits give it */
-    weir_time queue_max;      /* in the queue of a guard, and no longer than the rules say */
+    weir_time queue_max;      /* longest wait in a guard's queue; the rules may say less */
     struct weir_taken *taken; /* for weir_check_undo; may be NULL */
     char *key;                /* gets what weir_check_key tells; may be NULL */
-    bool in_turn;             /* its limits have granted it before: only guards are asked */
+    bool in_turn;             /* its limits have granted it already: only guards are asked */
     void (*turn)(struct weir_visit *visit);
     void *context;
     /* The answer: as weir_check_enter's */
@@ -181,15 +182,14 @@ WEIR_API bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, wei
  * free in other processes too.  Returns how many still wait in this process. */
 WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
 
-/* The first rule in force that is across the fleet, whose requests may wait for units drawn from
- * it: weir-fleet.h; NULL: none. */
+/* The first rule in force that is `across: fleet`; NULL: none.  Its requests may wait for units
+ * (weir-fleet.h). */
 WEIR_API const char *weir_fleet_rule(struct weir *weir);
 
 /* ---------------------------------------------- counts of all processes ---- */
 
-/* Adds what this process has counted since it last did so to the counts of the table; call it every
- * now and then, before a fork and at the end.  The table keeps those of a rule as long as it keeps
- * the rule's mode. */
+/* Adds this process's counts since the last call to those of the table; call it every now and then,
+ * before a fork and at the end.  The table keeps a rule's counts as long as it keeps its mode. */
 WEIR_API void weir_counts_share(struct weir *weir);
 /* As weir_totals_get and weir_rule_next, with the counts of all processes that share theirs. */
 WEIR_API void weir_totals_shared(struct weir *weir, struct weir_totals *out);

@@ -7,7 +7,8 @@
  *   guards    work in progress          weir_guard_create, weir_enter, weir_exit
  *   floor 3   rules choose              weir_create, weir_rules_read, weir_use, weir_check
  *
- * weir-queue.h is for callers that can wait: queues and thread pools.  The words:
+ * weir-queue.h is for callers that can wait, and for counts of several processes; weir-redis.h for
+ * limits in Redis; weir-fleet.h for one limit over many hosts.  The words:
  *
  *   limit     what a person writes: "300 per 60 s"
  *   plan      a limit, checked and compiled; it never changes, and threads may share it
@@ -187,7 +188,7 @@ enum weir_reason {
     /* across the fleet: too little was drawn for this host.  Nothing was taken or counted, and more
      * may be had at once */
     WEIR_DRY = 16,
-    WEIR_ALONE = 17, /* across the fleet: it is not known what is left, and the rule refuses */
+    WEIR_ALONE = 17, /* across the fleet: Redis is away, and the rule refuses then */
 };
 WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "too-big", ... */
 
@@ -381,8 +382,7 @@ WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cos
  *
  * Enter asks, in this order: the degradation, the breaker, shedding (the least important first),
  * the permits of the key, the adaptive rate if there is one (WEIR_LIMITED), and the number of
- * permits, fixed or adaptive.
- * Exit reports the outcome; a guard learns only from that.
+ * permits, fixed or adaptive.  Exit reports the outcome; a guard learns only from that.
  *
  * A permit is a lease.  It is taken back when the guard's `lease` is over or, within a second, when
  * its process has died (on this host, in this pid namespace); a later exit changes nothing.  Like a
@@ -497,7 +497,7 @@ WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask,
 /* The same, and the key may have at most `max` permits out, if `max_per_key` allows that many. */
 WEIR_API bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int64_t max,
                                 struct weir_permit *permit, struct weir_decision *decision);
-/* Returns the permit and zeroes it.  False: it was none, or its lease was over. */
+/* Returns the permit and zeroes it.  False: it was zeros, or its lease was over. */
 WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit,
                         enum weir_outcome outcome, weir_time now);
 /* The same for work that took another time than from enter to exit. */

@@ -34,7 +34,7 @@
 #include "cluster/redis/carry.h"
 #include "cluster/redis/thread.h"
 #include "engine/engine.h"
-#include "engine/host.h"
+#include "engine/fleet-host.h"
 #include "weir-fleet.h"
 
 #define WEIR__AGENT_DEMANDS 256 /* keys of closed purses between two turns */
@@ -210,6 +210,9 @@ static inline struct weir_key weir__agent_own(const struct weir__fleet_key *key)
 /* asks.c */
 int weir__asks_make(struct weir_fleet *fleet, struct weir_error *error);
 void weir__asks_free(struct weir_fleet *fleet);
+/* Takes from all limits, or from none. */
+bool weir__agent_check(struct weir_fleet *fleet, struct weir__agent_ask *ask,
+                       const struct weir__alone_rules *alone);
 /* To be decided; false: its caller has given up.  And: it waits on; false: as before. */
 bool weir__ask_begin(struct weir__agent_ask *ask);
 bool weir__ask_go_on(struct weir__agent_ask *ask);
@@ -226,10 +229,6 @@ weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to 
 void weir__beats_take_over(struct weir_fleet *fleet); /* from another process of the host */
 void weir__beats_leave(struct weir_fleet *fleet, weir_time now);
 bool weir__beats_over(const struct weir_fleet *fleet);
-
-/* Takes from all limits, or from none. */
-bool weir__agent_check(struct weir_fleet *fleet, struct weir__agent_ask *ask,
-                       const struct weir__alone_rules *alone);
 
 /* demands.c */
 void weir__demands_turn(struct weir_fleet *fleet, weir_time now);

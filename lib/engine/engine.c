@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/across.h"
-#include "engine/host.h"
+#include "engine/fleet-host.h"
 #include "engine/explain.h"
 
 #define PRIVATE_LIMITERS 65536

@@ -1,5 +1,5 @@
 /* fleet-host.c -- the functions of this copy of the library, for the agent of a host. */
-#include "engine/host.h"
+#include "engine/fleet-host.h"
 
 #include "engine/engine.h"
 #include "table/holders.h"

@@ -1,12 +1,12 @@
-/* host.h -- the functions of the library that made an engine, for the agent of its host
+/* fleet-host.h -- the functions of the library that made an engine, for the agent of its host
  * (cluster/agent).
  *
  * libweir-redis has a copy of lib/ of its own, and plans know their algorithm by its address: an
  * engine, its table and its limiters are to be used by the copy that made them.  So the engine
  * brings these along.
  */
-#ifndef WEIR_ENGINE_HOST_H
-#define WEIR_ENGINE_HOST_H
+#ifndef WEIR_ENGINE_FLEET_HOST_H
+#define WEIR_ENGINE_FLEET_HOST_H
 
 #include "engine/fleet.h"
 

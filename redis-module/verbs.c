@@ -141,7 +141,7 @@ static bool read_repay_option(struct call *c, struct item *item, struct redis_st
     return fail(c, "unknown option; there are DEMAND, DRAWN, UNITS, NS, ID, KEEP");
 }
 
-/* The option that comes next; false, and that was answered, if it is none. */
+/* The option that comes next; false, and that was answered, if it is not one. */
 static bool read_option(struct call *c, struct item *item)
 {
     struct redis_string *word = c->words[c->at++];
@@ -613,7 +613,7 @@ static int reply_info(struct call *c, struct item *it)
     return REDIS_OK;
 }
 
-/* The text of the limit in an account; false: it is none. */
+/* The text of the limit in an account; false: it is not one. */
 static bool print_limit(const char *bytes, size_t len, char *text, size_t size)
 {
     struct weir_limit limit;

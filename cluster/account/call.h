@@ -125,7 +125,7 @@ void weir__script_number(struct weir__account_call *call, int64_t n);
 /* command.c -- the words for the module. */
 void weir__command_begin(struct weir__account_call *call);
 
-/* script-reply.c -- decisions from the replies of the scripts that decide.  False: it is none of
+/* script-reply.c -- decisions from the replies of the scripts that decide.  False: it is not one of
  * theirs, or it does not fit together. */
 bool weir__script_reply(struct weir__account_call *call, const char *reply);
 

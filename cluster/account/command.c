@@ -89,7 +89,7 @@ void weir__command_begin(struct weir__account_call *call)
 
 /* -------------------------------------------------------------- replies ---- */
 
-/* Six numbers, or ten of a draw.  NULL: they are none. */
+/* Six numbers, or ten of a draw.  NULL: they are not. */
 static const char *read_decision(struct weir__account_call *call, struct weir__account_item *it,
                                  const char *at)
 {

@@ -136,7 +136,7 @@ static bool read_meter(struct weir__account_call *call, int64_t n)
                         now);
 }
 
-/* Numbers packed into a string; NUMBERS at most.  Their number; 0: they are none. */
+/* Numbers packed into a string; NUMBERS at most.  Their number; 0: they are not numbers. */
 static size_t unpack_numbers(struct weir__text text, int64_t *out)
 {
     size_t n = text.len / 8;

@@ -90,13 +90,13 @@ int weir__copy_read(struct weir__copy *out, struct weir__text document, struct w
     char digits[16];
 
     if (bytes.len <= HEAD || memcmp(bytes.bytes, mark, sizeof(mark) - 1) != 0)
-        return bad(error, "is none of this version of Weir");
+        return bad(error, "was not written by this version of Weir");
     snprintf(digits, sizeof(digits), "%08" PRIx32, crc32_of(bytes.bytes + HEAD, bytes.len - HEAD));
     if (memcmp(bytes.bytes + sizeof(mark) - 1, digits, 8) != 0 || !read_parts(&copy, bytes))
         return bad(error, "is damaged");
     if (copy.document.len != document.len ||
         memcmp(copy.document.bytes, document.bytes, document.len) != 0)
-        return bad(error, "is one of another document");
+        return bad(error, "is a copy of another document");
     if (now - copy.taken > WEIR__COPY_AGE_MAX || copy.taken - now > 24 * 3600 * WEIR_SECOND)
         return bad(error, "is older than 7 days, or from the future");
     *out = copy;

@@ -2,7 +2,7 @@
  *
  *   closed ─ begin ─► opening ─ opened ─► greeting ─ HELLO, AUTH, SELECT answered ─► ready
  *      ▲                 │                   │                                         │
- *      └─────────────────┴──── lost: by the network, an answer that is none, time ─────┘
+ *      └─────────────────┴──── lost: by the network, an answer that makes no sense, time ─────┘
  *
  * A driver sees `phase` and `life` and does as they say: it connects if the connection is opening,
  * closes a socket whose `life` is over, writes `out` and tells how much (wrote), and hands in what

@@ -48,7 +48,7 @@ int weir__redis_url_parse(struct weir__redis_url *out, const char *text, struct 
 bool weir__redis_address_same(const struct weir__redis_address *a,
                               const struct weir__redis_address *b);
 /* Reads "HOST:PORT" as MOVED and ASK write it: IPv6 addresses without brackets.  An empty host is
- * `near`.  False: it is none. */
+ * `near`.  False: it is not one. */
 bool weir__redis_address_read(struct weir__redis_address *out, const char *text, size_t len,
                               const char *near);
 

@@ -21,7 +21,7 @@
     1967 /* of what a rule is written out for: a while before 1970, because the first windows \
             begin there */
 #define LAST_YEAR 2263
-#define AT_MAX    ((int64_t)1 << 40) /* a change further off than this is none */
+#define AT_MAX    ((int64_t)1 << 40) /* a change further off than this does not count */
 #define DAY       WEIR__SECONDS_IN_A_DAY
 
 /* -------------------------------------------------------- the last line ---- */
@@ -213,7 +213,7 @@ static int read_head(struct reader *r, struct head *h)
     const unsigned char *p = r->at;
 
     if (r->left < 44 || memcmp(p, "TZif", 4) != 0)
-        return bad(r, "is none: it does not begin as TZif does, or is cut short");
+        return bad(r, "is not one: it does not begin as TZif does, or is cut short");
     h->version = p[4];
     h->isut = (uint32_t)big_endian(p + 20, 4);
     h->isstd = (uint32_t)big_endian(p + 24, 4);

@@ -188,7 +188,7 @@ function _M.now()
     return now
 end
 
--- The key as a string; or nil and why it is none.
+-- The key as a string; or nil and why not.
 function _M.key(key)
     local kind = type(key)
 

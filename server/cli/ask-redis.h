@@ -7,9 +7,9 @@
 #include "cluster/redis/drive.h"
 #include "server/base/command.h"
 
-#define WEIR__REDIS_URL_HELP                                                                \
-    "Without a URL that of WEIR_REDIS is used: other users of the host see the words of a " \
-    "command, so a URL with a password (redis://USER:PASSWORD@HOST) belongs there."
+#define WEIR__REDIS_URL_HELP                                                         \
+    "Without a URL, the one in WEIR_REDIS is used. Put a URL with a password there " \
+    "(redis://USER:PASSWORD@HOST): other users of the host can read a command's words."
 
 struct weir__asker {
     const char *command; /* for complaints */

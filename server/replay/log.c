@@ -82,7 +82,7 @@ static void next_member(struct weir__log *log)
     if (log->z.avail_in == 0)
         return;
     if (*log->z.next_in != 0x1f) {
-        fail(log, WEIR_CORRUPT, "has bytes behind its gzip data that are none");
+        fail(log, WEIR_CORRUPT, "has bytes after its gzip data that are not gzip");
         return;
     }
     inflateReset(&log->z);

@@ -66,15 +66,15 @@ const struct weir__option weir__settings_rows[] = {
     ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N", "size of a new table, in limits"),
 
     ROW("fleet", REDIS, "fleet", fleet, "", 0, 0, "URL",
-        "the Redis of a fleet: rules `across: fleet` are one limit for all its nodes, and without "
-        "--rules its rules are followed; others can read flags: a password belongs into "
+        "the Redis of a fleet: rules `across: fleet` are one limit for all its nodes; without "
+        "--rules, this node follows the fleet's rules. Others can read flags: put a password into "
         "WEIR_FLEET or the settings file"),
     ROW(NULL, TEXT, "fleet-name", fleet_name, "", 0, 0, "NAME",
         "which of the fleets there; default 'default'"),
     ROW(NULL, TEXT, "fleet-node", fleet_node, "", 0, 0, "NAME",
-        "this node's name; default the host's, and four digits of the table's"),
+        "this node's name; default the host's name and four digits that the table knows"),
     ROW(NULL, COUNT, "fleet-weight", fleet_weight, "1", 1, 1000000, "N",
-        "this node's part of each limit against others' while Redis is away"),
+        "this node's weight: its part of each limit, beside others', while Redis is away"),
 
     ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
         "grants all rights; no flag, because others can read flags: use the environment or a file"),
@@ -243,7 +243,7 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
     } else if (row->kind == WEIR__OPTION_SECRET && value->kind == WEIR__NODE_NOTHING) {
         weir__report_add(
             report, value->at,
-            "%s is empty; a secret that begins with & or # needs quotes, and '' is none",
+            "%s is empty; a secret that begins with & or # needs quotes; '' means none",
             row->name);
     } else if (r->values[row - weir__settings_rows].text == NULL) {
         r->values[row - weir__settings_rows] =

@@ -247,7 +247,7 @@ TEST(test_damaged_gzip_gives_what_it_has)
     assert_damaged(bytes, 2, 0, "it was cut");
     assert_damaged(bytes, 12, 0, "it was cut");
     memcpy(bytes + packed, "garbage", 7);
-    assert_damaged(bytes, packed + 7, 50, "bytes behind its gzip data");
+    assert_damaged(bytes, packed + 7, 50, "bytes after its gzip data");
     bytes[packed] = 0x1f;
     assert_damaged(bytes, packed + 7, 50, "damaged");
     bytes[packed - 8] ^= 1; /* its check sum */

@@ -117,8 +117,8 @@ static void add_counts(const struct reading *r)
 /* A server knows whether it is in one; this command does not. */
 static void doubt_fleet(const struct reading *r)
 {
-    struct weir_problem p = { .text = "across: fleet needs a server that is in a fleet; on any "
-                                      "other the rule counts on that host alone" };
+    struct weir_problem p = { .text = "across: fleet needs weir serve --fleet, or weir_fleet in "
+                                      "nginx; elsewhere the rule counts on its host alone" };
 
     for (size_t i = r->draft->n_rules; i > 0; i--) {
         const struct weir__rule_draft *rule = &r->draft->rules[i - 1];

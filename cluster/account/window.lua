@@ -41,8 +41,8 @@ local period, first = unpack('<i8i8', numbers, 25)
 local ends = 0
 if period > 0 then
   ends = now + period - (first == 1 and 0 or now % period)
-else
-  for i = 33, #numbers - 2, 8 do
+elseif unpack('<i8', numbers, 33) <= now then -- else the caller's clock is ahead by a window, or more
+  for i = 41, #numbers - 2, 8 do
     ends = unpack('<i8', numbers, i)
     if ends > now then
       break

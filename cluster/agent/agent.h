@@ -37,14 +37,15 @@
 #include "engine/fleet-host.h"
 #include "weir-fleet.h"
 
-#define WEIR__AGENT_DEMANDS 256 /* keys of closed purses between two turns */
-#define WEIR__AGENT_BANS    64  /* told at once */
-#define WEIR__AGENT_NAMES   64  /* rules across the fleet that are told apart from others */
+#define WEIR__AGENT_DEMANDS 256  /* keys of closed purses between two turns */
+#define WEIR__AGENT_BANS    64   /* told at once */
+#define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
+#define WEIR__AGENT_CHAINS  4096 /* of limits, by the names of their rules */
 
 /* A limit across the fleet. */
 struct weir__agent_limit {
-    struct weir__agent_limit *next;
-    const char *rule; /* lives as long as the engine */
+    struct weir__agent_limit *next, *chain; /* of all; of those with the same hash */
+    const char *rule;                       /* lives as long as the engine */
     uint32_t index;
     char text[128]; /* as written */
     char head[128]; /* of the names of its accounts: weir:{FLEET/RULE: */
@@ -87,7 +88,7 @@ struct weir__agent_ask {
     uint64_t word;               /* how often it was used << 3 | enum weir__ask_state; atomic */
     struct weir_request request; /* a copy, in `room` if it fits there */
     _Alignas(struct weir_attr) char room[512];
-    struct weir__due dues[WEIR__FLEET_ITEMS_MAX + 1]; /* one more: too many */
+    struct weir__due dues[WEIR__FLEET_ITEMS_MAX];
     size_t n_dues;
     struct weir_ruling ruling;
     char told[WEIR_KEY_TEXT];
@@ -141,7 +142,7 @@ struct weir_fleet {
     } notes;
 
     struct weir__fleet *fleet;
-    struct weir__agent_limit *limits;
+    struct weir__agent_limit *limits, *chains[WEIR__AGENT_CHAINS];
     uint64_t generation; /* of the rules that they are from; 0: none yet */
     uint64_t shards;     /* a bit for each that was asked */
     size_t calls;        /* under way */
@@ -251,7 +252,7 @@ void weir__follow_end(struct weir_fleet *fleet);
 
 /* limits.c -- follows the rules in force. */
 void weir__limits_turn(struct weir_fleet *fleet, weir_time now);
-struct weir__agent_limit *weir__limit_find(struct weir_fleet *fleet, const char *rule,
+struct weir__agent_limit *weir__limit_find(const struct weir_fleet *fleet, const char *rule,
                                            uint32_t index);
 /* One use less. */
 void weir__limit_leave(struct weir__agent_limit *limit);

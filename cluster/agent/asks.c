@@ -340,9 +340,9 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     if (!a)
         return false;
     a->n_dues =
-        f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX + 1);
+        f->host->dues(f->weir, ask->attrs, ask->n, &ask->ask, a->dues, WEIR__FLEET_ITEMS_MAX);
     a->request.attrs = NULL;
-    if (a->n_dues == 0 || a->n_dues > WEIR__FLEET_ITEMS_MAX || !copy_request(a, &request)) {
+    if (a->n_dues == 0 || !copy_request(a, &request)) {
         clear_place(a);
         give_places(f, a, a);
         return false;

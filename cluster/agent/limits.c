@@ -25,13 +25,42 @@ void weir__limit_leave(struct weir__agent_limit *l)
         free(l);
 }
 
-struct weir__agent_limit *weir__limit_find(struct weir_fleet *f, const char *rule, uint32_t index)
+/* ------------------------------------------------------------------ chains ---- */
+
+/* There may be thousands of rules, and each ask looks for its own. */
+static size_t chain_of(const char *rule, uint32_t index)
 {
-    for (struct weir__agent_limit *l = f->limits; l; l = l->next)
-        if (l->rule == rule && l->index == index)
-            return l;
-    return NULL;
+    return weir__fleet_hash(index, (struct weir_key){ rule, strlen(rule) }) % WEIR__AGENT_CHAINS;
 }
+
+struct weir__agent_limit *weir__limit_find(const struct weir_fleet *f, const char *rule,
+                                           uint32_t index)
+{
+    struct weir__agent_limit *l = f->chains[chain_of(rule, index)];
+
+    while (l && !(l->index == index && strcmp(l->rule, rule) == 0))
+        l = l->chain;
+    return l;
+}
+
+static void chain(struct weir_fleet *f, struct weir__agent_limit *l)
+{
+    struct weir__agent_limit **first = &f->chains[chain_of(l->rule, l->index)];
+
+    l->chain = *first;
+    *first = l;
+}
+
+static void unchain(struct weir_fleet *f, const struct weir__agent_limit *l)
+{
+    struct weir__agent_limit **at = &f->chains[chain_of(l->rule, l->index)];
+
+    while (*at != l)
+        at = &(*at)->chain;
+    *at = l->chain;
+}
+
+/* ----------------------------------------------------------------- in force ---- */
 
 /* An account is the key weir:{FLEET/RULE:KEY}:INDEX. */
 static void name_accounts(const struct weir_fleet *f, struct weir__agent_limit *l)
@@ -78,29 +107,44 @@ static void add(struct weir_fleet *f, const struct weir__across_limit *from)
             return;
         l->next = f->limits;
         f->limits = l;
+        chain(f, l); /* before the one that it replaces */
     }
     l->in_force = true;
 }
 
-static bool refers_to(const struct weir__agent_ask *a, const struct weir__agent_limit *l)
+static bool is_over(const struct weir__fleet_key *k)
+{
+    return !weir__agent_limit_of(k)->in_force;
+}
+
+static bool has_key_that_is_over(const struct weir__agent_ask *a)
 {
     for (size_t i = 0; i < a->wait.n; i++)
-        if (a->wait.items[i].key->limit == &l->fleet)
+        if (is_over(a->wait.items[i].key))
             return true;
     return false;
 }
 
-static void retire(struct weir_fleet *f, struct weir__agent_limit *l, weir_time now)
+/* Of all limits that went together: each of them may be one of thousands. */
+static void drop_keys(struct weir_fleet *f, weir_time now)
 {
     struct weir__agent_ask *next;
+    struct weir__fleet_key *k;
 
     for (struct weir__agent_ask *a = f->first; a; a = next) {
         next = a->next;
-        if (refers_to(a, l))
+        if (has_key_that_is_over(a))
             weir__ask_end(f, a, now);
     }
     weir__asks_answer(f, now);
-    weir__fleet_drop(f->fleet, &l->fleet, now);
+    for (size_t at = 0; (k = weir__fleet_key_next(f->fleet, &at)) != NULL;)
+        if (is_over(k))
+            weir__fleet_drop(f->fleet, k, now);
+}
+
+static void retire(struct weir_fleet *f, struct weir__agent_limit *l)
+{
+    unchain(f, l);
     release(f, l);
     l->retired = true;
     weir__limit_leave(l);
@@ -117,7 +161,7 @@ static void tell_names(struct weir_fleet *f)
     __atomic_store_n(&f->n_across, n, __ATOMIC_RELEASE);
 }
 
-static void sweep(struct weir_fleet *f, weir_time now)
+static void sweep(struct weir_fleet *f)
 {
     struct weir__agent_limit **at = &f->limits, *l;
 
@@ -127,7 +171,7 @@ static void sweep(struct weir_fleet *f, weir_time now)
             continue;
         }
         *at = l->next;
-        retire(f, l, now);
+        retire(f, l);
     }
 }
 
@@ -144,7 +188,8 @@ void weir__limits_turn(struct weir_fleet *f, weir_time now)
         l->in_force = false;
     while (f->host->limit_next(f->weir, &at, &limit))
         add(f, &limit);
-    sweep(f, now);
+    drop_keys(f, now);
+    sweep(f);
     tell_names(f);
 }
 

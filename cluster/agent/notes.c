@@ -48,17 +48,10 @@ int weir__notes_slot(const struct weir_fleet *f)
 
 /* -------------------------------------------------------------------- bans ---- */
 
-static bool is_across(const struct weir_fleet *f, const char *rule)
-{
-    for (const struct weir__agent_limit *l = f->limits; l; l = l->next)
-        if (strcmp(l->rule, rule) == 0)
-            return true;
-    return false;
-}
-
 static bool is_to_be_told(const struct weir_fleet *f, const struct weir__ban_record *r)
 {
-    return (f->notes.again || !r->told) && r->key_len <= sizeof(r->key) && is_across(f, r->rule);
+    return (f->notes.again || !r->told) && r->key_len <= sizeof(r->key) &&
+           weir__limit_find(f, r->rule, 0);
 }
 
 /* Grows with every change. */
@@ -127,15 +120,23 @@ static const struct weir__ban_record *sent(const struct weir__agent_notes *n, co
     return NULL;
 }
 
+/* False: no rule can have it. */
+static bool copy_name(char rule[WEIR__NAME_SIZE], const struct weir__note *note)
+{
+    if (note->rule.len >= WEIR__NAME_SIZE)
+        return false;
+    memcpy(rule, note->rule.bytes, note->rule.len);
+    rule[note->rule.len] = '\0';
+    return true;
+}
+
 static void learn_ban(struct weir_fleet *f, const struct weir__note *note, weir_time now)
 {
     char rule[WEIR__NAME_SIZE];
     struct weir_key key = { note->key.bytes, note->key.len };
 
-    if (note->rule.len >= sizeof(rule) || note->key.len >= WEIR_KEY_TEXT)
+    if (!copy_name(rule, note) || note->key.len >= WEIR_KEY_TEXT)
         return;
-    memcpy(rule, note->rule.bytes, note->rule.len);
-    rule[note->rule.len] = '\0';
     struct weir__ban_lesson lesson = {
         .rule = rule,
         .key = key,
@@ -154,10 +155,12 @@ static void learn_ban(struct weir_fleet *f, const struct weir__note *note, weir_
 
 static void learn_reset(struct weir_fleet *f, const struct weir__note *note, weir_time now)
 {
-    for (struct weir__agent_limit *l = f->limits; l; l = l->next) {
-        if (strlen(l->rule) != note->rule.len ||
-            memcmp(l->rule, note->rule.bytes, note->rule.len) != 0)
-            continue;
+    struct weir__agent_limit *l;
+    char rule[WEIR__NAME_SIZE];
+
+    if (!copy_name(rule, note))
+        return;
+    for (uint32_t i = 0; (l = weir__limit_find(f, rule, i)) != NULL; i++) {
         struct weir__fleet_key *k = weir__fleet_key_find(
             f->fleet, &l->fleet, (struct weir_key){ note->key.bytes, note->key.len });
         if (!k)

@@ -489,13 +489,8 @@ void weir__fleet_end(struct weir__fleet *f, weir_time now)
     }
 }
 
-void weir__fleet_drop(struct weir__fleet *f, const struct weir__fleet_limit *limit, weir_time now)
+void weir__fleet_drop(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    for (size_t i = 0; i < f->fresh; i++) {
-        struct weir__fleet_key *k = &f->keys[i];
-        if (k->limit == limit) {
-            end_key(f, k, now);
-            weir__fleet_key_forget(f, k);
-        }
-    }
+    end_key(f, k, now);
+    weir__fleet_key_forget(f, k);
 }

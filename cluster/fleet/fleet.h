@@ -38,7 +38,7 @@
 #include "cluster/fleet/demand.h"
 
 #define WEIR__FLEET_KEY_MAX    256 /* bytes of a key; a longer one is the driver's to shorten */
-#define WEIR__FLEET_ITEMS_MAX  16  /* limits of one ask */
+#define WEIR__FLEET_ITEMS_MAX  WEIR_ALL_MAX /* limits of one ask */
 #define WEIR__FLEET_SHARDS_MAX 64
 
 struct weir__fleet;
@@ -171,9 +171,8 @@ struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *fleet,
                                              struct weir_key key);
 /* One after another, from 0, whatever is done to them; NULL: no more. */
 struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *fleet, size_t *at);
-/* The limit is over: its waits are answered "alone", its units go back, its keys are forgotten. */
-void weir__fleet_drop(struct weir__fleet *fleet, const struct weir__fleet_limit *limit,
-                      weir_time now);
+/* Its limit is over: its waits are answered "alone", its units go back, it is forgotten. */
+void weir__fleet_drop(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 
 /* The account was made fresh at `at`, by its clock: units drawn before are gone, and asks draw
  * again. */

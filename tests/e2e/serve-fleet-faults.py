@@ -416,6 +416,17 @@ def test_D3_several_limits(weir):
             assert sum(ask(two, "ann", "blue")[0] for _ in range(20)) == 0
 
 
+def test_D3_as_many_limits_as_a_request_can_meet(weir):
+    """64 of them, all across the fleet: drawn together, all or nothing."""
+    rules = "version: 1\nrules:\n" + "".join(
+        (HOURLY % (7 if i == 63 else 10, "10s", "closed")).split("rules:\n")[1].replace(
+            "hourly", "h%d" % i) for i in range(64))
+    with Redis() as redis, Node(weir, url(redis), "a", rules=rules) as a, \
+            Node(weir, url(redis), "b", rules=rules) as b:
+        joined(a, b)
+        take_all([a, b], 7)
+
+
 def test_D3_many_keys_at_once(weir):
     """More than a node knows: the rest is decided alone, and all are answered."""
     n = 70000 if LONG else 6000

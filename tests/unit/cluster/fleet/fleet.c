@@ -246,7 +246,7 @@ TEST(test_a_limit_that_goes)
     answer(0, 10, false, NOW + MS);
     wait_of(&a, 20, 0, NOW + MS);
     wait_of(&b, 0, 1, NOW + MS);
-    weir__fleet_drop(fleet, &limits[0], NOW + 2 * MS);
+    weir__fleet_drop(fleet, key(0), NOW + 2 * MS);
     assert_true(a.over && a.outcome == WEIR__FLEET_ALONE && !b.over);
     assert_int_equal(sent.repaid, 9);
     assert_null(weir__fleet_key_find(fleet, &limits[0], key_of("ann")));

@@ -109,9 +109,10 @@ struct weir_fleet_info {
     bool learning;  /* Redis has just come (back): parts do not grow */
     int64_t part;   /* of this host, in millionths of each limit; 0: not known yet */
     int64_t members;
-    int64_t version, refused;        /* of the rules: in force, and refused; 0: none */
-    char why[160], refused_why[160]; /* not connected; refused: the reason */
-    bool alone;                      /* asks go by when_alone: Redis is silent, or just back */
+    int64_t version, refused; /* of the rules: in force, and refused; 0: none */
+    /* The reason, if it is not connected, or if another host has the same name; of a refusal */
+    char why[160], refused_why[160];
+    bool alone; /* asks go by when_alone: Redis is silent, or just back */
     uint64_t draws, units_drawn, units_repaid, asks_alone;
 };
 WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);

@@ -123,6 +123,7 @@ struct weir_fleet {
     struct weir__member member;
     struct weir__fleet_want want;
     struct weir__redis_ask beat; /* one at a time */
+    int overtaken;               /* beats that came after a later one of this name */
     struct weir__redis_script members_script;
 
     struct weir__agent_notes {

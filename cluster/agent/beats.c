@@ -23,6 +23,22 @@ void weir__beats_take_over(struct weir_fleet *f)
 
 static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now);
 
+/* Beats in vain, one after another: not those of a process that was the agent a moment ago. */
+#define OVERTAKEN 15
+
+/* Two hosts of one name are one member: one of them hears nothing of parts, and both may use all of
+ * that member's. */
+static void note_name(struct weir_fleet *f, const struct weir__member_answer *a)
+{
+    f->overtaken = a->offer < 0 ? f->overtaken + 1 : 0;
+    if (f->overtaken < OVERTAKEN)
+        return;
+    f->overtaken = OVERTAKEN;
+    snprintf(f->info.why, sizeof(f->info.why),
+             "another host is in the fleet under the name %s (or this one's clock was set back)",
+             f->node);
+}
+
 /* A part of 0 is none yet: others have to give way first, or Redis has just come back.  The last
  * one is the better guess for a host that is left alone meanwhile; for a new one, an equal part. */
 static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
@@ -32,6 +48,7 @@ static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
     f->info.learning = a->learning;
     f->info.members = a->members;
     f->info.why[0] = '\0';
+    note_name(f, a);
     if (a->offer > 0)
         f->info.part = a->offer;
     else if (f->info.part == 0 && a->members > 0)

@@ -13,7 +13,7 @@
 
 /* What was told last. */
 struct weir__node {
-    bool told, connected;
+    bool told, connected, named;
     int64_t version, refused;
 };
 
@@ -94,6 +94,17 @@ static void tell_connection(struct weir__server *server, const struct weir_fleet
     node->connected = info->connected;
 }
 
+/* Redis answers, and something is wrong all the same. */
+static void tell_name(struct weir__server *server, const struct weir_fleet_info *info)
+{
+    bool wrong = info->connected && info->why[0];
+
+    if (wrong && !server->node->named)
+        weir__complain("serve", "fleet %s: %s: each node needs a name of its own (--fleet-node)",
+                       info->name, info->why);
+    server->node->named = wrong;
+}
+
 static void tell_rules(struct weir__server *server, const struct weir_fleet_info *info)
 {
     struct weir__node *node = server->node;
@@ -116,6 +127,7 @@ void weir__node_tick(struct weir__server *server, weir_time now)
         return;
     weir_fleet_look(server->fleet, &info);
     tell_connection(server, &info, now);
+    tell_name(server, &info);
     tell_rules(server, &info);
 }
 

@@ -287,6 +287,17 @@ def test_D3_two_fleets_on_one_redis(weir):
         assert [spend(node, 30) for node in [a, b]] == [20, 20]
 
 
+def test_D4_two_hosts_of_one_name(weir):
+    """They are one member, and each would have its part: that is said."""
+    with Redis() as redis, Node(weir, url(redis), "same", rules=METER % "share") as a:
+        joined(a)
+        with Node(weir, url(redis), "same", rules=METER % "share") as b:
+            until("the first hears of it", lambda: "under the name same" in (a.fleet["why"] or ""))
+            until("and says so", lambda: "needs a name of its own" in a.complaints())
+            assert a.fleet["connected"] and b.fleet["why"] is None, (a.fleet, b.fleet)
+        until("it is alone again", lambda: a.fleet["why"] is None)
+
+
 def test_D3_agent_of_two_servers_killed(weir):
     """Two servers share a table, and one is the agent: killed or stopped, the other is."""
     with Redis() as redis, tempfile.TemporaryDirectory() as folder:

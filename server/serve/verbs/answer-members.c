@@ -157,7 +157,7 @@ const struct weir__schema weir__schemas[] = {
         { "name node", "text", "" },
         { "agent", "bool", "this server draws for its host; else another process does" },
         { "connected", "bool", "Redis has answered the last beat" },
-        { "why", "text?", "it has not" },
+        { "why", "text?", "it has not; or another host has this node's name" },
         { "alone", "bool", "asks go by when_alone: Redis is silent, or just back" },
         { "learning", "bool", "Redis has just come (back): parts do not grow" },
         { "part", "count", "of each limit while Redis is away, in millionths; 0: not known yet" },

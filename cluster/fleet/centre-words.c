@@ -30,13 +30,14 @@ void weir__centre_key(struct weir_key fleet, struct weir_key document, struct we
 size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
                           const struct weir__text *arguments, size_t n, struct weir__buffer *out)
 {
-    static const char *const parts[] = { "document:", "reports:", "news:" };
+    static const char *const parts[] = { "document:", "reports:", "news:", "members", "free" };
+    static const struct weir_key whole = { "", 0 };
     struct weir__buffer key = { 0 };
 
-    weir__buffer_bulk(out, "3", 1);
-    for (size_t i = 0; i < 3; i++) {
+    weir__buffer_bulk(out, "5", 1);
+    for (size_t i = 0; i < 5; i++) {
         key.len = 0;
-        write_key(&key, fleet, parts[i], document);
+        write_key(&key, fleet, parts[i], i < 3 ? document : whole);
         out->failed = out->failed || key.failed;
         if (!key.failed)
             weir__buffer_bulk(out, key.bytes, key.len);
@@ -44,5 +45,5 @@ size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
     weir__buffer_free(&key);
     for (size_t i = 0; i < n; i++)
         weir__buffer_bulk(out, arguments[i].bytes, arguments[i].len);
-    return 4 + n;
+    return 6 + n;
 }

@@ -1,4 +1,4 @@
--- centre.lua -- versioned documents of a fleet (rules, lists, modes, bans), and which node runs what.
+-- centre.lua -- a versioned document of a fleet (its rules), and which node runs which version.
 --
 --   KEYS[1]  one document, a hash: newest, stage (a node that runs the newest alone; '': none), all
 --            (the version of all others), of each version n 't'n its text, 'm'n its time in us,
@@ -6,6 +6,7 @@
 --   KEYS[2]  the reports of nodes on this document, a hash: node -> time in us, version it runs,
 --            version it refused, why
 --   KEYS[3]  what every change is published on, a channel
+--   KEYS[4], KEYS[5]  the members of the fleet, and when each one's part is free (members.lua)
 --   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
 --                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
 --                  any); else {0, newest}
@@ -15,12 +16,15 @@
 --            list               -> {newest, stage, all, then of each version, the newest first:
 --                               version, time, origin, author, note, bytes}
 --            poll  NODE RUNS REFUSED WHY   -> {the version for this node, its edit}
---            nodes              -> {now, then of each node: node, time, runs, refused, why}
+--            nodes              -> {now, then of each node: node, time (0: it has never reported),
+--                               runs, refused, why, weight, its part in millionths (-1: it is no
+--                               member now)}
 --
 -- A repeated put, known by its EDIT, is answered as before and changes nothing.  After a failover that
 -- has lost a version, another may have its number: only number and edit together name a text.
 local HISTORY = 50 -- versions that are kept
 local FORGET = 86400000000 -- us after which a silent node is no longer reported
+local MANY, SOON = 1000, 60000000 -- with more reports than that, after this time
 local SEPARATOR = '\31'
 
 local t = redis.call('TIME')
@@ -116,22 +120,57 @@ elseif verb == 'list' then
     end
   end
   return out
-elseif verb == 'poll' then
-  redis.call('HSET', reports, ARGV[2],
+end
+
+-- All reports by node, without those of nodes that have long been silent.
+local function read_reports()
+  local found = redis.call('HGETALL', reports)
+  local most, out = #found > 2 * MANY and SOON or FORGET, {}
+  for i = 1, #found, 2 do
+    local r = split(found[i + 1])
+    if now - (tonumber(r[1]) or 0) > most then
+      redis.call('HDEL', reports, found[i])
+    else
+      out[#out + 1] = {found[i], r}
+    end
+  end
+  return out
+end
+
+if verb == 'poll' then
+  local new = redis.call('HSET', reports, ARGV[2],
     table.concat({whole(now), ARGV[3], ARGV[4], ARGV[5]}, SEPARATOR))
+  redis.call('PEXPIRE', reports, whole(FORGET / 1000))
+  if new == 1 then -- hosts may come and go all the time, each under another name
+    read_reports()
+  end
   local version = stage == ARGV[2] and newest or all
   return {version, about(version)[2] or ''}
 end
-local out = {now}
-local nodes = redis.call('HGETALL', reports)
-for i = 1, #nodes, 2 do
-  local r = split(nodes[i + 1])
-  if now - tonumber(r[1]) > FORGET then
-    redis.call('HDEL', reports, nodes[i])
-  else
-    for _, value in ipairs({nodes[i], tonumber(r[1]), tonumber(r[2]), tonumber(r[3]), r[4]}) do
-      out[#out + 1] = value
-    end
+local out, members, order = {now}, {}, {}
+
+local function add(node, r)
+  local m = members[node] or {0, -1}
+  members[node] = nil
+  for _, value in ipairs({node, tonumber(r[1]), tonumber(r[2]) or 0, tonumber(r[3]) or 0, r[4] or '',
+    m[1], m[2]}) do
+    out[#out + 1] = value
+  end
+end
+
+for _, node in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '(' .. whole(now), '+inf')) do
+  local weight, part = string.match(redis.call('HGET', KEYS[4], node) or '', '^%d+ (%d+) %d+ (%d+)')
+  if weight then
+    members[node] = {tonumber(weight), tonumber(part)}
+    order[#order + 1] = node
+  end
+end
+for _, report in ipairs(read_reports()) do
+  add(report[1], report[2])
+end
+for _, node in ipairs(order) do
+  if members[node] then
+    add(node, {0, 0, 0, ''})
   end
 end
 return out

@@ -1,4 +1,4 @@
-/* fleet-document.c -- the commands on the documents of a fleet. */
+/* fleet-document.c -- the commands on the rules of a fleet. */
 #include "server/cli/fleet-document.h"
 
 #include <inttypes.h>
@@ -22,12 +22,10 @@ int weir__shared_open(struct weir__shared *f, const char *command,
                       const struct weir__shared_options *o)
 {
     const char *fleet = o->fleet ? o->fleet : "default";
-    const char *document = o->document ? o->document : "rules";
 
-    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(document) };
-    if (!weir__centre_is_name(fleet) || !weir__centre_is_name(document))
-        return weir__complain(command, "names of fleets and documents are letters, digits, '.', "
-                                       "'_' and '-'");
+    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of("rules") };
+    if (!weir__centre_is_name(fleet))
+        return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
     return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);
 }
 

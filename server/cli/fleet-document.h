@@ -1,4 +1,4 @@
-/* fleet-document.h -- the commands on the documents of a fleet: options, asks, answers. */
+/* fleet-document.h -- the commands on the rules of a fleet, a document: options, asks, answers. */
 #ifndef WEIR_SERVER_FLEET_DOCUMENT_H
 #define WEIR_SERVER_FLEET_DOCUMENT_H
 
@@ -7,7 +7,7 @@
 #include "wire/resp-reply.h"
 
 struct weir__shared_options {
-    const char *redis, *fleet, *document;
+    const char *redis, *fleet;
     bool json;
 };
 
@@ -15,8 +15,6 @@ struct weir__shared_options {
     WEIR__OPTION(in, "redis", 'r', TEXT, common.redis, 0, "URL",                                \
                  "the fleet's Redis (WEIR_REDIS)"),                                             \
         WEIR__OPTION(in, "fleet", 'f', TEXT, common.fleet, 0, "NAME", "which fleet (default)"), \
-        WEIR__OPTION(in, "document", 'd', TEXT, common.document, 0, "NAME",                     \
-                     "rules, lists, modes or bans (rules)"),                                    \
         WEIR__OPTION(in, "json", 'j', SWITCH, common.json, 0, NULL, "print JSON")
 
 struct weir__shared {

@@ -1,5 +1,4 @@
-/* fleet-rules.c -- `weir fleet rules`: the rules of all nodes (or another document), got, changed
- * and compared.
+/* fleet-rules.c -- `weir fleet rules`: the rules of all nodes, got, changed and compared.
  *
  * What `get` prints begins with a comment that names the version; `set` reads it there, so a change
  * is based on what its author has seen.
@@ -69,11 +68,6 @@ static void take_head(struct weir__text *text, struct weir__edit *edit)
 }
 
 /* ------------------------------------------------------------------ texts ---- */
-
-static bool is_rules(const struct weir__shared *f)
-{
-    return f->document.len == 5 && memcmp(f->document.bytes, "rules", 5) == 0;
-}
 
 /* NULL: it is wrong, and that has been said.  Files that it names would be this host's, so it may
  * name none. */
@@ -170,9 +164,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
     }
     edit.base = edit.base < 0 ? 0 : edit.base;
     int code = WEIR__EXIT_NO;
-    if (!is_rules(f)) {
-        code = weir__shared_put(f, &edit);
-    } else if ((draft = check(call->words[1], text))) {
+    if ((draft = check(call->words[1], text))) {
         weir__rules_doubts(draft, weir__rules_doubt_print, call->words[1]);
         weir__draft_destroy(draft);
         code = weir__shared_put(f, &edit);
@@ -239,7 +231,7 @@ static int diff(struct weir__shared *f, const struct weir__call *call)
     struct weir__text other;
     int64_t older = 0;
 
-    if (call->n < 2 || !is_rules(f))
+    if (call->n < 2)
         return weir__command_wrong(call->self, "diff compares rules with a file or a version");
     bool is_version = read_version(call->words[1], &older);
     int code = weir__shared_get(f, is_version ? older : 0, &v);
@@ -307,8 +299,7 @@ const struct weir__command weir__cmd_fleet_rules = {
         "  weir fleet rules set rules.yaml --note 'more for gold'\n"
         "  weir fleet rules set rules.yaml --stage node-1; weir fleet rules publish\n"
         "\n"
-        "--document lists, modes or bans: the same for another document, which is not checked "
-        "here.\n"
+        "Lists and modes are written in the rules; a list that is a file would be one host's.\n"
         "\n" WEIR__REDIS_URL_HELP "\n"
         "\n"
         "Exit codes: 0 done, or no difference; 1 mistakes in the file, a newer version is there, "

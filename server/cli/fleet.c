@@ -139,7 +139,7 @@ static int run_history(const struct weir__call *call)
 const struct weir__command weir__cmd_fleet_history = {
     .name = "fleet history",
     .summary = "show the versions of the rules of a fleet",
-    .arguments = "[--document NAME] [--redis URL]",
+    .arguments = "[--fleet NAME] [--redis URL]",
     .help = "One line for each of the last 50 versions, the newest first: its number, when it was "
             "made, by whom, and why.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
@@ -213,21 +213,49 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
+/* A node that has not been heard for this long polls no more. */
+#define SILENT_US 10000000
+
 struct report {
     struct weir__text node, why;
-    int64_t time, runs, refused;
+    int64_t time; /* 0: its rules are its own, and it has never reported */
+    int64_t runs, refused;
+    int64_t weight, part; /* -1: it is no member now */
 };
+
+static bool is_silent(const struct report *r, int64_t now)
+{
+    return r->time > 0 && now - r->time > SILENT_US;
+}
 
 static bool next_report(struct walk *w, struct report *out)
 {
-    if (w->left < 5)
+    if (w->left < 7)
         return false;
     out->node = next_text(w);
     out->time = next_number(w);
     out->runs = next_number(w);
     out->refused = next_number(w);
     out->why = next_text(w);
+    out->weight = next_number(w);
+    out->part = next_number(w);
     return true;
+}
+
+static void member_known(struct weir__buffer *json, const char *name, bool known, int64_t value)
+{
+    if (known)
+        weir__buffer_member_number(json, name, value);
+    else
+        weir__buffer_member_or_null(json, name, NULL);
+}
+
+static void show_member(const struct report *r)
+{
+    if (r->part < 0)
+        printf(", AWAY");
+    else
+        printf(", part %.1f %% (weight %" PRId64 ")", (double)r->part / 10000, r->weight);
 }
 
 static void show_report(const struct report *r, int64_t now, struct weir__buffer *json)
@@ -237,16 +265,22 @@ static void show_report(const struct report *r, int64_t now, struct weir__buffer
     if (json) {
         weir__buffer_open(json, NULL, '{');
         member_text(json, "node", r->node);
-        weir__buffer_member_number(json, "runs", r->runs);
+        member_known(json, "runs", r->time > 0, r->runs);
         weir__buffer_member_number(json, "refused", r->refused);
         member_text(json, "why", r->why);
-        weir__buffer_member_number(json, "heard_us_ago", now - r->time);
+        member_known(json, "heard_us_ago", r->time > 0, now - r->time);
+        member_known(json, "part", r->part >= 0, r->part);
+        member_known(json, "weight", r->part >= 0, r->weight);
         weir__buffer_close(json, "}");
         return;
     }
     weir__human_duration(age, (now - r->time) * WEIR_MICROSECOND);
     put_text(r->node);
-    printf("  version %" PRId64 ", heard %s ago", r->runs, age);
+    if (r->time > 0)
+        printf("  version %" PRId64 ", heard %s ago", r->runs, age);
+    else
+        printf("  rules of its own");
+    show_member(r);
     if (r->refused) {
         printf(", REFUSED %" PRId64 ": ", r->refused);
         put_text(r->why);
@@ -270,10 +304,10 @@ static int run_nodes(const struct weir__call *call)
         int64_t now = next_number(&w);
         weir__buffer_open(&json, NULL, '[');
         if (w.left == 0 && !o->common.json)
-            puts("no node has reported within a day");
+            puts("the fleet has no nodes");
         while (next_report(&w, &r)) {
             show_report(&r, now, o->common.json ? &json : NULL);
-            refused = refused || r.refused > 0;
+            refused = refused || (r.refused > 0 && !is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
@@ -285,33 +319,32 @@ static int run_nodes(const struct weir__call *call)
 
 const struct weir__command weir__cmd_fleet_nodes = {
     .name = "fleet nodes",
-    .summary = "show the nodes of a fleet, and which version of the rules each runs",
-    .arguments = "[--document NAME] [--redis URL]",
-    .help = "One line for each node that has reported within a day: the version it runs, when it "
-            "was heard, and if it refused a version, which one and why.\n"
+    .summary = "show the nodes of a fleet, their parts, and which version of the rules each runs",
+    .arguments = "[--fleet NAME] [--redis URL]",
+    .help = "One line for each member of the fleet, and for each node that has reported within a "
+            "day: the version it runs (a node with --rules has rules of its own), when it reported "
+            "that, its part of every limit while Redis is away, and if it refused a version, which "
+            "one and why. AWAY: it is no member now.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
-            "Exit codes: 0 done, 1 a node has refused a version, 2 wrong use or no Redis.",
+            "Exit codes: 0 done, 1 a node refuses a version, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_nodes,
 };
 
 /* ---------------------------------------------------------------- status ---- */
 
-static const char *const documents[] = { "rules", "lists", "modes", "bans" };
-
-struct document {
-    int64_t newest, all, nodes, current, refused;
+struct status {
+    int64_t newest, all, nodes, current, refused, silent;
     char stage[80];
 };
 
-static int look_at(struct weir__shared *f, const char *name, struct document *d)
+static int look(struct weir__shared *f, struct status *d)
 {
     struct walk w;
     struct report r;
 
-    f->document = (struct weir_key){ name, strlen(name) };
-    *d = (struct document){ 0 };
+    *d = (struct status){ 0 };
     int code = ask(f, "list", &w);
     if (code != WEIR__GO_ON)
         return code;
@@ -320,8 +353,11 @@ static int look_at(struct weir__shared *f, const char *name, struct document *d)
     snprintf(d->stage, sizeof(d->stage), "%.*s", (int)stage.len, stage.bytes);
     d->all = next_number(&w);
     code = ask(f, "nodes", &w);
-    next_number(&w);
+    int64_t now = next_number(&w);
     while (code == WEIR__GO_ON && next_report(&w, &r)) {
+        d->silent += is_silent(&r, now);
+        if (r.time == 0 || is_silent(&r, now))
+            continue;
         bool staged =
             r.node.len == strlen(d->stage) && memcmp(r.node.bytes, d->stage, r.node.len) == 0;
         d->nodes++;
@@ -331,22 +367,25 @@ static int look_at(struct weir__shared *f, const char *name, struct document *d)
     return code;
 }
 
-static void show_document(const char *name, const struct document *d, struct weir__buffer *json)
+static void show_status(const struct status *d, struct weir__buffer *json)
 {
     if (json) {
-        weir__buffer_open(json, name, '{');
+        weir__buffer_open(json, "rules", '{');
         weir__buffer_member_number(json, "newest", d->newest);
         weir__buffer_member_number(json, "all", d->all);
         weir__buffer_member_or_null(json, "stage", d->stage[0] ? d->stage : NULL);
         weir__buffer_member_number(json, "nodes", d->nodes);
         weir__buffer_member_number(json, "current", d->current);
         weir__buffer_member_number(json, "refused", d->refused);
+        weir__buffer_member_number(json, "silent", d->silent);
         weir__buffer_close(json, "}");
         return;
     }
-    if (d->newest == 0)
+    if (d->newest == 0) {
+        printf("the fleet has no rules yet\n");
         return;
-    printf("%-6s version %" PRId64, name, d->all);
+    }
+    printf("rules version %" PRId64, d->all);
     if (d->stage[0]) {
         printf(" (%" PRId64 " on ", d->newest);
         weir__safe_text(stdout, WEIR__SAFE_TERMINAL, d->stage);
@@ -355,6 +394,8 @@ static void show_document(const char *name, const struct document *d, struct wei
     printf(": %" PRId64 " of %" PRId64 " nodes run it", d->current, d->nodes);
     if (d->refused)
         printf(", %" PRId64 " REFUSED one", d->refused);
+    if (d->silent)
+        printf("; %" PRId64 " silent", d->silent);
     putchar('\n');
 }
 
@@ -363,26 +404,17 @@ static int run_status(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
+    struct status status;
     int code = weir__shared_open(&f, call->self->name, &o->common);
-    bool behind = false, any = false;
 
-    weir__buffer_open(&json, NULL, '{');
-    for (size_t i = 0; i < 4 && code == WEIR__GO_ON; i++) {
-        struct document d;
-        code = look_at(&f, documents[i], &d);
-        if (code == WEIR__GO_ON)
-            show_document(documents[i], &d, o->common.json ? &json : NULL);
-        behind = behind || d.current < d.nodes;
-        any = any || d.newest > 0;
-    }
-    weir__buffer_close(&json, "}\n");
+    if (code == WEIR__GO_ON)
+        code = look(&f, &status);
     if (code == WEIR__GO_ON) {
-        if (!any && !o->common.json)
-            printf("the fleet has no documents yet\n");
+        weir__buffer_open(&json, NULL, '{');
+        show_status(&status, o->common.json ? &json : NULL);
+        weir__buffer_close(&json, "}\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
-        code = code == WEIR__EXIT_OK && behind ? WEIR__EXIT_NO : code;
-    } else {
-        weir__buffer_free(&json);
+        code = code == WEIR__EXIT_OK && status.current < status.nodes ? WEIR__EXIT_NO : code;
     }
     weir__shared_close(&f);
     return code;
@@ -390,10 +422,11 @@ static int run_status(const struct weir__call *call)
 
 const struct weir__command weir__cmd_fleet_status = {
     .name = "fleet status",
-    .summary = "show the documents of a fleet, and whether all nodes run them",
-    .arguments = "[--redis URL]",
-    .help = "One line for each document (rules, lists, modes, bans): its version, a newer one that "
-            "one node tries first, and how many nodes run the version meant for them.\n"
+    .summary = "show which rules a fleet has, and whether all nodes run them",
+    .arguments = "[--fleet NAME] [--redis URL]",
+    .help = "The version of the rules, a newer one that one node tries first, and how many of the "
+            "nodes that follow them run the version meant for them. Nodes that have not reported "
+            "for 10 s are silent.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
             "Exit codes: 0 all do, 1 some do not, 2 wrong use or no Redis.",

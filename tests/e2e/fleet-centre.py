@@ -62,7 +62,7 @@ def runs(version, *nodes):
 def test_D6_versions(program):
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        assert admin.ok("status") == "the fleet has no documents yet\n"
+        assert admin.ok("status") == "the fleet has no rules yet\n"
         assert admin("rules", "get")[1] == 1
         assert admin.set(RULES % "10/1s", "--note", "the\nfirst")[:2] == ("version 1\n", 0)
         got = admin.ok("rules", "get")
@@ -98,8 +98,6 @@ def test_D6_versions(program):
         r.ok("HSET", "weir:{fleet:default}:document:rules", "m5", "\x1f".join("17x0x"))
         out, code, said = admin.set(lost)
         assert code == 1 and "version 5 is another" in said, said
-        assert admin.set("anything", "-d", "bans")[:2] == ("version 1\n", 0)
-        assert admin.json("status")["bans"]["newest"] == 1
         r.ok("SET", "weir:{fleet:text}:document:rules", "something else")
         assert admin("rules", "get", "-f", "text")[1] == 2
     admin.there = "redis://127.0.0.1:1"
@@ -141,10 +139,10 @@ def test_D6_history_is_bounded(program):
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
         for i in range(53):
-            assert admin.set("text %d" % i, "-d", "modes", "--base", str(i))[1] == 0
-        versions = [v["version"] for v in admin.json("history", "-d", "modes")]
+            assert admin.set(RULES % ("%d/1s" % (i + 1)), "--base", str(i))[1] == 0
+        versions = [v["version"] for v in admin.json("history")]
         assert versions == list(range(53, 3, -1)), versions
-        assert r("HLEN", "weir:{fleet:default}:document:modes") == 3 + 3 * 50
+        assert r("HLEN", "weir:{fleet:default}:document:rules") == 3 + 3 * 50
 
 
 def test_D6_nodes_follow(program):
@@ -152,7 +150,7 @@ def test_D6_nodes_follow(program):
     the disk is good while Redis is away, and not if it is damaged."""
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        assert admin.set("one", "-d", "rules", "--base", "0")[1] == 1  # no rules
+        assert admin.set("one", "--base", "0")[1] == 1  # no rules
         assert admin.set(RULES % "10/1s")[1] == 0
         with node(url(r), "a", folder) as a, node(url(r), "b", folder) as b:
             runs(1, a, b)
@@ -183,6 +181,51 @@ def test_D6_nodes_follow(program):
             runs(4, a)
             until("Redis is away", lambda: b.info().why)
             assert b.info().version == 0
+
+
+def shown(admin, node):
+    """What `weir fleet nodes` says of it; None: nothing."""
+    return {n["node"]: n for n in admin.json("nodes")}.get(node)
+
+
+def test_D6_members_are_shown_whatever_their_rules(program):
+    """One follows the fleet's rules, one has its own; one ends, and one is killed."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert admin.ok("nodes") == "the fleet has no nodes\n"
+        assert admin.set(RULES % "10/1s")[1] == 0
+        with Agent(AGENT, url(r), "own", rules=RULES % "10/1s") as own:
+            with node(url(r), "follows", folder):
+                for name in ("own", "follows"):
+                    until("half is its part", lambda: (shown(admin, name) or {}).get(
+                        "part") == 500000, state=lambda: str(admin.json("nodes")))
+                until("it runs", lambda: shown(admin, "follows")["runs"] == 1)
+                assert shown(admin, "own")["runs"] is None and shown(admin, "own")["weight"] == 1
+                assert "own  rules of its own, part 50.0 % (weight 1)\n" in admin.ok("nodes")
+                status = admin.json("status")["rules"]
+                assert (status["nodes"], status["current"], status["silent"]) == (1, 1, 0), status
+            until("it has left", lambda: shown(admin, "follows")["part"] is None)
+            assert ", AWAY\n" in admin.ok("nodes")
+            until("the other has all", lambda: shown(admin, "own")["part"] == 1000000)
+            own.kill()
+            until("it is gone", lambda: shown(admin, "own") is None)
+        r.ok("HSET", "weir:{fleet:default}:reports:rules", "follows", "\x1f".join("1709"))
+        r.ok("HSET", "weir:{fleet:default}:members", "own", "damaged")
+        assert admin.ok("nodes") == "the fleet has no nodes\n"
+
+
+def test_D6_nodes_that_come_and_go_leave_nothing(program):
+    """Each start under another name: reports go after a day, or after a minute if there are many."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        reports = "weir:{fleet:default}:reports:rules"
+        now = int(r.ok("TIME")[0]) * 1000000
+        for i in range(1000):
+            r.ok("HSET", reports, "dead%d" % i, "\x1f".join([str(now - 120000000), "1", "0", ""]))
+        r.ok("HSET", reports, "old", "\x1f".join([str(now - 90000000000), "1", "0", ""]))
+        with node(url(r), "a", folder):
+            until("it has cleared up", lambda: r.ok("HLEN", reports) == 1,
+                  state=lambda: r.ok("HLEN", reports))
+        assert 0 < r.ok("PTTL", reports) <= 86400000
 
 
 def damage(folder):

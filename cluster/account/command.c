@@ -30,12 +30,12 @@ static void number(struct weir__account_call *call, const char *name, int64_t n)
 
 static void item_words(struct weir__account_call *call, const struct weir__account_item *it)
 {
-    struct weir_limit named = weir__plan_limit_named(it->plan);
     char limit[LIMIT_MAX];
 
     word(call, it->key.bytes, it->key.len);
     if (call->verb == WEIR__ACCOUNT_RESET)
-        return;
+        return; /* which needs no plan */
+    struct weir_limit named = weir__plan_limit_named(it->plan);
     weir_limit_print(limit, sizeof(limit), &named);
     text(call, limit);
     number(call,

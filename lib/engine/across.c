@@ -51,10 +51,13 @@ enum weir__across weir__across_alone(const struct weir *weir, const struct weir_
                : WEIR__ACROSS_SHARE;
 }
 
-bool weir__is_alone(const struct weir__alone_rules *alone, const char *rule)
+bool weir__is_alone(const struct weir__alone_rules *alone, const struct weir__active *active,
+                    uint32_t rule)
 {
+    if (alone->open && active->rules->rules[rule].draft->when_alone == WEIR__ALONE_OPEN)
+        return true;
     for (size_t i = 0; !alone->all && i < alone->n; i++)
-        if (strcmp(alone->rules[i], rule) == 0)
+        if (strcmp(alone->rules[i], active->posts[rule].name) == 0)
             return true;
     return alone->all;
 }

@@ -11,8 +11,8 @@
 /* What decides a rule that is alone. */
 enum weir__across weir__across_alone(const struct weir *weir, const struct weir__active *active,
                                      uint32_t rule);
-bool weir__is_alone(const struct weir__alone_rules *alone,
-                    const char *rule); /* it is one of them */
+bool weir__is_alone(const struct weir__alone_rules *alone, const struct weir__active *active,
+                    uint32_t rule); /* it is one of them */
 
 /* What decides a rule that enforces; `alone` may be NULL. */
 static inline enum weir__across weir__across_now(const struct weir *weir,
@@ -22,8 +22,7 @@ static inline enum weir__across weir__across_now(const struct weir *weir,
 {
     uint64_t left = (uint64_t)weir__fleet_until(weir->table) - (uint64_t)now;
 
-    if (left - 1 < WEIR__FLEET_UNTIL_MAX &&
-        (alone == NULL || !weir__is_alone(alone, active->posts[rule].name)))
+    if (left - 1 < WEIR__FLEET_UNTIL_MAX && (alone == NULL || !weir__is_alone(alone, active, rule)))
         return WEIR__ACROSS_PURSE;
     return weir__across_alone(weir, active, rule);
 }

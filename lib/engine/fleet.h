@@ -66,7 +66,8 @@ bool weir__bans_learn(struct weir *weir, const struct weir__ban_lesson *lesson);
 struct weir__alone_rules {
     const char *const *rules; /* names */
     size_t n;
-    bool all; /* whatever their names */
+    bool all;  /* whatever their names */
+    bool open; /* those that let all pass then, whatever their names */
 };
 /* As weir_check_key. */
 bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t n,

@@ -16,7 +16,7 @@ import time
 
 from fleeting import LONG, Load, Node, Wire, back, joined, nodes_on_cluster, passed, url
 from redising import Redis, until
-from serving import Resp, ask_for_successor, has_sanitizer, run_tests
+from serving import Resp, ask_for_successor, encode, has_sanitizer, run_tests
 
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a successor's parent ends
@@ -454,6 +454,34 @@ def test_D3_many_keys_at_once(weir):
         print("many: %d asked, %d passed, %d alone" % (total, passed(*loads),
                                                        a.fleet["asks_alone"]))
         assert dry == 0 and passed(*loads) >= n - 1, [load.reasons for load in loads]
+
+
+def flood(node, connections, each):
+    """Cold keys, as fast as they can be sent; the reasons of all answers."""
+    clients = [node.resp() for _ in range(connections)]
+    for i, client in enumerate(clients):
+        client.raw(b"".join(encode(("WEIR.CHECK", "user", "f%d-%d" % (i, k))) for k in range(each)))
+    reasons = [client.read()[8] for client in clients for _ in range(each)]
+    for client in clients:
+        client.close()
+    return reasons
+
+
+def test_D5_more_asks_than_can_wait(weir):
+    """One address has half of the places; rules that are open alone refuse nobody.  All asks are
+    counted."""
+    for alone in ("open", "closed"):
+        with Redis() as redis, \
+                Node(weir, url(redis), "a", rules=HOURLY % (20, "10s", alone)) as a:
+            joined(a)
+            redis.process.send_signal(signal.SIGSTOP)
+            reasons = flood(a, 48, 100)
+            redis.process.send_signal(signal.SIGCONT)
+            assert set(reasons) <= ({"granted"} if alone == "open" else {"alone", "dry"}), reasons
+            with a.resp() as client:
+                totals = client.json("WEIR.STATUS")["totals"]
+            assert totals["check_allowed"] == reasons.count("granted"), totals
+            assert totals["check_refused"] == len(reasons) - reasons.count("granted"), totals
 
 
 def test_D3_limit_changed_under_load(weir):

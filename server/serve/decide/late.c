@@ -17,6 +17,7 @@ struct one {
     struct weir__ask_id id; /* no bytes: none */
     uint64_t ticket;
     struct weir__sharer sharer;
+    bool placed; /* one of the agent's places is for it */
     bool waits, cancelled;
     char key[WEIR_KEY_TEXT]; /* if it is refused */
 };
@@ -71,13 +72,14 @@ static void leave(struct weir__late *late, const struct one *one)
 /* Counted and remembered as if it had been decided at once. */
 static void settle(struct weir__late *late, struct one *one)
 {
-    leave(late, one);
+    if (one->placed)
+        leave(late, one);
     one->id.now = weir__loop_now(late->loop);
     if (!one->cancelled)
         weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
     if (one->id.len > 0)
         weir__ask_ids_settle(late->loop->server->ask_ids, &one->id,
-                             one->cancelled ? NULL : one->ruling);
+                             one->cancelled || weir__is_dry(one->ruling) ? NULL : one->ruling);
 }
 
 static void finish(struct weir__letter *letter)
@@ -119,9 +121,11 @@ static void make_one(struct weir__late *late, const struct weir__check *check, s
     struct one *one = &late->ones[late->n_ones++];
     const struct weir__text *id = &check->id;
 
-    *one = (struct one){
-        .late = late, .check = check, .ruling = &late->rulings[i], .sharer = late->conn->sharer
-    };
+    *one = (struct one){ .late = late,
+                         .check = check,
+                         .ruling = &late->rulings[i],
+                         .sharer = late->conn->sharer,
+                         .placed = has_share(late) };
     if (id->len == 0)
         return;
     one->id.bytes = memcpy(late->end, id->bytes, id->len);
@@ -158,15 +162,16 @@ static struct weir__late *make(struct weir__conn *conn, const struct weir__check
         memcpy(late->end, how->context, how->size);
     late->end += how->size;
     for (size_t i = 0; i < n; i++)
-        if (weir__is_dry(&rulings[i]) && has_share(late))
+        if (weir__is_dry(&rulings[i]))
             make_one(late, &checks[i], i);
     return late;
 }
 
-/* One that finds no place with the agent is decided alone. */
+/* One that finds no place with the agent is decided alone.  One whose client has enough of them is
+ * refused, unless its rules let all pass then: by shares more than the limit would pass. */
 static void ask(struct weir__late *late, struct one *one)
 {
-    static const struct weir__alone_rules alone = { .all = true };
+    static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
     const struct weir__server *server = late->loop->server;
     const struct weir__check *check = one->check;
     const struct weir_fleet_ask ask = { .attrs = check->attrs,
@@ -177,10 +182,12 @@ static void ask(struct weir__late *late, struct one *one)
                                         .done = on_decided,
                                         .context = one };
 
-    one->waits = weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &late->loop->late);
+    one->waits = one->placed &&
+                 weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &late->loop->late);
     if (one->waits)
         return;
-    weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, &alone, one->ruling, one->key);
+    weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, one->placed ? &all : &open,
+                      one->ruling, one->key);
     count_down(late);
 }
 

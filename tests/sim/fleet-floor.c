@@ -112,6 +112,44 @@ TEST(test_the_limit_is_used_by_unequal_nodes)
         }
 }
 
+/* Units that one limiter would let pass of the same asks, from a second on. */
+static int64_t one_limiter(const struct story *s)
+{
+    struct weir_limit limit;
+    struct weir_plan plan;
+    struct weir_decision d;
+    int64_t units = 0;
+
+    assert_int_equal(weir_limit_parse(&limit, s->limits[0], NULL), WEIR_OK);
+    assert_int_equal(weir__plan_make(&plan, &limit, NULL), WEIR_OK);
+    void *state = calloc(1, plan.state_size);
+    assert_non_null(state);
+    for (size_t i = 0; i < s->n; i++) {
+        struct weir_ask ask = { .cost = 1, .now = 1000000 * S + s->events[i].at };
+        units += weir_step(&plan, state, &ask, &d) && s->events[i].at >= S;
+    }
+    free(state);
+    return units;
+}
+
+/* Under twice the demand a sliding window gives units back up to a bucket late, on one host too. */
+TEST(test_sliding_limits_are_used_as_one_limiter_would)
+{
+    static const char *const limits[] = { "sliding-window 300/1s", "sliding-window 2000/2s",
+                                          "sliding-log 100/1s" };
+
+    for (size_t l = 0; l < COUNT_OF(limits); l++)
+        for (int nodes = 1; nodes <= 16; nodes *= 4) {
+            struct story s = story_of(limits[l], nodes, 21 * S);
+            ask_for(&s, 2, 1.0 / nodes);
+            const struct outcome *o = run(&s);
+            int64_t passed = passed_between(&o->accounts[0][0], -1, S, s.length);
+            double part = (double)passed / (double)one_limiter(&s);
+            print_message("%-24s %2d nodes: %.4f of one limiter\n", limits[l], nodes, part);
+            assert_true(part >= 0.985);
+        }
+}
+
 /* Less than the limit: everything passes. */
 TEST(test_all_pass_below_the_limit)
 {

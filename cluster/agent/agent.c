@@ -15,6 +15,7 @@
 #define SILENCE   (450 * WEIR_MILLISECOND) /* of Redis: the host is alone; two beats, and some */
 #define UNTIL     (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
 #define RENEW     (50 * WEIR_MILLISECOND)
+#define STALL     (2 * RENEW) /* between two turns of an agent: it was stopped, or got no time */
 
 /* A change of the part costs every process of the host some bytes until it ends. */
 #define PART_CHANGES 32
@@ -90,6 +91,14 @@ static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_t
     (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
 }
 
+/* Redis was not asked meanwhile, so that it has not been silent either. */
+static void forget_stall(struct weir_fleet *f, weir_time mono)
+{
+    if (mono - f->turned > STALL && f->heard < f->turned)
+        f->heard += mono - f->turned;
+    f->turned = mono;
+}
+
 /* As long as Redis answers, purses are asked.  Shares begin shortly before that ends. */
 static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
 {
@@ -160,6 +169,7 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
     f->client = client;
     f->stirred = false;
     claim(f, mono, now);
+    forget_stall(f, mono);
     due = tend_host(f, mono, now);
     if (f->agent || f->leaving)
         due = sooner(due, weir__beats_turn(f, mono));

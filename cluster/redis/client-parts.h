@@ -29,7 +29,7 @@ struct weir__redis_node {
     bool seed, sentinel;
     bool replica;      /* as far as is known */
     uint64_t seen;     /* the map that named it last */
-    int fails;         /* connections in a row that did not become ready */
+    int fails;         /* connections in a row that were of no use */
     weir_time open_at; /* not to be connected to before this */
     weir_time asked;   /* for the map */
     int slots;
@@ -127,6 +127,9 @@ void weir__redis_node_flush(struct weir__redis_client *client, struct weir__redi
 /* After the loss of a connection. */
 void weir__redis_node_failed(struct weir__redis_client *client, struct weir__redis_node *node,
                              const struct weir__redis_conn *conn, weir_time now);
+/* The server is read-only: the next connection may find another behind the same name. */
+void weir__redis_node_leave(struct weir__redis_client *client, struct weir__redis_conn *conn,
+                            weir_time now);
 /* Opens what is needed, gives up what is late.  The next moment to look. */
 weir_time weir__redis_node_turn(struct weir__redis_client *client, struct weir__redis_node *node,
                                 weir_time now);

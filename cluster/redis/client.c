@@ -164,6 +164,7 @@ static void replied(void *context, struct weir__redis_conn *conn, struct weir__r
         if (weir__redis_retry(c, conn, ask, &head, now))
             return;
     }
+    conn->node->fails = 0;
     weir__redis_finish(c, ask,
                        &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
                                                      .by_module = ask->own.by_module,
@@ -192,7 +193,6 @@ static void ready(void *context, struct weir__redis_conn *conn, weir_time now)
     struct weir__redis_client *c = context;
 
     c->counts.connected++;
-    conn->node->fails = 0;
     conn->node->refused = false;
     conn->node->facts = conn->facts;
     conn->node->replica = conn->facts.replica;

@@ -15,7 +15,8 @@
  *                replies due, behind the others of the turn: a pipeline
  *   MOVED, ASK   sent again, to the node named there
  *   TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, BUSY
- *                Redis has not carried it out: sent again after a rest
+ *                Redis has not carried it out: sent again after a rest; READONLY also on a new
+ *                connection, because a host's name may mean another server after a failover
  *   NOSCRIPT     sent again with the script's text
  *   module       a node that has it is sent that form of an ask, if there is one: module.c
  *   lost         unknown; sent again only if the caller said that it is repeatable

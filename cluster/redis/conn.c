@@ -151,6 +151,12 @@ static void learn(struct weir__redis_facts *facts, struct weir__text reply)
     }
 }
 
+static bool broken(struct weir__redis_conn *c, const char *why)
+{
+    snprintf(c->why, sizeof(c->why), "%s", why);
+    return false;
+}
+
 static bool refuse(struct weir__redis_conn *c, const struct weir__resp_value *error)
 {
     c->refused = true;
@@ -159,13 +165,22 @@ static bool refuse(struct weir__redis_conn *c, const struct weir__resp_value *er
     return false;
 }
 
+/* Redis says so unasked, and ends the connection. */
+static bool is_full(const struct weir__resp_value *error)
+{
+    return weir__resp_is_error(error, "ERR max number of clients reached");
+}
+
 /* The reply to a step.  An error to HELLO may only mean that the server is old. */
 static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_time now)
 {
     struct weir__resp_value head;
 
     weir__resp_value(reply.bytes, &head);
-    if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS")))
+    if (is_full(&head))
+        return broken(c, "it has as many clients as it may have");
+    if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS") ||
+                             weir__resp_is_error(&head, "DENIED")))
         return refuse(c, &head);
     if (c->greeting == HELLO && head.kind != '-')
         learn(&c->facts, reply);
@@ -179,7 +194,7 @@ void weir__redis_conn_begin(struct weir__redis_conn *c, weir_time now)
 {
     c->phase = WEIR__REDIS_OPENING;
     c->life++;
-    c->refused = false;
+    c->refused = c->served = c->leaving = false;
     c->facts = (struct weir__redis_facts){ 0 };
     c->in.len = c->out.len = 0;
     c->in.failed = c->out.failed = false;
@@ -225,12 +240,6 @@ void weir__redis_conn_free(struct weir__redis_conn *c)
 
 /* ----------------------------------------------------------------- input ---- */
 
-static bool broken(struct weir__redis_conn *c, const char *why)
-{
-    snprintf(c->why, sizeof(c->why), "%s", why);
-    return false;
-}
-
 static bool take_reply(struct weir__redis_conn *c, struct weir__text reply,
                        const struct weir__redis_listener *listener, weir_time now)
 {
@@ -248,6 +257,7 @@ static bool take_reply(struct weir__redis_conn *c, struct weir__text reply,
             listener->ready(listener->context, c, now);
         return welcome;
     }
+    c->served = true;
     if (ask)
         listener->replied(listener->context, c, ask, reply, now);
     return true;

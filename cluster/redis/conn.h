@@ -57,6 +57,8 @@ struct weir__redis_conn {
     uint32_t life; /* counts begins */
     void *driver;  /* the driver's own */
     bool refused;  /* the server was reached, and did not let us in */
+    bool served;   /* it has answered since the greeting */
+    bool leaving;  /* no more asks: it is closed when the last reply is there */
     char why[160]; /* it was lost */
     struct weir__redis_facts facts;
 

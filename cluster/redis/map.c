@@ -31,7 +31,7 @@ static bool needs_map(const struct weir__redis_client *c)
 static bool is_ready(const struct weir__redis_client *c, const struct weir__redis_node *node)
 {
     for (int i = 0; i < c->options.pool; i++) {
-        if (node->conns[i].phase == WEIR__REDIS_READY)
+        if (node->conns[i].phase == WEIR__REDIS_READY && !node->conns[i].leaving)
             return true;
     }
     return false;

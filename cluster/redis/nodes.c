@@ -11,8 +11,9 @@
 
 #include "cluster/redis/client-parts.h"
 
-#define OPEN_BASE (2 * WEIR_MILLISECOND)
-#define OPEN_MAX  WEIR_SECOND
+#define OPEN_BASE  (2 * WEIR_MILLISECOND)
+#define LEAVE_BASE (50 * WEIR_MILLISECOND)
+#define OPEN_MAX   WEIR_SECOND
 
 enum { CROWDED = 64 }; /* replies due on a connection, from which on another one helps */
 
@@ -177,7 +178,7 @@ static struct weir__redis_conn *pick(struct weir__redis_client *c, struct weir__
 
     for (int i = 0; i < c->options.pool; i++) {
         struct weir__redis_conn *conn = &node->conns[i];
-        if (conn->phase == WEIR__REDIS_READY &&
+        if (conn->phase == WEIR__REDIS_READY && !conn->leaving &&
             (!best || weir__redis_conn_due_replies(conn) < weir__redis_conn_due_replies(best)))
             best = conn;
     }
@@ -257,7 +258,7 @@ void weir__redis_node_failed(struct weir__redis_client *c, struct weir__redis_no
     node->open_at = now + weir__redis_back_off(c, OPEN_BASE, OPEN_MAX, node->fails);
     node->refused = conn->refused;
     memcpy(node->why, conn->why, sizeof(node->why));
-    if (conn->phase != WEIR__REDIS_READY)
+    if (!conn->served)
         node->fails++;
     if (!node->sentinel)
         weir__redis_map_doubt(c, now);
@@ -265,6 +266,18 @@ void weir__redis_node_failed(struct weir__redis_client *c, struct weir__redis_no
         n++;
     for (; n > 0 && (ask = find_hopeless(node)) != NULL; n--)
         weir__redis_give_up(c, ask, why);
+}
+
+void weir__redis_node_leave(struct weir__redis_client *c, struct weir__redis_conn *conn,
+                            weir_time now)
+{
+    struct weir__redis_node *node = conn->node;
+
+    if (conn->leaving)
+        return;
+    conn->leaving = true;
+    snprintf(node->why, sizeof(node->why), "it is read-only");
+    node->open_at = now + weir__redis_back_off(c, LEAVE_BASE, OPEN_MAX, node->fails++);
 }
 
 static bool is_idle(const struct weir__redis_conn *conn)
@@ -281,6 +294,8 @@ weir_time weir__redis_node_turn(struct weir__redis_client *c, struct weir__redis
         struct weir__redis_conn *conn = &node->conns[i];
         if (!weir__redis_conn_tick(conn, now))
             weir__redis_client_lost(c, conn, NULL, now);
+        else if (is_idle(conn) && conn->leaving)
+            weir__redis_conn_lost(conn, "it is read-only", &c->listener, now);
         else if (is_idle(conn) && !is_named(c, node) && !node->queue.first)
             weir__redis_conn_lost(conn, "it is no longer named", &c->listener, now);
         weir_time due = weir__redis_conn_due(conn);

@@ -1,7 +1,7 @@
 /* retry.c -- errors of Redis that say "elsewhere" or "not now": the ask is sent again.
  *
  *     MOVED, ASK       to the node that is named, the first times at once
- *     TRYAGAIN, ...    after a rest, which doubles each time
+ *     TRYAGAIN, ...    after a rest, which doubles each time; READONLY also on another connection
  *     NOSCRIPT         to the same node, with the whole script
  *     unknown command, NOPERM of the module   to the same node, by scripts
  */
@@ -17,9 +17,10 @@
 static const struct {
     const char *word;
     bool doubt; /* the map may be out of date */
+    bool leave; /* so may the host's address: the name of a master, after a failover */
 } passing[] = {
-    { "TRYAGAIN", false }, { "CLUSTERDOWN", true }, { "LOADING", false },
-    { "READONLY", true },  { "MASTERDOWN", true },  { "BUSY", false },
+    { "TRYAGAIN", false, false }, { "CLUSTERDOWN", true, false }, { "LOADING", false, false },
+    { "READONLY", true, true },   { "MASTERDOWN", true, false },  { "BUSY", false, false },
 };
 
 static void rest(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now)
@@ -101,6 +102,8 @@ bool weir__redis_retry(struct weir__redis_client *c, struct weir__redis_conn *co
         if (weir__resp_is_error(error, passing[i].word)) {
             if (passing[i].doubt)
                 weir__redis_map_doubt(c, now);
+            if (passing[i].leave)
+                weir__redis_node_leave(c, conn, now);
             rest(c, ask, now);
             return true;
         }

@@ -123,6 +123,17 @@ def test_D1_full_memory(program):
         assert result.good == 0 and result.errors > 20 and result.error == "OOM", result.tally
 
 
+def test_D1_a_server_that_is_full(program):
+    """Nothing was done, and that is known."""
+    with Redis() as r:
+        r.ok("CONFIG", "SET", "maxclients", 1)
+        result = load(program, url(r), timeout=300)
+        assert result.good == result.unknown == 0 and result.undone > 0, result.tally
+        assert "as many clients" in result.why, result.tally
+        r.ok("CONFIG", "SET", "maxclients", 1000)
+        assert load(program, url(r), timeout=LONG_MS).good > 20
+
+
 def make_certificate(folder):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
@@ -282,6 +293,24 @@ def test_D1_slow_and_torn(program):
                           timeout=2000, threads=8)
         check_counted(result, count(r))
         assert result.good > 20 and result.errors == 0, result.tally
+
+
+def test_D1_the_name_of_a_master(program):
+    """It means another server after a failover, and connections to the old one stay."""
+    with Redis() as old, Redis() as new, Proxy(old.port, delay=0, torn=0) as name:
+        new.ok("REPLICAOF", "127.0.0.1", old.port)
+        until("the replica has caught up",
+              lambda: new.info("replication", "master_link_status") == "up")
+        there = "redis://127.0.0.1:%d" % name.port
+        with Load(program, there, 600, timeout=LONG_MS) as result:
+            until("the old one is asked", lambda: count(old) > 20)
+            name.target = new.port
+            new.ok("REPLICAOF", "NO", "ONE")
+            old.ok("REPLICAOF", "127.0.0.1", new.port)
+            before = count(new)
+            until("the new one is asked", lambda: count(new) > before + 20)
+            result.end()
+        assert result.errors + result.undone + result.unknown == 0, result.tally
 
 
 # -------------------------------------------------------------------------------- Sentinel ----

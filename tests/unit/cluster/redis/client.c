@@ -41,6 +41,25 @@ TEST(test_D1_reconnections_back_off)
     assert_in_range(tries, 40, 140); /* one or two a second, after some quick ones */
 }
 
+/* It lets everybody in and answers nobody. */
+TEST(test_D1_reconnections_to_a_server_of_no_use_back_off)
+{
+    OWN(world) *w = world_of("redis://h:1");
+    int tries = 0;
+
+    w->timeout = 60 * WEIR_SECOND;
+    ask(w, "GET a");
+    for (int i = 0; i < 60000; i++) {
+        if (find_conn(w, "h:1", 0)) {
+            greet(w, "h:1", WELCOME);
+            lose(w, "h:1", "it ended the connection");
+            tries++;
+        }
+        pass(w, MS);
+    }
+    assert_in_range(tries, 40, 140);
+}
+
 TEST(test_D1_scripts_by_name)
 {
     OWN(world) *w = single_world();
@@ -90,9 +109,8 @@ TEST(test_D1_errors_are_answers)
 
 TEST(test_D1_errors_that_pass)
 {
-    static const char *const errors[] = { "-LOADING x\r\n",  "-BUSY x\r\n",
-                                          "-TRYAGAIN x\r\n", "-MASTERDOWN x\r\n",
-                                          "-READONLY x\r\n", "-CLUSTERDOWN x\r\n" };
+    static const char *const errors[] = { "-LOADING x\r\n", "-BUSY x\r\n", "-TRYAGAIN x\r\n",
+                                          "-MASTERDOWN x\r\n", "-CLUSTERDOWN x\r\n" };
 
     OWN(world) *w = single_world();
 
@@ -106,6 +124,52 @@ TEST(test_D1_errors_that_pass)
         tell(w, "h:1", "+1\r\n");
         is(w, n, IS_ANSWERED, "+1");
     }
+}
+
+/* A master that was deposed, and its name means another host by now: connections look the name up
+ * again.  Replies that are due are waited for. */
+TEST(test_D1_a_read_only_server_is_left)
+{
+    OWN(world) *w = single_world();
+    int a = ask(w, "SET a 1"), b = ask(w, "GET b");
+
+    sends(w, "h:1", "SET a 1; GET b");
+    tell(w, "h:1", "-READONLY x\r\n");
+    is(w, a, IS_WAITING, "");
+    int c = ask(w, "GET c");
+    sends(w, "h:1", "");
+    tell(w, "h:1", "$1\r\nB\r\n");
+    is(w, b, IS_ANSWERED, "$1");
+    assert_null(find_conn(w, "h:1", 0));
+    pass(w, 100 * MS);
+    greet(w, "h:1", WELCOME);
+    sends(w, "h:1", "GET c; SET a 1");
+    tell(w, "h:1", "$1\r\nC\r\n+OK\r\n");
+    is(w, c, IS_ANSWERED, "$1");
+    is(w, a, IS_ANSWERED, "+OK");
+}
+
+/* However many ask: it is not connected to again and again. */
+TEST(test_D1_a_server_that_stays_read_only)
+{
+    OWN(world) *w = single_world();
+    int lives = 0;
+
+    w->timeout = 30 * WEIR_SECOND;
+    int i = ask(w, "SET a 1");
+    while (w->outcome[i] == IS_WAITING) {
+        struct weir__redis_conn *conn = find_conn(w, "h:1", 0);
+        if (conn && conn->phase == WEIR__REDIS_OPENING) {
+            greet(w, "h:1", WELCOME);
+            lives++;
+        }
+        conn = find_conn(w, "h:1", 0);
+        if (conn && *take(w, conn))
+            tell(w, "h:1", "-READONLY x\r\n");
+        pass(w, MS);
+    }
+    is(w, i, IS_UNDONE, "read-only");
+    assert_in_range(lives, 20, 70);
 }
 
 /* Not for ever: the rests grow, and at the deadline it is certain that nothing was done. */

@@ -101,6 +101,35 @@ TEST(test_D1_password_needed)
     is(w, i, IS_UNDONE, "NOAUTH");
 }
 
+/* Nothing was done, and its back-off grows as if nobody listened. */
+TEST(test_D1_a_server_that_is_full)
+{
+    OWN(world) *w = world_of("redis://h:1");
+    int i = ask(w, "PING"), tries = 0;
+
+    for (int ms = 0; ms < 1000; ms++) {
+        if (find_conn(w, "h:1", 0)) {
+            weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
+            tell(w, "h:1", "-ERR max number of clients reached\r\n");
+            assert_null(find_conn(w, "h:1", 0));
+            tries++;
+        }
+        pass(w, MS);
+    }
+    is(w, i, IS_UNDONE, "as many clients as it may have");
+    assert_in_range(tries, 4, 14);
+}
+
+TEST(test_D1_protected_mode)
+{
+    OWN(world) *w = world_of("redis://h:1");
+    int i = ask(w, "PING");
+
+    weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
+    tell(w, "h:1", "-DENIED Redis is running in protected mode\r\n");
+    is(w, i, IS_UNDONE, "DENIED");
+}
+
 TEST(test_D1_replies_in_order)
 {
     OWN(world) *w = single_world();

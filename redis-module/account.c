@@ -43,26 +43,34 @@ static bool keep_debt(struct account *a)
     return true;
 }
 
+bool read_digits(const void *bytes, size_t len, int64_t *out)
+{
+    const unsigned char *b = bytes;
+
+    *out = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned digit = b[i] - (unsigned)'0';
+        if (digit > 9 || __builtin_mul_overflow(*out, 10, out) ||
+            __builtin_add_overflow(*out, digit, out))
+            return false;
+    }
+    return len > 0;
+}
+
 /* redis-cell keeps one number in digits: the time, in ns, at which the debt is paid. */
 static bool read_cell(struct account *a, weir_time now)
 {
     const struct weir_plan *plan = &a->limit->plan;
     struct weir__debt *s = a->state;
-    int64_t paid_off = 0, owed;
+    int64_t paid_off, owed;
 
-    if (a->stored_len < 1 || a->stored_len > 19)
+    if (a->stored_len > 19 || !read_digits(a->stored, a->stored_len, &paid_off))
         return false;
-    for (size_t i = 0; i < a->stored_len; i++) {
-        unsigned digit = a->stored[i] - '0';
-        if (digit > 9 || __builtin_mul_overflow(paid_off, 10, &paid_off) ||
-            __builtin_add_overflow(paid_off, digit, &paid_off))
-            return false;
-    }
     owed = paid_off > now ? paid_off - now : 0;
     if (__builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) || owed > plan->capacity)
         owed = plan->capacity;
     *s = (struct weir__debt){ now, owed };
-    a->moved = true;
+    a->known = a->moved = true;
     return true;
 }
 
@@ -71,6 +79,7 @@ static bool read_state(struct account *a, const struct opening *how)
     enum weir__account_found found = weir__account_open(&a->limit->plan, &a->limit->head, a->state,
                                                         a->stored, a->stored_len, how->now);
 
+    a->known = found != WEIR__ACCOUNT_NEW;
     a->moved = found == WEIR__ACCOUNT_MOVED;
     if (how->keeping == KEEP_DEBT && a->moved)
         return keep_debt(a);
@@ -86,7 +95,7 @@ enum opened account_open(struct account *a, const struct opening *how)
     a->limit = how->limit;
     a->stored = NULL;
     a->stored_len = 0;
-    a->moved = false;
+    a->known = a->moved = false;
     a->state = size > sizeof(a->small) ? redis.Alloc(size) : a->small;
     memset(a->state, 0, size);
     a->key = redis.OpenKey(how->context, how->name, how->mode);
@@ -95,7 +104,7 @@ enum opened account_open(struct account *a, const struct opening *how)
         return ACCOUNT_OPEN;
     if (type == REDIS_KEY_STRING)
         a->stored = (unsigned char *)redis.StringDMA(a->key, &a->stored_len, how->mode);
-    if (a->stored != NULL && read_state(a, how))
+    if (a->stored_len > 0 && read_state(a, how)) /* an empty string is none of ours */
         return ACCOUNT_OPEN;
     account_close(a);
     return ACCOUNT_FOREIGN;
@@ -155,8 +164,7 @@ void account_store(struct account *a, weir_time now)
 
     memcpy(bytes, limit->head.bytes, len);
     len += weir__account_write(&limit->plan, a->state, bytes + len);
-    bool is_none = a->stored_len == 0 && is_fresh(a);
-    if (is_none ||
+    if ((!a->known && is_fresh(a)) ||
         weir__account_is_same(&limit->plan, &limit->head, bytes, len, a->stored, a->stored_len))
         len = 0;
     if (len > 0)

@@ -13,6 +13,7 @@ struct account {
     unsigned char *stored; /* the key's bytes, in Redis's memory */
     size_t stored_len;
     void *state;
+    bool known; /* it was there, and of this algorithm */
     bool moved; /* it was written under another limit */
     _Alignas(8) unsigned char small[WEIR__STATE_SMALL];
 };
@@ -41,6 +42,9 @@ enum opened account_open(struct account *a, const struct opening *how);
 /* Writes the state back, with its expiry, and replicates it; unless nothing has changed. */
 void account_store(struct account *a, weir_time now);
 void account_close(struct account *a);
+
+/* A number of digits alone; false: it is none, or too large. */
+bool read_digits(const void *bytes, size_t len, int64_t *out);
 
 /* By Redis's clock in whole microseconds, or the test's. */
 weir_time module_now(void);

@@ -6,6 +6,7 @@
  * Where it differs: the price of a unit is not rounded to a nanosecond, a negative number is an
  * error (redis-cell gives units back without saying so), and so is a limit that overflows.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static int cell_error(struct redis_context *context, const char *what, struct re
 
     snprintf(text, sizeof(text), "Cell error: %s%.*s", what, len > 64 ? 64 : (int)len, bytes);
     for (char *c = text; *c; c++)
-        if (*c < ' ')
+        if (*c >= 0 && *c < ' ')
             *c = ' ';
     return redis.ReplyWithError(context, text);
 }
@@ -50,13 +51,17 @@ static int compile_cell(struct weir_limit *out, const char *text, struct weir_er
     return WEIR_OK;
 }
 
-/* False, and that was answered, if a word is no number or below 0. */
+/* False, and that was answered, if a word is no number or below 0.  Redis's own reading knows no
+ * "+1" and no "01". */
 static bool read_number(struct redis_context *context, struct redis_string *word, const char *below,
-                        long long *out)
+                        int64_t *out)
 {
-    bool is = redis.StringToLongLong(word, out) == REDIS_OK;
+    size_t len;
+    const char *bytes = redis.StringPtrLen(word, &len);
+    size_t sign = len > 0 && (*bytes == '-' || *bytes == '+');
+    bool is = read_digits(bytes + sign, len - sign, out);
 
-    if (is && *out >= 0)
+    if (is && (*out == 0 || *bytes != '-'))
         return true;
     cell_error(context, is ? below : "Couldn't parse as integer: ", word);
     return false;
@@ -85,13 +90,15 @@ static const struct limit *find_limit(struct redis_context *context, struct redi
     size_t len = join_words(words, text, sizeof(text));
     const struct limit *limit = len > 0 ? limits_look(text, len, compile_cell) : NULL;
     struct weir_error error;
-    long long number;
+    int64_t numbers[3];
 
     if (limit != NULL)
         return limit;
     for (int i = 0; i < 3; i++)
-        if (!read_number(context, words[i], "Negative numbers are not supported: ", &number))
+        if (!read_number(context, words[i], "Negative numbers are not supported: ", &numbers[i]))
             return NULL;
+    len = (size_t)snprintf(text, sizeof(text), "%" PRId64 " %" PRId64 " %" PRId64 " ", numbers[0],
+                           numbers[1], numbers[2]);
     limit = limits_find(text, len, compile_cell, &error);
     if (limit == NULL)
         cell_error(context, error.text, NULL);
@@ -117,7 +124,7 @@ static int reply(struct redis_context *context, const struct weir_decision *d)
 
 int verb_throttle(struct redis_context *context, struct redis_string **words, int n)
 {
-    long long quantity = 1;
+    int64_t quantity = 1;
     struct account account;
     struct weir_decision d;
 

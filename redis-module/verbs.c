@@ -337,7 +337,7 @@ static void keep_receipt(struct call *c)
                            &it->decision, it->ask.now);
     }
     note_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
-               c->keep > 0 ? c->keep : WEIR__RECEIPT_KEEP);
+               weir__receipt_keep(c->keep));
 }
 
 static void answer_again(struct call *c)
@@ -451,7 +451,7 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
     for (size_t i = 0; i < c->items && !c->repeated; i++) {
         struct item *it = &c->item[i];
         it->decision = (struct weir_decision){ .allowed = true };
-        if (it->account.stored != NULL) { /* a fresh key has nothing to be given back */
+        if (it->account.known) { /* a fresh key has nothing to be given back */
             weir_step_give(&it->limit->plan, it->account.state, &it->ask);
             account_store(&it->account, it->ask.now);
         }
@@ -546,24 +546,29 @@ int verb_repay(struct redis_context *context, struct redis_string **words, int n
                                    c->repeated ? c->receipt.items[0].units : c->drawn.units);
 }
 
-/* -1: there is something else. */
-static int reset_key(struct redis_context *context, struct redis_string *name)
+/* How many accounts are under this key; -1: there is something else. */
+static int count_accounts(struct redis_context *context, struct redis_string *name)
 {
-    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
+    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ);
     int type = redis.KeyType(key), found = type == REDIS_KEY_EMPTY ? 0 : -1;
     struct weir_limit limit;
     size_t len;
 
     if (type == REDIS_KEY_STRING) {
         const char *bytes = redis.StringDMA(key, &len, REDIS_READ);
-        if (weir__account_limit(&limit, bytes, len) > 0) {
-            redis.DeleteKey(key);
-            redis.Replicate(context, "DEL", "s", name);
-            found = 1;
-        }
+        found = weir__account_limit(&limit, bytes, len) > 0 ? 1 : -1;
     }
     redis.CloseKey(key);
     return found;
+}
+
+static void delete_key(struct redis_context *context, struct redis_string *name)
+{
+    struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
+
+    redis.DeleteKey(key);
+    redis.CloseKey(key);
+    redis.Replicate(context, "DEL", "s", name);
 }
 
 int verb_reset(struct redis_context *context, struct redis_string **words, int n)
@@ -572,12 +577,14 @@ int verb_reset(struct redis_context *context, struct redis_string **words, int n
 
     if (n < 2)
         return redis.ReplyWithError(context, "ERR a key is needed");
-    for (int i = 1; i < n; i++) {
-        int found = reset_key(context, words[i]);
-        if (found < 0)
-            return reply_foreign(context);
-        count += found;
-    }
+    for (int i = 1; i < n; i++)
+        if (count_accounts(context, words[i]) < 0)
+            return reply_foreign(context); /* and all stay */
+    for (int i = 1; i < n; i++)
+        if (count_accounts(context, words[i]) > 0) {
+            delete_key(context, words[i]);
+            count++;
+        }
     return redis.ReplyWithLongLong(context, count);
 }
 

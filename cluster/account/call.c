@@ -78,11 +78,13 @@ static void close_desk(struct weir__account_call *call, struct desk *desk)
         free(desk->opened[i].state);
 }
 
-static struct weir__text next_text(const char **at)
+/* The next value, empty if there is none.  An empty string is none of ours. */
+static struct weir__text next_text(const char **at, bool *foreign)
 {
     struct weir__resp_value value;
 
     *at = weir__resp_value(*at, &value);
+    *foreign = *foreign || (value.kind == '$' && value.text.len == 0);
     return value.kind == '$' ? value.text : (struct weir__text){ "", 0 };
 }
 
@@ -105,22 +107,25 @@ static int open_desk(struct weir__account_call *call, const char *at, struct des
                      struct weir_error *error)
 {
     struct weir__resp_value value;
-    bool draws = call->verb == WEIR__ACCOUNT_DRAW;
+    bool draws = call->verb == WEIR__ACCOUNT_DRAW, foreign = false;
     int code = WEIR_OK;
 
     at = weir__resp_value(at, &value);
     desk->now = value.integer * WEIR_MICROSECOND;
     for (size_t i = 0; i < call->n && code == WEIR_OK; i++) {
-        desk->opened[i].before = next_text(&at);
+        desk->opened[i].before = next_text(&at, &foreign);
         code = open_account(call->items[i].plan, &desk->opened[i], desk->now, error);
     }
     if (code != WEIR_OK)
         return code;
     desk->demand_before =
-        weir__account_has_demand(call) ? next_text(&at) : (struct weir__text){ "", 0 };
+        weir__account_has_demand(call) ? next_text(&at, &foreign) : (struct weir__text){ "", 0 };
     if (!weir__demand_read(&desk->demand, desk->demand_before.bytes, desk->demand_before.len))
         return weir__fail(error, WEIR_INVALID, "the key of demand holds something else");
-    struct weir__text stored = call->id.len > 0 ? next_text(&at) : (struct weir__text){ "", 0 };
+    struct weir__text stored =
+        call->id.len > 0 ? next_text(&at, &foreign) : (struct weir__text){ "", 0 };
+    if (foreign)
+        return weir__fail(error, WEIR_INVALID, "a key holds an empty string");
     call->repeated = stored.len > 0;
     if (call->repeated &&
         !weir__receipt_read(&desk->receipt, call->n, draws, stored.bytes, stored.len))
@@ -170,7 +175,7 @@ static void decide_all(struct weir__account_call *call, struct desk *desk)
         } else if (call->verb == WEIR__ACCOUNT_REPAY) {
             struct weir__repay repay = { it->ask.cost, call->drawn_at };
             it->units = weir__draw_repay(it->plan, o->state, &desk->demand, &repay, desk->now);
-        } else if (call->verb == WEIR__ACCOUNT_GIVE && o->before.len > 0)
+        } else if (call->verb == WEIR__ACCOUNT_GIVE && o->found != WEIR__ACCOUNT_NEW)
             weir_step_give(it->plan, o->state, &it->ask);
         else if (call->verb == WEIR__ACCOUNT_TAKE && granted &&
                  !(o->found == WEIR__ACCOUNT_MOVED && it->ask.cost == 0))
@@ -198,7 +203,7 @@ static bool swap_words(struct weir__account_call *call, const struct desk *desk,
     }
     memcpy(after, o->head.bytes, len);
     len += weir__account_write(plan, o->state, after + len);
-    if ((o->before.len == 0 && is_zero(o->state, plan->state_size)) ||
+    if ((o->found == WEIR__ACCOUNT_NEW && is_zero(o->state, plan->state_size)) ||
         weir__account_is_same(plan, &o->head, after, len, o->before.bytes, o->before.len))
         len = 0;
     weir__script_word(call, o->before.bytes, o->before.len);
@@ -247,7 +252,7 @@ static bool receipt_words(struct weir__account_call *call, struct desk *desk)
         len = weir__receipt_write(&desk->receipt, after);
     weir__script_word(call, "", 0);
     weir__script_word(call, after, len);
-    weir__script_number(call, call->keep > 0 ? call->keep : WEIR__RECEIPT_KEEP);
+    weir__script_number(call, weir__receipt_keep(call->keep));
     return len > 0;
 }
 

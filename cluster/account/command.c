@@ -83,7 +83,7 @@ void weir__command_begin(struct weir__account_call *call)
     if (call->id.len > 0) {
         text(call, "ID");
         word(call, call->id.bytes, call->id.len);
-        number(call, "KEEP", call->keep > 0 ? call->keep : WEIR__RECEIPT_KEEP);
+        number(call, "KEEP", weir__receipt_keep(call->keep));
     }
 }
 

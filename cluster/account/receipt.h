@@ -14,7 +14,8 @@
 
 #define WEIR__RECEIPT_ITEMS_MAX 32
 #define WEIR__RECEIPT_SIZE_MAX  (2 + 16 * WEIR__RECEIPT_ITEMS_MAX + 8)
-#define WEIR__RECEIPT_KEEP      10000 /* ms, unless the ask says more or less */
+#define WEIR__RECEIPT_KEEP      10000                           /* ms, unless the ask says so */
+#define WEIR__RECEIPT_KEEP_MAX  ((int64_t)100 * 365 * 86400000) /* more is no time to Redis */
 
 struct weir__receipt {
     size_t n;
@@ -24,6 +25,14 @@ struct weir__receipt {
     bool draws;
     struct weir__drawn drawn; /* its units are those of the first item */
 };
+
+/* How long it is kept, in ms, if the ask says `keep`; 0: it says nothing. */
+static inline int64_t weir__receipt_keep(int64_t keep)
+{
+    return keep <= 0                       ? WEIR__RECEIPT_KEEP
+           : keep > WEIR__RECEIPT_KEEP_MAX ? WEIR__RECEIPT_KEEP_MAX
+                                           : keep;
+}
 
 size_t weir__receipt_write(const struct weir__receipt *receipt,
                            unsigned char out[WEIR__RECEIPT_SIZE_MAX]);

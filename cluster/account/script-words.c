@@ -358,9 +358,7 @@ static void decide_words(struct weir__account_call *call)
 
     weir__script_keys(call, WEIR__SCRIPT_DECIDE);
     weir__script_word(call, verbs[call->verb], 4);
-    weir__script_number(call, call->id.len == 0 ? 0
-                              : call->keep > 0  ? call->keep
-                                                : WEIR__RECEIPT_KEEP);
+    weir__script_number(call, call->id.len == 0 ? 0 : weir__receipt_keep(call->keep));
     for (size_t i = 0; i < call->n; i++)
         item_words(call, &call->items[i]);
     if (call->verb == WEIR__ACCOUNT_DRAW)

@@ -41,6 +41,19 @@ def test_S1_throttle_answers_as_redis_cell(module):
         assert r("CL.THROTTLE", "k", 1, 1, 2**64).startswith("Cell error: Couldn't parse")
 
 
+def test_S1_throttle_reads_numbers_as_redis_cell(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        for i, words in enumerate((("+15", "30", "60", "+1"), ("015", "0030", "60", "01"),
+                                   ("15", "30", "0" * 100 + "60"), ("-0", "30", "60", "-0"))):
+            burst, left = (1, 1) if words[0] == "-0" else (16, 15)
+            assert r("CL.THROTTLE", "k%d" % i, *words)[:3] == [0, burst, left], words
+        for word in ("", "+", "-", "--1", " 1", "1 ", "1.0", "1e3", "0x10", "\u00e9"):
+            assert r("CL.THROTTLE", "k", 1, 1, word) == \
+                "Cell error: Couldn't parse as integer: " + word
+        assert r("DBSIZE") == 3  # a look left nothing
+
+
 def test_throttle_keeps_the_debt_under_another_limit(module):
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)
@@ -171,6 +184,18 @@ def test_D1_a_repeated_ask_is_charged_once(module):
         until("it is forgotten", lambda: r("EXISTS", "short") == 0)
 
 
+def test_D1_an_id_is_kept_for_a_century_at_most(module):
+    """More would be no time to Redis, nor to its replicas."""
+    with Redis(module) as master, replica_of(master, module) as replica:
+        for keep in (2**63 - 1, 10**18, 10**15):
+            ask = ["WEIR.TAKE", "k", "5/1h", "ID", "id%d" % keep, "KEEP", keep]
+            assert [master(*ask)[0], master(*ask)[0]] == [1, 1]
+            assert 10**12 < master("PTTL", ask[4]) < 10**13
+        master.ok("WAIT", 1, 10000)
+        assert replica("DBSIZE") == 4 == master("DBSIZE")
+        assert master("WEIR.PEEK", "k", "5/1h", "COST", 0)[2] == 2
+
+
 def test_all_or_nothing(module):
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)
@@ -192,6 +217,17 @@ def test_a_changed_limit_keeps_what_was_used(module):
         assert r("WEIR.TAKE", "k", "sliding-log 6/20s")[:3] == [1, 6, 1]
         assert r("WEIR.PEEK", "k", "sliding-log 3/20s", "COST", 0)[2] == 0
         assert r("WEIR.TAKE", "k", "gcra 6/20s")[2] == 5  # another algorithm begins anew
+
+
+def test_a_refusal_leaves_the_account_of_another_algorithm(module):
+    with Redis(module) as r:
+        r.ok("WEIR.TAKE", "k", "sliding-log 5/1h", "COST", 4)
+        before = r("GET", "k")
+        assert r("WEIR.TAKE", "k", "gcra 5/1h", "COST", 6)[0] == 0
+        assert r("WEIR.TAKE", "k", "gcra 5/1h", "COST", 0)[0] == 1
+        assert r("CL.THROTTLE", "k", 4, 1, 1, 6)[0] == 1
+        assert r("WEIR.GIVE", "k", "fixed-window 5/1h align=first") == "OK"
+        assert r("GET", "k") == before
 
 
 def test_errors(module):
@@ -225,7 +261,8 @@ def test_foreign_values_stay(module):
         r.ok("SET", "number", 5)
         r.ok("RPUSH", "list", 1)
         r.ok("SET", "damaged", b"W\x01\x05")
-        for key in ("text", "list", "damaged"):
+        r.ok("SET", "empty", "")
+        for key in ("text", "list", "damaged", "empty"):
             for words in (["CL.THROTTLE", key, 1, 1, 1], ["WEIR.TAKE", key, "5/s"],
                           ["WEIR.PEEK", key, "5/s"], ["WEIR.GIVE", key, "5/s"],
                           ["WEIR.DRAW", key, "5/s", "DEMAND", "d"], ["WEIR.RESET", key],
@@ -236,7 +273,11 @@ def test_foreign_values_stay(module):
                 assert isinstance(answer, Error) and answer.startswith("WRONGTYPE"), (words, answer)
         assert isinstance(r("WEIR.TAKE", "number", "5/s"), Error)
         assert r("GET", "text") == "hello" and r("LRANGE", "list", 0, -1) == ["1"]
-        assert r("EXISTS", "new") == 0
+        assert r("EXISTS", "new") == 0 and r("GET", "empty") == ""
+        r.ok("WEIR.TAKE", "account", "5/1h")
+        assert r("WEIR.RESET", "account", "text").startswith("WRONGTYPE")
+        assert r("EXISTS", "account") == 1  # all of them, or none
+        assert r("WEIR.RESET", "account", "account") == 1
 
 
 def test_expiry_is_rounded_up(module):

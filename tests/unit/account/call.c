@@ -84,6 +84,62 @@ TEST(test_asks_that_make_no_sense)
     weir__account_free(&call);
 }
 
+/* An ask of `cost` units on a key that holds `bytes`, after the first reply. */
+static int look_at(const void *bytes, size_t len, int64_t cost, struct weir_error *error)
+{
+    struct weir_plan plan = plan_of("5/s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = cost } };
+    struct weir__account_call call = { .items = &item, .n = 1 };
+    struct weir__buffer reply = { 0 };
+
+    weir__buffer_text(&reply, "*2\r\n:1000000\r\n");
+    weir__buffer_bulk(&reply, bytes, len);
+    assert_int_equal(weir__account_begin(&call, error), WEIR_OK);
+    int code = weir__account_reply(&call, (struct weir__text){ reply.bytes, reply.len }, error);
+    weir__buffer_free(&reply);
+    weir__account_free(&call);
+    return code;
+}
+
+TEST(test_an_empty_string_is_no_account)
+{
+    struct weir_error error = { 0 };
+
+    assert_int_equal(look_at("", 0, 1, &error), WEIR_INVALID);
+    assert_non_null(strstr(error.text, "empty string"));
+}
+
+/* It is written anew if something is taken, and not before. */
+TEST(test_a_refusal_leaves_the_account_of_another_algorithm)
+{
+    struct weir_plan plan = plan_of("fixed-window 5/s");
+    struct weir__account_head head = weir__account_head(&plan);
+    int64_t window[2] = { 2 * S, 3 };
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 32];
+    size_t len = head.len;
+
+    memcpy(bytes, head.bytes, len);
+    len += weir__account_write(&plan, window, bytes + len);
+    assert_int_equal(look_at(bytes, len, 6, NULL), WEIR_OK);
+    assert_int_equal(look_at(bytes, len, 0, NULL), WEIR_OK);
+    assert_int_equal(look_at(bytes, len, 5, NULL), WEIR__ACCOUNT_AGAIN);
+}
+
+/* Redis refuses a longer time, after the accounts were written. */
+TEST(test_an_id_is_kept_for_a_century_at_most)
+{
+    struct weir_plan plan = plan_of("5/s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
+    struct weir__account_call call = {
+        .items = &item, .n = 1, .id = { "i", 1 }, .keep = INT64_MAX
+    };
+
+    assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
+    weir__buffer_add(&call.words, "", 1);
+    assert_non_null(strstr(call.words.bytes, "\r\n3153600000000\r\n"));
+    weir__account_free(&call);
+}
+
 TEST(test_a_key_that_others_change_is_given_up)
 {
     struct weir_plan plan = plan_of("smooth 5/s");

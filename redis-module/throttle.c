@@ -13,6 +13,8 @@
 #include "redis-module/account.h"
 #include "redis-module/verbs.h"
 
+/* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */
+#define STORE    "Store error: "
 #define USAGE    "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 #define TEXT_MAX 80 /* three numbers are shorter */
 
@@ -35,10 +37,10 @@ static int compile_cell(struct weir_limit *out, const char *text, struct weir_er
     long long burst, count, period;
 
     if (sscanf(text, "%lld %lld %lld", &burst, &count, &period) != 3)
-        return weir__fail(error, WEIR_INVALID, "Couldn't parse as integer");
+        return weir__fail(error, WEIR_INVALID, STORE "Couldn't parse as integer");
     *out = (struct weir_limit){ .algorithm = "gcra", .count = count };
     if (count == 0 || period == 0)
-        return weir__fail(error, WEIR_INVALID, "Zero rates are not supported");
+        return weir__fail(error, WEIR_INVALID, STORE "Zero rates are not supported");
     if (__builtin_add_overflow(burst, 1, &out->burst))
         return weir__fail(error, WEIR_INVALID, "The burst is too large");
     if (__builtin_mul_overflow(period, WEIR_SECOND, &out->period))
@@ -63,7 +65,7 @@ static bool read_number(struct redis_context *context, struct redis_string *word
 
     if (is && (*out == 0 || *bytes != '-'))
         return true;
-    cell_error(context, is ? below : "Couldn't parse as integer: ", word);
+    cell_error(context, is ? below : STORE "Couldn't parse as integer: ", word);
     return false;
 }
 
@@ -129,7 +131,7 @@ int verb_throttle(struct redis_context *context, struct redis_string **words, in
     struct weir_decision d;
 
     if (n < 5 || n > 6)
-        return cell_error(context, USAGE, NULL);
+        return cell_error(context, STORE USAGE, NULL);
     limits_begin();
     const struct limit *limit = find_limit(context, words + 2);
     if (limit == NULL ||

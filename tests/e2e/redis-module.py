@@ -20,7 +20,8 @@ CELL = [
     (4000, 1, [0, 5, 1, -1, 4]), (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]),
     (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
 ]
-USAGE = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+STORE = "Cell error: Store error: "
+USAGE = STORE + "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 
 
 def test_S1_throttle_answers_as_redis_cell(module):
@@ -31,14 +32,14 @@ def test_S1_throttle_answers_as_redis_cell(module):
         assert r("CL.THROTTLE", "user123", 15, 30, 60) == [0, 16, 15, -1, 2]
         assert r("CL.THROTTLE", "k") == USAGE
         assert r("CL.THROTTLE", "k", 1, 1, 1, 1, 1) == USAGE
-        assert r("CL.THROTTLE", "k", "x", 1, 1) == "Cell error: Couldn't parse as integer: x"
-        assert r("CL.THROTTLE", "k", 1, 0, 1) == "Cell error: Zero rates are not supported"
-        assert r("CL.THROTTLE", "k", 1, 1, 0) == "Cell error: Zero rates are not supported"
+        assert r("CL.THROTTLE", "k", "x", 1, 1) == STORE + "Couldn't parse as integer: x"
+        assert r("CL.THROTTLE", "k", 1, 0, 1) == STORE + "Zero rates are not supported"
+        assert r("CL.THROTTLE", "k", 1, 1, 0) == STORE + "Zero rates are not supported"
         assert r("CL.THROTTLE", "k", 1, 1, 1, -1).startswith("Cell error: Negative quantities")
         assert r("CL.THROTTLE", "k", -1, 1, 1).startswith("Cell error: Negative numbers")
         assert r("CL.THROTTLE", "k", 2**63 - 1, 1, 1).startswith("Cell error: The burst")
         assert r("CL.THROTTLE", "k", 1, 1, 2**62).startswith("Cell error: The period")
-        assert r("CL.THROTTLE", "k", 1, 1, 2**64).startswith("Cell error: Couldn't parse")
+        assert r("CL.THROTTLE", "k", 1, 1, 2**64).startswith(STORE)
 
 
 def test_S1_throttle_reads_numbers_as_redis_cell(module):
@@ -50,7 +51,7 @@ def test_S1_throttle_reads_numbers_as_redis_cell(module):
             assert r("CL.THROTTLE", "k%d" % i, *words)[:3] == [0, burst, left], words
         for word in ("", "+", "-", "--1", " 1", "1 ", "1.0", "1e3", "0x10", "\u00e9"):
             assert r("CL.THROTTLE", "k", 1, 1, word) == \
-                "Cell error: Couldn't parse as integer: " + word
+                STORE + "Couldn't parse as integer: " + word
         assert r("DBSIZE") == 3  # a look left nothing
 
 

@@ -37,15 +37,15 @@ def test_S1_cl_throttle_ten_seconds(weir):
 
 
 def test_S1_cl_throttle_errors(weir):
-    usage = ("Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> "
-             "[<quantity>]")
+    store = "Cell error: Store error: "
+    usage = store + "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
     big = 2**63 - 1
     with Server(weir) as server, server.resp() as client:
         assert client("CL.THROTTLE", "k", 4, 1) == usage
         assert client("CL.THROTTLE", "k", 4, 1, 1, 1, 1) == usage
-        assert client("CL.THROTTLE", "k", "x", 1, 1) == "Cell error: Couldn't parse as integer: x"
-        assert client("CL.THROTTLE", "k", 4, 0, 1) == "Cell error: Zero rates are not supported"
-        assert client("CL.THROTTLE", "k", 4, 1, 0) == "Cell error: Zero rates are not supported"
+        assert client("CL.THROTTLE", "k", "x", 1, 1) == store + "Couldn't parse as integer: x"
+        assert client("CL.THROTTLE", "k", 4, 0, 1) == store + "Zero rates are not supported"
+        assert client("CL.THROTTLE", "k", 4, 1, 0) == store + "Zero rates are not supported"
         for words in [(-1, 1, 1), (4, -1, 1), (4, 1, -1), (4, 1, 1, -1), (big, 1, 1), (4, 1, big),
                       (big, big, big), (4, 1, 1, "9" * 30), (2**62, 1, 1)]:
             answer = client("CL.THROTTLE", "k", *words)

@@ -24,6 +24,10 @@
 
 #define RAW 64
 
+/* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */
+#define STORE "Store error: "
+#define USAGE "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+
 /* A limit that was asked for, compiled, with its three arguments as they came: pipelines ask by one
  * limit over and over, and comparing bytes is cheaper than reading numbers. */
 struct plan {
@@ -134,7 +138,7 @@ static bool read_number(struct weir__resp_call *call, size_t i, int64_t *out)
     if (is && *out >= 0)
         return true;
     cell_error(call,
-               !is      ? "Couldn't parse as integer: "
+               !is      ? STORE "Couldn't parse as integer: "
                : i == 5 ? "Negative quantities are not supported: "
                         : "Negative numbers are not supported: ",
                call->args[i]);
@@ -148,7 +152,7 @@ static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t coun
     struct weir_limit limit = { .algorithm = "gcra", .count = count };
 
     if (count == 0 || period == 0)
-        return "Zero rates are not supported";
+        return STORE "Zero rates are not supported";
     if (__builtin_add_overflow(burst, 1, &limit.burst))
         return "The burst is too large";
     if (__builtin_mul_overflow(period, WEIR_SECOND, &limit.period))
@@ -223,9 +227,7 @@ void weir__resp_throttle(struct weir__resp_call *call)
     if ((b->checks || b->throttles == THROTTLES) && !weir__resp_clear_way(call))
         return;
     if (call->n < 5 || call->n > 6) {
-        cell_error(call,
-                   "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
-                   (struct weir__text){ 0 });
+        cell_error(call, STORE USAGE, (struct weir__text){ 0 });
         return;
     }
     const struct weir_plan *plan = find_plan(call, b);

@@ -58,7 +58,7 @@ static struct weir__redis_node *pick_source(struct weir__redis_client *c)
 
     for (size_t i = 0; i < c->n_nodes; i++) {
         int64_t r = rank(c, c->nodes[i]);
-        if (r == 0)
+        if (r == 0 || (in_turn && !c->nodes[i]->seed))
             continue;
         r = in_turn ? -c->nodes[i]->asked : r;
         n = r > best_rank ? 0 : n;
@@ -295,14 +295,28 @@ static void keep_owners(struct weir__redis_client *c, const uint16_t *owner, wei
     found(c, WEIR__REDIS_MODE_CLUSTER, now);
 }
 
+/* The map is not kept: of its nodes those with slots are as good as before. */
+static void drop_owners(struct weir__redis_client *c)
+{
+    uint64_t version = c->map.version;
+
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        struct weir__redis_node *node = c->nodes[i];
+        if (node->seen > version)
+            node->seen = node->slots > 0 || version == 0 ? version : version - 1;
+    }
+}
+
 static void read_shards(struct weir__redis_client *c, struct weir__text reply, weir_time now)
 {
     uint16_t owner[WEIR__REDIS_SLOTS] = { 0 };
 
-    if (weir__redis_shards_read(c, reply, owner))
+    if (weir__redis_shards_read(c, reply, owner)) {
         keep_owners(c, owner, now);
-    else
-        found(c, WEIR__REDIS_MODE_CLUSTER, now); /* MOVED will tell */
+        return;
+    }
+    drop_owners(c);
+    found(c, WEIR__REDIS_MODE_CLUSTER, now); /* MOVED will tell */
 }
 
 /* The server has no CLUSTER SLOTS, or not for us. */
@@ -344,6 +358,7 @@ static void read_slots(struct weir__redis_client *c, struct weir__text reply, we
         at = weir__resp_skip(at);
     }
     if (!good) {
+        drop_owners(c);
         found_nothing(c, "the cluster has no slots yet", now);
         return;
     }

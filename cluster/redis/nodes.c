@@ -51,11 +51,11 @@ static bool is_named(const struct weir__redis_client *c, const struct weir__redi
     return node->seed || node->seen >= c->map.version;
 }
 
-/* Nothing knows it any longer. */
-static bool is_spare(const struct weir__redis_client *c, const struct weir__redis_node *node)
+/* Nothing is there that would be missed, whoever names it. */
+static bool is_unused(const struct weir__redis_client *c, const struct weir__redis_node *node)
 {
-    if (is_named(c, node) || node->queue.first || node->slots > 0 || node == c->map.from ||
-        node->probing)
+    if (node->seed || node->queue.first || node->slots > 0 || node == c->map.from ||
+        node == c->map.master || node->probing)
         return false;
     for (int i = 0; i < WEIR__REDIS_POOL_MAX; i++) {
         if (node->conns[i].phase != WEIR__REDIS_CLOSED || node->conns[i].driver)
@@ -80,13 +80,25 @@ static struct weir__redis_node *add_node(struct weir__redis_client *c)
     return node;
 }
 
-static struct weir__redis_node *find_spare(struct weir__redis_client *c)
+/* One that was named by the map of `version` at the latest, and is not used. */
+static struct weir__redis_node *find_unused(struct weir__redis_client *c, uint64_t version)
 {
     for (size_t i = 0; i < c->n_nodes; i++) {
-        if (is_spare(c, c->nodes[i]))
+        if (c->nodes[i]->seen <= version && is_unused(c, c->nodes[i]))
             return c->nodes[i];
     }
-    return add_node(c);
+    return NULL;
+}
+
+/* If there is no more room, a node of the present map that nobody needs will do; never one of the
+ * map that is being read. */
+static struct weir__redis_node *find_spare(struct weir__redis_client *c)
+{
+    uint64_t version = c->map.version;
+    struct weir__redis_node *node = version > 0 ? find_unused(c, version - 1) : NULL;
+
+    node = node ? node : add_node(c);
+    return node ? node : find_unused(c, version);
 }
 
 struct weir__redis_node *weir__redis_node(struct weir__redis_client *c,

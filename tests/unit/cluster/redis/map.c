@@ -232,6 +232,29 @@ TEST(test_D2_wrong_maps)
     }
 }
 
+/* A map of more nodes than there is room for is not kept, and leaves room for the next. */
+TEST(test_D2_a_map_of_too_many_nodes)
+{
+    OWN(world) *w = world_of("redis://a:1");
+    struct weir__buffer map = { 0 };
+    int n = ask(w, "GET foo");
+
+    weir__buffer_text(&map, "*3000\r\n");
+    for (int i = 0; i < 3000; i++)
+        weir__buffer_format(&map, "*3\r\n:%d\r\n:%d\r\n*2\r\n$1\r\nz\r\n:%d\r\n", i, i, i + 1);
+    weir__buffer_add(&map, "", 1);
+    greet(w, "a:1", WELCOME);
+    take(w, conn_to(w, "a:1"));
+    tell(w, "a:1", map.bytes);
+    is(w, n, IS_WAITING, "");
+    pass(w, 100 * MS);
+    sends(w, "a:1", SLOTS);
+    tell(w, "a:1", slots_reply(TWO_MASTERS));
+    greet(w, "b:1", WELCOME);
+    sends(w, "b:1", "GET foo");
+    weir__buffer_free(&map);
+}
+
 /* The first seed is dead: the second is asked soon, not after a deadline. */
 TEST(test_D2_several_seeds)
 {

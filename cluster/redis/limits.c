@@ -140,11 +140,6 @@ static const char *problem_of(enum weir_redis_verb verb, const struct weir_redis
     for (size_t i = 0; i < r->n; i++) {
         if (!r->items[i].limit && verb != WEIR_REDIS_RESET)
             return "a key has no limit";
-        for (size_t k = 0; k < i; k++) {
-            if (r->items[i].key.len == r->items[k].key.len &&
-                memcmp(r->items[i].key.bytes, r->items[k].key.bytes, r->items[i].key.len) == 0)
-                return "the same key twice";
-        }
     }
     return NULL;
 }

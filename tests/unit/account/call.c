@@ -84,6 +84,34 @@ TEST(test_asks_that_make_no_sense)
     weir__account_free(&call);
 }
 
+TEST(test_a_key_has_one_place)
+{
+    struct weir_plan plan = plan_of("5/s");
+    const struct weir__account_item item = { .key = { "k", 1 },
+                                             .plan = &plan,
+                                             .ask = { .cost = 1 } };
+    struct weir__account_item items[2] = { item, item };
+    struct weir__account_call calls[] = {
+        { .items = items, .n = 2 },
+        { .items = items, .n = 1, .id = { "k", 1 } },
+        { .verb = WEIR__ACCOUNT_DRAW, .items = items, .n = 1, .demand = { "k", 1 } },
+        { .verb = WEIR__ACCOUNT_DRAW,
+          .items = items,
+          .n = 1,
+          .demand = { "d", 1 },
+          .id = { "d", 1 } },
+        { .items = items, .n = 1, .id = { "d", 1 }, .demand = { "k", 1 } }, /* which is not used */
+    };
+
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct weir_error error = { .text = "" };
+        int code = weir__account_begin(&calls[i], &error);
+        assert_int_equal(code, i < 4 ? WEIR_INVALID : WEIR_OK);
+        assert_string_equal(error.text, i < 4 ? "the same key twice" : "");
+        weir__account_free(&calls[i]);
+    }
+}
+
 /* An ask of `cost` units on a key that holds `bytes`, after the first reply. */
 static int look_at(const void *bytes, size_t len, int64_t cost, struct weir_error *error)
 {

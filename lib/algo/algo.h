@@ -153,6 +153,11 @@ int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t 
                              weir_time at);
 int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at);
 
+/* sliding-window.c -- the units that count as of now, and when none will; others may be writing the
+ * state. */
+int64_t weir__buckets_weigh(const struct weir_plan *plan, const void *state, weir_time now,
+                            weir_time *idle_at);
+
 /* The time of an ask at `now` on a key that has seen a later one.  If a table's clock bears the key
  * out, the asker was stopped after it had read the clock, and its ask counts as of the present;
  * else the clock that the callers go by has stepped back, and time goes on from `now`. */

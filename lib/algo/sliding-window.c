@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "base/atomic.h"
 
 #define BUCKETS_MAX 1000000
 
@@ -297,6 +298,24 @@ int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t 
     uint32_t back = *count > units ? (uint32_t)units : *count;
     *count -= back;
     return back;
+}
+
+int64_t weir__buckets_weigh(const struct weir_plan *plan, const void *state, weir_time now,
+                            weir_time *idle_at)
+{
+    const struct state *s = state;
+    const struct state first = { .seen = weir__get(&s->seen) & INT64_MAX,
+                                 .head = weir__get(&s->head) };
+    int64_t head = head_of(plan, &first), tail = tail_at(plan, later(now, first.seen)), used = 0;
+    bool promised = is_promised(plan, &first, now);
+
+    *idle_at = promised ? head * width(plan) : 0;
+    for (int64_t b = later(tail, head - plan->ring + 1); b <= head; b++) {
+        uint32_t units = weir__get(counter(plan, s, b));
+        used += units;
+        *idle_at = units > 0 ? later(gone_at(plan, b), *idle_at) : *idle_at;
+    }
+    return promised && used < plan->limit.count ? plan->limit.count : used;
 }
 
 static void add_at(const struct weir_plan *plan, struct state *s, weir_time t, int64_t units)

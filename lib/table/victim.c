@@ -29,7 +29,9 @@
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
-#define COPY 4096 /* of a larger state only its slot is looked at */
+#define COPY       4096        /* a larger state, a long window, is read where it lies: */
+#define LONG_BYTES (256 << 10) /* at most this much of them in a search, ... */
+#define LONG_LEAST 4           /* ... but this many windows */
 
 /* ---------------------------------------------------------------- judge ---- */
 
@@ -98,23 +100,47 @@ static void judge_ban(const struct weir__ban_record *r, weir_time now, struct we
     v->used = v->idle_at <= now ? 0 : r->until > now ? 2 : 1;
 }
 
-/* A window with thousands of buckets is too long to be copied: half is used, say. */
-static void judge_long(const struct weir__part *part, weir_time now, struct weir__victim *v)
-{
-    const struct weir__slab *slab = &part->limiter->space->slab;
-    uint32_t block = (uint32_t)part->before[1];
+/* Long windows that were read in a search. */
+struct reading {
+    size_t n, bytes;
+};
 
-    v->idle_at = part->limiter->space->narrow ? INT64_MAX : (weir_time)part->before[0];
-    v->used = v->idle_at <= now || weir__block_bytes(slab, block) == 0 ? 0 : ALL_USED / 2;
+static bool may_read(struct reading *reading, size_t bytes)
+{
+    if (reading->n >= LONG_LEAST && reading->bytes + bytes > LONG_BYTES)
+        return false;
+    reading->n++;
+    reading->bytes += bytes;
+    return true;
 }
 
-static void judge_part(struct weir__part *part, weir_time now, struct weir__victim *v)
+/* A window with thousands of buckets.  One that is not read counts as used up: the others are
+ * known to be cheaper. */
+static void judge_long(const struct weir__part *part, weir_time now, struct reading *reading,
+                       struct weir__victim *v)
+{
+    struct weir__space *space = part->limiter->space;
+    uint32_t block = (uint32_t)part->before[1];
+    size_t bytes = weir__block_bytes(&space->slab, block);
+    const struct weir_plan *plan = weir__limiter_plan(part->limiter, weir__part_version(part));
+
+    v->idle_at = space->narrow ? INT64_MAX : (weir_time)part->before[0];
+    v->used = v->idle_at <= now || bytes == 0 ? 0 : ALL_USED;
+    if (v->used == 0 || plan == NULL || plan->state_size > bytes ||
+        !may_read(reading, plan->state_size))
+        return;
+    int64_t used = weir__buckets_weigh(plan, weir__block_at(&space->slab, block), now, &v->idle_at);
+    v->used = v->idle_at <= now ? 0 : part_of(used, plan->limit.count);
+}
+
+static void judge_part(struct weir__part *part, weir_time now, struct reading *reading,
+                       struct weir__victim *v)
 {
     uint64_t state[COPY / sizeof(uint64_t)];
     bool large = part->limiter->kind == WEIR__LARGE;
 
     if (large && part->plan->state_size > sizeof(state)) {
-        judge_long(part, now, v);
+        judge_long(part, now, reading, v);
         return;
     }
     part->state = large ? state : part->small;
@@ -127,7 +153,8 @@ static void judge_part(struct weir__part *part, weir_time now, struct weir__vict
     v->used = v->idle_at <= now ? 0 : part_used(part->plan, part->state, now);
 }
 
-struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, weir_time now)
+static struct weir__victim judge(struct weir__space *space, void *slot, weir_time now,
+                                 struct reading *reading)
 {
     const struct weir__wide *wide = slot;
     struct weir__part part = { .slot = slot };
@@ -150,9 +177,14 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
         judge_held(space, slot, &v);
     } else if (limiter != NULL) {
         weir__part_begin(&part, limiter, (struct weir__home){ .tag = v.tag });
-        judge_part(&part, now, &v);
+        judge_part(&part, now, reading, &v);
     }
     return v;
+}
+
+struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, weir_time now)
+{
+    return judge(space, slot, now, &(struct reading){ 0, 0 });
 }
 
 /* --------------------------------------------------------------- choose ---- */
@@ -160,6 +192,7 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
 struct choice {
     struct weir__victim all[WEIR__WINDOW_SLOTS];
     size_t n;
+    struct reading reading;
 };
 
 /* Counts the candidates of each share. */
@@ -258,27 +291,28 @@ static bool is_mine(const uint64_t *tag, const uint64_t *mine, size_t n)
 }
 
 /* Where a key in use would mean a refusal, it must be known: a pin may hide an idle one. */
-static struct weir__victim judge_for(const struct weir__part *part, void *slot, weir_time now)
+static struct weir__victim judge_for(const struct weir__part *part, void *slot, weir_time now,
+                                     struct reading *reading)
 {
     struct weir__space *space = part->limiter->space;
 
     if (part->closed)
         weir__hand_settle(space->table, weir__slot_pin(space, slot));
-    return weir__victim_judge(space, slot, now);
+    return judge(space, slot, now, reading);
 }
 
 struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
                                       const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
-    struct choice c;
+    struct choice c; /* large: not zeroed */
 
-    c.n = 0;
+    c.n = c.reading.n = c.reading.bytes = 0;
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
         if (is_mine(slot, mine, n))
             continue;
-        c.all[c.n] = judge_for(part, slot, now);
+        c.all[c.n] = judge_for(part, slot, now, &c.reading);
         if (weir__slot_is_kept(part, part->home.first + i))
             c.all[c.n].used = WEIR__VICTIM_NEVER;
         if (c.all[c.n].used == 0)
@@ -308,9 +342,9 @@ struct weir__victim weir__victim_with_block(const struct weir__part *part, size_
                                             weir_time now)
 {
     struct weir__space *space = part->limiter->space;
-    struct choice c;
+    struct choice c; /* large: not zeroed */
 
-    c.n = 0;
+    c.n = c.reading.n = c.reading.bytes = 0;
     for (uint64_t i = 0; i < GROUPS * WEIR__GROUP_SLOTS && c.n < WEIR__WINDOW_SLOTS; i++) {
         uint64_t group = i / WEIR__GROUP_SLOTS;
         if (group >= space->groups)
@@ -319,7 +353,7 @@ struct weir__victim weir__victim_with_block(const struct weir__part *part, size_
             weir__slot_at(space, (part->home.group + group) % space->groups, part->home.first + i);
         if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
             continue;
-        c.all[c.n] = weir__victim_judge(space, slot, now);
+        c.all[c.n] = judge(space, slot, now, &c.reading);
         if (c.all[c.n].used == 0)
             return c.all[c.n];
         c.n++;

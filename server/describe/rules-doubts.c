@@ -182,17 +182,16 @@ static void doubt_ban(const struct reading *r, const struct weir__rule_draft *ru
     weir__template_free(&t);
 }
 
-#define BUCKETS_WEIGHED 1000 /* victim.c copies no longer window */
+#define BUCKETS_MANY 1000
 
 /* Many keys with a long window each: docs/operating.md, when the table is full. */
 static void doubt_limits(const struct reading *r, const struct weir__rule_draft *rule)
 {
     for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
-        if (rule->limits[i].buckets > BUCKETS_WEIGHED)
+        if (rule->limits[i].buckets > BUCKETS_MANY)
             doubt(r, rule->mark,
-                  "%d buckets are %d KiB for each key, taken from other windows, and too many to "
-                  "see which key has used much when the slab is full; write %d or fewer",
-                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_WEIGHED);
+                  "%d buckets are %d KiB for each key, taken from other windows; write %d or fewer",
+                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_MANY);
 }
 
 #define WITHIN_LONG WEIR_SECOND

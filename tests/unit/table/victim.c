@@ -214,6 +214,45 @@ TEST(test_T2_a_spent_log_of_any_length_outlasts_fresh_ones)
     assert_false(take(log, "spent", 1, NOW + 6000).allowed);
 }
 
+/* Those beyond 1,000 buckets are read where they lie. */
+TEST(test_T2_a_spent_window_of_any_length_outlasts_fresh_ones)
+{
+    static const struct {
+        const char *limit;
+        int flood;
+    } windows[] = { { "sliding-window 20/1d buckets=900", 3000 },
+                    { "sliding-window 20/1d buckets=1500", 3000 },
+                    { "sliding-window 20/1d buckets=9000", 1000 },
+                    { "sliding-window 20/1d buckets=90000", 100 } };
+
+    for (size_t w = 0; w < COUNT_OF(windows); w++) {
+        OWN(weir_table) *table = table_with_slab(1000, 8 << 20);
+        struct weir_limiter *window = limiter_of(table, "window", windows[w].limit);
+        struct weir_table_stats stats;
+        assert_true(take(window, "spent", 20, NOW).allowed);
+        for (int i = 0; i < windows[w].flood; i++)
+            assert_true(take(window, name_of("flood", i), 1, NOW + i).allowed);
+        weir_table_stats(table, -1, &stats);
+        assert_true(stats.evicted_early > 0);
+        assert_false(take(window, "spent", 1, NOW + windows[w].flood).allowed);
+    }
+}
+
+TEST(test_T2_a_window_of_any_length_is_idle_when_nothing_counts)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = private_table(narrow, 1000);
+        struct weir_limiter *window =
+            limiter_of(table, "window", "sliding-window 20/1h buckets=3600");
+        struct weir_table_stats stats;
+        assert_true(take(window, "a", 20, NOW).allowed);
+        weir_table_stats(table, NOW + 3600 * S, &stats);
+        assert_int_equal(stats.live, 1);
+        weir_table_stats(table, NOW + 3601 * S, &stats);
+        assert_int_equal(stats.live, 0);
+    }
+}
+
 /* ------------------------------------------- limits that come with the ask ---- */
 
 static bool carry(struct weir_table *table, const char *limit, const char *key, weir_time now)

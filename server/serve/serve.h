@@ -177,6 +177,14 @@ struct weir__sharer {
     uint16_t address, connection;
 };
 
+/* The token that an HTTP request shows, judged once. */
+struct weir__shown {
+    bool judged;
+    bool wrong;           /* meant for us, and not known */
+    enum weir__role role; /* that it gives */
+    weir_time wait;       /* above 0: tokens from this address are refused that long */
+};
+
 union weir__stream {
     uv_handle_t handle;
     uv_stream_t stream;
@@ -210,6 +218,7 @@ struct weir__conn {
     enum weir__role role, first_role;    /* now; before AUTH */
     enum weir__role known;               /* the highest of a token that it has shown */
     int guesses;                         /* tokens that were wrong */
+    struct weir__shown shown;            /* by the HTTP request under way */
     struct weir__sharer sharer;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */

@@ -236,6 +236,31 @@ def test_S1_an_address_has_ten_guesses_in_a_minute(weir):
         assert "127.0.0.2 showed a wrong token" in said and "hunter2" not in said, said
 
 
+def test_S1_every_guess_counts(weir):
+    """Whatever is asked for, and whether the request is finished: how it ends would tell whether
+    the token was right."""
+    head = "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n%s\r\n"
+    requests = [("GET /nothing", ""), ("PUT /metrics", ""),
+                ("POST /v1/check", "Content-Length: 5\r\n"),
+                ("POST /v1/check", "Transfer-Encoding: chunked\r\n"),
+                ("POST /v1/check", "Content-Length: 1000000\r\n"),
+                ("GET /metrics", "Authorization: Bearer other\r\n")]
+    with Server(weir, env=TOKENS) as server:
+        for i, (line, more) in enumerate(requests):
+            with from_address(server, "http", "127.0.1.%d" % (i + 1)) as client:
+                client.sendall((head % (line, more)).encode())
+                client.shutdown(socket.SHUT_WR)
+                read_all(client)
+        told = events(server, "auth-failed")
+        assert [e["address"] for e in told] == [
+            "127.0.1.%d" % (i + 1) for i in range(len(requests))], told
+        with from_address(server, "http", "127.0.2.1") as client:
+            client.sendall(get("guess") * 2)
+            client.sendall((head % requests[3]).encode())
+            said = read_all(client)
+            assert said.count(b"HTTP/1.1 401") == 3, said
+
+
 def read_some(client, until_there):
     said = b""
     while until_there not in said:

@@ -122,27 +122,54 @@ static void not_known(struct weir__http_call *call, const char *detail)
                        detail);
 }
 
+/* Whether the token, which gives no role, is a wrong one of ours; behind a proxy it may be for the
+ * service there. */
+static bool is_wrong(const struct weir__conn *conn, const struct weir__http_request *request)
+{
+    struct weir__text method = request->method;
+    bool known;
+
+    if (weir__http_is(method, "HEAD", 4))
+        method = (struct weir__text){ "GET", 3 };
+    const struct weir__verb *verb = weir__verb_by_path(method, request->path, &known);
+    return weir__auth_has_tokens(conn->loop->server->settings) &&
+           !(verb && verb->foreign && conn->role >= verb->role);
+}
+
+/* As soon as the head is whole, whatever becomes of the rest: a request that is never finished, too
+ * large or for nobody would tell by its end whether the token was right. */
+void weir__http_judge_token(struct weir__conn *conn, const struct weir__http_request *request)
+{
+    struct weir__text shown = asker_of(request).authorization;
+    struct weir__shown *s = &conn->shown;
+
+    if (s->judged) /* when less of the request was there */
+        return;
+    *s = (struct weir__shown){ .judged = true };
+    if (shown.len == 0)
+        return;
+    s->role = role_of(conn->loop->server->settings, shown);
+    s->wrong = s->role == WEIR__ROLE_NONE && is_wrong(conn, request);
+    if (s->wrong || s->role != WEIR__ROLE_NONE)
+        s->wait = weir__auth_judge(conn, s->role);
+}
+
 bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool foreign)
 {
-    const struct weir__settings *settings = call->conn->loop->server->settings;
+    const struct weir__shown *shown = &call->conn->shown;
     struct asker asker = asker_of(call->request);
-    enum weir__role shown =
-        asker.authorization.len ? role_of(settings, asker.authorization) : WEIR__ROLE_NONE;
     const char *why = NULL;
 
-    call->own_token = shown != WEIR__ROLE_NONE;
-    call->role = shown > call->conn->role ? shown : call->conn->role;
-    bool wrong = asker.authorization.len && !call->own_token && weir__auth_has_tokens(settings) &&
-                 (!foreign || call->role < needed);
-    weir_time wait = wrong || call->own_token ? weir__auth_judge(call->conn, shown) : 0;
+    call->own_token = shown->role != WEIR__ROLE_NONE;
+    call->role = shown->role > call->conn->role ? shown->role : call->conn->role;
     call->manner.close |= call->conn->ending;
-    if (wait > 0)
-        turn_away(call, wait);
-    else if (wrong)
+    if (shown->wait > 0)
+        turn_away(call, shown->wait);
+    else if (shown->wrong)
         not_known(call, "this token is not known");
-    if (wait > 0 || wrong)
+    if (shown->wait > 0 || shown->wrong)
         return false;
-    if (shown < needed && call->conn->peer[0] && !foreign)
+    if (shown->role < needed && call->conn->peer[0] && !foreign)
         why = why_foreign(&asker);
     if (call->role >= needed && why == NULL)
         return true;
@@ -156,18 +183,4 @@ bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool
                             ? "the admin token is needed: Authorization: Bearer TOKEN"
                             : "a token is needed: Authorization: Bearer TOKEN");
     return false;
-}
-
-/* A wrong one is counted when it is answered, unless its body is too long for that. */
-void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_request *request,
-                               size_t body_max)
-{
-    struct weir__text shown =
-        weir__http_header(request->headers, request->n_headers, "authorization");
-
-    if (conn->proven || shown.len == 0)
-        return;
-    enum weir__role role = role_of(conn->loop->server->settings, shown);
-    if (role != WEIR__ROLE_NONE || request->content_length > (int64_t)body_max)
-        weir__auth_judge(conn, role);
 }

@@ -235,11 +235,12 @@ static void answer(struct weir__conn *conn, const struct weir__http_request *req
         (struct weir__http_manner){ .loop = conn->loop,
                                     .out = &conn->loop->out,
                                     .head_only = weir__http_is(request->method, "HEAD", 4),
-                                    .close = draining || !request->keep_alive,
+                                    .close = draining || conn->ending || !request->keep_alive,
                                     .old = request->minor == 0 };
     forget_progress(conn->session);
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_HTTP_REQUESTS, 1);
     dispatch(&call);
+    conn->shown.judged = false;
     if (call.manner.close)
         weir__conn_end(conn);
 }
@@ -315,7 +316,11 @@ static size_t feed_head(struct weir__conn *conn, char *bytes, size_t len,
         return give_up(conn, status, what, len);
     if (head == 0)
         return wait_for_more(conn, len, 0, len);
-    weir__http_look_for_token(conn, request, most_of(conn));
+    weir__http_judge_token(conn, request);
+    if (conn->ending && (request->chunked || request->content_length > (int64_t)len - head)) {
+        answer(conn, request, (struct weir__text){ 0 }); /* one wrong token too many */
+        return len;
+    }
     if (request->chunked)
         return begin_chunks(conn, request, (size_t)head, len);
     return with_length(conn, request, bytes, (size_t)head, len);

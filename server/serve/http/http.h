@@ -109,9 +109,8 @@ void weir__http_decision(const struct weir__http_manner *manner,
 
 /* Finds the request's role.  False: it may not, and was told so. */
 bool weir__http_admit(struct weir__http_call *call, enum weir__role needed, bool foreign);
-/* A token in a head that is whole: then its body may be as long as any. */
-void weir__http_look_for_token(struct weir__conn *conn, const struct weir__http_request *request,
-                               size_t body_max);
+/* Judges the token of a head that is whole. */
+void weir__http_judge_token(struct weir__conn *conn, const struct weir__http_request *request);
 
 /* --------------------------------------------- http-client-address.c ---- */
 

@@ -18,17 +18,17 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return weir__debt_prepare(plan, plan->limit.burst, error);
 }
 
-/* Keeps the tokens that fit in the new bucket, each at the new price.  A key that was never used
- * gets a full new bucket. */
+/* Keeps the tokens that fit in the new bucket, each at the new price.  A full bucket, which is as
+ * good as a fresh one, stays full. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
 
     *s = *(const struct weir__debt *)from;
-    if (s->at == 0 && s->owed == 0)
-        return;
     weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, 0);
+    if (s->owed == 0)
+        return;
     int64_t tokens = old_plan->capacity - s->owed;
     int64_t owed = new_plan->capacity + weir__scale_up(-tokens, new_plan->price, old_plan->price);
     s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;

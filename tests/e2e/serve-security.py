@@ -319,8 +319,10 @@ def test_S2_forged_forwarding_headers(weir):
         # over two proxies
         assert auth(server, "127.0.0.1", "198.51.100.99, 192.0.2.4, 127.0.0.1") == 200
         assert auth(server, "127.0.0.1", "192.0.2.4") == 429
-        assert auth(server, "127.0.0.1", "192.0.2.5, nonsense") == 200  # that was the proxy itself
-        assert auth(server, "127.0.0.1") == 429
+        # no address is one client, and not the proxy
+        assert auth(server, "127.0.0.1", "192.0.2.5, nonsense") == 200
+        assert auth(server, "127.0.0.1", "192.0.2.6, unix:") == 429
+        assert auth(server, "127.0.0.1") == 200
     with Server(weir, "--trusted-proxies", "", rules=RULES) as server:
         assert auth(server, "127.0.0.1", "192.0.2.1") == 200
         assert auth(server, "127.0.0.1", "192.0.2.2") == 429

@@ -1,8 +1,11 @@
 /* http-client-address.c -- the address of the client, of a request that a proxy passes on.
  *
- * X-Forwarded-For from the right: the first address that is no trusted proxy.  Anything to its left
+ * X-Forwarded-For from the right: the first entry that is no trusted proxy.  Anything to its left
  * anybody may have written.  Without it X-Real-IP, without that the peer.  If both are there and
  * name different clients the request is refused: the proxy wrote one of them, the client the other.
+ *
+ * An entry that is no address stands for the client all the same, as ?not-an-address: the proxy's
+ * own address in its place may be on an allow list.
  */
 #include "server/serve/http/http.h"
 
@@ -68,18 +71,17 @@ static struct weir__text last_entry(struct weir__text *list)
     return (struct weir__text){ begin, (size_t)(end - begin) };
 }
 
-/* Goes on from *found over the entries of one header, the last first.  False: it ends here.  An
- * entry that is no address ends the search: nobody vouches for the entries to the left of it. */
+/* Goes on from *found over the entries of one header, the last first.  False: it ends here. */
 static bool walk(const struct weir__conn *conn, struct weir__text list, struct weir__text *found)
 {
     struct weir__address address;
 
     while (list.len) {
         struct weir__text entry = last_entry(&list);
-        if (!read_address(&entry, &address))
-            return false;
-        *found = entry;
-        if (!is_proxy(conn, &address))
+        bool known = read_address(&entry, &address);
+        if (entry.len > 0)
+            *found = entry;
+        if (!known || !is_proxy(conn, &address))
             return false;
     }
     return true;
@@ -116,8 +118,13 @@ bool weir__http_client(struct weir__http_call *call, struct weir__text *client)
     bool told = walk_all(call, client);
     for (size_t i = 0; i < request->n_headers; i++) {
         struct weir__text value = request->headers[i].value;
-        if (!weir__http_is_named(request->headers[i].name, "x-real-ip") ||
-            !read_address(&value, &real) || (told && is_proxy(call->conn, &real)))
+        if (value.len == 0 || !weir__http_is_named(request->headers[i].name, "x-real-ip"))
+            continue;
+        if (!read_address(&value, &real)) {
+            *client = told ? *client : value;
+            continue;
+        }
+        if (told && is_proxy(call->conn, &real))
             continue;
         if (told &&
             (!weir__address_parse(client->bytes, client->len, &known) || !is_same(&known, &real))) {

@@ -81,12 +81,13 @@ TEST_WITH(test_S2_addresses_that_are_none, begin, end)
 {
     struct world *w = *state;
 
-    assert_ip(w, "X-Forwarded-For: 192.0.2.1, nonsense\r\n", "127.0.0.1");
-    assert_ip(w, "X-Forwarded-For: 192.0.2.1, nonsense, 10.0.0.3\r\n", "10.0.0.3");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1, nonsense\r\n", "?not-an-address");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1, fe80::1%eth0, 10.0.0.3\r\n", "?not-an-address");
     assert_ip(w, "X-Forwarded-For: 192.0.2.1,\r\n", "127.0.0.1");
     assert_ip(w, "X-Forwarded-For: \r\n", "127.0.0.1");
-    assert_ip(w, "X-Forwarded-For: 192.0.2.1:x\r\n", "127.0.0.1");
-    assert_ip(w, "X-Real-IP: nonsense\r\n", "127.0.0.1");
+    assert_ip(w, "X-Forwarded-For: 192.0.2.1:x\r\n", "?not-an-address");
+    assert_ip(w, "X-Real-IP: unix:\r\n", "?not-an-address");
+    assert_ip(w, "X-Real-IP: nonsense\r\nX-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1");
 }
 
 /* The proxy wrote one of them, and the client the other: nobody can tell which. */

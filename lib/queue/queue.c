@@ -7,11 +7,10 @@
  *
  * Weighted.  Every class has a tag in virtual time; the lowest tag goes first, and a turn adds
  * 1/weight to it.  So with weights 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and
- * nobody starves.  A class that was empty starts again at the present virtual time: it saves
- * nothing up.  When the queue runs empty all tags are forgotten: turns that nobody else wanted cost
- * nothing. (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as packets.)  Why not a
- * round of three, two and one in blocks: with weights of hundreds a class would wait for hundreds
- * of turns.
+ * nobody starves.  The tag of an empty class goes on with virtual time: it saves nothing up.  When
+ * the queue runs empty all tags are forgotten: turns that nobody else wanted cost nothing.
+ * (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as packets.)  Why not a round of
+ * three, two and one in blocks: with weights of hundreds a class would wait for hundreds of turns.
  *
  * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work; a standing
  * one only makes everybody wait.  If at every turn of a whole interval the first in line had waited
@@ -96,8 +95,6 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w)
 {
     struct weir__lane *lane = lane_with(q, w);
 
-    if (lane->length == 0 && (int64_t)(q->virtual_time - lane->tag) > 0)
-        lane->tag = q->virtual_time;
     weir__own(w)->queue = q;
     w->reason = WEIR_BUSY;
     w->next = NULL;
@@ -128,9 +125,9 @@ static void run_empty(struct weir_queue *q)
 {
     q->above = false;
     weir__set(&q->open_to, 0);
+    q->virtual_time = 0;
     for (int i = 0; i < WEIR__LANES; i++)
-        if ((int64_t)(q->lanes[i].tag - q->virtual_time) > 0)
-            q->virtual_time = q->lanes[i].tag;
+        q->lanes[i].tag = 0;
 }
 
 static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason)
@@ -246,6 +243,9 @@ static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now
     watch(q, lane, now);
     measure_pace(q, now);
     q->virtual_time = lane->tag;
+    for (int i = 0; q->options.order == WEIR_WEIGHTED && i < WEIR_CLASSES; i++)
+        if (q->lanes[i].length == 0 && (int64_t)(q->virtual_time - q->lanes[i].tag) > 0)
+            q->lanes[i].tag = q->virtual_time; /* far behind, it would seem to be ahead */
     lane->tag += lane->stride;
     leave(q, w, WEIR_GRANTED, gone);
 }

@@ -191,6 +191,30 @@ TEST_WITH(test_weighted_a_class_that_was_empty_has_saved_nothing_up, NULL, close
     assert_int_equal(counts[1], 5);
 }
 
+/* Virtual time goes round after some 24 million turns: here after four. */
+TEST_WITH(test_weighted_a_class_that_was_empty_for_long_does_not_starve, NULL, close_queue)
+{
+    int counts[3];
+
+    open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1, 1 } });
+    put_class(0, 0, NOW);
+    put_class(1, 0, NOW);
+    for (int turns = 0; turns < 8; turns++) {
+        uint64_t stride = queue->lanes[0].stride;
+        queue->lanes[0].stride = (uint64_t)1 << 62;
+        serve_and_put_back(turns, counts);
+        queue->lanes[0].stride = stride;
+        serve_and_put_back(1, counts);
+        put_class(2, 1, NOW);
+        put_class(3, 1, NOW);
+        serve_and_put_back(10, counts);
+        assert_int_equal(counts[0], 5);
+        assert_int_equal(counts[1], 5);
+        assert_true(weir_queue_cancel(queue, &waiters[2]));
+        assert_true(weir_queue_cancel(queue, &waiters[3]));
+    }
+}
+
 TEST_WITH(test_weighted_turns_that_nobody_else_wanted_cost_nothing, NULL, close_queue)
 {
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1000 } });

@@ -506,6 +506,9 @@ WEIR_API bool weir_exit_after(struct weir_guard *guard, struct weir_permit *perm
 /* Starts the lease again.  False: it was over. */
 WEIR_API bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit,
                                 weir_time now);
+/* The same for work that waits for its own client, before it begins or after it has answered: for
+ * half a lease the breaker does not take it for work that hangs. */
+WEIR_API bool weir_permit_idle(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
 
 enum weir_breaker_state { WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN, WEIR_BREAKER_HALF_OPEN };
 /* "closed", "open", "half-open" */

@@ -632,12 +632,14 @@ void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
     give_all(guard, weir__guard_plan_of(guard), word);
 }
 
-static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t use, weir_time now)
+/* `ahead`: from then on it counts as work. */
+static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t use,
+                  weir_time ahead, weir_time now)
 {
     uint64_t word = permit->word;
 
     weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
-    uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
+    uint64_t renewed = weir__permit_word(weir__guard_time(now) + ahead, weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
     renewed |= use;
     if (weir__get(&guard->record->keyed)
@@ -655,11 +657,19 @@ static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t
 bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     return is_permit(guard, permit) &&
-           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED), now);
+           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED), 0, now);
+}
+
+/* A time ahead is taken for a clock that has stepped back: neither over nor hanging. */
+bool weir_permit_idle(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return is_permit(guard, permit) &&
+           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED),
+                 weir__guard_plan_of(guard)->lease / 2, now);
 }
 
 bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     return is_permit(guard, permit) && weir__permit_follow(guard, permit) &&
-           renew(guard, permit, weir__permit_freed(permit->word), now);
+           renew(guard, permit, weir__permit_freed(permit->word), 0, now);
 }

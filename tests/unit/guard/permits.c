@@ -487,6 +487,33 @@ TEST(test_G4_probes_that_hang_open_it_again)
     assert_int_equal(breaker_at(g, NOW + 8 * S), WEIR_BREAKER_OPEN);
 }
 
+/* Neither while their clients send them, nor while these read the answer; but they do as soon as
+ * somebody works at them again, and a lease ends half a lease later. */
+TEST(test_G4_calls_that_wait_for_their_clients_do_not_hang)
+{
+    A_GUARD(g, .max = 10, .lease = 10 * S, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10];
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int t = 0; t < 40 * 4; t++) {
+        for (int i = 0; i < 10 && t % 16 == 0; i++)
+            assert_true(weir_permit_idle(g, &p[i], NOW + t * S / 4));
+        assert_int_equal(breaker_at(g, NOW + t * S / 4), WEIR_BREAKER_CLOSED);
+        assert_int_equal(info_of(g, NOW + t * S / 4).in_flight, 10);
+    }
+    for (int i = 0; i < 9; i++)
+        assert_true(weir_permit_renew(g, &p[i], NOW + 40 * S));
+    assert_true(weir_permit_idle(g, &p[9], NOW + 40 * S));
+    assert_int_equal(breaker_at(g, NOW + 42 * S), WEIR_BREAKER_CLOSED); /* nine are too few */
+    assert_true(weir_permit_renew(g, &p[9], NOW + 42 * S));
+    assert_int_equal(breaker_at(g, NOW + 429 * S / 10), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 434 * S / 10), WEIR_BREAKER_OPEN);
+    assert_true(weir_permit_idle(g, &p[0], NOW + 44 * S));
+    assert_int_equal(info_of(g, NOW + 58 * S).in_flight, 1);
+    assert_int_equal(info_of(g, NOW + 60 * S).in_flight, 0);
+    assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW + 60 * S));
+}
+
 /* Callers that vanish are seen once: after the next closing they say nothing new. */
 TEST(test_G4_calls_that_hang_do_not_open_it_twice)
 {

@@ -186,7 +186,7 @@ TEST(test_D5_some_rules_alone)
     const char *const more[] = { "more" };
 
     fill(weir, "ip=::1", 3);
-    struct weir__alone_rules alone = { more, 1, false };
+    struct weir__alone_rules alone = { .rules = more, .n = 1 };
     assert_true(weir__check_alone(weir, q.attrs, q.n, &ask, &alone, &r, NULL));
     assert_false(weir__check_alone(weir, q.attrs, q.n, &ask, &alone, &r, NULL));
     assert_refused_by(r, "more");

@@ -66,7 +66,7 @@ static int make_test(struct weir_rules *set, struct weir__test *t, const struct 
     return WEIR_OK;
 }
 
-/* The number of the attribute; if *loose that of the loose path; *loose is false if it is not one. */
+/* The number of the attribute, or if *loose of the loose path.  Clears *loose if it is no path. */
 static int add_attribute(struct weir_rules *set, const char *name, bool *loose,
                          struct weir_error *error)
 {

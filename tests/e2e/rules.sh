@@ -117,8 +117,8 @@ printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, across: fleet, within: 5
 run rules check across.yaml
 is "a rule that needs a fleet" "$code $err" "0 across.yaml:3:5: warning: while the fleet is slow to \
 answer, each request is held for up to 5s; write a shorter within, after which when_alone decides
-across.yaml:3:5: warning: across: fleet needs weir serve --fleet, or weir_fleet in nginx; elsewhere \
-the rule counts on its host alone"
+across.yaml:3:5: warning: across: fleet needs weir serve --fleet, or weir_fleet in nginx; \
+elsewhere the rule counts on its host alone"
 printf 'version: 1\nrules:\n  - { name: a, limit: 5/1m, keys: 100 }\n' >"$dir/keys.yaml"
 run rules check keys.yaml
 is "a word that does nothing" "$code $err" "0 keys.yaml:3:5: warning: keys has no effect: \

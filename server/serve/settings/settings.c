@@ -243,8 +243,7 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
     } else if (row->kind == WEIR__OPTION_SECRET && value->kind == WEIR__NODE_NOTHING) {
         weir__report_add(
             report, value->at,
-            "%s is empty; a secret that begins with & or # needs quotes; '' means none",
-            row->name);
+            "%s is empty; a secret that begins with & or # needs quotes; '' means none", row->name);
     } else if (r->values[row - weir__settings_rows].text == NULL) {
         r->values[row - weir__settings_rows] =
             (struct found){ value->text, CONFIG_FILE, weir__report_mark(report, value->at) };

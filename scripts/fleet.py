@@ -15,6 +15,7 @@ on loopback, on ports that were free, and is stopped by its own pid.
 import argparse
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,8 +36,8 @@ rules:
     within: 100ms
 """ % LIMIT
 ASKS = 2 * LIMIT // 3  # a second, at each node
-WIDE = 60
 COLOURS = [32, 33, 36]
+MOST = 1.25  # of the limit, that a bar can show
 
 
 def free_port():
@@ -155,14 +156,16 @@ class Fleet:
 
 
 def bar(n, colour):
-    cells = int(min(n / LIMIT, 1.25) * WIDE + 0.5)
+    """A line that wrapped would spoil the next drawing."""
+    wide = min(60, (shutil.get_terminal_size().columns - 22) / MOST)  # beside name, rate and state
+    cells = int(min(n / LIMIT, MOST) * wide)
     return "\033[%dm%s\033[0m" % (colour, "█" * cells)
 
 
 def draw(fleet, rates, first):
     """Over the lines of the last time."""
-    lines = ["limit %d/s across three nodes, %d/s asked     1 2 3 kill or start a node   "
-             "r Redis   s stop Redis   q end" % (LIMIT, 3 * ASKS)]
+    lines = ["limit %d/s across three nodes, %d/s asked" % (LIMIT, 3 * ASKS),
+             "1 2 3 kill or start a node   r Redis   s stop Redis   q end"]
     for i, rate in enumerate(rates):
         state = "" if fleet.nodes[i].runs else "  dead"
         lines.append("node-%d %5.0f/s %s%s" % (i + 1, rate, bar(rate, COLOURS[i]), state))

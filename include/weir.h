@@ -104,8 +104,7 @@ enum weir_calendar { WEIR_NO_CALENDAR = 0, WEIR_DAY = 1, WEIR_WEEK = 2, WEIR_MON
 
 /* A limit as a person means it.  Zero means the default, so name only what you need:
  *
- *     struct weir_limit limit = { .count = 300, .period = 60 * WEIR_SECOND };
- */
+ *     struct weir_limit limit = { .count = 300, .period = 60 * WEIR_SECOND }; */
 struct weir_limit {
     const char *algorithm; /* a name from weir_algorithms(); NULL: "token-bucket" */
     int64_t count;         /* this many ... */
@@ -185,8 +184,7 @@ enum weir_reason {
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
     WEIR_KEY_BUSY = 15, /* guards: the key's permits are out, or enough wait; retry: an estimate */
-    /* across the fleet: too little was drawn for this host.  Nothing was taken or counted, and more
-     * may be had at once */
+    /* across the fleet: too little was drawn for this host; nothing was taken.  Ask again */
     WEIR_DRY = 16,
     WEIR_ALONE = 17, /* across the fleet: Redis is away, and the rule refuses then */
 };
@@ -479,8 +477,7 @@ WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table
 WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
                                struct weir_error *error);
 
-/* As for limiters; a guard that was released goes when nobody has used it for an hour and no permit
- * is out. */
+/* As for limiters; a released guard goes after an hour without use, when no permit is out. */
 WEIR_API void weir_guard_release(struct weir_guard *guard);
 WEIR_API void weir_guard_drop(struct weir_guard *guard);
 

@@ -215,7 +215,7 @@ def test_D6_members_are_shown_whatever_their_rules(program):
 
 
 def test_D6_nodes_that_come_and_go_leave_nothing(program):
-    """Each start under another name: reports go after a day, or after a minute if there are many."""
+    """Each start under another name: reports go after a day, or a minute if there are many."""
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         reports = "weir:{fleet:default}:reports:rules"
         now = int(r.ok("TIME")[0]) * 1000000

@@ -246,7 +246,7 @@ def test_D3_node_stopped(weir):
 
 
 def test_D3_a_stopped_node_does_not_take_redis_for_silent(weir):
-    """It has not asked.  Alone, it would refuse for a second, until Redis had learnt who there is."""
+    """It has not asked.  Alone, it would refuse for a second, until Redis had learnt of all."""
     with Redis() as redis, Node(weir, url(redis), "a", rules=HOURLY % (1000, "10s", "closed")) as a:
         joined(a)
         with a.resp() as client:

@@ -211,7 +211,7 @@ TEST(test_TZDIR_is_asked)
     assert_int_equal(weir__zone_day_start(find("Plain"), 1), 82800);
     expect_none("Plane", "did you mean 'Plain'?");
     expect_none("Cut", "time zone 'Cut': the time zone's file is cut short");
-    expect_none("Empty", "time zone 'Empty': the time zone's file is none");
+    expect_none("Empty", "time zone 'Empty': the time zone's file is not one");
     snprintf(path, sizeof(path), "%s/Pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_none("Pipe", "unknown time zone 'Pipe'"); /* and nobody waits for a writer */

@@ -1,0 +1,305 @@
+#!/usr/bin/python3
+"""serve-queues.py WEIR [TEST...] -- asks that wait for a guard's permit at a server: their order,
+deadlines, weights, and clients that leave.  Time stands still but where it is moved."""
+import json
+import select
+import signal
+import threading
+
+from guarding import BY_KEY, NAMES, RULES, Doors
+from serving import run_tests, until
+
+
+class Waiter:
+    """A connection whose ask waits; something that needs no waiting is sent behind it."""
+
+    def __init__(self, doors, *words, guard="shop"):
+        self.before = doors.guard(guard)["waiting"]
+        self.client = doors.server.resp()
+        self.client.send("WEIR.ENTER", *words)
+        self.client.send("ECHO", "behind it")
+        until("it waits", lambda: doors.guard(guard)["waiting"] == self.before + 1)
+
+    def answer(self):
+        entered = dict(zip(NAMES, self.client.read()))
+        assert self.client.read() == "behind it"
+        self.client.close()
+        return entered
+
+
+def test_L11_waits_for_a_permit(weir):
+    """The answer comes when somebody else gives a permit back, and what was sent behind it is
+    answered behind it."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        first, second = Waiter(d, "GUARD", "shop", "WAIT",
+                               60000), Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        full = d.enter("GUARD", "shop", "WAIT", 1000)
+        assert (full["allowed"], full["reason"], full["guard"]) == (0, "full", "shop"), full
+        assert d.enter("GUARD",
+                       "shop")["reason"] == "busy", "an ask without WAIT is not queued"
+        for waiter in (first, second):
+            assert d.exit(permit) == 1
+            entered = waiter.answer()
+            assert entered["allowed"] == 1 and entered["guard"] == "shop", entered
+            assert entered["lease_ms"] == 60000, entered
+            assert d.guard("shop")["in_flight"] == 1
+            permit = entered["permit"]
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
+        assert d.guard("shop")["waiting"] == 0
+        refused = d.guard("shop")["refused"]
+        assert refused == {"open": 0, "busy": 1, "limited": 0, "shed": 0, "degraded": 0, "full": 1,
+                           "late": 0, "key_busy": 0}, refused
+        page = d.web("GET", "/metrics").body.decode().splitlines()
+        assert 'weir_guard_refused_total{guard="shop",reason="full"} 1' in page
+
+
+def test_L11_nobody_overtakes(weir):
+    """While one waits for two permits and one is free, no later ask takes it."""
+    with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 2, queue: 2")) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        first = Waiter(d, "GUARD", "shop", "COST", 2, "WAIT", 60000)
+        for words in (("GUARD", "shop"), ("uri", "/shop")):
+            refused = d.enter(*words)
+            assert (refused["allowed"], refused["reason"],
+                    refused["guard"]) == (0, "busy", "shop"), (words, refused)
+        second = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        assert d.guard("shop")["in_flight"] == 1 and d.exit(permit) == 1
+        both = first.answer()
+        assert both["allowed"] == 1 and d.guard("shop")["in_flight"] == 2
+        assert d.guard("shop")["waiting"] == 1
+        assert d.exit(both["permit"]) == 1
+        last = second.answer()
+        assert last["allowed"] == 1 and d.enter("GUARD", "shop")["allowed"] == 1
+
+
+def test_L11_one_key_does_not_take_the_queue(weir):
+    """By rules and by name a key has as many waiters as it may have permits."""
+    rules = BY_KEY.replace("total: 5, queue: 3", "total: 2, queue: 6")
+    with Doors(weir, rules=rules) as d:
+        other, permit = (d.enter("ip", "192.0.2.9")["permit"] for _ in range(2))
+        waiters = [Waiter(d, "WAIT", 60000, "ip", "192.0.2.1", guard="site") for _ in range(2)]
+        for words in (("WAIT", 60000, "ip", "192.0.2.1"),
+                      ("GUARD", "site", "USER", "192.0.2.1", "WAIT", 60000)):
+            no = d.enter(*words)
+            assert (no["allowed"], no["reason"], no["limit"]) == (0, "key-busy", 2), (words, no)
+        refused = d.guard("site")["refused"]
+        assert (refused["key_busy"], refused["full"]) == (2, 0), refused
+        assert ["192.0.2.1", 1] in [[t["key"], t["refused"]]
+                                    for t in d.resp.json("WEIR.TOP")["top"]]
+        waiters.append(Waiter(d, "GUARD", "site", "USER", "192.0.2.2", "WAIT", 60000,
+                              guard="site"))
+        for waiter in waiters:
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.exit(permit) == 1 and d.guard("site")["in_flight"] == 1
+        assert d.exit(other) == 1
+
+
+def test_L11_a_large_ask_is_passed_now_and_then(weir):
+    """Permits gather for it, but are not idle for long."""
+    with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 10, queue: 9")) as d:
+        work = d.enter("GUARD", "shop", "COST", 6)["permit"]
+        large = Waiter(d, "GUARD", "shop", "COST", 8, "WAIT", 60000)
+        small = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        d.server.clock(1000.05)
+        assert d.guard("shop")["waiting"] == 2 and d.enter("GUARD", "shop")["reason"] == "busy"
+        d.server.clock(1000.15)
+        passed = small.answer()
+        assert passed["allowed"] == 1, passed
+        until("it is open", lambda: d.guard("shop")["in_flight"] == 7)
+        quick = d.enter("uri", "/shop")  # cannot wait, and need not
+        assert quick["allowed"] == 1 and d.guard("shop")["waiting"] == 1, quick
+        d.server.clock(1000.25)
+        until("it is closed", lambda: d.enter("GUARD", "shop", "COST", 3)["reason"] == "busy")
+        for permit in (work, passed["permit"], quick["permit"]):
+            assert d.exit(permit) == 1
+        assert large.answer()["allowed"] == 1 and d.guard("shop")["in_flight"] == 8
+
+
+def test_L11_a_change_of_the_queue_keeps_the_order(weir):
+    """Waiters of before are before those that come later, whatever the new queue is."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiters = [Waiter(d, "GUARD", "shop", "WAIT", 60000) for _ in range(2)]
+        for queue in ("queue: 4", "queue: 5"):
+            d.resp.json("WEIR.RULES.SET", RULES.replace("queue: 2", queue))
+            waiters.append(Waiter(d, "GUARD", "shop", "WAIT", 60000))
+        for waiter in waiters:
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.exit(permit) == 1 and d.guard("shop")["waiting"] == 0
+
+
+def test_L11_a_waiter_whose_class_has_gone_holds_up_nobody(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        gold = Waiter(d, "GUARD", "shop", "CLASS", "gold", "WAIT", 60000)
+        free = Waiter(d, "GUARD", "shop", "CLASS", "free", "WAIT", 60000)
+        d.resp.json("WEIR.RULES.SET", RULES.replace("gold: 3", "silver: 3"))
+        assert d.exit(permit) == 1
+        told = gold.answer()
+        assert (told["allowed"], told["reason"], told["permit"]) == (0, "cancelled", None), told
+        assert d.exit(free.answer()["permit"]) == 1
+
+
+def test_S1_who_waits_is_answered_when_the_server_ends(weir):
+    with Doors(weir) as d:
+        d.enter("GUARD", "shop")
+        first, web = d.server.resp(), d.server.http()
+        first.send("WEIR.ENTER", "GUARD", "shop", "WAIT", 60000)
+        web.connection.request("POST", "/v1/enter",
+                               body=json.dumps({"guard": "shop", "wait_ms": 60000}))
+        until("both wait", lambda: d.guard("shop")["waiting"] == 2)
+        d.server.process.send_signal(signal.SIGTERM)
+        told = dict(zip(NAMES, first.read()))
+        assert (told["allowed"], told["reason"], told["guard"],
+                told["permit"]) == (0, "cancelled", "shop", None), told
+        answer = web.connection.getresponse()
+        assert answer.status == 503 and json.loads(answer.read())["code"] == "weir-cancelled"
+        first.close()
+        web.close()
+
+
+def test_L11_weights(weir):
+    """Three of gold for one of free, though the free ones came first."""
+    rules = RULES.replace("queue: 2", "queue: 20")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiters = [(name, Waiter(d, "GUARD", "shop", "CLASS", name, "WAIT", 60000))
+                   for name in ["free"] * 4 + ["gold"] * 4]
+        order = []
+        for _ in range(8):
+            assert d.exit(permit) == 1
+            name, waiter = until("a turn",
+                                 lambda: next((w for w in waiters if readable(w[1].client)), None))
+            waiters.remove((name, waiter))
+            order.append(name)
+            permit = waiter.answer()["permit"]
+        assert order[:4].count("gold") == 3 and order.count("free") == 4, order
+
+
+def test_G7_only_the_important_wait(weir):
+    """The others are refused at once, whatever they ask for."""
+    rules = RULES.replace("wait: 60s, order: weighted", "wait: { 3: 60s, gold: 60s }")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        refused = d.enter("GUARD", "shop", "CLASS", "free", "WAIT", 60000, "PRIORITY", 2)
+        assert (refused["allowed"], refused["reason"]) == (0, "busy"), refused
+        for words in (("CLASS", "free", "PRIORITY", 3), ("CLASS", "gold")):
+            waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000, *words)
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+        assert d.guard("shop")["refused"]["busy"] == 1
+
+
+def readable(client):
+    return bool(select.select([client.socket], [], [], 0)[0])
+
+
+def test_L11_by_rules(weir):
+    with Doors(weir) as d:
+        permit = d.enter("uri", "/shop")["permit"]
+        waiter = Waiter(d, "WAIT", 60000, "uri", "/shop", "ip", "192.0.2.1", "plan", "gold")
+        assert d.exit(permit) == 1
+        entered = waiter.answer()
+        assert entered["allowed"] == 1 and entered["permit"], entered
+        assert entered["rule"] == "per-ip", entered
+        assert d.exit(entered["permit"]) == 1 and d.guard("shop")["in_flight"] == 0
+
+
+def test_R5_in_shadow_nobody_waits(weir):
+    """In shadow nobody waits: new asks come in, and so do the waiting ones, once."""
+    with Doors(weir) as d:
+        d.enter("GUARD", "shop")
+        waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        d.resp("WEIR.MODE", "shadow")
+        assert waiter.answer()["allowed"] == 1
+        for words in (("GUARD", "shop", "WAIT", 60000), ("WAIT", 60000, "uri", "/shop")):
+            entered = d.enter(*words)
+            assert entered["allowed"] == 1 and entered["permit"], entered
+        assert d.guard("shop")["in_flight"] == 4 and d.guard("shop")["waiting"] == 0
+        d.resp("WEIR.MODE", "as-written")
+        waiter = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        d.resp("WEIR.MODE", "shadow", "shop")
+        assert waiter.answer()["permit"] and d.enter("GUARD", "shop", "WAIT", 60000)["permit"]
+        assert d.guard("shop")["in_flight"] == 6 and d.guard("shop")["waiting"] == 0
+
+
+def test_L11_too_late(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiter = Waiter(d, "GUARD", "shop", "WAIT", 5000)
+        d.server.clock(1004)
+        assert d.guard("shop")["waiting"] == 1
+        d.server.clock(1006)
+        late = waiter.answer()
+        assert (late["allowed"], late["reason"], late["permit"]) == (0, "late", None), late
+        assert d.guard("shop")["refused"]["late"] == 1 and d.guard("shop")["refused"]["busy"] == 0
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
+
+
+def test_L11_who_leaves_is_not_waited_for(weir):
+    """A connection that ends while it waits: when it is seen, by an answer or at the end, nothing
+    is kept."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        client = d.server.resp()
+        client.send("WEIR.ENTER", "GUARD", "shop", "BOUND", "WAIT", 60000)
+        until("it waits", lambda: d.guard("shop")["waiting"] == 1)
+        client.close()
+        assert d.exit(permit) == 1
+        until("it is given back", lambda: d.guard("shop")["in_flight"] == 0)
+
+
+def test_L11_over_http(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        answers = []
+        body = {"guard": "shop", "wait_ms": 60000}
+        thread = threading.Thread(target=lambda: answers.append(d.web("POST", "/v1/enter", body)))
+        thread.start()
+        until("it waits", lambda: d.guard("shop")["waiting"] == 1)
+        assert d.exit(permit) == 1
+        thread.join()
+        assert answers[0].status == 200 and answers[0].json()["permit"], answers[0].body
+        assert d.web("POST", "/v1/exit",
+                     {"permit": answers[0].json()["permit"],
+                      "outcome": "ok"}).json() == {"exited": True}
+
+
+def test_L11_the_server_can_end_while_somebody_waits(weir):
+    with Doors(weir, threads=2) as d:
+        d.enter("GUARD", "shop")
+        Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        d.server.process.send_signal(signal.SIGTERM)
+        d.server.process.send_signal(signal.SIGTERM)
+
+
+def test_L11_many_at_once(weir):
+    """On all threads, with permits given back from other connections: as many come in as are let
+    in, and nobody is forgotten."""
+    rules = RULES.replace("max: 1, queue: 2", "max: 4, queue: 500")
+    with Doors(weir, rules=rules, threads=2) as d:  # in real time a busy machine sheds
+        done = []
+
+        def work():
+            with d.server.resp() as client:
+                for _ in range(25):
+                    entered = dict(zip(NAMES, client("WEIR.ENTER", "GUARD", "shop", "WAIT", 60000)))
+                    assert entered["allowed"] == 1, entered
+                    assert client("WEIR.EXIT", entered["permit"], "ok") == 1
+                    done.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(16)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(done) == 400
+        guard = d.guard("shop")
+        assert (guard["in_flight"], guard["waiting"], guard["outcomes"]["ok"]) == (0, 0, 400), guard
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -288,8 +288,8 @@ const struct weir__command weir__cmd_fleet_rules = {
     .arguments = "get [VERSION] | set FILE | diff FILE|VERSION | publish [VERSION]",
     .help =
         "The rules of all nodes are one document in Redis, with versions. get prints the newest, "
-        "or "
-        "another version, below a comment that names it. set checks a file and makes it the next "
+        "or another version, below a comment that names it. set checks a file and makes it the "
+        "next "
         "version, if the version it is based on is still the newest: nobody overwrites another's "
         "change unnoticed. diff shows what a file would change, or what has changed since a "
         "version.\n"

@@ -470,8 +470,8 @@ const struct weir__command weir__cmd_take = {
             "\n"
             "In Redis the key is weir:{LIMIT:KEY}, as in weir:{token-bucket 10/1m:alice}, or with "
             "--name weir:{NAME:KEY}, and Redis's clock decides. Without --table and --redis, or "
-            "with an empty URL, it is that of WEIR_REDIS, where a password is not seen by "
-            "others.\n"
+            "with an empty URL, the URL in WEIR_REDIS is used: others cannot read a password "
+            "there.\n"
             "\n"
             "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
     WEIR__COMMAND_OPTIONS(take_rows, .cost = 1, .now = -1),
@@ -500,8 +500,7 @@ const struct weir__command weir__cmd_give = {
     .arguments = USAGE,
     .help = "A key never gets more than its limit. The table file must exist: weir take creates "
             "one. In a table an existing limiter, by its --name, needs no --limit; only weir take "
-            "changes a "
-            "limit.\n"
+            "changes a limit.\n"
             "\n"
             "  weir give --table /dev/shm/limits --limit 10/1m alice\n"
             "\n"

@@ -102,7 +102,7 @@ static void put(struct weir__copy *copy, struct weir__space *space, uint64_t i, 
     } else {
         *(struct weir__wide *)slot = (struct weir__wide){ tag, version, { pair[0], pair[1] } };
     }
-    copy->to->header->keys += space == &copy->to->keys;
+    copy->to->header->keys += space == &copy->to->keys && tag != WEIR__DEAD_TAG;
 }
 
 void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint64_t slot,
@@ -125,7 +125,7 @@ void weir__copy_fill(struct weir__copy *copy, struct weir__space *space, uint64_
                      uint64_t tag)
 {
     put(copy, space, slot, weir__tag_of(tag, NOBODY), 0, (const uint64_t[2]){ 0, 0 });
-    copy->counts.lost++;
+    copy->counts.lost += tag != WEIR__DEAD_TAG;
 }
 
 static bool put_record(const struct weir_plan *plan, void *state, void *context)

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "unit/tending.h"
 
 #include <pthread.h>
 
@@ -99,6 +100,30 @@ TEST(test_a_backup_has_every_key)
         take(weir__limiter_by_name(copy, "l0"), "k0", 1, NOW + S); /* they are two */
         assert_int_equal(look(copy, 0, 0).remaining, look(table, 0, 0).remaining - 1);
     }
+}
+
+/* The slots that they leave hold no state. */
+TEST(test_a_backup_counts_no_limiters_that_have_gone)
+{
+    const char *path = new_path(), *to = new_path();
+    struct weir_table_options o = { .path = path, .keys = 2000 };
+
+    OWN(weir_table) *table = table_with(&o);
+    struct weir_limiter *gone = limiter_of(table, "gone", "100/1h"),
+                        *here = limiter_of(table, "here", "100/1h");
+    for (int i = 0; i < 300; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%d", i);
+        take(gone, key, 1, NOW);
+        take(here, key, 1, NOW);
+    }
+    weir_limiter_drop(gone);
+    tend(table, NOW, 2 * MINUTE);
+    struct weir__copied c = back_up(table, to);
+    assert_int_equal(c.states, 300);
+    assert_int_equal(c.lost, 0);
+    OWN(weir_table) *copy = attach(to);
+    assert_int_equal(keys_of(copy), 300);
 }
 
 TEST(test_a_backup_has_changed_limits_modes_and_bans)

@@ -284,6 +284,16 @@ static void print_list(const struct show *s)
                             : "let through, and no rule is asked");
 }
 
+static const char *refusal_of(const struct show *s, const struct weir_decision *d)
+{
+    const char *reason = weir__document_text(s->d, "ruling.reason");
+
+    return is(reason, "too-many")   ? " by {rule}: more limits apply than can be asked at once"
+           : d->retry != WEIR_NEVER ? " by {rule} ({reason}); free in {retry_ms:ms}"
+           : is(reason, "too-big")  ? " by {rule}, for ever: it asks for more than can pass at once"
+                                    : " by {rule} ({reason})";
+}
+
 static void print_verdict(const struct show *s, const struct weir_decision *d)
 {
     if (is(s->mode, "off")) {
@@ -295,10 +305,7 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
     } else if (is(weir__document_text(s->d, "ruling.reason"), "dry")) {
         weir__show(s->d, "ruling.", ": {rule} draws units from the fleet first");
     } else if (!d->allowed) {
-        weir__show(s->d, "ruling.",
-                   d->retry == WEIR_NEVER
-                       ? " by {rule}, for ever: it asks for more than can pass at once"
-                       : " by {rule} ({reason}); free in {retry_ms:ms}");
+        weir__show(s->d, "ruling.", refusal_of(s, d));
     } else if (weir__document_find(s->d, "ruling.rule")) {
         weir__show(s->d, "ruling.", "; the tightest is {rule}: {remaining} of {limit} left");
     } else {

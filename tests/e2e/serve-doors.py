@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
 import tempfile
 
 from serving import Error, Resp, Server, run_tests, until
@@ -399,6 +400,32 @@ def test_S1_no_client_makes_others_ids_forgotten(weir):
             server.clock(61)  # its own are over, and it has room again
             twice = [client("WEIR.CHECK", "ID", "again", "ip", "192.0.2.9") for _ in range(2)]
             assert twice[0] == twice[1]
+
+
+# ---------------------------------------------------------- too many limits
+
+
+def test_R2_more_than_64_limits_at_every_door(weir):
+    """None of them is left out: the request is refused, and told why."""
+    rule = '  - { name: r%d, match: { all: "yes" }, key: "{ip}", limit: 100/1m }\n'
+    rules = "version: 1\nrules:\n" + "".join(rule % i for i in range(70))
+    rules = rules.replace('r69, match: { all: "yes" }', "r69")
+    with Server(weir, rules=rules, threads=1) as server:
+        http, attributes = server.http(), ["ip", "192.0.2.7", "all", "yes"]
+        body = json.dumps({"attributes": dict(zip(attributes[::2], attributes[1::2]))}).encode()
+        with server.resp() as client:
+            assert client("WEIR.CHECK", *attributes)[:2] == [0, "r64"]
+            assert client("WEIR.CHECK", *attributes)[8] == "too-many"
+            assert client("WEIR.ENTER", *attributes)[8] == "too-many"
+            assert client.json("WEIR.EXPLAIN", *attributes)["ruling"]["reason"] == "too-many"
+            assert client("WEIR.CHECK", "ip", "192.0.2.7")[:4] == [1, "r69", 100, 99]
+        for answer in (http("POST", "/v1/check", body=body), http("POST", "/v1/enter", body=body),
+                       http("GET", "/v1/auth?all=yes", headers={"X-Real-IP": "192.0.2.7"})):
+            assert (answer.status, answer.json()["code"]) == (503, "weir-too-many"), answer.body
+        said = subprocess.run([weir, "explain", "--server", "http://127.0.0.1:%d" %
+                               server.ports["http"], "ip=192.0.2.7", "all=yes"],
+                              capture_output=True, text=True).stdout
+        assert "refused by r64: more limits apply than can be asked at once" in said, said
 
 
 if __name__ == "__main__":

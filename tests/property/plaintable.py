@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 
 SECOND = 10**9
+MINUTE = 60 * SECOND
 NEVER = 2**63 - 1
 GRANTED, LIMITED, TOO_BIG, BAD_ASK = range(4)
 
@@ -136,6 +137,37 @@ class Smooth(Debt):
         self.pay(now)
         if self.owed < 0:  # the same share of the most
             self.owed = self.owed / self.least() * -limit.burst * limit.price
+        self.limit = limit
+
+
+class Narrow(Debt):
+    """In a narrow table: the moment when the debt is paid, and waits of a minute at most
+    (docs/shm.md)."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.paid = 0
+
+    def pay(self, now):
+        self.at = now
+        self.owed = max(0, self.paid - now)
+
+    def keep(self):
+        most = self.limit.most * self.limit.price + MINUTE
+        self.paid = self.at + int(min(self.owed, most))
+
+    def spend(self, units):
+        super().spend(units)
+        self.keep()
+
+    def ask(self, cost, wait, now):
+        return super().ask(cost, min(wait, MINUTE), now)
+
+    def give(self, units, now):
+        super().give(units, now)
+        self.keep()
+
+    def change(self, limit, now):
         self.limit = limit
 
 
@@ -342,8 +374,12 @@ KEYS = {"token-bucket": Debt, "gcra": Debt, "leaky-bucket": Debt, "smooth": Smoo
         "fixed-window": FixedWindow, "sliding-window": SlidingWindow, "sliding-log": SlidingLog}
 
 
-def fresh(limit):
-    return KEYS[limit.algorithm](limit)
+NARROW = ["token-bucket", "gcra", "leaky-bucket", "sliding-window", "sliding-log"]
+
+
+def fresh(limit, narrow):
+    kind = KEYS[limit.algorithm]
+    return Narrow(limit) if narrow and kind is Debt else kind(limit)
 
 
 def take_all(asks):

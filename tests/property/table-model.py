@@ -14,7 +14,7 @@ import tempfile
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t
 from ctypes import c_uint, c_uint8, c_uint16, c_void_p
 
-from plaintable import KEYS, SECOND, Limit, fresh, take_all
+from plaintable import KEYS, NARROW, SECOND, Limit, fresh, take_all
 
 PROCESSES = 3
 STEPS = 150
@@ -93,7 +93,7 @@ CALLS = {
 class User:
     """A process's view of the table.  Methods take and return what a pipe can carry."""
 
-    def __init__(self, library, path):
+    def __init__(self, library, path, narrow):
         self.weir = ctypes.CDLL(library)
         for name, (result, arguments) in CALLS.items():
             call = getattr(self.weir, "weir_" + name)
@@ -101,7 +101,8 @@ class User:
             setattr(self, "weir_" + name, call)
         self.table, self.limiters, self.reservations = c_void_p(), {}, {}
         self.error = WeirError()
-        options = WeirTableOptions(path=path.encode(), keys=2000, slab=8 << 20)
+        options = WeirTableOptions(path=path.encode(), keys=2000, slab=8 << 20,
+                                   narrow=narrow)
         self.check(self.weir_table_create(byref(self.table), options, self.error))
 
     def check(self, code):
@@ -176,8 +177,8 @@ class User:
         return self.weir_settle(self.reservations.pop(number)[0], cost, now)
 
 
-def work(pipe, library, path):
-    user = User(library, path)
+def work(pipe, *where):
+    user = User(*where)
     while (call := pipe.recv()) is not None:
         try:
             pipe.send(getattr(user, call[0])(*call[1:]))
@@ -187,9 +188,9 @@ def work(pipe, library, path):
 
 
 class Process:
-    def __init__(self, library, path):
+    def __init__(self, *where):
         self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(theirs, library, path))
+        self.process = multiprocessing.Process(target=work, args=(theirs, *where))
         self.process.start()
 
     def __call__(self, *call):
@@ -210,12 +211,12 @@ class Process:
 class Story:
     def __init__(self, library, seed):
         self.random = random.Random(seed)
-        self.library = library
+        self.narrow = self.random.random() < 0.3
         self.ticks = self.random.random() < 0.5
         self.changes = 4 if self.ticks else 0
         self.folder = tempfile.TemporaryDirectory(prefix="weir-model-", dir="/dev/shm")
-        self.path = os.path.join(self.folder.name, "table")
-        self.processes = [Process(library, self.path) for _ in range(PROCESSES)]
+        self.where = library, os.path.join(self.folder.name, "table"), self.narrow
+        self.processes = [Process(*self.where) for _ in range(PROCESSES)]
         self.limits, self.keys, self.reserved, self.told = {}, {}, {}, []
         self.now = self.latest = FAR // TICK * TICK
         for name in "abcd"[:self.random.randint(1, 4)]:
@@ -231,9 +232,11 @@ class Story:
         unit = TICK if self.ticks else r.choice([1, 7, 1000, 10**6, 10**9])
         count = r.randint(1, 12)
         if algorithm in ("token-bucket", "gcra", "leaky-bucket", "smooth"):
-            period = count * unit * 2**r.randint(0, 3) if self.ticks else r.randint(1, 40) * unit
+            period = count * unit * 2**r.randint(0, 3)
+            if not self.ticks and not self.narrow:
+                period = r.randint(1, 40) * unit
             text = "%s %d/%dns burst=%d" % (algorithm, count, period, 2**r.randint(0, 3))
-            queue = algorithm == "leaky-bucket" and r.random() < 0.5
+            queue = algorithm == "leaky-bucket" and not self.narrow and r.random() < 0.5
             return text + (" queue=%d" % r.randint(0, 6) if queue else "")
         if algorithm == "sliding-window":
             buckets = r.choice([1, 2, 3, 5, 10, 700])
@@ -245,7 +248,7 @@ class Story:
         return "%s %d/%dns%s" % (algorithm, count, r.randint(1, 40) * unit, align)
 
     def make(self, name):
-        text = self.invent(self.random.choice(list(KEYS)))
+        text = self.invent(self.random.choice(NARROW if self.narrow else list(KEYS)))
         for process in self.processes:
             process("make", name, text)
         self.limits[name] = Limit(text)
@@ -259,7 +262,7 @@ class Story:
 
     def key(self, name, key):
         if (name, key) not in self.keys:
-            self.keys[name, key] = fresh(self.limits[name])
+            self.keys[name, key] = fresh(self.limits[name], self.narrow)
             self.keys[name, key].there = False
         return self.keys[name, key]
 
@@ -321,7 +324,7 @@ class Story:
         was_used = not key.is_fresh(self.latest)
         self.tell("forget", name, text, self.latest)
         assert self.any("forget", name, text, self.latest) == was_used, (name, text, was_used)
-        self.keys[name, text] = fresh(self.limits[name])
+        self.keys[name, text] = fresh(self.limits[name], self.narrow)
         self.keys[name, text].there = key.there
 
     def many(self, name):
@@ -415,7 +418,7 @@ class Story:
         self.tell("leave and come", i)
         self.reserved = {n: r for n, r in self.reserved.items() if r[0] is not self.processes[i]}
         self.processes[i].end()
-        self.processes[i] = Process(self.library, self.path)
+        self.processes[i] = Process(*self.where)
         for name, limit in self.limits.items():
             self.processes[i]("make", name, limit.text)
 

@@ -273,9 +273,10 @@ static inline void break_socket(struct model *m, struct model_socket *s, const c
     weir__redis_client_lost(m->client, conn, why, m->now);
 }
 
+/* All of it, or a part, or nothing: for more than a second perhaps, which is a fault too. */
 static inline size_t part_of(struct model *m, size_t len)
 {
-    return chance(m, 2) ? len : (size_t)model_pick(m, (int)len + 1);
+    return !m->faults || chance(m, 2) ? len : (size_t)model_pick(m, (int)len + 1);
 }
 
 static inline void drive_conn(struct model *m, struct weir__redis_conn *conn)

@@ -98,7 +98,8 @@ static void find_decider(struct look *l, struct found *f)
         strcpy(f->decides, "nothing");
 }
 
-/* A server without HELLO says it in a line of INFO. */
+/* A line of INFO, which not every user may ask for; HELLO says it too, but an old server has
+ * none. */
 static void find_version(struct look *l, struct found *f)
 {
     static const char name[] = "redis_version:";
@@ -117,6 +118,11 @@ static void find_version(struct look *l, struct found *f)
     }
 }
 
+static const char *version_of(const struct found *f)
+{
+    return f->version[0] ? f->version : f->info.facts.version;
+}
+
 /* TIME answers seconds and microseconds, as texts. */
 static void find_clock(struct look *l, struct found *f)
 {
@@ -131,7 +137,8 @@ static void find_clock(struct look *l, struct found *f)
         return;
     weir__resp_value(weir__resp_value(rest, &s), &us);
     if (!weir__count_parse(s.text.bytes, s.text.len, &seconds) ||
-        !weir__count_parse(us.text.bytes, us.text.len, &micros))
+        !weir__count_parse(us.text.bytes, us.text.len, &micros) ||
+        seconds >= INT64_MAX / WEIR_SECOND || micros >= WEIR_SECOND / WEIR_MICROSECOND)
         return;
     f->margin = (after - before) / 2 + 1;
     f->clock = seconds * WEIR_SECOND + micros * WEIR_MICROSECOND - (before + f->margin);
@@ -232,7 +239,7 @@ static void show_node(const struct look *l, const struct found *f)
         return;
     }
     printf(", version ");
-    weir__safe_text(stdout, WEIR__SAFE_TERMINAL, f->version[0] ? f->version : "unknown");
+    weir__safe_text(stdout, WEIR__SAFE_TERMINAL, version_of(f)[0] ? version_of(f) : "unknown");
     printf(", RESP%d", (int)(f->info.facts.protocol ? f->info.facts.protocol : 2));
     if (f->decides[0])
         printf(", decides by %s", f->decides);
@@ -274,7 +281,7 @@ static void add_node(struct weir__buffer *json, const struct found *f)
     weir__buffer_member_number(json, "slots", f->info.slots);
     weir__buffer_member_bool(json, "answers", f->answers);
     weir__buffer_member_or_null(json, "problem", f->answers ? NULL : f->why);
-    weir__buffer_member_or_null(json, "version", f->version[0] ? f->version : NULL);
+    weir__buffer_member_or_null(json, "version", version_of(f)[0] ? version_of(f) : NULL);
     weir__buffer_member_number(json, "protocol",
                                f->info.facts.protocol ? f->info.facts.protocol : 2);
     weir__buffer_member_or_null(json, "decides_by", f->decides[0] ? f->decides : NULL);

@@ -12,7 +12,7 @@ import threading
 import time
 
 from redising import Redis
-from redisload import EXAMPLE, LONG, LONG_MS, WEIR, Load, load, url, weir
+from redisload import EXAMPLE, LONG, LONG_MS, WEIR, Load, load, status, url, weir
 from serving import run_tests, until
 
 WELCOME = b"%3\r\n+version\r\n+7.0.15\r\n+mode\r\n+standalone\r\n+role\r\n+master\r\n"
@@ -202,6 +202,17 @@ def test_D1_passwords_are_not_shown(program):
     for wrong in ("redis://:%s@", "redis://:%s@h:x", "rdis://:%s@h", "redis://:%s%%zz@h"):
         said, code = weir("take", "--redis", wrong % secret, "--limit", "5/1h", "k")
         assert code == 2 and secret not in said, said
+
+
+def test_D1_status_of_a_server_that_lies(program):
+    for seconds, micros in ((2**63 - 1, 0), (2**63 // 10**9, 999999), (0, 2**63 - 1), ("x", 0)):
+        time_of = b"*2\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(t), t) for t in (
+            str(seconds).encode(), str(micros).encode()))
+        with Fake(lambda words, reply=time_of: reply if words[0] == b"TIME" else b"+x\r\n") as fake:
+            said, code = status(fake.url())
+            node, = said["nodes"]
+            assert code == 0 and node["version"] == "7.0.15", said
+            assert node["clock_margin_ns"] == 0, said  # not known
 
 
 def test_D1_keys_of_every_byte(program):

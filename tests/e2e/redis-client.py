@@ -50,6 +50,21 @@ def test_D1_status(program):
     assert code == 2 and "Connection refused" in said, said
 
 
+def test_D1_rights_that_are_enough(program):
+    """Those that docs/redis.md names, on one's own keys."""
+    with Redis() as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~weir:*", "+evalsha", "+eval", "+get", "+set",
+             "+setrange", "+exists", "+del", "+time")
+        for verb in ("take", "give", "peek"):
+            for limit in ("10/1h", "fixed-window 10/1h", "sliding-window 10/1h",
+                          "sliding-log 10/1h", "smooth 10/1h", "10/month"):
+                said, code = weir(verb, "--redis", url(r, "ann:pw@"), "--limit", limit, "k")
+                assert code == 0, (verb, limit, said)
+        said, code = status(url(r, "ann:pw@"))
+        node, = said["nodes"]
+        assert code == 0 and node["version"] == r.info("server", "redis_version"), said
+
+
 def test_D1_take_peek_give(program):
     with Redis() as r:
         def run(verb, *words):

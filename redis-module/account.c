@@ -18,6 +18,18 @@
 
 weir_time module_test_clock = -1;
 
+static struct redis_string *pxat; /* made once: a word of each write that is replicated */
+
+void accounts_begin(void)
+{
+    pxat = redis.CreateString(NULL, "PXAT", 4);
+}
+
+void accounts_end(void)
+{
+    redis.FreeString(NULL, pxat);
+}
+
 weir_time module_now(void)
 {
     weir_time now = weir__clock_real();
@@ -131,19 +143,33 @@ static long long expiry_of(const struct account *a, weir_time now)
     return (now + life) / WEIR_MILLISECOND + 1;
 }
 
+/* As digits, which end at `end`.  Redis would make three things of a number. */
+static char *put_digits(char *end, uint64_t n)
+{
+    do
+        *--end = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    return end;
+}
+
 static void write_bytes(struct account *a, const unsigned char *bytes, size_t len, weir_time now)
 {
     long long expiry = expiry_of(a, now);
+    char text[20], *end = text + sizeof(text), *digits = put_digits(end, (uint64_t)expiry);
+    unsigned char *to = a->stored;
     size_t room;
 
-    if (len != a->stored_len)
+    if (len != a->stored_len) {
         redis.StringTruncate(a->key, len);
-    memcpy(redis.StringDMA(a->key, &room, REDIS_WRITE), bytes, len);
+        to = (unsigned char *)redis.StringDMA(a->key, &room, REDIS_WRITE);
+    }
+    memcpy(to, bytes, len);
     if (redis.SetAbsExpire)
         redis.SetAbsExpire(a->key, expiry);
     else
         redis.SetExpire(a->key, expiry - redis.Milliseconds());
-    redis.Replicate(a->context, "SET", "sbcl", a->name, (const char *)bytes, len, "PXAT", expiry);
+    redis.Replicate(a->context, "SET", "sbsb", a->name, (const char *)bytes, len, pxat, digits,
+                    (size_t)(end - digits));
 }
 
 static bool is_fresh(const struct account *a)

@@ -115,6 +115,7 @@ int RedisModule_OnLoad(struct redis_context *context, struct redis_string **word
     redis.SetModuleAttribs(context, "weir", MODULE_VERSION, REDIS_API_VERSION);
     if (!read_arguments(words, n))
         return REDIS_ERR;
+    accounts_begin();
     if (redis.AddACLCategory)
         redis.AddACLCategory(context, "weir");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -134,5 +135,6 @@ int RedisModule_OnUnload(struct redis_context *context)
 {
     (void)context;
     limits_end();
+    accounts_end();
     return REDIS_OK;
 }

@@ -1,6 +1,7 @@
 /* layout.c -- reads and writes accounts. */
 #include "cluster/account/layout.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,16 +29,36 @@ static uint64_t get_bytes(const unsigned char **from, int size)
     return n;
 }
 
+/* Eight bytes at once: an account is read and written with every decision. */
+static unsigned char *put_word(unsigned char *to, uint64_t n)
+{
+    n = htole64(n);
+    memcpy(to, &n, sizeof(n));
+    return to + sizeof(n);
+}
+
+static uint64_t get_word(const unsigned char **from)
+{
+    uint64_t n;
+
+    memcpy(&n, *from, sizeof(n));
+    *from += sizeof(n);
+    return le64toh(n);
+}
+
 static unsigned char *put_time(unsigned char *to, weir_time t)
 {
-    uint64_t ns = (uint64_t)t & INT64_MAX;
+    uint64_t time = (uint64_t)t & INT64_MAX, ns = time % 1000;
 
-    return put_bytes(put_bytes(to, ns / 1000, 7), ns % 1000, 2);
+    to = put_word(to, time / 1000 | ns << 56);
+    *to++ = (unsigned char)(ns >> 8);
+    return to;
 }
 
 static weir_time get_time(const unsigned char **from)
 {
-    uint64_t us = get_bytes(from, 7), ns = get_bytes(from, 2) & 0x7fff;
+    uint64_t word = get_word(from), us = word & (((uint64_t)1 << 56) - 1),
+             ns = word >> 56 | (uint64_t)(*(*from)++ & 0x7f) << 8;
 
     return us > INT64_MAX / 1000 - 1 ? INT64_MAX : (weir_time)(us * 1000 + ns % 1000);
 }
@@ -260,18 +281,17 @@ static unsigned char *put_owed(const struct weir_plan *plan, unsigned char *to, 
     int64_t rate = weir__account_rate(plan);
 
     if (!weir__account_is_split(plan))
-        return put_bytes(to, (uint64_t)owed, WORD_SIZE);
-    return put_bytes(put_bytes(to, (uint64_t)(owed / rate), WORD_SIZE), (uint64_t)(owed % rate),
-                     WORD_SIZE);
+        return put_word(to, (uint64_t)owed);
+    return put_word(put_word(to, (uint64_t)(owed / rate)), (uint64_t)(owed % rate));
 }
 
 static int64_t get_owed(const struct weir_plan *plan, const unsigned char **from)
 {
-    int64_t owed = (int64_t)get_bytes(from, WORD_SIZE), parts;
+    int64_t owed = (int64_t)get_word(from), parts;
 
     if (!weir__account_is_split(plan))
         return owed;
-    parts = (int64_t)get_bytes(from, WORD_SIZE);
+    parts = (int64_t)get_word(from);
     return __builtin_mul_overflow(owed, weir__account_rate(plan), &owed) ||
                    __builtin_add_overflow(owed, parts, &owed)
                ? WEIR__OWED_MAX
@@ -308,12 +328,11 @@ size_t weir__account_write(const struct weir_plan *plan, const void *state, unsi
         return write_log(plan, state, out);
     memcpy(&w, state, sizeof(w));
     if (kind == PLAIN) {
-        put_bytes(put_bytes(out, (uint64_t)w.first, WORD_SIZE), (uint64_t)w.second, WORD_SIZE);
+        put_word(put_word(out, (uint64_t)w.first), (uint64_t)w.second);
         return 2 * WORD_SIZE;
     }
     unsigned char *to = put_time(out, w.first);
-    to =
-        kind == METER ? put_owed(plan, to, w.second) : put_bytes(to, (uint64_t)w.second, WORD_SIZE);
+    to = kind == METER ? put_owed(plan, to, w.second) : put_word(to, (uint64_t)w.second);
     if (kind == RING)
         for (int64_t i = 0; i < plan->ring; i++) {
             uint32_t count;
@@ -351,8 +370,8 @@ bool weir__account_read(const struct weir_plan *plan, void *state, const unsigne
         read_log(plan, state, bytes, len - fixed_size(plan));
         return true;
     }
-    w.first = kind == PLAIN ? (int64_t)get_bytes(&from, WORD_SIZE) : get_time(&from);
-    w.second = kind == METER ? get_owed(plan, &from) : (int64_t)get_bytes(&from, WORD_SIZE);
+    w.first = kind == PLAIN ? (int64_t)get_word(&from) : get_time(&from);
+    w.second = kind == METER ? get_owed(plan, &from) : (int64_t)get_word(&from);
     memcpy(state, &w, sizeof(w));
     if (kind == RING)
         for (int64_t i = 0; i < plan->ring; i++) {

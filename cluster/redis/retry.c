@@ -23,6 +23,24 @@ static const struct {
     { "READONLY", true, true },   { "MASTERDOWN", true, false },  { "BUSY", false, false },
 };
 
+/* Before Redis 7 a script ends with "ERR Error running script (...): ...: -READONLY You can't ...":
+ * the error of the command in it. */
+static struct weir__resp_value unwrap(const struct weir__resp_value *error)
+{
+    static const char words[] = "ERR Error running script", mark[] = ": -";
+    struct weir__resp_value inner = *error;
+    const char *at =
+        error->text.len > sizeof(words) && memcmp(error->text.bytes, words, sizeof(words) - 1) == 0
+            ? memmem(error->text.bytes, error->text.len, mark, sizeof(mark) - 1)
+            : NULL;
+
+    if (at) {
+        inner.text.len -= (size_t)(at - error->text.bytes) + sizeof(mark) - 1;
+        inner.text.bytes = at + sizeof(mark) - 1;
+    }
+    return inner;
+}
+
 static void rest(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now)
 {
     weir_time until = now + weir__redis_back_off(c, REST_BASE, REST_MAX, ask->own.tries++);
@@ -96,10 +114,11 @@ bool weir__redis_retry(struct weir__redis_client *c, struct weir__redis_conn *co
     }
     if (ask->only)
         return false;
+    struct weir__resp_value inner = unwrap(error);
     if (weir__resp_is_error(error, "MOVED") || weir__resp_is_error(error, "ASK"))
         return redirect(c, conn, ask, error, now);
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++) {
-        if (weir__resp_is_error(error, passing[i].word)) {
+        if (weir__resp_is_error(&inner, passing[i].word)) {
             if (passing[i].doubt)
                 weir__redis_map_doubt(c, now);
             if (passing[i].leave)

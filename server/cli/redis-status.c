@@ -98,8 +98,7 @@ static void find_decider(struct look *l, struct found *f)
         strcpy(f->decides, "nothing");
 }
 
-/* A line of INFO, which not every user may ask for; HELLO says it too, but an old server has
- * none. */
+/* A server without HELLO says it in a line of INFO. */
 static void find_version(struct look *l, struct found *f)
 {
     static const char name[] = "redis_version:";
@@ -120,7 +119,7 @@ static void find_version(struct look *l, struct found *f)
 
 static const char *version_of(const struct found *f)
 {
-    return f->version[0] ? f->version : f->info.facts.version;
+    return f->info.facts.version[0] ? f->info.facts.version : f->version;
 }
 
 /* TIME answers seconds and microseconds, as texts. */

@@ -149,6 +149,22 @@ TEST(test_D1_a_read_only_server_is_left)
     is(w, a, IS_ANSWERED, "+OK");
 }
 
+/* Redis 6 says so from within a script. */
+TEST(test_D1_read_only_inside_a_script)
+{
+    OWN(world) *w = single_world();
+    int a = ask(w, "SET a 1"), b = ask(w, "SET b 1");
+
+    sends(w, "h:1", "SET a 1; SET b 1");
+    tell(w, "h:1",
+         "-ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -READONLY You "
+         "can't write against a read only replica.\r\n");
+    is(w, a, IS_WAITING, "");
+    tell(w, "h:1", "-ERR Error running script (call to f_0): @user_script:9: -OOM x\r\n");
+    is(w, b, IS_ANSWERED, "-ERR Error running script");
+    assert_null(find_conn(w, "h:1", 0));
+}
+
 /* However many ask: it is not connected to again and again. */
 TEST(test_D1_a_server_that_stays_read_only)
 {

@@ -254,6 +254,7 @@ void weir__follow_end(struct weir_fleet *fleet);
 
 /* limits.c -- follows the rules in force. */
 void weir__limits_turn(struct weir_fleet *fleet, weir_time now);
+void weir__limit_add(struct weir_fleet *fleet, struct weir__agent_limit *limit);
 struct weir__agent_limit *weir__limit_find(const struct weir_fleet *fleet, const char *rule,
                                            uint32_t index);
 /* One use less. */

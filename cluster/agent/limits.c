@@ -43,10 +43,13 @@ struct weir__agent_limit *weir__limit_find(const struct weir_fleet *f, const cha
     return l;
 }
 
-static void chain(struct weir_fleet *f, struct weir__agent_limit *l)
+/* Before one that it replaces. */
+void weir__limit_add(struct weir_fleet *f, struct weir__agent_limit *l)
 {
     struct weir__agent_limit **first = &f->chains[chain_of(l->rule, l->index)];
 
+    l->next = f->limits;
+    f->limits = l;
     l->chain = *first;
     *first = l;
 }
@@ -105,9 +108,7 @@ static void add(struct weir_fleet *f, const struct weir__across_limit *from)
         l = make(f, from, text);
         if (!l)
             return;
-        l->next = f->limits;
-        f->limits = l;
-        chain(f, l); /* before the one that it replaces */
+        weir__limit_add(f, l);
     }
     l->in_force = true;
 }

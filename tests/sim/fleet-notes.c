@@ -240,8 +240,9 @@ static void start_node(int n, bool renew)
     f->weir = (struct weir *)f->table;
     f->host = &host;
     f->agent = true;
-    f->limits = &node->limit;
     node->limit.rule = "rule";
+    if (f->limits == NULL)
+        weir__limit_add(f, &node->limit);
     strcpy(f->name, "sim");
     weir__notes_begin(f);
     f->notes.asking = false;

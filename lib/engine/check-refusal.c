@@ -95,12 +95,31 @@ static void count_refusal(const struct weir__checker *c, struct weir__inquiry *q
         q->ruling->decision.retry = until - q->ask.now;
 }
 
+/* For this host's part of the limit, not for the limit: with the fleet it may pass. */
+static bool is_too_big_alone(const struct weir__checker *c, const struct weir__inquiry *q,
+                             uint32_t i)
+{
+    const struct weir_decision *d = &q->ruling->decision;
+    const struct weir__rule *rule = &c->active->rules->rules[i];
+
+    if (!rule->fleet || d->reason != WEIR_TOO_BIG)
+        return false;
+    const struct weir_limit *limit = &rule->draft->limits[q->items[d->item].which];
+    return q->items[d->item].cost <= (limit->burst > 0 ? limit->burst : limit->count);
+}
+
 void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule)
 {
     const struct weir__post *post = &c->active->posts[rule];
     char text[WEIR_KEY_TEXT];
+
+    if (is_too_big_alone(c, q, rule)) {
+        q->ruling->decision.reason = WEIR_ALONE;
+        q->ruling->decision.retry = WEIR__ALONE_RETRY;
+    }
     uint8_t reason = q->ruling->decision.reason;
-    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY, /* not of the key's making */
+    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY &&
+               reason != WEIR_ALONE, /* not of the key's making */
         counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
 

@@ -212,6 +212,17 @@ static enum how decides(const struct rule *r)
     return none || r->when_alone == WEIR__ALONE_CLOSED ? NOTHING : SHARE;
 }
 
+/* The first limit for which an ask is too big: only this host's part of it is too small. */
+static bool big, big_alone;
+
+static void note_big(const struct rule *r, const struct weir_limit *written, int64_t cost)
+{
+    if (big)
+        return;
+    big = true;
+    big_alone = r->fleet && cost <= (written->burst > 0 ? written->burst : written->count);
+}
+
 /* Asks all limits of a rule; `take`: and takes.  The gravest refusal, or WEIR_GRANTED. */
 static enum weir_reason ask_rule(struct rule *r, int key, int64_t cost, bool take)
 {
@@ -231,8 +242,10 @@ static enum weir_reason ask_rule(struct rule *r, int key, int64_t cost, bool tak
             weir_step_peek(plan, state, &ask, &d);
         if (!d.allowed && (reason == WEIR_GRANTED || reason == WEIR_DRY))
             reason = d.reason;
-        if (!d.allowed && d.reason == WEIR_TOO_BIG)
+        if (!d.allowed && d.reason == WEIR_TOO_BIG) {
             reason = WEIR_TOO_BIG;
+            note_big(r, &l->written, cost);
+        }
     }
     return reason;
 }
@@ -242,6 +255,7 @@ static enum weir_reason model(int key, int64_t cost)
     enum weir_reason all = WEIR_GRANTED;
     bool alone = false;
 
+    big = big_alone = false;
     for (struct rule *r = rules; r < rules + n_rules; r++) {
         enum weir_reason own =
             r->mode == WEIR_ENFORCE ? ask_rule(r, key, cost, false) : WEIR_GRANTED;
@@ -251,7 +265,7 @@ static enum weir_reason model(int key, int64_t cost)
         if (own == WEIR_TOO_BIG)
             all = own;
     }
-    if (alone)
+    if (alone || (all == WEIR_TOO_BIG && big_alone))
         return WEIR_ALONE;
     for (struct rule *r = rules; all == WEIR_GRANTED && r < rules + n_rules; r++) {
         if (r->mode == WEIR_ENFORCE || ask_rule(r, key, cost, false) == WEIR_GRANTED) {

@@ -198,6 +198,22 @@ TEST(test_D5_some_rules_alone)
     weir_destroy(weir);
 }
 
+/* An ask that is too large for this host's part, and not for the limit, may pass later; it counts
+ * towards no ban. */
+TEST(test_D5_too_much_for_a_share)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: all, limit: 100/1s, " FLEET ", ban: { refusals: 1/60s, for: 1h } }\n"));
+    weir_time later = NOW + S + 1;
+
+    assert_ok(weir__fleet_part_set(weir, WEIR__FLEET_WHOLE / 4, NOW, NULL));
+    struct weir_ruling r = check_cost(weir, "ip=::1", 26, later);
+    assert_fields(r, (decision.reason, WEIR_ALONE), (decision.retry, S), (banned_until, 0));
+    assert_true(check_cost(weir, "ip=::1", 25, later).decision.allowed);
+    assert_int_equal(check_cost(weir, "ip=::2", 101, later).decision.reason, WEIR_TOO_BIG);
+    weir_destroy(weir);
+}
+
 /* Windows of which this host has no unit. */
 TEST(test_D4_a_share_of_nothing)
 {

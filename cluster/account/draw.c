@@ -182,6 +182,8 @@ void weir__draw_step(const struct weir_plan *plan, void *state, const struct wei
         return;
     drawn->units = 0;
     drawn->spent = true;
+    ask.cost = 0;
+    weir_step(plan, state, &ask, d); /* takes nothing, and follows a clock that was set back */
     ask.cost = need->cost;
     if (weir_step_peek(plan, state, &ask, d)) { /* left, and yet not drawn */
         ask.cost = 0;

@@ -217,6 +217,35 @@ TEST(test_demand_is_of_two_epochs)
     assert_int_equal(weir__demand_count(&demand, &n, 1000 * US), 10 * (int64_t)1e9 / 1000);
 }
 
+/* A new master whose clock is an hour behind: what was drawn stays drawn, and time goes on from
+ * there.  The refused draws must note it, or nothing would pass for an hour. */
+TEST(test_D1_draws_follow_a_clock_that_was_set_back)
+{
+    static const struct {
+        const char *limit;
+        weir_time most; /* until a unit is free again */
+    } rows[] = { { "gcra 10/1s burst 10", S },       { "token-bucket 10/1s", S },
+                 { "leaky-bucket 10/1s", S },        { "fixed-window 10/2s", 2 * S },
+                 { "sliding-window 10/2s", 3 * S },  { "sliding-log 10/2s", 2 * S },
+                 { "token-bucket 60/1m burst 5", S } };
+    struct weir__draw draw = { .need = 1, .waiting = 1 };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_plan plan = plan_of(rows[i].limit);
+        struct weir__demand demand = { 0 };
+        struct weir_decision d;
+        _Alignas(8) unsigned char bytes[512] = { 0 };
+        weir_time now = 100000 * S, back = now - 3600 * S;
+        assert_true(plan.state_size <= sizeof(bytes));
+        while (weir__draw_units(&plan, bytes, &demand, &draw, now, &d).units > 0)
+            ;
+        for (now = back; weir__draw_units(&plan, bytes, &demand, &draw, now, &d).units == 0;)
+            now += 100 * MS;
+        print_message("%s: %lld ms\n", rows[i].limit, (long long)((now - back) / MS));
+        assert_true(now - back <= rows[i].most);
+    }
+}
+
 TEST(test_demand_of_any_bytes)
 {
     unsigned char bytes[WEIR__DEMAND_SIZE];

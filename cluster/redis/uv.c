@@ -137,8 +137,3 @@ void weir__redis_uv_ask(struct weir__redis_uv *r, struct weir__redis_ask *ask)
     r->asked = true;
     weir__redis_client_ask(weir__redis_drive_client(r->drive), ask, weir__clock_monotonic());
 }
-
-struct weir__redis_client *weir__redis_uv_client(struct weir__redis_uv *r)
-{
-    return weir__redis_drive_client(r->drive);
-}

@@ -20,6 +20,5 @@ void weir__redis_uv_close(struct weir__redis_uv *redis, void (*closed)(void *con
 
 /* The ask's deadline is a moment of weir__clock_monotonic. */
 void weir__redis_uv_ask(struct weir__redis_uv *redis, struct weir__redis_ask *ask);
-struct weir__redis_client *weir__redis_uv_client(struct weir__redis_uv *redis);
 
 #endif

@@ -65,13 +65,3 @@ int64_t weir__fleet_share_begin(const struct weir_plan *share, uint32_t part, in
 
     return mine < share->most ? share->most - mine : 0;
 }
-
-int64_t weir__fleet_share_end(const struct weir_plan *share, const void *state, int64_t passed,
-                              weir_time now)
-{
-    struct weir_decision d;
-
-    weir_step_peek(share, state, &(struct weir_ask){ .now = now }, &d);
-    int64_t owed = share->most - d.remaining;
-    return owed < passed ? owed : passed;
-}

@@ -28,8 +28,4 @@ bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *li
 /* Units that a fresh share is charged with when it begins, if `left` were left in the account. */
 int64_t weir__fleet_share_begin(const struct weir_plan *share, uint32_t part, int64_t left);
 
-/* Units that the account is charged with in the end. */
-int64_t weir__fleet_share_end(const struct weir_plan *share, const void *state, int64_t passed,
-                              weir_time now);
-
 #endif

@@ -216,25 +216,7 @@ bool weir__carried_peek(struct weir_table *table, const struct weir__carried_ite
     return decision->allowed;
 }
 
-/* ------------------------------------------------------- give and forget ---- */
-
-static bool give_units(const struct weir_plan *plan, void *state, void *context)
-{
-    const struct weir_ask *ask = context;
-
-    plan->algo->give(plan, state, ask->cost, ask->now < 0 ? 0 : ask->now);
-    return true;
-}
-
-void weir__carried_give(struct weir_table *table, const struct weir__carried_item *item)
-{
-    struct weir__part part = part_of(table, item->plan, home_of(table, item->ask.key));
-    struct weir_ask ask = item->ask;
-
-    assert(!table->keys.narrow);
-    if (ask.cost > 0)
-        weir__part_change(&part, give_units, &ask, false, ask.now);
-}
+/* ---------------------------------------------------------------- forget ---- */
 
 struct forgotten {
     weir_time now;

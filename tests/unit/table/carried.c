@@ -43,14 +43,6 @@ static struct weir_decision loose_peek(struct weir_table *table, const struct we
     return d;
 }
 
-static void loose_give(struct weir_table *table, const struct weir_plan *plan, const char *key,
-                       int64_t cost, weir_time now)
-{
-    struct weir__carried_item item = { plan, ask_of(key, cost, now) };
-
-    weir__carried_give(table, &item);
-}
-
 /* The one slot of a table that has one. */
 static struct weir__wide *only_slot(struct weir_table *table)
 {
@@ -152,21 +144,17 @@ TEST(test_the_answers_are_those_of_a_limiter)
         for (int i = 0; i < 200; i++) {
             struct weir__carried_item item = { &plan, invent_ask(&seed, &plan, "k", &now) };
             struct weir_decision got, wanted;
-            bool look = random64(&seed) % 8 == 0, back = random64(&seed) % 32 == 0;
-            if (back) {
-                weir__carried_give(table, &item);
-                weir_give(limiter, &item.ask);
-            } else if (look) {
+            if (random64(&seed) % 8 == 0) {
                 weir__carried_peek(table, &item, &got);
                 weir_peek(limiter, &item.ask, &wanted);
             } else {
                 weir__carried_take_many(table, &item, 1, &got);
                 weir_take(limiter, &item.ask, &wanted);
             }
-            if (!back && (got.allowed != wanted.allowed || got.reason != wanted.reason ||
-                          got.limit != wanted.limit || got.remaining != wanted.remaining ||
-                          got.wait != wanted.wait || got.retry != wanted.retry ||
-                          got.reset != wanted.reset || got.item != wanted.item))
+            if (got.allowed != wanted.allowed || got.reason != wanted.reason ||
+                got.limit != wanted.limit || got.remaining != wanted.remaining ||
+                got.wait != wanted.wait || got.retry != wanted.retry || got.reset != wanted.reset ||
+                got.item != wanted.item)
                 fail_msg("seed %d, ask %d: %s", (int)first, i, text);
         }
     }
@@ -334,25 +322,7 @@ TEST(test_the_clock_may_step_back)
     }
 }
 
-/* -------------------------------------------------------------- give and forget ---- */
-
-TEST(test_give_back_in_any_parts_and_never_above_full)
-{
-    OWN(weir_table) *table = private_table(false, 100);
-    struct weir_plan a = plan_of("gcra 1/1s burst 5"), b = plan_of("gcra 3/1s burst 15");
-    loose_give(table, &a, "k", 3, NOW);
-    assert_int_equal(keys_of(table), 0);
-    assert_true(loose_take(table, &a, "k", 5, NOW).allowed);
-    loose_give(table, &a, "k", 2, NOW);
-    assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 2);
-    loose_give(table, &b, "k", 3, NOW); /* three thirds of a second */
-    assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 3);
-    loose_give(table, &a, "k", -1, NOW);
-    loose_give(table, &a, "k", 0, NOW);
-    assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 3);
-    loose_give(table, &a, "k", INT64_MAX, NOW);
-    assert_int_equal(loose_peek(table, &a, "k", 0, NOW).remaining, 5);
-}
+/* ----------------------------------------------------------------------- forget ---- */
 
 TEST(test_a_forgotten_key_is_fresh)
 {
@@ -446,7 +416,6 @@ TEST(test_damaged_slots_come_out_sane)
             i % 2 ? loose_take(table, &other, "k", 1, NOW) : loose_peek(table, &other, "k", 1, NOW);
         assert_true(d.remaining >= 0 && d.remaining <= 5 && d.retry >= 0 && d.reset >= 0);
         stats_of(table, NOW);
-        loose_give(table, &plan, "k", 3, NOW);
         weir__carried_forget(table, key_of("k"), NOW);
         assert_int_equal(loose_peek(table, &plan, "k", 0, NOW + 3 * S).remaining, 5);
     }

@@ -25,17 +25,17 @@ http {
     server {
         listen 127.0.0.1:7381;
         location / {
-            proxy_pass http://unix:$folder/backend;
+            proxy_pass http://unix:backend;
             proxy_set_header Weir-Level \$weir_level;
         }
         location /slow {
             weir_req zone=slow burst=5;
-            proxy_pass http://unix:$folder/backend;
+            proxy_pass http://unix:backend;
         }
         location /status { weir_check off; weir_status; }
     }
     server {
-        listen unix:$folder/backend;
+        listen unix:backend;
         location / {
             weir_check off;
             return 200 "\$request_method \$request_uri, level \$http_weir_level\n";
@@ -43,8 +43,10 @@ http {
     }
 }
 END
-rm -f "$folder/backend"
-echo "http://127.0.0.1:7381/         limited by $folder/rules.yaml (reload: kill -HUP)"
+cd "$folder" # the backend is beside it: workers may not be allowed to look into a home directory
+rm -f backend
+echo "http://127.0.0.1:7381/         limited by $folder/rules.yaml"
+echo "                               (after a change: kill -HUP \$(cat $folder/nginx.pid))"
 echo "http://127.0.0.1:7381/slow     one a second, five wait"
 echo "http://127.0.0.1:7381/status   the table; ?format=prometheus"
 PATH=$PATH:/usr/sbin exec nginx -p "$folder" -e stderr -c "$folder/nginx.conf"

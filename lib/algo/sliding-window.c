@@ -177,13 +177,15 @@ static void step_back(const struct weir_plan *plan, struct state *s, weir_time n
     add(counter(plan, s, s->head), total);
 }
 
-/* The earliest moment, not before `from`, at which `cost` more units fit. */
+/* The earliest moment, not before `from`, at which `cost` more units fit; *live: the units that
+ * count at `from`. */
 static weir_time find_turn(const struct weir_plan *plan, const struct state *s, weir_time from,
-                           int64_t cost)
+                           int64_t cost, int64_t *live)
 {
     int64_t tail = tail_at(plan, from), sum = sum_from(plan, s, tail);
     weir_time turn = from;
 
+    *live = sum;
     for (int64_t head = head_of(plan, s); sum > plan->limit.count - cost && tail <= head; tail++) {
         uint32_t leaving = tail > head - plan->ring ? *counter(plan, s, tail) : 0;
         sum -= leaving;
@@ -244,7 +246,9 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, s, now, d);
         return weir__refuse(d, WEIR_NEVER);
     }
-    weir_time turn = find_turn(plan, s, later(now, head_of(plan, s) * width(plan)), ask->cost);
+    int64_t live;
+    weir_time turn =
+        find_turn(plan, s, later(now, head_of(plan, s) * width(plan)), ask->cost, &live);
     if (turn - now > ask->wait_max) {
         describe(plan, s, now, d);
         return weir__refuse(d, turn - now - ask->wait_max);
@@ -253,7 +257,12 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         advance(plan, s, bucket_of(plan, turn));
         s->seen = now;
         add(counter(plan, s, s->head), ask->cost);
-        describe(plan, s, now, d);
+        if (__builtin_expect(turn == now, 1)) { /* what describe would find out */
+            d->remaining = plan->limit.count - live - ask->cost;
+            d->reset = gone_at(plan, s->head) - now;
+        } else {
+            describe(plan, s, now, d);
+        }
     } else {
         describe(plan, s, now, d);
         d->remaining = turn == now && d->remaining > ask->cost ? d->remaining - ask->cost : 0;

@@ -21,6 +21,7 @@ struct part {
     const struct weir__item *of;
     const struct weir_ask *ask; /* the caller's, or `own` if that costs something else */
     size_t item;                /* the first that asks it */
+    size_t spare;               /* which of the hand's spare blocks it may use */
     bool quick;                 /* by look_quick */
     bool changed;               /* the copy: there is something to write */
     bool refused;
@@ -195,6 +196,16 @@ static bool note_full(struct aid *aid, struct part *part)
     return part->p.room_at != 0;
 }
 
+/* Large states have the first spare blocks: a hand keeps those. */
+static size_t spare_of(const struct part *parts, size_t i)
+{
+    size_t n = 0;
+
+    for (const struct part *p = parts; p < parts + i; p++)
+        n += p->of->limiter->kind == WEIR__LARGE;
+    return n;
+}
+
 /* False: look again. */
 static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *part, size_t i,
                                                   struct weir_decision *d)
@@ -204,7 +215,8 @@ static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *
     aid->slow = true;
     weir__part_begin(p, part->of->limiter, weir__item_home(part->of));
     p->closed = part->of->closed;
-    if (!weir__part_read(p, hand_of(aid), i, &aid->copies, part->ask->now) ||
+    part->spare = spare_of(part - i, i);
+    if (!weir__part_read(p, hand_of(aid), part->spare, &aid->copies, part->ask->now) ||
         weir__part_finds_room(p, aid->hand, part->ask->now) || note_full(aid, part))
         return false;
     part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) &&
@@ -297,7 +309,7 @@ EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow
             continue;
         if (__builtin_expect(p->quick, 1))
             write_quick(aid->table, hand, p, narrow);
-        else if (!weir__part_write(&p->p, hand, i)) {
+        else if (!weir__part_write(&p->p, hand, p->spare)) {
             if (forgo(aid, p))
                 return false;
             i = (size_t)-1; /* all over again, without it */

@@ -384,7 +384,7 @@ class Story:
     def change(self, name):
         old = self.limits[name]
         text = self.invent(old.algorithm)
-        if self.changes == 0 or ("queue" in text) != ("queue" in old.text):
+        if self.changes == 0 or text == old.text or ("queue" in text) != ("queue" in old.text):
             return
         self.changes -= 1
         for at, key in list(self.keys.items()):  # how a promise goes on is not told in numbers

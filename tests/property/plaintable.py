@@ -233,7 +233,7 @@ class FixedWindow(Key):
 
     def change(self, limit, now):
         self.roll(now)
-        other = limit.period != self.limit.period
+        other = (limit.period, limit.first) != (self.limit.period, self.limit.first)
         self.used, self.limit = min(self.used, limit.count), limit
         if self.used == 0:
             self.end = None

@@ -68,7 +68,7 @@ static bool wait_until_ready(int log)
             return false;
         len += n > 0 ? (size_t)n : 0;
         text[len] = '\0';
-        if (strstr(text, "ready to accept connections"))
+        if (strstr(text, "eady to accept connections"))
             return true;
     }
     return false;

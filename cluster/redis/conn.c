@@ -165,19 +165,13 @@ static bool refuse(struct weir__redis_conn *c, const struct weir__resp_value *er
     return false;
 }
 
-/* Redis says so unasked, and ends the connection. */
-static bool is_full(const struct weir__resp_value *error)
-{
-    return weir__resp_is_error(error, "ERR max number of clients reached");
-}
-
 /* The reply to a step.  An error to HELLO may only mean that the server is old. */
 static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_time now)
 {
     struct weir__resp_value head;
 
     weir__resp_value(reply.bytes, &head);
-    if (is_full(&head))
+    if (weir__resp_is_error(&head, WEIR__REDIS_FULL))
         return broken(c, "it has as many clients as it may have");
     if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS") ||
                              weir__resp_is_error(&head, "DENIED")))

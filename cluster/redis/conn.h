@@ -36,6 +36,9 @@ struct weir__redis_conn_options {
     size_t pipeline_max; /* replies that may be due at once */
 };
 
+/* What a server says unasked, if it has as many clients as it may have, and hangs up. */
+#define WEIR__REDIS_FULL "ERR max number of clients reached"
+
 /* What a reply will be for. */
 struct weir__redis_note {
     struct weir__redis_ask *ask; /* NULL: nobody waits for it */

@@ -330,7 +330,8 @@ static void read_refusal(struct weir__redis_client *c, const struct weir__resp_v
     if (weir__resp_is_error(error, "NOAUTH"))
         found_no_way(c, why, now);
     else if (weir__resp_is_error(error, "LOADING") || weir__resp_is_error(error, "BUSY") ||
-             weir__resp_is_error(error, "MASTERDOWN"))
+             weir__resp_is_error(error, "MASTERDOWN") ||
+             weir__resp_is_error(error, WEIR__REDIS_FULL))
         found_nothing(c, why, now);
     else if (strcmp(facts->mode, "sentinel") == 0)
         found_no_way(c, "this is a Sentinel: write redis-sentinel://HOST/MASTER", now);

@@ -19,8 +19,9 @@ static const struct {
     bool doubt; /* the map may be out of date */
     bool leave; /* so may the host's address: the name of a master, after a failover */
 } passing[] = {
-    { "TRYAGAIN", false, false }, { "CLUSTERDOWN", true, false }, { "LOADING", false, false },
-    { "READONLY", true, true },   { "MASTERDOWN", true, false },  { "BUSY", false, false },
+    { "TRYAGAIN", false, false },       { "CLUSTERDOWN", true, false }, { "LOADING", false, false },
+    { "READONLY", true, true },         { "MASTERDOWN", true, false },  { "BUSY", false, false },
+    { WEIR__REDIS_FULL, false, false },
 };
 
 /* Before Redis 7 a script ends with "ERR Error running script (...): ...: -READONLY You can't ...":

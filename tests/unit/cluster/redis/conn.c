@@ -120,6 +120,26 @@ TEST(test_D1_a_server_that_is_full)
     assert_in_range(tries, 4, 14);
 }
 
+/* There is no greeting in which it could say so. */
+TEST(test_D1_a_server_that_is_full_in_resp2)
+{
+    OWN(world) *w = world_of("redis://h:1?protocol=2");
+    int i = ask(w, "PING"), tries = 0;
+
+    for (int ms = 0; ms < 1000; ms++) {
+        if (find_conn(w, "h:1", 0)) {
+            weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
+            sends(w, "h:1", SLOTS);
+            tell(w, "h:1", "-ERR max number of clients reached\r\n");
+            lose(w, "h:1", "it ended the connection");
+            tries++;
+        }
+        pass(w, MS);
+    }
+    is(w, i, IS_UNDONE, "clients");
+    assert_in_range(tries, 2, 30);
+}
+
 TEST(test_D1_protected_mode)
 {
     OWN(world) *w = world_of("redis://h:1");

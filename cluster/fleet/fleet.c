@@ -10,6 +10,7 @@
 #define ROUND_TRIP     WEIR_MILLISECOND /* before one was measured */
 #define SILENCE        10               /* times the patience: the shard is away */
 #define REPEATS        5
+#define REPEAT_LEAST   (2 * WEIR_SECOND) /* an account knows a draw for 3 s */
 #define LOOKS_PER_PACE 8
 
 static int64_t least(int64_t a, int64_t b)
@@ -333,13 +334,14 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
  * that waited then, and for nobody else: newcomers may belong to another window. */
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
-                 weir_time now)
+                 weir_time now, int64_t *put)
 {
     weir_time life = k->limit->terms.life, lasts = least(life, drawn->life);
     weir_time sent = least(k->sent_first, now); /* the clock may have stepped back */
     bool late = weir__fleet_later(sent, lasts) <= now;
 
-    int64_t units = late ? least(drawn->units, k->draw.waiting) : drawn->units;
+    int64_t waiting = k->first != NULL ? k->draw.waiting : 0; /* else all were answered alone */
+    int64_t units = late ? least(drawn->units, waiting) : drawn->units;
 
     if (units > 0)
         f->ops->fill(f->world, k, units, late ? now : greatest(0, sent + lasts - life), now);
@@ -349,6 +351,9 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     }
     weir__fleet_look_over(f, k, now);
     f->counts.units_drawn += (uint64_t)drawn->units;
+    if (units < drawn->units)
+        weir__fleet_repay(f, k, &(struct weir__repay){ drawn->units - units, drawn->at });
+    *put = units;
     return late;
 }
 
@@ -382,12 +387,13 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (drawn->units < k->draw.need)
         k->refused_at = now;
     note_spent(f, k, answer, now);
-    bool late = fill(f, k, drawn, now);
+    int64_t put;
+    bool late = fill(f, k, drawn, now, &put);
     int64_t kept = weir__fleet_serve(f, k, late ? drawn : NULL, now);
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
-        f->ops->take_out(f->world, k, least(drawn->units, k->seen), now);
+        f->ops->take_out(f->world, k, least(put, k->seen), now);
         weir__fleet_look_over(f, k, now);
     }
     if (k->spent) {
@@ -402,7 +408,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
 static void try_again(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     note_silence(f, k, now);
-    if (k->repeats >= REPEATS) {
+    if (k->repeats >= REPEATS && now - k->sent_first >= REPEAT_LEAST) {
         f->counts.given_up++;
         end_draw(f, k);
         weir__fleet_leave_alone(f, k, now);

@@ -311,9 +311,9 @@ TEST(test_a_shard_goes_away_and_comes_back)
     int draws = sent.draws;
     wait_of(&b, 0, 1, now);
     assert_int_equal(sent.draws, draws);
-    for (int i = 0; i < 20 && key(0)->drawing; i++)
+    for (int i = 0; i < 60 && key(0)->drawing; i++)
         now = weir__fleet_turn(fleet, now);
-    assert_true(weir__fleet_counts(fleet).given_up >= 1);
+    assert_true(weir__fleet_counts(fleet).given_up >= 1 && now >= NOW + 2 * S);
     wait_of(&a, 1, 0, now);
     assert_int_equal(a.outcome, WEIR__FLEET_ALONE);
     assert_true(key(0)->drawing); /* to find out */
@@ -452,6 +452,26 @@ TEST(test_a_late_answer)
                       NOW + 3 * MS);
     assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
     assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);
+    assert_int_equal(sent.repaid, 3);
+    end();
+}
+
+/* Redis was stopped: the asks have been answered alone, and nobody waits.  All units of the draw go
+ * back; those that were in the purse before stay there. */
+TEST(test_a_late_answer_that_nobody_waits_for)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    fill(NULL, key(1), 4, NOW, NOW);
+    wait_of(&a, 0, 6, NOW);
+    weir__fleet_cancel(fleet, &a, NOW + MS);
+    weir__fleet_drawn(fleet, key(1), sent.id,
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
+                      NOW + 3 * MS);
+    assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 4);
+    assert_int_equal(sent.repaid, 5);
+    assert_int_equal(sent.repaid_of, NOW);
     end();
 }
 

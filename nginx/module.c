@@ -78,7 +78,15 @@ static void exit_process(ngx_cycle_t *cycle)
     ngx_weir_fleet_stop();
 }
 
-/* The http block is read when it comes, so it must know. */
+bool ngx_weir_compat_in_stream(ngx_cycle_t *cycle)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cycle);
+
+    conf->streams = true;
+    return conf->compat;
+}
+
+/* The blocks are read when they come, so they must know. */
 static char *set_compat(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
     struct ngx_weir_conf *conf = data;

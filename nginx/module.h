@@ -13,6 +13,7 @@
  *     fleet.c    weir_fleet: units of the fleet, for rules across it
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
  *     check.c    a request and the rules
+ *     feedback.c how its upstreams did, for guards
  *     answer.c   headers and refusals
  *     status.c   weir_status: the table, for people and Prometheus
  *
@@ -68,10 +69,10 @@ struct ngx_weir_fleet {
 /* The core module's part of a cycle. */
 struct ngx_weir_conf {
     ngx_pool_t *pool;
-    bool compat;
+    bool compat, streams;      /* weir_compat on; stream {} has come */
     ngx_str_t path;            /* of the table; empty: beside the pid file */
     ngx_array_t zones, limits; /* of pointers */
-    ngx_array_t attributes;    /* of struct ngx_weir_source */
+    ngx_array_t attributes;    /* names that weir_attribute gives somewhere: ngx_str_t */
     struct ngx_weir_rules *rules;
     struct ngx_weir_fleet *fleet; /* NULL: none */
     struct ngx_weir_opened *opened;
@@ -186,6 +187,11 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                          struct ngx_weir_ctx **ctx);
 /* Once at the end; NULL: it is not known how it ended. */
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
+
+/* feedback.c.  At the end of a request. */
+enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, weir_time *took);
+/* Before it asks upstreams, or after they have answered. */
+bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled);
 
 /* wait.c.  NGX_AGAIN: the request goes on later, and comes here again. */
 ngx_int_t ngx_weir_wait_turn(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, weir_time wait);

@@ -83,7 +83,13 @@ struct ngx_weir_held {
     struct weir_guard *guard;
     struct weir_table *table; /* the guard's; for ngx_weir_exit */
     struct weir_permit permit;
+    weir_time lease, renewed; /* how long, and since when */
+    void *request;            /* of a rule's guard, which learns from it */
+    bool idle;                /* it was found to wait for its client */
 };
+
+/* module.c.  From the beginning of stream {} on: are limit_conn's names Weir's too? */
+NGX_WEIR_SHOWN bool ngx_weir_compat_in_stream(ngx_cycle_t *cycle);
 
 /* zones.c.  All of a zone's directive but its key. */
 NGX_WEIR_SHOWN char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind,

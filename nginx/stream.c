@@ -1,7 +1,8 @@
 /* stream.c -- ngx_stream_weir_module.so: the same zones and limits for stream {}.
  *
  * weir_req limits the rate of new connections and never makes them wait; weir_conn limits those
- * that are open.  Both are asked before access is checked, as limit_conn is.
+ * that are open.  Both are asked before access is checked, as limit_conn is.  With weir_compat
+ * limit_conn is weir_conn.
  *
  * This file has no copy of the library: the table and all that decides is in
  * ngx_http_weir_module.so, which must be loaded before. */
@@ -82,6 +83,17 @@ static ngx_int_t ask_rates(ngx_stream_session_t *s, const struct ngx_weir_part *
     return refuse(s, part, asked[which]->zone, "requests", &ctx->req);
 }
 
+/* For $limit_conn_status, which is nginx's own. */
+static void note(ngx_stream_session_t *s, enum ngx_weir_status status)
+{
+    unsigned own = status == NGX_WEIR_NONE       ? 0
+                   : status == NGX_WEIR_PASSED   ? 1
+                   : status == NGX_WEIR_REJECTED ? 2
+                                                 : 3;
+
+    s->limit_conn_status = own & 3;
+}
+
 static ngx_int_t enter_all(ngx_stream_session_t *s, const struct ngx_weir_part *part,
                            struct ctx *ctx)
 {
@@ -122,6 +134,8 @@ static ngx_int_t handle(ngx_stream_session_t *s)
     ngx_int_t code = NGX_DECLINED;
     if (conf->conn.limits != NULL)
         code = enter_all(s, &conf->conn, ctx);
+    if (ngx_weir_compat_in_stream((ngx_cycle_t *)ngx_cycle))
+        note(s, ctx->conn);
     if (code == NGX_DECLINED && conf->req.limits != NULL)
         code = ask_rates(s, &conf->req, ctx);
     return code;
@@ -207,8 +221,9 @@ static char *set_conn(ngx_conf_t *cf, ngx_command_t *command, void *data)
     return ngx_weir_conn_read(cf, &((struct conf *)data)->conn, NGX_WEIR_STREAM_CONN);
 }
 
-#define ANYWHERE (NGX_STREAM_MAIN_CONF | NGX_STREAM_SRV_CONF)
-#define AT(part) NGX_STREAM_SRV_CONF_OFFSET, offsetof(struct conf, part)
+#define ANYWHERE  (NGX_STREAM_MAIN_CONF | NGX_STREAM_SRV_CONF)
+#define AT(part)  NGX_STREAM_SRV_CONF_OFFSET, offsetof(struct conf, part)
+#define CONN_ROWS 4
 
 static ngx_command_t commands[] = {
     { ngx_string("weir_req_zone"), NGX_STREAM_MAIN_CONF | NGX_CONF_2MORE, set_req_zone, 0, 0,
@@ -225,8 +240,28 @@ static ngx_command_t commands[] = {
       AT(conn.log_level), ngx_weir_log_levels },
     { ngx_string("weir_conn_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot,
       AT(conn.dry_run), NULL },
+    /* The last four in this order, filled in by set_names. */
+    { ngx_string("limit_conn_zone"), 0, NULL, 0, 0, NULL },
+    { ngx_string("limit_conn"), 0, NULL, 0, 0, NULL },
+    { ngx_string("limit_conn_log_level"), 0, NULL, 0, 0, NULL },
+    { ngx_string("limit_conn_dry_run"), 0, NULL, 0, 0, NULL },
     ngx_null_command
 };
+
+/* nginx passes over a directive that is allowed nowhere, and finds its own of that name. */
+static void *set_names(ngx_conf_t *cf)
+{
+    bool compat = ngx_weir_compat_in_stream(cf->cycle);
+
+    for (ngx_uint_t i = CONN_ROWS; i < 2 * CONN_ROWS; i++) {
+        ngx_str_t name = commands[CONN_ROWS + i].name;
+        commands[CONN_ROWS + i] = commands[i];
+        commands[CONN_ROWS + i].name = name;
+        if (!compat)
+            commands[CONN_ROWS + i].type = 0;
+    }
+    return commands; /* there is nothing to be kept */
+}
 
 static void *create_conf(ngx_conf_t *cf)
 {
@@ -265,6 +300,7 @@ static ngx_int_t finish(ngx_conf_t *cf)
 static ngx_stream_module_t context = {
     .preconfiguration = add_variables,
     .postconfiguration = finish,
+    .create_main_conf = set_names,
     .create_srv_conf = create_conf,
     .merge_srv_conf = merge_conf,
 };
@@ -277,4 +313,5 @@ extern ngx_module_t *ngx_modules[];
 extern char *ngx_module_names[], *ngx_module_order[];
 NGX_WEIR_SHOWN ngx_module_t *ngx_modules[] = { &ngx_stream_weir_module, NULL };
 NGX_WEIR_SHOWN char *ngx_module_names[] = { "ngx_stream_weir_module", NULL };
-NGX_WEIR_SHOWN char *ngx_module_order[] = { NULL };
+NGX_WEIR_SHOWN char *ngx_module_order[] = { "ngx_stream_weir_module",
+                                            "ngx_stream_limit_conn_module", NULL };

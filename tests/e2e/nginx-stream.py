@@ -141,6 +141,24 @@ def test_N2_a_killed_worker_leaks_no_streams(module):
             until("its place is free", lambda: is_free(nginx, backend), 60)
 
 
+def test_N2_by_the_names_of_limit_conn_in_streams(module):
+    with stream_nginx(module) as nginx, Backend(nginx) as backend:
+        main = nginx.settings["main"].replace("weir_conn", "limit_conn")
+        nginx.configure(main=main.replace("stream {", "weir_compat on; stream {"))
+        nginx.reload()
+        assert b"nginx-stream:conns" in nginx.get("/status").body  # so it is Weir that limits
+        sessions = [Session(nginx, "two") for _ in range(2)]
+        assert all(session.passes(backend) for session in sessions)
+        assert not Session(nginx, "two").passes(backend)
+        for session in sessions:
+            session.end()
+        until("they are logged", lambda: open(nginx.path("stream.log")).read().count("\n") == 3, 60)
+        log = open(nginx.path("stream.log")).read()
+        assert log.count(" PASSED ") == 2 and log.count(" REJECTED ") == 1, log
+        nginx.configure(main=main + " weir_compat on;")
+        assert 'must stand before "http" and "stream"' in nginx.test()[1]
+
+
 def is_free(nginx, backend):
     """Both places."""
     sessions = [Session(nginx, "two") for _ in range(2)]

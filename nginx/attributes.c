@@ -145,8 +145,6 @@ static ngx_int_t fetch(ngx_http_request_t *r, const struct ngx_weir_source *sour
     struct found f = { .name = &source->rest };
 
     switch (source->kind) {
-    case NGX_WEIR_GIVEN:
-        return ngx_http_complex_value(r, (ngx_http_complex_value_t *)&source->value, out);
     case NGX_WEIR_VARIABLE:
         return fetch_variable(r, source->variable, out);
     case NGX_WEIR_HEADER:
@@ -171,11 +169,14 @@ ngx_int_t ngx_weir_describe(ngx_http_request_t *r, const struct ngx_weir_rules *
                             struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX], size_t *n)
 {
     const struct ngx_weir_source *sources = rules->sources.elts;
+    const struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
     ngx_str_t value;
 
     *n = 0;
     for (ngx_uint_t i = 0; i < rules->sources.nelts && *n < NGX_WEIR_ATTRIBUTES_MAX; i++) {
-        ngx_int_t code = fetch(r, &sources[i], &value);
+        ngx_http_complex_value_t *given = loc->values == NULL ? NULL : loc->values[i];
+        ngx_int_t code = given != NULL ? ngx_http_complex_value(r, given, &value)
+                                       : fetch(r, &sources[i], &value);
         if (code != NGX_OK)
             return code == NGX_HTTP_BAD_REQUEST ? code : NGX_HTTP_INTERNAL_SERVER_ERROR;
         if (value.len == 0)

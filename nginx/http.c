@@ -260,8 +260,8 @@ static ngx_command_t commands[] = {
       NULL },
     { ngx_string("weir_fleet"), NGX_HTTP_MAIN_CONF | NGX_CONF_1MORE, ngx_weir_fleet_set, 0, 0,
       NULL },
-    { ngx_string("weir_attribute"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE2, ngx_weir_attribute_set, 0,
-      0, NULL },
+    { ngx_string("weir_attribute"), ANYWHERE | NGX_CONF_TAKE2, ngx_weir_attribute_set,
+      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
     { ngx_string("weir_wait"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_msec_slot, AT(wait), NULL },
     { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set, 0, 0,
@@ -311,7 +311,7 @@ static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(into->wait, from->wait, 0);
     if (ngx_weir_conf_of(cf->cycle)->rules == NULL)
         into->check = 0;
-    return NGX_CONF_OK;
+    return ngx_weir_attributes_merge(cf, from, into) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 static ngx_int_t finish(ngx_conf_t *cf)

@@ -14,7 +14,7 @@ static void *create_conf(ngx_cycle_t *cycle)
     if (conf == NULL ||
         ngx_array_init(&conf->zones, cycle->pool, 4, sizeof(struct ngx_weir_zone *)) != NGX_OK ||
         ngx_array_init(&conf->limits, cycle->pool, 4, sizeof(struct ngx_weir_limit *)) != NGX_OK ||
-        ngx_array_init(&conf->attributes, cycle->pool, 4, sizeof(struct ngx_weir_source)) != NGX_OK)
+        ngx_array_init(&conf->attributes, cycle->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
         return NULL;
     conf->pool = cycle->pool;
     return conf;

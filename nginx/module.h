@@ -32,10 +32,9 @@ extern ngx_module_t ngx_weir_module, ngx_http_weir_module;
 
 #define NGX_WEIR_ATTRIBUTES_MAX 64 /* that the rules of a file can look at */
 
-/* Where an attribute is found. */
+/* Where an attribute is found, unless the location has a weir_attribute for it. */
 enum ngx_weir_place {
     NGX_WEIR_VARIABLE, /* of nginx; -1: it does not know it */
-    NGX_WEIR_GIVEN,    /* by weir_attribute: `value` */
     NGX_WEIR_HEADER,   /* under the name `rest`, as are the next two */
     NGX_WEIR_COOKIE,
     NGX_WEIR_ARGUMENT
@@ -47,6 +46,11 @@ struct ngx_weir_source {
     enum ngx_weir_place kind;
     ngx_int_t variable;
     ngx_str_t rest;
+};
+
+/* A weir_attribute. */
+struct ngx_weir_given {
+    ngx_str_t name;
     ngx_http_complex_value_t value;
 };
 
@@ -111,7 +115,10 @@ void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 
 /* rules.c */
 char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+struct ngx_weir_loc;
 char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+ngx_int_t ngx_weir_attributes_merge(ngx_conf_t *cf, const struct ngx_weir_loc *from,
+                                    struct ngx_weir_loc *into);
 /* When all of http has been read: finds the variables. */
 ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf);
 /* Adds the room that they need. */
@@ -126,9 +133,11 @@ void ngx_weir_compat_set(bool on);
 /* Of a location. */
 struct ngx_weir_loc {
     struct ngx_weir_part req, conn;
-    ngx_flag_t check;   /* by the rules, if there are any */
-    ngx_flag_t headers; /* of the ruling, in the answer */
-    ngx_msec_t wait;    /* for a turn by the rules' limits, at most */
+    ngx_flag_t check;                  /* by the rules, if there are any */
+    ngx_flag_t headers;                /* of the ruling, in the answer */
+    ngx_msec_t wait;                   /* for a turn by the rules' limits, at most */
+    ngx_array_t *given;                /* of struct ngx_weir_given, the nearest first; NULL: none */
+    ngx_http_complex_value_t **values; /* of the rules' sources; NULL: none is given */
 };
 
 /* What the rules said, and the guards that the request is in. */

@@ -145,23 +145,88 @@ char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 
 /* ------------------------------------------------------------- attributes ---- */
 
+static bool is_same(const ngx_str_t *a, const ngx_str_t *b)
+{
+    return a->len == b->len && ngx_strncmp(a->data, b->data, a->len) == 0;
+}
+
+static struct ngx_weir_given *find_given(const ngx_array_t *given, const ngx_str_t *name)
+{
+    struct ngx_weir_given *all = given == NULL ? NULL : given->elts;
+
+    for (ngx_uint_t i = 0; all != NULL && i < given->nelts; i++)
+        if (is_same(&all[i].name, name))
+            return &all[i];
+    return NULL;
+}
+
 /* weir_attribute NAME VALUE */
 char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
-    ngx_str_t *words = cf->args->elts;
-    struct ngx_weir_source *source = ngx_array_push(&conf->attributes);
+    struct ngx_weir_loc *loc = data;
+    ngx_str_t *words = cf->args->elts, *name = ngx_array_push(&conf->attributes);
 
     (void)command;
-    (void)data;
-    if (source == NULL)
+    if (find_given(loc->given, &words[1]) != NULL)
+        return "is duplicate";
+    if (loc->given == NULL)
+        loc->given = ngx_array_create(cf->pool, 2, sizeof(struct ngx_weir_given));
+    struct ngx_weir_given *given = loc->given == NULL ? NULL : ngx_array_push(loc->given);
+    if (given == NULL || name == NULL)
         return NGX_CONF_ERROR;
-    ngx_memzero(source, sizeof(*source));
-    source->name = words[1];
+    *name = given->name = words[1];
+    ngx_memzero(&given->value, sizeof(given->value));
     ngx_http_compile_complex_value_t compile = { .cf = cf,
                                                  .value = &words[2],
-                                                 .complex_value = &source->value };
+                                                 .complex_value = &given->value };
     return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+/* What is around it, for names that it does not give itself. */
+static ngx_int_t inherit(ngx_conf_t *cf, const ngx_array_t *from, ngx_array_t **into)
+{
+    const struct ngx_weir_given *outer = from == NULL ? NULL : from->elts;
+    ngx_array_t *own = *into;
+
+    *into = ngx_array_create(cf->pool, 4, sizeof(*outer));
+    if (*into == NULL)
+        return NGX_ERROR;
+    for (ngx_uint_t i = 0; own != NULL && i < own->nelts; i++) {
+        struct ngx_weir_given *place = ngx_array_push(*into);
+        if (place == NULL)
+            return NGX_ERROR;
+        *place = ((struct ngx_weir_given *)own->elts)[i];
+    }
+    for (ngx_uint_t i = 0; outer != NULL && i < from->nelts; i++) {
+        if (find_given(own, &outer[i].name) != NULL)
+            continue;
+        struct ngx_weir_given *place = ngx_array_push(*into);
+        if (place == NULL)
+            return NGX_ERROR;
+        *place = outer[i];
+    }
+    return NGX_OK;
+}
+
+ngx_int_t ngx_weir_attributes_merge(ngx_conf_t *cf, const struct ngx_weir_loc *from,
+                                    struct ngx_weir_loc *into)
+{
+    const struct ngx_weir_rules *rules = ngx_weir_conf_of(cf->cycle)->rules;
+
+    if (rules == NULL || (from->given == NULL && into->given == NULL))
+        return NGX_OK;
+    if (inherit(cf, from->given, &into->given) != NGX_OK)
+        return NGX_ERROR;
+    into->values = ngx_pcalloc(cf->pool, (rules->sources.nelts + 1) * sizeof(*into->values));
+    if (into->values == NULL)
+        return NGX_ERROR;
+    const struct ngx_weir_source *sources = rules->sources.elts;
+    for (ngx_uint_t i = 0; i < rules->sources.nelts; i++) {
+        struct ngx_weir_given *given = find_given(into->given, &sources[i].name);
+        into->values[i] = given == NULL ? NULL : &given->value;
+    }
+    return NGX_OK;
 }
 
 /* Attributes that nginx knows by itself; those with a dot are followed by a name. */
@@ -200,17 +265,14 @@ static bool find_known(ngx_conf_t *cf, struct ngx_weir_source *source)
     return false;
 }
 
-static bool find_given(const struct ngx_weir_conf *conf, struct ngx_weir_source *source)
+/* Somewhere: elsewhere the rules that need it do not apply. */
+static bool is_given(const struct ngx_weir_conf *conf, const struct ngx_weir_source *source)
 {
-    struct ngx_weir_source *given = conf->attributes.elts;
+    const ngx_str_t *names = conf->attributes.elts;
 
     for (ngx_uint_t i = 0; i < conf->attributes.nelts; i++)
-        if (given[i].name.len == source->name.len &&
-            ngx_strncmp(given[i].name.data, source->name.data, source->name.len) == 0) {
-            source->value = given[i].value;
-            source->kind = NGX_WEIR_GIVEN;
+        if (is_same(&names[i], &source->name))
             return true;
-        }
     return false;
 }
 
@@ -229,7 +291,7 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
         sources[i].variable = -1;
-        if (!find_given(conf, &sources[i]) && !find_known(cf, &sources[i]))
+        if (!find_known(cf, &sources[i]) && !is_given(conf, &sources[i]))
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
                           "that need it never apply; see weir_attribute",

@@ -94,6 +94,30 @@ def test_N4_arguments_and_what_is_given(module):
         assert nginx.get("/login?user=y").status == 200
 
 
+def test_N4_attributes_of_servers_and_locations(module):
+    """By name: a location that gives one keeps the others."""
+    rules = """version: 1
+rules:
+  - { name: checkout, match: { service: checkout }, key: "{tenant}", limit: 1/1h }
+  - { name: rest, match: { service: site }, key: "{tenant}", limit: 2/1h }
+"""
+    server = """weir_attribute service site;
+                location / { try_files /index.html =404; }
+                location /buy { weir_attribute service checkout; try_files /index.html =404;
+                                location /buy/two { weir_attribute tenant two;
+                                                    try_files /index.html =404; } }
+                location /free { weir_attribute service ""; try_files /index.html =404; }"""
+    with nginx_with(module, rules, HTTP, server) as nginx:
+        assert nginx.logged("which nginx does not know") == 0
+        assert nginx.statuses(3, "/?tenant=a") == [200, 200, 429]
+        assert nginx.statuses(2, "/buy?tenant=a") == [200, 429]
+        assert nginx.statuses(2, "/buy/two?tenant=a") == [200, 429]
+        assert nginx.statuses(1, "/buy?tenant=two") == [429]
+        assert nginx.statuses(3, "/free?tenant=a") == [200] * 3
+        nginx.configure(server="weir_attribute a 1; weir_attribute a 2;")
+        assert '"weir_attribute" directive is duplicate' in nginx.test()[1]
+
+
 def test_N4_lists_and_bans(module):
     with nginx_with(module, RULES, HTTP, SERVER) as nginx:
         denied = nginx.get("/", X_Real_IP="203.0.113.9")

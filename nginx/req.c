@@ -92,6 +92,24 @@ static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_
         r->main->limit_req_status = (unsigned)status & 7;
 }
 
+/* The same headers as of a rule. */
+static void tell_refusal(ngx_http_request_t *r, const struct ngx_weir_zone *zone,
+                         const struct weir_decision *d)
+{
+    const struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
+    struct weir_ruling ruling = { .decision = *d };
+    char name[64];
+
+    ngx_weir_retry_after(r, d->retry);
+    if (!loc->headers)
+        return;
+    *ngx_snprintf((u_char *)name, sizeof(name) - 1, "%V", &zone->name) = '\0';
+    ruling.rule = name;
+    ruling.count = zone->limit.calendar == WEIR_NO_CALENDAR ? zone->limit.count : 0;
+    ruling.window = zone->limit.period;
+    ngx_weir_ruling_headers(r, &ruling);
+}
+
 static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
                         const struct asked *asked, struct ngx_weir_ctx *ctx)
 {
@@ -103,7 +121,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
     note(r, ctx, NGX_WEIR_REJECTED);
     ctx->refused = r;
     if (!ctx->compat)
-        ngx_weir_retry_after(r, asked->all.retry);
+        tell_refusal(r, asked->limits[asked->all.item]->zone, &asked->all);
     return (ngx_int_t)part->status;
 }
 

@@ -18,8 +18,11 @@ def test_N1_a_burst_then_429(module):
         assert nginx.statuses(7, "/?k=a") == [200] * 5 + [429] * 2
         assert nginx.statuses(1, "/?k=b") == [200]  # another key
         assert nginx.statuses(9, "/") == [200] * 9  # no key: no limit
-        wait = int(nginx.get("/?k=a").headers["retry-after"])
+        refused = nginx.get("/?k=a").headers
+        wait = int(refused["retry-after"])
         assert 0 < wait <= 3600, wait
+        assert refused["ratelimit"] == '"one";r=0;t=%d' % wait, refused
+        assert refused["ratelimit-policy"] == '"one";q=1;w=3600', refused
         assert nginx.logged(r'\[error\].* limiting requests, excess: 4\.99\d by zone "one"|'
                             r'\[error\].* limiting requests, excess: 5\.000 by zone "one"') == 3
 

@@ -1,8 +1,6 @@
 /* check.c -- a request and the rules: the ruling, the guards it entered.
  *
- * The request leaves its guards once, when nginx logs it: with the status of the answer, and the
- * time that upstreams took if any was asked.  A client that went away says nothing about them, nor
- * does an answer from the cache. */
+ * The request leaves its guards once, when nginx logs it; feedback.c says with what result. */
 #include "module.h"
 
 #define DRAWS_MAX 8 /* with waits for guards in between */
@@ -21,7 +19,8 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
     for (ngx_uint_t i = 0; i < entry->n; i++) {
         ruled->held[i].guard = entry->entered[i].guard;
         ruled->held[i].permit = entry->entered[i].permit;
-        ngx_weir_hold(&ruled->held[i]);
+        ngx_weir_hold(&ruled->held[i], r->main);
+        ngx_weir_hold_look(&ruled->held[i], ruled->visit.ask.now);
     }
     return NGX_OK;
 }
@@ -201,42 +200,6 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 
 /* ------------------------------------------------------------------- exit ---- */
 
-/* Until its answer began: a slow reader can make the rest as long as it likes.  -1: no upstream
- * was asked. */
-static weir_time upstream_time(ngx_http_request_t *r)
-{
-    weir_time sum = -1;
-
-    if (r->upstream_states == NULL)
-        return sum;
-    ngx_http_upstream_state_t *states = r->upstream_states->elts;
-    for (ngx_uint_t i = 0; i < r->upstream_states->nelts; i++) {
-        ngx_msec_t ms = states[i].header_time != (ngx_msec_t)-1 ? states[i].header_time
-                                                                : states[i].response_time;
-        if (states[i].peer != NULL && ms != (ngx_msec_t)-1)
-            sum = (sum < 0 ? 0 : sum) + (weir_time)ms * WEIR_MILLISECOND;
-    }
-    return sum;
-}
-
-/* If no upstream was asked, a client that was wrong, slow or gone says nothing about it. */
-static enum weir_outcome outcome_of(ngx_http_request_t *r, bool asked)
-{
-    ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
-
-#if (NGX_HTTP_CACHE)
-    if (r->cached)
-        return WEIR_IGNORED;
-#endif
-    if (!asked && ((status >= 400 && status < 500) || r->connection->error))
-        return WEIR_IGNORED;
-    return status == NGX_HTTP_CLIENT_CLOSED_REQUEST ? WEIR_IGNORED
-           : status == NGX_HTTP_GATEWAY_TIME_OUT    ? WEIR_TIMED_OUT
-           : status == NGX_HTTP_SERVICE_UNAVAILABLE ? WEIR_DROPPED
-           : status >= 500                          ? WEIR_FAILED
-                                                    : WEIR_SUCCEEDED;
-}
-
 /* It left before the rules had decided, or before its turn. */
 static void undo(struct ngx_weir_ctx *ctx, weir_time now)
 {
@@ -259,15 +222,15 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
 
     if (ruled == NULL)
         return;
-    weir_time now = weir_table_now(ctx->table), took = r == NULL ? -1 : upstream_time(r);
-    enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : outcome_of(r, took >= 0);
+    weir_time now = weir_table_now(ctx->table), took = 0;
+    enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : ngx_weir_feedback(r, &took);
     bool entered = ruled->visit.entry.n > 0;
     ngx_weir_counts_soon(ruled->weir);
     undo(ctx, now);
     for (ngx_uint_t i = 0; i < ruled->visit.entry.n; i++) {
         struct ngx_weir_held *h = &ruled->held[i];
         ngx_queue_remove(&h->queue);
-        (void)weir_exit_after(h->guard, &h->permit, outcome, took < 0 ? 0 : took, now);
+        (void)weir_exit_after(h->guard, &h->permit, outcome, took, now);
     }
     ruled->visit.entry.n = 0;
     if (entered)

@@ -2,57 +2,94 @@
  *
  * A request that was let in holds a permit of each zone until its end; with HTTP/2 every stream is
  * a request.  The permits of a worker that dies are taken back within a second.  A lease ends
- * after a while, so a timer renews those of requests that last longer. */
+ * after a while, so a timer renews those of requests that last longer, and those of rules' guards
+ * too. */
 #include "module.h"
 
-#define RENEW_EVERY 5000 /* ms, or a third of the shortest lease: rules may have short ones */
+#define LOOK_EVERY 5000 /* ms; more often for short leases, and breakers with a short `slow` */
+#define SLOW_LEAST 200  /* ms: a shorter `slow` makes no difference here */
 
 static ngx_queue_t held = { &held, &held }; /* by this worker */
 
 /* -------------------------------------------------------------- renewing ---- */
 
-static ngx_msec_t renew_every = RENEW_EVERY;
+static ngx_msec_t look_every = LOOK_EVERY;
 
 static ngx_msec_t choose_interval(struct weir_table *table)
 {
-    weir_time now = weir_table_now(table), shortest = 3 * RENEW_EVERY * WEIR_MILLISECOND;
+    weir_time now = weir_table_now(table), shortest = LOOK_EVERY * WEIR_MILLISECOND;
     struct weir_guard_info info;
     struct weir_guard *guard;
 
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
-        shortest = ngx_min(shortest, info.options.lease);
+        shortest = ngx_min(shortest, info.options.lease / 8);
+        weir_time slow = ngx_max(info.options.breaker.slow, SLOW_LEAST * WEIR_MILLISECOND);
+        if (info.options.breaker.slow > 0)
+            shortest = ngx_min(shortest, slow / 2);
     }
-    return (ngx_msec_t)ngx_max(shortest / (3 * WEIR_MILLISECOND), 1);
+    return (ngx_msec_t)ngx_max(shortest / WEIR_MILLISECOND, 1);
 }
 
-static void renew(ngx_event_t *event)
+static weir_time lease_of(struct ngx_weir_held *h, weir_time now)
+{
+    struct weir_guard_info info;
+
+    if (h->lease == 0) { /* of a request that lasts */
+        weir_guard_get(h->guard, now, &info);
+        h->lease = info.options.lease;
+    }
+    return h->lease;
+}
+
+/* Half of a lease passes before it is renewed: a breaker sees work that hangs by the age of its
+ * permit. */
+void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now)
+{
+    ngx_http_request_t *r = h->request;
+    struct ngx_weir_ctx *ctx = r == NULL ? NULL : ngx_weir_ctx_find(r);
+    bool was = h->idle, idle = ctx != NULL && ngx_weir_waits_for_client(r, ctx->ruled);
+
+    h->idle = idle;
+    if (idle == was && (now - h->renewed < (weir_time)look_every * WEIR_MILLISECOND ||
+                        now - h->renewed < lease_of(h, now) / (idle ? 4 : 2)))
+        return;
+    h->renewed = now;
+    if (idle)
+        (void)weir_permit_idle(h->guard, &h->permit, now);
+    else
+        (void)weir_permit_renew(h->guard, &h->permit, now);
+}
+
+static void look(ngx_event_t *event)
 {
     struct weir_table *table = event->data;
     weir_time now = weir_table_now(table);
 
-    for (ngx_queue_t *q = ngx_queue_head(&held); q != &held; q = ngx_queue_next(q)) {
-        struct ngx_weir_held *h = ngx_queue_data(q, struct ngx_weir_held, queue);
-        (void)weir_permit_renew(h->guard, &h->permit, now);
-    }
-    ngx_add_timer(event, renew_every);
+    for (ngx_queue_t *q = ngx_queue_head(&held); q != &held; q = ngx_queue_next(q))
+        ngx_weir_hold_look(ngx_queue_data(q, struct ngx_weir_held, queue), now);
+    ngx_add_timer(event, look_every);
 }
 
 ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table)
 {
     static ngx_event_t event;
 
-    renew_every = choose_interval(table);
-    event.handler = renew;
+    look_every = choose_interval(table);
+    event.handler = look;
     event.log = cycle->log;
     event.data = table;
     event.cancelable = 1;
-    ngx_add_timer(&event, renew_every);
+    ngx_add_timer(&event, look_every);
     return NGX_OK;
 }
 
-void ngx_weir_hold(struct ngx_weir_held *h)
+void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r)
 {
+    h->lease = 0;
+    h->renewed = h->permit.since;
+    h->request = r;
+    h->idle = false;
     ngx_queue_insert_tail(&held, &h->queue);
 }
 
@@ -75,7 +112,7 @@ bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
     h->guard = guard_of(limit->zone, key);
     if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, d))
         return false;
-    ngx_weir_hold(h);
+    ngx_weir_hold(h, NULL);
     return true;
 }
 

@@ -38,7 +38,7 @@ struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
 }
 
 /* A redirect inside nginx forgets the contexts, but not what is to be done at the end. */
-static struct ngx_weir_ctx *find_ctx(ngx_http_request_t *r)
+struct ngx_weir_ctx *ngx_weir_ctx_find(ngx_http_request_t *r)
 {
     struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
 
@@ -89,7 +89,7 @@ static ngx_int_t handle(ngx_http_request_t *r)
 
     if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
         return NGX_DECLINED;
-    struct ngx_weir_ctx *ctx = find_ctx(r);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
     if (ctx != NULL && ctx->waiter != NULL)
         return ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, ctx);
     if (ctx != NULL && ctx->refused != NULL)
@@ -106,7 +106,7 @@ static ngx_int_t handle(ngx_http_request_t *r)
 /* Every request ends here, however it ends; with log_subrequest its parts too, before it. */
 static ngx_int_t log_request(ngx_http_request_t *r)
 {
-    struct ngx_weir_ctx *ctx = find_ctx(r);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
 
     if (ctx != NULL && r == r->main)
         ngx_weir_check_exit(ctx, r);
@@ -117,7 +117,7 @@ static ngx_int_t log_request(ngx_http_request_t *r)
 
 static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t kind)
 {
-    struct ngx_weir_ctx *ctx = find_ctx(r);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
     enum ngx_weir_status status = ctx == NULL            ? NGX_WEIR_NONE
                                   : kind == NGX_WEIR_REQ ? ctx->req
                                                          : ctx->conn;
@@ -158,7 +158,7 @@ static const char *text_of(const struct ngx_weir_ruled *ruled, uintptr_t what, c
 /* Of the ruling. */
 static ngx_int_t show_ruling(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t what)
 {
-    struct ngx_weir_ctx *ctx = find_ctx(r);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
     char number[24];
     const char *text = ctx == NULL || ctx->ruled == NULL ? NULL : text_of(ctx->ruled, what, number);
 

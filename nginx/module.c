@@ -93,8 +93,8 @@ static char *set_compat(ngx_conf_t *cf, ngx_command_t *command, void *data)
     ngx_str_t *words = cf->args->elts;
 
     (void)command;
-    if (cf->cycle->conf_ctx[ngx_http_module.index] != NULL)
-        return "must stand before \"http\"";
+    if (cf->cycle->conf_ctx[ngx_http_module.index] != NULL || conf->streams)
+        return "must stand before \"http\" and \"stream\"";
     if (ngx_strcmp(words[1].data, "on") != 0 && ngx_strcmp(words[1].data, "off") != 0)
         return "must be \"on\" or \"off\"";
     conf->compat = ngx_strcmp(words[1].data, "on") == 0;
@@ -122,7 +122,14 @@ ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,     commands,     NGX_
 #define SHOWN __attribute__((visibility("default")))
 extern ngx_module_t *ngx_modules[];
 extern char *ngx_module_names[], *ngx_module_order[];
-SHOWN ngx_module_t *ngx_modules[] = { &ngx_weir_module, &ngx_http_weir_module, NULL };
-SHOWN char *ngx_module_names[] = { "ngx_weir_module", "ngx_http_weir_module", NULL };
-SHOWN char *ngx_module_order[] = { "ngx_http_weir_module", "ngx_http_limit_conn_module",
-                                   "ngx_http_limit_req_module", "ngx_http_realip_module", NULL };
+SHOWN ngx_module_t *ngx_modules[] = { &ngx_weir_module, &ngx_http_weir_module,
+                                      &ngx_http_weir_filter_module, NULL };
+SHOWN char *ngx_module_names[] = { "ngx_weir_module", "ngx_http_weir_module",
+                                   "ngx_http_weir_filter_module", NULL };
+SHOWN char *ngx_module_order[] = { "ngx_http_weir_module",
+                                   "ngx_http_limit_conn_module",
+                                   "ngx_http_limit_req_module",
+                                   "ngx_http_realip_module",
+                                   "ngx_http_weir_filter_module",
+                                   "ngx_http_copy_filter_module",
+                                   NULL };

@@ -28,7 +28,7 @@
 
 #include "shared.h"
 
-extern ngx_module_t ngx_weir_module, ngx_http_weir_module;
+extern ngx_module_t ngx_weir_module, ngx_http_weir_module, ngx_http_weir_filter_module;
 
 #define NGX_WEIR_ATTRIBUTES_MAX 64 /* that the rules of a file can look at */
 
@@ -151,6 +151,7 @@ struct ngx_weir_ruled {
     struct weir_ruling granted; /* visit.in_turn: by the limits ... */
     bool entering;              /* ... and its turn has come */
     bool open;                  /* it waits to be decided, or was and is about to go on */
+    bool answered;              /* its answer has begun */
     bool drawn;               /* units of the fleet were asked for last: it may have a queue yet */
     ngx_uint_t draws;         /* how often they were */
     struct ngx_weir_dry *dry; /* it does */
@@ -176,6 +177,7 @@ struct ngx_weir_ctx {
 
 /* Made when it is first needed; NULL: no memory. */
 struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r);
+struct ngx_weir_ctx *ngx_weir_ctx_find(ngx_http_request_t *r); /* NULL: none */
 
 /* req.c, conn.c.  NGX_DECLINED: it passes. */
 ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
@@ -184,7 +186,8 @@ void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
                               struct ngx_weir_ctx **ctx);
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
-void ngx_weir_hold(struct ngx_weir_held *h); /* from now on it is renewed */
+void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r); /* it is renewed now */
+void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now); /* does it wait for its client? */
 ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
 /* attributes.c.  NGX_OK, or a status. */

@@ -1,0 +1,130 @@
+/* feedback.c -- what guards learn from a request: how its upstreams did, and for how long.
+ *
+ * Upstreams are judged by their own answers, whatever the client gets instead: a page by
+ * error_page, or what the cache still has.  A client that went away says nothing about them, nor
+ * does an answer from the cache without a question.
+ *
+ * A breaker takes work that is in flight for longer than its `slow` for work that hangs.  But a
+ * request may wait for its own client: for its body before it asks an upstream, and until the
+ * client has read the answer.  Clients that are slow, on purpose or not, would open the breaker
+ * for all. */
+#include "module.h"
+
+/* Until the answer began: a slow reader can make the rest as long as it likes.  -1: no upstream was
+ * asked. */
+static weir_time upstream_time(ngx_http_request_t *r)
+{
+    weir_time sum = -1;
+
+    if (r->upstream_states == NULL)
+        return sum;
+    ngx_http_upstream_state_t *states = r->upstream_states->elts;
+    for (ngx_uint_t i = 0; i < r->upstream_states->nelts; i++) {
+        ngx_msec_t ms = states[i].header_time != (ngx_msec_t)-1 ? states[i].header_time
+                                                                : states[i].response_time;
+        if (states[i].peer != NULL && ms != (ngx_msec_t)-1)
+            sum = (sum < 0 ? 0 : sum) + (weir_time)ms * WEIR_MILLISECOND;
+    }
+    return sum;
+}
+
+/* It began to answer, and did not finish. */
+static bool is_cut_off(const ngx_http_request_t *r)
+{
+    const ngx_event_pipe_t *pipe = r->upstream == NULL ? NULL : r->upstream->pipe;
+
+    return pipe != NULL && (pipe->upstream_error ||
+                            (pipe->upstream_eof && !pipe->upstream_done && pipe->length != -1));
+}
+
+/* Tries of one upstream count by the last of them.  After an error page or X-Accel-Redirect nginx
+ * asks another one, behind an entry without a peer: the first that failed counts.  0: none has
+ * answered. */
+static ngx_uint_t upstream_status(ngx_http_request_t *r)
+{
+    ngx_http_upstream_state_t *states = r->upstream_states->elts;
+    ngx_uint_t status = 0;
+
+    for (ngx_uint_t i = 0; i < r->upstream_states->nelts; i++) {
+        if (states[i].peer == NULL && status >= NGX_HTTP_INTERNAL_SERVER_ERROR)
+            break;
+        if (states[i].peer != NULL)
+            status = states[i].status;
+    }
+    return status > 0 && status < NGX_HTTP_INTERNAL_SERVER_ERROR && is_cut_off(r)
+               ? NGX_HTTP_BAD_GATEWAY
+               : status;
+}
+
+static enum weir_outcome outcome_by(ngx_uint_t status)
+{
+    return status == NGX_HTTP_CLIENT_CLOSED_REQUEST ? WEIR_IGNORED
+           : status == NGX_HTTP_GATEWAY_TIME_OUT    ? WEIR_TIMED_OUT
+           : status == NGX_HTTP_SERVICE_UNAVAILABLE ? WEIR_DROPPED
+           : status >= 500                          ? WEIR_FAILED
+                                                    : WEIR_SUCCEEDED;
+}
+
+enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, weir_time *took)
+{
+    ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
+    weir_time time = upstream_time(r);
+
+    *took = time < 0 ? 0 : time;
+    if (time >= 0) {
+        ngx_uint_t said = upstream_status(r);
+        return outcome_by(said > 0 ? said : status);
+    }
+#if (NGX_HTTP_CACHE)
+    if (r->cached)
+        return WEIR_IGNORED;
+#endif
+    /* a client that was wrong, slow or gone says nothing about upstreams that were not asked */
+    if ((status >= 400 && status < 500) || r->connection->error)
+        return WEIR_IGNORED;
+    return outcome_by(status);
+}
+
+/* ----------------------------------------------------- waiting for clients ---- */
+
+static bool lacks_body(const ngx_http_request_t *r)
+{
+    if (r->headers_in.content_length_n <= 0 && !r->headers_in.chunked)
+        return false;
+    return r->request_body == NULL || r->request_body->rest != 0;
+}
+
+bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
+{
+    return ruled->answered || lacks_body(r);
+}
+
+static ngx_http_output_header_filter_pt next_header_filter;
+
+static ngx_int_t note_answer(ngx_http_request_t *r)
+{
+    struct ngx_weir_ctx *ctx = r == r->main ? ngx_weir_ctx_find(r) : NULL;
+
+    if (ctx != NULL && ctx->ruled != NULL && ctx->ruled->held != NULL) {
+        weir_time now = weir_table_now(ctx->table);
+        ctx->ruled->answered = true;
+        for (ngx_uint_t i = 0; i < ctx->ruled->visit.entry.n; i++)
+            ngx_weir_hold_look(&ctx->ruled->held[i], now);
+    }
+    return next_header_filter(r);
+}
+
+static ngx_int_t add_filter(ngx_conf_t *cf)
+{
+    (void)cf;
+    next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = note_answer;
+    return NGX_OK;
+}
+
+static ngx_http_module_t context = { .postconfiguration = add_filter };
+
+/* A module of its own: filters are put together after all others. */
+ngx_module_t ngx_http_weir_filter_module = { NGX_MODULE_V1, &context, NULL, NGX_HTTP_MODULE,
+                                             NULL,          NULL,     NULL, NULL,
+                                             NULL,          NULL,     NULL, NGX_MODULE_V1_PADDING };

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""nginx-feedback.py MODULE [TEST...] -- what guards in a real nginx learn from upstreams, whatever
+the client gets or does."""
+import json
+import socket
+import time
+
+from nginxing import Backend, nginx_with
+from serving import run_tests, until
+
+HTTP = "weir_rules rules.yaml;"
+RULES = """version: 1
+guards:
+  - name: backend
+    match: { uri: "/**" }
+    breaker: { %s, min_calls: 3, open_for: 60s }
+"""
+ERRORS = RULES % "errors: 3"
+STATUS = "location = /status { weir_check off; weir_status; }"
+PROXY = """proxy_next_upstream off; proxy_read_timeout 300s;
+           location / { proxy_pass http://unix:{folder}/backend; }""" + STATUS
+
+
+def guard_of(nginx):
+    guard, = json.loads(nginx.get("/status").body)["guards"]
+    return guard
+
+
+def exchange(nginx, backend, answer, path="/"):
+    """The backend's bytes, and what the client gets."""
+    ask = nginx.send(path)
+    connection = backend.accept()
+    connection.sendall(answer)
+    connection.close()
+    return ask.answer()
+
+
+def opens(module, server, answer, status, http=HTTP):
+    """Do three such answers open the breaker, each of which the client sees with this status?"""
+    with nginx_with(module, ERRORS, http, server + STATUS) as nginx, Backend(nginx) as backend:
+        for _ in range(3):
+            assert guard_of(nginx)["breaker"] == "closed"
+            got = exchange(nginx, backend, answer)
+            assert got.status == status, (got.status, got.body)
+        return guard_of(nginx)["breaker"] == "open"
+
+
+def test_N5_a_page_instead_of_an_error_hides_nothing(module):
+    pages = """error_page 502 =200 /other.html; location = /other.html { }
+               location / { proxy_pass http://unix:{folder}/backend; }"""
+    assert opens(module, pages, b"", 200)
+    answer = b"HTTP/1.0 500 No\r\nContent-Length: 0\r\n\r\n"
+    assert opens(module, pages.replace("502", "500") + "proxy_intercept_errors on;", answer, 200)
+
+
+def test_N5_another_upstream_instead_hides_nothing(module):
+    http = HTTP + """server { listen unix:{folder}/other; root {folder}/html; weir_check off;
+                              location / { try_files /index.html =404; } }"""
+    server = """error_page 502 = @other; location @other { proxy_pass http://unix:{folder}/other; }
+                location / { proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, ERRORS, HTTP, server + STATUS) as nginx, Backend(nginx) as backend:
+        nginx.configure(http=http.replace("{folder}", nginx.folder))
+        nginx.reload()
+        for _ in range(3):
+            assert guard_of(nginx)["breaker"] == "closed"
+            assert exchange(nginx, backend, b"").status == 200
+        assert guard_of(nginx)["breaker"] == "open"
+
+
+def test_N5_what_the_cache_still_has_hides_nothing(module):
+    http = HTTP + "proxy_cache_path cache keys_zone=pages:1m;"
+    server = """proxy_cache pages; proxy_cache_valid 200 1s; proxy_cache_key page;
+                proxy_cache_use_stale error; proxy_next_upstream off;
+                location / { proxy_pass http://unix:{folder}/backend; }""" + STATUS
+    with nginx_with(module, ERRORS, http, server) as nginx, Backend(nginx) as backend:
+        page = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npage"
+        assert exchange(nginx, backend, page).body == b"page"
+        for _ in range(3):
+            assert guard_of(nginx)["breaker"] == "closed"
+            ask = nginx.send("/")
+            while ask.is_answered() or not backend.is_asked():  # it is fresh for a second
+                if ask.is_answered():
+                    assert ask.answer().body == b"page"
+                    time.sleep(0.05)
+                    ask = nginx.send("/")
+            backend.accept().close()
+            assert ask.answer().body == b"page"
+        found = guard_of(nginx)
+        assert (found["breaker"], found["failed"]) == ("open", 3), found
+
+
+def test_N5_an_answer_that_breaks_off_is_an_error(module):
+    server = "location / { proxy_pass http://unix:{folder}/backend; }"
+    half = b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
+    assert opens(module, server, half, 200)
+    assert not opens(module, server, half.replace(b"10", b"4"), 200)
+
+
+SLOW = RULES % "slow: 3s, ratio: 50%"
+LARGE = b"HTTP/1.0 200 OK\r\nContent-Length: 20000000\r\n\r\n" + bytes(20000000)
+
+
+def test_N5_clients_that_read_slowly_do_not_open_the_breaker(module):
+    """A busy machine can be slow itself: then it is tried again."""
+    assert any(stays_closed(module, reads_slowly) for _ in range(3))
+
+
+def test_N5_clients_that_send_slowly_do_not_open_the_breaker(module):
+    assert any(stays_closed(module, sends_slowly) for _ in range(3))
+
+
+def stays_closed(module, begin):
+    with nginx_with(module, SLOW, HTTP, PROXY) as nginx, Backend(nginx) as backend:
+        clients = [begin(nginx, backend) for _ in range(4)]
+        assert guard_of(nginx)["in_flight"] == 4
+        end = time.monotonic() + 7
+        while time.monotonic() < end and guard_of(nginx)["breaker"] == "closed":
+            time.sleep(0.1)
+        found = guard_of(nginx)
+        for client in clients:
+            client.close()
+        until("they have left", lambda: guard_of(nginx)["in_flight"] == 0, 60)
+        return found["breaker"] == "closed" and found["in_flight"] == 4
+
+
+def reads_slowly(nginx, backend):
+    client = nginx.send("/").socket
+    connection = backend.accept()
+    connection.sendall(LARGE)
+    connection.close()
+    return client
+
+
+def sends_slowly(nginx, backend):
+    client = socket.create_connection(("127.0.0.1", nginx.port), timeout=60)
+    client.sendall(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nabc")
+    until("it is in", lambda: guard_of(nginx)["in_flight"] > 0, 60)
+    return client
+
+
+def test_N5_upstreams_that_hang_open_the_breaker(module):
+    """Also after the time at which permits are renewed, and for requests with a body."""
+    for slow, headers in [("6s", b""), ("1s", b"Content-Length: 3\r\n")]:
+        rules = SLOW.replace("3s", slow)
+        with nginx_with(module, rules, HTTP, PROXY) as nginx, Backend(nginx) as backend:
+            clients = []
+            for _ in range(4):
+                client = socket.create_connection(("127.0.0.1", nginx.port), timeout=60)
+                client.sendall(b"POST / HTTP/1.1\r\nHost: test\r\n" + headers + b"\r\n")
+                if headers:
+                    client.sendall(b"abc")
+                clients.append((client, backend.accept()))
+            until("it opens", lambda: guard_of(nginx)["breaker"] == "open", 60)
+            for client, connection in clients:
+                backend.answer(connection)
+                client.close()
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -145,6 +145,7 @@ bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_o
 ffi.cdef(declarations)
 
 local NAME_MAX = 63
+local LIMITERS = 4096 -- an object of `count` may have a limit of its own for each customer
 
 local _M = { library = nil, declarations = declarations }
 
@@ -156,8 +157,8 @@ local decision = ffi.new("struct weir_decision")
 local bytes -- of the ask's key, while C looks at them
 
 -- In init_by_lua, before nginx forks.  options: table, a file; keys, room for that many (65536);
--- mode of a new file (0600, and root's: workers have it from the master); library, if it is not
--- libweir.so.0 where libraries are.
+-- limiters, likewise; mode of a new file (0600, and root's: workers have it from the master);
+-- library, if it is not libweir.so.0 where libraries are.
 function _M.init(options)
     local out, path = ffi.new("struct weir_table *[1]"), options.table
     local o = ffi.new("struct weir_table_options")
@@ -170,6 +171,7 @@ function _M.init(options)
     end
     _M.library = ffi.load(options.library or "libweir.so.0")
     o.path, o.keys, o.mode = path, options.keys or 0, options.mode or 0
+    o.limiters = options.limiters or LIMITERS
     if _M.library.weir_table_create(out, o, problem) ~= 0 then
         error("resty.weir: " .. ffi.string(problem.text), 2)
     end

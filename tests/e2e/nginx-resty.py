@@ -91,6 +91,25 @@ def test_N1_count_in_a_window(library):
     check(library, code, "0 2", "0 1", "0 1", "2", "0 1", "0 0", "nil rejected", "0 2")
 
 
+def test_N1_a_count_for_each_customer(library):
+    code = """local count = require "resty.weir.count"
+        for limit = 1, 2000 do
+            local lim, err = count.new("store", limit, 3600)
+            if not lim then return say(limit, err) end
+            local _, left = lim:incoming("customer " .. limit, true)
+            if left ~= limit - 1 then return say(limit, left) end
+        end
+        say("all")"""
+    check(library, code, "all")
+
+
+def test_N2_conn_with_half_a_connection(library):
+    code = """local lim = require("resty.weir.conn").new("store", 1.5, 1, 0.5)
+        for i = 1, 3 do say(lim:incoming("a", true)) end
+        say(lim:leaving("a"))"""
+    check(library, code, "0 1", "0 2", "nil rejected", "1")
+
+
 def test_N2_conn_counts_and_delays(library):
     code = """local lim = require("resty.weir.conn").new("store", 2, 2, 0.5)
         for i = 1, 5 do say(lim:incoming("a", true)) end

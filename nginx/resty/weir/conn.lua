@@ -47,7 +47,8 @@ end
 
 -- The permit and how many the key has with it; or nil.
 local function enter(self, key)
-    local most, permit = math.min(self.max + self.burst, PERMITS_MAX), ffi.new("struct weir_permit")
+    local most = math.min(floor(self.max + self.burst), PERMITS_MAX)
+    local permit = ffi.new("struct weir_permit")
     local ask, decision = weir.ask(key, 1)
 
     if most < 1 or not weir.library.weir_enter_within(self.guard, ask, most, permit, decision) then

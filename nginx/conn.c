@@ -148,6 +148,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
                       "weir: zone \"%V\" has no room for another key or connection: %s",
                       &zone->name, weir_reason_name(d->reason));
+    ngx_weir_count(zone, part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED);
     if (part->dry_run) {
         note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
         return NGX_DECLINED;
@@ -176,6 +177,7 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
     if (!ngx_weir_enter(limit, &key, &ctx->held[ctx->n_held], &d))
         return refuse(r, part, limit->zone, ctx, &d);
     ctx->n_held++;
+    ngx_weir_count(limit->zone, NGX_WEIR_PASSED);
     return NGX_DECLINED;
 }
 

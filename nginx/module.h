@@ -4,6 +4,7 @@
  *                fail and changes nothing that is in force, and committed, which cannot fail
  *     table.c    the table, kept from one configuration to the next
  *     zones.c    weir_req_zone and weir_conn_zone: a key, and its limiter or guards in the table
+ *     counts.c   how often a zone let requests pass, delayed or rejected them
  *     http.c     the http module: directives, variables, a request's way through the limits
  *     limits.c   weir_req and weir_conn as they are written; asking several rates at once
  *     stream.c   the module for stream {}, a file of its own
@@ -112,6 +113,11 @@ ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_zones_release(struct ngx_weir_conf *conf);
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+
+/* counts.c */
+ngx_int_t ngx_weir_counts_add(ngx_conf_t *cf, struct ngx_weir_zone *zone);
+/* Of all workers. */
+void ngx_weir_counts_get(const struct ngx_weir_zone *zone, uint64_t out[NGX_WEIR_STATUSES]);
 
 /* rules.c */
 char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data);

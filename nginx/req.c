@@ -114,6 +114,8 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
                         const struct asked *asked, struct ngx_weir_ctx *ctx)
 {
     log_refusal(r, part, asked->limits[asked->all.item], asked->each[asked->all.item].retry);
+    ngx_weir_count(asked->limits[asked->all.item]->zone,
+                   part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED);
     if (part->dry_run) {
         note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
         return NGX_DECLINED;
@@ -152,6 +154,10 @@ static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_part *part,
     if (keep_taken(r, asked, ctx) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     note(r, ctx, wait == 0 ? NGX_WEIR_PASSED : NGX_WEIR_DELAYED);
+    for (ngx_uint_t i = 0; i < asked->n; i++)
+        ngx_weir_count(asked->limits[i]->zone, wait == 0 || i != which ? NGX_WEIR_PASSED
+                                               : part->dry_run         ? NGX_WEIR_DELAYED_DRY_RUN
+                                                                       : NGX_WEIR_DELAYED);
     if (wait == 0)
         return NGX_DECLINED;
     log_delay(r, part, asked->limits[which]->zone, asked->each[which].wait);

@@ -45,6 +45,7 @@ struct ngx_weir_zone {
     bool changes; /* the limiter has another limit, until the commit */
     struct weir_limiter *limiter;
     struct weir_guard *guards[NGX_WEIR_GUARDS];
+    ngx_shm_zone_t *counts; /* of answers, for the status page */
 };
 
 /* A weir_req or weir_conn. */
@@ -74,6 +75,7 @@ enum ngx_weir_status {
     NGX_WEIR_DELAYED_DRY_RUN,
     NGX_WEIR_REJECTED_DRY_RUN,
 };
+#define NGX_WEIR_STATUSES 6
 /* For $weir_req_status and $weir_conn_status. */
 NGX_WEIR_SHOWN void ngx_weir_status_show(enum ngx_weir_status status, ngx_variable_value_t *v);
 
@@ -94,6 +96,9 @@ NGX_WEIR_SHOWN bool ngx_weir_compat_in_stream(ngx_cycle_t *cycle);
 /* zones.c.  All of a zone's directive but its key. */
 NGX_WEIR_SHOWN char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind,
                                         struct ngx_weir_zone **out);
+
+/* counts.c */
+NGX_WEIR_SHOWN void ngx_weir_count(const struct ngx_weir_zone *zone, enum ngx_weir_status status);
 
 /* limits.c */
 NGX_WEIR_SHOWN extern ngx_conf_enum_t ngx_weir_log_levels[];

@@ -98,6 +98,44 @@ static void put_limiters(struct pen *pen, struct weir_table *table)
     put(pen, "]");
 }
 
+/* As the status variables name them, in small letters. */
+static const char *const outcomes[] = { NULL,       "passed",          "delayed",
+                                        "rejected", "delayed_dry_run", "rejected_dry_run" };
+
+static void name_zone(const struct ngx_weir_zone *zone, char out[64])
+{
+    char name[64];
+
+    *ngx_snprintf((u_char *)name, sizeof(name) - 1, "%V", &zone->name) = '\0';
+    (void)ngx_weir_quotable(name, out);
+}
+
+static const char *kind_of(const struct ngx_weir_zone *zone)
+{
+    static const char *const kinds[] = { "req", "conn", "stream-req", "stream-conn" };
+
+    return kinds[zone->kind];
+}
+
+static void put_zones(struct pen *pen, const ngx_array_t *all)
+{
+    struct ngx_weir_zone **zones = all->elts;
+    uint64_t counts[NGX_WEIR_STATUSES];
+    char name[64];
+
+    put(pen, ",\n\"zones\":[");
+    for (ngx_uint_t i = 0; i < all->nelts; i++) {
+        name_zone(zones[i], name);
+        ngx_weir_counts_get(zones[i], counts);
+        put(pen, "%s\n {\"name\":\"%s\",\"kind\":\"%s\"", i == 0 ? "" : ",", name,
+            kind_of(zones[i]));
+        for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++)
+            put(pen, ",\"%s\":%llu", outcomes[j], (unsigned long long)counts[j]);
+        put(pen, "}");
+    }
+    put(pen, "]");
+}
+
 static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
 {
     struct weir_guard_info info;
@@ -164,8 +202,10 @@ static void put_fleet(struct pen *pen)
             f.alone ? "true" : "false", (long long)f.part, (long long)f.members);
 }
 
-static void put_json(struct pen *pen, struct weir_table *table, struct weir *weir, weir_time now)
+static void put_json(struct pen *pen, const struct ngx_weir_conf *conf, struct weir *weir,
+                     weir_time now)
 {
+    struct weir_table *table = conf->table;
     struct weir_table_stats s;
 
     weir_table_stats(table, -1, &s);
@@ -177,6 +217,7 @@ static void put_json(struct pen *pen, struct weir_table *table, struct weir *wei
     put_fleet(pen);
     if (weir != NULL)
         put_rules(pen, weir);
+    put_zones(pen, &conf->zones);
     put_limiters(pen, table);
     put_guards(pen, table, now);
     put(pen, "}\n");
@@ -291,9 +332,27 @@ static void put_decisions(struct pen *pen, struct weir *weir)
             (long long)i.banned);
 }
 
-static void put_prometheus(struct pen *pen, struct weir_table *table, struct weir *weir,
+static void put_answers(struct pen *pen, const ngx_array_t *all)
+{
+    struct ngx_weir_zone **zones = all->elts;
+    uint64_t counts[NGX_WEIR_STATUSES];
+    char name[64];
+
+    if (all->nelts > 0)
+        put(pen, "# TYPE weir_zone_requests_total counter\n");
+    for (ngx_uint_t i = 0; i < all->nelts; i++) {
+        name_zone(zones[i], name);
+        ngx_weir_counts_get(zones[i], counts);
+        for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++)
+            put(pen, "weir_zone_requests_total{zone=\"%s\",kind=\"%s\",outcome=\"%s\"} %llu\n",
+                name, kind_of(zones[i]), outcomes[j], (unsigned long long)counts[j]);
+    }
+}
+
+static void put_prometheus(struct pen *pen, const struct ngx_weir_conf *conf, struct weir *weir,
                            weir_time now)
 {
+    struct weir_table *table = conf->table;
     struct weir_table_stats s;
 
     weir_table_stats(table, -1, &s);
@@ -308,6 +367,7 @@ static void put_prometheus(struct pen *pen, struct weir_table *table, struct wei
         (long long)s.evicted_early, (long long)s.no_room, (long long)s.no_disk);
     if (weir != NULL)
         put_decisions(pen, weir);
+    put_answers(pen, &conf->zones);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
         put_metric(pen, table, now, &metrics[i]);
     put_breakers(pen, table, now);
@@ -358,9 +418,9 @@ static ngx_int_t answer(ngx_http_request_t *r)
     if (table == NULL)
         put(&pen, prometheus ? "\n" : "{}\n");
     else if (prometheus)
-        put_prometheus(&pen, table, weir, weir_table_now(table));
+        put_prometheus(&pen, conf, weir, weir_table_now(table));
     else
-        put_json(&pen, table, weir, weir_table_now(table));
+        put_json(&pen, conf, weir, weir_table_now(table));
     return pen.failed ? NGX_HTTP_INTERNAL_SERVER_ERROR : send_page(r, &pen, prometheus);
 }
 

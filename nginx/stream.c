@@ -53,6 +53,7 @@ static ngx_int_t refuse(ngx_stream_session_t *s, const struct ngx_weir_part *par
                         enum ngx_weir_status *status)
 {
     *status = part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED;
+    ngx_weir_count(zone, *status);
     ngx_log_error(part->log_level, s->connection->log, 0, "limiting %s%s by zone \"%V\"", what,
                   part->dry_run ? ", dry run" : "", &zone->name);
     return part->dry_run ? NGX_DECLINED : NGX_STREAM_SERVICE_UNAVAILABLE;
@@ -78,7 +79,10 @@ static ngx_int_t ask_rates(ngx_stream_session_t *s, const struct ngx_weir_part *
     if (n == 0)
         return NGX_DECLINED;
     ctx->req = NGX_WEIR_PASSED;
-    if (ngx_weir_take(asked, keys, n, &which))
+    bool taken = ngx_weir_take(asked, keys, n, &which);
+    for (ngx_uint_t i = 0; taken && i < n; i++)
+        ngx_weir_count(asked[i]->zone, NGX_WEIR_PASSED);
+    if (taken)
         return NGX_DECLINED;
     return refuse(s, part, asked[which]->zone, "requests", &ctx->req);
 }
@@ -109,6 +113,7 @@ static ngx_int_t enter_all(ngx_stream_session_t *s, const struct ngx_weir_part *
         ctx->conn = NGX_WEIR_PASSED;
         if (ngx_weir_enter(limits[i], &key, &ctx->held[ctx->n], &d)) {
             ctx->n++;
+            ngx_weir_count(limits[i]->zone, NGX_WEIR_PASSED);
             continue;
         }
         end_session(ctx);

@@ -149,9 +149,10 @@ char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind, struct ngx_wei
     char *problem =
         ngx_weir_is_conn(kind) ? read_name(cf, kind, &words[2], out) : read_req(cf, kind, out);
 
-    if (problem == NGX_CONF_OK)
-        (*out)->written = words[1];
-    return problem;
+    if (problem != NGX_CONF_OK)
+        return problem;
+    (*out)->written = words[1];
+    return ngx_weir_counts_add(cf, *out) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 static char *set_zone(ngx_conf_t *cf, enum ngx_weir_kind kind)

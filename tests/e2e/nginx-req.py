@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nginx-req.py MODULE [TEST...] -- the rate of requests in a real nginx: weir_req, and limit_req by
 its own name.  A rate of one an hour makes no test depend on how fast it runs."""
+import json
 import os
 import socket
 import subprocess
@@ -167,6 +168,37 @@ def test_N1_streams_of_http2_wait_each_for_itself(module):
     with Nginx(module, zone, where, listen=" http2") as nginx:
         assert http2(nginx.port, b"/?k=a", 20) == [200] * 20
         assert nginx.logged("delaying request") > 0
+
+
+def test_N1_the_status_page_counts_what_zones_answer(module):
+    zones = HOURLY + """weir_req_zone $arg_d zone=dry:1m rate=1r/h;
+                        weir_req_zone $arg_f zone=fast:1m rate=100r/s;
+                        weir_conn_zone $arg_k zone=conns:1m;"""
+    where = LIMITED + """location /dry { weir_req zone=dry burst=1; weir_req_dry_run on;
+                                         weir_conn conns 9; alias {folder}/html/; }
+                         location /both { weir_req zone=fast burst=9; weir_req zone=one;
+                                          alias {folder}/html/; }
+                         location = /status { weir_status; }"""
+    with nginx_with(module, None, zones, where, workers=2) as nginx:
+        nginx.statuses(7, "/?k=a")
+        nginx.reload()
+        nginx.statuses(3, "/dry/?d=a&k=b")
+        nginx.statuses(2, "/both/?f=a&k=c")  # `one` rejects, and `fast` is not asked
+        for ask in [nginx.send("/both/?f=b") for _ in range(3)]:
+            assert ask.answer().status == 200
+        found = {zone.pop("name"): zone for zone in json.loads(nginx.get("/status").body)["zones"]}
+        assert counts(found["one"]) == ("req", 6, 0, 3, 0, 0), found
+        assert counts(found["dry"]) == ("req", 1, 0, 0, 1, 1), found
+        assert counts(found["conns"]) == ("conn", 3, 0, 0, 0, 0), found
+        kind, passed, delayed, *rest = counts(found["fast"])
+        assert kind == "req" and passed + delayed == 4 and rest == [0, 0, 0], found
+        line = b'weir_zone_requests_total{zone="one",kind="req",outcome="rejected"} 3\n'
+        assert line in nginx.get("/status?format=prometheus").body
+
+
+def counts(zone):
+    return tuple(zone[name] for name in ["kind", "passed", "delayed", "rejected",
+                                         "delayed_dry_run", "rejected_dry_run"])
 
 
 def test_N1_any_rate_and_algorithm(module):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nginx-stream.py MODULE [TEST...] -- limits in stream {} of a real nginx: connections and their
 rate, by address."""
+import json
 import os
 import signal
 import socket
@@ -94,6 +95,9 @@ def test_N2_connections_of_streams(module):
         for session in (first, second, other):
             session.end()
         until("they are logged", lambda: open(nginx.path("stream.log")).read().count("\n") == 9, 60)
+        zones = json.loads(nginx.get("/status").body)["zones"]
+        assert [(zone["passed"], zone["rejected"]) for zone in zones
+                if zone["kind"] == "stream-conn"] == [(8, 1)], zones
         log = open(nginx.path("stream.log")).read()
         assert log.count("192.0.2.1 REJECTED - 503\n") == 1, log
         assert log.count("192.0.2.1 PASSED - 200\n") == 7, log

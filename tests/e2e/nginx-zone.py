@@ -6,7 +6,7 @@ import signal
 import stat
 import threading
 
-from nginxing import Nginx, is_gone, nginx_with
+from nginxing import Backend, Nginx, is_gone, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -99,6 +99,44 @@ def test_N3_a_new_binary_keeps_it(module):
         new = nginx.pid()
         os.kill(new, signal.SIGQUIT)
         until("so has the new one", lambda: is_gone(new), 60)
+
+
+def test_N3_a_daemon_keeps_it(module):
+    """Its master is not the process that has opened the table."""
+    http = ZONE + "weir_conn_zone $arg_c zone=c:1m;"
+    server = BURST % 1 + "location /c { weir_conn c 1; proxy_pass http://unix:{folder}/backend; }"
+    with Nginx(module, http, BURST % 1, workers=2, daemon=True, kills=True) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        nginx.configure(server=server.replace("{folder}", nginx.folder))
+        nginx.reload()
+        assert nginx.get("/?k=a").status == 429
+        with Backend(nginx) as backend:
+            ask = nginx.send("/c?c=x")
+            connection = backend.accept()
+            assert nginx.get("/c?c=x").status == 429
+            workers = nginx.workers()
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            until("others run", lambda: set(nginx.workers()).isdisjoint(workers) and
+                  len(nginx.workers()) == 2, 60)
+            ask.leave()
+            connection.close()
+            until("its place is free", lambda: is_let_in(nginx, backend), 60)
+        master = nginx.pid()
+        os.kill(master, signal.SIGQUIT)
+        until("it has ended", lambda: is_gone(master), 60)
+        assert nginx.start() and nginx.get("/?k=a").status == 429
+        master = nginx.pid()
+        os.kill(master, signal.SIGQUIT)
+        until("it has ended", lambda: is_gone(master), 60)
+
+
+def is_let_in(nginx, backend):
+    ask = nginx.send("/c?c=x")
+    until("an answer, or let in", lambda: ask.is_answered() or backend.is_asked(), 60)
+    if not ask.is_answered():
+        backend.answer(backend.accept())
+    return ask.answer().status == 200
 
 
 def test_N3_killed_workers_give_nothing_away(module):

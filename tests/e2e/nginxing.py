@@ -15,7 +15,7 @@ from serving import Running, free_port, until, write
 
 FRAME = """{load}
 {main}
-daemon off;
+daemon {daemon};
 env LD_PRELOAD;
 env ASAN_OPTIONS;
 worker_processes {workers};
@@ -94,17 +94,18 @@ class Nginx(Running):
     """nginx, ready when the constructor returns.  Without a module it is nginx's own."""
 
     def __init__(self, module, http, server, workers=1, main="", log="notice", listen="",
-                 orphan=False, kills=False, env=None, connections=512):
+                 orphan=False, kills=False, env=None, connections=512, daemon=False):
         self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
         os.chmod(self.folder, 0o755)  # its workers may be another user's
         os.mkdir(self.path("html"))
         for name in ["index.html", "other.html"]:
             write(self.path("html/" + name), name)
-        self.module, self.orphan = module and os.path.abspath(module), orphan
+        self.module, self.orphan = module and os.path.abspath(module), orphan or daemon
         self.env = env or {}
         self.bad = "Sanitizer|runtime error" + ("" if kills else r"|\[alert\]")  # in the log
         self.settings = dict(http=http, server=server, workers=workers, main=main, log=log,
-                             listen=listen, connections=connections)
+                             listen=listen, connections=connections,
+                             daemon="on" if daemon else "off")
         for _ in range(20):  # another program may take the port first
             self.port = free_port()
             self.configure()
@@ -132,7 +133,8 @@ class Nginx(Running):
         leave = ["sh", "-c", '"$@" & while [ ! -s nginx.pid ] && kill -0 $!; do sleep 0.01; done',
                  "sh"]
         with open(self.path("stderr"), "ab") as errors:
-            self.process = subprocess.Popen((leave if self.orphan else []) + self.command(),
+            leave = leave if self.orphan and self.settings["daemon"] == "off" else []
+            self.process = subprocess.Popen(leave + self.command(),
                                             stderr=errors, stdout=errors, cwd=self.folder,
                                             env=dict(environment(self.module), **self.env))
         if self.orphan:

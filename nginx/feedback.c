@@ -7,7 +7,7 @@
  * A breaker takes work that is in flight for longer than its `slow` for work that hangs.  But a
  * request may wait for its own client: for its body before it asks an upstream, and until the
  * client has read the answer.  Clients that are slow, on purpose or not, would open the breaker
- * for all. */
+ * for all (0136). */
 #include "module.h"
 
 /* Until the answer began: a slow reader can make the rest as long as it likes.  -1: no upstream was

@@ -19,8 +19,10 @@
  *
  *     case              /LOGIN              /login/
  *     parameters        /login;x=1/a;b      /login/a/    and then dots again: /x/..;/a is /a/
- *     the end           /login  /login/%20  /login/      blanks and slashes go, one slash comes, so
- *                                                        that "/api/" begins /api and /api/v1 alike
+ *     backslashes       /x\..\login         /login/      as on Windows
+ *     the end           /login  /login/%20  /login/      blanks, zero bytes and slashes go, and one
+ *                                                        slash comes, so that "/api/" begins /api
+ *                                                        and /api/v1 alike
  *
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
@@ -199,11 +201,6 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 
 /* ---------------------------------------------------------------- loosely ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 size_t weir__uri_loose(const char *plain, size_t len, char *out, size_t size)
 {
     struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
@@ -211,7 +208,7 @@ size_t weir__uri_loose(const char *plain, size_t len, char *out, size_t size)
 
     out[0] = '/';
     for (size_t at = 0; at < len; at++) {
-        char c = plain[at];
+        char c = plain[at] == '\\' ? '/' : plain[at];
         parameter = c != '/' && (parameter || c == ';');
         if (c == '/')
             put_slash(&p);
@@ -219,7 +216,7 @@ size_t weir__uri_loose(const char *plain, size_t len, char *out, size_t size)
             put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));
     }
     end_segment(&p);
-    while (p.len > 0 && (out[p.len - 1] == '/' || is_blank(out[p.len - 1])))
+    while (p.len > 0 && (out[p.len - 1] == '/' || (unsigned char)out[p.len - 1] <= ' '))
         p.len--;
     out[p.len++] = '/';
     return p.len;

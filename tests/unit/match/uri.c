@@ -279,6 +279,9 @@ TEST(test_every_spelling_that_a_tolerant_server_takes)
         { "/x/..;/login", "/login/" },
         { "/;x/login", "/login/" },
         { "/a b", "/a b/" },
+        { "/x\\..\\login", "/login/" },
+        { "/login%5c", "/login/" },
+        { "/login%0a", "/login/" },
         { "%20", "/" },
     };
 
@@ -289,4 +292,7 @@ TEST(test_every_spelling_that_a_tolerant_server_takes)
         out[len] = '\0';
         assert_string_equal(out, rows[i].loose);
     }
+    char out[16];
+    assert_int_equal(weir__uri_loose("/login\0", 7, out, sizeof(out)), 7);
+    assert_memory_equal(out, "/login/", 7);
 }

@@ -284,20 +284,21 @@ static bool peek_all(struct call *c)
     return granted;
 }
 
-/* All that would pass do, or none does.  Nothing taken under a changed limit: the change alone is
- * kept. */
+/* All that would pass do, or none does; those that refuse follow a clock that was set back.
+ * Nothing taken under a changed limit: the change alone is kept. */
 static void take_all(struct call *c)
 {
     bool several = c->items > 1, granted = !several || peek_all(c);
 
     for (size_t i = 0; i < c->items; i++) {
         struct item *it = &c->item[i];
-        bool looks = it->account.moved && it->ask.cost == 0;
+        bool looks = it->account.moved && it->ask.cost == 0,
+             steps = granted || !it->decision.allowed;
         if (looks)
             weir_step_peek(&it->limit->plan, it->account.state, &it->ask, &it->decision);
-        else if (granted)
+        else if (steps)
             weir_step(&it->limit->plan, it->account.state, &it->ask, &it->decision);
-        if (granted || it->account.moved)
+        if (steps || it->account.moved)
             account_store(&it->account, it->ask.now);
     }
 }

@@ -183,10 +183,11 @@ static bool peek_all(struct weir__account_call *call, struct desk *desk)
     return granted;
 }
 
-/* Changes the states; a refusal of several changes none. */
+/* Changes the states; a refusal of several changes none, but those that refuse follow a clock that
+ * was set back. */
 static void decide_all(struct weir__account_call *call, struct desk *desk)
 {
-    bool granted = peek_all(call, desk) || call->n == 1;
+    bool granted = peek_all(call, desk);
 
     for (size_t i = 0; i < call->n; i++) {
         struct weir__account_item *it = &call->items[i];
@@ -200,7 +201,7 @@ static void decide_all(struct weir__account_call *call, struct desk *desk)
             it->units = weir__draw_repay(it->plan, o->state, &desk->demand, &repay, desk->now);
         } else if (call->verb == WEIR__ACCOUNT_GIVE && o->found != WEIR__ACCOUNT_NEW)
             weir_step_give(it->plan, o->state, &it->ask);
-        else if (call->verb == WEIR__ACCOUNT_TAKE && granted &&
+        else if (call->verb == WEIR__ACCOUNT_TAKE && (granted || !it->decision.allowed) &&
                  !(o->found == WEIR__ACCOUNT_MOVED && it->ask.cost == 0))
             weir_step(it->plan, o->state, &it->ask, &it->decision);
     }

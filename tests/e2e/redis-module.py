@@ -81,6 +81,18 @@ def test_throttle_goes_on_from_a_value_of_redis_cell(module):
         assert r("CL.THROTTLE", "far", 4, 1, 1) == [1, 5, 0, 1, 5]
 
 
+def test_D1_several_follow_a_clock_that_was_set_back(module):
+    """A new master's clock may be an hour behind."""
+    with Redis(module, clock=True) as r:
+        both = ["WEIR.TAKE", "a", "5/10s", "COST", 5, "AND", "b", "5/20s", "COST", 5]
+        for begin in (10**18, 10**18 - 3600 * SECOND):
+            r.ok("WEIR.CLOCK", begin)
+            r(*both)
+            assert [answer[0] for answer in r(*both)] == [0, 0]
+            r.ok("WEIR.CLOCK", begin + 21 * SECOND)
+            assert [answer[0] for answer in r(*both)] == [1, 1]
+
+
 def test_D1_verbs(module):
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)

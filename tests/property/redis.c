@@ -215,7 +215,7 @@ static void ask_bare(struct asked *q)
                                  &(struct weir__repay){ q->asks[0].cost, q->drawn_at }, now);
         else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
             weir_step_give(&a->plan, states[i], &q->asks[i]);
-        else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || q->n == 1) &&
+        else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || !q->bare[i].allowed) &&
                  !(a->moved && q->asks[i].cost == 0))
             weir_step(&a->plan, states[i], &q->asks[i], &q->bare[i]);
         keep(a, states[i]);

@@ -153,6 +153,36 @@ TEST(test_a_refusal_leaves_the_account_of_another_algorithm)
     assert_int_equal(look_at(bytes, len, 5, NULL), WEIR__ACCOUNT_AGAIN);
 }
 
+/* Redis's clock is an hour behind what both have seen: who looks next does so from there. */
+TEST(test_D1_several_that_are_refused_follow_a_clock_that_was_set_back)
+{
+    struct weir_plan plan = plan_of("5/s");
+    struct weir__account_head head = weir__account_head(&plan);
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 64], used[32] = { 0 };
+    size_t len = head.len;
+    struct weir__account_item items[] = {
+        { .key = { "a", 1 }, .plan = &plan, .ask = { .cost = 5 } },
+        { .key = { "b", 1 }, .plan = &plan, .ask = { .cost = 5 } },
+    };
+    struct weir__account_call call = { .items = items, .n = 2 };
+    struct weir__buffer reply = { 0 };
+    struct weir_decision d;
+
+    weir_step(&plan, used, &(struct weir_ask){ .cost = 5, .now = 3601 * S }, &d);
+    memcpy(bytes, head.bytes, len);
+    len += weir__account_write(&plan, used, bytes + len);
+    weir__buffer_text(&reply, "*3\r\n:1000000\r\n");
+    weir__buffer_bulk(&reply, (char *)bytes, len);
+    weir__buffer_bulk(&reply, (char *)bytes, len);
+    assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
+    assert_int_equal(
+        weir__account_reply(&call, (struct weir__text){ reply.bytes, reply.len }, NULL),
+        WEIR__ACCOUNT_AGAIN);
+    assert_false(items[0].decision.allowed);
+    weir__buffer_free(&reply);
+    weir__account_free(&call);
+}
+
 /* Redis refuses a longer time, after the accounts were written. */
 TEST(test_an_id_is_kept_for_a_century_at_most)
 {

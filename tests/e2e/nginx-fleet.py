@@ -135,7 +135,7 @@ def test_N4_another_worker_goes_on(module):
         assert nginx.statuses(5, "/?user=ann") == [200] * 5
         workers = nginx.workers()
         os.kill(workers[0], signal.SIGKILL)
-        until("another runs", lambda: nginx.workers() and nginx.workers() != workers, 60)
+        until("another runs", lambda: set(nginx.workers()) - set(workers), 60)
         joined(nginx)
         # what the killed one had drawn is in the table
         statuses = nginx.statuses(10, "/?user=ann")

@@ -43,7 +43,11 @@ static bool now_banned(const struct weir__document *d)
 
 static void print_refused(const struct weir__document *d)
 {
-    if (!weir__document_find(d, "rule"))
+    const char *reason = weir__document_text(d, "reason");
+
+    if (reason && strcmp(reason, "too-many") == 0)
+        weir__show(d, "", "refused by {rule}: more limits apply than can be asked at once");
+    else if (!weir__document_find(d, "rule"))
         weir__show(d, "", "refused: on the list {list|deny}");
     else if (weir__document_number(d, -1, "retry_ms") < 0)
         weir__show(d, "", "refused by {rule}, for ever: it asks for more than can pass at once");

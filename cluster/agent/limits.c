@@ -83,6 +83,7 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
     l->rule = from->rule;
     l->index = from->index;
     memcpy(l->text, text, sizeof(l->text));
+    memcpy(l->purse_name, from->purse, sizeof(l->purse_name));
     name_accounts(f, l);
     l->uses = 1; /* by the list */
     if (weir__plan_make(&l->plan, &from->limit, NULL) == WEIR_OK &&
@@ -97,6 +98,12 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
     return NULL;
 }
 
+static bool is_same(const struct weir__agent_limit *l, const struct weir__across_limit *from,
+                    const char *text)
+{
+    return strcmp(l->text, text) == 0 && strcmp(l->purse_name, from->purse) == 0;
+}
+
 static void add(struct weir_fleet *f, const struct weir__across_limit *from)
 {
     struct weir__agent_limit *l;
@@ -104,7 +111,7 @@ static void add(struct weir_fleet *f, const struct weir__across_limit *from)
 
     weir_limit_print(text, sizeof(text), &from->limit);
     l = weir__limit_find(f, from->rule, from->index);
-    if (!l || strcmp(l->text, text) != 0) {
+    if (!l || !is_same(l, from, text)) {
         l = make(f, from, text);
         if (!l)
             return;

@@ -211,6 +211,16 @@ def test_D3_a_server_that_stands_by_is_not_alone(weir):
             agent.start()
 
 
+def test_D3_a_rule_may_get_another_key(weir):
+    """The limit stays the same, and so do its accounts; the table's purses do not."""
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        with a.resp() as resp:
+            for attribute in ["user", "team", "user"]:
+                resp("WEIR.RULES.SET", RULES.replace("user", attribute))
+                assert resp("WEIR.CHECK", attribute, "ann")[0] == 1, attribute
+
+
 def test_D3_fleets_have_accounts_of_their_own(weir):
     with Redis() as redis, node(weir, redis, "--fleet-name", "blue", rules=RULES) as a:
         joined(a)

@@ -21,6 +21,11 @@
 #define PART_CHANGES 32
 #define PART_EVERY   (600 * WEIR_SECOND)
 
+static weir_time sooner(weir_time a, weir_time b)
+{
+    return a < b ? a : b;
+}
+
 /* ---------------------------------------------------------------- the host ---- */
 
 /* The part of the process before is the best guess.  The whole is none. */
@@ -48,7 +53,7 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     if (agent)
         weir__beats_take_over(f);
     weir__notes_begin(f);
-    f->up = f->away = false;
+    f->up = f->away = f->stalled = false;
     f->heard = mono;
     weir__fleet_set_exact(f->fleet, !agent);
     know_part(f, agent);
@@ -91,12 +96,17 @@ static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_t
     (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
 }
 
-/* Redis was not asked meanwhile, so that it has not been silent either. */
+/* Redis was not asked meanwhile, so that it has not been silent either.  Once after each answer: a
+ * host that hardly gets any time is to notice a silence, too. */
 static void forget_stall(struct weir_fleet *f, weir_time mono)
 {
-    if (mono - f->turned > STALL && f->heard < f->turned)
-        f->heard += mono - f->turned;
+    weir_time stall = mono - f->turned;
+
     f->turned = mono;
+    if (stall <= STALL || f->stalled)
+        return;
+    f->stalled = true;
+    f->heard = sooner(f->heard + stall, mono); /* it may have been stopped after an answer */
 }
 
 /* As long as Redis answers, purses are asked.  Shares begin shortly before that ends. */
@@ -118,11 +128,6 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
 }
 
 /* ------------------------------------------------------------------- turns ---- */
-
-static weir_time sooner(weir_time a, weir_time b)
-{
-    return a < b ? a : b;
-}
 
 /* It is over when nothing is under way any more, or too late. */
 static void turn_leaving(struct weir_fleet *f, weir_time now)

@@ -119,6 +119,7 @@ struct weir_fleet {
     bool away;          /* ... and then was silent: the host is alone until a beat says otherwise */
     weir_time heard;    /* it, last */
     weir_time turned;   /* the last turn */
+    bool stalled;       /* a stall was forgotten since it was heard */
     int64_t part_set;   /* in the table */
     weir_time part_due; /* it may be set again, without need */
 

@@ -90,6 +90,7 @@ static void note_answer(struct weir_fleet *f, const struct weir__member_answer *
     bool was_away = f->away;
 
     f->heard = mono;
+    f->stalled = false;
     f->away = f->away && a->learning;
     f->up = f->up || !f->away;
     if (f->away)

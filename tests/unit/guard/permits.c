@@ -514,6 +514,26 @@ TEST(test_G4_calls_that_wait_for_their_clients_do_not_hang)
     assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW + 60 * S));
 }
 
+/* Nor do they keep others from being probes for longer than a lease. */
+TEST(test_G4_probes_that_wait_for_their_clients_are_replaced)
+{
+    A_GUARD(g, .max = 100, .lease = 20 * S,
+            .breaker = { .slow = S, .min_calls = 1, .open_for = 5 * S, .probes = 1 });
+    struct weir_permit p, slow, quick;
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_TIMED_OUT, NOW + S));
+    assert_true(enter_at(g, NOW + 30 * S, &slow));
+    for (int t = 30; t <= 50; t += 5) {
+        assert_true(weir_permit_idle(g, &slow, NOW + t * S));
+        assert_int_equal(breaker_at(g, NOW + t * S), WEIR_BREAKER_HALF_OPEN);
+        assert_false(enter_at(g, NOW + t * S, &quick));
+    }
+    assert_true(enter_at(g, NOW + 52 * S, &quick));
+    assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW + 52 * S));
+    assert_int_equal(breaker_at(g, NOW + 52 * S), WEIR_BREAKER_CLOSED);
+    assert_true(weir_exit(g, &slow, WEIR_SUCCEEDED, NOW + 53 * S));
+}
+
 /* Callers that vanish are seen once: after the next closing they say nothing new. */
 TEST(test_G4_calls_that_hang_do_not_open_it_twice)
 {

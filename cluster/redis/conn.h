@@ -36,8 +36,9 @@ struct weir__redis_conn_options {
     size_t pipeline_max; /* replies that may be due at once */
 };
 
-/* What a server says unasked, if it has as many clients as it may have, and hangs up. */
-#define WEIR__REDIS_FULL "ERR max number of clients reached"
+/* What a server says unasked, if it has as many clients as it may have, and hangs up: " reached", or
+ * in a cluster " + cluster connections reached". */
+#define WEIR__REDIS_FULL "ERR max number of clients"
 
 /* What a reply will be for. */
 struct weir__redis_note {

@@ -104,13 +104,17 @@ TEST(test_D1_password_needed)
 /* Nothing was done, and its back-off grows as if nobody listened. */
 TEST(test_D1_a_server_that_is_full)
 {
+    static const char *const full[] = {
+        "-ERR max number of clients reached\r\n",
+        "-ERR max number of clients + cluster connections reached\r\n"
+    };
     OWN(world) *w = world_of("redis://h:1");
     int i = ask(w, "PING"), tries = 0;
 
     for (int ms = 0; ms < 1000; ms++) {
         if (find_conn(w, "h:1", 0)) {
             weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
-            tell(w, "h:1", "-ERR max number of clients reached\r\n");
+            tell(w, "h:1", full[tries % 2]);
             assert_null(find_conn(w, "h:1", 0));
             tries++;
         }

@@ -162,21 +162,22 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ngx_int_t code = ngx_weir_describe(r, rules, attrs, &n);
     if (code != NGX_OK)
         return code;
-    if ((ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ctx->ruled))) == NULL)
+    struct ngx_weir_ruled *ruled = ctx->ruled = ngx_pcalloc(r->pool, sizeof(*ruled));
+    if (ruled == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    ctx->ruled->weir = rules->weir;
-    ctx->ruled->since = weir_table_now(ctx->table);
-    ctx->ruled->visit =
-        (struct weir_visit){ .attrs = attrs,
-                             .n = n,
-                             .ask = { .cost = 1,
-                                      .wait_max = (weir_time)loc->wait * WEIR_MILLISECOND,
-                                      .now = ctx->ruled->since },
-                             .queue_max = WEIR_FOREVER,
-                             .taken = loc->wait > 0 ? &taken : NULL,
-                             .key = ngx_weir_fleet_joined() ? refused_key : NULL,
-                             .turn = ngx_weir_wait_over,
-                             .context = ctx->ruled };
+    struct weir_visit *visit = &ruled->visit;
+    ruled->weir = rules->weir;
+    ruled->since = weir_table_now(ctx->table);
+    visit->attrs = attrs;
+    visit->n = n;
+    visit->ask = (struct weir_ask){ .cost = 1,
+                                    .wait_max = (weir_time)loc->wait * WEIR_MILLISECOND,
+                                    .now = ruled->since };
+    visit->queue_max = WEIR_FOREVER;
+    visit->taken = loc->wait > 0 ? &taken : NULL;
+    visit->key = ngx_weir_fleet_joined() ? refused_key : NULL;
+    visit->turn = ngx_weir_wait_over;
+    visit->context = ruled;
     return decide(r, loc, ctx);
 }
 
@@ -200,6 +201,12 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 
 /* ------------------------------------------------------------------- exit ---- */
 
+/* To give back: guards, units, a place in a queue. */
+static bool has_something(const struct ngx_weir_ruled *ruled)
+{
+    return ruled->visit.entry.n > 0 || ruled->taken != NULL || ruled->open;
+}
+
 /* It left before the rules had decided, or before its turn. */
 static void undo(struct ngx_weir_ctx *ctx, weir_time now)
 {
@@ -216,15 +223,13 @@ static void undo(struct ngx_weir_ctx *ctx, weir_time now)
         (void)weir_check_exit(ruled->weir, &ruled->visit.entry, WEIR_IGNORED, now);
 }
 
-void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
+static __attribute__((noinline)) void leave(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
-
-    if (ruled == NULL)
-        return;
     weir_time now = weir_table_now(ctx->table), took = 0;
     enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : ngx_weir_feedback(r, &took);
     bool entered = ruled->visit.entry.n > 0;
+
     ngx_weir_counts_soon(ruled->weir);
     undo(ctx, now);
     for (ngx_uint_t i = 0; i < ruled->visit.entry.n; i++) {
@@ -235,4 +240,10 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
     ruled->visit.entry.n = 0;
     if (entered)
         ngx_weir_wait_poll();
+}
+
+void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r)
+{
+    if (ctx->ruled != NULL && has_something(ctx->ruled))
+        leave(ctx, r);
 }

@@ -24,15 +24,16 @@ static void end_request(void *data)
 
 struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
 {
-    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(r->pool, sizeof(struct ngx_weir_ctx));
+    struct ngx_weir_ctx *ctx = ngx_pcalloc(r->pool, sizeof(*ctx));
     struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
 
-    if (cleanup == NULL)
+    if (ctx == NULL)
         return NULL;
-    struct ngx_weir_ctx *ctx = cleanup->data;
-    *ctx = (struct ngx_weir_ctx){ .table = conf->table, .compat = conf->compat };
+    ctx->table = conf->table;
+    ctx->compat = conf->compat;
     ngx_queue_init(&ctx->behind);
-    cleanup->handler = end_request;
+    ctx->cleanup = (ngx_pool_cleanup_t){ end_request, ctx, r->pool->cleanup };
+    r->pool->cleanup = &ctx->cleanup;
     ngx_http_set_ctx(r->main, ctx, ngx_http_weir_module);
     return ctx;
 }
@@ -57,7 +58,7 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ngx_int_t code = NGX_DECLINED;
 
     if (loc->req.limits != NULL && (*ctx == NULL || (*ctx)->req == NGX_WEIR_NONE))
-        code = ngx_weir_req_ask(r, &loc->req, ctx);
+        code = ngx_weir_req_ask(r, loc, ctx);
     if (code == NGX_DECLINED && loc->conn.limits != NULL &&
         (*ctx == NULL || (*ctx)->conn == NGX_WEIR_NONE))
         code = ngx_weir_conn_enter(r, &loc->conn, ctx);

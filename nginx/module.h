@@ -166,6 +166,7 @@ struct ngx_weir_ruled {
 
 /* A request that was limited, from the first limit to its end, through all redirects. */
 struct ngx_weir_ctx {
+    ngx_pool_cleanup_t cleanup; /* of the request's pool: the end */
     struct weir_table *table;
     bool compat;
     enum ngx_weir_status req, conn;
@@ -186,7 +187,7 @@ struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r);
 struct ngx_weir_ctx *ngx_weir_ctx_find(ngx_http_request_t *r); /* NULL: none */
 
 /* req.c, conn.c.  NGX_DECLINED: it passes. */
-ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                            struct ngx_weir_ctx **ctx);
 void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,

@@ -15,21 +15,23 @@ struct asked {
 static ngx_int_t find_keys(ngx_http_request_t *r, const struct ngx_weir_part *part, weir_time now,
                            struct asked *asked)
 {
-    struct ngx_weir_limit **limits = part->limits->elts;
+    struct ngx_weir_limit **limits = part->limits->elts, **end = limits + part->limits->nelts;
+    ngx_uint_t n = 0;
     ngx_str_t key;
 
-    asked->n = 0;
-    for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
-        if (ngx_http_complex_value(r, limits[i]->zone->http_key, &key) != NGX_OK)
+    for (; limits < end; limits++) {
+        const struct ngx_weir_limit *limit = *limits;
+        if (ngx_http_complex_value(r, limit->zone->http_key, &key) != NGX_OK)
             return NGX_ERROR;
         if (key.len == 0)
             continue;
-        asked->limits[asked->n] = limits[i];
-        asked->items[asked->n++] = (struct weir_item){
-            limits[i]->zone->limiter,
-            { .key = { key.data, key.len }, .cost = 1, .wait_max = limits[i]->wait_max, .now = now }
+        asked->limits[n] = limit;
+        asked->items[n++] = (struct weir_item){
+            limit->zone->limiter,
+            { .key = { key.data, key.len }, .cost = 1, .wait_max = limit->wait_max, .now = now }
         };
     }
+    asked->n = n;
     return NGX_OK;
 }
 
@@ -145,13 +147,15 @@ static ngx_int_t keep_taken(ngx_http_request_t *r, const struct asked *asked,
     return NGX_OK;
 }
 
-static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_part *part,
+static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                        const struct asked *asked, struct ngx_weir_ctx *ctx)
 {
+    const struct ngx_weir_part *part = &loc->req;
     ngx_uint_t which;
     weir_time wait = wait_of(asked, &which);
+    bool open = wait > 0 || loc->conn.limits != NULL || loc->check; /* it may not be let in yet */
 
-    if (keep_taken(r, asked, ctx) != NGX_OK)
+    if (open && keep_taken(r, asked, ctx) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     note(r, ctx, wait == 0 ? NGX_WEIR_PASSED : NGX_WEIR_DELAYED);
     for (ngx_uint_t i = 0; i < asked->n; i++)
@@ -167,21 +171,21 @@ static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_part *part,
     return NGX_DECLINED;
 }
 
-ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_part *part,
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                            struct ngx_weir_ctx **ctx)
 {
     struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     struct asked asked;
 
-    if (find_keys(r, part, weir_table_now(table), &asked) != NGX_OK)
+    if (find_keys(r, &loc->req, weir_table_now(table), &asked) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (asked.n == 0)
         return NGX_DECLINED;
     if (*ctx == NULL && (*ctx = ngx_weir_ctx_make(r)) == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     return weir_take_all_each(asked.items, asked.n, &asked.all, asked.each)
-               ? grant(r, part, &asked, *ctx)
-               : refuse(r, part, &asked, *ctx);
+               ? grant(r, loc, &asked, *ctx)
+               : refuse(r, &loc->req, &asked, *ctx);
 }
 
 void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx)

@@ -429,12 +429,14 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
 bool weir_take_all_each(const struct weir_item *items, size_t n, struct weir_decision *decision,
                         struct weir_decision *each)
 {
+    if (n == 1) {
+        bool allowed = weir_take(items[0].limiter, &items[0].ask, decision);
+        each[0] = *decision;
+        return allowed;
+    }
     for (size_t i = 0; i < n; i++)
         each[i] = (struct weir_decision){ .allowed = false };
-    bool allowed = take_all(items, n, decision, each);
-    if (n == 1)
-        each[0] = *decision;
-    return allowed;
+    return take_all(items, n, decision, each);
 }
 
 /* The key has no state yet. */

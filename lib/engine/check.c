@@ -92,7 +92,22 @@ struct pass {
     bool full;    /* a rule did not fit: of those after it only bans count */
     bool shadows; /* there are rules in shadow */
     size_t rules, items;
+    uint32_t key_number; /* of the key that was made last; 0: none was */
+    bool has_key;        /* all attributes of it were there */
+    struct weir_key key; /* it */
+    unsigned char *made; /* WEIR__KEY_MAX bytes, for it */
 };
+
+/* Many rules have the key of the one before.  False: an attribute is missing. */
+ALWAYS bool make_key(const struct weir__checker *c, const struct weir__inquiry *q, struct pass *p,
+                     const struct weir__rule *rule)
+{
+    if (rule->key_number != p->key_number) {
+        p->has_key = weir__rule_key(c->weir->table->secrets, rule, &q->facts, p->made, &p->key);
+        p->key_number = rule->key_number;
+    }
+    return p->has_key;
+}
 
 /* The rule's limits. */
 ALWAYS void put_items(struct weir__item *item, uint32_t i, const struct weir__rule *rule,
@@ -172,15 +187,13 @@ ALWAYS bool apply_rule(const struct weir__checker *c, struct weir__inquiry *q, s
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
     enum weir_mode mode = weir__post_mode(&c->active->posts[i], q->ruling->mode);
-    unsigned char made[WEIR__KEY_MAX];
-    struct weir_key key;
     weir_time until;
 
     if (mode != p->wanted) {
         p->shadows = p->shadows || mode == WEIR_SHADOW;
         return true;
     }
-    if (!weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
+    if (!make_key(c, q, p, rule))
         return true;
     if (p->bans && (until = weir__inquiry_ban(c, q, i)) != 0) {
         if (mode == WEIR_ENFORCE)
@@ -190,7 +203,7 @@ ALWAYS bool apply_rule(const struct weir__checker *c, struct weir__inquiry *q, s
         return mode != WEIR_ENFORCE;
     }
     if (__builtin_expect(!p->full, 1))
-        add_items(c, q, p, i, rule, key);
+        add_items(c, q, p, i, rule, p->key);
     return true;
 }
 
@@ -214,7 +227,8 @@ RARELY void apply_shadows(const struct weir__checker *c, struct weir__inquiry *q
  * because a key is banned. */
 ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, bool bans)
 {
-    struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans };
+    unsigned char made[WEIR__KEY_MAX];
+    struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans, .made = made };
     struct weir__matches m;
 
     weir__matches_begin(&m, c->active->rules, c->active->rules->match, &q->facts);

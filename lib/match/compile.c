@@ -157,6 +157,25 @@ static int make_key(struct weir_rules *set, struct weir__rule *rule, struct weir
     return attribute < 0 ? attribute : WEIR_OK;
 }
 
+static bool has_key_of(const struct weir__rule *rule, const struct weir__rule *other)
+{
+    return rule->draft->loose == other->draft->loose &&
+           strcmp(rule->draft->key, other->draft->key) == 0;
+}
+
+#define LOOK_BACK 64 /* rules; a key with two numbers is made twice, and no more */
+
+static void number_keys(struct weir_rules *set)
+{
+    for (uint32_t i = 0; i < set->n_rules; i++) {
+        struct weir__rule *rule = &set->rules[i];
+        uint32_t back = i < LOOK_BACK ? i : LOOK_BACK, k = 1;
+        while (k <= back && !has_key_of(rule, rule - k))
+            k++;
+        rule->key_number = k <= back ? rule[-(ptrdiff_t)k].key_number : i + 1;
+    }
+}
+
 /* --------------------------------------------------------------- whole ---- */
 
 static const struct weir__rule_draft *draft_of(const struct weir_rules *set, size_t i)
@@ -203,6 +222,8 @@ static int make_rules(struct weir_rules *set, struct weir_error *error)
         if ((code = make_clauses(set, rule, &tests, &clauses, error)) == WEIR_OK)
             code = make_key(set, rule, error);
     }
+    if (code == WEIR_OK)
+        number_keys(set);
     return code;
 }
 

@@ -80,6 +80,7 @@ struct weir__rule {
     uint32_t clauses_first;
     uint16_t matches, excepts;
     uint32_t first_limit; /* numbered across all rules */
+    uint32_t key_number;  /* from 1 on; rules of the same number have the same key */
     uint8_t n_limits;
     uint8_t room;           /* as many; across the fleet, more than any request has room for */
     uint8_t key_kind;       /* enum weir__key_kind */

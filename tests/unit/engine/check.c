@@ -63,6 +63,41 @@ TEST(test_a_cost_beyond_all_numbers_is_too_big)
     assert_int_equal(r.decision.reason, WEIR_TOO_BIG);
 }
 
+/* A key is made once for all rules in a row that have it: not for others, nor if it is missing. */
+TEST(test_rules_with_the_same_key_and_others_between)
+{
+    OWN(weir) *weir =
+        engine_of(RULES("- { name: a, key: \"{ip} {user|none}\", limit: 9/60 }\n"
+                        "- { name: b, key: \"{ip} {user|none}\", limit: 9/60 }\n"
+                        "- { name: c, key: \"{ip} {user|some}\", limit: 9/60 }\n"
+                        "- { name: d, key: \"{team} {ip}\", limit: 9/60 }\n"
+                        "- { name: e, key: \"{team} {ip}\", limit: 9/60, cost: 2 }\n"
+                        "- { name: f, key: \"{ip} {user|none}\", limit: 9/60 }\n"
+                        "- { name: g, key: \"{ip} {uri}\", limit: 9/60 }\n"
+                        "- { name: h, key: \"{ip} {uri}\", limit: 9/60, paths: loose }\n"
+                        "- { name: i, key: \"{ip} {user|none}\", limit: 9/60, mode: shadow }\n"));
+    static const struct {
+        const char *request, *left; /* by rule; -: it does not apply */
+        unsigned applied;
+    } cases[] = {
+        { "ip=::1 uri=/x", "888--8888", 7 },
+        { "ip=::1 uri=/x user=none team=t", "778877777", 9 },
+        { "ip=::1 uri=/X user=none", "667--6866", 7 },
+        { "ip=::1 user=u", "888--8--8", 5 },
+        { "uri=/x team=t", "---------", 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct weir_ruling r = check_cost(weir, cases[i].request, 1, NOW);
+        assert_true(r.decision.allowed);
+        assert_int_equal(r.applied, cases[i].applied);
+        for (const char *left = cases[i].left; *left != '\0'; left++) {
+            char name[2] = { (char)('a' + (left - cases[i].left)), '\0' };
+            if (*left != '-')
+                assert_int_equal(rule_left(weir, name, cases[i].request, NOW), *left - '0');
+        }
+    }
+}
+
 /* Whatever the rule makes of it: one that costs nothing, or has no number for its cost. */
 TEST(test_a_negative_cost_is_a_bad_ask_always)
 {

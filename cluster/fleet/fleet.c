@@ -332,7 +332,8 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
 }
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
- * that waited then, and for nobody else: newcomers may belong to another window. */
+ * that waited then, and for nobody else: newcomers may belong to another window.  What is left goes
+ * back to its window; a meter has regained it by itself meanwhile. */
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
                  weir_time now, int64_t *put)
 {
@@ -351,7 +352,7 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     }
     weir__fleet_look_over(f, k, now);
     f->counts.units_drawn += (uint64_t)drawn->units;
-    if (units < drawn->units)
+    if (units < drawn->units && k->limit->terms.window)
         weir__fleet_repay(f, k, &(struct weir__repay){ drawn->units - units, drawn->at });
     *put = units;
     return late;

@@ -475,6 +475,22 @@ TEST(test_a_late_answer_that_nobody_waits_for)
     end();
 }
 
+/* A meter has regained them by itself: paid back too, they would pass on top of the limit. */
+TEST(test_a_late_answer_of_a_meter_pays_nothing_back)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 6, 0, NOW);
+    weir__fleet_cancel(fleet, &a, NOW + MS);
+    weir__fleet_drawn(fleet, key(0), sent.id,
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
+                      NOW + 3 * MS);
+    assert_int_equal(have(NULL, key(0), NOW + 3 * MS), 0);
+    assert_int_equal(sent.repaid, 0);
+    end();
+}
+
 /* Nor are they in the purse while the ask lacks units of another limit; if it never gets those,
  * they go back, to the window that they are from. */
 TEST(test_late_units_are_kept_for_their_ask)

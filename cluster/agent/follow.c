@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/thread.h"
 #include "cluster/agent/agent.h"
+#include "cluster/fleet/document.h"
 #include "wire/decimal.h"
 #include "wire/resp-reply.h"
 
@@ -66,20 +67,13 @@ static bool ask_centre(struct weir_fleet *f, struct call *call, const struct wei
                        size_t n, struct weir__resp_value *list, const char **at)
 {
     struct weir_key fleet = { f->name, strlen(f->name) };
-    struct weir__buffer key = { 0 };
 
-    weir__centre_key(fleet, document, &key);
+    weir__centre_ask(fleet, document, words, n, &call->script, &call->ask);
     call->fleet = f;
     call->job.begin = begin;
-    call->script = weir__redis_script(weir__lua_centre, weir__lua_centre_len);
-    call->ask.script = &call->script;
-    call->ask.slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);
-    call->ask.n_words = weir__centre_words(fleet, document, words, n, &call->ask.words);
     call->ask.deadline = weir__redis_deadline(WEIR__CENTRE_ASK);
-    call->ask.repeatable = true;
     call->ask.done = answered;
     call->ask.context = call;
-    weir__buffer_free(&key);
     weir__redis_thread_put(f->redis, &call->job);
     weir__redis_ready_wait(&call->ready);
     weir__redis_ask_free(&call->ask);

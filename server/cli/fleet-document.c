@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "server/base/complain.h"
-#include "wire/decimal.h"
 
 #define ASK_MAX (5 * WEIR_SECOND)
 
@@ -44,67 +43,37 @@ static int complain_of(const struct weir__shared *f)
 }
 
 int weir__shared_ask(struct weir__shared *f, const struct weir__text *words, size_t n,
-                     struct weir__resp_value *head, const char **at)
+                     struct weir__centre_list *out)
 {
-    struct weir__redis_script script = weir__redis_script(weir__lua_centre, weir__lua_centre_len);
-    struct weir__redis_ask ask = { .script = &script, .repeatable = true };
-    struct weir__buffer key = { 0 };
+    struct weir__redis_script script;
+    struct weir__redis_ask ask;
+    struct weir__text why;
 
-    weir__centre_key(f->fleet, f->document, &key);
-    ask.slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);
-    weir__buffer_free(&key);
-    ask.n_words = weir__centre_words(f->fleet, f->document, words, n, &ask.words);
+    weir__centre_ask(f->fleet, f->document, words, n, &script, &ask);
     bool answered = weir__asker_ask(&f->asker, &ask);
     weir__redis_ask_free(&ask);
     if (!answered)
         return complain_of(f);
-    *at = weir__resp_value(f->asker.reply.bytes, head);
-    if (head->kind == '*')
+    if (weir__centre_list(out, f->asker.reply.bytes, &why))
         return WEIR__GO_ON;
-    return weir__complain(f->asker.command, "Redis: %.*s",
-                          (int)(head->kind == '-' ? head->text.len : 0), head->text.bytes);
+    return weir__complain(f->asker.command, "Redis: %.*s", (int)why.len, why.bytes);
 }
 
-static int nonsense(const struct weir__shared *f)
+int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centre_version *out)
 {
-    return weir__complain(f->asker.command, "Redis: a reply that makes no sense");
-}
-
-int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__version *out)
-{
-    struct weir__resp_value head, v[7];
+    struct weir__centre_list list;
     char number[24];
-    const char *at;
 
-    *out = (struct weir__version){ .number = 0 };
+    *out = (struct weir__centre_version){ .number = 0 };
     snprintf(number, sizeof(number), "%" PRId64, version);
     int code = weir__shared_ask(
-        f, (struct weir__text[]){ WEIR__SHARED_TEXT("get"), WEIR__SHARED_TEXT(number) }, 2, &head,
-        &at);
-    if (code != WEIR__GO_ON || head.n == 0)
-        return code;
-    for (size_t i = 0; head.n == 7 && i < 7; i++) {
-        at = weir__resp_value(at, &v[i]);
-        if (v[i].kind != (i < 3 ? ':' : '$'))
-            return nonsense(f);
-    }
-    int64_t edit;
-    if (head.n != 7 || !weir__count_parse(v[6].text.bytes, v[6].text.len, &edit))
-        return nonsense(f);
-    *out = (struct weir__version){ v[0].integer, v[1].integer, v[2].integer, v[3].text,
-                                   v[4].text,    v[5].text,    edit };
-    return WEIR__GO_ON;
+        f, (struct weir__text[]){ WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) }, 2, &list);
+    if (code == WEIR__GO_ON && !weir__centre_version(&list, out))
+        return weir__complain(f->asker.command, "Redis: a reply that makes no sense");
+    return code;
 }
 
 /* ------------------------------------------------------------------- put ---- */
-
-/* Without control characters: one separates the fields in Redis. */
-static void clean(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = ' ';
-}
 
 static void name_author(char *out, size_t size)
 {
@@ -114,10 +83,9 @@ static void name_author(char *out, size_t size)
     if (gethostname(host, sizeof(host) - 1) != 0)
         host[0] = 0;
     snprintf(out, size, "%s@%s", user ? user : "?", host);
-    clean(out);
 }
 
-static int say_result(const struct weir__shared *f, const struct weir__edit *e, bool done,
+static int say_result(const struct weir__shared *f, const struct weir__centre_edit *e, bool done,
                       int64_t version)
 {
     if (done) {
@@ -142,33 +110,19 @@ static int say_result(const struct weir__shared *f, const struct weir__edit *e, 
     return WEIR__EXIT_NO;
 }
 
-int weir__shared_put(struct weir__shared *f, const struct weir__edit *e)
+int weir__shared_put(struct weir__shared *f, struct weir__centre_edit *e)
 {
-    char base[24], base_edit[24] = "", origin[24], edit[24], author[128], note[256];
-    uint64_t random;
-    struct weir__resp_value head, done, version;
-    const char *at;
+    char author[WEIR__CENTRE_AUTHOR];
+    struct weir__centre_put put;
+    struct weir__centre_list list;
 
-    if (weir__random_fill(&random, sizeof(random)) != 0)
-        return weir__complain(f->asker.command, "no random numbers");
-    snprintf(base, sizeof(base), "%" PRId64, e->base);
-    snprintf(origin, sizeof(origin), "%" PRId64, e->origin);
-    snprintf(edit, sizeof(edit), "%" PRIu64, random >> 1);
-    if (e->base_edit >= 0)
-        snprintf(base_edit, sizeof(base_edit), "%" PRId64, e->base_edit);
-    snprintf(note, sizeof(note), "%s", e->note ? e->note : "");
-    clean(note);
     name_author(author, sizeof(author));
-    struct weir__text words[] = { WEIR__SHARED_TEXT("put"),    WEIR__SHARED_TEXT(base),
-                                  WEIR__SHARED_TEXT(edit),     WEIR__SHARED_TEXT(author),
-                                  WEIR__SHARED_TEXT(note),     WEIR__SHARED_TEXT(e->stage),
-                                  WEIR__SHARED_TEXT(origin),   e->text,
-                                  WEIR__SHARED_TEXT(base_edit) };
-    int code = weir__shared_ask(f, words, 9, &head, &at);
+    e->author = author;
+    if (!weir__centre_put(&put, e))
+        return weir__complain(f->asker.command, "no random numbers");
+    int code = weir__shared_ask(f, put.words, WEIR__CENTRE_PUT_WORDS, &list);
     if (code != WEIR__GO_ON)
         return code;
-    if (head.n != 2)
-        return nonsense(f);
-    weir__resp_value(weir__resp_value(at, &done), &version);
-    return say_result(f, e, done.integer == 1, version.integer);
+    bool done = weir__centre_number(&list) == 1;
+    return say_result(f, e, done, weir__centre_number(&list));
 }

@@ -2,9 +2,8 @@
 #ifndef WEIR_SERVER_FLEET_DOCUMENT_H
 #define WEIR_SERVER_FLEET_DOCUMENT_H
 
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/document.h"
 #include "server/cli/ask-redis.h"
-#include "wire/resp-reply.h"
 
 struct weir__shared_options {
     const char *redis, *fleet;
@@ -27,31 +26,16 @@ int weir__shared_open(struct weir__shared *fleet, const char *command,
                       const struct weir__shared_options *options);
 void weir__shared_close(struct weir__shared *fleet);
 
-/* Asks centre.lua: the words are texts.  *head is the list that it answered, *at its first member.
- * Returns WEIR__GO_ON, or an exit code after a complaint. */
+/* Asks centre.lua; *out is good until the next ask.  Returns WEIR__GO_ON, or an exit code after a
+ * complaint. */
 int weir__shared_ask(struct weir__shared *fleet, const struct weir__text *words, size_t n,
-                     struct weir__resp_value *head, const char **at);
+                     struct weir__centre_list *out);
 
-#define WEIR__SHARED_TEXT(text) ((struct weir__text){ (text), strlen(text) })
-
-/* One version of the document. */
-struct weir__version {
-    int64_t number, time_us, origin; /* origin: it was this one's text that came back; 0: none */
-    struct weir__text author, note, text;
-    int64_t edit;
-};
 /* 0: the newest, -1: the one for all nodes.  WEIR__GO_ON and a number of 0: there is none.  Its
  * texts are good until the next ask. */
-int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__version *out);
+int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__centre_version *out);
 
-/* A change on top of `base`. */
-struct weir__edit {
-    int64_t base, origin;
-    int64_t base_edit; /* that made the base; -1: any */
-    const char *note, *stage;
-    struct weir__text text;
-};
-/* Says what came of it, and returns the exit code. */
-int weir__shared_put(struct weir__shared *fleet, const struct weir__edit *edit);
+/* By this user of this host.  Says what came of it, and returns the exit code. */
+int weir__shared_put(struct weir__shared *fleet, struct weir__centre_edit *edit);
 
 #endif

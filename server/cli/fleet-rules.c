@@ -35,7 +35,8 @@ static const struct weir__option rows[] = {
 
 /* ---------------------------------------------------------- the first line ---- */
 
-static void print_head(FILE *out, const struct weir__shared *f, const struct weir__version *v)
+static void print_head(FILE *out, const struct weir__shared *f,
+                       const struct weir__centre_version *v)
 {
     fprintf(out, "# weir fleet: %.*s, version %" PRId64 ", edit %" PRId64 "\n",
             (int)f->document.len, (const char *)f->document.bytes, v->number, v->edit);
@@ -50,7 +51,7 @@ static int64_t number_behind(const char *line, const char *word)
 }
 
 /* Takes it off the text; its numbers are -1 if there is none. */
-static void take_head(struct weir__text *text, struct weir__edit *edit)
+static void take_head(struct weir__text *text, struct weir__centre_edit *edit)
 {
     static const char mark[] = "# weir fleet: ";
     const char *end = memchr(text->bytes, '\n', text->len);
@@ -129,7 +130,7 @@ static int no_version(const struct weir__shared *f, int64_t version)
 
 static int get(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__version v;
+    struct weir__centre_version v;
     int64_t version = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &version))
@@ -155,7 +156,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
         return weir__command_wrong(call->self, "set which file?");
     if (!bytes)
         return WEIR__EXIT_WRONG;
-    struct weir__edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
+    struct weir__centre_edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
     take_head(&text, &edit);
     edit.text = text;
     if (o->base >= 0) { /* by hand: whatever it was made by */
@@ -175,10 +176,9 @@ static int set(struct weir__shared *f, const struct weir__call *call)
 
 static int publish(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__version v;
-    struct weir__resp_value head, done, version;
+    struct weir__centre_version v;
+    struct weir__centre_list list;
     char base[24];
-    const char *at;
     int64_t wanted = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &wanted))
@@ -190,13 +190,12 @@ static int publish(struct weir__shared *f, const struct weir__call *call)
         return no_version(f, 0);
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
     code = weir__shared_ask(
-        f, (struct weir__text[]){ WEIR__SHARED_TEXT("all"), WEIR__SHARED_TEXT(base) }, 2, &head,
-        &at);
+        f, (struct weir__text[]){ WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(base) }, 2, &list);
     if (code != WEIR__GO_ON)
         return code;
-    weir__resp_value(weir__resp_value(at, &done), &version);
-    if (done.integer != 1) {
-        weir__complain(f->asker.command, "the newest version is %" PRId64, version.integer);
+    if (weir__centre_number(&list) != 1) {
+        weir__complain(f->asker.command, "the newest version is %" PRId64,
+                       weir__centre_number(&list));
         return WEIR__EXIT_NO;
     }
     printf("version %s is for all nodes\n", base);
@@ -227,7 +226,7 @@ static int compare(struct weir__text old, struct weir__text new, const char *nam
 /* The newest version, and what a file or an older version would make of it. */
 static int diff(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__version v;
+    struct weir__centre_version v;
     struct weir__text other;
     int64_t older = 0;
 
@@ -253,7 +252,7 @@ static int diff(struct weir__shared *f, const struct weir__call *call)
         code = bytes ? WEIR__GO_ON : WEIR__EXIT_WRONG;
     }
     if (code == WEIR__GO_ON) {
-        take_head(&other, &(struct weir__edit){ 0 });
+        take_head(&other, &(struct weir__centre_edit){ 0 });
         code = compare(old, other, is_version ? "the newest" : call->words[1]);
     }
     free(bytes);

@@ -12,6 +12,7 @@
 #include "server/base/options.h"
 #include "server/base/safe-text.h"
 #include "server/cli/fleet-document.h"
+#include "server/describe/fleet-json.h"
 #include "wire/decimal.h"
 
 struct options {
@@ -29,42 +30,10 @@ static const struct weir__option note_rows[] = {
     { 0 },
 };
 
-/* From the first word of a reply's list to its last. */
-struct walk {
-    const char *at;
-    size_t left;
-};
-
-static int64_t next_number(struct walk *w)
+static int ask(struct weir__shared *f, const char *verb, struct weir__centre_list *out)
 {
-    struct weir__resp_value v = { 0 };
-
-    if (w->left > 0) {
-        w->left--;
-        w->at = weir__resp_value(w->at, &v);
-    }
-    return v.kind == ':' ? v.integer : 0;
-}
-
-static struct weir__text next_text(struct walk *w)
-{
-    struct weir__resp_value v = { 0 };
-
-    if (w->left > 0) {
-        w->left--;
-        w->at = weir__resp_value(w->at, &v);
-    }
-    return v.kind == '$' ? v.text : (struct weir__text){ "", 0 };
-}
-
-static int ask(struct weir__shared *f, const char *verb, struct walk *out)
-{
-    struct weir__text word = { verb, strlen(verb) };
-    struct weir__resp_value head;
-    int code = weir__shared_ask(f, &word, 1, &head, &out->at);
-
-    out->left = code == WEIR__GO_ON ? head.n : 0;
-    return code;
+    *out = (struct weir__centre_list){ 0 };
+    return weir__shared_ask(f, &WEIR__CENTRE_TEXT(verb), 1, out);
 }
 
 static void put_text(struct weir__text text)
@@ -72,44 +41,22 @@ static void put_text(struct weir__text text)
     weir__safe_put(stdout, WEIR__SAFE_TERMINAL, text.bytes, text.len);
 }
 
-static void member_text(struct weir__buffer *json, const char *name, struct weir__text text)
-{
-    char copy[256];
-
-    snprintf(copy, sizeof(copy), "%.*s", (int)(text.len < 255 ? text.len : 255), text.bytes);
-    weir__buffer_member(json, name, copy);
-}
-
 /* --------------------------------------------------------------- history ---- */
 
-static void show_version(struct walk *w, int64_t all, struct weir__buffer *json)
+static void show_version(const struct weir__centre_version *v, int64_t all)
 {
-    int64_t version = next_number(w), time = next_number(w), origin = next_number(w);
-    struct weir__text author = next_text(w), note = next_text(w);
-    int64_t bytes = next_number(w);
     char when[WEIR__HUMAN];
 
-    if (json) {
-        weir__buffer_open(json, NULL, '{');
-        weir__buffer_member_number(json, "version", version);
-        weir__buffer_member_number(json, "time_us", time);
-        weir__buffer_member_number(json, "origin", origin);
-        member_text(json, "author", author);
-        member_text(json, "note", note);
-        weir__buffer_member_number(json, "bytes", bytes);
-        weir__buffer_close(json, "}");
-        return;
-    }
-    printf("%5" PRId64 "  %s  %7" PRId64 " bytes  ", version,
-           weir__human_time(when, time * WEIR_MICROSECOND, false), bytes);
-    put_text(author);
-    if (origin)
-        printf("  (as version %" PRId64 ")", origin);
-    if (note.len > 0) {
+    printf("%5" PRId64 "  %s  %7" PRId64 " bytes  ", v->number,
+           weir__human_time(when, v->time_us * WEIR_MICROSECOND, false), v->bytes);
+    put_text(v->author);
+    if (v->origin)
+        printf("  (as version %" PRId64 ")", v->origin);
+    if (v->note.len > 0) {
         printf("  ");
-        put_text(note);
+        put_text(v->note);
     }
-    printf("%s\n", version == all ? "  <- all nodes" : "");
+    printf("%s\n", v->number == all ? "  <- all nodes" : "");
 }
 
 static int run_history(const struct weir__call *call)
@@ -117,18 +64,22 @@ static int run_history(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct walk w;
+    struct weir__centre_list list;
+    struct weir__centre_version v;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
-        code = ask(&f, "list", &w);
+        code = ask(&f, "list", &list);
     if (code == WEIR__GO_ON) {
-        next_number(&w);
-        next_text(&w);
-        int64_t all = next_number(&w);
+        weir__centre_number(&list);
+        weir__centre_text(&list);
+        int64_t all = weir__centre_number(&list);
         weir__buffer_open(&json, NULL, '[');
-        while (w.left >= 6)
-            show_version(&w, all, o->common.json ? &json : NULL);
+        while (weir__centre_next_version(&list, &v))
+            if (o->common.json)
+                weir__fleet_version_json(&json, &v);
+            else
+                show_version(&v, all);
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
     }
@@ -154,7 +105,7 @@ const struct weir__command weir__cmd_fleet_history = {
 static int roll_back(struct weir__shared *f, const struct weir__call *call, int64_t to)
 {
     const struct options *o = call->options;
-    struct weir__version newest, old;
+    struct weir__centre_version newest, old;
     int code = weir__shared_get(f, 0, &newest);
     int64_t base = newest.number, made_by = newest.edit;
 
@@ -170,12 +121,12 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
     if (!copy)
         return weir__complain(call->self->name, "no memory");
     memcpy(copy, old.text.bytes, old.text.len); /* the next answer takes its place */
-    struct weir__edit edit = { .base = base,
-                               .base_edit = made_by,
-                               .origin = old.number,
-                               .note = o->note,
-                               .stage = "",
-                               .text = { copy, old.text.len } };
+    struct weir__centre_edit edit = { .base = base,
+                                      .base_edit = made_by,
+                                      .origin = old.number,
+                                      .note = o->note,
+                                      .stage = "",
+                                      .text = { copy, old.text.len } };
     code = weir__shared_put(f, &edit);
     free(copy);
     return code;
@@ -213,44 +164,12 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
-/* A node that has not been heard for this long polls no more. */
-#define SILENT_US 10000000
-
-struct report {
-    struct weir__text node, why;
-    int64_t time; /* 0: its rules are its own, and it has never reported */
-    int64_t runs, refused;
-    int64_t weight, part; /* -1: it is no member now */
-};
-
-static bool is_silent(const struct report *r, int64_t now)
+static bool is_silent(const struct weir__centre_report *r, int64_t now)
 {
-    return r->time > 0 && now - r->time > SILENT_US;
+    return r->time_us > 0 && now - r->time_us > WEIR__CENTRE_SILENT_US;
 }
 
-static bool next_report(struct walk *w, struct report *out)
-{
-    if (w->left < 7)
-        return false;
-    out->node = next_text(w);
-    out->time = next_number(w);
-    out->runs = next_number(w);
-    out->refused = next_number(w);
-    out->why = next_text(w);
-    out->weight = next_number(w);
-    out->part = next_number(w);
-    return true;
-}
-
-static void member_known(struct weir__buffer *json, const char *name, bool known, int64_t value)
-{
-    if (known)
-        weir__buffer_member_number(json, name, value);
-    else
-        weir__buffer_member_or_null(json, name, NULL);
-}
-
-static void show_member(const struct report *r)
+static void show_member(const struct weir__centre_report *r)
 {
     if (r->part < 0)
         printf(", AWAY");
@@ -258,25 +177,13 @@ static void show_member(const struct report *r)
         printf(", part %.1f %% (weight %" PRId64 ")", (double)r->part / 10000, r->weight);
 }
 
-static void show_report(const struct report *r, int64_t now, struct weir__buffer *json)
+static void show_report(const struct weir__centre_report *r, int64_t now)
 {
     char age[WEIR__DURATION];
 
-    if (json) {
-        weir__buffer_open(json, NULL, '{');
-        member_text(json, "node", r->node);
-        member_known(json, "runs", r->time > 0, r->runs);
-        weir__buffer_member_number(json, "refused", r->refused);
-        member_text(json, "why", r->why);
-        member_known(json, "heard_us_ago", r->time > 0, now - r->time);
-        member_known(json, "part", r->part >= 0, r->part);
-        member_known(json, "weight", r->part >= 0, r->weight);
-        weir__buffer_close(json, "}");
-        return;
-    }
-    weir__human_duration(age, (now - r->time) * WEIR_MICROSECOND);
+    weir__human_duration(age, (now - r->time_us) * WEIR_MICROSECOND);
     put_text(r->node);
-    if (r->time > 0)
+    if (r->time_us > 0)
         printf("  version %" PRId64 ", heard %s ago", r->runs, age);
     else
         printf("  rules of its own");
@@ -293,20 +200,23 @@ static int run_nodes(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct walk w;
-    struct report r;
+    struct weir__centre_list list;
+    struct weir__centre_report r;
     bool refused = false;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
-        code = ask(&f, "nodes", &w);
+        code = ask(&f, "nodes", &list);
     if (code == WEIR__GO_ON) {
-        int64_t now = next_number(&w);
+        int64_t now = weir__centre_number(&list);
         weir__buffer_open(&json, NULL, '[');
-        if (w.left == 0 && !o->common.json)
+        if (list.left == 0 && !o->common.json)
             puts("the fleet has no nodes");
-        while (next_report(&w, &r)) {
-            show_report(&r, now, o->common.json ? &json : NULL);
+        while (weir__centre_next_report(&list, &r)) {
+            if (o->common.json)
+                weir__fleet_report_json(&json, &r, now);
+            else
+                show_report(&r, now);
             refused = refused || (r.refused > 0 && !is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
@@ -341,22 +251,22 @@ struct status {
 
 static int look(struct weir__shared *f, struct status *d)
 {
-    struct walk w;
-    struct report r;
+    struct weir__centre_list list;
+    struct weir__centre_report r;
 
     *d = (struct status){ 0 };
-    int code = ask(f, "list", &w);
+    int code = ask(f, "list", &list);
     if (code != WEIR__GO_ON)
         return code;
-    d->newest = next_number(&w);
-    struct weir__text stage = next_text(&w);
+    d->newest = weir__centre_number(&list);
+    struct weir__text stage = weir__centre_text(&list);
     snprintf(d->stage, sizeof(d->stage), "%.*s", (int)stage.len, stage.bytes);
-    d->all = next_number(&w);
-    code = ask(f, "nodes", &w);
-    int64_t now = next_number(&w);
-    while (code == WEIR__GO_ON && next_report(&w, &r)) {
+    d->all = weir__centre_number(&list);
+    code = ask(f, "nodes", &list);
+    int64_t now = weir__centre_number(&list);
+    while (code == WEIR__GO_ON && weir__centre_next_report(&list, &r)) {
         d->silent += is_silent(&r, now);
-        if (r.time == 0 || is_silent(&r, now))
+        if (r.time_us == 0 || is_silent(&r, now))
             continue;
         bool staged =
             r.node.len == strlen(d->stage) && memcmp(r.node.bytes, d->stage, r.node.len) == 0;

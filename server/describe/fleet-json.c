@@ -1,0 +1,46 @@
+/* fleet-json.c -- the versions of a fleet's rules, and its nodes, as JSON. */
+#include "server/describe/fleet-json.h"
+
+#include "server/base/buffer.h"
+
+static void member_text(struct weir__buffer *out, const char *name, struct weir__text text)
+{
+    weir__buffer_member_name(out, name);
+    weir__buffer_json(out, text.bytes, text.len);
+}
+
+static void member_known(struct weir__buffer *out, const char *name, bool known, int64_t value)
+{
+    if (known)
+        weir__buffer_member_number(out, name, value);
+    else
+        weir__buffer_member_or_null(out, name, NULL);
+}
+
+void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *v)
+{
+    weir__buffer_open(out, NULL, '{');
+    weir__buffer_member_number(out, "version", v->number);
+    weir__buffer_member_number(out, "time_us", v->time_us);
+    weir__buffer_member_number(out, "origin", v->origin);
+    member_text(out, "author", v->author);
+    member_text(out, "note", v->note);
+    weir__buffer_member_number(out, "bytes", v->bytes);
+    weir__buffer_close(out, "}");
+}
+
+void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre_report *r,
+                             int64_t now_us)
+{
+    bool reported = r->time_us > 0, member = r->part >= 0;
+
+    weir__buffer_open(out, NULL, '{');
+    member_text(out, "node", r->node);
+    member_known(out, "runs", reported, r->runs);
+    weir__buffer_member_number(out, "refused", r->refused);
+    member_text(out, "why", r->why);
+    member_known(out, "heard_us_ago", reported, now_us - r->time_us);
+    member_known(out, "part", member, r->part);
+    member_known(out, "weight", member, r->weight);
+    weir__buffer_close(out, "}");
+}

@@ -1,0 +1,12 @@
+/* fleet-json.h -- the versions of a fleet's rules, and its nodes, as JSON. */
+#ifndef WEIR_SERVER_FLEET_JSON_H
+#define WEIR_SERVER_FLEET_JSON_H
+
+#include "cluster/fleet/document.h"
+
+void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *version);
+/* `now_us`: as centre.lua answers it. */
+void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre_report *report,
+                             int64_t now_us);
+
+#endif

@@ -2,28 +2,11 @@
  * the caller's thread, which waits for Redis. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
 
 #define ASK_MAX (500 * WEIR_MILLISECOND)
-
-static int fail_away(struct weir_error *error, const char *why)
-{
-    return weir__fail(error, WEIR_SYSTEM, "the fleet's Redis does not answer: %s", why);
-}
-
-/* 0, or why nobody need be asked. */
-static int check_connected(struct weir_fleet *f, struct weir_error *error)
-{
-    struct weir_fleet_info info;
-
-    if (f->pid != getpid())
-        return weir__fail(error, WEIR_INVALID, "a child of fork joins by itself");
-    weir_fleet_look(f, &info);
-    return info.connected ? WEIR_OK : fail_away(error, info.why);
-}
 
 static size_t dues_of(struct weir_fleet *f, const struct weir_attr *attrs, size_t n, int64_t cost,
                       struct weir__due *out)
@@ -78,7 +61,7 @@ static int peek(struct weir_fleet *f, const struct weir__due *due, struct weir_f
                     &result);
     weir_redis_limit_destroy(plan);
     if (result.outcome != WEIR_REDIS_ANSWERED)
-        return fail_away(error, result.why);
+        return weir__agent_away(error, result.why);
     *out = (struct weir_fleet_account){ .rule = due->rule,
                                         .limit_index = due->index,
                                         .decision = result.decisions[0] };
@@ -91,7 +74,7 @@ int64_t weir_fleet_peek(struct weir_fleet *f, const struct weir_attr *attrs, siz
 {
     struct weir__due dues[WEIR_ALL_MAX];
     size_t found = dues_of(f, attrs, n, cost, dues);
-    int code = found > 0 ? check_connected(f, error) : WEIR_OK;
+    int code = found > 0 ? weir__agent_reach(f, error) : WEIR_OK;
 
     for (size_t i = 0; i < found && code == WEIR_OK; i++)
         code = peek(f, &dues[i], &out[i], error);
@@ -110,34 +93,7 @@ static int reset(struct weir_fleet *f, const struct weir__due *due, struct weir_
     weir_redis_reset(f->redis,
                      &(struct weir_redis_request){ .items = &item, .n = 1, .timeout = ASK_MAX },
                      &result);
-    return result.outcome == WEIR_REDIS_ANSWERED ? WEIR_OK : fail_away(error, result.why);
-}
-
-struct telling {
-    struct weir__redis_job job;
-    struct weir__redis_ask ask;
-    struct weir__redis_script script;
-    bool told;
-    char why[120];
-    uint32_t ready;
-};
-
-static void begin(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
-{
-    struct telling *t = (struct telling *)job;
-
-    weir__redis_client_ask(client, &t->ask, now);
-}
-
-static void answered(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
-{
-    struct telling *t = ask->context;
-    struct weir__notes notes;
-
-    t->told = answer->outcome == WEIR__REDIS_ANSWERED && weir__notes_reply(&notes, answer->reply);
-    snprintf(t->why, sizeof(t->why), "%s",
-             answer->outcome != WEIR__REDIS_ANSWERED ? answer->why : "it refuses a script");
-    weir__redis_ready_set(&t->ready);
+    return result.outcome == WEIR_REDIS_ANSWERED ? WEIR_OK : weir__agent_away(error, result.why);
 }
 
 /* One note for a rule's key, which has all its limits. */
@@ -149,22 +105,23 @@ static int tell(struct weir_fleet *f, const struct weir__due *due, struct weir_e
                                .key = { due->text, due->text_len },
                                .span = WEIR__NOTE_RESET,
                                .how = WEIR__NOTE_NOW };
-    struct telling t = { .job.begin = begin };
+    struct weir__redis_script script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
+    struct weir__redis_ask ask = { .script = &script,
+                                   .n_words = WEIR__NOTES_WORDS(1),
+                                   .slot = weir__notes_slot(f),
+                                   .deadline = weir__redis_deadline(ASK_MAX),
+                                   .repeatable = true };
+    struct weir__buffer reply = { 0 };
+    struct weir__notes notes;
 
-    t.script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
-    t.ask = (struct weir__redis_ask){ .script = &t.script,
-                                      .n_words = WEIR__NOTES_WORDS(1),
-                                      .slot = weir__notes_slot(f),
-                                      .deadline = weir__redis_deadline(ASK_MAX),
-                                      .repeatable = true,
-                                      .done = answered,
-                                      .context = &t };
-    weir__notes_words(fleet, 0, 0, 0, &t.ask.words);
-    weir__note_words(&note, &t.ask.words);
-    weir__redis_thread_put(f->redis, &t.job);
-    weir__redis_ready_wait(&t.ready);
-    weir__redis_ask_free(&t.ask);
-    return t.told ? WEIR_OK : fail_away(error, t.why);
+    weir__notes_words(fleet, 0, 0, 0, &ask.words);
+    weir__note_words(&note, &ask.words);
+    int code = weir__agent_wait(f, &ask, &reply, error);
+    if (code == WEIR_OK &&
+        !weir__notes_reply(&notes, (struct weir__text){ reply.bytes, reply.len }))
+        code = weir__agent_away(error, "it refuses a script");
+    weir__buffer_free(&reply);
+    return code;
 }
 
 int64_t weir_fleet_reset(struct weir_fleet *f, const char *rule, const struct weir_attr *attrs,
@@ -178,7 +135,7 @@ int64_t weir_fleet_reset(struct weir_fleet *f, const char *rule, const struct we
     for (size_t i = 0; i < found && code == WEIR_OK; i++) {
         if (rule && strcmp(dues[i].rule, rule) != 0)
             continue;
-        code = check_connected(f, error);
+        code = weir__agent_reach(f, error);
         if (code == WEIR_OK)
             code = reset(f, &dues[i], error);
         if (code == WEIR_OK && (i + 1 == found || strcmp(dues[i + 1].rule, dues[i].rule) != 0))

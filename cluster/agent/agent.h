@@ -9,6 +9,7 @@
  *     follow.c    the rules of the fleet, and their copy on disk
  *     limits.c    the limits across the fleet, as the rules in force have them
  *     notes.c     what nodes tell each other: bans, bans that were lifted, keys that were reset
+ *     operators.c  asks of operators, which wait for Redis
  *     shares.c    the host's part of a limit while an account is silent
  *
  * Threads, and what is theirs:
@@ -274,6 +275,14 @@ enum weir__notes_next { WEIR__NOTES_WAIT, WEIR__NOTES_LOOK, WEIR__NOTES_ASK };
 enum weir__notes_next weir__notes_next(struct weir_fleet *fleet, weir_time now);
 size_t weir__notes_say(struct weir_fleet *fleet, weir_time now, struct weir__buffer *out);
 void weir__notes_answer(struct weir_fleet *fleet, const struct weir__text *reply, weir_time now);
+
+/* operators.c -- WEIR_OK, or why nobody need be asked; the failure that Redis does not answer. */
+int weir__agent_reach(struct weir_fleet *fleet, struct weir_error *error);
+int weir__agent_away(struct weir_error *error, const char *why);
+/* Asks in the agent's thread, waits for the answer in the caller's, and frees the ask's words.  The
+ * reply is added to `reply`. */
+int weir__agent_wait(struct weir_fleet *fleet, struct weir__redis_ask *ask,
+                     struct weir__buffer *reply, struct weir_error *error);
 
 /* shares.c -- a share begins with the host's part of what was left. */
 void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);

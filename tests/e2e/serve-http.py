@@ -3,9 +3,12 @@
 description, requests in odd pieces, events."""
 import os
 import socket
+import subprocess
 
 import jsonschema
 
+from fleeting import Node, joined, url
+from redising import Redis, until
 from serving import SECOND, Server, run_tests
 
 RULES = """version: 1
@@ -164,6 +167,9 @@ def ask_every_route(ask, server):
     ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
     ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
     ask("GET", "/v1/top")
+    ask("GET", "/v1/fleet/nodes", None, 404)
+    ask("GET", "/v1/fleet/history", None, 404)
+    ask("POST", "/v1/fleet/rollback", {"version": 1}, 404)
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/v1", "/"):
         ask("GET", path)
 
@@ -178,8 +184,30 @@ def test_S2_every_route_keeps_to_the_description(weir):
             for path, operations in ask.document["paths"].items()
             for method in operations
             if (method, path, 200) not in ask.seen and path != "/v1/events"
+            and not path.startswith("/v1/fleet/")
         ]
         assert not missing, "never asked: %r" % missing
+
+
+def test_S2_routes_of_a_fleet_keep_to_the_description(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, \
+            Node(weir, url(redis), "b", rules=RULES) as b:
+        joined(a, b)
+        subprocess.run([weir, "fleet", "rules", "set", b.rules, "--redis", url(redis)], check=True,
+                       capture_output=True)
+        ask = Description(a)
+        ask("POST", "/v1/fleet/rollback", {"version": 1, "note": "again"})
+        ask("POST", "/v1/fleet/rollback", {"version": 9}, 404)
+        ask("POST", "/v1/fleet/rollback", {}, 400)
+        ask("GET", "/v1/fleet/history")
+        until("one follows the rules", lambda: a.fleet["version"] == 2, 60)
+        ask("GET", "/v1/fleet/nodes")
+        redis.kill()
+        until("it is known to be away", lambda: not a.fleet["connected"], 60)
+        for path in ("nodes", "history"):
+            ask("GET", "/v1/fleet/" + path, None, 503)
+        ask("POST", "/v1/fleet/rollback", {"version": 1}, 503)
+        redis.start()
 
 
 def test_S2_description_is_openapi(weir):

@@ -46,6 +46,11 @@ void weir__admin_guard_force(struct weir__verb_call *call);
 void weir__admin_degradation(struct weir__verb_call *call);
 void weir__admin_degradation_set(struct weir__verb_call *call);
 
+/* admin-fleet.c */
+void weir__admin_fleet_nodes(struct weir__verb_call *call);
+void weir__admin_fleet_history(struct weir__verb_call *call);
+void weir__admin_fleet_rollback(struct weir__verb_call *call);
+
 /* admin-clock.c */
 void weir__admin_clock(struct weir__verb_call *call);
 

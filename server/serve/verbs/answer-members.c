@@ -258,6 +258,31 @@ const struct weir__schema weir__schemas[] = {
           "a breaker: closed, open or half-open; a force: none, open or closed; null: it is "
           "a number" }) },
     { "Degradation", "", FIELDS({ "degradation", "0..9", "" }, { "by_hand", "bool", "" }) },
+    { "FleetNodes", "", FIELDS({ "nodes", "[FleetNode]",
+          "the members, and those that have reported within a day" }) },
+    { "FleetNode", "", FIELDS(
+        { "node", "text", "" },
+        { "runs", "count?", "the version of the fleet's rules; 0: none yet; null: it has rules of "
+          "its own" },
+        { "refused", "count", "the version that it refuses; 0: none" },
+        { "why", "text", "it refuses that" },
+        { "heard_us_ago", "count?", "since it last said which version it runs" },
+        { "part", "count?", "of each limit while Redis is away, in millionths; null: it is no "
+          "member now" },
+        { "weight", "count?", "" }) },
+    { "FleetHistory", "", FIELDS(
+        { "newest", "count", "version; 0: the fleet has no rules yet" },
+        { "all", "count", "the version for all nodes but the stage" },
+        { "stage", "text?", "the node that tries the newest first" },
+        { "versions", "[FleetVersion]", "the newest first" }) },
+    { "FleetVersion", "", FIELDS(
+        { "version", "count", "" },
+        { "time_us", "count", "when it was made, since 1970" },
+        { "origin", "count", "the version whose text came back; 0: its text was new" },
+        { "author note", "text", "" },
+        { "bytes", "count", "of its text" }) },
+    { "FleetRolledBack", "", FIELDS(
+        { "version", "count", "the new one" }, { "origin", "count", "whose text it has" }) },
     { "Reset", "", FIELDS(
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
           "were forgotten" }) },

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cluster/fleet/document.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide-verbs.h"
 #include "server/serve/decide/guard-keys.h"
@@ -248,6 +249,24 @@ const struct weir__verb weir__verbs[] = {
       .args = { COUNT("degradation", .needed = true, .max = 9, .choices = "auto",
                       .text = "0 (none) to 9; auto: it follows the guards' breakers and system "
                               "protection") } },
+    { OPERATOR("WEIR.FLEET.NODES", "GET", "/v1/fleet/nodes", "fleetNodes", "fleet", fleet_nodes),
+      .answer = "FleetNodes", .statuses = "404 503",
+      .summary = "The nodes of the fleet that this server is in: their parts, and which version of "
+                 "its rules each runs." },
+    { OPERATOR("WEIR.FLEET.HISTORY", "GET", "/v1/fleet/history", "fleetHistory", "fleet",
+               fleet_history),
+      .answer = "FleetHistory", .statuses = "404 503",
+      .summary = "The last 50 versions of the fleet's rules, the newest first." },
+    { OPERATOR("WEIR.FLEET.ROLLBACK", "POST", "/v1/fleet/rollback", "fleetRollback", "fleet",
+               fleet_rollback),
+      .answer = "FleetRolledBack", .statuses = "400 404 409 503",
+      .summary = "Makes a new version of the fleet's rules with the text of an older one, for all "
+                 "nodes at once.",
+      .more = "If the answer is that Redis may have carried it out, look at the history, or call "
+              "again: that makes another version with the same text.",
+      .args = { COUNT("version", .needed = true, .min = 1, .text = "the older one"),
+                TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1,
+                     .text = "why, for the history") } },
     { OPERATOR("WEIR.RESET", "POST", "/v1/reset", "reset", "keys", reset), .answer = "Reset",
       .statuses = "400 404 503",
       .summary = "Forgets what the request's keys have used, and lifts their bans; answers how "

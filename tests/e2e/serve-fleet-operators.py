@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""serve-fleet-operators.py WEIR [TEST...] -- what operators ask a server about its fleet, over RESP
+and HTTP, on a real redis-server: nodes, the history of the rules, rollback; a Redis that is
+stopped, callers that are gone, words that are wrong."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+
+from fleeting import Node, joined, url
+from redising import Redis, until
+from serving import Error, Server, run_tests
+
+RULES = """version: 1
+rules:
+  - name: hourly
+    key: "{user}"
+    limit: fixed-window %d/1h
+    across: fleet
+"""
+
+
+def set_rules(weir, redis, limit, *options):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(RULES % limit)
+        file.flush()
+        subprocess.run([weir, "fleet", "rules", "set", file.name, "--redis", url(redis), *options],
+                       check=True, capture_output=True)
+
+
+def runs(server, version):
+    until("version %d is in force" % version, lambda: server.fleet["version"] == version, 60)
+
+
+def get(server, path):
+    answer = server.http()("GET", "/v1/fleet/" + path)
+    assert answer.status == 200, (answer.status, answer.body)
+    return json.loads(answer.body)
+
+
+def roll_back(server, body):
+    answer = server.http()("POST", "/v1/fleet/rollback", body)
+    return answer.status, json.loads(answer.body)
+
+
+def test_D6_nodes_at_every_door(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, \
+            Node(weir, url(redis), "b", rules=RULES % 20) as b:
+        joined(a, b)
+        set_rules(weir, redis, 10)
+        runs(a, 1)
+        # Both names are known by then, and a has told what it runs
+        until("a says so", lambda: get(a, "nodes")["nodes"][0]["runs"] == 1)
+        with b.resp() as resp:
+            nodes = resp.json("WEIR.FLEET.NODES")["nodes"]
+        assert [n["node"] for n in nodes] == ["a", "b"], nodes
+        assert [n["runs"] for n in nodes] == [1, None], nodes
+        assert [n["part"] for n in nodes] == [500000, 500000], nodes
+        assert [n["weight"] for n in nodes] == [1, 1], nodes
+        assert nodes[0]["heard_us_ago"] >= 0 and nodes[1]["heard_us_ago"] is None, nodes
+        assert [(n["refused"], n["why"]) for n in nodes] == [(0, ""), (0, "")], nodes
+
+
+def test_D6_history_and_rollback(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b:
+        joined(a, b)
+        assert get(a, "history") == {"newest": 0, "all": 0, "stage": None, "versions": []}
+        assert roll_back(a, {"version": 1})[0] == 404
+        set_rules(weir, redis, 10, "--note", "the first")
+        set_rules(weir, redis, 11, "--base", "1", "--note", "größer \"jetzt\"")
+        with b.resp() as resp:
+            history = resp.json("WEIR.FLEET.HISTORY")
+            assert [v["version"] for v in history["versions"]] == [2, 1], history
+            assert history["versions"][0]["note"] == "größer \"jetzt\"", history
+            assert (history["newest"], history["all"], history["stage"]) == (2, 2, None), history
+            assert history["versions"][0]["bytes"] == len(RULES % 11), history
+            answer = resp.json("WEIR.FLEET.ROLLBACK", 1, "NOTE", "too\nmuch")
+            assert answer == {"version": 3, "origin": 1}, answer
+        runs(a, 3)
+        assert "10/1h" in json.loads(a.http()("GET", "/v1/rules").body)["text"]
+        assert roll_back(a, {"version": 2, "note": "x" * 255}) == (200, {"version": 4, "origin": 2})
+        assert roll_back(a, {"version": 2}) == (200, {"version": 5, "origin": 2})
+        versions = get(b, "history")["versions"]
+        assert [v["origin"] for v in versions] == [2, 2, 1, 0, 0], versions
+        assert [v["author"] for v in versions[:3]] == ["api@a", "api@a", "api@b"], versions
+        assert [v["note"] for v in versions[:3]] == ["", "x" * 255, "too much"], versions
+        set_rules(weir, redis, 12, "--base", "5", "--stage", "b")
+        history = get(b, "history")
+        assert (history["newest"], history["all"], history["stage"]) == (6, 5, "b"), history
+        runs(b, 6)
+        assert roll_back(b, {"version": 5})[0] == 200  # for all of them again
+        for server in [a, b]:
+            runs(server, 7)
+
+
+def test_D6_each_fleet_has_its_own(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", "--fleet-name", "blue") as a:
+        joined(a)
+        set_rules(weir, redis, 10)  # of the fleet "default"
+        assert get(a, "history")["newest"] == 0
+        set_rules(weir, redis, 10, "--fleet", "blue")
+        assert get(a, "history")["newest"] == 1
+
+
+def test_D6_wrong_words(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, a.resp() as resp:
+        joined(a)
+        set_rules(weir, redis, 10)
+        for words in [["ROLLBACK"], ["ROLLBACK", "0"], ["ROLLBACK", "-1"], ["ROLLBACK", "x"],
+                      ["ROLLBACK", "1", "2"], ["ROLLBACK", "1", "NOTE"], ["NODES", "a"],
+                      ["ROLLBACK", "1", "NOTE", "x" * 256], ["ROLLBACK", "1 "], ["HISTORY", "1"],
+                      ["ROLLBACK", str(2**63)], ["ROLLBACK", str(2**63 - 1)]]:
+            answer = resp("WEIR.FLEET." + words[0], *words[1:])
+            assert isinstance(answer, Error), (words, answer)
+        for body in [{}, {"version": 0}, {"version": "x"}, {"version": 1.5}, {"version": None},
+                     {"version": 1, "note": "x" * 256}, {"version": 1, "more": 1}, []]:
+            assert roll_back(a, body)[0] == 400, body
+        assert roll_back(a, {"version": 2})[0] == 404
+        assert a.http()("GET", "/v1/fleet/rollback").status == 405
+        assert get(a, "history")["newest"] == 1
+
+
+def test_D6_another_kind_of_key_in_redis_is_told(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        joined(a)
+        redis.client("SET", "weir:{fleet:default}:document:rules", "something else")
+        answer = resp("WEIR.FLEET.HISTORY")
+        assert isinstance(answer, Error) and "WRONGTYPE" in answer, answer
+        assert roll_back(a, {"version": 1})[0] == 503
+
+
+def test_D6_in_no_fleet(weir):
+    with Server(weir) as server, server.resp() as resp:
+        for words in [["NODES"], ["HISTORY"], ["ROLLBACK", "1"]]:
+            answer = resp("WEIR.FLEET." + words[0], *words[1:])
+            assert isinstance(answer, Error) and "--fleet" in answer, answer
+        assert server.http()("GET", "/v1/fleet/nodes").status == 404
+        assert roll_back(server, {"version": 1})[0] == 404
+
+
+def test_D6_operators_alone(weir):
+    tokens = {"WEIR_CHECK_TOKEN": "c" * 20, "WEIR_ADMIN_TOKEN": "a" * 20}
+    with Redis() as redis, Node(weir, url(redis), "a", env=tokens) as a, a.resp() as resp:
+        for token, good in [("c" * 20, False), ("a" * 20, True)]:
+            assert resp("AUTH", token) == "OK"
+            until("it is answered", lambda: not good or not isinstance(
+                resp("WEIR.FLEET.NODES"), Error), 60)
+            for words in [["NODES"], ["HISTORY"]]:
+                answer = resp("WEIR.FLEET." + words[0], *words[1:])
+                assert isinstance(answer, Error) != good, (token, words, answer)
+            answer = resp("WEIR.FLEET.ROLLBACK", 1)
+            assert ("no version 1" if good else "NOPERM") in answer, answer
+
+
+def test_D6_redis_is_stopped(weir):
+    """Every call is answered, the server does everything else meanwhile, and ends; and a call that
+    was perhaps carried out says so."""
+    with Redis() as redis, Node(weir, url(redis), "a") as a:
+        joined(a)
+        set_rules(weir, redis, 10)
+        runs(a, 1)
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(roll_back(a, {"version": 1})))
+                   for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        assert a.http()("GET", "/healthz").status == 200
+        with a.resp() as resp:
+            assert resp("PING") == "PONG"
+        for thread in threads:
+            thread.join()
+        assert [status for status, _ in answers] == [503] * 20, answers
+        until("it is known to be away", lambda: not a.fleet["connected"], 60)
+        with a.resp() as resp:
+            assert "does not answer" in resp("WEIR.FLEET.NODES")
+        os.kill(redis.process.pid, signal.SIGCONT)
+        until("it is back", lambda: a.http()("GET", "/v1/fleet/nodes").status == 200, 60)
+        assert get(a, "history")["newest"] >= 1
+
+
+def test_D6_callers_that_are_gone(weir):
+    """While Redis is stopped too: nothing of theirs stays, and the server ends."""
+    with Redis() as redis:
+        try:
+            with Node(weir, url(redis), "a", rules=RULES % 5) as a:
+                joined(a)
+                for round in range(3):
+                    for i in range(100):
+                        with a.resp() as resp:
+                            resp.send("WEIR.FLEET.HISTORY")
+                with a.resp() as resp:
+                    until("others are answered",
+                          lambda: not isinstance(resp("WEIR.FLEET.HISTORY"), Error), 60)
+                os.kill(redis.process.pid, signal.SIGSTOP)
+                for i in range(50):
+                    with a.resp() as resp:
+                        resp.send("WEIR.FLEET.ROLLBACK", 1)
+                assert a.http()("GET", "/healthz").status == 200
+        finally:
+            os.kill(redis.process.pid, signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -222,8 +222,9 @@ enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
     if (is_refused(lock, result))
         return result->outcome;
     ask_and_wait(redis, &ask, timeout, result);
+    bool kept = result->held && result->token == lock->token; /* else Redis has renewed nothing */
     if (result->outcome == WEIR_REDIS_ANSWERED)
-        lock->until = result->held ? sent + ask.life - ask.life / WEIR__LOCK_DRIFT : 0;
+        lock->until = kept ? sent + ask.life - ask.life / WEIR__LOCK_DRIFT : 0;
     result->held = weir_redis_lock_left(lock) > 0;
     return result->outcome;
 }

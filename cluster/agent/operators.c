@@ -88,3 +88,8 @@ int weir__agent_centre(struct weir_fleet *f, const struct weir__text *words, siz
     ask.deadline = weir__redis_deadline(WEIR__CENTRE_ASK);
     return weir__agent_wait(f, &ask, reply, error);
 }
+
+struct weir_redis *weir__agent_redis(struct weir_fleet *f, struct weir_error *error)
+{
+    return weir__agent_reach(f, error) == WEIR_OK ? f->redis : NULL;
+}

@@ -12,4 +12,7 @@
 int weir__agent_centre(struct weir_fleet *fleet, const struct weir__text *words, size_t n,
                        struct weir__buffer *reply, struct weir_error *error);
 
+/* The client that the agent asks with, for calls that wait; NULL: Redis is known to be away. */
+struct weir_redis *weir__agent_redis(struct weir_fleet *fleet, struct weir_error *error);
+
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """serve-fleet-operators.py WEIR [TEST...] -- what operators ask a server about its fleet, over RESP
-and HTTP, on a real redis-server: nodes, the history of the rules, rollback; a Redis that is
-stopped, callers that are gone, words that are wrong."""
+and HTTP, on a real redis-server: nodes, the history of the rules, rollback, locks; a Redis that
+is stopped, callers that are gone, words that are wrong."""
 import json
 import os
 import signal
@@ -133,8 +133,9 @@ def test_D6_another_kind_of_key_in_redis_is_told(weir):
 
 def test_D6_in_no_fleet(weir):
     with Server(weir) as server, server.resp() as resp:
-        for words in [["NODES"], ["HISTORY"], ["ROLLBACK", "1"]]:
-            answer = resp("WEIR.FLEET." + words[0], *words[1:])
+        for words in [["FLEET.NODES"], ["FLEET.HISTORY"], ["FLEET.ROLLBACK", "1"], ["LOCK", "n"],
+                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"]]:
+            answer = resp("WEIR." + words[0], *words[1:])
             assert isinstance(answer, Error) and "--fleet" in answer, answer
         assert server.http()("GET", "/v1/fleet/nodes").status == 404
         assert roll_back(server, {"version": 1})[0] == 404
@@ -152,6 +153,55 @@ def test_D6_operators_alone(weir):
                 assert isinstance(answer, Error) != good, (token, words, answer)
             answer = resp("WEIR.FLEET.ROLLBACK", 1)
             assert ("no version 1" if good else "NOPERM") in answer, answer
+
+
+def test_D7_one_holder_at_a_time(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            Node(weir, url(redis), "b", rules=RULES % 5) as b, a.resp() as here, b.resp() as there:
+        joined(a, b)
+        first = here.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        assert first["held"] and first["token"] > 0 and 0 < first["left_ms"] < 3600000, first
+        other = there.json("WEIR.LOCK", "nightly")
+        assert other["held"] is False and other["owner"] is None and other["token"] is None, other
+        assert 0 < other["left_ms"] <= 3600000, other
+        shown = subprocess.run([weir, "fleet", "lock", "nightly", "--show", "--json", "--redis",
+                                url(redis)], check=True, capture_output=True, text=True).stdout
+        assert json.loads(shown)["token"] == first["token"], shown
+        # Renewed at another server: the owner and the token are all it takes
+        again = there.json("WEIR.LOCK.RENEW", "nightly", first["owner"], first["token"])
+        assert again["held"] and again["token"] == first["token"], again
+        for owner, token in [("x", first["token"]), (first["owner"], first["token"] + 1)]:
+            wrong = there.json("WEIR.LOCK.RENEW", "nightly", owner, token)
+            assert wrong["held"] is False and wrong["owner"] is None, wrong
+        assert there("WEIR.UNLOCK", "nightly", "somebody else") == "OK"
+        assert there.json("WEIR.LOCK", "nightly")["held"] is False
+        assert there("WEIR.UNLOCK", "nightly", first["owner"]) == "OK"
+        assert here("WEIR.UNLOCK", "nightly", first["owner"]) == "OK"  # again
+        lost = here.json("WEIR.LOCK.RENEW", "nightly", first["owner"], first["token"])
+        assert lost["held"] is False and lost["left_ms"] == 0, lost
+        second = there.json("WEIR.LOCK", "nightly")
+        assert second["held"] and second["token"] > first["token"], (first, second)
+        assert here.json("WEIR.LOCK", "Nightly")["held"], "another name"
+
+
+def test_D7_a_lock_ends_by_itself(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        joined(a)
+        resp.json("WEIR.LOCK", "short", "LIFETIME", 10)
+        until("another has it", lambda: resp.json("WEIR.LOCK", "short", "LIFETIME", 10)["held"])
+
+
+def test_D7_wrong_words(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        joined(a)
+        for words in [["LOCK"], ["LOCK", ""], ["LOCK", "x" * 257], ["LOCK", "n", "LIFETIME", "9"],
+                      ["LOCK", "n", "LIFETIME", "86400001"], ["LOCK", "n", "LIFETIME"],
+                      ["LOCK", "n", "m"], ["UNLOCK", "n"], ["UNLOCK", "n", ""],
+                      ["UNLOCK", "n", "x" * 64], ["LOCK.RENEW", "n", "o"],
+                      ["LOCK.RENEW", "n", "o", "0"], ["LOCK.RENEW", "n", "o", "x"]]:
+            answer = resp("WEIR." + words[0], *words[1:])
+            assert isinstance(answer, Error), (words, answer)
+        assert redis.client("KEYS", "weir:{lock*") == []
 
 
 def test_D6_redis_is_stopped(weir):
@@ -175,7 +225,10 @@ def test_D6_redis_is_stopped(weir):
         assert [status for status, _ in answers] == [503] * 20, answers
         until("it is known to be away", lambda: not a.fleet["connected"], 60)
         with a.resp() as resp:
-            assert "does not answer" in resp("WEIR.FLEET.NODES")
+            for words in [["FLEET.NODES"], ["LOCK", "n"], ["LOCK.RENEW", "n", "o", 1],
+                          ["UNLOCK", "n", "o"]]:
+                answer = resp("WEIR." + words[0], *words[1:])
+                assert isinstance(answer, Error) and "does not answer" in answer, answer
         os.kill(redis.process.pid, signal.SIGCONT)
         until("it is back", lambda: a.http()("GET", "/v1/fleet/nodes").status == 200, 60)
         assert get(a, "history")["newest"] >= 1
@@ -198,6 +251,7 @@ def test_D6_callers_that_are_gone(weir):
                 for i in range(50):
                     with a.resp() as resp:
                         resp.send("WEIR.FLEET.ROLLBACK", 1)
+                        resp.send("WEIR.LOCK", "n")
                 assert a.http()("GET", "/healthz").status == 200
         finally:
             os.kill(redis.process.pid, signal.SIGCONT)

@@ -170,6 +170,9 @@ def ask_every_route(ask, server):
     ask("GET", "/v1/fleet/nodes", None, 404)
     ask("GET", "/v1/fleet/history", None, 404)
     ask("POST", "/v1/fleet/rollback", {"version": 1}, 404)
+    ask("POST", "/v1/fleet/locks", {"name": "nightly"}, 404)
+    ask("PUT", "/v1/fleet/locks", {"name": "nightly", "owner": "x", "token": 1}, 404)
+    ask("DELETE", "/v1/fleet/locks?name=nightly&owner=x", None, 404)
     for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/v1", "/"):
         ask("GET", path)
 
@@ -202,11 +205,18 @@ def test_S2_routes_of_a_fleet_keep_to_the_description(weir):
         ask("GET", "/v1/fleet/history")
         until("one follows the rules", lambda: a.fleet["version"] == 2, 60)
         ask("GET", "/v1/fleet/nodes")
+        lock = ask("POST", "/v1/fleet/locks", {"name": "nightly", "lifetime_ms": 60000}).json()
+        ask("POST", "/v1/fleet/locks", {"name": "nightly"})
+        mine = {"name": "nightly", "owner": lock["owner"]}
+        ask("PUT", "/v1/fleet/locks", {**mine, "token": lock["token"]})
+        ask("DELETE", "/v1/fleet/locks", mine)
+        ask("DELETE", "/v1/fleet/locks", {"name": "nightly"}, 400)
         redis.kill()
         until("it is known to be away", lambda: not a.fleet["connected"], 60)
         for path in ("nodes", "history"):
             ask("GET", "/v1/fleet/" + path, None, 503)
         ask("POST", "/v1/fleet/rollback", {"version": 1}, 503)
+        ask("POST", "/v1/fleet/locks", {"name": "nightly"}, 503)
         redis.start()
 
 

@@ -283,6 +283,14 @@ const struct weir__schema weir__schemas[] = {
         { "bytes", "count", "of its text" }) },
     { "FleetRolledBack", "", FIELDS(
         { "version", "count", "the new one" }, { "origin", "count", "whose text it has" }) },
+    { "Lock", "", FIELDS(
+        { "held", "bool", "by this caller" },
+        { "owner", "text?", "for renew and unlock; null: it is not held" },
+        { "token", "count?", "larger than all before it; null: it is not held" },
+        { "left_ms", "count", "held: for how long it may be relied upon; else until it ends, "
+          "unless its holder renews it" },
+        { "waiting", "count", "others in line" }) },
+    { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
     { "Reset", "", FIELDS(
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
           "were forgotten" }) },

@@ -49,6 +49,12 @@
 #define ATTRIBUTE  TEXT("attribute", .needed = true, .example = "\"ip\"", \
                         .text = "of the entries: ip, account, header.x-app")
 #define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
+#define LOCK_NAME  TEXT("name", .needed = true, .min = 1, .max = 256, .example = "\"nightly\"")
+#define LOCK_OWNER TEXT("owner", .needed = true, .min = 1, .max = 63, \
+                        .text = "as lock answered it")
+#define LOCK_LIFETIME \
+    TIME("lifetime", .word = "LIFETIME", .min = 10, .max = 24 * 3600 * 1000, .otherwise = 30000, \
+         .text = "it ends this long after it was taken or renewed")
 
 /* Take, peek, give, reserve: decide-verbs.c knows their places. */
 #define TAKE_ARGS \
@@ -267,6 +273,23 @@ const struct weir__verb weir__verbs[] = {
       .args = { COUNT("version", .needed = true, .min = 1, .text = "the older one"),
                 TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1,
                      .text = "why, for the history") } },
+    { OPERATOR("WEIR.LOCK", "POST", "/v1/fleet/locks", "lock", "fleet", lock), .answer = "Lock",
+      .statuses = "400 404 503",
+      .summary = "Takes a lock that one caller in all the fleet has at a time, if it is free.",
+      .more = "It ends after its lifetime unless it is renewed. Send the token with every write to "
+              "what the lock protects, and refuse a smaller one there. It does not wait in line: "
+              "weir fleet lock and weir-redis.h do.",
+      .args = { LOCK_NAME, LOCK_LIFETIME } },
+    { OPERATOR("WEIR.LOCK.RENEW", "PUT", "/v1/fleet/locks", "lockRenew", "fleet", lock_renew),
+      .answer = "Lock", .statuses = "400 404 503",
+      .summary = "Begins the lifetime of a lock anew; if it is held no more, its holder has to "
+                 "stop.",
+      .args = { LOCK_NAME, LOCK_OWNER,
+                COUNT("token", .needed = true, .min = 1, .text = "as lock answered it"),
+                LOCK_LIFETIME } },
+    { OPERATOR("WEIR.UNLOCK", "DELETE", "/v1/fleet/locks", "unlock", "fleet", unlock),
+      .answer = "Unlocked", .statuses = "400 404 503",
+      .summary = "Gives a lock back, if this owner has it.", .args = { LOCK_NAME, LOCK_OWNER } },
     { OPERATOR("WEIR.RESET", "POST", "/v1/reset", "reset", "keys", reset), .answer = "Reset",
       .statuses = "400 404 503",
       .summary = "Forgets what the request's keys have used, and lifts their bans; answers how "

@@ -36,8 +36,8 @@ struct weir__redis_conn_options {
     size_t pipeline_max; /* replies that may be due at once */
 };
 
-/* What a server says unasked, if it has as many clients as it may have, and hangs up: " reached", or
- * in a cluster " + cluster connections reached". */
+/* A server with as many clients as it may have says so unasked, and hangs up.  In a cluster it goes
+ * on with " + cluster connections". */
 #define WEIR__REDIS_FULL "ERR max number of clients"
 
 /* What a reply will be for. */

@@ -104,10 +104,10 @@ TEST(test_D1_password_needed)
 /* Nothing was done, and its back-off grows as if nobody listened. */
 TEST(test_D1_a_server_that_is_full)
 {
-    static const char *const full[] = {
-        "-ERR max number of clients reached\r\n",
-        "-ERR max number of clients + cluster connections reached\r\n"
-    };
+    static const char *const full[] = { "-ERR max number of clients reached\r\n",
+                                        "-ERR max number of clients + cluster connections "
+                                        "reached\r\n" };
+
     OWN(world) *w = world_of("redis://h:1");
     int i = ask(w, "PING"), tries = 0;
 

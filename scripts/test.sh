@@ -19,7 +19,7 @@ setup() {
 PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH
 
 # Most of the time tests wait: for leases, failovers, servers that stand still.
-at_once=$((3 * $(nproc)))
+at_once=$((4 * $(nproc)))
 
 # run DIR WORD... -- runs the tests that the words choose, and counts
 run() {

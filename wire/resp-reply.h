@@ -12,6 +12,7 @@
 #ifndef WEIR_WIRE_RESP_REPLY_H
 #define WEIR_WIRE_RESP_REPLY_H
 
+#include "weir.h"
 #include "wire/resp.h"
 
 /* Where the scanner is in a reply that has not come whole.  Zeroed: at its beginning. */
@@ -42,6 +43,12 @@ struct weir__resp_value {
 const char *weir__resp_value(const char *at, struct weir__resp_value *out);
 /* The end of the value at `at` and all in it. */
 const char *weir__resp_skip(const char *at);
+
+/* Microseconds that a reply has told, as a time: 0 to INT64_MAX. */
+static inline weir_time weir__reply_time(int64_t us)
+{
+    return us < 0 ? 0 : us > INT64_MAX / WEIR_MICROSECOND ? INT64_MAX : us * WEIR_MICROSECOND;
+}
 
 /* Whether an error begins with this word: "MOVED". */
 bool weir__resp_is_error(const struct weir__resp_value *value, const char *word);

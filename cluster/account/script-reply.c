@@ -12,12 +12,6 @@
 #define NUMBERS    5
 #define NUMBER_MAX ((int64_t)1 << 54) /* a script counts to 2^53 */
 
-/* Microseconds of a script as a time. */
-static weir_time time_of(int64_t us)
-{
-    return us < 0 ? 0 : us > INT64_MAX / WEIR_MICROSECOND ? INT64_MAX : us * WEIR_MICROSECOND;
-}
-
 /* Of one item: decide.lua's five. */
 struct answer {
     int64_t granted, now, state[3]; /* us */
@@ -59,7 +53,7 @@ static weir_time gone_at(const struct weir_plan *plan, int64_t instant)
     weir__i128 width = plan->by_bucket.by, t;
 
     if (plan->algo == &weir__sliding_log)
-        t = (weir__i128)time_of(instant) + l->period;
+        t = (weir__i128)weir__reply_time(instant) + l->period;
     else
         t = l->loose ? (instant + l->buckets) * width : (instant + 1) * width + l->period;
     return t > INT64_MAX ? INT64_MAX : t < 0 ? 0 : (weir_time)t;
@@ -71,7 +65,7 @@ static bool decide_sliding(struct weir__account_item *it, const struct answer *a
     const struct weir_plan *plan = it->plan;
     struct weir_decision *d = &it->decision;
     bool log = plan->algo == &weir__sliding_log;
-    weir_time now = time_of(a->now);
+    weir_time now = weir__reply_time(a->now);
     int64_t left = plan->limit.count - a->state[0] - a->granted,
             newest = a->granted == 0 ? a->state[1]
                      : log           ? a->now
@@ -92,7 +86,7 @@ static bool decide_sliding(struct weir__account_item *it, const struct answer *a
 static bool decide_item(struct weir__account_item *it, const struct answer *a, bool draws)
 {
     const struct weir_plan *plan = it->plan;
-    weir_time now = time_of(a->now);
+    weir_time now = weir__reply_time(a->now);
     int64_t rate = weir__account_rate(plan);
     weir__i128 owed = (weir__i128)a->state[0] * rate + a->state[1];
     int64_t state[2] = { now, (int64_t)owed };
@@ -100,7 +94,7 @@ static bool decide_item(struct weir__account_item *it, const struct answer *a, b
     if (plan->algo == &weir__sliding_window || plan->algo == &weir__sliding_log)
         return decide_sliding(it, a, draws);
     if (is_window(plan)) {
-        state[0] = time_of(a->state[1]);
+        state[0] = weir__reply_time(a->state[1]);
         state[1] = a->state[0];
     } else if (owed < 0 || owed > WEIR__OWED_MAX) {
         return false;
@@ -163,8 +157,8 @@ static bool read_window(struct weir__account_call *call, struct weir__text text)
     if (unpack_numbers(text, n) != 3)
         return false;
     bool granted = n[0] >= 0;
-    return decide_small(it, granted ? it->ask.cost : 0,
-                        (int64_t[]){ time_of(n[1]), granted ? n[0] : -1 - n[0] }, time_of(n[2]));
+    int64_t state[] = { weir__reply_time(n[1]), granted ? n[0] : -1 - n[0] };
+    return decide_small(it, granted ? it->ask.cost : 0, state, weir__reply_time(n[2]));
 }
 
 /* Spent, and this node's share. */
@@ -207,7 +201,7 @@ static bool read_items(struct weir__account_call *call, const char *at, size_t n
             call->items[i].units = a.granted;
         else if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, draws))
             return false;
-        now = time_of(a.now);
+        now = weir__reply_time(a.now);
     }
     return !draws || read_drawn(call, at, now);
 }

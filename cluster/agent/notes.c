@@ -166,7 +166,7 @@ static void learn_reset(struct weir_fleet *f, const struct weir__note *note, wei
         if (!k)
             continue; /* nothing is in its purse */
         (void)weir__share_end(f, k, now);
-        weir__fleet_reset(f->fleet, k, note->number * WEIR_MICROSECOND, now);
+        weir__fleet_reset(f->fleet, k, weir__reply_time(note->number), now);
     }
 }
 

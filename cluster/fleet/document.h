@@ -39,7 +39,7 @@ bool weir__centre_version(struct weir__centre_list *list, struct weir__centre_ve
 bool weir__centre_next_version(struct weir__centre_list *list, struct weir__centre_version *out);
 
 /* A node that has not been heard for this long polls no more. */
-#define WEIR__CENTRE_SILENT_US 10000000
+#define WEIR__CENTRE_SILENT (10 * WEIR_SECOND)
 
 struct weir__centre_report {
     struct weir__text node, why;

@@ -86,8 +86,8 @@ bool weir__notes_reply(struct weir__notes *out, struct weir__text reply)
 
 static bool read_span(const struct weir__resp_value *v, weir_time *out)
 {
-    *out = v->integer * WEIR_MICROSECOND;
-    return v->integer >= 0 && v->integer <= WEIR__NOTE_SPAN_MAX / WEIR_MICROSECOND;
+    *out = weir__reply_time(v->integer);
+    return v->integer >= 0 && *out <= WEIR__NOTE_SPAN_MAX;
 }
 
 bool weir__note_next(struct weir__notes *notes, struct weir__note *out)

@@ -48,7 +48,7 @@ static void show_version(const struct weir__centre_version *v, int64_t all)
     char when[WEIR__HUMAN];
 
     printf("%5" PRId64 "  %s  %7" PRId64 " bytes  ", v->number,
-           weir__human_time(when, v->time_us * WEIR_MICROSECOND, false), v->bytes);
+           weir__human_time(when, weir__reply_time(v->time_us), false), v->bytes);
     put_text(v->author);
     if (v->origin)
         printf("  (as version %" PRId64 ")", v->origin);
@@ -164,9 +164,14 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
-static bool is_silent(const struct weir__centre_report *r, int64_t now)
+static weir_time age_of(const struct weir__centre_report *r, int64_t now_us)
 {
-    return r->time_us > 0 && now - r->time_us > WEIR__CENTRE_SILENT_US;
+    return weir__reply_time(now_us) - weir__reply_time(r->time_us);
+}
+
+static bool is_silent(const struct weir__centre_report *r, int64_t now_us)
+{
+    return r->time_us > 0 && age_of(r, now_us) > WEIR__CENTRE_SILENT;
 }
 
 static void show_member(const struct weir__centre_report *r)
@@ -181,7 +186,7 @@ static void show_report(const struct weir__centre_report *r, int64_t now)
 {
     char age[WEIR__DURATION];
 
-    weir__human_duration(age, (now - r->time_us) * WEIR_MICROSECOND);
+    weir__human_duration(age, age_of(r, now));
     put_text(r->node);
     if (r->time_us > 0)
         printf("  version %" PRId64 ", heard %s ago", r->runs, age);

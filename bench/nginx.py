@@ -3,8 +3,9 @@
 
 wrk asks for an empty GIF: with no limit, limit_req, limit_conn, Weir with one limit, with 100 rules
 of which 3 apply, lua-resty-limit-traffic, and Lua that asks Redis; with one key and a million; 1
-and 2 workers.  Short rounds in turns, so that a slow moment of the machine hits all alike; the
-figures are the medians.  Worker CPU per request is what a busy machine changes least.
+and 2 workers.  Each short run follows one with no limit, so that a slow moment of the machine hits
+both alike: `added` is the median of what the pairs differ by, the others are plain medians.  Worker
+CPU per request is what a busy machine changes least.
 
 lua-resty-limit-traffic is no Debian package: WEIR_BENCH_RESTY names the folder that has its
 resty/limit/req.lua; without it, it is left out.
@@ -133,32 +134,31 @@ def ask(nginx, place, script, seconds):
 
 
 def measure(nginx, workers, places, seconds, rounds):
-    found = {}
+    found, added = {}, {}
     script = nginx.path("many.lua")
     write(script, MANY)
     for place in places:  # each page of a table is touched for the first time
         ask(nginx, place, script, seconds)
     for _ in range(rounds):
         for place in places:
-            for keys in ["one", "many"]:
-                found.setdefault((place, keys), []).append(
-                    ask(nginx, place, script if keys == "many" else None, seconds))
+            for keys, by in [("one-key", None), ("many-keys", script)]:
+                none = ask(nginx, "none", by, seconds)
+                run = none if place == "none" else ask(nginx, place, by, seconds)
+                found.setdefault((place, keys), []).append(run)
+                added.setdefault((place, keys), []).append(100 * (run[1] / none[1] - 1))
     for (place, keys), runs in found.items():
-        name = "%s.%s-key%s.%d-worker%s" % (place, keys, "s" if keys == "many" else "", workers,
-                                            "s" if workers > 1 else "")
-        cpu = statistics.median(run[1] for run in runs)
-        none = statistics.median(run[1] for run in found["none", keys])
+        name = "%s.%s.%d-worker%s" % (place, keys, workers, "s" if workers > 1 else "")
         tell(name + ".rate", statistics.median(run[0] for run in runs), "requests/s")
-        tell(name + ".cpu", cpu, "us/request")
+        tell(name + ".cpu", statistics.median(run[1] for run in runs), "us/request")
         if place != "none":
-            tell(name + ".added", 100 * (cpu / none - 1), "percent")
+            tell(name + ".added", statistics.median(added[place, keys]), "percent")
 
 
 def main():
     if not 2 <= len(sys.argv) <= 4:
         sys.exit("usage: nginx.py BUILD [SECONDS [ROUNDS]]")
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 7
     tempfile.tempdir = "/dev/shm"  # where /run is: in memory
     module = os.path.join(sys.argv[1], "nginx/ngx_http_weir_module.so")
     with Redis() as redis:

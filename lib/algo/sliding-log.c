@@ -82,37 +82,49 @@ static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int6
     return (size_t)((at >= plan->limit.count ? at - plan->limit.count : at) * plan->stamp_size);
 }
 
+/* The bits of a stamp. */
+static uint64_t mask_of(const struct weir_plan *plan)
+{
+    return UINT64_MAX >> (64 - 8 * plan->stamp_size);
+}
+
 /* The i-th instant, 0 the oldest. */
 static weir_time stamp(const struct weir_plan *plan, const struct state *s, const struct ring *r,
                        int64_t i)
 {
-    uint64_t low, mask = UINT64_MAX >> (64 - 8 * plan->stamp_size);
+    uint64_t low;
 
     if (plan->nodes != NULL)
         return weir__chain_stamp(plan, node_of(s), i);
     memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof(low));
-    return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
+    return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask_of(plan)) & INT64_MAX);
 }
 
 static void set_stamp(const struct weir_plan *plan, struct state *s, const struct ring *r,
                       int64_t i, weir_time t)
 {
     unsigned char *p = s->stamps + offset_of(plan, r, i);
+    uint64_t eight, mask = mask_of(plan);
 
-    for (int byte = 0; byte < plan->stamp_size; byte++)
-        p[byte] = (unsigned char)((uint64_t)t >> (8 * byte));
+    memcpy(&eight, p, sizeof(eight));
+    eight = (eight & ~mask) | ((uint64_t)t & mask);
+    memcpy(p, &eight, sizeof(eight));
 }
 
-/* How many stamps are not after `edge`. */
+/* How many stamps are not after `edge`.  Usually few: the search begins with the oldest, in steps
+ * that double. */
 static int64_t passed(const struct weir_plan *plan, const struct state *s, const struct ring *r,
                       weir_time edge)
 {
-    int64_t low = 0, high = r->used;
+    int64_t low = 0, high = 1;
 
     if (plan->nodes != NULL)
         return weir__chain_expired(plan, node_of(s), edge);
-    if (r->used == 0 || stamp(plan, s, r, 0) > edge)
-        return 0;
+    while (high <= r->used && stamp(plan, s, r, high - 1) <= edge) {
+        low = high;
+        high *= 2;
+    }
+    high = high <= r->used ? high - 1 : r->used;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         if (stamp(plan, s, r, middle) <= edge)

@@ -126,6 +126,8 @@ CODES = {
     "weir-open": (503, "a guard's breaker is open; Retry-After is when it will be tried"),
     "weir-busy": (503, "all permits of a guard are out; Retry-After is an estimate"),
     "weir-key-busy": (429, "all permits of this key are out; Retry-After is an estimate"),
+    "weir-too-big": (429, "an ask for more permits than the guard or a key can ever have; no "
+                          "Retry-After"),
     "weir-shed": (503, "a guard has too much to do, and others come first"),
     "weir-degraded": (503, "a guard is switched off by the degradation"),
     "weir-full": (503, "a guard's queue is full"),

@@ -101,6 +101,11 @@ def test_S1_the_same_over_http(weir):
                      {"permit": told["permit"], "outcome": "ok"}).json() == {"exited": False}
         assert d.web("POST", "/v1/renew",
                      {"permit": told["permit"]}).json() == {"permit": None, "lease_ms": None}
+        too_big = d.web("POST", "/v1/enter", {"guard": "search", "cost": 3})
+        problem = too_big.json()
+        assert too_big.status == 429 and "retry-after" not in too_big.headers, too_big.headers
+        assert (problem["code"], problem["reason"], problem["detail"]) == (
+            "weir-too-big", "too-big", "search: it never has that many permits"), problem
         limited = d.web("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.5"}, "cost": 4})
         assert limited.status == 429 and limited.json()["code"] == "weir-limited"
 

@@ -487,13 +487,22 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
 
 /* --------------------------------------------------------------- guards ---- */
 
+/* No limit has refused an ask that is too big for a guard. */
+static const struct refusal *refusal_by_guard(const struct weir_decision *d)
+{
+    static const struct refusal too_big = { "about:blank", "Too big", "weir-too-big",
+                                            "it never has that many permits", 429 };
+
+    return d->reason == WEIR_TOO_BIG ? &too_big : refusal_of(d);
+}
+
 /* "search: its breaker is open; try again in 5s" */
-static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
+static void put_guard_detail(struct pen *pen, const struct refusal *refusal,
+                             const struct weir_ruling *r)
 {
     put(pen, r->guard, strnlen(r->guard, 63));
     PUT(pen, ": ");
-    put_text(pen, r->decision.reason == WEIR_TOO_BIG ? "it never has that many permits"
-                                                     : refusal_of(&r->decision)->why);
+    put_text(pen, refusal->why);
     if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
         return;
     PUT(pen, "; try again in ");
@@ -538,7 +547,7 @@ static void refuse_by_guard(const struct weir__http_manner *manner,
                             const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
-    const struct refusal *refusal = refusal_of(&r->decision);
+    const struct refusal *refusal = refusal_by_guard(&r->decision);
     char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
     struct pen head = { headers }, pen = { body };
     struct weir__buffer out = { 0 };
@@ -546,7 +555,7 @@ static void refuse_by_guard(const struct weir__http_manner *manner,
     put_ruling_headers(&head, r);
     PUT(&head, "Weir-Allowed: false\r\n");
     put_refusal(&pen, refusal, refusal->status);
-    put_guard_detail(&pen, r);
+    put_guard_detail(&pen, refusal, r);
     PUT(&pen, "\",");
     put_entered(&pen, entered, "");
     weir__buffer_add(&out, body, (size_t)(pen.at - body));

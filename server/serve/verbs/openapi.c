@@ -390,7 +390,9 @@ static const struct response {
     { "Taken", "Taken, or it would be.", "RateLimit RateLimit-Policy", "Decision" },
     { "TakeRefused", "Refused.", "RateLimit RateLimit-Policy Retry-After", "TakeRefusal" },
     { "Entered", "Allowed.", RULED, "Entered" },
-    { "RefusedByLimit", "Refused by a limit: code weir-limited or weir-banned.",
+    { "RefusedByLimit",
+      "Refused by a limit: code weir-limited or weir-banned; or the key has all of its permits out "
+      "(weir-key-busy), or can never have as many (weir-too-big).",
       RULED " Retry-After", "Refusal|GuardRefusal" },
     { "RefusedByGuard", "Refused by a guard.", RULED " Retry-After Weir-Fallback", "GuardRefusal" },
 };

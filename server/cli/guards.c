@@ -96,10 +96,23 @@ static struct words count_of(long long n)
     return w;
 }
 
-static void print_head(int width)
+#define NAME 12 /* columns; a row has 80 */
+
+static void print_head(void)
 {
-    printf("%-*s %9s %4s %-13s %7s %7s %5s %7s %s\n", width, "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
+    printf("%-*s %11s %4s %-13s %7s %7s %5s %7s %s\n", NAME, "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
            "P99", "GOOD", "BAD", "REFUSED", "ADMITS");
+}
+
+/* A long one has a line of its own. */
+static void print_name(const char *name)
+{
+    if (name && strlen(name) > NAME) {
+        weir__print_safely(stdout, name);
+        putchar('\n');
+        name = "";
+    }
+    weir__print_padded(name, NAME);
 }
 
 static long long bad_of(const struct weir__document *d, const char *at)
@@ -118,9 +131,30 @@ static struct words admits_of(const struct weir__document *d, const char *at, co
     return w;
 }
 
-static void print_guard(const struct weir__document *d, const char *at, int width)
+/* "  5 per key, shadow, not in the rules", in a line of its own; nothing if there is none. */
+static void print_notes(const struct weir__document *d, const char *at, const char *mode)
 {
-    const struct weir__scalar *ruled = weir__document_find(d, "%sin_rules", at);
+    long long per_key = number(d, at, "options.max_per_key");
+    const char *separator = "  ";
+
+    if (per_key > 0) {
+        printf("%s%lld per key", separator, per_key);
+        separator = ", ";
+    }
+    if (mode && strcmp(mode, "enforce") != 0) {
+        printf("%s%s", separator, mode);
+        separator = ", ";
+    }
+    if (weir__document_find(d, "%sin_rules", at) && !weir__document_true(d, "%sin_rules", at)) {
+        printf("%snot in the rules", separator);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        putchar('\n');
+}
+
+static void print_guard(const struct weir__document *d, const char *at)
+{
     const char *mode = weir__document_text(d, "%smode", at);
     long long refused = 0;
     char busy[48];
@@ -128,17 +162,13 @@ static void print_guard(const struct weir__document *d, const char *at, int widt
     for (size_t i = 0; i < REASONS; i++)
         refused += refused_for(d, at, i);
     snprintf(busy, sizeof(busy), "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
-    weir__print_padded(weir__document_text(d, "%sguard", at), width);
-    printf(" %9s %4lld ", busy, number(d, at, "waiting"));
+    print_name(weir__document_text(d, "%sguard", at));
+    printf(" %11s %4lld ", busy, number(d, at, "waiting"));
     weir__print_padded(breaker_of(d, at).text, 13);
-    printf(" %7s %7s %5s %7s %6s", time_of(d, at, "p99_us").text,
+    printf(" %7s %7s %5s %7s %6s\n", time_of(d, at, "p99_us").text,
            count_of(number(d, at, "outcomes.ok")).text, count_of(bad_of(d, at)).text,
            count_of(refused).text, admits_of(d, at, mode).text);
-    if (number(d, at, "options.max_per_key") > 0)
-        printf("  %lld per key", number(d, at, "options.max_per_key"));
-    if (mode && strcmp(mode, "enforce") != 0)
-        printf("  %s", mode);
-    puts(ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
+    print_notes(d, at, mode);
 }
 
 /* Of one guard, there is room for more. */
@@ -196,28 +226,16 @@ static void print_changes(const struct weir__document *d)
     }
 }
 
-/* Of the longest name. */
-static int width_of_names(const struct weir__document *d)
-{
-    const char *name;
-    size_t width = 14;
-
-    for (int i = 0; (name = weir__document_text(d, "guards.%d.guard", i)) != NULL; i++)
-        if (strlen(name) > width)
-            width = strlen(name);
-    return (int)width;
-}
-
 static void print_guards(const struct weir__document *d, bool one)
 {
     char at[32];
-    int n = 0, width = width_of_names(d);
+    int n = 0;
 
     for (; weir__document_find(d, "guards.%d.guard", n); n++) {
         if (n == 0)
-            print_head(width);
+            print_head();
         snprintf(at, sizeof(at), "guards.%d.", n);
-        print_guard(d, at, width);
+        print_guard(d, at);
     }
     if (n == 0)
         puts("there are no guards");
@@ -366,7 +384,7 @@ const struct weir__command weir__cmd_guards = {
         "It takes effect at once, in every process that shares the table. weir mode --rule NAME "
         "switches a guard's mode.\n"
         "\n"
-        "  IN/LIMIT  permits in use, of how many; N per key: each key has at most N\n"
+        "  IN/LIMIT  permits in use, of how many; below, N per key: no key has more\n"
         "  WAIT      asks in its queue at this server\n"
         "  P99       latency of work that succeeded, in about the last 10 s; with a NAME,\n"
         "            also p50 and p90\n"

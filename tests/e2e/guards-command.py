@@ -209,14 +209,19 @@ def test_G1_run_at_a_server_that_hangs(weir):
         process.communicate()
 
 
-def test_S6_a_long_name_shifts_no_column(weir):
-    rules = RULES.replace("name: search", "name: fifteen-letters")
+def test_S6_rows_keep_to_80_columns(weir):
+    """A long name stands above its row, and what is special about a guard below."""
+    rules = RULES.replace("name: search", "name: a-name-of-twenty-one")
     with Doors(weir, rules=rules.replace("max: 5", 'max: 5, key: "{ip}"')) as d:
-        server = "127.0.0.1:%d" % d.server.ports["http"]
-        told = subprocess.check_output([weir, "guards", "--server", server], text=True)
+        command(weir, d, "mode", "shadow", "--rule", "extras")
+        told = command(weir, d, "guards")[1]
         lines = told.splitlines()
-        assert len(lines) == 5 and {line.find("%") for line in lines[1:]} == {80}, lines
-        assert [line for line in lines if line.endswith("%  5 per key")] == lines[-1:], lines
+        assert max(map(len, lines)) <= 80 and not any(line.endswith(" ") for line in lines), told
+        below = dict(zip((line.split()[0] for line in lines), lines[1:] + [""]))
+        assert below["a-name-of-twenty-one"].split()[0] == "0/2", told
+        assert below["extras"] == "  5 per key, shadow", told
+        rows = [line for line in lines if line.endswith("%")]
+        assert len(rows) == 4 and {len(line) for line in rows} == {80}, told
 
 
 def command(weir, d, *words):
@@ -291,7 +296,8 @@ def test_S6_command_line(weir):
             "all rules: enforce\nstill switched by hand: guard extras (shadow); "
             "--rule NAME as-written ends one\n")
         run(0, "mode", "off", "--rule", "extras")
-        assert run(0, "guards", "extras").splitlines()[1].split()[-2:] == ["-", "off"]
+        assert [line.split()[-1] for line in run(0, "guards", "extras").splitlines()[1:3]] == [
+            "-", "off"]
         run(0, "mode", "as-written", "--rule", "extras")
         assert json.loads(run(0, "guards", "--json", "db"))["guards"][0]["guard"] == "db"
         assert "search: forced open\n" == run(0, "guards", "search", "--force", "open")

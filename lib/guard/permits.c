@@ -79,14 +79,23 @@ bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 /* A permit's time is kept modulo 2.4 hours, and nobody may ask for longer than that.  But a sweep
  * takes back each permit whose lease is over, and after LAPSE without one nobody takes a seat
  * before having swept.  So a permit that is there at the next sweep entered between a lease before
- * the last sweep and LAPSE after it, and in such a span the time is unambiguous. */
+ * the last sweep and LAPSE after it, or half a lease later if it idles, and in such a span the time
+ * is unambiguous. */
 struct sweep {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
     weir_time now;
-    int64_t last;   /* sweep_at, as this sweep found or set it */
-    uint64_t least; /* no permit is younger, in grains; 0: the clock may have stepped back */
+    int64_t last;  /* sweep_at, as this sweep found or set it */
+    int64_t least; /* no permit is younger, in grains; below 0: it may be ahead of now */
 };
+
+/* `since`: the last sweep.  Soon after one, a lease ahead: the clock may have stepped back. */
+static int64_t least_age(const struct weir__guard_plan *plan, weir_time since)
+{
+    weir_time ahead = plan->lease / 2 > LAPSE ? plan->lease / 2 : LAPSE;
+
+    return (since > 2 * LAPSE ? since - LAPSE - ahead : -plan->lease) / (1 << GRAIN) - 1;
+}
 
 static weir_time unswept(int64_t sweep_at, weir_time now)
 {
@@ -96,12 +105,10 @@ static weir_time unswept(int64_t sweep_at, weir_time now)
 static bool is_over(const struct sweep *s, uint64_t word)
 {
     uint32_t holder = weir__permit_holder(word);
-    uint64_t entered = word >> 43, now = (uint64_t)s->now >> GRAIN,
-             age = s->least + ((now - entered - s->least) & TIME_MASK),
-             lease = (uint64_t)(s->plan->lease >> GRAIN) + 1;
+    uint64_t behind = ((uint64_t)s->now >> GRAIN) - (word >> 43) - (uint64_t)s->least;
+    int64_t age = s->least + (int64_t)(behind & TIME_MASK);
 
-    /* up to a lease in the future: the clock has stepped back */
-    if (age > lease && (s->least > 0 || age < TIME_MASK - lease))
+    if (age > (s->plan->lease >> GRAIN) + 1)
         return true;
     return holder != 0 && weir__get(&s->guard->table->holders[holder].pid) == 0;
 }
@@ -275,7 +282,7 @@ static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan 
 
     if (__builtin_expect(since <= lapse, 1))
         return;
-    s.least = since > 2 * LAPSE ? (uint64_t)(since - 2 * LAPSE) >> GRAIN : 0;
+    s.least = least_age(plan, since);
     note_reclaimed(guard, sweep_seats(&s, seats_of(r)), now);
     __atomic_compare_exchange_n(&r->sweep_at, &s.last, now + SWEEP, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
@@ -307,7 +314,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, now + SWEEP, 0 };
+    struct sweep s = { guard, plan, now, now + SWEEP, least_age(plan, 0) };
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);
 

@@ -366,6 +366,31 @@ TEST(test_G1_a_lease_that_is_renewed_for_hours_goes_on)
     assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 200 * 1800 * S + 3000 * S));
 }
 
+static void expect_idle_until(weir_time lease, weir_time idle, weir_time span)
+{
+    A_GUARD(g, .max = 1, .lease = lease);
+    struct weir_permit p;
+    weir_time left = idle + lease + lease / 2 - span;
+
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_permit_idle(g, &p, NOW + idle));
+    if (info_of(g, NOW + span).in_flight != (left > 0))
+        fail_msg("a lease of %lld s, half of which began again after %lld s, after %lld s",
+                 (long long)(lease / S), (long long)(idle / S), (long long)(span / S));
+}
+
+/* The host is suspended while a client is slow. */
+TEST(test_G1_an_idle_permit_outlives_a_suspension)
+{
+    static const weir_time leases[] = { 700 * S, 1800 * S, 3600 * S };
+
+    for (size_t i = 0; i < COUNT_OF(leases); i++)
+        for (weir_time span = 607 * S; span < 9 * 3600 * S; span += 97 * S) {
+            expect_idle_until(leases[i], 0, span);
+            expect_idle_until(leases[i], 599 * S, span);
+        }
+}
+
 /* Somebody is in a sweep after hours, and somebody else has swept meanwhile and entered. */
 TEST(test_G1_a_sweep_after_hours_spares_those_that_have_just_entered)
 {

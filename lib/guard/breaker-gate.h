@@ -12,6 +12,7 @@ enum {
     WEIR__GATE_BACK = 18,
     WEIR__GATE_BAD = 26,
     WEIR__GATE_SLOW = 34,
+    WEIR__GATE_IDLE = 42,
     WEIR__GATE_EPISODE = 44
 }; /* where its fields begin */
 
@@ -40,6 +41,13 @@ static inline uint64_t weir__gate_episode(uint64_t gate)
 static inline uint32_t weir__gate_probe(uint64_t gate)
 {
     return 1 + (uint32_t)(weir__gate_episode(gate) % WEIR__PROBE_MAX);
+}
+
+/* It is half-open, and a probe of this number is out. */
+static inline bool weir__gate_has_out(uint64_t gate, uint32_t probe)
+{
+    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN &&
+           weir__gate_probe(gate) == probe && weir__gate_byte(gate, WEIR__GATE_OUT) > 0;
 }
 
 static inline uint64_t weir__gate_make(enum weir_breaker_state state, enum weir_force force,

@@ -7,8 +7,8 @@
  *
  * The decision depends on one pair of words, changed in one 16-byte swap: the gate and `at`.
  *
- *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | - 2 |
- *             episode 20
+ *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | idle 1
+ *             | - 1 | episode 20
  *
  * An episode begins with each opening (and when force begins or ends).  Every count names its
  * episode, so a window need not be emptied when the breaker closes again: counts of another episode
@@ -390,12 +390,6 @@ static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *pl
                                                               : WEIR_BREAKER_CLOSED;
 }
 
-static bool is_out(uint64_t gate, uint32_t probe)
-{
-    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN &&
-           weir__gate_probe(gate) == probe && weir__gate_byte(gate, WEIR__GATE_OUT) > 0;
-}
-
 static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan,
                                             struct weir__breaker *b, uint32_t probe, bool bad,
                                             bool slow, weir_time now)
@@ -403,7 +397,7 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
     for (;;) {
         uint64_t seen[2], gate;
         weir__load_pair(&b->gate, seen);
-        if (!is_out(seen[0], probe) ||
+        if (!weir__gate_has_out(seen[0], probe) ||
             weir__gate_byte(seen[0], WEIR__GATE_BACK) == WEIR__BREAKER_PROBES)
             return (struct weir__breaker_move){ 0 };
         gate = seen[0] - ((uint64_t)1 << WEIR__GATE_OUT) + ((uint64_t)1 << WEIR__GATE_BACK) +
@@ -517,20 +511,6 @@ struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *pl
                : none;
 }
 
-void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
-                        uint32_t probe)
-{
-    uint64_t seen[2];
-
-    (void)plan;
-    do {
-        weir__load_pair(&b->gate, seen);
-        if (probe == 0 || !is_out(seen[0], probe))
-            return;
-    } while (
-        !weir__gate_swap(b, seen, seen[0] - ((uint64_t)1 << WEIR__GATE_OUT), (weir_time)seen[1]));
-}
-
 /* ---------------------------------------------------------------- asking ---- */
 
 /* A guess at when probes come back: a part of the open time, or the time of a call that is barely
@@ -544,32 +524,50 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
 }
 
-/* No probe has come back for longer than one may take: their holders were killed. */
-static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
+/* How long ago the last probe went out, or was renewed. */
+static weir_time since_probe(const uint64_t seen[2], weir_time now)
 {
     weir_time since = (weir_time)seen[1];
 
-    return plan->patience > 0 && (now > since ? now - since : since - now) > plan->patience;
+    return now > since ? now - since : since - now;
+}
+
+/* No probe has come back for longer than one may take: their holders were killed. */
+static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
+{
+    return plan->patience > 0 && since_probe(seen, now) > plan->patience;
+}
+
+/* One waits for its client.  No more often than a breaker that opens again would try. */
+static bool is_idle(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
+{
+    return (seen[0] >> WEIR__GATE_IDLE & 1) && since_probe(seen, now) >= plan->open_for &&
+           weir__gate_byte(seen[0], WEIR__GATE_OUT) < WEIR__BREAKER_PROBES;
 }
 
 /* The gate with one more probe out; 0: there is no room.  If `probes` was lowered below the number
  * already back, they start again.  So they do, in another episode, if they are lost; if one comes
- * back after all, it does not count. */
+ * back after all, it does not count.  One that idles counts when it comes back, but another goes
+ * out beside it. */
 static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                            weir_time now)
 {
     unsigned out = weir__gate_byte(seen[0], WEIR__GATE_OUT),
              back = weir__gate_byte(seen[0], WEIR__GATE_BACK);
     bool lost = out > 0 && are_lost(plan, seen, now);
+    uint64_t one = (uint64_t)1 << WEIR__GATE_OUT,
+             busy = seen[0] & ~((uint64_t)1 << WEIR__GATE_IDLE);
 
     if ((int32_t)(out + back) < plan->probes)
-        return seen[0] + ((uint64_t)1 << WEIR__GATE_OUT);
+        return (out == 0 ? busy : seen[0]) + one;
+    if (out > 0 && !lost && is_idle(plan, seen, now))
+        return busy + one;
     if (out > 0 && !lost)
         return 0;
     return weir__gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED,
                            seen[0] >> WEIR__GATE_BACK_OFF & 0x3F,
                            weir__gate_episode(seen[0]) + lost) |
-           (uint64_t)1 << WEIR__GATE_OUT;
+           one;
 }
 
 /* The gate after an ask at `now`; 0: refused, and *retry says for how long. */
@@ -631,17 +629,6 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
     if (__builtin_expect((weir__acquire(&b->gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
         return true;
     return ask_slowly(plan, b, now, probe, retry, move);
-}
-
-void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now)
-{
-    uint64_t seen[2];
-
-    do {
-        weir__load_pair(&b->gate, seen);
-        if (!is_out(seen[0], probe))
-            return;
-    } while (!weir__gate_swap(b, seen, seen[0], now));
 }
 
 /* --------------------------------------------------------- by hand, looks ---- */

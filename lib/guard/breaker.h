@@ -96,6 +96,8 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 
 /* The probe is still at work: it is not lost. */
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
+/* It waits for its own client, and may do so for long: another goes out after an open time. */
+void weir__breaker_idle(struct weir__breaker *b, uint32_t probe);
 
 /* The outcome.  `bad`: an error; `took`: its time.  Work that began before the breaker opened does
  * not count as a probe.  The probes have decided as soon as the rest could not change the

@@ -647,7 +647,9 @@ static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t
             : !weir__swap(&guard->held.seats[permit->seat].word, word, renewed))
         return false;
     permit->word = renewed;
-    if (weir__permit_probe(word) != 0 && ahead == 0) /* else its client may hold up all others */
+    if (weir__permit_probe(word) != 0 && ahead > 0) /* its client may hold up all others */
+        weir__breaker_idle(&guard->record->breaker, weir__permit_probe(word));
+    else if (weir__permit_probe(word) != 0)
         weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
                             weir__guard_time(now));
     return true;

@@ -539,24 +539,43 @@ TEST(test_G4_calls_that_wait_for_their_clients_do_not_hang)
     assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW + 60 * S));
 }
 
-/* Nor do they keep others from being probes for longer than a lease. */
-TEST(test_G4_probes_that_wait_for_their_clients_are_replaced)
+/* Nor do they keep others from being probes for longer than an open time; one at a time, and what
+ * the slow one says in the end counts too. */
+TEST(test_G4_beside_probes_that_wait_for_their_clients_others_go)
 {
-    A_GUARD(g, .max = 100, .lease = 20 * S,
+    A_GUARD(g, .max = 100, .lease = 60 * S,
             .breaker = { .slow = S, .min_calls = 1, .open_for = 5 * S, .probes = 1 });
-    struct weir_permit p, slow, quick;
+    struct weir_permit p, slow[2], quick;
     assert_true(enter_at(g, NOW, &p));
     assert_true(weir_exit(g, &p, WEIR_TIMED_OUT, NOW + S));
-    assert_true(enter_at(g, NOW + 30 * S, &slow));
-    for (int t = 30; t <= 50; t += 5) {
-        assert_true(weir_permit_idle(g, &slow, NOW + t * S));
-        assert_int_equal(breaker_at(g, NOW + t * S), WEIR_BREAKER_HALF_OPEN);
-        assert_false(enter_at(g, NOW + t * S, &quick));
-    }
-    assert_true(enter_at(g, NOW + 52 * S, &quick));
-    assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW + 52 * S));
-    assert_int_equal(breaker_at(g, NOW + 52 * S), WEIR_BREAKER_CLOSED);
-    assert_true(weir_exit(g, &slow, WEIR_SUCCEEDED, NOW + 53 * S));
+    assert_true(enter_at(g, NOW + 30 * S, &slow[0]));
+    assert_true(weir_permit_idle(g, &slow[0], NOW + 31 * S));
+    assert_false(enter_at(g, NOW + 34 * S, &quick));
+    assert_true(enter_at(g, NOW + 35 * S, &slow[1]));
+    assert_true(weir_permit_idle(g, &slow[1], NOW + 355 * S / 10));
+    assert_false(enter_at(g, NOW + 36 * S, &quick));
+    assert_int_equal(breaker_at(g, NOW + 39 * S), WEIR_BREAKER_HALF_OPEN);
+    assert_true(enter_at(g, NOW + 40 * S, &quick));
+    assert_true(weir_exit_after(g, &slow[1], WEIR_SUCCEEDED, S / 2, NOW + 40 * S));
+    assert_int_equal(breaker_at(g, NOW + 40 * S), WEIR_BREAKER_CLOSED);
+    assert_true(weir_exit(g, &quick, WEIR_FAILED, NOW + 41 * S));
+    assert_true(weir_exit(g, &slow[0], WEIR_FAILED, NOW + 41 * S));
+    assert_int_equal(breaker_at(g, NOW + 41 * S), WEIR_BREAKER_CLOSED); /* decided before */
+}
+
+/* A probe that is at work again is awaited, for a lease. */
+TEST(test_G4_a_probe_that_works_again_is_waited_for)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .errors = 1, .min_calls = 1, .open_for = 5 * S, .probes = 1 });
+    struct weir_permit p, probe;
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_FAILED, NOW));
+    assert_true(enter_at(g, NOW + 10 * S, &probe));
+    assert_true(weir_permit_idle(g, &probe, NOW + 11 * S));
+    assert_true(weir_permit_renew(g, &probe, NOW + 12 * S));
+    assert_false(enter_at(g, NOW + 70 * S, &p));
+    assert_true(enter_at(g, NOW + 74 * S, &p));
 }
 
 /* Callers that vanish are seen once: after the next closing they say nothing new. */

@@ -37,6 +37,9 @@ void weir__clock_boot_id(
 /* file.c -- reads to the end; free() it.  NULL: see errno, EFBIG if there are more than `most`
  * bytes. */
 char *weir__file_read_all(int fd, size_t most, size_t *len);
+/* A regular file; likewise. */
+int weir__file_load(const char *path, size_t most, char **out, size_t *len,
+                    struct weir_error *error);
 
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */

@@ -1,5 +1,6 @@
 /* file.c -- a whole file in memory. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,4 +51,27 @@ char *weir__file_read_all(int fd, size_t most, size_t *len)
         got = got < 0 ? 0 : got;
     }
     return NULL;
+}
+
+/* Nobody waits for a process that might write into a pipe. */
+int weir__file_load(const char *path, size_t most, char **out, size_t *len,
+                    struct weir_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0)
+        return weir__fail_errno(error, "cannot open", path);
+    bool odd = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+    char *text = odd ? NULL : weir__file_read_all(fd, most, len);
+    int code = text  ? WEIR_OK
+               : odd ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
+               : errno == EFBIG
+                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path,
+                                most >> 20)
+                   : weir__fail_errno(error, "cannot read", path);
+    close(fd);
+    if (text)
+        *out = text;
+    return code;
 }

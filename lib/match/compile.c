@@ -1,11 +1,7 @@
 /* compile.c -- makes a rule set from a draft: names become numbers, patterns tests, templates parts
  * of keys. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "match/rules.h"
 
@@ -364,18 +360,10 @@ int weir_rules_read(struct weir_rules **out, const char *path,
                     const struct weir_rules_options *options, struct weir_error *error)
 {
     struct weir_rules_options named = options ? *options : (struct weir_rules_options){ 0 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
+    char *text = NULL;
+    int code = weir__file_load(path, WEIR__RULES_TEXT_MAX, &text, &len, error);
 
-    if (fd < 0)
-        return weir__fail_errno(error, "cannot open", path);
-    char *text = weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, &len);
-    int code = text != NULL     ? WEIR_OK
-               : errno == EFBIG ? weir__fail(error, WEIR_NO_MEMORY,
-                                             "%s is too large: a rule file has at most %zu MiB",
-                                             path, (size_t)WEIR__RULES_TEXT_MAX >> 20)
-                                : weir__fail_errno(error, "cannot read", path);
-    close(fd);
     if (code != WEIR_OK)
         return code;
     named.name = path;

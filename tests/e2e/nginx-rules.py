@@ -254,6 +254,15 @@ def test_N4_a_bad_file_is_refused_with_its_place(module):
         assert nginx.statuses(8, "/", X_Client="bob") == [200] * 7 + [429]
 
 
+def test_N4_a_pipe_is_no_rule_file(module):
+    """nginx does not wait for somebody to write into it."""
+    with nginx_with(module, RULES, HTTP, SERVER) as nginx:
+        os.remove(nginx.path("rules.yaml"))
+        os.mkfifo(nginx.path("rules.yaml"))
+        code, said = nginx.test()
+        assert code == 1 and "rules.yaml is not a regular file" in said, said
+
+
 def test_R14_a_rule_that_never_applies_is_named(module):
     with nginx_with(module, RULES, "weir_rules rules.yaml;", SERVER) as nginx:
         code, said = nginx.test()

@@ -2,11 +2,9 @@
 #include "server/serve/rules/rule-files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "match/draft.h"
@@ -16,23 +14,7 @@
 
 int weir__rule_files_read(const char *path, char **text, size_t *len, struct weir_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* waits for no pipe */
-    struct stat st;
-
-    if (fd < 0)
-        return weir__fail_errno(error, "cannot open", path);
-    bool odd = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
-    char *all = odd ? NULL : weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, len);
-    int code = all   ? WEIR_OK
-               : odd ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
-               : errno == EFBIG
-                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path,
-                                WEIR__RULES_TEXT_MAX >> 20)
-                   : weir__fail_errno(error, "cannot read", path);
-    close(fd);
-    if (all)
-        *text = all;
-    return code;
+    return weir__file_load(path, WEIR__RULES_TEXT_MAX, text, len, error);
 }
 
 /* ------------------------------------------------------------ the files ---- */

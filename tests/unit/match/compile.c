@@ -166,7 +166,12 @@ TEST(test_R6_files_that_cannot_be_read)
 
     assert_int_equal(weir_rules_read(&set, new_path(), NULL, &error), WEIR_SYSTEM);
     assert_contains(error.text, folder);
-    assert_int_equal(weir_rules_read(&set, folder, NULL, &error), WEIR_SYSTEM); /* a directory */
+    assert_int_equal(weir_rules_read(&set, folder, NULL, &error), WEIR_INVALID); /* a directory */
+    assert_contains(error.text, "is not a regular file");
+    const char *pipe = new_path();
+    assert_int_equal(mkfifo(pipe, 0600), 0); /* nobody waits for its writer */
+    assert_int_equal(weir_rules_read(&set, pipe, NULL, &error), WEIR_INVALID);
+    assert_contains(error.text, "is not a regular file");
     assert_null(set);
 }
 

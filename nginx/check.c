@@ -227,7 +227,7 @@ static __attribute__((noinline)) void leave(struct ngx_weir_ctx *ctx, ngx_http_r
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
     weir_time now = weir_table_now(ctx->table), took = 0;
-    enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : ngx_weir_feedback(r, &took);
+    enum weir_outcome outcome = r == NULL ? WEIR_IGNORED : ngx_weir_feedback(r, ruled, &took);
     bool entered = ruled->visit.entry.n > 0;
 
     ngx_weir_counts_soon(ruled->weir);

@@ -1,10 +1,17 @@
-/* counts.c -- how often a zone let requests pass, delayed or rejected them, for the status page.
+/* counts.c -- counts for the status page, of all workers.
  *
- * Each worker has a line of its own in shared memory, so counting costs nothing between them.  The
- * memory is nginx's: it stays over reloads, and a new binary begins at 0. */
+ * How often a zone let requests pass, delayed or rejected them: each worker has a line of its own
+ * in shared memory, so counting costs nothing between them.  The memory is nginx's: it stays over
+ * reloads, and begins at 0 with a restart or a new binary.
+ *
+ * By rules a worker counts by itself, and adds its counts to the table's a moment after a request,
+ * when it shows them, and at its end: a kill loses those of a tenth of a second. */
 #include "module.h"
 
-#define LINES 256 /* workers of a higher number share those of lower ones */
+#define LINES        256 /* workers of a higher number share those of lower ones */
+#define SHARE_WITHIN 100 /* ms */
+
+/* ----------------------------------------------------------------- zones ---- */
 
 struct line {
     ngx_atomic_t counts[8]; /* by enum ngx_weir_status */
@@ -47,4 +54,30 @@ void ngx_weir_counts_get(const struct ngx_weir_zone *zone, uint64_t out[NGX_WEIR
     for (ngx_uint_t i = 0; i < LINES; i++)
         for (ngx_uint_t j = 0; j < NGX_WEIR_STATUSES; j++)
             out[j] += lines[i].counts[j];
+}
+
+/* ----------------------------------------------------------------- rules ---- */
+
+static ngx_event_t share_event;
+
+static void share(ngx_event_t *event)
+{
+    weir_counts_share(event->data);
+}
+
+void ngx_weir_counts_soon(struct weir *weir)
+{
+    if (share_event.timer_set)
+        return;
+    share_event.handler = share;
+    share_event.log = ngx_cycle->log;
+    share_event.data = weir;
+    share_event.cancelable = 1;
+    ngx_add_timer(&share_event, SHARE_WITHIN);
+}
+
+void ngx_weir_counts_share(void)
+{
+    if (share_event.data != NULL)
+        weir_counts_share(share_event.data);
 }

@@ -28,19 +28,10 @@ static weir_time upstream_time(ngx_http_request_t *r)
     return sum;
 }
 
-/* It began to answer, and did not finish. */
-static bool is_cut_off(const ngx_http_request_t *r)
-{
-    const ngx_event_pipe_t *pipe = r->upstream == NULL ? NULL : r->upstream->pipe;
-
-    return pipe != NULL && (pipe->upstream_error ||
-                            (pipe->upstream_eof && !pipe->upstream_done && pipe->length != -1));
-}
-
 /* Tries of one upstream count by the last of them.  After an error page or X-Accel-Redirect nginx
  * asks another one, behind an entry without a peer: the first that failed counts.  0: none has
  * answered. */
-static ngx_uint_t upstream_status(ngx_http_request_t *r)
+static ngx_uint_t upstream_status(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
 {
     ngx_http_upstream_state_t *states = r->upstream_states->elts;
     ngx_uint_t status = 0;
@@ -51,8 +42,8 @@ static ngx_uint_t upstream_status(ngx_http_request_t *r)
         if (states[i].peer != NULL)
             status = states[i].status;
     }
-    return status > 0 && status < NGX_HTTP_INTERNAL_SERVER_ERROR && is_cut_off(r)
-               ? NGX_HTTP_BAD_GATEWAY
+    return status > 0 && status < NGX_HTTP_INTERNAL_SERVER_ERROR && ruled->broken > 0
+               ? ruled->broken
                : status;
 }
 
@@ -65,14 +56,15 @@ static enum weir_outcome outcome_by(ngx_uint_t status)
                                                     : WEIR_SUCCEEDED;
 }
 
-enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, weir_time *took)
+enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled,
+                                    weir_time *took)
 {
     ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
     weir_time time = upstream_time(r);
 
     *took = time < 0 ? 0 : time;
     if (time >= 0) {
-        ngx_uint_t said = upstream_status(r);
+        ngx_uint_t said = upstream_status(r, ruled);
         return outcome_by(said > 0 ? said : status);
     }
 #if (NGX_HTTP_CACHE)
@@ -94,12 +86,39 @@ static bool lacks_body(const ngx_http_request_t *r)
     return r->request_body == NULL || r->request_body->rest != 0;
 }
 
-bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
+/* The body is passed on as it comes, and the upstream does not take it: nginx measures how long. */
+static bool is_upstream_slow(const ngx_http_request_t *r)
 {
-    return ruled->answered || lacks_body(r);
+    const ngx_connection_t *peer = r->upstream == NULL ? NULL : r->upstream->peer.connection;
+
+    return peer != NULL && peer->write->timer_set;
 }
 
+bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
+{
+    return ruled->answered || (lacks_body(r) && !is_upstream_slow(r));
+}
+
+/* ------------------------------------------------------------ the answer ---- */
+
 static ngx_http_output_header_filter_pt next_header_filter;
+
+/* When the answer has begun, nginx forgets how the upstream ended it. */
+static void end_upstream(ngx_http_request_t *r, ngx_int_t code)
+{
+    struct ngx_weir_ruled *ruled = ngx_weir_ctx_find(r)->ruled;
+
+    ruled->broken = code >= NGX_HTTP_INTERNAL_SERVER_ERROR ? (ngx_uint_t)code : 0;
+    ruled->end_upstream(r, code);
+}
+
+static void watch_upstream(ngx_http_upstream_t *u, struct ngx_weir_ruled *ruled)
+{
+    if (u == NULL || u->upgrade || u->finalize_request == end_upstream)
+        return; /* a WebSocket may end as it likes */
+    ruled->end_upstream = u->finalize_request;
+    u->finalize_request = end_upstream;
+}
 
 static ngx_int_t note_answer(ngx_http_request_t *r)
 {
@@ -108,6 +127,7 @@ static ngx_int_t note_answer(ngx_http_request_t *r)
     if (ctx != NULL && ctx->ruled != NULL && ctx->ruled->held != NULL) {
         weir_time now = weir_table_now(ctx->table);
         ctx->ruled->answered = true;
+        watch_upstream(r->upstream, ctx->ruled);
         for (ngx_uint_t i = 0; i < ctx->ruled->visit.entry.n; i++)
             ngx_weir_hold_look(&ctx->ruled->held[i], now);
     }

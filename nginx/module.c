@@ -78,12 +78,14 @@ static void exit_process(ngx_cycle_t *cycle)
     ngx_weir_fleet_stop();
 }
 
-bool ngx_weir_compat_in_stream(ngx_cycle_t *cycle)
+void ngx_weir_stream_begins(ngx_cycle_t *cycle)
 {
-    struct ngx_weir_conf *conf = ngx_weir_conf_of(cycle);
+    ngx_weir_conf_of(cycle)->streams = true;
+}
 
-    conf->streams = true;
-    return conf->compat;
+bool ngx_weir_is_compat(ngx_cycle_t *cycle)
+{
+    return ngx_weir_conf_of(cycle)->compat;
 }
 
 /* The blocks are read when they come, so they must know. */

@@ -4,7 +4,7 @@
  *                fail and changes nothing that is in force, and committed, which cannot fail
  *     table.c    the table, kept from one configuration to the next
  *     zones.c    weir_req_zone and weir_conn_zone: a key, and its limiter or guards in the table
- *     counts.c   how often a zone let requests pass, delayed or rejected them
+ *     counts.c   what zones and rules did, for the status page
  *     http.c     the http module: directives, variables, a request's way through the limits
  *     limits.c   weir_req and weir_conn as they are written; asking several rates at once
  *     stream.c   the module for stream {}, a file of its own
@@ -118,6 +118,8 @@ void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 ngx_int_t ngx_weir_counts_add(ngx_conf_t *cf, struct ngx_weir_zone *zone);
 /* Of all workers. */
 void ngx_weir_counts_get(const struct ngx_weir_zone *zone, uint64_t out[NGX_WEIR_STATUSES]);
+void ngx_weir_counts_soon(struct weir *weir); /* there is something to share */
+void ngx_weir_counts_share(void);
 
 /* rules.c */
 char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
@@ -157,7 +159,9 @@ struct ngx_weir_ruled {
     struct weir_ruling granted; /* visit.in_turn: by the limits ... */
     bool entering;              /* ... and its turn has come */
     bool open;                  /* it waits to be decided, or was and is about to go on */
-    bool answered;              /* its answer has begun */
+    bool answered;              /* its answer has begun ... */
+    ngx_uint_t broken;          /* ... and an upstream broke it off, which is like this status */
+    void (*end_upstream)(ngx_http_request_t *r, ngx_int_t code); /* the upstream module's own */
     bool drawn;               /* units of the fleet were asked for last: it may have a queue yet */
     ngx_uint_t draws;         /* how often they were */
     struct ngx_weir_dry *dry; /* it does */
@@ -208,7 +212,8 @@ ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 
 /* feedback.c.  At the end of a request. */
-enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, weir_time *took);
+enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled,
+                                    weir_time *took);
 /* Before it asks upstreams, or after they have answered. */
 bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled);
 
@@ -238,8 +243,6 @@ struct weir_fleet_info;
 bool ngx_weir_fleet_look(struct weir_fleet_info *out); /* false: not joined */
 
 /* status.c */
-void ngx_weir_counts_soon(struct weir *weir); /* there is something to share */
-void ngx_weir_counts_share(void);
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
 
 /* answer.c.  A name as it can stand between quotes. */

@@ -90,8 +90,9 @@ struct ngx_weir_held {
     bool idle;                /* it was found to wait for its client */
 };
 
-/* module.c.  From the beginning of stream {} on: are limit_conn's names Weir's too? */
-NGX_WEIR_SHOWN bool ngx_weir_compat_in_stream(ngx_cycle_t *cycle);
+/* module.c.  stream {} begins: weir_compat can come no more. */
+NGX_WEIR_SHOWN void ngx_weir_stream_begins(ngx_cycle_t *cycle);
+NGX_WEIR_SHOWN bool ngx_weir_is_compat(ngx_cycle_t *cycle); /* weir_compat on */
 
 /* zones.c.  All of a zone's directive but its key. */
 NGX_WEIR_SHOWN char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind,

@@ -1,44 +1,14 @@
 /* status.c -- weir_status: the table, its rules, limits and guards, as JSON or for Prometheus.
  *
  * All of it comes from the table, so it is the same whichever worker answers.  JSON, or with
- * ?format=prometheus the figures alone.
- *
- * A worker counts by itself, and adds its counts to the table's a moment after a request, when it
- * shows them, and at its end: a kill loses those of a tenth of a second. */
+ * ?format=prometheus the figures alone. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "module.h"
 #include "weir-fleet.h"
 
-#define PAGE         16384
-#define SHARE_WITHIN 100 /* ms */
-
-/* ---------------------------------------------------------------- counts ---- */
-
-static ngx_event_t share_event;
-
-static void share(ngx_event_t *event)
-{
-    weir_counts_share(event->data);
-}
-
-void ngx_weir_counts_soon(struct weir *weir)
-{
-    if (share_event.timer_set)
-        return;
-    share_event.handler = share;
-    share_event.log = ngx_cycle->log;
-    share_event.data = weir;
-    share_event.cancelable = 1;
-    ngx_add_timer(&share_event, SHARE_WITHIN);
-}
-
-void ngx_weir_counts_share(void)
-{
-    if (share_event.data != NULL)
-        weir_counts_share(share_event.data);
-}
+#define PAGE 16384
 
 /* ------------------------------------------------------------------- pen ---- */
 
@@ -102,12 +72,16 @@ static void put_limiters(struct pen *pen, struct weir_table *table)
 static const char *const outcomes[] = { NULL,       "passed",          "delayed",
                                         "rejected", "delayed_dry_run", "rejected_dry_run" };
 
-static void name_zone(const struct ngx_weir_zone *zone, char out[64])
+/* A zone's name may have any length. */
+static void put_name(struct pen *pen, const ngx_str_t *name)
 {
-    char name[64];
+    char piece[64], out[64];
 
-    *ngx_snprintf((u_char *)name, sizeof(name) - 1, "%V", &zone->name) = '\0';
-    (void)ngx_weir_quotable(name, out);
+    for (size_t at = 0; at < name->len; at += sizeof(piece) - 1) {
+        (void)ngx_cpystrn((u_char *)piece, name->data + at,
+                          ngx_min(sizeof(piece), name->len - at + 1));
+        put(pen, "%s", ngx_weir_quotable(piece, out));
+    }
 }
 
 static const char *kind_of(const struct ngx_weir_zone *zone)
@@ -121,14 +95,13 @@ static void put_zones(struct pen *pen, const ngx_array_t *all)
 {
     struct ngx_weir_zone **zones = all->elts;
     uint64_t counts[NGX_WEIR_STATUSES];
-    char name[64];
 
     put(pen, ",\n\"zones\":[");
     for (ngx_uint_t i = 0; i < all->nelts; i++) {
-        name_zone(zones[i], name);
         ngx_weir_counts_get(zones[i], counts);
-        put(pen, "%s\n {\"name\":\"%s\",\"kind\":\"%s\"", i == 0 ? "" : ",", name,
-            kind_of(zones[i]));
+        put(pen, "%s\n {\"name\":\"", i == 0 ? "" : ",");
+        put_name(pen, &zones[i]->name);
+        put(pen, "\",\"kind\":\"%s\"", kind_of(zones[i]));
         for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++)
             put(pen, ",\"%s\":%llu", outcomes[j], (unsigned long long)counts[j]);
         put(pen, "}");
@@ -336,16 +309,17 @@ static void put_answers(struct pen *pen, const ngx_array_t *all)
 {
     struct ngx_weir_zone **zones = all->elts;
     uint64_t counts[NGX_WEIR_STATUSES];
-    char name[64];
 
     if (all->nelts > 0)
         put(pen, "# TYPE weir_zone_requests_total counter\n");
     for (ngx_uint_t i = 0; i < all->nelts; i++) {
-        name_zone(zones[i], name);
         ngx_weir_counts_get(zones[i], counts);
-        for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++)
-            put(pen, "weir_zone_requests_total{zone=\"%s\",kind=\"%s\",outcome=\"%s\"} %llu\n",
-                name, kind_of(zones[i]), outcomes[j], (unsigned long long)counts[j]);
+        for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++) {
+            put(pen, "weir_zone_requests_total{zone=\"");
+            put_name(pen, &zones[i]->name);
+            put(pen, "\",kind=\"%s\",outcome=\"%s\"} %llu\n", kind_of(zones[i]), outcomes[j],
+                (unsigned long long)counts[j]);
+        }
     }
 }
 

@@ -139,7 +139,7 @@ static ngx_int_t handle(ngx_stream_session_t *s)
     ngx_int_t code = NGX_DECLINED;
     if (conf->conn.limits != NULL)
         code = enter_all(s, &conf->conn, ctx);
-    if (ngx_weir_compat_in_stream((ngx_cycle_t *)ngx_cycle))
+    if (ngx_weir_is_compat((ngx_cycle_t *)ngx_cycle))
         note(s, ctx->conn);
     if (code == NGX_DECLINED && conf->req.limits != NULL)
         code = ask_rates(s, &conf->req, ctx);
@@ -256,8 +256,9 @@ static ngx_command_t commands[] = {
 /* nginx passes over a directive that is allowed nowhere, and finds its own of that name. */
 static void *set_names(ngx_conf_t *cf)
 {
-    bool compat = ngx_weir_compat_in_stream(cf->cycle);
+    bool compat = ngx_weir_is_compat(cf->cycle);
 
+    ngx_weir_stream_begins(cf->cycle);
     for (ngx_uint_t i = CONN_ROWS; i < 2 * CONN_ROWS; i++) {
         ngx_str_t name = commands[CONN_ROWS + i].name;
         commands[CONN_ROWS + i] = commands[i];

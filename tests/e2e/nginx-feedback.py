@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nginx-feedback.py MODULE [TEST...] -- what guards in a real nginx learn from upstreams, whatever
 the client gets or does."""
+import contextlib
 import json
 import socket
 import time
@@ -92,8 +93,28 @@ def test_N5_what_the_cache_still_has_hides_nothing(module):
 def test_N5_an_answer_that_breaks_off_is_an_error(module):
     server = "location / { proxy_pass http://unix:{folder}/backend; }"
     half = b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
-    assert opens(module, server, half, 200)
-    assert not opens(module, server, half.replace(b"10", b"4"), 200)
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
+    for buffering in ["", "proxy_http_version 1.1; proxy_buffering off;"]:
+        assert opens(module, server + buffering, half, 200), buffering
+        assert not opens(module, server + buffering, half.replace(b"10", b"4"), 200), buffering
+        assert opens(module, server + buffering, chunked, 200), buffering
+        assert not opens(module, server + buffering, chunked + b"0\r\n\r\n", 200), buffering
+
+
+def test_N5_a_client_that_leaves_in_mid_answer_is_none(module):
+    half = b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
+    server = PROXY + "proxy_buffering off;"
+    with nginx_with(module, ERRORS, HTTP, server) as nginx, Backend(nginx) as backend:
+        for _ in range(3):
+            ask = nginx.send("/")
+            connection = backend.accept()
+            connection.sendall(half)
+            until("it has begun", ask.is_answered, 60)
+            ask.leave()
+            until("it has left", lambda: guard_of(nginx)["in_flight"] == 0, 60)
+            connection.close()
+        found = guard_of(nginx)
+        assert (found["breaker"], found["failed"]) == ("closed", 0), found
 
 
 SLOW = RULES % "slow: 3s, ratio: 50%"
@@ -154,6 +175,32 @@ def test_N5_upstreams_that_hang_open_the_breaker(module):
             for client, connection in clients:
                 backend.answer(connection)
                 client.close()
+
+
+def test_N5_upstreams_that_do_not_read_open_the_breaker(module):
+    """They get the body as it comes."""
+    rules = SLOW.replace("3s", "1s")
+    server = PROXY + "proxy_request_buffering off; client_max_body_size 0;"
+    with nginx_with(module, rules, HTTP, server) as nginx, Backend(nginx) as backend:
+        clients = []
+        for _ in range(4):
+            client = socket.create_connection(("127.0.0.1", nginx.port), timeout=60)
+            client.sendall(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 90000000\r\n\r\n")
+            client.setblocking(False)
+            clients.append((client, backend.accept()))
+        until("all is full, and it opens", lambda: fill(clients) and
+              guard_of(nginx)["breaker"] == "open", 60)
+        for client, connection in clients:
+            client.close()
+            connection.close()
+
+
+def fill(clients):
+    for client, _ in clients:
+        with contextlib.suppress(BlockingIOError):
+            while client.send(bytes(1000000)):
+                pass
+    return True
 
 
 if __name__ == "__main__":

@@ -140,6 +140,23 @@ def test_N5_counts_of_all_workers(module):
         assert counted(nginx)[0] == want
 
 
+def test_N5_zones_with_long_names(module):
+    """Each has figures of its own, under its whole name."""
+    names = ["z" * 100 + end for end in ("a", "b")]
+    http = "".join("weir_req_zone $arg_k zone=%s:32k rate=1r/h;" % name for name in names)
+    server = "location = /status { weir_status; }" + "".join(
+        "location /%s { weir_req zone=%s; try_files /index.html =404; }" % (name[-1], name)
+        for name in names)
+    with nginx_with(module, None, http, server) as nginx:
+        assert nginx.statuses(2, "/a?k=1") == [200, 429] and nginx.statuses(1, "/b?k=1") == [200]
+        zones = json.loads(nginx.get("/status").body)["zones"]
+        assert [(zone["name"], zone["rejected"]) for zone in zones] == list(zip(names, [1, 0]))
+        metrics = nginx.get("/status?format=prometheus").body.decode()
+        for name, rejected in zip(names, [1, 0]):
+            line = 'weir_zone_requests_total{zone="%s",kind="req",outcome="rejected"} %d'
+            assert line % (name, rejected) in metrics.splitlines(), metrics
+
+
 def test_N5_weir_top_on_its_table(module):
     with nginx_with(module, COUNTED, "weir_rules rules.yaml;", SERVER, workers=2) as nginx:
         assert nginx.statuses(7, "/login?name=x") == [200] * 2 + [429] * 5

@@ -181,11 +181,10 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     return decide(r, loc, ctx);
 }
 
-ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                         struct ngx_weir_ctx **made)
+ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc)
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
-    struct ngx_weir_ctx *ctx = *made != NULL ? *made : (*made = ngx_weir_ctx_make(r));
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
 
     if (ctx == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

@@ -95,9 +95,14 @@ void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r)
 
 /* -------------------------------------------------------------- entering ---- */
 
+/* Any spread of the keys will do. */
 static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_str_t *key)
 {
-    return zone->guards[ngx_crc32_short(key->data, key->len) % NGX_WEIR_GUARDS];
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < key->len; i++)
+        sum = sum * 31 + key->data[i];
+    return zone->guards[(sum ^ sum >> 16) % NGX_WEIR_GUARDS];
 }
 
 bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
@@ -122,12 +127,12 @@ void ngx_weir_exit(struct ngx_weir_held *h)
     (void)weir_exit(h->guard, &h->permit, WEIR_SUCCEEDED, weir_table_now(h->table));
 }
 
-static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
+static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
 {
     unsigned own = status == NGX_WEIR_PASSED ? 1 : status == NGX_WEIR_REJECTED ? 2 : 3;
 
-    ctx->conn = status;
-    if (ctx->compat)
+    ngx_weir_seat_of(r)->conn = (unsigned)status & 7;
+    if (ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
         r->main->limit_conn_status = own & 3;
 }
 
@@ -150,13 +155,13 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
                       &zone->name, weir_reason_name(d->reason));
     ngx_weir_count(zone, part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED);
     if (part->dry_run) {
-        note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
+        note(r, NGX_WEIR_REJECTED_DRY_RUN);
         return NGX_DECLINED;
     }
-    note(r, ctx, NGX_WEIR_REJECTED);
+    note(r, NGX_WEIR_REJECTED);
     ctx->refused = r;
     ngx_weir_req_give_back(ctx);
-    if (!ctx->compat)
+    if (!ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
         ngx_weir_retry_after(r, d->retry);
     return (ngx_int_t)part->status;
 }
@@ -181,11 +186,11 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
     return NGX_DECLINED;
 }
 
-ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
-                              struct ngx_weir_ctx **made)
+ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part)
 {
     struct ngx_weir_limit **limits = part->limits->elts;
-    struct ngx_weir_ctx *ctx = *made != NULL ? *made : (*made = ngx_weir_ctx_make(r));
+    const struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
     ngx_int_t code = NGX_DECLINED;
 
     if (ctx == NULL ||
@@ -193,10 +198,10 @@ ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part 
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
         code = enter(r, part, limits[i], ctx);
-        if (code != NGX_DECLINED || ctx->conn != NGX_WEIR_NONE)
+        if (code != NGX_DECLINED || seat->conn != NGX_WEIR_NONE)
             return code;
     }
     if (ctx->n_held > 0)
-        note(r, ctx, NGX_WEIR_PASSED);
+        note(r, NGX_WEIR_PASSED);
     return code;
 }

@@ -22,64 +22,48 @@ static void end_request(void *data)
     ngx_weir_conn_exit(ctx);
 }
 
-struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r)
+struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
 {
-    struct ngx_weir_ctx *ctx = ngx_pcalloc(r->pool, sizeof(*ctx));
-    struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
+    struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
+    struct ngx_weir_ctx *ctx = seat->ctx;
 
-    if (ctx == NULL)
-        return NULL;
-    ctx->table = conf->table;
-    ctx->compat = conf->compat;
+    if (ctx != NULL || (ctx = ngx_pcalloc(r->pool, sizeof(*ctx))) == NULL)
+        return ctx;
+    ctx->table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     ngx_queue_init(&ctx->behind);
     ctx->cleanup = (ngx_pool_cleanup_t){ end_request, ctx, r->pool->cleanup };
     r->pool->cleanup = &ctx->cleanup;
-    ngx_http_set_ctx(r->main, ctx, ngx_http_weir_module);
-    return ctx;
-}
-
-/* A redirect inside nginx forgets the contexts, but not what is to be done at the end. */
-struct ngx_weir_ctx *ngx_weir_ctx_find(ngx_http_request_t *r)
-{
-    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
-
-    if (ctx != NULL || !(r->internal || r->main->internal || r->filter_finalize))
-        return ctx;
-    for (ngx_pool_cleanup_t *c = r->pool->cleanup; c != NULL && ctx == NULL; c = c->next)
-        if (c->handler == end_request)
-            ctx = c->data;
-    ngx_http_set_ctx(r->main, ctx, ngx_http_weir_module);
-    return ctx;
+    return seat->ctx = ctx;
 }
 
 static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                     struct ngx_weir_ctx **ctx)
+                     const struct ngx_weir_seat *seat)
 {
     ngx_int_t code = NGX_DECLINED;
 
-    if (loc->req.limits != NULL && (*ctx == NULL || (*ctx)->req == NGX_WEIR_NONE))
-        code = ngx_weir_req_ask(r, loc, ctx);
-    if (code == NGX_DECLINED && loc->conn.limits != NULL &&
-        (*ctx == NULL || (*ctx)->conn == NGX_WEIR_NONE))
-        code = ngx_weir_conn_enter(r, &loc->conn, ctx);
+    if (loc->req.limits != NULL && seat->req == NGX_WEIR_NONE)
+        code = ngx_weir_req_ask(r, loc);
+    if (code == NGX_DECLINED && loc->conn.limits != NULL && seat->conn == NGX_WEIR_NONE)
+        code = ngx_weir_conn_enter(r, &loc->conn);
     if (code == NGX_DECLINED && loc->check &&
-        (*ctx == NULL || (*ctx)->ruled == NULL || (*ctx)->ruled->open))
-        code = ngx_weir_check(r, loc, ctx);
+        (seat->ctx == NULL || seat->ctx->ruled == NULL || seat->ctx->ruled->open))
+        code = ngx_weir_check(r, loc);
     return code;
 }
 
 /* Another subrequest was refused: so is this one.  The error page may have subrequests too. */
 static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                            const struct ngx_weir_ctx *ctx)
+                            const struct ngx_weir_seat *seat)
 {
+    const struct ngx_weir_ctx *ctx = seat->ctx;
     ngx_http_request_t *outer = r;
 
     while (outer != r->main && outer != ctx->refused)
         outer = outer->parent;
     if (r == r->main || outer == ctx->refused)
         return NGX_DECLINED;
-    return ctx->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
-           : ctx->conn == NGX_WEIR_REJECTED
+    return seat->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
+           : seat->conn == NGX_WEIR_REJECTED
                ? (ngx_int_t)loc->conn.status
                : ngx_weir_answer(r, ctx->ruled->weir, &ctx->ruled->visit.ruling);
 }
@@ -90,16 +74,16 @@ static ngx_int_t handle(ngx_http_request_t *r)
 
     if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
         return NGX_DECLINED;
-    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
-    if (ctx != NULL && ctx->waiter != NULL)
-        return ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, ctx);
-    if (ctx != NULL && ctx->refused != NULL)
-        return refuse_too(r, loc, ctx);
-    ngx_int_t code = ask(r, loc, &ctx);
-    if (code == NGX_DECLINED && ctx != NULL) { /* it is in: the units are used */
-        ctx->n_taken = 0;
-        if (ctx->ruled != NULL)
-            ctx->ruled->taken = NULL;
+    struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
+    if (seat->ctx != NULL && seat->ctx->waiter != NULL)
+        return seat->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, seat->ctx);
+    if (seat->ctx != NULL && seat->ctx->refused != NULL)
+        return refuse_too(r, loc, seat);
+    ngx_int_t code = ask(r, loc, seat);
+    if (code == NGX_DECLINED && seat->ctx != NULL) { /* it is in: the units are used */
+        seat->ctx->n_taken = 0;
+        if (seat->ctx->ruled != NULL)
+            seat->ctx->ruled->taken = NULL;
     }
     return code;
 }
@@ -118,12 +102,9 @@ static ngx_int_t log_request(ngx_http_request_t *r)
 
 static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t kind)
 {
-    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
-    enum ngx_weir_status status = ctx == NULL            ? NGX_WEIR_NONE
-                                  : kind == NGX_WEIR_REQ ? ctx->req
-                                                         : ctx->conn;
+    const struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
 
-    ngx_weir_status_show(status, v);
+    ngx_weir_status_show(kind == NGX_WEIR_REQ ? seat->req : seat->conn, v);
     return NGX_OK;
 }
 
@@ -176,6 +157,28 @@ static ngx_int_t show_ruling(ngx_http_request_t *r, ngx_http_variable_value_t *v
     return NGX_OK;
 }
 
+/* Nobody asks for it. */
+static ngx_int_t show_nothing(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+    (void)r;
+    (void)v;
+    (void)data;
+    return NGX_ERROR;
+}
+
+static ngx_int_t add_seat(ngx_conf_t *cf)
+{
+    struct ngx_weir_main *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    ngx_str_t name = ngx_string("weir: what is known about a request");
+    ngx_http_variable_t *v = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOHASH);
+
+    if (v == NULL)
+        return NGX_ERROR;
+    v->get_handler = show_nothing;
+    conf->seat = ngx_http_get_variable_index(cf, &name);
+    return conf->seat == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
 static ngx_int_t add_variables(ngx_conf_t *cf)
 {
     static struct {
@@ -198,7 +201,7 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
         v->get_handler = rows[i].show;
         v->data = rows[i].what;
     }
-    return NGX_OK;
+    return add_seat(cf);
 }
 
 /* ------------------------------------------------------------- directives ---- */
@@ -286,6 +289,11 @@ void ngx_weir_compat_set(bool on)
 
 /* --------------------------------------------------------- configurations ---- */
 
+static void *create_main(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(struct ngx_weir_main));
+}
+
 static void *create_loc(ngx_conf_t *cf)
 {
     struct ngx_weir_loc *loc = ngx_pcalloc(cf->pool, sizeof(*loc));
@@ -331,6 +339,7 @@ static ngx_int_t finish(ngx_conf_t *cf)
 static ngx_http_module_t context = {
     .preconfiguration = add_variables,
     .postconfiguration = finish,
+    .create_main_conf = create_main,
     .create_loc_conf = create_loc,
     .merge_loc_conf = merge_loc,
 };

@@ -168,12 +168,11 @@ struct ngx_weir_ruled {
     ngx_event_t event;        /* goes on */
 };
 
-/* A request that was limited, from the first limit to its end, through all redirects. */
+/* A request that was limited, from the first limit to its end, through all redirects; one that has
+ * nothing to do at its end has none. */
 struct ngx_weir_ctx {
     ngx_pool_cleanup_t cleanup; /* of the request's pool: the end */
     struct weir_table *table;
-    bool compat;
-    enum ngx_weir_status req, conn;
     struct weir_reservation *taken; /* of weir_req: to give back if it is not let in after all */
     ngx_uint_t n_taken;
     ngx_http_request_t *waiter; /* it or a subrequest waits, for its turn or to be decided */
@@ -186,16 +185,42 @@ struct ngx_weir_ctx {
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
 };
 
+/* http.c.  Of all of http. */
+struct ngx_weir_main {
+    ngx_int_t seat; /* of the variable that stands for the next one */
+};
+
+/* What is known about a request.  It has the place of a variable that no configuration can name: a
+ * redirect inside nginx forgets contexts, but not variables.  Zeros at first, and that costs
+ * nothing. */
+struct ngx_weir_seat {
+    unsigned req : 3, conn : 3; /* enum ngx_weir_status */
+    unsigned : 26;
+    struct ngx_weir_ctx *ctx; /* NULL: none */
+};
+
+_Static_assert(sizeof(struct ngx_weir_seat) == sizeof(ngx_http_variable_value_t),
+               "it takes the variable's place");
+
+static inline struct ngx_weir_seat *ngx_weir_seat_of(const ngx_http_request_t *r)
+{
+    const struct ngx_weir_main *conf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
+
+    return (struct ngx_weir_seat *)(void *)&r->main->variables[conf->seat];
+}
+
+static inline struct ngx_weir_ctx *ngx_weir_ctx_find(const ngx_http_request_t *r) /* NULL: none */
+{
+    return ngx_weir_seat_of(r)->ctx;
+}
+
 /* Made when it is first needed; NULL: no memory. */
-struct ngx_weir_ctx *ngx_weir_ctx_make(ngx_http_request_t *r);
-struct ngx_weir_ctx *ngx_weir_ctx_find(ngx_http_request_t *r); /* NULL: none */
+struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r);
 
 /* req.c, conn.c.  NGX_DECLINED: it passes. */
-ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                           struct ngx_weir_ctx **ctx);
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc);
 void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
-ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
-                              struct ngx_weir_ctx **ctx);
+ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part);
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
 void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r); /* it is renewed now */
 void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now); /* does it wait for its client? */
@@ -206,8 +231,7 @@ ngx_int_t ngx_weir_describe(ngx_http_request_t *r, const struct ngx_weir_rules *
                             struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX], size_t *n);
 
 /* check.c.  NGX_DECLINED: it passes. */
-ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                         struct ngx_weir_ctx **ctx);
+ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc);
 /* Once at the end; NULL: it is not known how it ended. */
 void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 

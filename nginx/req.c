@@ -87,10 +87,10 @@ static void log_refusal(ngx_http_request_t *r, const struct ngx_weir_part *part,
 
 /* ------------------------------------------------------------------- ask ---- */
 
-static void note(ngx_http_request_t *r, struct ngx_weir_ctx *ctx, enum ngx_weir_status status)
+static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
 {
-    ctx->req = status;
-    if (ctx->compat)
+    ngx_weir_seat_of(r)->req = (unsigned)status & 7;
+    if (ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
         r->main->limit_req_status = (unsigned)status & 7;
 }
 
@@ -113,18 +113,22 @@ static void tell_refusal(ngx_http_request_t *r, const struct ngx_weir_zone *zone
 }
 
 static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
-                        const struct asked *asked, struct ngx_weir_ctx *ctx)
+                        const struct asked *asked)
 {
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
+
+    if (ctx == NULL)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     log_refusal(r, part, asked->limits[asked->all.item], asked->each[asked->all.item].retry);
     ngx_weir_count(asked->limits[asked->all.item]->zone,
                    part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED);
     if (part->dry_run) {
-        note(r, ctx, NGX_WEIR_REJECTED_DRY_RUN);
+        note(r, NGX_WEIR_REJECTED_DRY_RUN);
         return NGX_DECLINED;
     }
-    note(r, ctx, NGX_WEIR_REJECTED);
+    note(r, NGX_WEIR_REJECTED);
     ctx->refused = r;
-    if (!ctx->compat)
+    if (!ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
         tell_refusal(r, asked->limits[asked->all.item]->zone, &asked->all);
     return (ngx_int_t)part->status;
 }
@@ -147,32 +151,49 @@ static ngx_int_t keep_taken(ngx_http_request_t *r, const struct asked *asked,
     return NGX_OK;
 }
 
+/* It must wait, or other limits may refuse it yet. */
+static ngx_int_t grant_openly(ngx_http_request_t *r, const struct ngx_weir_part *part,
+                              const struct asked *asked, weir_time wait, ngx_uint_t which)
+{
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
+
+    if (ctx == NULL || keep_taken(r, asked, ctx) != NGX_OK)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (wait == 0)
+        return NGX_DECLINED;
+    log_delay(r, part, asked->limits[which]->zone, asked->each[which].wait);
+    note(r, part->dry_run ? NGX_WEIR_DELAYED_DRY_RUN : NGX_WEIR_DELAYED);
+    return part->dry_run ? NGX_DECLINED : ngx_weir_wait_turn(r, ctx, wait);
+}
+
 static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                       const struct asked *asked, struct ngx_weir_ctx *ctx)
+                       const struct asked *asked)
 {
     const struct ngx_weir_part *part = &loc->req;
     ngx_uint_t which;
     weir_time wait = wait_of(asked, &which);
-    bool open = wait > 0 || loc->conn.limits != NULL || loc->check; /* it may not be let in yet */
 
-    if (open && keep_taken(r, asked, ctx) != NGX_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    note(r, ctx, wait == 0 ? NGX_WEIR_PASSED : NGX_WEIR_DELAYED);
+    note(r, NGX_WEIR_PASSED);
     for (ngx_uint_t i = 0; i < asked->n; i++)
         ngx_weir_count(asked->limits[i]->zone, wait == 0 || i != which ? NGX_WEIR_PASSED
                                                : part->dry_run         ? NGX_WEIR_DELAYED_DRY_RUN
                                                                        : NGX_WEIR_DELAYED);
-    if (wait == 0)
-        return NGX_DECLINED;
-    log_delay(r, part, asked->limits[which]->zone, asked->each[which].wait);
-    if (!part->dry_run)
-        return ngx_weir_wait_turn(r, ctx, wait);
-    note(r, ctx, NGX_WEIR_DELAYED_DRY_RUN);
-    return NGX_DECLINED;
+    return wait > 0 || loc->conn.limits != NULL || loc->check
+               ? grant_openly(r, part, asked, wait, which)
+               : NGX_DECLINED;
 }
 
-ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                           struct ngx_weir_ctx **ctx)
+static bool take(struct asked *asked)
+{
+    if (asked->n > 1)
+        return weir_take_all_each(asked->items, asked->n, &asked->all, asked->each);
+    bool taken = weir_take(asked->items[0].limiter, &asked->items[0].ask, asked->each);
+    if (!taken)
+        asked->all = asked->each[0];
+    return taken;
+}
+
+ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc)
 {
     struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     struct asked asked;
@@ -181,11 +202,7 @@ ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (asked.n == 0)
         return NGX_DECLINED;
-    if (*ctx == NULL && (*ctx = ngx_weir_ctx_make(r)) == NULL)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    return weir_take_all_each(asked.items, asked.n, &asked.all, asked.each)
-               ? grant(r, loc, &asked, *ctx)
-               : refuse(r, &loc->req, &asked, *ctx);
+    return take(&asked) ? grant(r, loc, &asked) : refuse(r, &loc->req, &asked);
 }
 
 void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx)

@@ -57,9 +57,7 @@ static ngx_int_t stand_by(ngx_http_request_t *r, ngx_http_event_handler_pt go_on
 
 static void go_on_behind(ngx_http_request_t *r)
 {
-    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
-
-    if (ctx == NULL || ctx->waiter == NULL)
+    if (ngx_weir_ctx_find(r)->waiter == NULL)
         run(r);
 }
 
@@ -144,7 +142,7 @@ static void resume(ngx_event_t *event)
 
 ngx_int_t ngx_weir_wait_open(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
 {
-    struct ngx_weir_ctx *ctx = ngx_http_get_module_ctx(r->main, ngx_http_weir_module);
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
 
     ngx_memzero(&ruled->event, sizeof(ruled->event));
     ruled->open = true; /* from now on the end of the request takes it out */

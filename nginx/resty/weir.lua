@@ -128,6 +128,7 @@ int weir_table_create(struct weir_table **out, const struct weir_table_options *
                       struct weir_error *error);
 void weir_table_destroy(struct weir_table *table);
 weir_time weir_table_now(const struct weir_table *table);
+void weir_table_tend(struct weir_table *table, weir_time now);
 int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
                         const struct weir_limit *limit, struct weir_error *error);
 bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
@@ -146,6 +147,7 @@ ffi.cdef(declarations)
 
 local NAME_MAX = 63
 local LIMITERS = 4096 -- an object of `count` may have a limit of its own for each customer
+local TEND_EVERY = 10 -- seconds
 
 local _M = { library = nil, declarations = declarations }
 
@@ -179,13 +181,19 @@ function _M.init(options)
     return true
 end
 
--- The table's time, which stands still as long as nginx's own does.
+-- The table's time, which stands still as long as nginx's own does.  Now and then the worker that
+-- reads it tends the table: limits, guards and permits that nobody uses any more go.
 local seen, now
+local tended = 0
 function _M.now()
     local tick = ngx.now()
 
     if tick ~= seen then
         seen, now = tick, _M.library.weir_table_now(shared)
+        if tick - tended >= TEND_EVERY then
+            tended = tick
+            _M.library.weir_table_tend(shared, now)
+        end
     end
     return now
 end

@@ -207,6 +207,31 @@ def test_N3_workers_and_reloads_share_the_table(library):
         assert 0 < len(starts) <= 2 * len(once), (starts, once)
 
 
+def test_N1_a_rate_of_0_is_the_lowest_there_is(library):
+    """One in 30 days."""
+    code = """local lim = require("resty.weir.req").new("store", 1, 1)
+        lim:set_rate(0)
+        for i = 1, 2 do say(lim:incoming("a", true)) end"""
+    check(library, code, "0 0", "nil rejected")
+
+
+def test_N3_requests_tend_the_table(library):
+    code = """local weir = require("resty.weir")
+        local real, tended, time = weir.library, 0, 0
+        weir.library = setmetatable({ weir_table_tend = function(...)
+            tended = tended + 1
+            return real.weir_table_tend(...)
+        end }, { __index = real })
+        ngx.now = function() return time end
+        local lim = require("resty.weir.req").new("store", 1, 1)
+        for _, seconds in ipairs { 1e9, 1e9 + 9, 1e9 + 10, 1e9 + 11, 1e9 + 20 } do
+            time = seconds
+            lim:incoming("a", true)
+            say(tended)
+        end"""
+    check(library, code, "1", "1", "2", "2", "3")
+
+
 def test_N2_a_killed_worker_gives_its_permits_back(library):
     held = """location / {
         access_by_lua_block {

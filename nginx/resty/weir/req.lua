@@ -10,6 +10,7 @@ local floor, max, min = math.floor, math.max, math.min
 
 local SECOND = 1000000000
 local DEBT_MAX = 30 * 86400 * SECOND
+local RATE_LEAST = SECOND / DEBT_MAX
 
 local _M = {}
 local mt = { __index = _M }
@@ -25,7 +26,7 @@ local limit = ffi.new("struct weir_limit", {
 
 -- At most all the debt that a key can have: no rate is lower than 1 in 30 days.
 local function price(self)
-    return min(DEBT_MAX, max(1, floor(SECOND / self.rate + 0.5)))
+    return max(1, floor(SECOND / max(self.rate, RATE_LEAST) + 0.5))
 end
 
 function _M.new(dict_name, rate, burst)
@@ -48,7 +49,7 @@ function _M.incoming(self, key, commit)
         return nil, err
     end
     local excess = floor(tonumber(decision.wait) / cost * 1000 + 0.5) / 1000
-    return excess / self.rate, excess
+    return excess / max(self.rate, RATE_LEAST), excess
 end
 
 -- Gives the last request back.  As in resty.limit.req a key that was asked for keeps one.

@@ -6,7 +6,7 @@
 #include "module.h"
 
 #define KEYS         65536 /* of all rules; 0: weir_rules FILE keys=N */
-#define LIMITERS_MAX 65536
+#define KEYS_MAX     ((int64_t)1 << 30)
 #define GUARDS_MAX   4096
 #define SLAB_PER_KEY 256
 #define PROBLEM_MAX  700
@@ -53,7 +53,7 @@ static ngx_int_t list_attributes(ngx_conf_t *cf, struct weir *weir, ngx_array_t 
 static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_error *error)
 {
     struct weir_table_options options = { .keys = 64,
-                                          .limiters = LIMITERS_MAX,
+                                          .limiters = NGX_WEIR_LIMITERS_MAX,
                                           .guards = GUARDS_MAX };
     struct weir_table_stats stats;
     struct weir_table *table = NULL;
@@ -127,8 +127,8 @@ char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     if (cf->args->nelts == 3) {
         bool named = ngx_strncmp(words[2].data, "keys=", 5) == 0;
         rules->keys = named ? ngx_atoi(words[2].data + 5, words[2].len - 5) : -1;
-        if (rules->keys <= 0)
-            return "needs FILE [keys=N]";
+        if (rules->keys <= 0 || rules->keys > KEYS_MAX)
+            return "needs FILE [keys=N], with N from 1 to 2^30";
     }
     if (ngx_conf_full_name(cf->cycle, &rules->path, 1) != NGX_OK)
         return NGX_CONF_ERROR;
@@ -306,7 +306,7 @@ void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_o
 {
     o->keys += rules->keys;
     o->slab += rules->keys * SLAB_PER_KEY;
-    o->limiters = ngx_min(o->limiters + 4 * rules->limiters, LIMITERS_MAX);
+    o->limiters += 4 * rules->limiters;
     o->guards = ngx_min(o->guards + 4 * rules->guards, GUARDS_MAX);
 }
 

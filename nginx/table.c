@@ -36,9 +36,11 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
         o.keys += zones[i]->keys;
         o.slab += zones[i]->slab;
         o.guards += ngx_weir_is_conn(zones[i]->kind) ? NGX_WEIR_GUARDS * GUARDS_SPARE : 0;
+        o.limiters += !ngx_weir_is_conn(zones[i]->kind);
     }
     if (conf->rules != NULL)
         ngx_weir_rules_size(conf->rules, &o);
+    o.limiters = ngx_min(o.limiters, NGX_WEIR_LIMITERS_MAX);
     o.guards = ngx_min(ngx_max(o.guards, NGX_WEIR_GUARDS * GUARDS_SPARE), 4096);
     return o;
 }

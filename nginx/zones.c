@@ -12,7 +12,8 @@
 
 #include "module.h"
 
-#define SLOT_BYTES     40                   /* of the table, for a key */
+#define SLOT_BYTES     40 /* of the table, for a key */
+#define BYTES_MAX      ((ssize_t)1 << 40)
 #define LEASE          (3600 * WEIR_SECOND) /* conn.c renews it */
 #define NAME_MAX_SHOWN 40
 
@@ -60,6 +61,8 @@ static char *read_name(ngx_conf_t *cf, enum ngx_weir_kind kind, const ngx_str_t 
         return "has an invalid size of its zone";
     if (bytes < (ssize_t)(8 * ngx_pagesize))
         return "has a zone that is too small: 32k is the least";
+    if (bytes > BYTES_MAX)
+        return "has a zone that is too large: 1048576m is the most";
     *out = ngx_weir_zone_get(cf->cycle, kind, &name);
     if (*out == NULL)
         return NGX_CONF_ERROR;

@@ -231,6 +231,30 @@ def test_N3_more_zones_than_room(module):
         assert nginx.start() and nginx.statuses(2, "/?k=b") == [200, 429]
 
 
+def test_N3_absurd_sizes_are_refused(module):
+    """By nginx -t, which makes no table."""
+    with nginx_with(module, "version: 1\n", "", "") as nginx:
+        for http, complaint in [
+                (ZONE.replace("1m", "1048577m"), "is too large: 1048576m"),
+                (ZONE.replace("1m", "9223372036854775807"), "is too large: 1048576m"),
+                ("weir_conn_zone $arg_k zone=c:1048577m;", "is too large: 1048576m"),
+                ("weir_rules rules.yaml keys=1073741825;", "N from 1 to 2^30"),
+                ("weir_rules rules.yaml keys=9223372036854775807;", "N from 1 to 2^30"),
+                ("weir_rules rules.yaml keys=0;", "N from 1 to 2^30")]:
+            nginx.configure(http=http)
+            code, said = nginx.test()
+            assert code == 1 and complaint in said, said
+
+
+def test_N3_more_than_a_thousand_zones(module):
+    zones = "".join(ZONE.replace("one:1m", "z%d:32k" % i) for i in range(1100))
+    server = "location / { weir_req zone=z0; weir_req zone=z1099; try_files /index.html =404; }"
+    with nginx_with(module, None, ZONE, BURST % 1) as nginx:
+        nginx.configure(http=zones, server=server)
+        nginx.reload()
+        assert nginx.statuses(2, "/?k=a") == [200, 429]
+
+
 def test_N3_more_keys_than_room(module):
     """They make room for each other, and nobody is refused for that."""
     with Nginx(module, "weir_req_zone $arg_k zone=one:32k rate=1r/h;", BURST % 1) as nginx:

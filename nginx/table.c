@@ -161,6 +161,19 @@ static void choose_owner(ngx_cycle_t *cycle, struct weir_table_options *o)
     }
 }
 
+/* Whoever touches what is missing dies, and the master has yet to leave the old configuration: so
+ * it gets zeros there. */
+static bool is_cut(ngx_cycle_t *cycle, const struct ngx_weir_opened *open, const char *path,
+                   const struct stat *there)
+{
+    if (there->st_size >= open->file.st_size)
+        return false;
+    ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: somebody has cut \"%s\"", path);
+    if (truncate(path, open->file.st_size) != 0)
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno, "weir: cannot mend \"%s\"", path);
+    return true;
+}
+
 ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew)
 {
     struct weir_table_options options = choose_sizes(conf);
@@ -176,7 +189,10 @@ ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bo
     choose_owner(cycle, &options);
     bool known =
         open != NULL && stat(options.path, &there) == 0 && is_same_file(&there, &open->file);
-    bool keeps = known && !anew && (!ours || fits(open->table, &options));
+    bool cut = known && is_cut(cycle, open, options.path, &there);
+    if (cut && !ours)
+        return NGX_ERROR; /* others use it, and only they can tell */
+    bool keeps = known && !anew && !cut && (!ours || fits(open->table, &options));
     if (!keeps && (open = open_anew(cycle, &options, ours, known || anew)) == NULL)
         return NGX_ERROR;
     open->cycles++;

@@ -187,6 +187,21 @@ def test_N3_other_sizes_begin_anew(module):
         assert nginx.start() and nginx.statuses(3, "/?k=a") == [200, 200, 429]
 
 
+def test_N3_a_reload_after_the_table_was_cut(module):
+    """Its workers die of it; the master does not."""
+    for size in (0, 4096, 100000):
+        with Nginx(module, ZONE + "weir_conn_zone $arg_c zone=c:1m;", BURST % 1,
+                   kills=True) as nginx:
+            nginx.bad = "no sanitizer likes that"
+            assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+            os.truncate(nginx.path("nginx.weir"), size)
+            os.kill(nginx.pid(), signal.SIGHUP)
+            until("it is seen", lambda: nginx.logged("somebody has cut"), 60)
+            until("it goes on anew", lambda: nginx.logged("start worker process ") > 1, 60)
+            until("it answers", lambda: nginx.get("/?k=a").status == 429, 60)
+            assert nginx.statuses(2, "/?k=b")[1:] == [200], size
+
+
 def test_N3_other_sizes_that_fail_change_nothing(module):
     rules = "version: 1\nrules: [{ name: r, key: '{arg.r}', limit: 1/1h }]\n"
     http = "weir_rules rules.yaml;" + ZONE

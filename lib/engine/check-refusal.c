@@ -108,6 +108,15 @@ static bool is_too_big_alone(const struct weir__checker *c, const struct weir__i
     return q->items[d->item].cost <= (limit->burst > 0 ? limit->burst : limit->count);
 }
 
+/* By this host's part of a limit, while the fleet cannot be asked: with the whole limit the key
+ * might have passed. */
+static bool is_by_share(const struct weir__checker *c, const struct weir__inquiry *q, uint32_t rule)
+{
+    return c->active->rules->rules[rule].fleet && !q->ruling->fleet &&
+           q->ruling->decision.reason != WEIR_TOO_BIG &&
+           weir__fleet_part(c->weir->table) < WEIR__FLEET_WHOLE;
+}
+
 void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule)
 {
     const struct weir__post *post = &c->active->posts[rule];
@@ -118,8 +127,8 @@ void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, 
         q->ruling->decision.retry = WEIR__ALONE_RETRY;
     }
     uint8_t reason = q->ruling->decision.reason;
-    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY &&
-               reason != WEIR_ALONE, /* not of the key's making */
+    bool own = reason != WEIR_NO_ROOM && reason != WEIR_DRY && reason != WEIR_ALONE &&
+               !is_by_share(c, q, rule), /* else not of the key's making */
         counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
 

@@ -194,6 +194,27 @@ def test_D6_while_redis_is_away_nodes_keep_what_they_know(weir):
                   state=lambda: str(banned(c)))
 
 
+def test_D5_nobody_is_banned_because_redis_was_away(weir):
+    """A share refuses what the limit might have let pass.  The only member of a fleet has the whole
+    limit, and bans by it."""
+    with Redis() as redis, node(weir, redis, "a") as a, node(weir, redis, "b") as b:
+        joined(a, b)
+        redis.kill()
+        until("it knows", lambda: a.fleet["alone"])
+        answers = [check(a, "ann") for _ in range(20)]
+        assert answers[-1][0] == 0 and answers[-1][8] == "limited", answers
+        assert banned(a) == {}, banned(a)
+        redis.start()
+        back(a, b)
+        assert banned(a) == banned(b) == {}, (banned(a), banned(b))
+    with Redis() as redis, node(weir, redis, "a") as a:
+        joined(a)
+        redis.kill()
+        until("it knows", lambda: a.fleet["alone"])
+        strike(a, "eve")
+        assert set(banned(a)) == {"eve"}, banned(a)
+
+
 def test_D6_a_table_on_disk_tells_what_its_server_could_not(weir):
     """A ban and a lift while Redis is away; then the server is killed."""
     with tempfile.TemporaryDirectory() as folder, Redis() as redis, node(weir, redis, "b") as b:

@@ -214,6 +214,34 @@ TEST(test_D5_too_much_for_a_share)
     weir_destroy(weir);
 }
 
+/* Another host may have room for the key: it is refused, and banned for that by nobody. */
+TEST(test_D5_a_share_bans_nobody)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: all, limit: 100/1s, " FLEET ", ban: { refusals: 2/60s, for: 1h } }\n"));
+    weir_time later = NOW + S + 1;
+
+    assert_ok(weir__fleet_part_set(weir, WEIR__FLEET_WHOLE / 4, NOW, NULL));
+    assert_int_equal(pass_of(weir, 200, "ip=::1", later), 25);
+    assert_fields(info_of(weir, "all"), (allowed, 25), (refused, 175), (banned, 0));
+    assert_int_equal(check_cost(weir, "ip=::1", 101, later).banned_until, 0);
+    assert_int_equal(check_cost(weir, "ip=::1", 101, later).banned_until, later + 3600 * S);
+    assert_int_equal(check(weir, "ip=::1", later).decision.reason, WEIR_BANNED);
+    weir_destroy(weir);
+}
+
+/* The part is the whole limit, which has refused. */
+TEST(test_D5_the_only_member_bans_alone)
+{
+    struct weir *weir = host_of(
+        RULES("- { name: all, limit: 100/1s, " FLEET ", ban: { refusals: 2/60s, for: 1h } }\n"));
+    weir_time later = NOW + S + 1;
+
+    assert_int_equal(pass_of(weir, 101, "ip=::1", later), 100);
+    assert_int_equal(check(weir, "ip=::1", later).banned_until, later + 3600 * S);
+    weir_destroy(weir);
+}
+
 /* Windows of which this host has no unit. */
 TEST(test_D4_a_share_of_nothing)
 {

@@ -2,9 +2,11 @@
 """serve-fleet.py WEIR [TEST...] -- servers of a fleet on a real redis-server: one limit for all of
 them at every door, the rules of the centre, a Redis that goes away and comes back."""
 import json
+import os
 import signal
 import subprocess
 import tempfile
+import threading
 
 from fleeting import Node, joined, url
 from redising import Redis, until
@@ -255,6 +257,39 @@ def test_the_password_is_shown_nowhere(weir):
                 assert "s3cr3t" not in client("WEIR.SETTINGS")
                 assert "s3cr3t" not in client("WEIR.STATUS")
             assert "s3cr3t" not in "".join(a.said) + a.complaints()
+
+
+def test_D3_enters_that_wait_have_a_share_of_the_places(weir):
+    """4,096 asks wait at once, half of them from one address: the next is refused at once, be it a
+    check or an enter.  Each place comes back."""
+    def crowd():
+        """Whether an enter was refused while the address had its share of the places: that is until
+        Redis is known to be away."""
+        http, refused, threads = a.http(), a.metric(full), []
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        try:
+            for n in range(3):
+                checks = [{"attributes": {"user": "%d-%d" % (n, i)}} for i in range(1000)]
+                threads.append(threading.Thread(
+                    target=a.http(), args=("POST", "/v1/check/batch", {"checks": checks})))
+                threads[-1].start()
+            while a.metric(full) == refused and not a.fleet["alone"]:
+                pass
+            answer = http("POST", "/v1/enter", {"attributes": {"user": "eve"}})
+        finally:
+            os.kill(redis.process.pid, signal.SIGCONT)
+        for thread in threads:
+            thread.join()
+        until("it draws again", a.draws, 60)
+        return json.loads(answer.body).get("reason") == "dry"
+
+    full = 'weir_share_refused_total{pool="late-checks"}'
+    with Redis() as redis, node(weir, redis, rules=RULES.replace("share", "closed")) as a:
+        joined(a)
+        until("an enter is refused", crowd, 120)
+        with a.resp() as resp:
+            answers = [resp("WEIR.ENTER", "user", "u%d" % i) for i in range(2100)]
+            assert all(answer[0] == 1 for answer in answers), [x for x in answers if x[0] != 1][:3]
 
 
 if __name__ == "__main__":

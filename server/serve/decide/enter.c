@@ -223,12 +223,12 @@ bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,
                        const struct weir__later *later, struct weir__entered *out)
 {
     const struct weir_ruling *r = &out->ruling;
+
+    if (later && weir__is_dry(r) && weir__late_enter(conn, e, later, out))
+        return true;
     bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY &&
                 r->guard != NULL; /* in shadow it is in, though it is busy */
-
-    if (later && e->wait_max > 0 && busy)
-        return weir__wait(conn, e, later, out);
-    return later && weir__is_dry(r) && weir__late_enter(conn, e, later);
+    return later && e->wait_max > 0 && busy && weir__wait(conn, e, later, out);
 }
 
 int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,

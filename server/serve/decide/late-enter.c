@@ -14,11 +14,13 @@ struct weir__late_enter {
     struct weir__later later;
     struct weir__entered entered;
     uint64_t ticket;
+    struct weir__sharer sharer; /* of one of the agent's places */
     weir_time began;
 };
 
 static void free_late(struct weir__late_enter *late)
 {
+    weir__late_give(late->loop->server, late->sharer);
     weir__arena_clear(&late->bytes);
     free(late);
 }
@@ -71,19 +73,23 @@ static void finish(struct weir__letter *letter)
     weir__conn_resume(conn);
 }
 
-bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
-                      const struct weir__later *later)
+/* False: there is no place with the agent. */
+static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
+                const struct weir__later *later)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir__late_enter *late = loop->server->fleet ? calloc(1, sizeof(*late)) : NULL;
+    struct weir__late_enter *late = calloc(1, sizeof(*late));
 
-    if (late == NULL)
+    if (late == NULL) {
+        weir__late_give(loop->server, conn->sharer);
         return false;
+    }
     *late = (struct weir__late_enter){ .letter = { .open = finish },
                                        .loop = loop,
                                        .conn = conn,
                                        .enter = *enter,
                                        .later = *later,
+                                       .sharer = conn->sharer,
                                        .began = weir__loop_now(loop) };
     const struct weir_fleet_ask ask = { .attrs = enter->attrs,
                                         .n = enter->n,
@@ -101,6 +107,25 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
     conn->held = false;
     weir__mailbox_forgo(loop);
     free_late(late);
+    return false;
+}
+
+/* As for checks: one that finds no place with the agent is decided alone, and one whose client has
+ * enough of them is refused, unless its rules let all pass then. */
+bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
+                      const struct weir__later *later, struct weir__entered *out)
+{
+    static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
+    struct weir__loop *loop = conn->loop;
+    struct weir_error error;
+
+    if (loop->server->fleet == NULL)
+        return false;
+    bool placed = weir__late_take(conn);
+    if (placed && ask(conn, enter, later))
+        return true;
+    const struct weir__try how = { .now = weir__loop_now(loop), .alone = placed ? &all : &open };
+    weir__enter_once(loop->server, enter, &how, out, &error);
     return false;
 }
 

@@ -60,20 +60,11 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
         weir__mailbox_add(one->late->loop, &one->late->letter);
 }
 
-static void leave(struct weir__late *late, const struct one *one)
-{
-    struct weir__server *server = late->loop->server;
-
-    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
-    if (server->shares)
-        weir__shares_give(server->shares, WEIR__POOL_LATE, one->sharer);
-}
-
 /* Counted and remembered as if it had been decided at once. */
 static void settle(struct weir__late *late, struct one *one)
 {
     if (one->placed)
-        leave(late, one);
+        weir__late_give(late->loop->server, one->sharer);
     one->id.now = weir__loop_now(late->loop);
     if (!one->cancelled)
         weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
@@ -101,19 +92,23 @@ static void finish(struct weir__letter *letter)
 
 /* ---------------------------------------------------------------- waiting ---- */
 
-/* Nobody takes all places of the agent. */
-static bool has_share(struct weir__late *late)
+bool weir__late_take(struct weir__conn *conn)
 {
-    struct weir__server *server = late->loop->server;
+    struct weir__server *server = conn->loop->server;
     int64_t others = __atomic_fetch_add(&server->late, 1, __ATOMIC_RELAXED);
 
     if (others < WEIR__AGENT_ASKS &&
-        (!server->shares ||
-         weir__shares_take(server->shares, WEIR__POOL_LATE, late->conn, WEIR__AGENT_ASKS - others,
-                           weir__loop_now(late->loop))))
+        weir__shares_take(server->shares, WEIR__POOL_LATE, conn, WEIR__AGENT_ASKS - others,
+                          weir__loop_now(conn->loop)))
         return true;
     __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
     return false;
+}
+
+void weir__late_give(struct weir__server *server, struct weir__sharer sharer)
+{
+    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
+    weir__shares_give(server->shares, WEIR__POOL_LATE, sharer);
 }
 
 static void make_one(struct weir__late *late, const struct weir__check *check, size_t i)
@@ -125,7 +120,7 @@ static void make_one(struct weir__late *late, const struct weir__check *check, s
                          .check = check,
                          .ruling = &late->rulings[i],
                          .sharer = late->conn->sharer,
-                         .placed = has_share(late) };
+                         .placed = weir__late_take(late->conn) };
     if (id->len == 0)
         return;
     one->id.bytes = memcpy(late->end, id->bytes, id->len);

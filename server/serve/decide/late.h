@@ -25,9 +25,14 @@ void weir__late_hand_over(struct weir__loop *loop);
 /* The connection is gone: nobody is to be answered. */
 void weir__late_abandon(struct weir__conn *conn);
 
-/* late-enter.c -- the same for enter. */
+/* late-enter.c -- the same for enter.  False: it cannot wait, and `out` has another decision. */
 bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
-                      const struct weir__later *later);
+                      const struct weir__later *later, struct weir__entered *out);
 void weir__late_enter_abandon(struct weir__conn *conn);
+
+/* One of the agent's places, to wait there: nobody takes all of them.  False: the client has its
+ * share. */
+bool weir__late_take(struct weir__conn *conn);
+void weir__late_give(struct weir__server *server, struct weir__sharer sharer);
 
 #endif

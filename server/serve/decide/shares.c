@@ -22,7 +22,7 @@ struct weir__shares {
 };
 
 static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes", "reservations",
-                                                "ask-ids", "late-checks" };
+                                                "ask-ids",      "late-checks",   "locks" };
 
 struct weir__shares *weir__shares_create(struct weir__events *events)
 {

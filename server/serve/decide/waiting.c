@@ -1,7 +1,6 @@
 /* waiting.c -- asks that wait in a guard's queue while the loop goes on. */
 #include "server/serve/decide/waiting.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "guard/guard.h"
 #include "server/serve/decide/late.h"
 #include "server/serve/net/mailbox.h"
+#include "server/serve/net/peer.h"
 
 #define POLL_MS 5
 #define LISTEN  WEIR_SECOND /* meanwhile loops poll */
@@ -94,14 +94,6 @@ void weir__lines_destroy(struct weir__lines *lines)
 
 /* ---------------------------------------------------------------- turns ---- */
 
-/* The client has closed the connection, or its side of it, whether its loop has noticed or not. */
-static bool has_hung_up(int fd)
-{
-    struct pollfd p = { .fd = fd, .events = POLLRDHUP };
-
-    return poll(&p, 1, 0) > 0;
-}
-
 /* With the queue locked.  If now another guard is busy it does not hold up those behind it: it
  * leaves. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
@@ -111,7 +103,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const struct weir_ruling *r = &w->entered.ruling;
     struct weir_error error;
 
-    if (has_hung_up(w->fd))
+    if (weir__peer_has_hung_up(w->fd))
         return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter,
                          &(struct weir__try){ .now = *now, .again = true }, &w->entered,
@@ -258,15 +250,16 @@ static void finish(struct weir__letter *letter)
         return;
     }
     conn->wait = NULL;
-    if (w->entered.permits.n && (conn->heard_all || has_hung_up(w->fd))) {
+    weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->joined);
+    if (weir__is_dry(&w->entered.ruling) &&
+        weir__late_enter(conn, &w->enter, &w->later, &w->entered)) {
+        free_wait(w);
+        return;
+    }
+    if (w->entered.permits.n && (conn->heard_all || weir__peer_has_hung_up(w->fd))) {
         weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
         w->entered.permits.n = 0;
         refuse(w, WEIR_CANCELLED);
-    }
-    weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->joined);
-    if (weir__is_dry(&w->entered.ruling) && weir__late_enter(conn, &w->enter, &w->later)) {
-        free_wait(w);
-        return;
     }
     weir__enter_count(w->loop, &w->entered);
     w->later.answer(conn, &w->entered, w->later.context);

@@ -1,6 +1,7 @@
 /* peer.c -- the client behind an address. */
 #include "server/serve/net/peer.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "match/address.h"
@@ -13,4 +14,11 @@ struct weir__hash weir__peer_hash(const uint64_t secrets[WEIR__HASH_SECRETS], co
     if (weir__address_parse(peer, strlen(peer), &address) && address.bits == 128)
         weir__address_mask(&address, 64);
     return weir__hash_key(secrets, 0, (struct weir_key){ &address, sizeof(address) });
+}
+
+bool weir__peer_has_hung_up(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+    return poll(&p, 1, 0) > 0;
 }

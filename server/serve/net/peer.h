@@ -3,9 +3,15 @@
 #ifndef WEIR_SERVE_PEER_H
 #define WEIR_SERVE_PEER_H
 
+#include <stdbool.h>
+
 #include "base/hash.h"
 
 /* `peer`: an address as connections have it, "" for a unix socket. */
 struct weir__hash weir__peer_hash(const uint64_t secrets[WEIR__HASH_SECRETS], const char *peer);
+
+/* It has closed the connection, or its side of it, whether the loop has noticed or not.  Any
+ * thread. */
+bool weir__peer_has_hung_up(int fd);
 
 #endif

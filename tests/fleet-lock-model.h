@@ -14,7 +14,8 @@
 
 /* Times in us, by Redis's clock. */
 struct model_lock {
-    char holder[24], last[24];
+    char holder[24], last[24], ask[24]; /* ask: the holder's ... */
+    bool again;                         /* ... which came again */
     int64_t token, till, life, grace;
     struct {
         char id[24];
@@ -76,14 +77,16 @@ static inline bool model_is_free(const struct model_lock *m, int64_t now)
     return m->holder[0] == 0 || now >= m->till;
 }
 
-static inline void model_take(struct model_lock *m, const char *id, int64_t life, bool wait,
-                              int64_t now)
+static inline void model_take(struct model_lock *m, const char *id, const char *ask, int64_t life,
+                              bool wait, int64_t now)
 {
     int place = model_place(m, id);
 
     if (model_is_free(m, now) && (m->n == 0 || place == 1)) {
         model_leave(m, place);
         snprintf(m->holder, sizeof(m->holder), "%s", id);
+        snprintf(m->ask, sizeof(m->ask), "%s", ask);
+        m->again = false;
         m->till = now + life;
         m->life = life;
         m->token = m->token + 1 > now ? m->token + 1 : now;
@@ -113,9 +116,17 @@ static inline void model_drop(struct model_lock *m)
     m->till = 0;
 }
 
+/* The same ask under another id: it is told of the grant. */
+static inline bool model_is_again(const struct model_lock *m, const char *id, const char *ask,
+                                  int64_t now)
+{
+    return !model_is_free(m, now) && ask[0] && strcmp(ask, m->ask) == 0 &&
+           strcmp(m->last, id) != 0 && strcmp(m->holder, id) != 0;
+}
+
 static inline struct model_answer model_ask(struct model_lock *m, enum weir__lock_verb verb,
-                                            const char *id, int64_t life, int64_t token,
-                                            int64_t now)
+                                            const char *id, const char *ask, int64_t life,
+                                            int64_t token, int64_t now)
 {
     struct model_lock look = *m;
     bool takes = verb == WEIR__LOCK_TAKE || verb == WEIR__LOCK_WAIT;
@@ -126,17 +137,22 @@ static inline struct model_answer model_ask(struct model_lock *m, enum weir__loc
         m->till = now + m->life;
     if (verb != WEIR__LOCK_LOOK)
         model_tidy(m, now);
-    bool mine = !model_is_free(m, now) && strcmp(m->holder, id) == 0;
-    if ((takes && mine) || (verb == WEIR__LOCK_KEEP && mine && token == m->token))
+    bool again = takes && model_is_again(m, id, ask, now),
+         mine = !model_is_free(m, now) && strcmp(m->holder, id) == 0;
+    if (again) {
+        model_leave(m, model_place(m, id));
+        model_renew(m, life, now);
+        m->again = true;
+    } else if ((takes && mine) || (verb == WEIR__LOCK_KEEP && mine && token == m->token))
         model_renew(m, life, now);
     else if (takes && strcmp(m->last, id) != 0)
-        model_take(m, id, life, verb == WEIR__LOCK_WAIT, now);
-    else if (verb == WEIR__LOCK_FREE)
-        model_free(m, id, mine, now);
+        model_take(m, id, ask, life, verb == WEIR__LOCK_WAIT, now);
+    else if (verb == WEIR__LOCK_FREE || verb == WEIR__LOCK_QUIT)
+        model_free(m, id, mine && (verb == WEIR__LOCK_FREE || !m->again), now);
     else if (verb == WEIR__LOCK_DROP && !model_is_free(m, now) && token == m->token)
         model_drop(m);
     bool held = !model_is_free(m, now);
-    struct model_answer a = { .held = held && strcmp(m->holder, id) == 0,
+    struct model_answer a = { .held = again || (held && strcmp(m->holder, id) == 0),
                               .token = m->token,
                               .left = held ? m->till - now : 0,
                               .place = model_place(m, id),

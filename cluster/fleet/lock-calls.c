@@ -1,28 +1,17 @@
 /* lock-calls.c -- the locks of weir-redis.h: lock.c driven by a caller that waits. */
+#include "cluster/fleet/lock-calls.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "cluster/fleet/lock.h"
-#include "cluster/redis/thread.h"
 
 _Static_assert(sizeof(((struct weir_redis_lock *)0)->owner) == WEIR__LOCK_ID_MAX, "an id");
 
 #define LIFE_USUAL (30 * WEIR_SECOND)
-#define LEAVE_MAX  (200 * WEIR_MILLISECOND) /* to leave the line */
-#define STALE      WEIR_SECOND              /* an older answer says nothing about who has it */
 
 /* --------------------------------------------------------------- one ask ---- */
-
-/* An ask on its way from a caller to the client's thread and back. */
-struct pending {
-    struct weir__redis_job job;
-    struct weir__redis_ask ask;
-    struct weir__redis_script script;
-    struct weir_redis_lock_result *result;
-    uint32_t ready; /* the word the caller sleeps on */
-};
 
 static void say_why(struct weir_redis_lock_result *r, enum weir_redis_outcome outcome,
                     struct weir__text why)
@@ -53,22 +42,22 @@ static void fill_result(struct weir_redis_lock_result *r, const struct weir__red
     snprintf(r->holder, sizeof(r->holder), "%.*s", (int)reply.holder.len, reply.holder.bytes);
 }
 
-/* The caller may be gone as soon as the word is set. */
 static void take_answer(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
-    struct pending *p = ask->context;
+    struct weir__lock_call *call = ask->context;
 
     weir__redis_ask_free(ask);
-    fill_result(p->result, answer);
-    weir__redis_ready_set(&p->ready);
+    fill_result(&call->result, answer);
+    call->done(call);
 }
 
 static void start(struct weir__redis_job *job, struct weir__redis_client *client, weir_time now)
 {
-    weir__redis_client_ask(client, &((struct pending *)job)->ask, now);
+    weir__redis_client_ask(client, &((struct weir__lock_call *)job)->ask, now);
 }
 
-static void fill_pending(struct pending *p, const struct weir__lock_ask *ask, weir_time timeout)
+void weir__lock_call(struct weir_redis *redis, struct weir__lock_call *call,
+                     const struct weir__lock_ask *ask, weir_time timeout)
 {
     static const char tag[] = "weir:{lock:";
     struct weir__buffer key = { 0 };
@@ -76,29 +65,42 @@ static void fill_pending(struct pending *p, const struct weir__lock_ask *ask, we
     weir__buffer_add(&key, tag, sizeof(tag) - 1);
     weir__buffer_add(&key, ask->name.bytes, ask->name.len);
     weir__buffer_text(&key, "}");
-    p->job.begin = start;
-    memcpy(p->script.sha, weir__lua_lock_sha, sizeof(p->script.sha));
-    p->script.text = (struct weir__text){ weir__lua_lock, weir__lua_lock_len };
-    p->ask = (struct weir__redis_ask){ .script = &p->script,
-                                       .n_words = WEIR__LOCK_WORDS,
-                                       .slot = weir__redis_slot(key.bytes, key.len),
-                                       .deadline = weir__redis_deadline(timeout),
-                                       .repeatable = true,
-                                       .done = take_answer,
-                                       .context = p };
-    weir__lock_words(ask, &p->ask.words);
-    p->ask.words.failed = p->ask.words.failed || key.failed;
+    call->job.begin = start;
+    memcpy(call->script.sha, weir__lua_lock_sha, sizeof(call->script.sha));
+    call->script.text = (struct weir__text){ weir__lua_lock, weir__lua_lock_len };
+    call->ask = (struct weir__redis_ask){ .script = &call->script,
+                                          .n_words = WEIR__LOCK_WORDS,
+                                          .slot = weir__redis_slot(key.bytes, key.len),
+                                          .deadline = weir__redis_deadline(timeout),
+                                          .repeatable = true,
+                                          .done = take_answer,
+                                          .context = call };
+    weir__lock_words(ask, &call->ask.words);
+    call->ask.words.failed = call->ask.words.failed || key.failed;
     weir__buffer_free(&key);
+    weir__redis_thread_put(redis, &call->job);
+}
+
+/* For a caller that waits. */
+struct waiting {
+    struct weir__lock_call call;
+    uint32_t ready; /* the word the caller sleeps on */
+};
+
+/* The caller may be gone as soon as the word is set. */
+static void wake(struct weir__lock_call *call)
+{
+    weir__redis_ready_set(&((struct waiting *)call)->ready);
 }
 
 static void ask_and_wait(struct weir_redis *redis, const struct weir__lock_ask *ask,
                          weir_time timeout, struct weir_redis_lock_result *result)
 {
-    struct pending p = { .result = result };
+    struct waiting w = { .call.done = wake };
 
-    fill_pending(&p, ask, timeout);
-    weir__redis_thread_put(redis, &p.job);
-    weir__redis_ready_wait(&p.ready);
+    weir__lock_call(redis, &w.call, ask, timeout);
+    weir__redis_ready_wait(&w.ready);
+    *result = w.call.result;
 }
 
 /* ------------------------------------------------------------- the calls ---- */
@@ -114,8 +116,7 @@ static struct weir__lock_ask ask_of(const struct weir_redis_lock *lock, enum wei
     };
 }
 
-/* Host and process are for people to read; the rest makes it the only one. */
-static bool make_owner(struct weir_redis_lock *lock)
+bool weir__lock_owner(char out[WEIR__LOCK_ID_MAX])
 {
     char host[33] = "";
     uint64_t random;
@@ -123,8 +124,7 @@ static bool make_owner(struct weir_redis_lock *lock)
     if (weir__random_fill(&random, sizeof(random)) != 0)
         return false;
     gethostname(host, sizeof(host) - 1);
-    snprintf(lock->owner, sizeof(lock->owner), "%s:%ld:%08x", host, (long)getpid(),
-             (unsigned)(random >> 32));
+    snprintf(out, WEIR__LOCK_ID_MAX, "%s:%ld:%08x", host, (long)getpid(), (unsigned)(random >> 32));
     return true;
 }
 
@@ -148,8 +148,7 @@ static bool is_refused(const struct weir_redis_lock *lock, struct weir_redis_loc
     return problem != NULL;
 }
 
-/* The event that an answer is; a reply that is an error counts as none. */
-static struct weir__lock_event event_of(const struct weir_redis_lock_result *r)
+struct weir__lock_event weir__lock_event_of(const struct weir_redis_lock_result *r)
 {
     return (struct weir__lock_event){
         .kind = r->outcome == WEIR_REDIS_ANSWERED ? WEIR__LOCK_ANSWER : WEIR__LOCK_FAILED,
@@ -163,7 +162,7 @@ static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct
                   struct weir__lock_event event, struct weir_redis_lock_result *result)
 {
     struct weir_redis_lock_result last;
-    weir_time answered = -STALE;
+    weir_time answered = -WEIR__LOCK_STALE;
 
     for (;;) {
         struct weir__lock_send send = weir__lock_step(l, &event, weir__clock_monotonic());
@@ -171,7 +170,7 @@ static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct
         if (l->phase == WEIR__LOCK_HELD || weir__lock_is_over(l))
             return;
         if (l->phase != WEIR__LOCK_WAITING) {
-            ask_and_wait(redis, &ask, LEAVE_MAX, &last);
+            ask_and_wait(redis, &ask, WEIR__LOCK_LEAVE_MAX, &last);
             return;
         }
         if (send.verb == WEIR__LOCK_NOTHING) {
@@ -180,11 +179,11 @@ static void drive(struct weir_redis *redis, struct weir_redis_lock *lock, struct
             continue;
         }
         ask_and_wait(redis, &ask, send.timeout, &last);
-        event = event_of(&last);
+        event = weir__lock_event_of(&last);
         weir_time now = weir__clock_monotonic();
         if (last.outcome == WEIR_REDIS_ANSWERED)
             answered = now;
-        if (answered == now || now - answered > STALE)
+        if (answered == now || now - answered > WEIR__LOCK_STALE)
             *result = last;
     }
 }
@@ -198,7 +197,7 @@ enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
     lock->token = lock->until = 0;
     if (is_refused(lock, result))
         return result->outcome;
-    if (!make_owner(lock)) {
+    if (!weir__lock_owner(lock->owner)) {
         say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ "no random numbers", 17 });
         return result->outcome;
     }

@@ -27,7 +27,8 @@ static void add_key(struct weir__buffer *out, struct weir_key name, const char *
 
 void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out)
 {
-    static const char *const verbs[] = { "look", "take", "wait", "keep", "free", "drop", "look" };
+    static const char *const verbs[] = { "look", "take", "wait", "keep",
+                                         "free", "drop", "look", "quit" };
     const char *verb = verbs[ask->verb];
 
     add_number(out, 3);
@@ -38,6 +39,7 @@ void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out
     weir__buffer_bulk(out, ask->id, strlen(ask->id));
     add_number(out, ask->life / WEIR_MICROSECOND);
     add_number(out, ask->token);
+    weir__buffer_bulk(out, ask->ask.len ? ask->ask.bytes : "", ask->ask.len);
 }
 
 bool weir__lock_reply(struct weir__lock_reply *out, struct weir__text reply, struct weir__text *why)

@@ -45,6 +45,7 @@ enum weir__lock_verb {
     WEIR__LOCK_FREE,
     WEIR__LOCK_DROP,
     WEIR__LOCK_LOOK,
+    WEIR__LOCK_QUIT, /* FREE, by an attempt whose caller was never told that it has the lock */
 };
 
 struct weir__lock {
@@ -97,9 +98,10 @@ struct weir__lock_ask {
     const char *id;
     weir_time life;
     int64_t token;
+    struct weir__text ask; /* TAKE, WAIT: the caller's name for what it wants; no bytes: none */
 };
 
-#define WEIR__LOCK_WORDS 8
+#define WEIR__LOCK_WORDS 9
 /* The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...  There are
  * WEIR__LOCK_WORDS, and the second is the first key. */
 void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out);

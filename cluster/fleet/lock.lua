@@ -1,18 +1,24 @@
 -- lock.lua -- a lock with a lifetime and a token that only grows, and a line of waiters.
 --
 --   KEYS     the lock, a hash: holder, token, till and life in us, the id that was released last,
---            grace; its line, waiters by their turn; when each of them was heard last
---   ARGV     a verb, the caller's id, a lifetime in us, a token
+--            grace, the holder's ask, whether that came again; its line, waiters by their turn; when
+--            each of them was heard last
+--   ARGV     a verb, the caller's id, a lifetime in us, a token, an ask ('': none)
 --              take   have it, or not
 --              wait   have it, or stand in line
 --              keep   renew, if the id has it under this token
 --              free   give it back, or leave the line
+--              quit   the same by an attempt that nobody has been told of: not if its ask came again
 --              drop   the holder under this token has it no more
 --              look
 --   -> {1 if the id has it, token, us that are left, place in line or 0, waiters, holder}
 --
 -- Everything but `look` and a refused `take` may be repeated: the holder's own `take` and `wait`
 -- renew, and an id that was released never gets the lock again while it is the last one.
+--
+-- An ask is a caller's own name for what it wants.  If its answer was lost, it comes again under
+-- another id, and is told that it has the lock: as the holder that is there, under the same token.
+-- From then on the first attempt cannot quit: whoever made it may not know of the second.
 --
 -- The token is the larger of the last token + 1 and this server's clock in us: it grows even if a
 -- failover has lost the last ones, unless the clock of the new master is behind by more.
@@ -27,7 +33,8 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local lock, line, heard = KEYS[1], KEYS[2], KEYS[3]
 local verb, id, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local h = redis.call('HMGET', lock, 'holder', 'token', 'till', 'life', 'last', 'grace')
+local ask = ARGV[5]
+local h = redis.call('HMGET', lock, 'holder', 'token', 'till', 'life', 'last', 'grace', 'ask', 'again')
 local holder, token = h[1] or '', tonumber(h[2] or 0)
 local till, grace = tonumber(h[3] or 0), tonumber(h[6] or 0)
 
@@ -87,7 +94,8 @@ end
 local function grant()
   leave(id)
   holder, till, token = id, now + life, math.max(token + 1, now)
-  write('holder', id, 'token', whole(token), 'till', whole(till), 'life', whole(life))
+  write('holder', id, 'token', whole(token), 'till', whole(till), 'life', whole(life), 'ask', ask,
+    'again', '')
 end
 
 local function stand_in_line()
@@ -111,9 +119,15 @@ end
 if verb ~= 'look' then
   tidy_line()
 end
-if (verb == 'take' or verb == 'wait') and holder == id then
+local takes = verb == 'take' or verb == 'wait'
+local again = takes and holder ~= '' and holder ~= id and ask ~= '' and ask == h[7] and h[5] ~= id
+if again then
+  leave(id)
   renew()
-elseif (verb == 'take' or verb == 'wait') and h[5] ~= id then
+  write('again', '1')
+elseif takes and holder == id then
+  renew()
+elseif takes and h[5] ~= id then
   local first = redis.call('ZRANGE', line, 0, 0)[1] or id
   if holder == '' and first == id then
     grant()
@@ -122,9 +136,9 @@ elseif (verb == 'take' or verb == 'wait') and h[5] ~= id then
   end
 elseif verb == 'keep' and holder == id and token == tonumber(ARGV[4]) then
   renew()
-elseif verb == 'free' then
+elseif verb == 'free' or verb == 'quit' then
   leave(id)
-  if holder == id then
+  if holder == id and (verb == 'free' or h[8] ~= '1') then
     holder, till = '', now
   end
   write('holder', holder, 'till', whole(till), 'last', id)
@@ -133,5 +147,5 @@ elseif verb == 'drop' and holder ~= '' and token == tonumber(ARGV[4]) then
   holder, till = '', now
 end
 local place = redis.call('ZRANK', line, id)
-return {holder == id and id ~= '' and 1 or 0, token, holder ~= '' and till - now or 0,
+return {(again or holder == id and id ~= '') and 1 or 0, token, holder ~= '' and till - now or 0,
   place and place + 1 or 0, redis.call('ZCARD', line), holder}

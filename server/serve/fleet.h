@@ -5,6 +5,8 @@
 
 #include "server/serve/serve.h"
 
+#define WEIR__NO_FLEET "this server is in no fleet: it was not started with --fleet"
+
 /* As the settings say; after the rules are in force.  Without --rules the fleet's rules are
  * followed. */
 int weir__node_join(struct weir__server *server, struct weir_error *error);

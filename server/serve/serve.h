@@ -43,6 +43,8 @@ struct weir__guards;
 struct weir__lines;
 struct weir__mailbox;
 struct weir__late;
+struct weir__lock_wait;
+struct weir__lock_waits;
 struct weir__node;
 struct weir_fleet;
 struct weir__waiting;
@@ -92,6 +94,7 @@ struct weir__server {
     struct weir_fleet *fleet;  /* NULL: it is in none */
     struct weir__node *node;   /* fleet.c */
     int64_t late;              /* checks that wait for units; atomic */
+    int64_t lock_waits;        /* asks for locks; atomic */
     struct weir__top *top;
     struct weir__watch *watch;
     struct weir__event_log *event_log; /* of the main thread; others may read its counts */
@@ -143,12 +146,13 @@ struct weir__loop {
     struct weir__mailbox *mailbox; /* what other threads have done for it */
     struct weir__agent_list late;  /* asks for the fleet's agent, handed over once a turn */
     struct weir__waiting
-        *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
-    void *scratch; /* resp.c: room for a batch of commands */
-    const struct weir__verb *verbs[32]; /* resp.c: some of those found before */
-    struct weir__buffer openapi;        /* http.c: printed when it is first asked for */
-    int64_t date_second;                /* http-answer.c: of when the text is */
-    char date[32];                      /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
+        *waiting; /* asks of its connections in guards' queues; NULL: nobody has ever waited */
+    struct weir__lock_waits *lock_waits; /* likewise for locks of the fleet */
+    void *scratch;                       /* resp.c: room for a batch of commands */
+    const struct weir__verb *verbs[32];  /* resp.c: some of those found before */
+    struct weir__buffer openapi;         /* http.c: printed when it is first asked for */
+    int64_t date_second;                 /* http-answer.c: of when the text is */
+    char date[32];                       /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
 };
 
 /* What all loops have counted of one kind. */
@@ -209,6 +213,7 @@ struct weir__conn {
     struct weir__wait *wait;             /* its ask is in a guard's queue, or NULL */
     struct weir__late *late;             /* its checks wait for units of the fleet, or NULL */
     struct weir__late_enter *late_enter; /* likewise an enter */
+    struct weir__lock_wait *lock_wait;   /* it asks for a lock of the fleet, or NULL */
     struct weir__bound *bound;           /* bound.c: permits that end with it; NULL: none */
     uint64_t came_ms;                    /* uv time (ms) when it was accepted */
     uint64_t last_ms;                    /* uv time (ms) when it last said something */

@@ -5,13 +5,15 @@ is stopped, callers that are gone, words that are wrong."""
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
 
 from fleeting import Node, joined, url
 from redising import Redis, until
-from serving import Error, Server, run_tests
+from serving import Error, Server, encode, run_tests
 
 RULES = """version: 1
 rules:
@@ -196,12 +198,239 @@ def test_D7_wrong_words(weir):
         joined(a)
         for words in [["LOCK"], ["LOCK", ""], ["LOCK", "x" * 257], ["LOCK", "n", "LIFETIME", "9"],
                       ["LOCK", "n", "LIFETIME", "86400001"], ["LOCK", "n", "LIFETIME"],
-                      ["LOCK", "n", "m"], ["UNLOCK", "n"], ["UNLOCK", "n", ""],
-                      ["UNLOCK", "n", "x" * 64], ["LOCK.RENEW", "n", "o"],
+                      ["LOCK", "n", "m"], ["LOCK", "n", "WAIT", "3600001"],
+                      ["LOCK", "n", "WAIT", "-1"], ["LOCK", "n", "WAIT", "FOREVER"],
+                      ["LOCK", "n", "WAIT"], ["LOCK", "n", "ID", "x" * 129],
+                      ["UNLOCK", "n"], ["UNLOCK", "n", ""], ["UNLOCK", "n", "x" * 64],
+                      ["LOCK.RENEW", "n", "o"],
                       ["LOCK.RENEW", "n", "o", "0"], ["LOCK.RENEW", "n", "o", "x"]]:
             answer = resp("WEIR." + words[0], *words[1:])
             assert isinstance(answer, Error), (words, answer)
         assert redis.client("KEYS", "weir:{lock*") == []
+
+
+def in_line(weir, redis, name="nightly"):
+    shown = subprocess.run([weir, "fleet", "lock", name, "--show", "--json", "--redis",
+                            url(redis)], check=True, capture_output=True, text=True).stdout
+    return json.loads(shown)["waiting"]
+
+
+def line_is(weir, redis, n):
+    until("%d wait" % n, lambda: in_line(weir, redis) == n, 60)
+
+
+def unlock(client, lock, name="nightly"):
+    assert client("WEIR.UNLOCK", name, lock["owner"]) == "OK"
+
+
+def test_D7_waiters_in_order_at_every_door(weir):
+    """RESP at one node, HTTP at another, and the command: one line."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            Node(weir, url(redis), "b", rules=RULES % 5) as b, a.resp() as holder, \
+            a.resp() as first, b.resp() as last:
+        joined(a, b)
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        first.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 1)
+        web = b.http()
+        answers = []
+        second = threading.Thread(target=lambda: answers.append(web(
+            "POST", "/v1/fleet/locks", {"name": "nightly", "wait_ms": 3600000})))
+        second.start()
+        line_is(weir, redis, 2)
+        third = subprocess.Popen([weir, "fleet", "lock", "nightly", "--wait", "1h", "--redis",
+                                  url(redis), "--", "sh", "-c", "echo $WEIR_LOCK_TOKEN"],
+                                 stdout=subprocess.PIPE, text=True)
+        line_is(weir, redis, 3)
+        last.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 4)
+        assert holder.json("WEIR.LOCK", "nightly")["waiting"] == 4
+        unlock(holder, lock)
+        locks = [lock, json.loads(first.read())]
+        line_is(weir, redis, 3)
+        unlock(holder, locks[1])
+        second.join()
+        assert answers[0].status == 200, answers
+        locks.append(json.loads(answers[0].body))
+        line_is(weir, redis, 2)
+        unlock(holder, locks[2])
+        locks.append({"held": True, "token": int(third.communicate()[0])})
+        locks.append(json.loads(last.read()))
+        assert all(lock["held"] for lock in locks), locks
+        tokens = [lock["token"] for lock in locks]
+        assert tokens == sorted(set(tokens)), tokens
+        unlock(holder, locks[4])
+
+
+def test_D7_a_waiter_whose_time_is_over_leaves(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            a.resp() as holder, a.resp() as waiter:
+        joined(a)
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        answer = waiter.json("WEIR.LOCK", "nightly", "WAIT", 100)
+        assert answer["held"] is False and answer["owner"] is None, answer
+        assert answer["waiting"] == 0 and 0 < answer["left_ms"] <= 3600000, answer
+        line_is(weir, redis, 0)
+        unlock(holder, lock)
+        assert waiter.json("WEIR.LOCK", "nightly", "WAIT", 60000)["held"]
+
+
+def test_D7_waiters_that_are_gone_never_have_it(weir):
+    """Closed, half closed, and reset, with more requests behind or none; over HTTP too."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            a.resp() as holder:
+        joined(a)
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        waiters = [a.resp() for _ in range(9)]
+        for waiter in waiters:
+            waiter.send("WEIR.LOCK", "nightly", "WAIT", 3600000, "LIFETIME", 3600000)
+        line_is(weir, redis, 9)
+        for waiter in waiters[:3]:
+            waiter.close()
+        for waiter in waiters[3:6]:
+            waiter.socket.shutdown(socket.SHUT_WR)
+            assert json.loads(waiter.read())["held"] is False
+            waiter.close()
+        for waiter in waiters[6:]:
+            waiter.send("ECHO", "x" * 100000)  # more than is read ahead
+            waiter.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                     struct.pack("ii", 1, 0))
+            waiter.close()
+        line_is(weir, redis, 0)
+        web = a.http()
+        web.connection.request("POST", "/v1/fleet/locks", '{"name":"nightly","wait_ms":3600000}')
+        line_is(weir, redis, 1)
+        web.close()
+        line_is(weir, redis, 0)
+        unlock(holder, lock)
+        assert holder.json("WEIR.LOCK", "nightly")["held"]
+
+
+def test_D7_gone_clients_at_any_moment_leave_no_lock_behind(weir):
+    """Each is gone at another moment of its ask; whatever was granted to them goes back long before
+    it would end."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a:
+        joined(a)
+        for i in range(300):
+            with a.resp() as client:
+                client.send("WEIR.LOCK", "nightly", "WAIT", 3600000, "LIFETIME", 86400000,
+                            "ID", "of %d" % i)
+                if i % 3 == 0:
+                    client.send("PING")
+        line_is(weir, redis, 0)
+        with a.resp() as client:
+            answer = client.json("WEIR.LOCK", "nightly", "WAIT", 600)
+            if not answer["held"]:  # told to one that was gone by then: its id has the same grant
+                assert any(client.json("WEIR.LOCK", "nightly", "ID", "of %d" % i)["held"]
+                           for i in range(300)), answer
+
+
+def test_D7_an_answer_that_was_lost(weir):
+    """The same id, at another server: the same grant."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            Node(weir, url(redis), "b", rules=RULES % 5) as b, a.resp() as here, b.resp() as there:
+        joined(a, b)
+        first = here.json("WEIR.LOCK", "nightly", "ID", "ann-1", "LIFETIME", 1000000)
+        again = there.json("WEIR.LOCK", "nightly", "ID", "ann-1", "WAIT", 5000,
+                           "LIFETIME", 3600000)
+        assert again["held"] and again["left_ms"] > 1000000, again
+        for member in ["owner", "token"]:
+            assert again[member] == first[member], (first, again)
+        assert here.json("WEIR.LOCK", "nightly", "ID", "bob-1")["held"] is False
+        assert here.json("WEIR.LOCK", "nightly")["held"] is False
+        kept = here.json("WEIR.LOCK.RENEW", "nightly", again["owner"], again["token"])
+        assert kept["held"], kept
+        unlock(here, again)
+        second = here.json("WEIR.LOCK", "nightly", "ID", "ann-1")
+        assert second["held"] and second["token"] > first["token"], second
+
+
+def test_D7_a_client_that_comes_again_keeps_what_it_is_told(weir):
+    """Its first attempt, of a connection that is gone, may be given up when the second is told."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            Node(weir, url(redis), "b", rules=RULES % 5) as b, b.resp() as there:
+        joined(a, b)
+        for i in range(30):
+            with a.resp() as here:
+                here.send("WEIR.LOCK", "nightly", "ID", i, "WAIT", 60000, "LIFETIME", 3600000)
+            lock = there.json("WEIR.LOCK", "nightly", "ID", i, "WAIT", 60000, "LIFETIME", 3600000)
+            assert lock["held"], lock
+            line_is(weir, redis, 0)  # whatever the first was up to, it is over
+            kept = there.json("WEIR.LOCK.RENEW", "nightly", lock["owner"], lock["token"])
+            assert kept["held"], (i, kept)
+            unlock(there, lock)
+
+
+def test_D7_waiting_while_redis_is_away(weir):
+    """Nobody loses a place, and the time of waiting is bounded all the same."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            a.resp() as holder, a.resp() as first, a.resp() as second, a.resp() as short:
+        joined(a)
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        first.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 1)
+        second.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 2)
+        short.send("WEIR.LOCK", "nightly", "WAIT", 3000)
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        answer = short.read()
+        assert isinstance(answer, Error) and "does not answer" in answer, answer
+        os.kill(redis.process.pid, signal.SIGCONT)
+        until("it is back", lambda: not isinstance(holder("WEIR.UNLOCK", "nightly", lock["owner"]),
+                                                   Error), 60)
+        got = json.loads(first.read())
+        assert got["held"] and got["token"] > lock["token"], got
+        unlock(holder, got)
+        assert json.loads(second.read())["token"] > got["token"]
+
+
+def test_D7_a_server_that_ends_tells_its_waiters(weir):
+    with Redis() as redis, Node(weir, url(redis), "b", rules=RULES % 5) as b:
+        with Node(weir, url(redis), "a", rules=RULES % 5) as a, b.resp() as holder:
+            joined(a, b)
+            lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+            waiters = [a.resp() for _ in range(5)]
+            for waiter in waiters:
+                waiter.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+            line_is(weir, redis, 5)
+            a.process.send_signal(signal.SIGTERM)
+            for waiter in waiters:
+                answer = waiter.read()
+                assert isinstance(answer, Error) and "ending" in answer, answer
+                waiter.close()
+        line_is(weir, redis, 0)
+        with b.resp() as holder:
+            unlock(holder, lock)
+
+
+def test_D7_one_address_does_not_take_all_places(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            a.resp() as holder:
+        joined(a)
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        waiters = [a.resp() for _ in range(128)]
+        for waiter in waiters:
+            waiter.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 128)
+        answer = holder("WEIR.LOCK", "nightly")
+        assert isinstance(answer, Error) and "too many" in answer, answer
+        with socket.create_connection(("127.0.0.1", a.ports["resp"]),
+                                      source_address=("127.0.0.2", 0)) as there:
+            there.sendall(encode(["WEIR.LOCK", "other"]))
+            assert there.recv(1) == b"$"
+        for waiter in waiters:
+            waiter.close()
+        line_is(weir, redis, 0)
+        unlock(holder, lock)
+        assert holder.json("WEIR.LOCK", "nightly")["held"]
+
+
+def test_D7_not_between_multi_and_exec(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        joined(a)
+        resp("MULTI")
+        assert isinstance(resp("WEIR.LOCK", "nightly", "WAIT", 10), Error)
+        resp("DISCARD")
 
 
 def test_D6_redis_is_stopped(weir):

@@ -5,7 +5,8 @@
  *
  * Asks and answers are late, lost, doubled and overtake each other; nodes are killed, or stand
  * still and go on; Redis stands still, or fails over and loses its last writes, to a server whose
- * clock differs.  The nodes' clocks run at different speeds.  The laws:
+ * clock differs.  The nodes' clocks run at different speeds.  A caller that has not had the lock
+ * asks again under the same name.  The laws:
  *
  *     one holder   unless a failover loses writes, no two nodes rely on the lock at the same time
  *     growing      each grant has a larger token than all before it, failovers or not
@@ -31,14 +32,15 @@ enum { ARRIVES, RETURNS, TIMES_OUT, DUE, ACTS, CRASHES, STOPS, GOES_ON, REDIS_ST
 
 struct ask {
     enum weir__lock_verb verb;
-    char id[24];
+    char id[24], ask[24], holder[24]; /* holder: as Redis has answered */
     int64_t life, token;
 };
 
 struct node {
     struct weir__lock lock;
-    char id[24];
-    int64_t speed; /* of its clock, in millionths off */
+    char id[24], ask[24]; /* ask: its caller's name for this try, or for several ... */
+    bool asked;           /* ... that have not had the lock */
+    int64_t speed;        /* of its clock, in millionths off */
     weir_time stopped_until, due_at;
     uint64_t number; /* of the ask under way */
     struct ask asks[ASKS];
@@ -123,10 +125,12 @@ static void send(int i, struct weir__lock_send what)
     if (what.verb != WEIR__LOCK_NOTHING) {
         struct ask *ask = &n->asks[n->asks_sent % ASKS];
         n->number = n->asks_sent++;
-        *ask = (struct ask){ .verb = what.verb,
+        bool quits = what.verb == WEIR__LOCK_FREE && n->lock.phase == WEIR__LOCK_REFUSED;
+        *ask = (struct ask){ .verb = quits ? WEIR__LOCK_QUIT : what.verb,
                              .life = n->lock.life / WEIR_MICROSECOND,
                              .token = n->lock.token };
         memcpy(ask->id, n->id, sizeof(ask->id));
+        memcpy(ask->ask, n->ask, sizeof(ask->ask));
         say("%s sends %d", n->id, what.verb);
         if (!is_lost())
             schedule(ARRIVES, i, delay(), n->number);
@@ -162,6 +166,8 @@ static void step(int i, struct weir__lock_event event)
         n->came = 0;
         schedule(ACTS, i, between(1, 400) * MS, 0);
     }
+    if (before == WEIR__LOCK_HELD)
+        n->asked = false;
     if (before <= WEIR__LOCK_HELD && n->lock.phase > WEIR__LOCK_HELD)
         schedule(ACTS, i, between(1, 400) * MS, 0);
     check_one_holder();
@@ -187,6 +193,9 @@ static void act(int i)
     n->tries++;
     n->came = 0;
     snprintf(n->id, sizeof(n->id), "n%d-%d", i, n->tries);
+    if (!n->asked || one_in(3)) /* else it asks again, as if an answer had been lost */
+        snprintf(n->ask, sizeof(n->ask), "a%d-%d", i, n->tries);
+    n->asked = true;
     step(i, (struct weir__lock_event){ .kind = WEIR__LOCK_BEGIN,
                                        .span = one_in(4) && now < calm_at ? between(0, 2000) * MS
                                                                           : 3600 * WEIR_SECOND });
@@ -219,8 +228,9 @@ static void arrive(const struct agenda_item *it)
     if (!n->came && strcmp(ask->id, n->id) == 0)
         n->came = ++arrivals;
     int64_t token = redis.token; /* a failover may bring an old grant back, with its own */
-    struct model_answer a = model_ask(&redis, ask->verb, ask->id, ask->life, ask->token,
+    struct model_answer a = model_ask(&redis, ask->verb, ask->id, ask->ask, ask->life, ask->token,
                                       (now + redis_ahead) / WEIR_MICROSECOND);
+    snprintf(n->asks[it->number % ASKS].holder, sizeof(ask->holder), "%s", a.holder);
     if (a.token != token)
         check_grant(n, &a);
     if (is_lost())
@@ -239,7 +249,9 @@ static void answer(const struct agenda_item *it, bool failed)
     struct weir__lock_event event = { .kind = failed ? WEIR__LOCK_FAILED : WEIR__LOCK_ANSWER };
 
     if (it->number != n->number || n->lock.verb == WEIR__LOCK_NOTHING)
-        return; /* it had its outcome */
+        return;                       /* it had its outcome */
+    if (!failed && it->words[0] != 0) /* it has it under the name of another try, perhaps */
+        memcpy(n->id, n->asks[it->number % ASKS].holder, sizeof(n->id));
     if (!failed)
         event.reply = (struct weir__lock_reply){ .held = it->words[0] != 0,
                                                  .token = it->words[1],

@@ -102,17 +102,21 @@ static void pass_time(void)
 
 static struct weir__lock_ask invent_ask(const struct model_lock *m, const char *name)
 {
-    static const enum weir__lock_verb verbs[] = { WEIR__LOCK_TAKE, WEIR__LOCK_WAIT, WEIR__LOCK_WAIT,
-                                                  WEIR__LOCK_WAIT, WEIR__LOCK_KEEP, WEIR__LOCK_KEEP,
-                                                  WEIR__LOCK_FREE, WEIR__LOCK_LOOK };
+    static const enum weir__lock_verb verbs[] = {
+        WEIR__LOCK_TAKE, WEIR__LOCK_WAIT, WEIR__LOCK_WAIT, WEIR__LOCK_WAIT, WEIR__LOCK_KEEP,
+        WEIR__LOCK_KEEP, WEIR__LOCK_FREE, WEIR__LOCK_QUIT, WEIR__LOCK_LOOK
+    };
     static const char *const ids[] = { "ann", "bob", "eve", "joe", "kim" };
+    static const char *const asks[] = { "", "", "first", "second" };
+    const char *own = asks[between(0, 3)];
 
     return (struct weir__lock_ask){
-        .verb = one_in(30) ? WEIR__LOCK_DROP : verbs[between(0, 7)],
+        .verb = one_in(30) ? WEIR__LOCK_DROP : verbs[between(0, 8)],
         .name = { name, strlen(name) },
         .id = m->holder[0] && one_in(2) ? m->holder : ids[between(0, 4)],
         .life = between(10, 3000) * WEIR_MILLISECOND,
         .token = one_in(8) ? m->token - 1 : m->token,
+        .ask = { own, strlen(own) },
     };
 }
 
@@ -154,7 +158,7 @@ static void walk_lock(const char *sha)
             stop(why.bytes);
         weir__buffer_free(&words);
         struct model_answer a =
-            model_ask(&m, ask.verb, id, ask.life / WEIR_MICROSECOND, ask.token, now);
+            model_ask(&m, ask.verb, id, ask.ask.bytes, ask.life / WEIR_MICROSECOND, ask.token, now);
         compare(&reply, &a);
     }
 }

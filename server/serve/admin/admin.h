@@ -52,7 +52,6 @@ void weir__admin_fleet_history(struct weir__verb_call *call);
 void weir__admin_fleet_rollback(struct weir__verb_call *call);
 
 /* admin-locks.c */
-void weir__admin_lock(struct weir__verb_call *call);
 void weir__admin_lock_renew(struct weir__verb_call *call);
 void weir__admin_unlock(struct weir__verb_call *call);
 

@@ -163,6 +163,15 @@ static void done(struct weir__conn *conn, void *context)
     free_task(task);
 }
 
+static bool begin(struct weir__conn *conn, struct task *task)
+{
+    struct weir__verb_call *c = &task->call;
+
+    if (c->verb->begin)
+        return c->verb->begin(conn, c, done, task) == WEIR_OK;
+    return weir__conn_offload(conn, work, done, task) == WEIR_OK || weir__call_no_memory(c);
+}
+
 static void run_away(struct weir__http_call *call)
 {
     struct task *task = malloc(sizeof(*task));
@@ -173,13 +182,10 @@ static void run_away(struct weir__http_call *call)
     }
     task->manner = call->manner;
     weir__call_begin(&task->call, call->verb, call->conn->loop, true);
-    bool good = read_away(call, &task->call);
-    if (good && weir__conn_offload(call->conn, work, done, task) == WEIR_OK) {
+    if (read_away(call, &task->call) && begin(call->conn, task)) {
         call->manner.close = false; /* `done` sees to it */
         return;
     }
-    if (good)
-        weir__call_no_memory(&task->call);
     weir__http_answer_call(&call->manner, &task->call);
     free_task(task);
 }

@@ -16,6 +16,7 @@
 #include "wire/tls.h"
 #include "server/serve/decide/bound.h"
 #include "server/serve/decide/late.h"
+#include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/decide/waiting.h"
 
@@ -65,6 +66,8 @@ void weir__conn_close(struct weir__conn *conn)
         weir__late_abandon(conn);
     if (conn->late_enter)
         weir__late_enter_abandon(conn);
+    if (conn->lock_wait)
+        weir__lock_abandon(conn);
     uv_close(&conn->uv.handle, on_closed);
 }
 
@@ -302,11 +305,11 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* While its ask waits for a permit a connection is read only to see whether the client is still
- * there; the rest is kept. */
+/* While its ask waits for a permit or a lock, a connection is read only to see whether the client
+ * is still there; the rest is kept. */
 static bool is_watched(const struct weir__conn *conn)
 {
-    return conn->wait && conn->in.len < KEPT_HIGH;
+    return (conn->wait || conn->lock_wait) && conn->in.len < KEPT_HIGH;
 }
 
 /* Reads go on while input is dealt with at once. */
@@ -352,6 +355,8 @@ static void serve_rest(struct weir__conn *conn)
         return;
     if (conn->heard_all && conn->wait)
         weir__wait_cancel(conn);
+    if (conn->heard_all && conn->lock_wait)
+        weir__lock_cancel(conn);
     if (conn->heard_all && may_feed(conn)) /* the rest will never be whole */
         conn->ending = true;
     close_if_ended(conn);

@@ -20,6 +20,7 @@
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/late.h"
+#include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/waiting.h"
 
 #define BACKLOG  1024
@@ -175,6 +176,7 @@ static void end_if_empty(struct weir__loop *loop)
         return;
     weir__late_hand_over(loop); /* of connections that are gone */
     weir__waiting_close(loop);
+    weir__lock_waits_close(loop);
     weir__mailbox_close(loop);
     close_handle((uv_handle_t *)&loop->waker);
     close_handle((uv_handle_t *)&loop->sweeper);
@@ -305,6 +307,7 @@ void weir__loop_destroy(struct weir__loop *loop)
     uv_run(&loop->uv, UV_RUN_DEFAULT); /* handles being closed */
     uv_loop_close(&loop->uv);
     weir__waiting_free(loop);
+    weir__lock_waits_free(loop);
     weir__mailbox_free(loop);
     weir__buffer_free(&loop->out);
     weir__buffer_free(&loop->openapi);

@@ -99,6 +99,14 @@ static void done(struct weir__conn *conn, void *context)
     free(call);
 }
 
+static bool begin(struct weir__conn *conn, struct weir__verb_call *c)
+{
+    if (c->verb->begin)
+        return c->verb->begin(conn, c, done, c) == WEIR_OK;
+    return weir__conn_offload(conn, work, done, c) == WEIR_OK ||
+           weir__call_fail(c, 503, "too many commands of this kind are under way; try again later");
+}
+
 static void run_away(struct weir__resp_call *call)
 {
     struct weir__verb_call *c = malloc(sizeof(*c));
@@ -107,11 +115,8 @@ static void run_away(struct weir__resp_call *call)
         weir__reply_error(call->conn, "ERR no memory");
         return;
     }
-    if (weir__resp_read(call, c) && weir__call_keep(c)) {
-        if (weir__conn_offload(call->conn, work, done, c) == WEIR_OK)
-            return;
-        weir__call_fail(c, 503, "too many commands of this kind are under way; try again later");
-    }
+    if (weir__resp_read(call, c) && weir__call_keep(c) && begin(call->conn, c))
+        return;
     weir__resp_reply(call->conn, c);
     weir__call_end(c);
     free(c);

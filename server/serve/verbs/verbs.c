@@ -13,6 +13,7 @@
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide-verbs.h"
 #include "server/serve/decide/guard-keys.h"
+#include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/events/top-keys.h"
 #include "server/serve/http/http.h"
@@ -273,13 +274,20 @@ const struct weir__verb weir__verbs[] = {
       .args = { COUNT("version", .needed = true, .min = 1, .text = "the older one"),
                 TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1,
                      .text = "why, for the history") } },
-    { OPERATOR("WEIR.LOCK", "POST", "/v1/fleet/locks", "lock", "fleet", lock), .answer = "Lock",
+    { COMMAND("WEIR.LOCK"), ROUTE("POST", "/v1/fleet/locks", "lock", "fleet"), .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .begin = weir__lock_begin, .answer = "Lock",
       .statuses = "400 404 503",
-      .summary = "Takes a lock that one caller in all the fleet has at a time, if it is free.",
+      .summary = "Takes a lock that one caller in all the fleet has at a time.",
       .more = "It ends after its lifetime unless it is renewed. Send the token with every write to "
-              "what the lock protects, and refuse a smaller one there. It does not wait in line: "
-              "weir fleet lock and weir-redis.h do.",
-      .args = { LOCK_NAME, LOCK_LIFETIME } },
+              "what the lock protects, and refuse a smaller one there. If another has it, a caller "
+              "that can wait stands in line: first come, first served. It leaves the line when its "
+              "connection closes, and a lock that was granted just then goes back.",
+      .args = { LOCK_NAME, LOCK_LIFETIME,
+                TIME("wait", .word = "WAIT", .max = 3600 * 1000,
+                     .text = "how long the caller can wait in line"),
+                TEXT("id", .word = "ID", .max = 128,
+                     .text = "of this ask alone: if the answer was lost, an ask with the same id "
+                             "has the same grant, with a new lifetime") } },
     { OPERATOR("WEIR.LOCK.RENEW", "PUT", "/v1/fleet/locks", "lockRenew", "fleet", lock_renew),
       .answer = "Lock", .statuses = "400 404 503",
       .summary = "Begins the lifetime of a lock anew; if it is held no more, its holder has to "

@@ -17,6 +17,8 @@
 #include "server/serve/serve.h"
 
 struct weir__verb_call;
+/* On the loop's thread: the call has its result.  conn NULL: it is gone. */
+typedef void weir__call_done(struct weir__conn *conn, void *context);
 struct weir__resp_call;
 struct weir__http_call;
 
@@ -98,6 +100,10 @@ struct weir__verb {
     const char *statuses; /* beside 200: "400 404 429=Refused"; 401 and 403 come with the role */
     /* The function that does it; or a door's own, where that door does it in another way. */
     void (*run)(struct weir__verb_call *call);
+    /* In its place, if it waits for something without a thread.  Anything but WEIR_OK: the call has
+     * failed. */
+    int (*begin)(struct weir__conn *conn, struct weir__verb_call *call, weir__call_done *done,
+                 void *context);
     void (*resp)(struct weir__resp_call *call);
     void (*http)(struct weir__http_call *call);
     const char *usage; /* over RESP, if it cannot come from the arguments */

@@ -25,8 +25,9 @@ TEST(test_S6_rows_are_sound)
     for (const struct weir__verb *row = weir__verbs; row->summary; row++) {
         bool words = false, optional = false;
         assert_true(row->summary[0] && (row->command || row->path));
-        assert_true(row->run || (!row->path || row->http));
-        assert_true(row->run || (!row->command || row->resp));
+        assert_true(row->run || row->begin || (!row->path || row->http));
+        assert_true(row->run || row->begin || (!row->command || row->resp));
+        assert_true(row->begin == NULL || (row->run == NULL && row->how == WEIR__VERB_AWAY));
         assert_true(row->how != WEIR__VERB_AWAY || row->role != WEIR__ROLE_NONE);
         assert_true((row->arity != 0) == (row->command && !row->run && !row->id) ||
                     row->args[0].name == NULL);
@@ -101,7 +102,7 @@ TEST_WITH(test_S6_rows_take_anything, start, stop)
 
     memset(long_text, 'x', sizeof(long_text));
     for (const struct weir__verb *row = weir__verbs; row->summary; row++) {
-        for (int i = 0; row->command && row->how == WEIR__VERB_AWAY && i < 300; i++) {
+        for (int i = 0; row->command && row->run && row->how == WEIR__VERB_AWAY && i < 300; i++) {
             struct weir__text words[8];
             size_t n = random64(&seed) % 8;
             for (size_t k = 0; k < n; k++)

@@ -117,6 +117,74 @@ struct weir_fleet_info {
 };
 WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);
 
+/* ------------------------------------------------------- the fleet's rules ---- */
+
+/* The rules of all nodes are versions of one text in the fleet's Redis: docs/fleet.md.  These are
+ * for programs that look at them and change them.  They ask by a client, and need not join.
+ * `fleet` is its name; NULL: "default".
+ *
+ *     weir_redis_create(&redis, "redis://db.example.org", NULL, &error);
+ *     weir_fleet_rules_get(redis, NULL, 0, &newest, &text, &error);
+ *     ... another text, good by weir_rules_parse
+ *     struct weir_fleet_change change = { .text = text, .len = len, .base = newest.number };
+ *     if (weir_fleet_rules_set(redis, NULL, &change, &error) == WEIR_EXISTS)
+ *         ... somebody else was faster: look at that version first
+ *
+ * Each waits for Redis, a second for each ask.  WEIR_SYSTEM: it does not answer, and error->text
+ * says if a change may have been made all the same; WEIR_INVALID: there is no such version, or the
+ * words are wrong. */
+struct weir_fleet_version {
+    int64_t number; /* from 1 on; 0: there is none */
+    int64_t edit;   /* number and edit name a text: a failover may lose a version, and another gets
+                       its number.  0: not known (of a history) */
+    int64_t origin; /* the version whose text came back; 0: the text was new */
+    weir_time time; /* since 1970, by Redis's clock */
+    int64_t bytes;  /* of the text */
+    char author[128], note[256];
+};
+
+#define WEIR_FLEET_VERSIONS 51 /* that Redis keeps, at most */
+
+struct weir_fleet_history {
+    int64_t newest, all; /* for the stage, if there is one; for all other nodes */
+    char stage[65];      /* the node that tries the newest first; "": none */
+    size_t n;
+    struct weir_fleet_version versions[WEIR_FLEET_VERSIONS]; /* the newest first */
+};
+WEIR_API int weir_fleet_history(struct weir_redis *redis, const char *fleet,
+                                struct weir_fleet_history *out, struct weir_error *error);
+/* 0: the newest, -1: the one for all nodes.  out->number 0: there is none.  *text, if it is not
+ * NULL, is the text, ended by NUL: free() it. */
+WEIR_API int weir_fleet_rules_get(struct weir_redis *redis, const char *fleet, int64_t version,
+                                  struct weir_fleet_version *out, char **text,
+                                  struct weir_error *error);
+
+struct weir_fleet_change {
+    /* As weir_rules_parse takes it without files.  That is not checked here: nodes refuse a wrong
+     * one, and keep the version before */
+    const char *text;
+    size_t len;                /* 4 MiB at most */
+    int64_t base;              /* the version that it is based on; 0: there is none yet */
+    int64_t base_edit;         /* likewise; 0: whatever it was made by */
+    const char *author, *note; /* for the history; NULL: "" */
+    const char *stage;         /* the node that tries it first; NULL: it is for all */
+    /* Makes a repeat harmless, if it is of this change alone: there is no second version.  NULL:
+     * none */
+    const char *id;
+};
+/* Returns the new version, if `base` is the newest; WEIR_EXISTS: it is not, and nothing changed. */
+WEIR_API int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *fleet,
+                                      const struct weir_fleet_change *change,
+                                      struct weir_error *error);
+/* Makes a new version with the text of an older one, for all nodes.  Returns it; WEIR_EXISTS:
+ * somebody else has made one meanwhile. */
+WEIR_API int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t version,
+                                     const char *author, const char *note,
+                                     struct weir_error *error);
+/* The newest, which one node has tried, is for all.  WEIR_EXISTS: another is the newest. */
+WEIR_API int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t version,
+                                struct weir_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
+#include "cluster/fleet/centre-calls.h"
 
 #define ASK_MAX (500 * WEIR_MILLISECOND)
 
@@ -61,7 +62,7 @@ static int peek(struct weir_fleet *f, const struct weir__due *due, struct weir_f
                     &result);
     weir_redis_limit_destroy(plan);
     if (result.outcome != WEIR_REDIS_ANSWERED)
-        return weir__agent_away(error, result.why);
+        return weir__fleet_away(error, result.why);
     *out = (struct weir_fleet_account){ .rule = due->rule,
                                         .limit_index = due->index,
                                         .decision = result.decisions[0] };
@@ -93,7 +94,7 @@ static int reset(struct weir_fleet *f, const struct weir__due *due, struct weir_
     weir_redis_reset(f->redis,
                      &(struct weir_redis_request){ .items = &item, .n = 1, .timeout = ASK_MAX },
                      &result);
-    return result.outcome == WEIR_REDIS_ANSWERED ? WEIR_OK : weir__agent_away(error, result.why);
+    return result.outcome == WEIR_REDIS_ANSWERED ? WEIR_OK : weir__fleet_away(error, result.why);
 }
 
 /* One note for a rule's key, which has all its limits. */
@@ -116,10 +117,10 @@ static int tell(struct weir_fleet *f, const struct weir__due *due, struct weir_e
 
     weir__notes_words(fleet, 0, 0, 0, &ask.words);
     weir__note_words(&note, &ask.words);
-    int code = weir__agent_wait(f, &ask, &reply, error);
+    int code = weir__fleet_call(f->redis, &ask, &reply, error);
     if (code == WEIR_OK &&
         !weir__notes_reply(&notes, (struct weir__text){ reply.bytes, reply.len }))
-        code = weir__agent_away(error, "it refuses a script");
+        code = weir__fleet_away(error, "it refuses a script");
     weir__buffer_free(&reply);
     return code;
 }

@@ -276,13 +276,8 @@ enum weir__notes_next weir__notes_next(struct weir_fleet *fleet, weir_time now);
 size_t weir__notes_say(struct weir_fleet *fleet, weir_time now, struct weir__buffer *out);
 void weir__notes_answer(struct weir_fleet *fleet, const struct weir__text *reply, weir_time now);
 
-/* operators.c -- WEIR_OK, or why nobody need be asked; the failure that Redis does not answer. */
+/* operators.c -- WEIR_OK, or why nobody need be asked. */
 int weir__agent_reach(struct weir_fleet *fleet, struct weir_error *error);
-int weir__agent_away(struct weir_error *error, const char *why);
-/* Asks in the agent's thread, waits for the answer in the caller's, and frees the ask's words.  The
- * reply is added to `reply`. */
-int weir__agent_wait(struct weir_fleet *fleet, struct weir__redis_ask *ask,
-                     struct weir__buffer *reply, struct weir_error *error);
 
 /* shares.c -- a share begins with the host's part of what was left. */
 void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);

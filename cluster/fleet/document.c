@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/redis/sha1.h"
 #include "wire/decimal.h"
 #include "wire/resp-reply.h"
 
@@ -111,6 +113,42 @@ bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centr
     return true;
 }
 
+weir_time weir__centre_age(const struct weir__centre_report *r, int64_t now_us)
+{
+    return weir__reply_time(now_us) - weir__reply_time(r->time_us);
+}
+
+bool weir__centre_is_silent(const struct weir__centre_report *r, int64_t now_us)
+{
+    return r->time_us > 0 && weir__centre_age(r, now_us) > WEIR__CENTRE_SILENT;
+}
+
+void weir__centre_status_versions(struct weir__centre_status *out, struct weir__centre_list *list)
+{
+    *out = (struct weir__centre_status){ .newest = weir__centre_number(list) };
+    struct weir__text stage = weir__centre_text(list);
+    snprintf(out->stage, sizeof(out->stage), "%.*s", (int)stage.len, stage.bytes);
+    out->all = weir__centre_number(list);
+}
+
+void weir__centre_status_nodes(struct weir__centre_status *s, struct weir__centre_list *list)
+{
+    int64_t now = weir__centre_number(list);
+    struct weir__centre_report r;
+
+    while (weir__centre_next_report(list, &r)) {
+        bool staged =
+            r.node.len == strlen(s->stage) && memcmp(r.node.bytes, s->stage, r.node.len) == 0;
+        bool silent = weir__centre_is_silent(&r, now);
+        s->silent += silent;
+        if (r.time_us == 0 || silent)
+            continue;
+        s->nodes++;
+        s->current += r.runs == (staged ? s->newest : s->all);
+        s->refused += r.refused > 0;
+    }
+}
+
 /* ---------------------------------------------------------------- changes ---- */
 
 /* Without control characters, since one separates the fields in Redis; cut between characters of
@@ -135,11 +173,23 @@ static struct weir__text number(char out[24], int64_t n)
     return (struct weir__text){ out, (size_t)len };
 }
 
+static bool find_edit(const char *id, uint64_t *out)
+{
+    char sha[WEIR__SHA1_HEX + 1];
+
+    if (id == NULL)
+        return weir__random_fill(out, sizeof(*out)) == 0;
+    weir__sha1_hex(sha, id, strlen(id));
+    sha[16] = '\0';
+    *out = strtoull(sha, NULL, 16);
+    return true;
+}
+
 bool weir__centre_put(struct weir__centre_put *out, const struct weir__centre_edit *e)
 {
     uint64_t random;
 
-    if (weir__random_fill(&random, sizeof(random)) != 0)
+    if (!find_edit(e->id, &random))
         return false;
     out->words[0] = WEIR__CENTRE_TEXT("put");
     out->words[1] = number(out->base, e->base);

@@ -50,6 +50,20 @@ struct weir__centre_report {
 /* Of `nodes`, behind the time; false: that was the last. */
 bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out);
 
+/* Since it has last reported. */
+weir_time weir__centre_age(const struct weir__centre_report *report, int64_t now_us);
+bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t now_us);
+
+/* Whether the nodes that follow the rules run the version meant for them. */
+struct weir__centre_status {
+    int64_t newest, all;                     /* versions */
+    int64_t nodes, current, refused, silent; /* numbers of nodes */
+    char stage[65];
+};
+/* Of `list`, then of `nodes`. */
+void weir__centre_status_versions(struct weir__centre_status *out, struct weir__centre_list *list);
+void weir__centre_status_nodes(struct weir__centre_status *status, struct weir__centre_list *list);
+
 /* ---------------------------------------------------------------- changes ---- */
 
 /* A change on top of `base`. */
@@ -57,6 +71,7 @@ struct weir__centre_edit {
     int64_t base, origin;
     int64_t base_edit; /* that made the base; -1: any */
     const char *author, *note, *stage;
+    const char *id; /* the same change again has the same; NULL: it is another */
     struct weir__text text;
 };
 

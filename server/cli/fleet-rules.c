@@ -70,30 +70,15 @@ static void take_head(struct weir__text *text, struct weir__centre_edit *edit)
 
 /* ------------------------------------------------------------------ texts ---- */
 
-/* NULL: it is wrong, and that has been said.  Files that it names would be this host's, so it may
- * name none. */
+/* NULL: it is wrong, and that has been said. */
 static struct weir__draft *check(const char *name, struct weir__text text)
 {
     struct weir__problems said = { .name = name };
-    struct weir_rules_options options = { .name = name,
-                                          .problem = weir__problem_say,
-                                          .context = &said };
     struct weir_error error = { 0 };
-    struct weir__draft *draft = NULL;
-    struct weir_rules *rules = NULL;
+    struct weir__draft *draft = weir__rules_text_read(text, &said, &error);
 
-    if (weir__draft_read(&draft, text.bytes, text.len, &options, &error) != WEIR_OK) {
-        if (said.n == 0)
-            fprintf(stderr, "%s: %s\n", name, error.text);
-        return NULL;
-    }
-    options.problem = NULL;
-    if (weir_rules_parse(&rules, text.bytes, text.len, &options, &error) != WEIR_OK) {
+    if (!draft && said.n == 0)
         fprintf(stderr, "%s: %s\n", name, error.text);
-        weir__draft_destroy(draft);
-        return NULL;
-    }
-    weir_rules_destroy(rules);
     return draft;
 }
 

@@ -164,16 +164,6 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
-static weir_time age_of(const struct weir__centre_report *r, int64_t now_us)
-{
-    return weir__reply_time(now_us) - weir__reply_time(r->time_us);
-}
-
-static bool is_silent(const struct weir__centre_report *r, int64_t now_us)
-{
-    return r->time_us > 0 && age_of(r, now_us) > WEIR__CENTRE_SILENT;
-}
-
 static void show_member(const struct weir__centre_report *r)
 {
     if (r->part < 0)
@@ -186,7 +176,7 @@ static void show_report(const struct weir__centre_report *r, int64_t now)
 {
     char age[WEIR__DURATION];
 
-    weir__human_duration(age, age_of(r, now));
+    weir__human_duration(age, weir__centre_age(r, now));
     put_text(r->node);
     if (r->time_us > 0)
         printf("  version %" PRId64 ", heard %s ago", r->runs, age);
@@ -222,7 +212,7 @@ static int run_nodes(const struct weir__call *call)
                 weir__fleet_report_json(&json, &r, now);
             else
                 show_report(&r, now);
-            refused = refused || (r.refused > 0 && !is_silent(&r, now));
+            refused = refused || (r.refused > 0 && !weir__centre_is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
@@ -249,53 +239,22 @@ const struct weir__command weir__cmd_fleet_nodes = {
 
 /* ---------------------------------------------------------------- status ---- */
 
-struct status {
-    int64_t newest, all, nodes, current, refused, silent;
-    char stage[80];
-};
-
-static int look(struct weir__shared *f, struct status *d)
+static int look(struct weir__shared *f, struct weir__centre_status *out)
 {
     struct weir__centre_list list;
-    struct weir__centre_report r;
-
-    *d = (struct status){ 0 };
     int code = ask(f, "list", &list);
-    if (code != WEIR__GO_ON)
-        return code;
-    d->newest = weir__centre_number(&list);
-    struct weir__text stage = weir__centre_text(&list);
-    snprintf(d->stage, sizeof(d->stage), "%.*s", (int)stage.len, stage.bytes);
-    d->all = weir__centre_number(&list);
-    code = ask(f, "nodes", &list);
-    int64_t now = weir__centre_number(&list);
-    while (code == WEIR__GO_ON && weir__centre_next_report(&list, &r)) {
-        d->silent += is_silent(&r, now);
-        if (r.time_us == 0 || is_silent(&r, now))
-            continue;
-        bool staged =
-            r.node.len == strlen(d->stage) && memcmp(r.node.bytes, d->stage, r.node.len) == 0;
-        d->nodes++;
-        d->current += r.runs == (staged ? d->newest : d->all);
-        d->refused += r.refused > 0;
+
+    if (code == WEIR__GO_ON) {
+        weir__centre_status_versions(out, &list);
+        code = ask(f, "nodes", &list);
     }
+    if (code == WEIR__GO_ON)
+        weir__centre_status_nodes(out, &list);
     return code;
 }
 
-static void show_status(const struct status *d, struct weir__buffer *json)
+static void show_status(const struct weir__centre_status *d)
 {
-    if (json) {
-        weir__buffer_open(json, "rules", '{');
-        weir__buffer_member_number(json, "newest", d->newest);
-        weir__buffer_member_number(json, "all", d->all);
-        weir__buffer_member_or_null(json, "stage", d->stage[0] ? d->stage : NULL);
-        weir__buffer_member_number(json, "nodes", d->nodes);
-        weir__buffer_member_number(json, "current", d->current);
-        weir__buffer_member_number(json, "refused", d->refused);
-        weir__buffer_member_number(json, "silent", d->silent);
-        weir__buffer_close(json, "}");
-        return;
-    }
     if (d->newest == 0) {
         printf("the fleet has no rules yet\n");
         return;
@@ -319,14 +278,17 @@ static int run_status(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct status status;
+    struct weir__centre_status status;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = look(&f, &status);
     if (code == WEIR__GO_ON) {
         weir__buffer_open(&json, NULL, '{');
-        show_status(&status, o->common.json ? &json : NULL);
+        if (o->common.json)
+            weir__fleet_status_json(&json, &status);
+        else
+            show_status(&status);
         weir__buffer_close(&json, "}\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
         code = code == WEIR__EXIT_OK && status.current < status.nodes ? WEIR__EXIT_NO : code;

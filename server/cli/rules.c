@@ -211,17 +211,11 @@ struct showing {
 
 static void show_change(void *context, const struct weir__change *c)
 {
-    const char *const members[][2] = { { "of", c->of },     { "name", c->name },
-                                       { "who", c->who },   { "what", c->what },
-                                       { "text", c->text }, { "effect", c->effect } };
     struct showing *s = context;
     char head[sizeof(s->last)];
 
     if (s->in_json) {
-        weir__buffer_open(&s->json, NULL, '{');
-        for (size_t i = 0; i < 6; i++)
-            weir__buffer_member(&s->json, members[i][0], members[i][1]);
-        weir__buffer_close(&s->json, "}");
+        weir__change_json(&s->json, c);
         return;
     }
     snprintf(head, sizeof(head), "%s%s%s", strcmp(c->of, "file") == 0 ? "the whole file" : c->of,

@@ -29,6 +29,19 @@ void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centr
     weir__buffer_close(out, "}");
 }
 
+void weir__fleet_status_json(struct weir__buffer *out, const struct weir__centre_status *s)
+{
+    weir__buffer_open(out, "rules", '{');
+    weir__buffer_member_number(out, "newest", s->newest);
+    weir__buffer_member_number(out, "all", s->all);
+    weir__buffer_member_or_null(out, "stage", s->stage[0] ? s->stage : NULL);
+    weir__buffer_member_number(out, "nodes", s->nodes);
+    weir__buffer_member_number(out, "current", s->current);
+    weir__buffer_member_number(out, "refused", s->refused);
+    weir__buffer_member_number(out, "silent", s->silent);
+    weir__buffer_close(out, "}");
+}
+
 void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre_report *r,
                              int64_t now_us)
 {
@@ -39,7 +52,7 @@ void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre
     member_known(out, "runs", reported, r->runs);
     weir__buffer_member_number(out, "refused", r->refused);
     member_text(out, "why", r->why);
-    member_known(out, "heard_us_ago", reported, now_us - r->time_us);
+    member_known(out, "heard_us_ago", reported, weir__centre_age(r, now_us) / WEIR_MICROSECOND);
     member_known(out, "part", member, r->part);
     member_known(out, "weight", member, r->weight);
     weir__buffer_close(out, "}");

@@ -3,6 +3,7 @@
 #define WEIR_SERVER_RULES_DIFF_H
 
 #include "match/draft.h"
+#include "server/base/buffer.h"
 
 struct weir__change {
     const char *of;   /* "file", "rule", "guard" or "list" */
@@ -21,5 +22,8 @@ struct weir__change {
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
                       void (*each)(void *context, const struct weir__change *change),
                       void *context);
+
+/* rules-words.c -- one for them: an object with these members, in a struct weir__buffer. */
+void weir__change_json(void *buffer, const struct weir__change *change);
 
 #endif

@@ -43,3 +43,22 @@ struct weir_rules *weir__rules_file_read(const char *command, const char *path)
         weir__complain(command, "%s", error.text);
     return NULL;
 }
+
+struct weir__draft *weir__rules_text_read(struct weir__text text, struct weir__problems *said,
+                                          struct weir_error *error)
+{
+    struct weir_rules_options options = { .name = said->name,
+                                          .problem = weir__problem_say,
+                                          .context = said };
+    struct weir__draft *draft = NULL;
+    struct weir_rules *rules = NULL;
+
+    if (weir__draft_read(&draft, text.bytes, text.len, &options, error) != WEIR_OK)
+        return NULL;
+    if (weir_rules_parse(&rules, text.bytes, text.len, &options, error) != WEIR_OK) {
+        weir__draft_destroy(draft);
+        return NULL;
+    }
+    weir_rules_destroy(rules);
+    return draft;
+}

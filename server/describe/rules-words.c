@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "rulefile/read.h"
+#include "server/describe/rules-diff.h"
 
 static bool is_plain(const char *text, size_t len)
 {
@@ -292,4 +293,16 @@ void weir__rules_words_across(FILE *to, const void *of)
     }
     weir_time_print(within, sizeof(within), rule->within ? rule->within : WEIR__WITHIN);
     fprintf(to, "fleet, within %s, when_alone %s", within, alone[rule->when_alone]);
+}
+
+void weir__change_json(void *buffer, const struct weir__change *c)
+{
+    const char *const members[][2] = { { "of", c->of },     { "name", c->name },
+                                       { "who", c->who },   { "what", c->what },
+                                       { "text", c->text }, { "effect", c->effect } };
+
+    weir__buffer_open(buffer, NULL, '{');
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        weir__buffer_member(buffer, members[i][0], members[i][1]);
+    weir__buffer_close(buffer, "}");
 }

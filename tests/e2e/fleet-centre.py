@@ -12,9 +12,10 @@ import threading
 
 from fleeting import Agent
 from redising import Redis, until
-from redisload import WEIR, url
+from redisload import EXAMPLE, WEIR, url
 from serving import run_tests, write
 
+CENTRE_EXAMPLE = os.path.join(os.path.dirname(EXAMPLE), "example-centre")
 Cluster = importlib.import_module("redis-cluster").Cluster
 RULES = "version: 1\nrules:\n  - { name: per-ip, key: '{ip}', limit: %s }\n"
 
@@ -261,6 +262,15 @@ def test_D6_master_killed(program):
             cluster.wait()
             until("a change is made", change, 60, lambda: str(said[-1:]))
             runs(2, a)
+
+
+def test_D6_example(program):
+    with Redis() as r:
+        said = subprocess.run([CENTRE_EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
+        assert said.stdout == ("the first's change is the next version\n"
+                               "ann's change is the next version\n"
+                               "bob's change is refused: another version is there\n"
+                               "ann (an older text)\nann\nthe first\n"), said
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import urllib.parse
 
 from fleeting import Node, joined, url
 from redising import Redis, until
@@ -37,7 +38,7 @@ def runs(server, version):
 
 
 def get(server, path):
-    answer = server.http()("GET", "/v1/fleet/" + path)
+    answer = server.http()("GET", ("/v1/fleet/" + path).rstrip("/"))
     assert answer.status == 200, (answer.status, answer.body)
     return json.loads(answer.body)
 
@@ -136,7 +137,9 @@ def test_D6_another_kind_of_key_in_redis_is_told(weir):
 def test_D6_in_no_fleet(weir):
     with Server(weir) as server, server.resp() as resp:
         for words in [["FLEET.NODES"], ["FLEET.HISTORY"], ["FLEET.ROLLBACK", "1"], ["LOCK", "n"],
-                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"]]:
+                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"], ["FLEET"],
+                      ["LOCK", "n", "WAIT", "10"], ["FLEET.RULES"], ["FLEET.PUBLISH", "1"],
+                      ["FLEET.RULES.SET", RULES % 1, "0"], ["FLEET.RULES.DIFF", "FROM", "1"]]:
             answer = resp("WEIR." + words[0], *words[1:])
             assert isinstance(answer, Error) and "--fleet" in answer, answer
         assert server.http()("GET", "/v1/fleet/nodes").status == 404
@@ -150,11 +153,12 @@ def test_D6_operators_alone(weir):
             assert resp("AUTH", token) == "OK"
             until("it is answered", lambda: not good or not isinstance(
                 resp("WEIR.FLEET.NODES"), Error), 60)
-            for words in [["NODES"], ["HISTORY"]]:
-                answer = resp("WEIR.FLEET." + words[0], *words[1:])
+            for words in [["FLEET.NODES"], ["FLEET.HISTORY"], ["FLEET"], ["LOCK", "n" + token],
+                          ["FLEET.RULES.SET", RULES % 1, "0", "ID", "once"], ["FLEET.RULES"]]:
+                answer = resp("WEIR." + words[0], *words[1:])
                 assert isinstance(answer, Error) != good, (token, words, answer)
-            answer = resp("WEIR.FLEET.ROLLBACK", 1)
-            assert ("no version 1" if good else "NOPERM") in answer, answer
+            answer = resp("WEIR.FLEET.ROLLBACK", 9)
+            assert ("no version 9" if good else "NOPERM") in answer, answer
 
 
 def test_D7_one_holder_at_a_time(weir):
@@ -433,6 +437,94 @@ def test_D7_not_between_multi_and_exec(weir):
         resp("DISCARD")
 
 
+def put(server, text, **query):
+    answer = server.http()("PUT", "/v1/fleet/rules?" + urllib.parse.urlencode(query), text)
+    return answer.status, json.loads(answer.body)
+
+
+def test_D6_rules_got_set_and_compared(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b, \
+            b.resp() as resp:
+        joined(a, b)
+        none = a.http()("GET", "/v1/fleet/rules")
+        assert none.status == 404 and b"no rules yet" in none.body, none.body
+        status = get(a, "")
+        assert status["rules"]["newest"] == 0 and status["node"] == "a", status
+        answer = resp.json("WEIR.FLEET.RULES.SET", RULES % 10, 0, "NOTE", "the first")
+        assert answer == {"version": 1, "origin": 0}, answer
+        runs(a, 1)
+        # Two editors: the second is told
+        assert put(a, RULES % 11, base=1, note="more") == (200, {"version": 2, "origin": 0})
+        assert put(b, RULES % 12, base=1)[0] == 409
+        answer = resp("WEIR.FLEET.RULES.SET", RULES % 12, 1)
+        assert isinstance(answer, Error) and "version 2 is there" in answer, answer
+        newest = get(a, "rules")
+        assert newest["version"] == 2 and newest["text"] == RULES % 11, newest
+        assert newest["author"] == "api@a" and newest["note"] == "more", newest
+        assert put(b, RULES % 12, base=2, edit=int(newest["edit"]) ^ 1)[0] == 409
+        assert put(b, RULES % 12, base=2, edit=newest["edit"])[0] == 200
+        # Repeated under its id: the same version
+        for _ in range(2):
+            assert put(b, RULES % 13, base=3, id="mine")[1]["version"] == 4
+        assert get(b, "history")["newest"] == 4
+        assert get(a, "rules?version=1")["text"] == RULES % 10
+        # What would change, and what has
+        diff = resp.json("WEIR.FLEET.RULES.DIFF", "TEXT", RULES % 20)
+        assert diff["from"] == 4 and diff["same"] is False, diff
+        assert [c["name"] for c in diff["changes"]] == ["hourly"], diff
+        assert "13/1h" in diff["changes"][0]["text"] and "20/1h" in diff["changes"][0]["text"], diff
+        diff = json.loads(a.http()("POST", "/v1/fleet/rules/diff?from=1", "").body)
+        assert diff["from"] == 1 and "10/1h" in diff["changes"][0]["text"], diff
+        answer = a.http()("POST", "/v1/fleet/rules/diff", RULES % 13)
+        assert json.loads(answer.body) == {"from": 4, "changes": [], "same": True}, answer.body
+
+
+def test_D6_staged_at_the_doors(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b, \
+            a.resp() as resp:
+        joined(a, b)
+        assert put(a, RULES % 10, base=0)[0] == 200
+        for server in [a, b]:
+            runs(server, 1)
+        assert put(a, RULES % 11, base=1, stage="b")[0] == 200
+        runs(b, 2)
+        until("both say so", lambda: resp.json("WEIR.FLEET")["rules"] == {
+            "newest": 2, "all": 1, "stage": "b", "nodes": 2, "current": 2, "refused": 0,
+            "silent": 0}, 60)
+        said = subprocess.run([weir, "fleet", "status", "--json", "--redis", url(redis)],
+                              check=True, capture_output=True, text=True).stdout
+        assert json.loads(said)["rules"]["stage"] == "b", said
+        assert isinstance(resp("WEIR.FLEET.PUBLISH", 1), Error)
+        assert resp("WEIR.FLEET.PUBLISH", 2) == "OK"
+        assert json.loads(a.http()("POST", "/v1/fleet/publish", {"version": 2}).body) == {
+            "published": True}
+        runs(a, 2)
+
+
+def test_D6_wrong_rules_are_not_published(weir):
+    with Redis() as redis, Node(weir, url(redis), "a") as a, a.resp() as resp:
+        joined(a)
+        status, body = put(a, RULES % 10 + "  - nonsense\n  - { name: x, limit: y }\n", base=0)
+        assert status == 422 and len(body["problems"]) >= 2, (status, body)
+        listed = "version: 1\nlists:\n  deny: { ip: { file: hosts.txt } }\n"
+        assert put(a, listed, base=0)[0] == 422
+        assert put(a, "", base=0)[0] == 400
+        assert put(a, RULES % 10)[0] == 400  # based on what?
+        assert put(a, RULES % 10, base=-1)[0] == 400
+        assert put(a, RULES % 10, base=0, stage="a b")[0] == 400
+        assert put(a, RULES % 10, base=0, stage="x" * 65)[0] == 400
+        assert put(a, RULES % 10, base=0, more=1)[0] == 400
+        large = a.http()("PUT", "/v1/fleet/rules?base=0", "# " + "x" * (2 << 20))
+        assert large.status == 413, large.status
+        for words in [["RULES", "0"], ["RULES", "x"], ["RULES.SET", RULES % 1],
+                      ["RULES.SET", "nonsense", "0"], ["RULES.DIFF"], ["RULES.DIFF", "FROM", "0"],
+                      ["RULES.DIFF", "TEXT", "nonsense"], ["PUBLISH"], ["PUBLISH", "0"],
+                      ["PUBLISH", "1"], ["RULES.DIFF", "FROM", "3"]]:
+            answer = resp("WEIR.FLEET." + words[0], *words[1:])
+            assert isinstance(answer, Error), (words, answer)
+        assert get(a, "history")["newest"] == 0
+
+
 def test_D6_redis_is_stopped(weir):
     """Every call is answered, the server does everything else meanwhile, and ends; and a call that
     was perhaps carried out says so."""
@@ -455,7 +547,9 @@ def test_D6_redis_is_stopped(weir):
         until("it is known to be away", lambda: not a.fleet["connected"], 60)
         with a.resp() as resp:
             for words in [["FLEET.NODES"], ["LOCK", "n"], ["LOCK.RENEW", "n", "o", 1],
-                          ["UNLOCK", "n", "o"]]:
+                          ["UNLOCK", "n", "o"], ["LOCK", "n", "WAIT", 60000], ["FLEET"],
+                          ["FLEET.RULES"], ["FLEET.RULES.SET", RULES % 1, 1],
+                          ["FLEET.RULES.DIFF", "FROM", 1], ["FLEET.PUBLISH", 1]]:
                 answer = resp("WEIR." + words[0], *words[1:])
                 assert isinstance(answer, Error) and "does not answer" in answer, answer
         os.kill(redis.process.pid, signal.SIGCONT)

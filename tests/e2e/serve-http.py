@@ -167,7 +167,12 @@ def ask_every_route(ask, server):
     ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
     ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
     ask("GET", "/v1/top")
+    ask("GET", "/v1/fleet", None, 404)
     ask("GET", "/v1/fleet/nodes", None, 404)
+    ask("GET", "/v1/fleet/rules", None, 404)
+    ask("PUT", "/v1/fleet/rules?base=0", RULES, 404)
+    ask("POST", "/v1/fleet/rules/diff", RULES, 404)
+    ask("POST", "/v1/fleet/publish", {"version": 1}, 404)
     ask("GET", "/v1/fleet/history", None, 404)
     ask("POST", "/v1/fleet/rollback", {"version": 1}, 404)
     ask("POST", "/v1/fleet/locks", {"name": "nightly"}, 404)
@@ -187,7 +192,7 @@ def test_S2_every_route_keeps_to_the_description(weir):
             for path, operations in ask.document["paths"].items()
             for method in operations
             if (method, path, 200) not in ask.seen and path != "/v1/events"
-            and not path.startswith("/v1/fleet/")
+            and not path.startswith("/v1/fleet")
         ]
         assert not missing, "never asked: %r" % missing
 
@@ -205,16 +210,28 @@ def test_S2_routes_of_a_fleet_keep_to_the_description(weir):
         ask("GET", "/v1/fleet/history")
         until("one follows the rules", lambda: a.fleet["version"] == 2, 60)
         ask("GET", "/v1/fleet/nodes")
+        ask("GET", "/v1/fleet")
+        ask("GET", "/v1/fleet/rules?version=1")
+        ask("GET", "/v1/fleet/rules?version=9", None, 404)
+        ask("PUT", "/v1/fleet/rules?base=2&note=why", RULES)
+        ask("PUT", "/v1/fleet/rules?base=2", RULES, 409)
+        ask("PUT", "/v1/fleet/rules", RULES, 400)
+        ask("PUT", "/v1/fleet/rules?base=3", "version: 2", 422)
+        ask("POST", "/v1/fleet/rules/diff?from=1", RULES.replace("5/10s", "6/10s"))
+        ask("POST", "/v1/fleet/rules/diff", "version: 2", 422)
+        ask("POST", "/v1/fleet/publish", {"version": 3})
+        ask("POST", "/v1/fleet/publish", {"version": 2}, 409)
         lock = ask("POST", "/v1/fleet/locks", {"name": "nightly", "lifetime_ms": 60000}).json()
-        ask("POST", "/v1/fleet/locks", {"name": "nightly"})
+        ask("POST", "/v1/fleet/locks", {"name": "nightly", "wait_ms": 10, "id": "x"})
         mine = {"name": "nightly", "owner": lock["owner"]}
         ask("PUT", "/v1/fleet/locks", {**mine, "token": lock["token"]})
         ask("DELETE", "/v1/fleet/locks", mine)
         ask("DELETE", "/v1/fleet/locks", {"name": "nightly"}, 400)
         redis.kill()
         until("it is known to be away", lambda: not a.fleet["connected"], 60)
-        for path in ("nodes", "history"):
-            ask("GET", "/v1/fleet/" + path, None, 503)
+        for path in ("", "/nodes", "/history", "/rules"):
+            ask("GET", "/v1/fleet" + path, None, 503)
+        ask("PUT", "/v1/fleet/rules?base=3", RULES, 503)
         ask("POST", "/v1/fleet/rollback", {"version": 1}, 503)
         ask("POST", "/v1/fleet/locks", {"name": "nightly"}, 503)
         redis.start()

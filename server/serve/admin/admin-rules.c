@@ -56,10 +56,8 @@ static void answer_info(struct weir__verb_call *call)
 
 /* ---------------------------------------------------------------- others ---- */
 
-/* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
- * not their fault. */
-static void refuse(struct weir__verb_call *call, int code, const struct weir_error *error,
-                   const struct weir__buffer *problems)
+void weir__admin_rules_wrong(struct weir__verb_call *call, int code, const struct weir_error *error,
+                             const struct weir__buffer *problems)
 {
     struct weir_problem whole = { .caret = -1 };
 
@@ -94,7 +92,7 @@ void weir__admin_rules_set(struct weir__verb_call *call)
     if (code == WEIR_OK)
         answer_info(call);
     else
-        refuse(call, code, &error, &problems);
+        weir__admin_rules_wrong(call, code, &error, &problems);
     weir__buffer_free(&problems);
 }
 
@@ -108,7 +106,7 @@ void weir__admin_rules_check(struct weir__verb_call *call)
     if (code == WEIR_OK)
         weir__buffer_text(&call->out, "{\"problems\":[]}");
     else
-        refuse(call, code, &error, &problems);
+        weir__admin_rules_wrong(call, code, &error, &problems);
     weir__buffer_free(&problems);
 }
 
@@ -121,6 +119,6 @@ void weir__admin_rules_reload(struct weir__verb_call *call)
     if (code == WEIR_OK)
         answer_info(call);
     else
-        refuse(call, code, &error, &problems);
+        weir__admin_rules_wrong(call, code, &error, &problems);
     weir__buffer_free(&problems);
 }

@@ -12,6 +12,10 @@ const char *weir__admin_rule(struct weir__verb_call *call, struct weir__text val
 
 /* admin-rules.c: the members about the rules in force, without braces. */
 void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out);
+/* Rules that are wrong are 422, with everything that is wrong about them (a list of JSON); a disk
+ * that is full is not their fault. */
+void weir__admin_rules_wrong(struct weir__verb_call *call, int code, const struct weir_error *error,
+                             const struct weir__buffer *problems);
 
 /* admin-status.c */
 void weir__admin_status(struct weir__verb_call *call);
@@ -47,9 +51,14 @@ void weir__admin_degradation(struct weir__verb_call *call);
 void weir__admin_degradation_set(struct weir__verb_call *call);
 
 /* admin-fleet.c */
+void weir__admin_fleet(struct weir__verb_call *call);
 void weir__admin_fleet_nodes(struct weir__verb_call *call);
 void weir__admin_fleet_history(struct weir__verb_call *call);
 void weir__admin_fleet_rollback(struct weir__verb_call *call);
+void weir__admin_fleet_rules(struct weir__verb_call *call);
+void weir__admin_fleet_rules_set(struct weir__verb_call *call);
+void weir__admin_fleet_rules_diff(struct weir__verb_call *call);
+void weir__admin_fleet_publish(struct weir__verb_call *call);
 
 /* admin-locks.c */
 void weir__admin_lock_renew(struct weir__verb_call *call);

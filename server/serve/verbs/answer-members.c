@@ -258,6 +258,18 @@ const struct weir__schema weir__schemas[] = {
           "a breaker: closed, open or half-open; a force: none, open or closed; null: it is "
           "a number" }) },
     { "Degradation", "", FIELDS({ "degradation", "0..9", "" }, { "by_hand", "bool", "" }) },
+    { "FleetStatus", "", FIELDS(
+        { "name", "text", "of the fleet" },
+        { "node", "text", "this server" },
+        { "rules", "FleetRulesStatus", "" }) },
+    { "FleetRulesStatus", "", FIELDS(
+        { "newest", "count", "version; 0: the fleet has no rules yet" },
+        { "all", "count", "the version for all nodes but the stage" },
+        { "stage", "text?", "the node that tries the newest first" },
+        { "nodes", "count", "that follow the fleet's rules" },
+        { "current", "count", "of these, run the version meant for them" },
+        { "refused", "count", "of these, refuse one" },
+        { "silent", "count", "others that have not reported for 10 s" }) },
     { "FleetNodes", "", FIELDS({ "nodes", "[FleetNode]",
           "the members, and those that have reported within a day" }) },
     { "FleetNode", "", FIELDS(
@@ -281,8 +293,28 @@ const struct weir__schema weir__schemas[] = {
         { "origin", "count", "the version whose text came back; 0: its text was new" },
         { "author note", "text", "" },
         { "bytes", "count", "of its text" }) },
-    { "FleetRolledBack", "", FIELDS(
-        { "version", "count", "the new one" }, { "origin", "count", "whose text it has" }) },
+    { "FleetChanged", "", FIELDS(
+        { "version", "count", "the new one" },
+        { "origin", "count", "the version whose text it has; 0: its text is new" }) },
+    { "FleetPublished", "", FIELDS({ "published", "bool", "" }) },
+    { "FleetRules", "", FIELDS(
+        { "version", "count", "" },
+        { "edit", "text", "a number: version and edit name a text" },
+        { "time_us", "count", "when it was made, since 1970" },
+        { "origin", "count", "the version whose text came back; 0: its text was new" },
+        { "author note", "text", "" },
+        { "text", "text", "" }) },
+    { "FleetDiff", "", FIELDS(
+        { "from", "count", "the version that goes" },
+        { "changes", "[RuleChange]", "" },
+        { "same", "bool", "" }) },
+    { "RuleChange", "", FIELDS(
+        { "of", "file|rule|guard|list", "" },
+        { "name", "text", "of the rule, guard or list" },
+        { "who", "text", "whom it is for, in words" },
+        { "what", "text", "added, removed, limit, key ..." },
+        { "text", "text", "limit 300/1m -> 400/1m" },
+        { "effect", "text", "keys keep their counts" }) },
     { "Lock", "", FIELDS(
         { "held", "bool", "by this caller" },
         { "owner", "text?", "for renew and unlock; null: it is not held" },

@@ -302,13 +302,19 @@ static bool has_body(const struct weir__verb *v)
     return a->name != NULL;
 }
 
+/* The body is the text itself: other arguments are in the query. */
+static bool is_raw(const struct weir__verb *v)
+{
+    return v->args[0].name && v->args[0].kind == WEIR__ARG_BODY;
+}
+
 static void add_request(struct weir__buffer *out, const struct weir__verb *v)
 {
     char name[32];
-    bool raw = v->args[0].kind == WEIR__ARG_BODY;
+    bool raw = is_raw(v);
 
     weir__buffer_open(out, "requestBody", '{');
-    weir__buffer_member_bool(out, "required", true);
+    weir__buffer_member_bool(out, "required", !raw || v->args[0].needed);
     open_content(out, raw ? "application/yaml" : "application/json");
     if (raw)
         weir__buffer_member(out, "type", "string");
@@ -334,10 +340,10 @@ static void add_parameter(struct weir__buffer *out, const struct weir__arg *a, c
     weir__buffer_close(out, "}}");
 }
 
-static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
+static void add_parameters(struct weir__buffer *out, const struct weir__arg *first)
 {
     weir__buffer_open(out, "parameters", '[');
-    for (const struct weir__arg *a = v->args; a->name; a++) {
+    for (const struct weir__arg *a = first; a->name; a++) {
         add_parameter(out, a, "query", a->name);
         if (a->header)
             add_parameter(out, a, "header", a->header);
@@ -474,8 +480,8 @@ static void add_operation(struct weir__buffer *out, const struct weir__verb *v, 
     add_text(out, v->more);
     if (has_body(v))
         add_request(out, v);
-    else if (v->args[0].name)
-        add_parameters(out, v);
+    if (is_raw(v) ? v->args[1].name != NULL : !has_body(v) && v->args[0].name != NULL)
+        add_parameters(out, v->args + is_raw(v));
     add_responses(out, v);
     if (v->role == WEIR__ROLE_NONE)
         weir__buffer_text(out, ",\"security\":[]");

@@ -50,6 +50,8 @@
 #define ATTRIBUTE  TEXT("attribute", .needed = true, .example = "\"ip\"", \
                         .text = "of the entries: ip, account, header.x-app")
 #define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
+#define NOTE       TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1, \
+                        .text = "why, for the history")
 #define LOCK_NAME  TEXT("name", .needed = true, .min = 1, .max = 256, .example = "\"nightly\"")
 #define LOCK_OWNER TEXT("owner", .needed = true, .min = 1, .max = 63, \
                         .text = "as lock answered it")
@@ -256,6 +258,10 @@ const struct weir__verb weir__verbs[] = {
       .args = { COUNT("degradation", .needed = true, .max = 9, .choices = "auto",
                       .text = "0 (none) to 9; auto: it follows the guards' breakers and system "
                               "protection") } },
+    { OPERATOR("WEIR.FLEET", "GET", "/v1/fleet", "fleet", "fleet", fleet), .answer = "FleetStatus",
+      .statuses = "404 503",
+      .summary = "The fleet that this server is in: the version of its rules, and whether all nodes "
+                 "run it." },
     { OPERATOR("WEIR.FLEET.NODES", "GET", "/v1/fleet/nodes", "fleetNodes", "fleet", fleet_nodes),
       .answer = "FleetNodes", .statuses = "404 503",
       .summary = "The nodes of the fleet that this server is in: their parts, and which version of "
@@ -266,14 +272,50 @@ const struct weir__verb weir__verbs[] = {
       .summary = "The last 50 versions of the fleet's rules, the newest first." },
     { OPERATOR("WEIR.FLEET.ROLLBACK", "POST", "/v1/fleet/rollback", "fleetRollback", "fleet",
                fleet_rollback),
-      .answer = "FleetRolledBack", .statuses = "400 404 409 503",
+      .answer = "FleetChanged", .statuses = "400 404 409 503",
       .summary = "Makes a new version of the fleet's rules with the text of an older one, for all "
                  "nodes at once.",
       .more = "If the answer is that Redis may have carried it out, look at the history, or call "
               "again: that makes another version with the same text.",
       .args = { COUNT("version", .needed = true, .min = 1, .text = "the older one"),
-                TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1,
-                     .text = "why, for the history") } },
+                NOTE } },
+    { OPERATOR("WEIR.FLEET.RULES", "GET", "/v1/fleet/rules", "fleetRules", "fleet", fleet_rules),
+      .answer = "FleetRules", .statuses = "400 404 503",
+      .summary = "The text of the fleet's rules: the newest version, or another.",
+      .args = { COUNT("version", .min = 1, .text = "by default the newest") } },
+    { OPERATOR("WEIR.FLEET.RULES.SET", "PUT", "/v1/fleet/rules", "fleetRulesSet", "fleet",
+               fleet_rules_set),
+      .answer = "FleetChanged", .statuses = "400 404 409 413 422 503",
+      .summary = "Makes a text the next version of the fleet's rules, if the version that it is "
+                 "based on is still the newest.",
+      .more = "If another version is there, nothing changes: look at that one first. If anything "
+              "is wrong with the text, nothing changes. It may name no list files.",
+      .args = { RULES,
+                COUNT("base", .needed = true,
+                      .text = "the version that the text is based on; 0: there is none yet"),
+                COUNT("edit", .word = "EDIT",
+                      .text = "of that version: a failover may lose one, and another gets its "
+                              "number; without it, any"),
+                NOTE,
+                TEXT("stage", .word = "STAGE", .max = 64,
+                     .text = "the node that tries it first; publish brings it to all"),
+                TEXT("id", .word = "ID", .max = 128,
+                     .text = "of this change alone: asked again with the same id, the answer is "
+                             "the same, and there is no second version") } },
+    { OPERATOR("WEIR.FLEET.RULES.DIFF", "POST", "/v1/fleet/rules/diff", "fleetRulesDiff", "fleet",
+               fleet_rules_diff),
+      .answer = "FleetDiff", .statuses = "400 404 413 422 503",
+      .summary = "What a text would change in the fleet's rules, or what has changed since a "
+                 "version.",
+      .args = { { .name = "text", .word = "TEXT", .kind = WEIR__ARG_BODY,
+                  .text = "the rules that come; by default the newest version" },
+                COUNT("from", .word = "FROM", .min = 1,
+                      .text = "the version that goes; by default the newest") } },
+    { OPERATOR("WEIR.FLEET.PUBLISH", "POST", "/v1/fleet/publish", "fleetPublish", "fleet",
+               fleet_publish),
+      .answer = "FleetPublished", .statuses = "400 404 409 503",
+      .summary = "Brings the newest version, which one node has tried, to all nodes.",
+      .args = { COUNT("version", .needed = true, .min = 1, .text = "the newest") } },
     { COMMAND("WEIR.LOCK"), ROUTE("POST", "/v1/fleet/locks", "lock", "fleet"), .role = ADMIN,
       .how = WEIR__VERB_AWAY, .begin = weir__lock_begin, .answer = "Lock",
       .statuses = "400 404 503",

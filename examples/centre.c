@@ -1,0 +1,74 @@
+/* centre.c -- the rules of a fleet, changed by a program: two editors, and a way back.
+ *
+ *     centre [URL]
+ *
+ * Ann and Bob have both read the newest version.  Ann's change is the next one; Bob's is based on a
+ * version that is the newest no more, and is refused: he looks at Ann's first.  Then the version
+ * before Ann's comes back.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir-fleet.h>
+
+#define FLEET "example"
+
+static const char text[] = "version: 1\n"
+                           "rules:\n"
+                           "  - name: by-user\n"
+                           "    key: \"{user}\"\n"
+                           "    limit: 5/1s\n"
+                           "    across: fleet\n";
+
+static int64_t set(struct weir_redis *redis, const char *author, int64_t base)
+{
+    struct weir_fleet_change change = {
+        .text = text, .len = strlen(text), .base = base, .author = author
+    };
+    struct weir_error error;
+    int64_t version = weir_fleet_rules_set(redis, FLEET, &change, &error);
+
+    if (version > 0)
+        printf("%s's change is the next version\n", author);
+    else
+        printf("%s's change is refused: %s\n", author,
+               version == WEIR_EXISTS ? "another version is there" : error.text);
+    return version;
+}
+
+static void show(struct weir_redis *redis)
+{
+    struct weir_fleet_history history;
+    struct weir_error error;
+
+    if (weir_fleet_history(redis, FLEET, &history, &error)) {
+        printf("no history: %s\n", error.text);
+        return;
+    }
+    for (size_t i = 0; i < history.n; i++)
+        printf("%s%s\n", history.versions[i].author,
+               history.versions[i].origin ? " (an older text)" : "");
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1:1"; /* where nobody listens */
+    struct weir_fleet_version newest;
+    struct weir_redis *redis;
+    struct weir_error error;
+    int64_t base;
+
+    if (weir_redis_create(&redis, url, NULL, &error)) {
+        fprintf(stderr, "centre: %s\n", error.text);
+        return 1;
+    }
+    if (weir_fleet_rules_get(redis, FLEET, 0, &newest, NULL, &error)) {
+        printf("no rules: %s\n", error.text);
+    } else if ((base = set(redis, "the first", newest.number)) > 0) {
+        set(redis, "ann", base);
+        set(redis, "bob", base);
+        weir_fleet_rollback(redis, FLEET, base, "ann", "not yet", &error);
+        show(redis);
+    }
+    weir_redis_destroy(redis);
+    return 0;
+}

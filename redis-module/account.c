@@ -109,11 +109,12 @@ enum opened account_open(struct account *a, const struct opening *how)
     a->stored_len = 0;
     a->known = a->moved = false;
     a->state = size > sizeof(a->small) ? redis.Alloc(size) : a->small;
-    memset(a->state, 0, size);
     a->key = redis.OpenKey(how->context, how->name, how->mode);
     int type = redis.KeyType(a->key);
-    if (type == REDIS_KEY_EMPTY)
+    if (type == REDIS_KEY_EMPTY) {
+        memset(a->state, 0, size);
         return ACCOUNT_OPEN;
+    }
     if (type == REDIS_KEY_STRING)
         a->stored = (unsigned char *)redis.StringDMA(a->key, &a->stored_len, how->mode);
     if (a->stored_len > 0 && read_state(a, how)) /* an empty string is none of ours */

@@ -343,32 +343,65 @@ size_t weir__account_write(const struct weir_plan *plan, const void *state, unsi
     return (size_t)(to - out);
 }
 
-static void read_log(const struct weir_plan *plan, void *state, const unsigned char *from,
-                     size_t stamps)
+static struct log_words get_log(const unsigned char **from)
 {
     struct log_words l;
 
-    l.seen = get_time(&from);
-    l.newest = get_time(&from);
-    l.first = (uint32_t)get_bytes(&from, 4);
-    l.used = (uint32_t)get_bytes(&from, 4);
-    memcpy(state, &l, sizeof(l));
-    memcpy((char *)state + sizeof(l), from, stamps < array_max(plan) ? stamps : array_max(plan));
+    l.seen = get_time(from);
+    l.newest = get_time(from);
+    l.first = (uint32_t)get_bytes(from, 4);
+    l.used = (uint32_t)get_bytes(from, 4);
+    return l;
 }
 
-bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
-                        size_t len)
+/* A log has the stamps that it speaks of. */
+static bool is_log(const struct weir_plan *plan, const unsigned char *bytes, size_t len)
+{
+    if (len < fixed_size(plan))
+        return false;
+    struct log_words l = get_log(&bytes);
+    return l.first < plan->limit.count && l.used <= plan->limit.count &&
+           len - fixed_size(plan) >= stamps_size(plan, &l);
+}
+
+static bool is_state(const struct weir_plan *plan, const unsigned char *bytes, size_t len)
+{
+    return kind_of(plan) == LOG ? is_log(plan, bytes, len) : len == weir__account_state_max(plan);
+}
+
+static size_t stamps_in(const struct weir_plan *plan, size_t len)
+{
+    size_t stamps = len - fixed_size(plan);
+
+    return stamps < array_max(plan) ? stamps : array_max(plan);
+}
+
+/* The size of a state to be read from `len` bytes that are one.  A log's limit may be large and its
+ * stamps few: what nobody wrote takes no memory. */
+static size_t room_for(const struct weir_plan *plan, size_t len)
+{
+    return kind_of(plan) == LOG ? sizeof(struct log_words) + stamps_in(plan, len) + WORD_SIZE
+                                : plan->state_size;
+}
+
+static void read_log(const struct weir_plan *plan, void *state, const unsigned char *from,
+                     size_t len)
+{
+    struct log_words l = get_log(&from);
+
+    memcpy(state, &l, sizeof(l));
+    memcpy((char *)state + sizeof(l), from, stamps_in(plan, len));
+}
+
+static void read_state(const struct weir_plan *plan, void *state, const unsigned char *from,
+                       size_t len)
 {
     struct words w;
     enum kind kind = kind_of(plan);
-    const unsigned char *from = bytes;
 
-    if (len < fixed_size(plan) || (kind != LOG && len != weir__account_state_max(plan)))
-        return false;
-    memset(state, 0, plan->state_size);
     if (kind == LOG) {
-        read_log(plan, state, bytes, len - fixed_size(plan));
-        return true;
+        read_log(plan, state, from, len);
+        return;
     }
     w.first = kind == PLAIN ? (int64_t)get_word(&from) : get_time(&from);
     w.second = kind == METER ? get_owed(plan, &from) : (int64_t)get_word(&from);
@@ -378,6 +411,15 @@ bool weir__account_read(const struct weir_plan *plan, void *state, const unsigne
             uint32_t count = (uint32_t)get_bytes(&from, sizeof(count));
             memcpy((char *)state + sizeof(w) + (size_t)i * sizeof(count), &count, sizeof(count));
         }
+}
+
+bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
+                        size_t len)
+{
+    if (!is_state(plan, bytes, len))
+        return false;
+    memset(state, 0, plan->state_size);
+    read_state(plan, state, bytes, len);
     return true;
 }
 
@@ -408,12 +450,15 @@ static enum weir__account_found bring_over(const struct weir_plan *plan, void *s
         return WEIR__ACCOUNT_FOREIGN;
     if (old.algo != plan->algo)
         return WEIR__ACCOUNT_NEW;
-    void *from = malloc(old.state_size);
-    bool read = from != NULL && weir__account_read(&old, from, bytes + head, len - head);
-    if (read)
-        weir_step_change(&old, plan, from, state, now);
+    if (!is_state(&old, bytes + head, len - head))
+        return WEIR__ACCOUNT_FOREIGN;
+    void *from = calloc(1, room_for(&old, len - head));
+    if (from == NULL)
+        return WEIR__ACCOUNT_FOREIGN;
+    read_state(&old, from, bytes + head, len - head);
+    weir_step_change(&old, plan, from, state, now);
     free(from);
-    return read ? WEIR__ACCOUNT_MOVED : WEIR__ACCOUNT_FOREIGN;
+    return WEIR__ACCOUNT_MOVED;
 }
 
 enum weir__account_found weir__account_open(const struct weir_plan *plan,
@@ -426,7 +471,9 @@ enum weir__account_found weir__account_open(const struct weir_plan *plan,
     if (len == 0)
         return WEIR__ACCOUNT_NEW;
     if (len > head->len && memcmp(b, head->bytes, head->len) == 0 &&
-        weir__account_read(plan, state, b + head->len, len - head->len))
+        is_state(plan, b + head->len, len - head->len)) {
+        read_state(plan, state, b + head->len, len - head->len);
         return WEIR__ACCOUNT_SAME;
+    }
     return bring_over(plan, state, b, len, now);
 }

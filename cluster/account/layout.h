@@ -59,7 +59,7 @@ bool weir__account_is_split(const struct weir_plan *plan);
 size_t weir__account_state_max(const struct weir_plan *plan);
 /* Writes a state; returns its length. */
 size_t weir__account_write(const struct weir_plan *plan, const void *state, unsigned char *out);
-/* Reads a state into plan->state_size bytes.  False: it is too short to be one. */
+/* Reads a state into plan->state_size bytes.  False: it is none, and nothing is read. */
 bool weir__account_read(const struct weir_plan *plan, void *state, const unsigned char *bytes,
                         size_t len);
 

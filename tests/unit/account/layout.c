@@ -2,6 +2,8 @@
  * for one. */
 #include "unit/test.h"
 
+#include <sys/resource.h>
+
 #include "cluster/account/layout.h"
 #include "random.h"
 #include "unit/fixture.h"
@@ -125,6 +127,94 @@ TEST(test_states_come_back)
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (int64_t seed = 1; seed <= 20; seed++)
             walk(limits[i], seed);
+}
+
+/* A log under this limit, written after some units were taken; returns its length. */
+static size_t write_log(const struct weir_plan *plan, int64_t units, unsigned char *out)
+{
+    struct weir__account_head head = weir__account_head(plan);
+    void *bare = calloc(1, plan->state_size);
+    struct weir_decision d;
+
+    for (int64_t i = 0; i < units; i++)
+        weir_step(plan, bare, &(struct weir_ask){ .cost = 1, .now = (100 + i) * S }, &d);
+    memcpy(out, head.bytes, head.len);
+    size_t len = head.len + weir__account_write(plan, bare, out + head.len);
+    free(bare);
+    return len;
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* A head of a few bytes may speak of a gigabyte of stamps. */
+TEST(test_a_log_takes_the_memory_that_its_bytes_need)
+{
+    struct weir_limit limit = { .algorithm = "sliding-log",
+                                .count = 160000000,
+                                .period = 3600 * S };
+    struct weir_plan plan = plan_of("sliding-log 5/1h"), forged;
+    struct weir__account_head head = weir__account_head(&plan), its;
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 26] = { 0 };
+    void *bare = malloc(plan.state_size);
+    long before = peak_kib();
+
+    assert_int_equal(weir__plan_make(&forged, &limit, NULL), WEIR_OK);
+    its = weir__account_head(&forged);
+    memcpy(bytes, its.bytes, its.len);
+    assert_int_equal(weir__account_open(&plan, &head, bare, bytes, its.len + 26, 100 * S),
+                     WEIR__ACCOUNT_MOVED);
+    assert_true(peak_kib() - before < 64 * 1024);
+    free(bare);
+}
+
+TEST(test_a_log_without_its_stamps_is_no_account)
+{
+    struct weir_plan plan = plan_of("sliding-log 5/1h"), other = plan_of("sliding-log 6/1h");
+    struct weir__account_head head = weir__account_head(&plan), others = weir__account_head(&other);
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 64], damaged[sizeof(bytes)];
+    void *bare = malloc(other.state_size);
+    size_t len = write_log(&plan, 3, bytes), at_first = head.len + 18, at_used = head.len + 22;
+
+    assert_int_equal(weir__account_open(&plan, &head, bare, bytes, len, 105 * S),
+                     WEIR__ACCOUNT_SAME);
+    assert_int_equal(weir__account_open(&other, &others, bare, bytes, len, 105 * S),
+                     WEIR__ACCOUNT_MOVED);
+    for (int i = 0; i < 3; i++) {
+        memcpy(damaged, bytes, len);
+        damaged[at_first] = i == 0 ? 5 : damaged[at_first];
+        damaged[at_used] = i == 1 ? 6 : damaged[at_used];
+        size_t has = i == 2 ? len - 1 : len;
+        assert_int_equal(weir__account_open(&plan, &head, bare, damaged, has, 105 * S),
+                         WEIR__ACCOUNT_FOREIGN);
+        assert_int_equal(weir__account_open(&other, &others, bare, damaged, has, 105 * S),
+                         WEIR__ACCOUNT_FOREIGN);
+    }
+    free(bare);
+}
+
+/* The few stamps of a long log come over to another limit. */
+TEST(test_a_long_log_is_brought_over)
+{
+    struct weir_limit limit = { .algorithm = "sliding-log", .count = 1000000, .period = 3600 * S };
+    struct weir_plan plan = plan_of("sliding-log 5/1h"), old;
+    struct weir__account_head head = weir__account_head(&plan);
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 64];
+    void *bare = malloc(plan.state_size);
+    struct weir_decision d;
+
+    assert_int_equal(weir__plan_make(&old, &limit, NULL), WEIR_OK);
+    size_t len = write_log(&old, 3, bytes);
+    assert_int_equal(weir__account_open(&plan, &head, bare, bytes, len, 105 * S),
+                     WEIR__ACCOUNT_MOVED);
+    weir_step_peek(&plan, bare, &(struct weir_ask){ .now = 105 * S }, &d);
+    assert_int_equal(d.remaining, 2);
+    free(bare);
 }
 
 TEST(test_fine_debts_are_split)

@@ -24,31 +24,28 @@ struct row {
     uint64_t spec;
 };
 
-#define WRITES (REDIS_SPEC_READ_WRITE | REDIS_SPEC_ACCESS | REDIS_SPEC_UPDATE)
-#define READS  (REDIS_SPEC_READ_ONLY | REDIS_SPEC_ACCESS)
-
 static const struct row rows[] = {
     { "cl.throttle", "write deny-oom fast", "write fast weir",
       "Takes from a key by a limit that comes with the ask, as redis-cell does.", verb_throttle, -1,
-      1, WRITES },
+      1, REDIS_SPEC_WRITES },
     { "weir.take", "write deny-oom fast getkeys-api", "write fast weir",
       "Takes from one key or several, all or nothing.", verb_take, -3, 1,
-      WRITES | REDIS_SPEC_INCOMPLETE },
+      REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
     { "weir.peek", "readonly fast getkeys-api", "read fast weir",
       "Answers like weir.take, and takes nothing.", verb_peek, -3, 1,
-      READS | REDIS_SPEC_INCOMPLETE },
+      REDIS_SPEC_READS | REDIS_SPEC_INCOMPLETE },
     { "weir.give", "write fast getkeys-api", "write fast weir", "Gives units back.", verb_give, -3,
-      1, WRITES | REDIS_SPEC_INCOMPLETE },
+      1, REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
     { "weir.draw", "write deny-oom fast getkeys-api", "write fast weir",
       "Takes units for a node to spend by itself.", verb_draw, -5, 1,
-      WRITES | REDIS_SPEC_INCOMPLETE },
+      REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
     { "weir.repay", "write fast getkeys-api", "write fast weir",
       "Units that were drawn and not spent count again.", verb_repay, -5, 1,
-      WRITES | REDIS_SPEC_INCOMPLETE },
+      REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
     { "weir.reset", "write fast", "write fast weir", "Makes keys fresh.", verb_reset, -2, -1,
       REDIS_SPEC_REMOVE | REDIS_SPEC_DELETE },
     { "weir.info", "readonly fast", "read fast weir", "The limit of a key, and what is left.",
-      verb_info, 2, 1, READS },
+      verb_info, 2, 1, REDIS_SPEC_READS },
 };
 
 /* The newer parts of a row, as far as this server knows them. */
@@ -91,43 +88,51 @@ static bool find_functions(struct redis_context *context)
     return true;
 }
 
-static bool read_arguments(struct redis_string **words, int n)
+static bool read_arguments(struct redis_string **words, int n, bool *test_clock)
 {
     size_t len;
 
+    *test_clock = n > 0;
     if (n == 0)
         return true;
     const char *word = redis.StringPtrLen(words[0], &len);
-    if (n > 1 || len != 10 || memcmp(word, "test-clock", len) != 0)
-        return false;
-    module_test_clock = 0;
-    return true;
+    return n == 1 && len == 10 && memcmp(word, "test-clock", len) == 0;
+}
+
+static bool create_commands(struct redis_context *context, bool test_clock)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        if (redis.CreateCommand(context, row->name, row->run, row->flags, 1, row->last, 1) !=
+            REDIS_OK)
+            return false;
+        describe(context, row);
+    }
+    return !test_clock ||
+           redis.CreateCommand(context, "weir.clock", verb_clock, "fast", 0, 0, 0) == REDIS_OK;
 }
 
 __attribute__((visibility("default"))) int RedisModule_OnLoad(struct redis_context *context,
                                                               struct redis_string **words, int n);
 __attribute__((visibility("default"))) int RedisModule_OnUnload(struct redis_context *context);
 
+/* The module may be there already, and these are its variables: they stay as they are until nothing
+ * can fail. */
 int RedisModule_OnLoad(struct redis_context *context, struct redis_string **words, int n)
 {
-    if (!find_functions(context))
+    bool test_clock;
+
+    if (!find_functions(context) || redis.IsModuleNameBusy("weir"))
         return REDIS_ERR;
     redis.SetModuleAttribs(context, "weir", MODULE_VERSION, REDIS_API_VERSION);
-    if (!read_arguments(words, n))
+    if (!read_arguments(words, n, &test_clock))
         return REDIS_ERR;
-    accounts_begin();
     if (redis.AddACLCategory)
         redis.AddACLCategory(context, "weir");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct row *row = &rows[i];
-        if (redis.CreateCommand(context, row->name, row->run, row->flags, 1, row->last, 1) !=
-            REDIS_OK)
-            return REDIS_ERR;
-        describe(context, row);
-    }
-    if (module_test_clock >= 0 &&
-        redis.CreateCommand(context, "weir.clock", verb_clock, "fast", 0, 0, 0) != REDIS_OK)
+    if (!create_commands(context, test_clock))
         return REDIS_ERR;
+    module_test_clock = test_clock ? 0 : -1;
+    accounts_begin();
     return REDIS_OK;
 }
 

@@ -28,6 +28,8 @@ enum {
     REDIS_SPEC_UPDATE = 1 << 5,
     REDIS_SPEC_DELETE = 1 << 7,
     REDIS_SPEC_INCOMPLETE = 1 << 9,
+    REDIS_SPEC_WRITES = REDIS_SPEC_READ_WRITE | REDIS_SPEC_ACCESS | REDIS_SPEC_UPDATE,
+    REDIS_SPEC_READS = REDIS_SPEC_READ_ONLY | REDIS_SPEC_ACCESS,
 };
 
 struct redis_key_spec {
@@ -78,6 +80,7 @@ typedef int redis_verb(struct redis_context *context, struct redis_string **word
     X(int, CreateCommand,                                                                  \
       (struct redis_context *, const char *, redis_verb *, const char *, int, int, int))   \
     X(void, SetModuleAttribs, (struct redis_context *, const char *, int, int))            \
+    X(int, IsModuleNameBusy, (const char *))                                               \
     X(void *, Alloc, (size_t))                                                             \
     X(void, Free, (void *))                                                                \
     X(struct redis_string *, CreateString, (struct redis_context *, const char *, size_t)) \
@@ -104,6 +107,7 @@ typedef int redis_verb(struct redis_context *context, struct redis_string **word
 
 #define REDIS_OPTIONAL(X)                                                               \
     X(int, SetAbsExpire, (struct redis_key *, long long))                               \
+    X(void, KeyAtPosWithFlags, (struct redis_context *, int, int))                      \
     X(struct redis_command *, GetCommand, (struct redis_context *, const char *))       \
     X(int, SetCommandInfo, (struct redis_command *, const struct redis_command_info *)) \
     X(int, SetCommandACLCategories, (struct redis_command *, const char *))             \

@@ -85,26 +85,46 @@ static size_t join_words(struct redis_string **words, char *text, size_t size)
     return at;
 }
 
-/* The limit, mostly one that was seen before; NULL, and that was answered, if it makes no sense. */
-static const struct limit *find_limit(struct redis_context *context, struct redis_string **words)
+/* One that was seen before, as most were; or NULL. */
+static const struct limit *look_up(struct redis_string **words)
 {
     char text[TEXT_MAX];
     size_t len = join_words(words, text, sizeof(text));
-    const struct limit *limit = len > 0 ? limits_look(text, len, compile_cell) : NULL;
-    struct weir_error error;
-    int64_t numbers[3];
 
-    if (limit != NULL)
-        return limit;
-    for (int i = 0; i < 3; i++)
-        if (!read_number(context, words[i], "Negative numbers are not supported: ", &numbers[i]))
-            return NULL;
-    len = (size_t)snprintf(text, sizeof(text), "%" PRId64 " %" PRId64 " %" PRId64 " ", numbers[0],
-                           numbers[1], numbers[2]);
-    limit = limits_find(text, len, compile_cell, &error);
+    return len > 0 ? limits_look(text, len, compile_cell) : NULL;
+}
+
+/* NULL, and that was answered, if it makes no sense. */
+static const struct limit *find_limit(struct redis_context *context, const int64_t numbers[3])
+{
+    char text[TEXT_MAX];
+    struct weir_error error;
+    size_t len = (size_t)snprintf(text, sizeof(text), "%" PRId64 " %" PRId64 " %" PRId64 " ",
+                                  numbers[0], numbers[1], numbers[2]);
+    const struct limit *limit = limits_find(text, len, compile_cell, &error);
+
     if (limit == NULL)
         cell_error(context, error.text, NULL);
     return limit;
+}
+
+/* The ask's limit and quantity.  NULL, and that was answered: numbers that are none are said before
+ * a limit that is none, as by redis-cell. */
+static const struct limit *read_ask(struct redis_context *context, struct redis_string **words,
+                                    int n, int64_t *quantity)
+{
+    const struct limit *limit = look_up(words + 2);
+    int64_t numbers[3];
+
+    *quantity = 1;
+    for (int i = 0; i < 3 && limit == NULL; i++)
+        if (!read_number(context, words[2 + i],
+                         "Negative numbers are not supported: ", &numbers[i]))
+            return NULL;
+    if (n == 6 &&
+        !read_number(context, words[5], "Negative quantities are not supported: ", quantity))
+        return NULL;
+    return limit != NULL ? limit : find_limit(context, numbers);
 }
 
 /* Seconds as redis-cell has them: the part below a second counts if it holds a whole
@@ -126,17 +146,15 @@ static int reply(struct redis_context *context, const struct weir_decision *d)
 
 int verb_throttle(struct redis_context *context, struct redis_string **words, int n)
 {
-    int64_t quantity = 1;
+    int64_t quantity;
     struct account account;
     struct weir_decision d;
 
     if (n < 5 || n > 6)
         return cell_error(context, STORE USAGE, NULL);
     limits_begin();
-    const struct limit *limit = find_limit(context, words + 2);
-    if (limit == NULL ||
-        (n == 6 &&
-         !read_number(context, words[5], "Negative quantities are not supported: ", &quantity)))
+    const struct limit *limit = read_ask(context, words, n, &quantity);
+    if (limit == NULL)
         return REDIS_OK;
     struct weir_ask ask = { .cost = quantity, .now = module_now() };
     const struct opening how = { context,   words[1], limit, REDIS_READ | REDIS_WRITE,

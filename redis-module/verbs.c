@@ -238,14 +238,22 @@ static bool read_items(struct call *c)
     return !is_twice(c) || fail(c, "the same key twice");
 }
 
+static void say_key(struct redis_context *context, int at, int flags)
+{
+    if (redis.KeyAtPosWithFlags)
+        redis.KeyAtPosWithFlags(context, at, flags);
+    else
+        redis.KeyAtPos(context, at);
+}
+
 /* Where the keys are, for Redis Cluster and access control: the second word, and the one after each
  * AND, ID and DEMAND. */
-static int say_keys(struct redis_context *context, struct redis_string **words, int n)
+static int say_keys(struct redis_context *context, struct redis_string **words, int n, int flags)
 {
-    redis.KeyAtPos(context, 1);
+    say_key(context, 1, flags);
     for (int i = 3; i + 1 < n; i++)
         if (is_word(words[i], "AND") || is_word(words[i], "ID") || is_word(words[i], "DEMAND"))
-            redis.KeyAtPos(context, ++i);
+            say_key(context, ++i, flags);
     return REDIS_OK;
 }
 
@@ -415,7 +423,7 @@ int verb_take(struct redis_context *context, struct redis_string **words, int n)
     struct call *c = begin(context, words, n);
 
     if (redis.IsKeysPositionRequest(context))
-        return say_keys(context, words, n);
+        return say_keys(context, words, n, REDIS_SPEC_WRITES);
     if (!open_call(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
     if (c->repeated)
@@ -433,7 +441,7 @@ int verb_peek(struct redis_context *context, struct redis_string **words, int n)
     struct call *c = begin(context, words, n);
 
     if (redis.IsKeysPositionRequest(context))
-        return say_keys(context, words, n);
+        return say_keys(context, words, n, REDIS_SPEC_READS);
     if (!open_call(c, REDIS_READ))
         return REDIS_OK;
     peek_all(c);
@@ -446,7 +454,7 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
     struct call *c = begin(context, words, n);
 
     if (redis.IsKeysPositionRequest(context))
-        return say_keys(context, words, n);
+        return say_keys(context, words, n, REDIS_SPEC_WRITES);
     if (!open_call(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
     for (size_t i = 0; i < c->items && !c->repeated; i++) {
@@ -490,7 +498,7 @@ int verb_draw(struct redis_context *context, struct redis_string **words, int n)
     struct item *it = &c->item[0];
 
     if (redis.IsKeysPositionRequest(context))
-        return say_keys(context, words, n);
+        return say_keys(context, words, n, REDIS_SPEC_WRITES);
     c->draws = true;
     if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
         !open_items(c, REDIS_READ | REDIS_WRITE))
@@ -531,7 +539,7 @@ int verb_repay(struct redis_context *context, struct redis_string **words, int n
     struct item *it = &c->item[0];
 
     if (redis.IsKeysPositionRequest(context))
-        return say_keys(context, words, n);
+        return say_keys(context, words, n, REDIS_SPEC_WRITES);
     c->repays = true;
     if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
         !open_items(c, REDIS_READ | REDIS_WRITE))

@@ -35,6 +35,8 @@ def test_S1_throttle_answers_as_redis_cell(module):
         assert r("CL.THROTTLE", "k", "x", 1, 1) == STORE + "Couldn't parse as integer: x"
         assert r("CL.THROTTLE", "k", 1, 0, 1) == STORE + "Zero rates are not supported"
         assert r("CL.THROTTLE", "k", 1, 1, 0) == STORE + "Zero rates are not supported"
+        assert r("CL.THROTTLE") == USAGE
+        assert r("CL.THROTTLE", "k", 1, 0, 0, "x") == STORE + "Couldn't parse as integer: x"
         assert r("CL.THROTTLE", "k", 1, 1, 1, -1).startswith("Cell error: Negative quantities")
         assert r("CL.THROTTLE", "k", -1, 1, 1).startswith("Cell error: Negative numbers")
         assert r("CL.THROTTLE", "k", 2**63 - 1, 1, 1).startswith("Cell error: The burst")
@@ -494,6 +496,22 @@ def test_many_limits_and_unload(module):
         assert isinstance(r("MODULE", "LOAD", os.path.abspath(module), "nonsense"), Error)
         r.ok("MODULE", "LOAD", os.path.abspath(module))
         assert r("WEIR.TAKE", "x", "5/1h")[0] == 1
+
+
+def test_a_load_that_fails_leaves_nothing(module):
+    """The module is there already: it goes on, with its own clock."""
+    with Redis(module) as r:
+        def load(times, *words):
+            for _ in range(times):
+                assert isinstance(r("MODULE", "LOAD", os.path.abspath(module), *words), Error)
+            return int(r.info("memory", "used_memory"))
+
+        used = [load(1000) for _ in range(5)]  # the server's own buffers change now and then
+        assert min(after - before for before, after in zip(used, used[1:])) < 16000, used
+        load(1, "test-clock")
+        load(1, "nonsense")
+        assert r("WEIR.TAKE", "k", "1/1s")[0] == 1
+        until("its clock goes on", lambda: r("WEIR.TAKE", "k", "1/1s")[0] == 1, 10)
 
 
 def test_memory_of_a_key(module):

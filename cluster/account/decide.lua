@@ -122,6 +122,9 @@ function kinds.m(v, at_state, numbers)
   local at, q, r = now, 0, 0
   if v then
     local ns
+    if #v ~= at_state + 16 + 8 * split then
+      return
+    end
     if split == 1 then
       at, ns, q, r = unpack_at('<I7I2i8i8', v, at_state)
     else
@@ -182,6 +185,9 @@ local function window(v, at_state, need, count, far, next_end, period)
   local ends, used = nil, 0
   if v then
     local ns
+    if #v ~= at_state + 16 then
+      return
+    end
     ends, ns, used = unpack_at('<I7I2i8', v, at_state)
     if ns ~= 0 or ends - now > far or used > count then
       return
@@ -239,8 +245,11 @@ function kinds.s(v, at_state, numbers)
   local format = '<' .. string.rep('I4', ring)
   if v then
     local seen, ns
+    if #v ~= at_state + 16 + 4 * ring then
+      return
+    end
     seen, ns, head = unpack_at('<I7I2i8', v, at_state)
-    if ns ~= 0 or now < seen or head > top or #v ~= at_state + 16 + 4 * ring then
+    if ns ~= 0 or now < seen or head > top then
       return
     end
     counts = {unpack_at(format, v, at_state + 17)}
@@ -302,6 +311,9 @@ function kinds.l(v, at_state, numbers)
   end
   if v then
     local ns, more
+    if #v < at_state + 25 then
+      return
+    end
     seen, ns, newest, more, first, used = unpack_at('<I7I2I7I2I4I4', v, at_state)
     stamps = sub(v, at_state + 26)
     if ns ~= 0 or more ~= 0 or now < seen or newest > (gives and seen or now)

@@ -18,7 +18,7 @@ local format = size == 5 and '<I5' or '<I' .. size
 
 if v then
   local seen, ns, more
-  if string.sub(v, 1, n) ~= head then
+  if #v < n + 26 or string.sub(v, 1, n) ~= head then
     return {now, v}
   end
   seen, ns, newest, more, first, used = struct.unpack('<I7I2I7I2I4I4', v, n + 1)

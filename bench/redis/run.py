@@ -110,8 +110,11 @@ class Load:
 
     def exchange(self, data, lines):
         self.redis.socket.sendall(data)
+        before = b""
         while lines > 0:
-            lines -= self.redis.socket.recv(1 << 20).count(b"\n")
+            data = self.redis.socket.recv(1 << 20)
+            lines -= (before + data).count(b"\r\n")  # some replies hold bytes of any kind
+            before = data[-1:]
 
     def run(self, pipeline):
         rounds = REQUESTS[pipeline] // pipeline
@@ -153,13 +156,14 @@ def loads_of(redis, cell):
         "module": Load(redis, ["CL.THROTTLE", None, 9999, 1, 100], 6),
         "usual-bucket": Load(redis, ["EVALSHA", usual["token-bucket"], 1, None, 10000, 10**9],
                              3),
-        "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None, bucket,
+        "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None,
                                       struct.pack("<4q", 10**11, 10**15, 1000, 10**12) +
-                                      b"%d" % len(bucket)]),
+                                      b"%d\0%c" % (len(bucket), len(bucket)) + bucket]),
         "usual-window": Load(redis, ["EVALSHA", usual["fixed-window"], 1, None, 1000000, 1000000]),
-        "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None, window,
-                                      struct.pack("<5q", 1, 1000000, 10**10, 10**9, 0) +
-                                      b"%d" % (len(window) + 9)], 2),
+        "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None,
+                                      struct.pack("<3q", 1, 1000000, 10**10) +
+                                      b"%d\0%c" % (len(window) + 9, len(window)) + window +
+                                      struct.pack("<2q", 10**9, 0)]),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
         "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
                                    struct.pack("<4q", 1, 100, 60000000, 5), 60002], 2),

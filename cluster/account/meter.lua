@@ -1,47 +1,50 @@
 -- meter.lua -- takes from one account (layout.h) of a meter at once, or refuses: the usual ask.
 --
 --   KEYS[1]  the account
---   ARGV     its head; packed as int64: the price of the ask, the capacity, parts a microsecond, and
---            the microseconds in which a spent key drains; the length of the head, in two digits
+--   ARGV[1]  packed: the price of the ask, the capacity, parts a microsecond, the microseconds in
+--            which a spent key drains (int64); the length of its head (digits, NUL; and a byte),
+--            its head
 --   -> what was owed before, or -1 - that if refused
 --
 -- A key that is asked often keeps its expiry for a while: it expires at the end of the cell after
 -- the next, where cells are as long as a spent key takes to drain.  The mark in the state says that
 -- this is so; then only a new cell, not every ask, sets the expiry.
 --
--- Times are microseconds by this server's clock.  Whatever is not usual (another limit, a clock that
--- stepped back) is answered {now, the account}: the caller decides, and writes by swap.lua.  All
--- numbers are whole and below 2^53, where Lua is exact.
+-- Times are microseconds by this server's clock.  Whatever is not usual (another limit, a clock
+-- that stepped back) is answered {now, the account}: the caller decides, and writes by swap.lua.
+-- All numbers are whole and below 2^53, where Lua is exact.
 local call, unpack = redis.call, struct.unpack
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local key, head, numbers = KEYS[1], ARGV[1], ARGV[2]
-local price, capacity, rate, cell = unpack('<i8i8i8i8', numbers)
+local key = KEYS[1]
+local price, capacity, rate, cell, place, head = unpack('<i8i8i8i8sBc0', ARGV[1])
 local v = call('GET', key)
-local n = #head
-local owed, keeps = 0, false
+local owed, since = 0, now % cell -- since: in this cell
+local keeps = false
 
 if v then
+  local n = #head
   if #v ~= n + 17 or string.sub(v, 1, n) ~= head then
     return {now, v}
   end
   local at, mark, was = unpack('<I7I2i8', v, n + 1)
-  if now < at or (mark ~= 0 and mark ~= 32768) then
+  local passed = now - at
+  if passed < 0 or (mark ~= 0 and mark ~= 32768) then
     return {now, v}
   end
-  owed = was - (now - at) * rate
+  owed = was - passed * rate
   if owed < 0 then
     owed = 0
   end
-  keeps = mark ~= 0 and now - at < cell and now % cell >= at % cell
+  keeps = mark ~= 0 and passed <= since
 end
 if owed + price > capacity then
   return -1 - owed
 end
 local state = struct.pack('<I7I2i8', now, 32768, owed + price)
 if keeps then
-  call('SETRANGE', key, string.sub(numbers, 33), state) -- Redis prints a number as floating point
+  call('SETRANGE', key, place, state) -- digits: Redis prints a number as floating point
 else
-  call('SET', key, head .. state, 'PX', math.floor((2 * cell - now % cell) / 1000) + 2)
+  call('SET', key, head .. state, 'PX', math.floor((2 * cell - since) / 1000) + 2)
 end
 return owed

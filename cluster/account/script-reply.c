@@ -148,17 +148,52 @@ static size_t unpack_numbers(struct weir__text text, int64_t *out)
     return n;
 }
 
-/* Three: of a window. */
+/* Of a window that has granted, in one number: the microseconds to its end times count + 1, and the
+ * units used before. */
+static bool read_brief(struct weir__account_call *call, int64_t n)
+{
+    struct weir__account_item *it = &call->items[0];
+    int64_t count = it->plan->limit.count, used = n % (count + 1), span = n / (count + 1);
+
+    if (n < 0 || span == 0 || used > count - it->ask.cost)
+        return false;
+    weir__decision_begin(it->plan, &it->decision);
+    it->decision.remaining = count - used - it->ask.cost;
+    it->decision.reset = weir__reply_time(span);
+    it->units = it->ask.cost;
+    return weir__grant(&it->decision, 0);
+}
+
+/* Digits, at most 15, at *at; -1: there are none. */
+static int64_t take_digits(const char **at, const char *end)
+{
+    const char *from = *at;
+    int64_t n = 0;
+
+    for (; *at < end && *at - from < 15 && **at >= '0' && **at <= '9'; (*at)++)
+        n = 10 * n + (**at - '0');
+    return *at > from ? n : -1;
+}
+
+/* The account before; then seconds, a sign and microseconds. */
 static bool read_window(struct weir__account_call *call, struct weir__text text)
 {
     struct weir__account_item *it = &call->items[0];
-    int64_t n[NUMBERS] = { 0 };
+    size_t head = weir__account_head(it->plan).len, len = head + weir__account_state_max(it->plan);
+    int64_t state[2];
 
-    if (unpack_numbers(text, n) != 3)
+    if (text.len < len + 3 ||
+        !weir__account_read(it->plan, state, (const unsigned char *)text.bytes + head, len - head))
         return false;
-    bool granted = n[0] >= 0;
-    int64_t state[] = { weir__reply_time(n[1]), granted ? n[0] : -1 - n[0] };
-    return decide_small(it, granted ? it->ask.cost : 0, state, weir__reply_time(n[2]));
+    const char *at = text.bytes + len, *end = text.bytes + text.len;
+    int64_t seconds = take_digits(&at, end);
+    char sign = at < end ? *at++ : 0;
+    int64_t us = take_digits(&at, end);
+    if (seconds < 0 || us < 0 || us >= 1000000 || at < end || (sign != '+' && sign != '-') ||
+        seconds > NUMBER_MAX / 1000000)
+        return false;
+    return decide_small(it, sign == '+' ? it->ask.cost : 0, state,
+                        weir__reply_time(seconds * 1000000 + us));
 }
 
 /* Spent, and this node's share. */
@@ -231,6 +266,8 @@ bool weir__script_reply(struct weir__account_call *call, const char *reply)
         return value.kind == ':' && read_meter(call, value.integer);
     if (script == WEIR__SCRIPT_DECIDE)
         return value.kind == '*' && read_items(call, at, value.n);
+    if (script == WEIR__SCRIPT_WINDOW && value.kind == ':')
+        return read_brief(call, value.integer);
     if (value.kind != '$')
         return false;
     return script == WEIR__SCRIPT_WINDOW ? read_window(call, value.text)

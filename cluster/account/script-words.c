@@ -15,9 +15,8 @@
 #define WIDTH_MAX   ((int64_t)1 << 42) /* of buckets in odd nanoseconds */
 #define STAMP_MAX   6                  /* bytes: decide.lua's low() is exact to there */
 #define NUMBERS_MAX 16
-#define ENDS        4  /* of calendar windows: the last, the present and the next two */
-#define TIME_SIZE   9  /* bytes of a time in an account */
-#define PLACE_MAX   99 /* in an account, that the usual scripts are told in two digits */
+#define ENDS        4 /* of calendar windows: the last, the present and the next two */
+#define TIME_SIZE   9 /* bytes of a time in an account */
 
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len)
 {
@@ -104,8 +103,7 @@ static bool is_usual(const struct weir__account_call *call, const struct weir__a
     bool meter = kind == 'm' && !weir__account_is_split(it->plan) && !is_queue(it->plan);
 
     return call->n == 1 && call->verb == WEIR__ACCOUNT_TAKE && it->ask.wait_max == 0 &&
-           call->id.len == 0 && weir__account_head(it->plan).len + TIME_SIZE <= PLACE_MAX &&
-           (meter || kind == 'w' || kind == 'c' || kind == 'l');
+           call->id.len == 0 && (meter || kind == 'w' || kind == 'c' || kind == 'l');
 }
 
 /* ----------------------------------------------------- calendar windows ---- */
@@ -135,7 +133,7 @@ static int64_t calendar_far(const struct weir_plan *plan)
 /* -------------------------------------------------------------- numbers ---- */
 
 struct numbers {
-    unsigned char bytes[NUMBERS_MAX * 8];
+    unsigned char bytes[NUMBERS_MAX * 8 + WEIR__ACCOUNT_HEAD_MAX];
     size_t len;
 };
 
@@ -194,22 +192,18 @@ static void window_numbers(const struct weir__account_call *call, const struct w
         add(to, ends[i]);
 }
 
-/* As window.lua has them. */
-static void usual_window_numbers(const struct weir__account_call *call,
-                                 const struct weir_plan *plan, struct numbers *to)
+/* As window.lua has them, behind the head. */
+static void usual_ends(const struct weir__account_call *call, const struct weir_plan *plan,
+                       struct numbers *to)
 {
-    const struct weir_limit *l = &plan->limit;
-    int64_t ends[ENDS], period = l->period / WEIR_MICROSECOND;
+    int64_t ends[ENDS];
+    bool fixed = plan->algo == &weir__fixed_window;
 
-    add(to, l->count);
-    if (plan->algo == &weir__fixed_window) {
-        add(to, 2 * period + WEIR__LATE_MAX / WEIR_MICROSECOND);
-        add(to, period);
-        add(to, l->align_first);
+    add(to, fixed ? plan->limit.period / WEIR_MICROSECOND : 0);
+    if (fixed) {
+        add(to, plan->limit.align_first);
         return;
     }
-    add(to, calendar_far(plan));
-    add(to, 0);
     size_t n = calendar_ends(call, plan, ends);
     for (size_t i = 0; i < n; i++)
         add(to, ends[i]);
@@ -241,53 +235,82 @@ static void sliding_numbers(const struct weir_plan *plan, struct numbers *to)
 
 /* ---------------------------------------------------------------- words ---- */
 
-/* decide.lua has the same. */
-static void usual_numbers(const struct weir__account_call *call, struct numbers *to)
+static void add_bytes(struct numbers *to, const void *bytes, size_t len)
+{
+    memcpy(to->bytes + to->len, bytes, len);
+    to->len += len;
+}
+
+/* Where in the account the part is that changes, in digits, ended by NUL; the head, behind its
+ * length. */
+static void add_head(struct numbers *to, const struct weir__account_head *head, size_t place)
+{
+    char digits[WEIR__NUMBER_MAX + 2], *end = weir__put_number(digits, (int64_t)place);
+
+    *end++ = '\0';
+    *end++ = (char)head->len;
+    add_bytes(to, digits, (size_t)(end - digits));
+    add_bytes(to, head->bytes, head->len);
+}
+
+static void meter_words(struct weir__account_call *call, const struct weir__account_head *head)
 {
     const struct weir__account_item *it = &call->items[0];
     const struct weir_plan *plan = it->plan;
     int64_t rate = weir__account_rate(plan);
+    struct numbers numbers = { .len = 0 };
 
-    if (call->script == &weir__account_scripts[WEIR__SCRIPT_METER]) {
-        add(to, it->ask.cost * plan->price);
-        add(to, plan->capacity);
-        add(to, rate);
-        add(to, plan->capacity / rate + 1);
-        return;
-    }
-    add(to, it->ask.cost);
-    if (call->script == &weir__account_scripts[WEIR__SCRIPT_LOG])
-        sliding_numbers(plan, to);
-    else
-        usual_window_numbers(call, plan, to);
+    weir__script_keys(call, WEIR__SCRIPT_METER);
+    add(&numbers, it->ask.cost * plan->price);
+    add(&numbers, plan->capacity);
+    add(&numbers, rate);
+    add(&numbers, plan->capacity / rate + 1);
+    add_head(&numbers, head, head->len);
+    weir__script_word(call, numbers.bytes, numbers.len);
 }
 
-static void add_digits(struct numbers *to, size_t n)
+static void window_words(struct weir__account_call *call, const struct weir__account_head *head)
 {
-    char digits[WEIR__NUMBER_MAX];
-    size_t len = (size_t)(weir__put_number(digits, (int64_t)n) - digits);
+    const struct weir__account_item *it = &call->items[0];
+    const struct weir_limit *l = &it->plan->limit;
+    struct numbers numbers = { .len = 0 };
 
-    memcpy(to->bytes + to->len, digits, len);
-    to->len += len;
+    weir__script_keys(call, WEIR__SCRIPT_WINDOW);
+    add(&numbers, it->ask.cost);
+    add(&numbers, l->count);
+    add(&numbers, it->plan->algo == &weir__fixed_window
+                      ? (2 * l->period + WEIR__LATE_MAX) / WEIR_MICROSECOND
+                      : calendar_far(it->plan));
+    add_head(&numbers, head, head->len + TIME_SIZE);
+    usual_ends(call, it->plan, &numbers);
+    weir__script_word(call, numbers.bytes, numbers.len);
+}
+
+static void log_words(struct weir__account_call *call, const struct weir__account_head *head)
+{
+    const struct weir__account_item *it = &call->items[0];
+    struct numbers numbers = { .len = 0 };
+
+    weir__script_keys(call, WEIR__SCRIPT_LOG);
+    add(&numbers, it->ask.cost);
+    sliding_numbers(it->plan, &numbers);
+    weir__script_word(call, head->bytes, head->len);
+    weir__script_word(call, numbers.bytes, numbers.len);
+    weir__script_number(call, life_of(it->plan->limit.period));
 }
 
 static void usual_words(struct weir__account_call *call)
 {
     const struct weir_plan *plan = call->items[0].plan;
     struct weir__account_head head = weir__account_head(plan);
-    struct numbers numbers = { .len = 0 };
     char kind = kind_of(plan);
 
-    weir__script_keys(call, kind == 'm'   ? WEIR__SCRIPT_METER
-                            : kind == 'l' ? WEIR__SCRIPT_LOG
-                                          : WEIR__SCRIPT_WINDOW);
-    usual_numbers(call, &numbers);
-    if (kind != 'l')
-        add_digits(&numbers, head.len + (kind == 'm' ? 0 : TIME_SIZE));
-    weir__script_word(call, head.bytes, head.len);
-    weir__script_word(call, numbers.bytes, numbers.len);
-    if (kind == 'l')
-        weir__script_number(call, life_of(plan->limit.period));
+    if (kind == 'm')
+        meter_words(call, &head);
+    else if (kind == 'l')
+        log_words(call, &head);
+    else
+        window_words(call, &head);
 }
 
 static void item_words(struct weir__account_call *call, const struct weir__account_item *it)

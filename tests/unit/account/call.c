@@ -183,6 +183,79 @@ TEST(test_D1_several_that_are_refused_follow_a_clock_that_was_set_back)
     weir__account_free(&call);
 }
 
+/* What window.lua has answered to an ask of 1 unit of 5 in 10 s. */
+static int window_reply(const char *bytes, size_t len, struct weir_decision *out)
+{
+    struct weir_plan plan = plan_of("fixed-window 5/10s");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
+    struct weir__account_call call = { .items = &item, .n = 1 };
+
+    assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
+    assert_string_equal(call.script->name, "window");
+    int code = weir__account_reply(&call, (struct weir__text){ bytes, len }, NULL);
+    *out = item.decision;
+    weir__account_free(&call);
+    return code;
+}
+
+TEST(test_a_window_answers_with_one_number)
+{
+    static const char *const wrong[] = { ":-1\r\n", ":2\r\n", ":24000005\r\n", "_\r\n" };
+    const char *right = ":24000002\r\n"; /* 4 s * 6 + 2 */
+    struct weir_decision d;
+
+    assert_int_equal(window_reply(right, strlen(right), &d), WEIR_OK);
+    assert_true(d.allowed);
+    assert_int_equal(d.limit, 5);
+    assert_int_equal(d.remaining, 2);
+    assert_int_equal(d.reset, 4 * S);
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_int_equal(window_reply(wrong[i], strlen(wrong[i]), &d), WEIR_SYSTEM);
+}
+
+/* A refusal: the account, the time in seconds, a sign, and microseconds. */
+static const struct {
+    const char *tail;
+    int code;
+} window_tails[] = {
+    { "1004-500000", WEIR_OK },
+    { "1004+500000", WEIR_SYSTEM },
+    { "1004-", WEIR_SYSTEM },
+    { "-500000", WEIR_SYSTEM },
+    { "1004-1000000", WEIR_SYSTEM },
+    { "1004 500000", WEIR_SYSTEM },
+    { "", WEIR_SYSTEM },
+    { "999999999999999-0", WEIR_SYSTEM },
+    { "1004-5x", WEIR_SYSTEM },
+    { "1004-0000000000000000", WEIR_SYSTEM },
+};
+
+TEST(test_a_window_answers_with_its_account)
+{
+    struct weir_plan plan = plan_of("fixed-window 5/10s");
+    struct weir__account_head head = weir__account_head(&plan);
+    int64_t window[2] = { 1010 * S, 5 };
+    unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 64];
+    size_t len = head.len + weir__account_write(&plan, window, bytes + head.len);
+
+    memcpy(bytes, head.bytes, head.len);
+    for (size_t i = 0; i < COUNT_OF(window_tails); i++) {
+        const char *tail = window_tails[i].tail;
+        struct weir__buffer reply = { 0 };
+        struct weir_decision d;
+
+        print_message("%s\n", tail);
+        memcpy(bytes + len, tail, strlen(tail));
+        weir__buffer_bulk(&reply, (char *)bytes, len + strlen(tail));
+        assert_int_equal(window_reply(reply.bytes, reply.len, &d), window_tails[i].code);
+        weir__buffer_free(&reply);
+        if (window_tails[i].code == WEIR_OK) {
+            assert_false(d.allowed);
+            assert_int_equal(d.retry, 11 * S / 2);
+        }
+    }
+}
+
 /* Redis refuses a longer time, after the accounts were written. */
 TEST(test_an_id_is_kept_for_a_century_at_most)
 {

@@ -1,7 +1,7 @@
 /* host-load.h -- how loaded the host is for this process, and how much must be kept out because of
  * it.
  *
- * host-load.c reads; pressure.c judges, and is pure.
+ * host-load.c reads; shed-by-host-load.c judges, and is pure.
  */
 #ifndef WEIR_GUARD_HOST_LOAD_H
 #define WEIR_GUARD_HOST_LOAD_H
@@ -55,8 +55,8 @@ bool weir__parse_cpu_max(const char *text, double *processors);
 bool weir__parse_cpu_usage(const char *text, uint64_t *us); /* cpu.stat */
 bool weir__parse_psi(const char *text, int32_t *permille);  /* cpu.pressure: some, 10 s */
 
-/* pressure.c -- the share to keep out so that the host is just not overloaded, without swinging.
- * All zeros: none. */
+/* shed-by-host-load.c -- the share of asks to keep out so that the host is just not overloaded,
+ * without swinging.  All zeros: none. */
 struct weir__pressure {
     double shed;          /* 0 to 0.95 of all asks */
     weir_time looked;     /* last step; 0: none yet */

@@ -81,7 +81,7 @@ void weir__places_reuse(struct weir_table *table, uint32_t holder);
 /* For a process that is alone. */
 void weir__registry_rebuild(struct weir_table *table);
 
-/* ---- removal, for reclaim.c ---- */
+/* ---- removal, for unused-limits.c ---- */
 
 bool weir__place_has_users(const struct weir_table *table, uint32_t place);
 /* Not in use for some time.  Returns the edition that says so; 0: it is in use.  A user that comes

@@ -1,5 +1,5 @@
-/* pressure.c -- how much must stay out because of the host: alone, and as a loop with a host whose
- * load follows from what is let in. */
+/* shed-by-host-load.c -- how much must stay out because of the host: alone, and as a loop with a
+ * host whose load follows from what is let in. */
 #include "unit/test.h"
 
 #include "unit/fixture.h"

@@ -1,4 +1,4 @@
-/* pressure.c -- the share of asks to keep out so that the host is just not overloaded.
+/* shed-by-host-load.c -- the share of asks to keep out so that the host is just not overloaded.
  *
  * Each signal with a threshold counts as a multiple of it, and the greatest decides.  Load is taken
  * to be proportional to work: if a share x was let in and the load was e times the threshold, x / e

@@ -1,4 +1,5 @@
-/* reclaim.c -- what nobody uses any more goes: limiters and guards, their states, and disk space.
+/* unused-limits.c -- removes limiters and guards that nobody uses any more, with their states, and
+ * gives disk space back.
  *
  *     dropped      by its last user, because its rule is gone: a minute later, states and all
  *     left         by its last user: once none of its states would be missed, and a guard once

@@ -1,4 +1,4 @@
-/* reclaim-guards.c -- guards come and go: none stays unused, and none goes that is in use. */
+/* unused-guards.c -- guards come and go: none stays unused, and none goes that is in use. */
 #include "unit/test.h"
 
 #include <sys/wait.h>

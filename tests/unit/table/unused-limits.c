@@ -1,4 +1,4 @@
-/* reclaim.c -- limiters come and go: none stays unused, and none goes that is in use. */
+/* unused-limits.c -- limiters come and go: none stays unused, and none goes that is in use. */
 #include "unit/test.h"
 
 #include "table/registry.h"

@@ -1,5 +1,5 @@
-/* fleet-members-model.h -- members.lua in plain C: for simulations, where Redis would be too slow.
- * tests/property/fleet-scripts.c compares it with the script. */
+/* fleet-members-model.h -- member-shares.lua in plain C: for simulations, where Redis would be too
+ * slow.  tests/property/fleet-scripts.c compares it with the script. */
 #ifndef WEIR_TESTS_FLEET_MEMBERS_MODEL_H
 #define WEIR_TESTS_FLEET_MEMBERS_MODEL_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 
 #ifndef MODEL_MEMBERS
 #define MODEL_MEMBERS 64

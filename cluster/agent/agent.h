@@ -30,7 +30,7 @@
 #include "cluster/agent/ask-by.h"
 #include "cluster/fleet/centre.h"
 #include "cluster/fleet/fleet.h"
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"
 #include "cluster/redis/carry.h"
 #include "cluster/redis/thread.h"

@@ -10,7 +10,7 @@ void weir__beats_begin(struct weir_fleet *f, int64_t weight)
     f->member = (struct weir__member){ .beat = WEIR__MEMBER_BEAT,
                                        .weight = weight > 0 ? weight : 1,
                                        .want = WEIR__PART_ONE };
-    f->members_script = weir__redis_script(weir__lua_members, weir__lua_members_len);
+    f->members_script = weir__redis_script(weir__lua_member_shares, weir__lua_member_shares_len);
 }
 
 /* Sequence numbers go on beyond those of the process before: they are the time. */

@@ -6,7 +6,7 @@
 --   KEYS[2]  the reports of nodes on this document, a hash: node -> time in us, version it runs,
 --            version it refused, why
 --   KEYS[3]  what every change is published on, a channel
---   KEYS[4], KEYS[5]  the members of the fleet, and when each one's part is free (members.lua)
+--   KEYS[4], KEYS[5]  the fleet's members, and when each one's part is free (member-shares.lua)
 --   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
 --                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
 --                  any); else {0, newest}
@@ -20,8 +20,8 @@
 --                               runs, refused, why, weight, its part in millionths (-1: it is no
 --                               member now)}
 --
--- A repeated put, known by its EDIT, is answered as before and changes nothing.  After a failover that
--- has lost a version, another may have its number: only number and edit together name a text.
+-- A repeated put, known by its EDIT, is answered as before and changes nothing.  After a failover
+-- that has lost a version, another may have its number: only number and edit together name a text.
 local HISTORY = 50 -- versions that are kept
 local FORGET = 86400000000 -- us after which a silent node is no longer reported
 local MANY, SOON = 1000, 60000000 -- with more reports than that, after this time

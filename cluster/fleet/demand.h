@@ -46,9 +46,9 @@ weir_time weir__fleet_pause(const struct weir__fleet_limit *limit, const struct 
 int64_t weir__fleet_part_asked(const struct weir__fleet_limit *limit,
                                const struct weir__fleet_rate *rate);
 
-/* The part of every limit that a node wants (members.h): twice that of its busiest key, rounded up
- * to a half, a quarter and so on of the whole.  It begins with the whole, rises at once, and falls
- * by half in ten seconds: it is needed when nobody can be asked for more. */
+/* The part of every limit that a node wants (member-shares.h): twice that of its busiest key,
+ * rounded up to a half, a quarter and so on of the whole.  It begins with the whole, rises at once,
+ * and falls by half in ten seconds: it is needed when nobody can be asked for more. */
 struct weir__fleet_want {
     int shift;       /* of the whole */
     weir_time since; /* half of it would have been enough */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 #include "server/cli/ask-redis.h"
 
 static volatile sig_atomic_t leaving;
@@ -26,7 +26,8 @@ static void leave(int signal)
 static struct weir__member_event ask(struct weir__asker *a, const struct weir__member *m,
                                      const struct weir__member_send *send, const char *id)
 {
-    struct weir__redis_script script = weir__redis_script(weir__lua_members, weir__lua_members_len);
+    struct weir__redis_script script =
+        weir__redis_script(weir__lua_member_shares, weir__lua_member_shares_len);
     struct weir__redis_ask ask = { .script = &script,
                                    .n_words = WEIR__MEMBER_WORDS,
                                    .slot = weir__redis_slot("{fleet:test}", 12),

@@ -7,7 +7,7 @@
 
 #include "cluster/fleet/document.h"
 #include "cluster/fleet/lock.h"
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"
 
 enum { REPLY_MAX = 4096 };

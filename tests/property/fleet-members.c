@@ -1,5 +1,5 @@
 /* fleet-members.c -- nodes that beat, a Redis and a network that do what they can: a simulation of
- * members.c by virtual time.
+ * member-shares.c by virtual time.
  *
  *     property-fleet-members FIRST_SEED RUNS [trace]
  *

@@ -291,7 +291,7 @@ int main(int argc, char **argv)
     if (redis_server_start(&server, NULL, &error) != WEIR_OK)
         stop(error.text);
     load(weir__lua_lock, lock);
-    load(weir__lua_members, members);
+    load(weir__lua_member_shares, members);
     load(weir__lua_notes, notes);
     for (seed = first; seed < first + rounds; seed++) {
         random_state = seed;

@@ -1,8 +1,8 @@
-/* members-words.c -- what members.lua is asked, and what it answers. */
+/* member-shares-words.c -- what member-shares.lua is asked, and what it answers. */
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 #include "wire/resp-reply.h"
 
 static void add_word(struct weir__buffer *out, const char *text)

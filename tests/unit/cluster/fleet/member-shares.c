@@ -1,7 +1,7 @@
-/* members.c -- the step of a member: what it sends, and which part is in force until when. */
+/* member-shares.c -- the step of a member: what it sends, and which part is in force until when. */
 #include "unit/test.h"
 
-#include "cluster/fleet/members.h"
+#include "cluster/fleet/member-shares.h"
 
 #define MS WEIR_MILLISECOND
 

@@ -1,5 +1,6 @@
-/* members.c -- a node's membership in a fleet: when to beat, and for how long a part is its own. */
-#include "cluster/fleet/members.h"
+/* member-shares.c -- a node's membership in a fleet: when to beat, and for how long a part is its
+ * own. */
+#include "cluster/fleet/member-shares.h"
 
 static struct weir__member_send nothing(void)
 {

@@ -1,4 +1,5 @@
--- members.lua -- the members of a fleet and their parts of every limit: one call for each beat.
+-- member-shares.lua -- the members of a fleet and their parts of every limit, lent to each other as
+-- demand goes: one call for each beat.
 --
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
@@ -20,8 +21,8 @@
 -- parts add up to 1 whether much is wanted or nothing.
 --
 -- A part is free again when its member was not heard for 3 beats and 6 %: by then it has stopped
--- using it.  Under another server than before, after a gap of 2 beats, or if the clock stepped back,
--- grants may have been lost: for 5 beats no offer is more than a part in force, and nobody is
+-- using it.  Under another server than before, after a gap of 2 beats, or if the clock stepped
+-- back, grants may have been lost: for 5 beats no offer is more than a part in force, and nobody is
 -- removed (learning).
 local ONE = 1000000
 local KEEP = 3600000 -- ms

@@ -1,11 +1,11 @@
-/* members.h -- a node's membership in a fleet, and its part of every limit: a pure step, without
- * sockets and clock.
+/* member-shares.h -- a node's membership in a fleet, and its part of every limit: a pure step,
+ * without sockets and clock.
  *
  *     (member, event, now) -> (member', the beat to send)
  *
- * The driver sends what the step says to members.lua, one ask at a time, brings back the answer or
- * the news that there is none, and comes again at `due`.  What the rest of a node needs to know is
- * weir__member_part: "my part is p until t".
+ * The driver sends what the step says to member-shares.lua, one ask at a time, brings back the
+ * answer or the news that there is none, and comes again at `due`.  What the rest of a node needs
+ * to know is weir__member_part: "my part is p until t".
  *
  * A part is in millionths of a limit.  The sum of the parts in force on all nodes is at most 1 at
  * any time: under joins, crashes, partitions, late and doubled messages, and failovers that lose
@@ -17,8 +17,8 @@
  *                    elsewhere within 2 beats more: about 1 s at beats of 200 ms
  *     5 beats        after a failover or a silence of 2 beats, nobody's part grows
  */
-#ifndef WEIR_CLUSTER_FLEET_MEMBERS_H
-#define WEIR_CLUSTER_FLEET_MEMBERS_H
+#ifndef WEIR_CLUSTER_FLEET_MEMBER_SHARES_H
+#define WEIR_CLUSTER_FLEET_MEMBER_SHARES_H
 
 #include "weir.h"
 #include "wire/buffer.h"
@@ -74,7 +74,7 @@ struct weir__member_send weir__member_step(struct weir__member *member,
 /* The part in force; 0 when its time is over. */
 int64_t weir__member_part(const struct weir__member *member, weir_time now);
 
-/* members-words.c -- what members.lua is asked, and what it answers. */
+/* member-shares-words.c -- what member-shares.lua is asked, and what it answers. */
 #define WEIR__MEMBER_WORDS 12
 /* As bulk strings of RESP: NUMKEYS KEY ... ARG ...; the second is the first key. */
 void weir__member_words(const struct weir__member *member, const struct weir__member_send *send,
@@ -83,7 +83,7 @@ void weir__member_words(const struct weir__member *member, const struct weir__me
 bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply,
                         struct weir__text *why);
 
-extern const char weir__lua_members[], weir__lua_members_sha[];
-extern const size_t weir__lua_members_len;
+extern const char weir__lua_member_shares[], weir__lua_member_shares_sha[];
+extern const size_t weir__lua_member_shares_len;
 
 #endif

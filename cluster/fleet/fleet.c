@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "cluster/fleet/parts.h"
+#include "cluster/fleet/fleet-private.h"
 
 #define PATIENCE       (20 * WEIR_MILLISECOND)
 #define ROUND_TRIP     WEIR_MILLISECOND /* before one was measured */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "cluster/fleet/parts.h"
+#include "cluster/fleet/fleet-private.h"
 
 enum { KEYS_DEFAULT = 65536, TRIES = 32 };
 

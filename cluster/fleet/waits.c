@@ -1,5 +1,5 @@
 /* waits.c -- asks that wait, on one key or on several: all or nothing. */
-#include "cluster/fleet/parts.h"
+#include "cluster/fleet/fleet-private.h"
 
 static void queue(struct weir__fleet_item *item)
 {

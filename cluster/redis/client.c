@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "base/hash.h"
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define PING_EVERY (10 * WEIR_SECOND)
 

@@ -1,7 +1,7 @@
 /* dues.c -- the asks by the moment they are due: a heap in which each ask knows its place. */
 #include <stdlib.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 enum { ROOM_LEAST = 64 };
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define READ_MAX    (500 * WEIR_MILLISECOND) /* for one answer */
 #define SPREAD_BASE (50 * WEIR_MILLISECOND)

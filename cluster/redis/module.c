@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define PROBE_MAX WEIR_SECOND
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define OPEN_BASE  (2 * WEIR_MILLISECOND)
 #define LEAVE_BASE (50 * WEIR_MILLISECOND)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define REST_BASE   (5 * WEIR_MILLISECOND)
 #define REST_MAX    (320 * WEIR_MILLISECOND)

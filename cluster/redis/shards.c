@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 /* The value of a name in a map; false: it has none. */
 static bool find(const char *map, const char *name, const char **out)

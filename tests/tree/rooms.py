@@ -93,7 +93,7 @@ OPEN_TO_SERVER = {
 INSIDES = {
     "algo/algo.h": ["cli/take.c"],
     "engine/engine.h": ["replay/replay.h", "serve/decide/decide.c", "serve/decide/enter.h",
-        "serve/rules/in-force-parts.h"],
+        "serve/rules/in-force-private.h"],
     "guard/guard.h": ["cli/guards.c", "serve/admin/admin-guards.c", "serve/decide/enter.c",
         "serve/decide/guard-keys.c", "serve/decide/guard-lookup.c", "serve/decide/waiting.c",
         "serve/events/metrics.c",

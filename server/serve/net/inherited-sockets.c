@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/serve/net/listen-parts.h"
+#include "server/serve/net/listen-private.h"
 
 enum { FIRST_FD = 3, INHERITED_MAX = 4096, NAME_SIZE = sizeof("resp" WEIR__LISTEN_OWNED) };
 

@@ -9,7 +9,7 @@
  * the asks would go to another table.  So a port is first bound without it: that fails while
  * anybody else listens there.
  */
-#include "server/serve/net/listen-parts.h"
+#include "server/serve/net/listen-private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * must be read at all the stamp tells, which is that of the text this process has read or written
  * last.
  */
-#include "server/serve/rules/in-force-parts.h"
+#include "server/serve/rules/in-force-private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  * Lists as they were changed by hand (lists-in-force.c) are made before step 3, not after it: there
  * is no moment at which a client shut out by hand gets in.
  */
-#include "server/serve/rules/in-force-parts.h"
+#include "server/serve/rules/in-force-private.h"
 #include "wire/text.h"
 
 #include <errno.h>

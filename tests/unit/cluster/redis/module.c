@@ -1,7 +1,7 @@
 /* module.c -- nodes with Weir's module and without: who is asked how. */
 #include "unit/redis-world.h"
 
-#include "cluster/redis/client-parts.h"
+#include "cluster/redis/client-private.h"
 
 #define PROBE   "COMMAND INFO weir.take"
 #define LOADED  "*1\r\n*1\r\n$9\r\nweir.take\r\n"

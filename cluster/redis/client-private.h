@@ -1,4 +1,4 @@
-/* client-parts.h -- what the files of the client share.
+/* client-private.h -- what the files of the client share.
  *
  *   client.c   asks from their coming to their answer; replies; the turn
  *   retry.c    errors after which an ask is sent again
@@ -11,8 +11,8 @@
  * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
  * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
  */
-#ifndef WEIR_CLUSTER_REDIS_CLIENT_PARTS_H
-#define WEIR_CLUSTER_REDIS_CLIENT_PARTS_H
+#ifndef WEIR_CLUSTER_REDIS_CLIENT_PRIVATE_H
+#define WEIR_CLUSTER_REDIS_CLIENT_PRIVATE_H
 
 #include "cluster/redis/client.h"
 

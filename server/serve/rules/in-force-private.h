@@ -1,4 +1,4 @@
-/* in-force-parts.h -- shared by rules-in-force.c and lists-in-force.c.
+/* in-force-private.h -- shared by rules-in-force.c and lists-in-force.c.
  *
  * Owners:
  *
@@ -8,8 +8,8 @@
  *
  * Everything declared here is called with the turn.
  */
-#ifndef WEIR_SERVE_IN_FORCE_PARTS_H
-#define WEIR_SERVE_IN_FORCE_PARTS_H
+#ifndef WEIR_SERVE_IN_FORCE_PRIVATE_H
+#define WEIR_SERVE_IN_FORCE_PRIVATE_H
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
-/* listen-parts.h -- shared by listen.c and inherited-sockets.c. */
-#ifndef WEIR_SERVE_LISTEN_PARTS_H
-#define WEIR_SERVE_LISTEN_PARTS_H
+/* listen-private.h -- shared by listen.c and inherited-sockets.c. */
+#ifndef WEIR_SERVE_LISTEN_PRIVATE_H
+#define WEIR_SERVE_LISTEN_PRIVATE_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-/* parts.h -- between the files of this room. */
-#ifndef WEIR_FLEET_PARTS_H
-#define WEIR_FLEET_PARTS_H
+/* fleet-private.h -- between the files of this room. */
+#ifndef WEIR_FLEET_FLEET_PRIVATE_H
+#define WEIR_FLEET_FLEET_PRIVATE_H
 
 #include "cluster/fleet/fleet.h"
 

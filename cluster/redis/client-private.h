@@ -1,12 +1,12 @@
 /* client-private.h -- what the files of the client share.
  *
- *   client.c   asks from their coming to their answer; replies; the turn
- *   retry.c    errors after which an ask is sent again
- *   nodes.c    nodes, their connections and their queues
- *   map.c      which node has what: Cluster, Sentinel, several seeds
- *   dues.c     the asks by the moment they are due
- *   module.c   which nodes have Weir's module
- *   shards.c   the other form of a cluster's map
+ *   client.c        asks from their coming to their answer; replies; the turn
+ *   retry.c         errors after which an ask is sent again
+ *   nodes.c         nodes, their connections and their queues
+ *   cluster-map.c   which node has which slots: Cluster, Sentinel, several seeds
+ *   dues.c          the asks by the moment they are due
+ *   module.c        which nodes have Weir's module
+ *   shards.c        the other form of a cluster's map
  *
  * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
  * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
@@ -136,7 +136,7 @@ weir_time weir__redis_node_turn(struct weir__redis_client *client, struct weir__
 void weir__redis_queue_add(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
 void weir__redis_queue_remove(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
 
-/* map.c */
+/* cluster-map.c */
 /* The node for a slot; NULL: unknown. */
 struct weir__redis_node *weir__redis_map_find(struct weir__redis_client *client, int slot);
 void weir__redis_map_moved(struct weir__redis_client *client, int slot,
@@ -145,7 +145,8 @@ void weir__redis_map_moved(struct weir__redis_client *client, int slot,
 void weir__redis_map_doubt(struct weir__redis_client *client, weir_time now);
 void weir__redis_map_turn(struct weir__redis_client *client, weir_time now);
 
-/* map.c -- a range of slots, two numbers, and where the next value begins; false: no such range. */
+/* cluster-map.c -- a range of slots, two numbers, and where the next value begins; false: no such
+ * range. */
 bool weir__redis_slots_read(const char **at, int64_t *from, int64_t *to);
 
 /* shards.c -- fills in the owners; false: the reply makes no sense. */

@@ -26,14 +26,14 @@
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/fleet.h"
 #include "server/serve/net/listen.h"
-#include "server/serve/settings/guesses.h"
+#include "server/serve/settings/wrong-tokens.h"
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
 #include "server/serve/decide/shares.h"
 #include "server/serve/run.h"
 #include "server/serve/events/event-log.h"
-#include "server/serve/net/pass.h"
+#include "server/serve/net/pass-connections.h"
 #include "server/serve/net/successor.h"
 #include "wire/tls.h"
 #include "server/serve/events/top-keys.h"
@@ -152,11 +152,12 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->shares = server->events ? weir__shares_create(server->events) : NULL;
     server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime, server->shares);
     server->reservations = weir__reservations_create(s->reservation_lifetime, server->shares);
-    server->guesses = server->events ? weir__guesses_create(server->events, s->auth_guesses) : NULL;
+    server->wrong_tokens =
+        server->events ? weir__wrong_tokens_create(server->events, s->auth_guesses) : NULL;
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
     if (code == WEIR_OK &&
-        (!server->watch || !server->ask_ids || !server->reservations || !server->guesses ||
+        (!server->watch || !server->ask_ids || !server->reservations || !server->wrong_tokens ||
          !server->shares || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
@@ -233,7 +234,7 @@ static void free_parts(struct life *life)
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
     weir__shares_destroy(server->shares);
-    weir__guesses_destroy(server->guesses);
+    weir__wrong_tokens_destroy(server->wrong_tokens);
     weir__lines_destroy(server->lines);
     weir__guards_destroy(server->guards);
     weir__ask_ids_destroy(server->ask_ids);

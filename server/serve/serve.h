@@ -37,7 +37,7 @@ struct weir__listen;
 struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
-struct weir__guesses;
+struct weir__wrong_tokens;
 struct weir__shares;
 struct weir__guards;
 struct weir__lines;
@@ -70,8 +70,8 @@ struct weir__protocol {
     size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
     void (*wake)(struct weir__conn *conn); /* there are events, and the connection has subscribed */
     void (*close)(struct weir__conn *conn); /* frees the session */
-    /* For a successor, pass.h: writes the session down, between two requests; false: it cannot.
-     * And makes it anew. */
+    /* For a successor, pass-connections.h: writes the session down, between two requests; false: it
+     * cannot.  And makes it anew. */
     bool (*pack)(const struct weir__conn *conn, struct weir__passed *out);
     void (*unpack)(struct weir__conn *conn, const struct weir__passed *passed);
 };
@@ -87,8 +87,8 @@ struct weir__server {
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
     struct weir__reservations *reservations;
-    struct weir__shares *shares;   /* of pools; NULL: none */
-    struct weir__guesses *guesses; /* NULL: wrong tokens are only counted */
+    struct weir__shares *shares;             /* of pools; NULL: none */
+    struct weir__wrong_tokens *wrong_tokens; /* NULL: wrong tokens are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir_fleet *fleet;  /* NULL: it is in none */
@@ -222,7 +222,7 @@ struct weir__conn {
     uint64_t id;                         /* of its own, since the server started */
     enum weir__role role, first_role;    /* now; before AUTH */
     enum weir__role known;               /* the highest of a token that it has shown */
-    int guesses;                         /* tokens that were wrong */
+    int wrong_tokens;                    /* tokens that were wrong */
     struct weir__shown shown;            /* by the HTTP request under way */
     struct weir__sharer sharer;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have

@@ -17,7 +17,7 @@
 #include "base/base.h"
 #include "match/address.h"
 #include "server/serve/decide/adhoc.h"
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/decide/reservations.h"

@@ -1,7 +1,7 @@
 /* http-enter.c -- enter: answered at once, or after it has waited for its turn. */
 #include "server/serve/http/http.h"
 
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/decide-verbs.h"
 
 struct entering {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/decide-verbs.h"
 
 #define METRICS "text/plain; version=0.0.4; charset=utf-8"

@@ -12,9 +12,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "server/serve/net/pass.h"
+#include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/late.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/shares.h"

@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/net/mailbox.h"
-#include "server/serve/net/pass.h"
+#include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/late.h"

@@ -9,7 +9,7 @@
 struct weir__successor {
     uv_process_t process;
     bool is_there;
-    int channel; /* for connections, pass.h; 0: none */
+    int channel; /* for connections, pass-connections.h; 0: none */
     void (*ended)(void *context, int64_t status, int signal);
     void *context;
 };

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "server/base/human-numbers.h"
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
 

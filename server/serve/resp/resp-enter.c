@@ -1,7 +1,7 @@
 /* resp-enter.c -- WEIR.ENTER, WEIR.EXIT, WEIR.RENEW: work in progress, over RESP. */
 #include <string.h>
 
-#include "server/serve/decide/bound.h"
+#include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/decide-verbs.h"
 #include "server/serve/resp/resp.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "server/serve/net/conn.h"
-#include "server/serve/net/pass.h"
+#include "server/serve/net/pass-connections.h"
 
 /* -------------------------------------------------------------- replies ---- */
 

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "server/serve/serve.h"
 #include "server/base/token.h"
-#include "server/serve/settings/guesses.h"
+#include "server/serve/settings/wrong-tokens.h"
 
 #define TOKEN_LEAST 16 /* bytes, where other hosts can try */
 
@@ -56,14 +56,14 @@ weir_time weir__auth_judge(struct weir__conn *conn, enum weir__role role)
 
     if (role != WEIR__ROLE_NONE && conn->known >= role)
         return 0;
-    weir_time wait = weir__guesses_judge(conn->loop->server->guesses, conn->peer, role,
-                                         weir__loop_now(conn->loop));
+    weir_time wait = weir__wrong_tokens_judge(conn->loop->server->wrong_tokens, conn->peer, role,
+                                              weir__loop_now(conn->loop));
     if (wait > 0) {
         weir__counter_add(counters, WEIR__COUNT_AUTH_TURNED_AWAY, 1);
         weir__conn_end_early(conn);
     } else if (role == WEIR__ROLE_NONE) {
         weir__counter_add(counters, WEIR__COUNT_AUTH_FAILED, 1);
-        if (++conn->guesses >= WEIR__GUESSES_OF_A_CONNECTION)
+        if (++conn->wrong_tokens >= WEIR__WRONG_TOKENS_MAX)
             weir__conn_end_early(conn);
     } else {
         conn->known = role;

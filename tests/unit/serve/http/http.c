@@ -375,7 +375,7 @@ TEST_WITH(test_S2_roles, begin, end)
         if (status_of(answer) != rows[i].status)
             fail_msg("%s, %s: not %d: %s", rows[i].line, rows[i].headers, rows[i].status, answer);
         assert_int_equal(header_of(answer, "WWW-Authenticate") != NULL, rows[i].status == 401);
-        w->conn.guesses = 0; /* a few end the connection */
+        w->conn.wrong_tokens = 0; /* a few end the connection */
     }
     assert_int_equal(w->loop.counters.counts[WEIR__COUNT_AUTH_FAILED], 5);
     assert_int_equal(w->conn.role, WEIR__ROLE_NONE);

@@ -1,5 +1,5 @@
-/* bound.c -- permits that end with their connection. */
-#include "server/serve/decide/bound.h"
+/* bound-permits.c -- permits that end with their connection. */
+#include "server/serve/decide/bound-permits.h"
 
 #include <stdlib.h>
 

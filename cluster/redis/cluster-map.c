@@ -1,4 +1,4 @@
-/* map.c -- which node has what.
+/* cluster-map.c -- which node has which slots.
  *
  * CLUSTER SLOTS tells a Redis Cluster from a Redis alone, and is the map of the former; Sentinels
  * are asked for the master.  A map is read again when it is in doubt: after MOVED, CLUSTERDOWN,

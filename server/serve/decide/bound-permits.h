@@ -1,11 +1,11 @@
-/* bound.h -- permits that end with their connection, at every door.
+/* bound-permits.h -- permits that end with their connection, at every door.
  *
  * A permit is good on any connection, since clients have pools of them.  Those that were taken with
  * BOUND are also remembered here, and given back (ignored: nothing is learnt from it) when their
  * connection closes: for clients that hold one connection for as long as they work.
  */
-#ifndef WEIR_SERVE_BOUND_H
-#define WEIR_SERVE_BOUND_H
+#ifndef WEIR_SERVE_BOUND_PERMITS_H
+#define WEIR_SERVE_BOUND_PERMITS_H
 
 #include "server/serve/decide/enter.h"
 

@@ -1,4 +1,4 @@
-/* map.c -- which node has what: Cluster, Sentinels, several seeds. */
+/* cluster-map.c -- which node has what: Cluster, Sentinels, several seeds. */
 #include "unit/redis-world.h"
 
 TEST(test_D2_keys_go_to_their_nodes)

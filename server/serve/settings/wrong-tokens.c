@@ -1,4 +1,4 @@
-/* guesses.c -- wrong tokens, by the address that showed them.
+/* wrong-tokens.c -- wrong tokens, by the address that showed them.
  *
  * A fixed number of places, four for each hash of an address; the one that was used longest ago
  * makes room.  An attacker with thousands of addresses can so make the server forget some of them:
@@ -7,7 +7,7 @@
  * It is told by an event and a line on stderr when an address begins, and when it is refused: never
  * for each guess.
  */
-#include "server/serve/settings/guesses.h"
+#include "server/serve/settings/wrong-tokens.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct place {
     bool used;
 };
 
-struct weir__guesses {
+struct weir__wrong_tokens {
     struct weir__events *events;
     struct weir_plan *limit; /* NULL: none */
     struct weir_plan *telling;
@@ -43,7 +43,7 @@ struct weir__guesses {
     struct place places[GROUPS][PLACES];
 };
 
-static struct place *place_of(struct weir__guesses *g, const char *peer)
+static struct place *place_of(struct weir__wrong_tokens *g, const char *peer)
 {
     struct weir__hash hash = weir__peer_hash(g->secrets, peer);
     struct place *group = g->places[hash.place % GROUPS], *oldest = group;
@@ -58,7 +58,7 @@ static struct place *place_of(struct weir__guesses *g, const char *peer)
 }
 
 /* How many to report: at the first, and when it is one too many; 0: none.  With the mutex. */
-static int64_t count_to_tell(struct weir__guesses *g, struct place *p, weir_time until,
+static int64_t count_to_tell(struct weir__wrong_tokens *g, struct place *p, weir_time until,
                              weir_time now)
 {
     const struct weir_ask ask = { .cost = 1, .now = now };
@@ -73,7 +73,7 @@ static int64_t count_to_tell(struct weir__guesses *g, struct place *p, weir_time
     return count;
 }
 
-static void tell(struct weir__guesses *g, const char *peer, int64_t count, weir_time until,
+static void tell(struct weir__wrong_tokens *g, const char *peer, int64_t count, weir_time until,
                  weir_time now)
 {
     const char *who = *peer ? peer : "a unix socket";
@@ -85,7 +85,7 @@ static void tell(struct weir__guesses *g, const char *peer, int64_t count, weir_
 }
 
 /* Counts a wrong one; returns until when the next are refused, 0: not yet. */
-static weir_time charge(struct weir__guesses *g, struct place *p, const struct weir_ask *ask)
+static weir_time charge(struct weir__wrong_tokens *g, struct place *p, const struct weir_ask *ask)
 {
     struct weir_decision d = { .retry = 0 };
 
@@ -94,8 +94,8 @@ static weir_time charge(struct weir__guesses *g, struct place *p, const struct w
     return weir_step_peek(g->limit, p->wrong, ask, &d) ? 0 : ask->now + d.retry;
 }
 
-weir_time weir__guesses_judge(struct weir__guesses *g, const char *peer, enum weir__role role,
-                              weir_time now)
+weir_time weir__wrong_tokens_judge(struct weir__wrong_tokens *g, const char *peer,
+                                   enum weir__role role, weir_time now)
 {
     const struct weir_ask ask = { .cost = 1, .now = now };
     struct weir_decision d = { .retry = 0 };
@@ -133,9 +133,10 @@ static struct weir_plan *make_plan(const char *text)
     return plan;
 }
 
-struct weir__guesses *weir__guesses_create(struct weir__events *events, int64_t per_minute)
+struct weir__wrong_tokens *weir__wrong_tokens_create(struct weir__events *events,
+                                                     int64_t per_minute)
 {
-    struct weir__guesses *g = calloc(1, sizeof(*g));
+    struct weir__wrong_tokens *g = calloc(1, sizeof(*g));
     char text[80];
 
     if (g == NULL)
@@ -149,11 +150,11 @@ struct weir__guesses *weir__guesses_create(struct weir__events *events, int64_t 
     if ((per_minute <= 0 || g->limit) && g->telling &&
         weir__random_fill(g->secrets, sizeof(g->secrets)) == 0)
         return g;
-    weir__guesses_destroy(g);
+    weir__wrong_tokens_destroy(g);
     return NULL;
 }
 
-void weir__guesses_destroy(struct weir__guesses *g)
+void weir__wrong_tokens_destroy(struct weir__wrong_tokens *g)
 {
     if (g == NULL)
         return;

@@ -1,5 +1,5 @@
-/* pass.c -- open connections go to the successor, as they are. */
-#include "server/serve/net/pass.h"
+/* pass-connections.c -- open connections go to the successor, as they are. */
+#include "server/serve/net/pass-connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ enum weir__pass_result weir__pass_on(struct weir__conn *conn)
                                    .role = (int32_t)conn->role,
                                    .first_role = (int32_t)conn->first_role,
                                    .known = (int32_t)conn->known,
-                                   .guesses = conn->guesses,
+                                   .wrong_tokens = conn->wrong_tokens,
                                    .http = conn->protocol == &weir__http,
                                    .unix_socket = conn->uv.handle.type == UV_NAMED_PIPE,
                                    .proven = conn->proven,
@@ -238,7 +238,7 @@ static void adopt(struct weir__loop *loop, const struct weir__arrival *a)
     conn->role = (enum weir__role)p->role;
     conn->first_role = (enum weir__role)p->first_role;
     conn->known = (enum weir__role)p->known;
-    conn->guesses = p->guesses;
+    conn->wrong_tokens = p->wrong_tokens;
     memcpy(conn->peer, p->peer, sizeof(conn->peer));
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS, 1);
     __atomic_fetch_add(&loop->server->connections, 1, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* pass.h -- open connections go to the successor, as they are: no client sees an end, and no
- * request is lost that was sent at the wrong moment.
+/* pass-connections.h -- open connections go to the successor, as they are: no client sees an end,
+ * and no request is lost that was sent at the wrong moment.
  *
  *     the channel   a pair of unix sockets that keeps messages apart, made with the successor
  *     hello         the successor says which form of message it reads; if it is another one,
@@ -10,8 +10,8 @@
  * TLS connections, subscribers and those with bound permits have a state that cannot be passed:
  * they end by themselves, or when the drain does.
  */
-#ifndef WEIR_SERVE_PASS_H
-#define WEIR_SERVE_PASS_H
+#ifndef WEIR_SERVE_PASS_CONNECTIONS_H
+#define WEIR_SERVE_PASS_CONNECTIONS_H
 
 #include "server/serve/serve.h"
 
@@ -19,7 +19,7 @@
 #define WEIR__PASS_FORM 1
 struct weir__passed {
     uint32_t form, in_len; /* in_len: bytes of a request that follow */
-    int32_t role, first_role, known, guesses;
+    int32_t role, first_role, known, wrong_tokens;
     uint8_t http, unix_socket, proven, resp;
     char peer[48];
     char name[64], library[96]; /* RESP: as the client has introduced itself */

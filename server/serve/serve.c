@@ -30,7 +30,7 @@
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/run.h"
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/pass-connections.h"
@@ -149,19 +149,19 @@ static int make_parts(struct life *life, struct weir_error *error)
     if (server->events)
         weir__events_on_table(server->events, server->table);
     server->watch = server->events ? weir__watch_create(server->events) : NULL;
-    server->shares = server->events ? weir__shares_create(server->events) : NULL;
-    server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime, server->shares);
-    server->reservations = weir__reservations_create(s->reservation_lifetime, server->shares);
+    server->fair_use = server->events ? weir__fair_use_create(server->events) : NULL;
+    server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime, server->fair_use);
+    server->reservations = weir__reservations_create(s->reservation_lifetime, server->fair_use);
     server->wrong_tokens =
         server->events ? weir__wrong_tokens_create(server->events, s->auth_guesses) : NULL;
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
     if (code == WEIR_OK &&
         (!server->watch || !server->ask_ids || !server->reservations || !server->wrong_tokens ||
-         !server->shares || !server->guards || !server->lines))
+         !server->fair_use || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
-        code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, server->shares,
+        code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, server->fair_use,
                                   error);
     if (code == WEIR_OK)
         code = weir__top_create(&server->top, loops, s->top, error);
@@ -233,7 +233,7 @@ static void free_parts(struct life *life)
     weir__in_force_destroy(server->in_force);
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
-    weir__shares_destroy(server->shares);
+    weir__fair_use_destroy(server->fair_use);
     weir__wrong_tokens_destroy(server->wrong_tokens);
     weir__lines_destroy(server->lines);
     weir__guards_destroy(server->guards);

@@ -38,7 +38,7 @@ struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
 struct weir__wrong_tokens;
-struct weir__shares;
+struct weir__fair_use;
 struct weir__guards;
 struct weir__lines;
 struct weir__mailbox;
@@ -87,7 +87,7 @@ struct weir__server {
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
     struct weir__reservations *reservations;
-    struct weir__shares *shares;             /* of pools; NULL: none */
+    struct weir__fair_use *fair_use;         /* of pools; NULL: none */
     struct weir__wrong_tokens *wrong_tokens; /* NULL: wrong tokens are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
@@ -176,8 +176,8 @@ static inline weir_time weir__loop_now(struct weir__loop *loop)
     return loop->now;
 }
 
-/* A client as the pools count it: shares.h; zeros: nobody in particular. */
-struct weir__sharer {
+/* A client as the pools count it: fair-use.h; zeros: nobody in particular. */
+struct weir__fair_user {
     uint16_t address, connection;
 };
 
@@ -224,7 +224,7 @@ struct weir__conn {
     enum weir__role known;               /* the highest of a token that it has shown */
     int wrong_tokens;                    /* tokens that were wrong */
     struct weir__shown shown;            /* by the HTTP request under way */
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */
     bool subscribed; /* to events */

@@ -59,13 +59,13 @@ struct limit {
     uint32_t id;
     uint64_t edition; /* of its place when it was last seen there */
     bool counted;     /* as one of a client's, or an earlier run's */
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     char name[WEIR__NAME_SIZE];
 };
 
 /* Changes of limits that count, by whom they were made: a ring.  The oldest ends every second. */
 struct changes {
-    struct weir__sharer by[WEIR__ADHOC_CHANGES];
+    struct weir__fair_user by[WEIR__ADHOC_CHANGES];
     size_t first, n;
     weir_time ended_at; /* when the last one did; or there was none */
 };
@@ -73,7 +73,7 @@ struct changes {
 struct weir__adhoc {
     struct weir_table *table;
     int64_t limits_max;
-    struct weir__shares *shares;
+    struct weir__fair_use *fair_use;
     uint64_t mask;
     struct entry **chains; /* atomic */
     uint64_t generation;   /* of the chains; atomic */
@@ -204,7 +204,7 @@ static void uncount(struct weir__adhoc *a, struct limit *l)
         return;
     l->counted = false;
     a->limits--;
-    weir__shares_give(a->shares, WEIR__POOL_LIMITS, l->sharer);
+    weir__fair_use_give(a->fair_use, WEIR__POOL_LIMITS, l->fair_user);
 }
 
 static struct limit *limit_at(struct weir__adhoc *a, uint32_t id, const char *name)
@@ -243,7 +243,7 @@ static int keep_locked(struct weir__adhoc *a, struct weir_limiter *limiter, cons
     if (made) {
         uncount(a, l);
         l->counted = true;
-        l->sharer = w->conn ? w->conn->sharer : (struct weir__sharer){ 0, 0 };
+        l->fair_user = w->conn ? w->conn->fair_user : (struct weir__fair_user){ 0, 0 };
         a->limits++;
     }
     return WEIR_OK;
@@ -255,8 +255,8 @@ static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w
 {
     struct weir_error why;
 
-    if (!weir__shares_take(a->shares, WEIR__POOL_LIMITS, w->conn, a->limits_max - a->limits,
-                           w->now))
+    if (!weir__fair_use_take(a->fair_use, WEIR__POOL_LIMITS, w->conn, a->limits_max - a->limits,
+                             w->now))
         return weir__fail(error, WEIR_NO_MEMORY,
                           "there are %" PRId64 " different limits of clients already, of %" PRId64
                           " that the setting adhoc-limits allows, and no client may take all: use "
@@ -266,7 +266,7 @@ static int make_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted *w
     if (code == WEIR_OK)
         code = keep_locked(a, *out, name, w, true, &why);
     if (code != WEIR_OK && w->conn)
-        weir__shares_give(a->shares, WEIR__POOL_LIMITS, w->conn->sharer);
+        weir__fair_use_give(a->fair_use, WEIR__POOL_LIMITS, w->conn->fair_user);
     if (code != WEIR_OK && error)
         *error = why;
     return code;
@@ -286,7 +286,7 @@ static void end_changes(struct weir__adhoc *a, weir_time now)
     struct changes *c = &a->changes;
 
     for (; c->n > 0 && now - c->ended_at >= CHANGE_EVERY; c->n--) {
-        weir__shares_give(a->shares, WEIR__POOL_LIMIT_CHANGES, c->by[c->first]);
+        weir__fair_use_give(a->fair_use, WEIR__POOL_LIMIT_CHANGES, c->by[c->first]);
         c->first = (c->first + 1) % WEIR__ADHOC_CHANGES;
         c->ended_at += CHANGE_EVERY;
     }
@@ -300,18 +300,19 @@ static int change_locked(struct weir__adhoc *a, const struct weir__adhoc_wanted 
                          struct weir_limiter *limiter, const struct weir_limit *limit,
                          struct weir_error *error)
 {
-    struct weir__sharer sharer = w->conn ? w->conn->sharer : (struct weir__sharer){ 0, 0 };
+    struct weir__fair_user fair_user =
+        w->conn ? w->conn->fair_user : (struct weir__fair_user){ 0, 0 };
     struct changes *c = &a->changes;
 
     end_changes(a, w->now);
-    if (!weir__shares_take(a->shares, WEIR__POOL_LIMIT_CHANGES, w->conn,
-                           (int64_t)(WEIR__ADHOC_CHANGES - c->n), w->now))
+    if (!weir__fair_use_take(a->fair_use, WEIR__POOL_LIMIT_CHANGES, w->conn,
+                             (int64_t)(WEIR__ADHOC_CHANGES - c->n), w->now))
         return WEIR_OK;
     int code = weir_limiter_change(limiter, limit, w->now, error);
     if (code == WEIR_OK)
-        c->by[(c->first + c->n++) % WEIR__ADHOC_CHANGES] = sharer;
+        c->by[(c->first + c->n++) % WEIR__ADHOC_CHANGES] = fair_user;
     else
-        weir__shares_give(a->shares, WEIR__POOL_LIMIT_CHANGES, sharer);
+        weir__fair_use_give(a->fair_use, WEIR__POOL_LIMIT_CHANGES, fair_user);
     return code;
 }
 
@@ -568,7 +569,7 @@ static int count_limits(struct weir__adhoc *a)
 }
 
 int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
-                       struct weir__shares *shares, struct weir_error *error)
+                       struct weir__fair_use *fair_use, struct weir_error *error)
 {
     struct weir__adhoc *a = calloc(1, sizeof(*a));
     uint64_t chains = 1;
@@ -589,7 +590,7 @@ int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the limits of clients");
     }
     a->limits_max = limits_max;
-    a->shares = shares;
+    a->fair_use = fair_use;
     a->mask = chains - 1;
     *out = a;
     return WEIR_OK;

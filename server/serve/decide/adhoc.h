@@ -9,21 +9,21 @@
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
  * 300/1m" are one.  Each change leaves a few hundred bytes, so there are at most
  * WEIR__ADHOC_CHANGES at once and one a second after that, and no client may have all of them: it
- * has a share (shares.h).  Beyond that a limit is not changed, and asks are decided by the one that
- * its name has, until changes are allowed again.
+ * has a share (fair-use.h).  Beyond that a limit is not changed, and asks are decided by the one
+ * that its name has, until changes are allowed again.
  */
 #ifndef WEIR_SERVE_ADHOC_H
 #define WEIR_SERVE_ADHOC_H
 
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 
 #define WEIR__ADHOC_CHANGES 1000 /* of all names together */
 
 struct weir__adhoc;
 
-/* `shares` may be NULL. */
+/* `fair_use` may be NULL. */
 int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
-                       struct weir__shares *shares, struct weir_error *error);
+                       struct weir__fair_use *fair_use, struct weir_error *error);
 void weir__adhoc_destroy(struct weir__adhoc *adhoc);
 
 struct weir__adhoc_wanted {

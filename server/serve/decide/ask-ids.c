@@ -27,7 +27,7 @@ struct answer {
     uint64_t fingerprint;
     weir_time expires;
     uint32_t next; /* in its chain */
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     struct weir_ruling ruling;
 };
 
@@ -44,7 +44,7 @@ struct weir__ask_ids {
     struct shard shards[SHARDS];
     uint64_t secrets[WEIR__HASH_SECRETS];
     weir_time lifetime;
-    struct weir__shares *shares;
+    struct weir__fair_use *fair_use;
     int64_t live;        /* of all shards; atomic */
     weir_time next_tidy; /* atomic: what is over leaves all shards then */
 };
@@ -76,7 +76,7 @@ static void drop_oldest_locked(struct weir__ask_ids *ids, struct shard *s)
     *link = oldest->next;
     s->live--;
     __atomic_fetch_sub(&ids->live, 1, __ATOMIC_RELAXED);
-    weir__shares_give(ids->shares, WEIR__POOL_ASK_IDS, oldest->sharer);
+    weir__fair_use_give(ids->fair_use, WEIR__POOL_ASK_IDS, oldest->fair_user);
 }
 
 static weir_time after(weir_time now, weir_time span)
@@ -126,7 +126,8 @@ static bool make_room_locked(struct weir__ask_ids *ids, struct shard *s,
     drop_over_locked(ids, s, now);
     tidy_if_due(ids, s, now);
     int64_t free = room - __atomic_load_n(&ids->live, __ATOMIC_RELAXED);
-    if (conn && !weir__shares_take(ids->shares, WEIR__POOL_ASK_IDS, conn, free < 1 ? 1 : free, now))
+    if (conn &&
+        !weir__fair_use_take(ids->fair_use, WEIR__POOL_ASK_IDS, conn, free < 1 ? 1 : free, now))
         return false;
     if (s->live == s->room) {
         s->replaced++;
@@ -161,7 +162,7 @@ enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids,
     place->id = h;
     place->fingerprint = id->fingerprint;
     place->expires = after(now, ids->lifetime);
-    place->sharer = id->conn ? id->conn->sharer : (struct weir__sharer){ 0, 0 };
+    place->fair_user = id->conn ? id->conn->fair_user : (struct weir__fair_user){ 0, 0 };
     *hold = index;
     return WEIR__ASK_ID_NEW;
 }
@@ -227,7 +228,7 @@ static bool make_shard(struct shard *s, uint32_t room)
 }
 
 struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime,
-                                           struct weir__shares *shares)
+                                           struct weir__fair_use *fair_use)
 {
     struct weir__ask_ids *ids = aligned_alloc(_Alignof(struct weir__ask_ids), sizeof(*ids));
     bool good = true;
@@ -236,7 +237,7 @@ struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime,
         return NULL;
     memset(ids, 0, sizeof(*ids));
     ids->lifetime = lifetime < 0 ? 0 : lifetime;
-    ids->shares = shares;
+    ids->fair_use = fair_use;
     room = room < SHARDS ? SHARDS : room > ROOM_MAX ? ROOM_MAX : room;
     for (size_t i = 0; i < SHARDS; i++)
         good &= make_shard(&ids->shards[i], (uint32_t)((room + SHARDS - 1) / SHARDS));

@@ -8,15 +8,15 @@
 #define WEIR_SERVE_ASK_IDS_H
 
 #include "server/serve/decide/decide.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 
 #define WEIR__ASK_ID_MAX 128 /* bytes of an ask id */
 
 struct weir__ask_ids;
 
-/* `shares` may be NULL.  NULL: no memory. */
+/* `fair_use` may be NULL.  NULL: no memory. */
 struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime,
-                                           struct weir__shares *shares);
+                                           struct weir__fair_use *fair_use);
 void weir__ask_ids_destroy(struct weir__ask_ids *ids);
 
 enum weir__ask_id_state {

@@ -14,13 +14,13 @@ struct weir__late_enter {
     struct weir__later later;
     struct weir__entered entered;
     uint64_t ticket;
-    struct weir__sharer sharer; /* of one of the agent's places */
+    struct weir__fair_user fair_user; /* of one of the agent's places */
     weir_time began;
 };
 
 static void free_late(struct weir__late_enter *late)
 {
-    weir__late_give(late->loop->server, late->sharer);
+    weir__late_give(late->loop->server, late->fair_user);
     weir__arena_clear(&late->bytes);
     free(late);
 }
@@ -81,7 +81,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
     struct weir__late_enter *late = calloc(1, sizeof(*late));
 
     if (late == NULL) {
-        weir__late_give(loop->server, conn->sharer);
+        weir__late_give(loop->server, conn->fair_user);
         return false;
     }
     *late = (struct weir__late_enter){ .letter = { .open = finish },
@@ -89,7 +89,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                                        .conn = conn,
                                        .enter = *enter,
                                        .later = *later,
-                                       .sharer = conn->sharer,
+                                       .fair_user = conn->fair_user,
                                        .began = weir__loop_now(loop) };
     const struct weir_fleet_ask ask = { .attrs = enter->attrs,
                                         .n = enter->n,

@@ -6,7 +6,7 @@
 
 #include "cluster/agent/ask-by.h"
 #include "server/serve/decide/ask-ids.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/net/mailbox.h"
 
 /* A check that is decided late. */
@@ -16,7 +16,7 @@ struct one {
     struct weir_ruling *ruling;
     struct weir__ask_id id; /* no bytes: none */
     uint64_t ticket;
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     bool placed; /* one of the agent's places is for it */
     bool waits, cancelled;
     char key[WEIR_KEY_TEXT]; /* if it is refused */
@@ -64,7 +64,7 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
 static void settle(struct weir__late *late, struct one *one)
 {
     if (one->placed)
-        weir__late_give(late->loop->server, one->sharer);
+        weir__late_give(late->loop->server, one->fair_user);
     one->id.now = weir__loop_now(late->loop);
     if (!one->cancelled)
         weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
@@ -98,17 +98,17 @@ bool weir__late_take(struct weir__conn *conn)
     int64_t others = __atomic_fetch_add(&server->late, 1, __ATOMIC_RELAXED);
 
     if (others < WEIR__AGENT_ASKS &&
-        weir__shares_take(server->shares, WEIR__POOL_LATE, conn, WEIR__AGENT_ASKS - others,
+        weir__fair_use_take(server->fair_use, WEIR__POOL_LATE, conn, WEIR__AGENT_ASKS - others,
                           weir__loop_now(conn->loop)))
         return true;
     __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
     return false;
 }
 
-void weir__late_give(struct weir__server *server, struct weir__sharer sharer)
+void weir__late_give(struct weir__server *server, struct weir__fair_user fair_user)
 {
     __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
-    weir__shares_give(server->shares, WEIR__POOL_LATE, sharer);
+    weir__fair_use_give(server->fair_use, WEIR__POOL_LATE, fair_user);
 }
 
 static void make_one(struct weir__late *late, const struct weir__check *check, size_t i)
@@ -119,7 +119,7 @@ static void make_one(struct weir__late *late, const struct weir__check *check, s
     *one = (struct one){ .late = late,
                          .check = check,
                          .ruling = &late->rulings[i],
-                         .sharer = late->conn->sharer,
+                         .fair_user = late->conn->fair_user,
                          .placed = weir__late_take(late->conn) };
     if (id->len == 0)
         return;

@@ -33,6 +33,6 @@ void weir__late_enter_abandon(struct weir__conn *conn);
 /* One of the agent's places, to wait there: nobody takes all of them.  False: the client has its
  * share. */
 bool weir__late_take(struct weir__conn *conn);
-void weir__late_give(struct weir__server *server, struct weir__sharer sharer);
+void weir__late_give(struct weir__server *server, struct weir__fair_user fair_user);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "cluster/agent/operators.h"
 #include "cluster/fleet/lock-calls.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/fleet.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"
@@ -23,7 +23,7 @@ struct weir__lock_wait {
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: it is gone, or answered */
     struct weir_redis *redis;
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     struct weir__verb_call *verb_call;
     weir__call_done *done;
     void *context;
@@ -105,7 +105,7 @@ static void end(struct weir__lock_wait *w)
     if (loop->lock_waits->first == NULL)
         uv_timer_stop(&loop->lock_waits->tick);
     __atomic_fetch_sub(&loop->server->lock_waits, 1, __ATOMIC_RELAXED);
-    weir__shares_give(loop->server->shares, WEIR__POOL_LOCKS, w->sharer);
+    weir__fair_use_give(loop->server->fair_use, WEIR__POOL_LOCKS, w->fair_user);
     free(w);
 }
 
@@ -268,7 +268,7 @@ static bool take_place(struct weir__conn *conn)
     int64_t others = __atomic_fetch_add(&server->lock_waits, 1, __ATOMIC_RELAXED);
 
     if (others < WEIR__LOCK_WAITS &&
-        weir__shares_take(server->shares, WEIR__POOL_LOCKS, conn, WEIR__LOCK_WAITS - others,
+        weir__fair_use_take(server->fair_use, WEIR__POOL_LOCKS, conn, WEIR__LOCK_WAITS - others,
                           weir__loop_now(conn->loop)))
         return true;
     __atomic_fetch_sub(&server->lock_waits, 1, __ATOMIC_RELAXED);
@@ -289,7 +289,7 @@ static struct weir__lock_wait *make(struct weir__conn *conn, const struct weir__
                                    .lock.life = call->values[1].number,
                                    .loop = conn->loop,
                                    .conn = conn,
-                                   .sharer = conn->sharer,
+                                   .fair_user = conn->fair_user,
                                    .answered = -WEIR__LOCK_STALE,
                                    .name = { w->texts, name.len },
                                    .id = { w->texts + name.len, id.len } };
@@ -330,7 +330,7 @@ int weir__lock_begin(struct weir__conn *conn, struct weir__verb_call *call, weir
     struct weir__lock_wait *w = make(conn, call);
     if (w == NULL || !weir__lock_owner(w->owner)) {
         __atomic_fetch_sub(&call->server->lock_waits, 1, __ATOMIC_RELAXED);
-        weir__shares_give(call->server->shares, WEIR__POOL_LOCKS, conn->sharer);
+        weir__fair_use_give(call->server->fair_use, WEIR__POOL_LOCKS, conn->fair_user);
         free(w);
         weir__call_no_memory(call);
         return WEIR_NO_MEMORY;

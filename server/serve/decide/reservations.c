@@ -25,13 +25,13 @@ struct place {
     struct weir_reservation reservation;
     uint32_t next; /* in its chain, or among the free ones */
     uint32_t at;   /* in the heap */
-    struct weir__sharer sharer;
+    struct weir__fair_user fair_user;
     char key[WEIR__RESERVATION_KEY_MAX];
 };
 
 struct weir__reservations {
     weir_time lifetime_max; /* an unsettled one makes room some day */
-    struct weir__shares *shares;
+    struct weir__fair_use *fair_use;
     pthread_mutex_t mutex;
     uint32_t free, unused; /* unused: places from there on were never used */
     uint32_t open;
@@ -119,7 +119,7 @@ static uint32_t *find_locked(struct weir__reservations *r, const struct id *id)
 
 static void free_locked(struct weir__reservations *r, uint32_t place)
 {
-    weir__shares_give(r->shares, WEIR__POOL_RESERVATIONS, r->places[place].sharer);
+    weir__fair_use_give(r->fair_use, WEIR__POOL_RESERVATIONS, r->places[place].fair_user);
     r->places[place].next = r->free;
     r->free = place;
 }
@@ -164,8 +164,8 @@ static uint32_t claim(struct weir__reservations *r, const struct weir__conn *con
 
     pthread_mutex_lock(&r->mutex);
     expire_locked(r, now);
-    if (weir__shares_take(r->shares, WEIR__POOL_RESERVATIONS, conn, (int64_t)(ROOM - r->open),
-                          now)) {
+    if (weir__fair_use_take(r->fair_use, WEIR__POOL_RESERVATIONS, conn, (int64_t)(ROOM - r->open),
+                            now)) {
         place = r->free;
         if (place != NONE)
             r->free = r->places[place].next;
@@ -173,7 +173,7 @@ static uint32_t claim(struct weir__reservations *r, const struct weir__conn *con
             place = r->unused++;
     }
     if (place != NONE)
-        r->places[place].sharer = conn ? conn->sharer : (struct weir__sharer){ 0, 0 };
+        r->places[place].fair_user = conn ? conn->fair_user : (struct weir__fair_user){ 0, 0 };
     pthread_mutex_unlock(&r->mutex);
     return place;
 }
@@ -259,7 +259,7 @@ void weir__reservations_tend(struct weir__reservations *r, weir_time now)
 }
 
 struct weir__reservations *weir__reservations_create(weir_time lifetime_max,
-                                                     struct weir__shares *shares)
+                                                     struct weir__fair_use *fair_use)
 {
     struct weir__reservations *r = calloc(1, sizeof(*r)); /* only the used part becomes memory */
 
@@ -267,7 +267,7 @@ struct weir__reservations *weir__reservations_create(weir_time lifetime_max,
         return NULL;
     pthread_mutex_init(&r->mutex, NULL);
     r->lifetime_max = lifetime_max;
-    r->shares = shares;
+    r->fair_use = fair_use;
     r->free = NONE;
     memset(r->chains, 0xff, sizeof(r->chains));
     return r;

@@ -7,7 +7,7 @@
 #ifndef WEIR_SERVE_RESERVATIONS_H
 #define WEIR_SERVE_RESERVATIONS_H
 
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 
 #define WEIR__RESERVATIONS_MAX        131072
 #define WEIR__RESERVATION_LIFETIME_MS 60000 /* unless the ask says another */
@@ -16,9 +16,9 @@
 
 struct weir__reservations;
 
-/* No reservation lasts longer than lifetime_max.  `shares` may be NULL.  NULL: no memory. */
+/* No reservation lasts longer than lifetime_max.  `fair_use` may be NULL.  NULL: no memory. */
 struct weir__reservations *weir__reservations_create(weir_time lifetime_max,
-                                                     struct weir__shares *shares);
+                                                     struct weir__fair_use *fair_use);
 void weir__reservations_destroy(struct weir__reservations *reservations);
 
 struct weir__reserve {

@@ -10,7 +10,7 @@
  */
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/guards-json.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/events/metrics.h"
 
 #include <dirent.h>
@@ -170,7 +170,7 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
     if (server->ask_ids != NULL)
         f->ask_ids_replaced = weir__ask_ids_replaced(server->ask_ids);
     for (int i = 0; i < WEIR__POOLS; i++)
-        f->shares_refused[i] = weir__shares_refused(server->shares, (enum weir__pool)i);
+        f->shares_refused[i] = weir__fair_use_refused(server->fair_use, (enum weir__pool)i);
     if (server->top != NULL)
         weir__top_figures(server->top, TOP_KEYS, &f->top);
     f->top_share = f->top.total > 0 ? f->top.refused * 1000000 / f->top.total : 0;

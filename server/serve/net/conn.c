@@ -17,7 +17,7 @@
 #include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/late.h"
 #include "server/serve/decide/lock-wait.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/decide/waiting.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
@@ -405,7 +405,7 @@ void weir__conn_begin(struct weir__conn *conn)
     struct weir__loop *loop = conn->loop;
 
     conn->uv.handle.data = conn;
-    conn->sharer = weir__shares_of(loop->server->shares, conn->peer, conn->id);
+    conn->fair_user = weir__fair_use_of(loop->server->fair_use, conn->peer, conn->id);
     conn->last_ms = conn->came_ms = uv_now(&loop->uv);
     conn->proven = conn->role != WEIR__ROLE_NONE;
     conn->since_ms = conn->tls ? conn->last_ms : 0; /* the handshake must come */

@@ -240,7 +240,7 @@ TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
     assert_int_equal(take(limiter, "k", 0, NOW + S).limit, 20);
 }
 
-OWNS(weir__shares)
+OWNS(weir__fair_use)
 OWNS(weir__events)
 
 static int64_t limit_after(struct weir__adhoc *adhoc, const struct weir__conn *conn,
@@ -262,11 +262,11 @@ TEST(test_S1_a_client_that_changes_limits_all_the_time_leaves_changes_to_others)
 {
     OWN(weir_table) *table = private_table(false, 100);
     OWN(weir__events) *events = weir__events_create();
-    OWN(weir__shares) *shares = weir__shares_create(events);
+    OWN(weir__fair_use) *fair_use = weir__fair_use_create(events);
     OWN(weir__adhoc) *adhoc = NULL;
-    struct weir__conn greedy = { .sharer = { 1, 1 } }, second = { .sharer = { 1, 2 } },
-                      other = { .sharer = { 2, 3 } };
-    assert_ok(weir__adhoc_create(&adhoc, table, 10, shares, NULL));
+    struct weir__conn greedy = { .fair_user = { 1, 1 } }, second = { .fair_user = { 1, 2 } },
+                      other = { .fair_user = { 2, 3 } };
+    assert_ok(weir__adhoc_create(&adhoc, table, 10, fair_use, NULL));
     limit_after(adhoc, &other, "1000/10", "mails", NOW);
     for (int i = 0; i < 10; i++) {
         weir_time now = NOW + i * S / 2;
@@ -275,7 +275,7 @@ TEST(test_S1_a_client_that_changes_limits_all_the_time_leaves_changes_to_others)
         assert_int_equal(limit_after(adhoc, &other, i % 2 ? "9/10" : "8/10", "mails", now),
                          i % 2 ? 9 : 8);
     }
-    assert_true(weir__shares_refused(shares, WEIR__POOL_LIMIT_CHANGES) > 0);
+    assert_true(weir__fair_use_refused(fair_use, WEIR__POOL_LIMIT_CHANGES) > 0);
     flip(adhoc, &greedy, NOW + 3600 * S); /* and it has its share again */
     assert_int_equal(limit_after(adhoc, &greedy, "7/10", "yours", NOW + 3600 * S), 7);
 }
@@ -389,13 +389,13 @@ TEST(test_a_client_gets_its_share_back)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir__events *events = weir__events_create();
-    struct weir__shares *shares = weir__shares_create(events);
+    struct weir__fair_use *fair_use = weir__fair_use_create(events);
     struct weir__conn *conn = calloc(1, sizeof(*conn));
     struct weir__adhoc *adhoc = NULL;
     weir_time now = NOW;
 
-    conn->sharer = weir__shares_of(shares, "192.0.2.1", 1);
-    assert_ok(weir__adhoc_create(&adhoc, table, 30, shares, NULL));
+    conn->fair_user = weir__fair_use_of(fair_use, "192.0.2.1", 1);
+    assert_ok(weir__adhoc_create(&adhoc, table, 30, fair_use, NULL));
     for (int round = 0; round < 5; round++) {
         int made = 0;
         for (int code = WEIR_OK; code == WEIR_OK; made += code == WEIR_OK) {
@@ -410,7 +410,7 @@ TEST(test_a_client_gets_its_share_back)
         assert_int_equal(stats_of(table, -1).limiters, 0);
     }
     weir__adhoc_destroy(adhoc);
-    weir__shares_destroy(shares);
+    weir__fair_use_destroy(fair_use);
     weir__events_destroy(events);
     free(conn);
 }

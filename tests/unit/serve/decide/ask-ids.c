@@ -6,11 +6,11 @@
 
 #include "unit/fixture.h"
 #include "server/serve/decide/ask-ids.h"
-#include "server/serve/decide/shares.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/events/events.h"
 
 OWNS(weir__ask_ids)
-OWNS(weir__shares)
+OWNS(weir__fair_use)
 OWNS(weir__events)
 
 static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
@@ -126,11 +126,11 @@ TEST(test_those_whose_time_is_over_make_room_for_nothing)
 TEST(test_a_client_has_its_share_again_when_its_ids_are_over)
 {
     OWN(weir__events) *events = weir__events_create();
-    struct weir__conn conn = { .sharer = { 1, 1 } };
+    struct weir__conn conn = { .fair_user = { 1, 1 } };
     struct weir_ruling ruling = { .rule = "r" };
     for (int round = 0; round < 500; round++) {
-        OWN(weir__shares) *shares = weir__shares_create(events);
-        OWN(weir__ask_ids) *ids = weir__ask_ids_create(160, 60 * S, shares);
+        OWN(weir__fair_use) *fair_use = weir__fair_use_create(events);
+        OWN(weir__ask_ids) *ids = weir__ask_ids_create(160, 60 * S, fair_use);
         enum weir__ask_id_state known = WEIR__ASK_ID_UNKEPT;
         for (int i = 0; i <= 200; i++) {
             struct weir__ask_id id = { &i, sizeof(i), 1, i < 200 ? NOW : NOW + 60 * S, &conn };

@@ -1,5 +1,5 @@
-/* shares.c -- how much of a pool each client holds. */
-#include "server/serve/decide/shares.h"
+/* fair-use.c -- how much of a pool each client holds, so that nobody takes all of it. */
+#include "server/serve/decide/fair-use.h"
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ struct pool {
     weir_time told_until;                             /* atomic: no more is told till then */
 };
 
-struct weir__shares {
+struct weir__fair_use {
     struct weir__events *events;
     uint64_t secrets[WEIR__HASH_SECRETS];
     struct pool pools[WEIR__POOLS];
@@ -24,9 +24,9 @@ struct weir__shares {
 static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes", "reservations",
                                                 "ask-ids",      "late-checks",   "locks" };
 
-struct weir__shares *weir__shares_create(struct weir__events *events)
+struct weir__fair_use *weir__fair_use_create(struct weir__events *events)
 {
-    struct weir__shares *s = calloc(1, sizeof(*s));
+    struct weir__fair_use *s = calloc(1, sizeof(*s));
 
     if (s == NULL || weir__random_fill(s->secrets, sizeof(s->secrets)) != 0) {
         free(s);
@@ -36,9 +36,9 @@ struct weir__shares *weir__shares_create(struct weir__events *events)
     return s;
 }
 
-void weir__shares_destroy(struct weir__shares *shares)
+void weir__fair_use_destroy(struct weir__fair_use *fair_use)
 {
-    free(shares);
+    free(fair_use);
 }
 
 static uint16_t bucket(uint64_t hash)
@@ -46,17 +46,18 @@ static uint16_t bucket(uint64_t hash)
     return (uint16_t)(1 + hash % (BUCKETS - 1));
 }
 
-struct weir__sharer weir__shares_of(const struct weir__shares *s, const char *peer, uint64_t id)
+struct weir__fair_user weir__fair_use_of(const struct weir__fair_use *s, const char *peer,
+                                         uint64_t id)
 {
     if (s == NULL)
-        return (struct weir__sharer){ 0, 0 };
-    return (struct weir__sharer){
+        return (struct weir__fair_user){ 0, 0 };
+    return (struct weir__fair_user){
         bucket(weir__peer_hash(s->secrets, peer).place),
         bucket(weir__hash_key(s->secrets, 1, (struct weir_key){ &id, sizeof(id) }).place)
     };
 }
 
-static void refuse(struct weir__shares *s, enum weir__pool pool, const struct weir__conn *conn,
+static void refuse(struct weir__fair_use *s, enum weir__pool pool, const struct weir__conn *conn,
                    weir_time now)
 {
     struct pool *p = &s->pools[pool];
@@ -71,13 +72,13 @@ static void refuse(struct weir__shares *s, enum weir__pool pool, const struct we
         weir__events_emit(s->events, WEIR__EVENT_SHARE_USED_UP, now, &facts);
 }
 
-bool weir__shares_take(struct weir__shares *s, enum weir__pool pool, const struct weir__conn *conn,
-                       int64_t free, weir_time now)
+bool weir__fair_use_take(struct weir__fair_use *s, enum weir__pool pool,
+                         const struct weir__conn *conn, int64_t free, weir_time now)
 {
     if (s == NULL || conn == NULL)
         return free > 0;
-    int32_t *address = &s->pools[pool].addresses[conn->sharer.address];
-    int32_t *connection = &s->pools[pool].connections[conn->sharer.connection];
+    int32_t *address = &s->pools[pool].addresses[conn->fair_user.address];
+    int32_t *connection = &s->pools[pool].connections[conn->fair_user.connection];
     if (__atomic_load_n(address, __ATOMIC_RELAXED) >= free ||
         2 * (int64_t)__atomic_load_n(connection, __ATOMIC_RELAXED) >= free) {
         refuse(s, pool, conn, now);
@@ -88,15 +89,16 @@ bool weir__shares_take(struct weir__shares *s, enum weir__pool pool, const struc
     return true;
 }
 
-void weir__shares_give(struct weir__shares *s, enum weir__pool pool, struct weir__sharer sharer)
+void weir__fair_use_give(struct weir__fair_use *s, enum weir__pool pool,
+                         struct weir__fair_user fair_user)
 {
-    if (s == NULL || sharer.address == 0)
+    if (s == NULL || fair_user.address == 0)
         return;
-    __atomic_fetch_sub(&s->pools[pool].addresses[sharer.address], 1, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&s->pools[pool].connections[sharer.connection], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&s->pools[pool].addresses[fair_user.address], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&s->pools[pool].connections[fair_user.connection], 1, __ATOMIC_RELAXED);
 }
 
-int64_t weir__shares_refused(const struct weir__shares *s, enum weir__pool pool)
+int64_t weir__fair_use_refused(const struct weir__fair_use *s, enum weir__pool pool)
 {
     return s ? __atomic_load_n(&s->pools[pool].refused, __ATOMIC_RELAXED) : 0;
 }

@@ -42,7 +42,7 @@ struct weir__fair_use;
 struct weir__guards;
 struct weir__lines;
 struct weir__mailbox;
-struct weir__late;
+struct weir__units_wait;
 struct weir__lock_wait;
 struct weir__lock_waits;
 struct weir__node;
@@ -93,7 +93,7 @@ struct weir__server {
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir_fleet *fleet;  /* NULL: it is in none */
     struct weir__node *node;   /* fleet.c */
-    int64_t late;              /* checks that wait for units; atomic */
+    int64_t units_waits;       /* checks that wait for units; atomic */
     int64_t lock_waits;        /* asks for locks; atomic */
     struct weir__top *top;
     struct weir__watch *watch;
@@ -143,8 +143,8 @@ struct weir__loop {
     struct weir__buffer out;        /* answers of the connection being fed */
     char *in;                       /* the last read */
     struct weir__counters counters;
-    struct weir__mailbox *mailbox; /* what other threads have done for it */
-    struct weir__agent_list late;  /* asks for the fleet's agent, handed over once a turn */
+    struct weir__mailbox *mailbox;       /* what other threads have done for it */
+    struct weir__agent_list units_waits; /* asks for the fleet's agent, handed over once a turn */
     struct weir__waiting
         *waiting; /* asks of its connections in guards' queues; NULL: nobody has ever waited */
     struct weir__lock_waits *lock_waits; /* likewise for locks of the fleet */
@@ -211,10 +211,10 @@ struct weir__conn {
     uint64_t moved_ms;                   /* ... and the uv time when that last changed */
     struct weir__job *job;               /* work for it on another thread, or NULL */
     struct weir__wait *wait;             /* its ask is in a guard's queue, or NULL */
-    struct weir__late *late;             /* its checks wait for units of the fleet, or NULL */
-    struct weir__late_enter *late_enter; /* likewise an enter */
+    struct weir__units_wait *units_wait; /* its checks wait for units of the fleet, or NULL */
+    struct weir__units_wait_enter *units_wait_enter; /* likewise an enter */
     struct weir__lock_wait *lock_wait;   /* it asks for a lock of the fleet, or NULL */
-    struct weir__bound *bound;           /* bound.c: permits that end with it; NULL: none */
+    struct weir__bound *bound;           /* bound-permits.c: permits that end with it; NULL: none */
     uint64_t came_ms;                    /* uv time (ms) when it was accepted */
     uint64_t last_ms;                    /* uv time (ms) when it last said something */
     uint64_t since_ms;                   /* uv time when the request under way began; 0: none */

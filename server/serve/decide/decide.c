@@ -94,9 +94,9 @@ bool weir__ask_check_many(struct weir__loop *loop, const struct weir_request *re
         weir_time began = weir__counters_begin(&loop->counters);
         size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
         weir__counters_end(&loop->counters, began, part);
-        size_t late = allowed < part ? note_refusals(loop, requests, part, rulings, keys) : 0;
-        count_checks(loop, part - late, allowed);
-        dry += late;
+        size_t waits = allowed < part ? note_refusals(loop, requests, part, rulings, keys) : 0;
+        count_checks(loop, part - waits, allowed);
+        dry += waits;
         requests += part;
         rulings += part;
         n -= part;

@@ -19,14 +19,14 @@ struct weir__check {
 };
 
 /* Decides, counts, reports bans.  NULL, or what is wrong with the ask (then nothing was
- * decided).  An ask that finds a purse dry is not decided, and not counted: late.h. */
+ * decided).  An ask that finds a purse dry is not decided, and not counted: units-wait.h. */
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
                             struct weir_ruling *ruling);
 /* The same for several without an id, prefetched.  True: some found a purse dry. */
 bool weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings);
 
-/* Counts one that was decided late. */
+/* Counts one that has waited for units. */
 void weir__ask_count(struct weir__loop *loop, const struct weir_ruling *ruling, const char *key,
                      weir_time now);
 
@@ -58,7 +58,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
 int64_t weir__ask_ms(weir_time t);
 int64_t weir__ask_retry_ms(const struct weir_decision *d); /* -1: allowed, or never */
 
-/* It found a purse dry, and may be decided late.  With a time to come again it is the answer to a
+/* It found a purse dry, and may wait for units.  With a time to come again it is the answer to a
  * retry of one that waits already. */
 static inline bool weir__is_dry(const struct weir_ruling *ruling)
 {

@@ -8,7 +8,7 @@
 
 #include "guard/guard.h"
 #include "base/base.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/top-keys.h"
 #include "weir-fleet.h"
@@ -224,7 +224,7 @@ bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,
 {
     const struct weir_ruling *r = &out->ruling;
 
-    if (later && weir__is_dry(r) && weir__late_enter(conn, e, later, out))
+    if (later && weir__is_dry(r) && weir__units_wait_enter(conn, e, later, out))
         return true;
     bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY &&
                 r->guard != NULL; /* in shadow it is in, though it is busy */

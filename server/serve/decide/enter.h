@@ -69,7 +69,7 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
  * are over. */
 weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits);
 
-/* For waiting.c and late-enter.c, from any thread: one try. */
+/* For waiting.c and units-wait-enter.c, from any thread: one try. */
 struct weir__try {
     weir_time now;
     bool again; /* it has waited, and passed shedding when it came; it is not shed now */

@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "engine/lines.h"
 #include "guard/guard.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"
 
@@ -252,7 +252,7 @@ static void finish(struct weir__letter *letter)
     conn->wait = NULL;
     weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->joined);
     if (weir__is_dry(&w->entered.ruling) &&
-        weir__late_enter(conn, &w->enter, &w->later, &w->entered)) {
+        weir__units_wait_enter(conn, &w->enter, &w->later, &w->entered)) {
         free_wait(w);
         return;
     }

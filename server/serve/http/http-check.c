@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "server/serve/decide/decide-verbs.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "wire/json.h"
 
 #define GROUP 64 /* checks that are decided together */
@@ -24,8 +24,8 @@ struct held {
 };
 
 /* It has waited: the connection is held until this is sent. */
-static void answer_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
-                        const void *context)
+static void answer_after_wait(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                              const void *context)
 {
     const struct held *held = context;
     struct weir__buffer out = { 0 };
@@ -41,10 +41,10 @@ void weir__http_decided(struct weir__http_call *call, const struct weir__check *
 {
     const struct held held = { call->manner, *shape };
 
-    if (weir__is_dry(ruling) &&
-        weir__late(call->conn, check, ruling, 1,
-                   &(struct weir__late_answer){ answer_late, &held, sizeof(held) }))
-        call->manner.close = false; /* answer_late sees to it */
+    if (weir__is_dry(ruling) && weir__units_wait(call->conn, check, ruling, 1,
+                                                 &(struct weir__units_wait_answer){
+                                                     answer_after_wait, &held, sizeof(held) }))
+        call->manner.close = false; /* answer_after_wait sees to it */
     else
         weir__http_ruling(&call->manner, ruling, shape->refuse, shape->bare);
 }
@@ -213,8 +213,8 @@ static void answer_batch(const struct answers *a, const struct weir_ruling *ruli
                           (struct weir__text){ out.bytes, out.len });
     weir__buffer_free(&out);
 }
-static void answer_batch_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
-                              const void *context)
+static void answer_batch_after_wait(struct weir__conn *conn, const struct weir_ruling *rulings,
+                                    size_t n, const void *context)
 {
     struct answers *a = (struct answers *)(uintptr_t)context; /* a copy, for this call */
     struct weir__buffer out = { 0 };
@@ -273,9 +273,10 @@ static void decide_batch(struct weir__http_call *call, struct batch *b)
         a->manner = call->manner;
         bool dry = b->ids ? decide_with_ids(loop, b, rulings, a->problems)
                           : decide_plain(loop, b, rulings);
-        if (dry && weir__late(call->conn, b->items, rulings, b->n,
-                              &(struct weir__late_answer){ answer_batch_late, a, size }))
-            call->manner.close = false; /* answer_batch_late sees to it */
+        if (dry &&
+            weir__units_wait(call->conn, b->items, rulings, b->n,
+                             &(struct weir__units_wait_answer){ answer_batch_after_wait, a, size }))
+            call->manner.close = false; /* answer_batch_after_wait sees to it */
         else
             answer_batch(a, rulings, b->n);
     }

@@ -15,7 +15,7 @@
 #include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/bound-permits.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/decide/waiting.h"
@@ -62,10 +62,10 @@ void weir__conn_close(struct weir__conn *conn)
         weir__job_abandon(conn->job);
     if (conn->wait)
         weir__wait_abandon(conn);
-    if (conn->late)
-        weir__late_abandon(conn);
-    if (conn->late_enter)
-        weir__late_enter_abandon(conn);
+    if (conn->units_wait)
+        weir__units_wait_abandon(conn);
+    if (conn->units_wait_enter)
+        weir__units_wait_enter_abandon(conn);
     if (conn->lock_wait)
         weir__lock_abandon(conn);
     uv_close(&conn->uv.handle, on_closed);

@@ -19,7 +19,7 @@
 #include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/waiting.h"
 
@@ -150,7 +150,7 @@ static void on_turn(uv_prepare_t *turn)
     struct weir__loop *loop = turn->data;
 
     loop->now_is_old = true;
-    weir__late_hand_over(loop);
+    weir__units_wait_hand_over(loop);
     weir__adhoc_turn(loop->server->adhoc, loop);
 }
 
@@ -174,7 +174,7 @@ static void end_if_empty(struct weir__loop *loop)
 {
     if (loop->conns || weir__mailbox_is_expecting(loop))
         return;
-    weir__late_hand_over(loop); /* of connections that are gone */
+    weir__units_wait_hand_over(loop); /* of connections that are gone */
     weir__waiting_close(loop);
     weir__lock_waits_close(loop);
     weir__mailbox_close(loop);

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "server/serve/decide/decide-verbs.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
 #include "table/carried.h"
@@ -283,8 +283,8 @@ static void reply_rulings(struct weir__conn *conn, const struct weir_ruling *rul
 }
 
 /* They have waited: the connection is held until this is sent. */
-static void answer_late(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
-                        const void *context)
+static void answer_after_wait(struct weir__conn *conn, const struct weir_ruling *rulings, size_t n,
+                              const void *context)
 {
     (void)context;
     reply_rulings(conn, rulings, n);
@@ -296,12 +296,12 @@ static bool wait_for_units(struct weir__conn *conn, const struct weir__check *ch
                            const struct weir_ruling *rulings, size_t n)
 {
     const struct weir__resp_session *s = conn->session;
-    const struct weir__late_answer how = { .answer = answer_late };
+    const struct weir__units_wait_answer how = { .answer = answer_after_wait };
 
-    return !(s && s->executing) && weir__late(conn, checks, rulings, n, &how);
+    return !(s && s->executing) && weir__units_wait(conn, checks, rulings, n, &how);
 }
 
-static bool are_late(struct weir__conn *conn, const struct batch *b, size_t n)
+static bool checks_wait(struct weir__conn *conn, const struct batch *b, size_t n)
 {
     struct weir__check checks[CHECKS];
 
@@ -318,7 +318,7 @@ static void flush_checks(struct weir__conn *conn, struct batch *b)
     size_t n = b->checks;
 
     b->checks = b->attrs = 0;
-    if (!weir__ask_check_many(conn->loop, b->requests, n, b->rulings) || !are_late(conn, b, n))
+    if (!weir__ask_check_many(conn->loop, b->requests, n, b->rulings) || !checks_wait(conn, b, n))
         reply_rulings(conn, b->rulings, n);
 }
 

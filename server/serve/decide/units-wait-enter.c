@@ -1,11 +1,12 @@
-/* late-enter.c -- an enter that found too little in a purse of the fleet, and is decided late. */
+/* units-wait-enter.c -- an enter that found too little in a purse of the fleet, and waits for
+ * units. */
 #include <stdlib.h>
 
 #include "cluster/agent/ask-by.h"
-#include "server/serve/decide/late.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"
 
-struct weir__late_enter {
+struct weir__units_wait_enter {
     struct weir__letter letter; /* it is decided */
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
@@ -18,9 +19,9 @@ struct weir__late_enter {
     weir_time began;
 };
 
-static void free_late(struct weir__late_enter *late)
+static void free_late(struct weir__units_wait_enter *late)
 {
-    weir__late_give(late->loop->server, late->fair_user);
+    weir__units_wait_give(late->loop->server, late->fair_user);
     weir__arena_clear(&late->bytes);
     free(late);
 }
@@ -29,7 +30,7 @@ static void free_late(struct weir__late_enter *late)
 static bool decide(void *context, const struct weir__alone_rules *alone, weir_time now,
                    struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
 {
-    struct weir__late_enter *late = context;
+    struct weir__units_wait_enter *late = context;
     struct weir_error error;
     const struct weir__try how = { .now = now, .alone = alone };
 
@@ -41,7 +42,7 @@ static bool decide(void *context, const struct weir__alone_rules *alone, weir_ti
 
 static void on_decided(void *context, const struct weir_ruling *ruling, const char *key)
 {
-    struct weir__late_enter *late = context;
+    struct weir__units_wait_enter *late = context;
 
     (void)key;
     late->entered.ruling = *ruling; /* an account that refuses says so here */
@@ -51,8 +52,9 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
 /* On the loop's thread: answers, or waits for a permit now. */
 static void finish(struct weir__letter *letter)
 {
-    struct weir__late_enter *late =
-        (struct weir__late_enter *)((char *)letter - offsetof(struct weir__late_enter, letter));
+    struct weir__units_wait_enter *late =
+        (struct weir__units_wait_enter *)((char *)letter -
+                                          offsetof(struct weir__units_wait_enter, letter));
     struct weir__conn *conn = late->conn;
 
     if (conn == NULL) {
@@ -60,7 +62,7 @@ static void finish(struct weir__letter *letter)
         free_late(late);
         return;
     }
-    conn->late_enter = NULL;
+    conn->units_wait_enter = NULL;
     weir__enter_spend(&late->enter, weir__loop_now(late->loop) - late->began);
     if (!weir__is_dry(&late->entered.ruling) &&
         weir__enter_waits(conn, &late->enter, &late->later, &late->entered)) {
@@ -78,13 +80,13 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                 const struct weir__later *later)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir__late_enter *late = calloc(1, sizeof(*late));
+    struct weir__units_wait_enter *late = calloc(1, sizeof(*late));
 
     if (late == NULL) {
-        weir__late_give(loop->server, conn->fair_user);
+        weir__units_wait_give(loop->server, conn->fair_user);
         return false;
     }
-    *late = (struct weir__late_enter){ .letter = { .open = finish },
+    *late = (struct weir__units_wait_enter){ .letter = { .open = finish },
                                        .loop = loop,
                                        .conn = conn,
                                        .enter = *enter,
@@ -96,14 +98,14 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                                         .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
                                         .done = on_decided,
                                         .context = late };
-    conn->late_enter = late;
+    conn->units_wait_enter = late;
     conn->held = true;
     weir__mailbox_expect(loop);
     if (weir__enter_copy(&late->bytes, &late->enter) &&
         weir__later_copy(&late->bytes, &late->later) &&
-        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket, &loop->late))
+        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket, &loop->units_waits))
         return true;
-    conn->late_enter = NULL;
+    conn->units_wait_enter = NULL;
     conn->held = false;
     weir__mailbox_forgo(loop);
     free_late(late);
@@ -112,7 +114,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
 
 /* As for checks: one that finds no place with the agent is decided alone, and one whose client has
  * enough of them is refused, unless its rules let all pass then. */
-bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
+bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *enter,
                       const struct weir__later *later, struct weir__entered *out)
 {
     static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
@@ -121,7 +123,7 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
 
     if (loop->server->fleet == NULL)
         return false;
-    bool placed = weir__late_take(conn);
+    bool placed = weir__units_wait_take(conn);
     if (placed && ask(conn, enter, later))
         return true;
     const struct weir__try how = { .now = weir__loop_now(loop), .alone = placed ? &all : &open };
@@ -129,11 +131,11 @@ bool weir__late_enter(struct weir__conn *conn, const struct weir__enter *enter,
     return false;
 }
 
-void weir__late_enter_abandon(struct weir__conn *conn)
+void weir__units_wait_enter_abandon(struct weir__conn *conn)
 {
-    struct weir__late_enter *late = conn->late_enter;
+    struct weir__units_wait_enter *late = conn->units_wait_enter;
 
-    conn->late_enter = NULL;
+    conn->units_wait_enter = NULL;
     late->conn = NULL;
     if (!weir_fleet_cancel(late->loop->server->fleet, late->ticket))
         return;

@@ -1,5 +1,5 @@
-/* late.c -- checks that are decided late. */
-#include "server/serve/decide/late.h"
+/* units-wait.c -- checks that wait for units of the fleet. */
+#include "server/serve/decide/units-wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/net/mailbox.h"
 
-/* A check that is decided late. */
+/* A check that waits. */
 struct one {
-    struct weir__late *late;
+    struct weir__units_wait *late;
     const struct weir__check *check; /* the caller's, until it is asked */
     struct weir_ruling *ruling;
     struct weir__ask_id id; /* no bytes: none */
@@ -23,11 +23,11 @@ struct one {
 };
 
 /* The checks of a connection that are answered together; one piece of memory. */
-struct weir__late {
+struct weir__units_wait {
     struct weir__letter letter; /* all are decided */
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
-    struct weir__late_answer how;
+    struct weir__units_wait_answer how;
     struct weir_ruling *rulings;
     size_t n;
     char *end;
@@ -36,13 +36,13 @@ struct weir__late {
     struct one ones[];
 };
 
-static bool is_last(struct weir__late *late)
+static bool is_last(struct weir__units_wait *late)
 {
     return __atomic_sub_fetch(&late->left, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
 /* In the loop's thread. */
-static void count_down(struct weir__late *late)
+static void count_down(struct weir__units_wait *late)
 {
     if (is_last(late))
         weir__mailbox_put(late->loop, &late->letter);
@@ -61,10 +61,10 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
 }
 
 /* Counted and remembered as if it had been decided at once. */
-static void settle(struct weir__late *late, struct one *one)
+static void settle(struct weir__units_wait *late, struct one *one)
 {
     if (one->placed)
-        weir__late_give(late->loop->server, one->fair_user);
+        weir__units_wait_give(late->loop->server, one->fair_user);
     one->id.now = weir__loop_now(late->loop);
     if (!one->cancelled)
         weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
@@ -75,14 +75,14 @@ static void settle(struct weir__late *late, struct one *one)
 
 static void finish(struct weir__letter *letter)
 {
-    struct weir__late *late =
-        (struct weir__late *)((char *)letter - offsetof(struct weir__late, letter));
+    struct weir__units_wait *late =
+        (struct weir__units_wait *)((char *)letter - offsetof(struct weir__units_wait, letter));
     struct weir__conn *conn = late->conn;
 
     for (size_t i = 0; i < late->n_ones; i++)
         settle(late, &late->ones[i]);
     if (conn) {
-        conn->late = NULL;
+        conn->units_wait = NULL;
         late->how.answer(conn, late->rulings, late->n, late->how.context);
     }
     free(late);
@@ -92,26 +92,26 @@ static void finish(struct weir__letter *letter)
 
 /* ---------------------------------------------------------------- waiting ---- */
 
-bool weir__late_take(struct weir__conn *conn)
+bool weir__units_wait_take(struct weir__conn *conn)
 {
     struct weir__server *server = conn->loop->server;
-    int64_t others = __atomic_fetch_add(&server->late, 1, __ATOMIC_RELAXED);
+    int64_t others = __atomic_fetch_add(&server->units_waits, 1, __ATOMIC_RELAXED);
 
     if (others < WEIR__AGENT_ASKS &&
-        weir__fair_use_take(server->fair_use, WEIR__POOL_LATE, conn, WEIR__AGENT_ASKS - others,
+        weir__fair_use_take(server->fair_use, WEIR__POOL_UNITS_WAITS, conn, WEIR__AGENT_ASKS - others,
                           weir__loop_now(conn->loop)))
         return true;
-    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&server->units_waits, 1, __ATOMIC_RELAXED);
     return false;
 }
 
-void weir__late_give(struct weir__server *server, struct weir__fair_user fair_user)
+void weir__units_wait_give(struct weir__server *server, struct weir__fair_user fair_user)
 {
-    __atomic_fetch_sub(&server->late, 1, __ATOMIC_RELAXED);
-    weir__fair_use_give(server->fair_use, WEIR__POOL_LATE, fair_user);
+    __atomic_fetch_sub(&server->units_waits, 1, __ATOMIC_RELAXED);
+    weir__fair_use_give(server->fair_use, WEIR__POOL_UNITS_WAITS, fair_user);
 }
 
-static void make_one(struct weir__late *late, const struct weir__check *check, size_t i)
+static void make_one(struct weir__units_wait *late, const struct weir__check *check, size_t i)
 {
     struct one *one = &late->ones[late->n_ones++];
     const struct weir__text *id = &check->id;
@@ -120,7 +120,7 @@ static void make_one(struct weir__late *late, const struct weir__check *check, s
                          .check = check,
                          .ruling = &late->rulings[i],
                          .fair_user = late->conn->fair_user,
-                         .placed = weir__late_take(late->conn) };
+                         .placed = weir__units_wait_take(late->conn) };
     if (id->len == 0)
         return;
     one->id.bytes = memcpy(late->end, id->bytes, id->len);
@@ -131,9 +131,9 @@ static void make_one(struct weir__late *late, const struct weir__check *check, s
 
 /* All that is needed later is its own: the connection's input is used for something else
  * meanwhile. */
-static struct weir__late *make(struct weir__conn *conn, const struct weir__check *checks,
-                               const struct weir_ruling *rulings, size_t n,
-                               const struct weir__late_answer *how)
+static struct weir__units_wait *make(struct weir__conn *conn, const struct weir__check *checks,
+                                     const struct weir_ruling *rulings, size_t n,
+                                     const struct weir__units_wait_answer *how)
 {
     size_t dry = 0, bytes = how->size;
 
@@ -142,17 +142,17 @@ static struct weir__late *make(struct weir__conn *conn, const struct weir__check
             dry++;
             bytes += checks[i].id.len;
         }
-    struct weir__late *late =
+    struct weir__units_wait *late =
         malloc(sizeof(*late) + dry * sizeof(late->ones[0]) + n * sizeof(*rulings) + bytes);
     if (!late)
         return NULL;
-    *late = (struct weir__late){
+    *late = (struct weir__units_wait){
         .letter = { .open = finish }, .loop = conn->loop, .conn = conn, .n = n
     };
     late->rulings = (struct weir_ruling *)(late->ones + dry);
     memcpy(late->rulings, rulings, n * sizeof(*rulings));
     late->end = (char *)(late->rulings + n);
-    late->how = (struct weir__late_answer){ how->answer, late->end, how->size };
+    late->how = (struct weir__units_wait_answer){ how->answer, late->end, how->size };
     if (how->size > 0)
         memcpy(late->end, how->context, how->size);
     late->end += how->size;
@@ -164,7 +164,7 @@ static struct weir__late *make(struct weir__conn *conn, const struct weir__check
 
 /* One that finds no place with the agent is decided alone.  One whose client has enough of them is
  * refused, unless its rules let all pass then: by shares more than the limit would pass. */
-static void ask(struct weir__late *late, struct one *one)
+static void ask(struct weir__units_wait *late, struct one *one)
 {
     static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
     const struct weir__server *server = late->loop->server;
@@ -177,8 +177,8 @@ static void ask(struct weir__late *late, struct one *one)
                                         .done = on_decided,
                                         .context = one };
 
-    one->waits = one->placed &&
-                 weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &late->loop->late);
+    one->waits = one->placed && weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket,
+                                                   &late->loop->units_waits);
     if (one->waits)
         return;
     weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, one->placed ? &all : &open,
@@ -186,16 +186,17 @@ static void ask(struct weir__late *late, struct one *one)
     count_down(late);
 }
 
-bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
-                const struct weir_ruling *rulings, size_t n, const struct weir__late_answer *how)
+bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,
+                      const struct weir_ruling *rulings, size_t n,
+                      const struct weir__units_wait_answer *how)
 {
-    struct weir__late *late =
+    struct weir__units_wait *late =
         conn->loop->server->fleet ? make(conn, checks, rulings, n, how) : NULL;
 
     if (!late)
         return false;
     late->left = late->n_ones + 1;
-    conn->late = late;
+    conn->units_wait = late;
     conn->held = true;
     weir__mailbox_expect(conn->loop);
     for (size_t i = 0; i < late->n_ones; i++)
@@ -204,14 +205,14 @@ bool weir__late(struct weir__conn *conn, const struct weir__check *checks,
     return true;
 }
 
-void weir__late_hand_over(struct weir__loop *loop)
+void weir__units_wait_hand_over(struct weir__loop *loop)
 {
-    if (loop->late.first)
-        weir__agent_hand_over(loop->server->fleet, &loop->late);
+    if (loop->units_waits.first)
+        weir__agent_hand_over(loop->server->fleet, &loop->units_waits);
 }
 
 /* False: all are decided, and it is on its way. */
-static bool keep(struct weir__late *late)
+static bool keep(struct weir__units_wait *late)
 {
     size_t left = __atomic_load_n(&late->left, __ATOMIC_ACQUIRE);
 
@@ -221,11 +222,11 @@ static bool keep(struct weir__late *late)
     return left > 0;
 }
 
-void weir__late_abandon(struct weir__conn *conn)
+void weir__units_wait_abandon(struct weir__conn *conn)
 {
-    struct weir__late *late = conn->late;
+    struct weir__units_wait *late = conn->units_wait;
 
-    conn->late = NULL;
+    conn->units_wait = NULL;
     late->conn = NULL;
     if (!keep(late))
         return;

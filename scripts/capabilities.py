@@ -41,7 +41,7 @@ def own_tests(path):
     """The vector file and the unit test that a source has by its name."""
     room, name = os.path.split(path)
     subject = os.path.splitext(name)[0]
-    room = re.sub(r"^lib/|^cluster/|^server/(?=serve/)", "", room)
+    room = re.sub(r"^lib/|^server/(?=serve/)", "", room)
     candidates = ["tests/unit/%s/%s.c" % (room, subject)]
     if room == "algo":
         candidates.append("tests/vectors/%s.vec" % subject)

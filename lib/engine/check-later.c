@@ -5,7 +5,7 @@
  * in the queue if the same guard is still busy.  `turn` is called without the lock. */
 #include "engine/lines.h"
 #include "guard/guard.h"
-#include "table/all.h"
+#include "table/take-all.h"
 
 /* Nobody overtakes waiters of this process. */
 static bool is_occupied(void *context, const struct weir_guard *guard, int64_t permits)

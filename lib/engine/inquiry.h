@@ -4,7 +4,7 @@
 
 #include "engine/across.h"
 #include "engine/engine.h"
-#include "table/all.h"
+#include "table/take-all.h"
 
 /* The same for all requests of a call. */
 struct weir__checker {

@@ -8,7 +8,7 @@
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */
-#include "table/all.h"
+#include "table/take-all.h"
 #include "table/part.h"
 
 static __attribute__((noinline, cold)) bool decide_slowly(struct weir_limiter *limiter,

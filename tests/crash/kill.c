@@ -122,7 +122,7 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
         struct weir_item items[] = { { l[SMALL], a }, { l[LARGE], b }, { l[OTHER], a } };
         struct weir_item small[] = { { l[SMALL], a },
                                      { l[OTHER], b },
-                                     { l[SMALL], a } }; /* all.c's quick way */
+                                     { l[SMALL], a } }; /* take-all.c's quick way */
         struct weir_item churn[] = { { l[CHURN], c }, { l[CHURN], ask_for(&other, NOW) } };
         switch (roll() % 10) {
         case 0:

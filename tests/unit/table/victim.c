@@ -3,7 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
-#include "table/all.h"
+#include "table/take-all.h"
 #include "table/bans.h"
 #include "table/carried.h"
 #include "table/slot.h"

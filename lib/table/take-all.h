@@ -1,7 +1,7 @@
-/* all.h -- several limits at once, for callers that know where their keys live before they ask:
- * they prepare a few asks, prefetch their lines, and then make them.  all.c says how. */
-#ifndef WEIR_TABLE_ALL_H
-#define WEIR_TABLE_ALL_H
+/* take-all.h -- several limits at once, for callers that know where their keys live before they
+ * ask: they prepare a few asks, prefetch their lines, and then make them.  take-all.c says how. */
+#ifndef WEIR_TABLE_TAKE_ALL_H
+#define WEIR_TABLE_TAKE_ALL_H
 
 #include "table/slot.h"
 

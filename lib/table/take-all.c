@@ -1,4 +1,4 @@
-/* all.c -- several limits at once: every item is taken, or none is.
+/* take-all.c -- several limits at once: every item is taken, or none is.
  *
  *     1. Items on one key of one limiter become one ask with their total cost.
  *     2. Read each state, and run its step on the copy.  A refusal is the answer, and nothing was
@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "table/all.h"
+#include "table/take-all.h"
 #include "table/victim.h"
 
 /* An item on its way. */

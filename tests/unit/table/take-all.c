@@ -1,4 +1,4 @@
-/* all.c -- several limits at once: every item is taken or none is, and the one that refused is
+/* take-all.c -- several limits at once: every item is taken or none is, and the one that refused is
  * named. */
 #include "unit/test.h"
 

@@ -1,16 +1,17 @@
 /* agent.h -- this process's part in a fleet, between the files of this room.
  *
- *     accounts.c  accounts of one request's keys, for operators
- *     agent.c     joining and leaving; the agent's turns
- *     asks.c      asks that wait: from callers to the agent and back
- *     beats.c     the host as a member of the fleet: its part of every limit
- *     demands.c   asks that found a purse closed, told in batches
- *     draws.c     the world of a node (cluster/fleet/fleet.h): purses and accounts
- *     follow.c    the rules of the fleet, and their copy on disk
- *     limits.c    the limits across the fleet, as the rules in force have them
- *     notes.c     what nodes tell each other: bans, bans that were lifted, keys that were reset
- *     operators.c  asks of operators, which wait for Redis
- *     shares.c    the host's part of a limit while an account is silent
+ *     accounts.c      accounts of one request's keys, for operators
+ *     agent.c         joining and leaving; the agent's turns
+ *     asks.c          asks that wait: from callers to the agent and back
+ *     beats.c         the host as a member of the fleet: its part of every limit
+ *     demands.c       asks that found a purse closed, told in batches
+ *     draws.c         the world of a node (cluster/fleet/fleet.h): purses and accounts
+ *     follow-rules.c  the rules of the fleet
+ *     limits.c        the limits across the fleet, as the rules in force have them
+ *     notes.c         what nodes tell each other: bans, bans that were lifted, keys that were reset
+ *     operators.c     asks of operators, which wait for Redis
+ *     rules-copy.c    the last good rules on disk, for a start without Redis
+ *     shares.c        the host's part of a limit while an account is silent
  *
  * Threads, and what is theirs:
  *
@@ -38,10 +39,11 @@
 #include "engine/fleet-host.h"
 #include "weir-fleet.h"
 
-#define WEIR__AGENT_DEMANDS 256  /* keys of closed purses between two turns */
-#define WEIR__AGENT_BANS    64   /* told at once */
-#define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
-#define WEIR__AGENT_CHAINS  4096 /* of limits, by the names of their rules */
+#define WEIR__AGENT_DEMANDS  256     /* keys of closed purses between two turns */
+#define WEIR__AGENT_BANS     64      /* told at once */
+#define WEIR__AGENT_NAMES    64      /* rules across the fleet that are told apart from others */
+#define WEIR__AGENT_CHAINS   4096    /* of limits, by the names of their rules */
+#define WEIR__AGENT_DOCUMENT "rules" /* the fleet's rules, as the centre names them */
 
 /* A limit across the fleet. */
 struct weir__agent_limit {
@@ -250,10 +252,16 @@ void weir__agent_call(struct weir_fleet *fleet, const struct weir__fleet_key *ke
 void weir__draws_turn(struct weir_fleet *fleet, weir_time now); /* reads answers */
 void weir__draws_free(struct weir_fleet *fleet);
 
-/* follow.c */
+/* follow-rules.c */
 int weir__follow_begin(struct weir_fleet *fleet, const struct weir_fleet_options *options,
                        struct weir_error *error);
 void weir__follow_end(struct weir_fleet *fleet);
+
+/* rules-copy.c -- writes the rules in force; reads them back as if they were fetched, false: there
+ * is no copy, or no good one; after an event, writes them again if the copy is old. */
+void weir__rules_copy_write(struct weir_fleet *fleet);
+bool weir__rules_copy_read(struct weir_fleet *fleet);
+void weir__rules_copy_keep(struct weir_fleet *fleet, const struct weir__centre_event *event);
 
 /* limits.c -- follows the rules in force. */
 void weir__limits_turn(struct weir_fleet *fleet, weir_time now);

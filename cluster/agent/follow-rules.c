@@ -1,15 +1,12 @@
-/* follow.c -- the rules of the fleet: a thread polls for them, applies them, and keeps the last
- * good ones on disk.
+/* follow-rules.c -- the rules of the fleet: a thread polls for them and applies them.
  *
- * It is no part of the agent's thread because to apply rules takes its time: units for asks that
- * wait must not wait for a disk.
+ * It is not the agent's thread, because applying rules takes time: asks that wait for units must
+ * not wait for a disk.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "base/thread.h"
@@ -18,9 +15,7 @@
 #include "wire/decimal.h"
 #include "wire/resp-reply.h"
 
-#define COPY_EVERY (3600 * WEIR_SECOND) /* it says how old it is, so it is written again */
-
-static const struct weir_key document = { "rules", 5 };
+static const struct weir_key document = { WEIR__AGENT_DOCUMENT, sizeof(WEIR__AGENT_DOCUMENT) - 1 };
 
 struct ending {
     struct weir__redis_job job;
@@ -140,47 +135,6 @@ static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
     return event;
 }
 
-/* -------------------------------------------------------------------- copy ---- */
-
-/* Old or new, whenever the host dies.  A copy that cannot be written is not there: the next version
- * tries again.  Each process on the table writes a file of its own first, which is named after its
- * place: what one that dies leaves behind is used by the next. */
-static void write_copy(struct weir_fleet *f)
-{
-    struct weir__copy copy = { .document = { document.bytes, document.len },
-                               .of = f->follow.state.runs,
-                               .taken = weir__clock_real(),
-                               .text = { f->follow.text.bytes, f->follow.text.len } };
-    struct weir__buffer bytes = { 0 };
-    unsigned mine = f->holder > 0 ? f->holder : (unsigned)f->pid;
-    bool written = false;
-    char *beside = NULL;
-
-    f->follow.copied = copy.taken;
-    if (!f->follow.copy || asprintf(&beside, "%s.new%u", f->follow.copy, mine) < 0)
-        return;
-    weir__copy_write(&copy, &bytes);
-    int fd = bytes.failed ? -1 : open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0 && weir__bytes_write(fd, bytes.bytes, bytes.len) && fsync(fd) == 0)
-        written = rename(beside, f->follow.copy) == 0;
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 && !written)
-        unlink(beside);
-    weir__buffer_free(&bytes);
-    free(beside);
-}
-
-static char *read_copy(const char *path, size_t *len)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *bytes = fd >= 0 ? weir__file_read_all(fd, 2 * WEIR__CENTRE_TEXT_MAX, len) : NULL;
-
-    if (fd >= 0)
-        close(fd);
-    return bytes;
-}
-
 static int apply(struct weir_fleet *f, struct weir_error *error)
 {
     return f->follow.apply(f->follow.context, f->follow.text.bytes, f->follow.text.len, error);
@@ -189,23 +143,10 @@ static int apply(struct weir_fleet *f, struct weir_error *error)
 /* Rules for a start while Redis is away.  They count as the fleet's only if they are accepted. */
 static void begin_with_copy(struct weir_fleet *f)
 {
-    struct weir__text name = { document.bytes, document.len };
     struct weir_error error = { .text = "" };
-    struct weir__copy copy;
-    size_t len = 0;
-    char *bytes = f->follow.copy ? read_copy(f->follow.copy, &len) : NULL;
 
-    if (bytes && weir__copy_read(&copy, name, (struct weir__text){ bytes, len }, weir__clock_real(),
-                                 &error) == WEIR_OK) {
-        weir__buffer_add(&f->follow.text, copy.text.bytes, copy.text.len);
-        weir__buffer_add(&f->follow.text, "", 1);
-        f->follow.text.len -= f->follow.text.len > 0;
-        f->follow.copied = copy.taken;
-        f->follow.fetched = copy.of;
-        if (!f->follow.text.failed && apply(f, &error) == WEIR_OK)
-            f->follow.state.runs = copy.of;
-    }
-    free(bytes);
+    if (weir__rules_copy_read(f) && apply(f, &error) == WEIR_OK)
+        f->follow.state.runs = f->follow.fetched;
 }
 
 /* --------------------------------------------------------------- the thread ---- */
@@ -233,21 +174,6 @@ static struct weir__centre_event apply_fetched(struct weir_fleet *f, struct weir
     return event;
 }
 
-static bool is_same(const struct weir__edition *a, const struct weir__edition *b)
-{
-    return a->version == b->version && a->edit == b->edit;
-}
-
-/* The copy says when it was last known to be right. */
-static void keep_copy(struct weir_fleet *f, const struct weir__centre_event *event)
-{
-    const struct weir__edition *runs = &f->follow.state.runs;
-
-    if (event->kind == WEIR__CENTRE_POLLED && runs->version > 0 && is_same(&event->of, runs) &&
-        is_same(&f->follow.fetched, runs) && weir__clock_real() - f->follow.copied > COPY_EVERY)
-        write_copy(f);
-}
-
 static bool is_ending(struct weir_fleet *f)
 {
     return __atomic_load_n(&f->follow.ending, __ATOMIC_ACQUIRE) != 0;
@@ -264,7 +190,7 @@ static void *follow(void *context)
         struct weir__centre_do what =
             weir__centre_step(&f->follow.state, &event, weir__clock_monotonic());
         if (event.kind == WEIR__CENTRE_APPLIED && !event.why)
-            write_copy(f);
+            weir__rules_copy_write(f);
         note(f);
         if (what.verb == WEIR__CENTRE_NOTHING) {
             weir_time span = f->follow.state.due - weir__clock_monotonic();
@@ -276,7 +202,7 @@ static void *follow(void *context)
         event = what.verb == WEIR__CENTRE_POLL    ? poll_centre(f)
                 : what.verb == WEIR__CENTRE_FETCH ? fetch(f, what.version)
                                                   : apply_fetched(f, &error);
-        keep_copy(f, &event);
+        weir__rules_copy_keep(f, &event);
     }
     return NULL;
 }

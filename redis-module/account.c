@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "algo/debt.h"
+#include "redis-module/redis-cell.h"
 
 #define LIFE_MAX  ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 #define STACK_MAX 512
@@ -39,53 +39,6 @@ weir_time module_now(void)
 
 /* ---------------------------------------------------------------- read ---- */
 
-/* A debt keeps its time; a part of another size is rounded up. */
-static bool keep_debt(struct account *a)
-{
-    const struct weir_plan *plan = &a->limit->plan;
-    struct weir_limit limit;
-    struct weir_plan old;
-    struct weir__debt *s = a->state;
-    size_t head = weir__account_limit(&limit, a->stored, a->stored_len);
-
-    if (head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK || old.algo != plan->algo ||
-        !weir__account_read(&old, s, a->stored + head, a->stored_len - head))
-        return false;
-    s->owed = weir__scale_up(s->owed, (int64_t)plan->by_scale.by, (int64_t)old.by_scale.by);
-    return true;
-}
-
-bool read_digits(const void *bytes, size_t len, int64_t *out)
-{
-    const unsigned char *b = bytes;
-
-    *out = 0;
-    for (size_t i = 0; i < len; i++) {
-        unsigned digit = b[i] - (unsigned)'0';
-        if (digit > 9 || __builtin_mul_overflow(*out, 10, out) ||
-            __builtin_add_overflow(*out, digit, out))
-            return false;
-    }
-    return len > 0;
-}
-
-/* redis-cell keeps one number in digits: the time, in ns, at which the debt is paid. */
-static bool read_cell(struct account *a, weir_time now)
-{
-    const struct weir_plan *plan = &a->limit->plan;
-    struct weir__debt *s = a->state;
-    int64_t paid_off, owed;
-
-    if (a->stored_len > 19 || !read_digits(a->stored, a->stored_len, &paid_off))
-        return false;
-    owed = paid_off > now ? paid_off - now : 0;
-    if (__builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) || owed > plan->capacity)
-        owed = plan->capacity;
-    *s = (struct weir__debt){ now, owed };
-    a->known = a->moved = true;
-    return true;
-}
-
 static bool read_state(struct account *a, const struct opening *how)
 {
     enum weir__account_found found = weir__account_open(&a->limit->plan, &a->limit->head, a->state,
@@ -94,8 +47,8 @@ static bool read_state(struct account *a, const struct opening *how)
     a->known = found != WEIR__ACCOUNT_NEW;
     a->moved = found == WEIR__ACCOUNT_MOVED;
     if (how->keeping == KEEP_DEBT && a->moved)
-        return keep_debt(a);
-    return found != WEIR__ACCOUNT_FOREIGN || (how->keeping == KEEP_DEBT && read_cell(a, how->now));
+        return cell_keeps_debt(a);
+    return found != WEIR__ACCOUNT_FOREIGN || (how->keeping == KEEP_DEBT && cell_read(a, how->now));
 }
 
 enum opened account_open(struct account *a, const struct opening *how)

@@ -47,9 +47,6 @@ enum opened account_open(struct account *a, const struct opening *how);
 void account_store(struct account *a, weir_time now);
 void account_close(struct account *a);
 
-/* A number of digits alone; false: it is none, or too large. */
-bool read_digits(const void *bytes, size_t len, int64_t *out);
-
 /* By Redis's clock in whole microseconds, or the test's. */
 weir_time module_now(void);
 /* ns; below 0: no test clock. */

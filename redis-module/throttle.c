@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "redis-module/account.h"
+#include "redis-module/redis-cell.h"
 #include "redis-module/verbs.h"
 
 /* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */

@@ -26,7 +26,7 @@
 
 #include "cluster/account/receipt.h"
 #include "redis-module/account.h"
-#include "redis-module/note.h"
+#include "redis-module/side-string.h"
 
 #define ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
 
@@ -320,8 +320,8 @@ static bool find_receipt(struct call *c)
 
     if (c->id == NULL)
         return true;
-    long len = note_read(c->context, c->id, bytes, sizeof(bytes));
-    if (len == NOTE_NONE)
+    long len = side_string_read(c->context, c->id, bytes, sizeof(bytes));
+    if (len == SIDE_STRING_NONE)
         return true;
     c->repeated =
         len > 0 && weir__receipt_read(&c->receipt, c->items, c->draws, bytes, (size_t)len);
@@ -345,8 +345,8 @@ static void keep_receipt(struct call *c)
         weir__receipt_note(&receipt, c->draws || c->repays ? c->drawn.units : it->ask.cost,
                            &it->decision, it->ask.now);
     }
-    note_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
-               weir__receipt_keep(c->keep));
+    side_string_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
+                      weir__receipt_keep(c->keep));
 }
 
 static void answer_again(struct call *c)
@@ -475,9 +475,9 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
 static bool find_demand(struct call *c)
 {
     unsigned char bytes[WEIR__DEMAND_SIZE];
-    long len = note_read(c->context, c->demand_name, bytes, sizeof(bytes));
+    long len = side_string_read(c->context, c->demand_name, bytes, sizeof(bytes));
 
-    if (len != NOTE_FOREIGN && weir__demand_read(&c->demand, bytes, (size_t)len))
+    if (len != SIDE_STRING_FOREIGN && weir__demand_read(&c->demand, bytes, (size_t)len))
         return true;
     reply_foreign(c->context);
     return false;
@@ -489,7 +489,7 @@ static void keep_demand(struct call *c)
     struct weir__draw_terms terms = weir__draw_terms(&c->item[0].limit->plan);
 
     weir__demand_write(&c->demand, bytes);
-    note_write(c->context, c->demand_name, bytes, sizeof(bytes), weir__demand_life(&terms));
+    side_string_write(c->context, c->demand_name, bytes, sizeof(bytes), weir__demand_life(&terms));
 }
 
 int verb_draw(struct redis_context *context, struct redis_string **words, int n)

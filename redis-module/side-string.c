@@ -1,16 +1,16 @@
-/* note.c -- a small string beside an account, under a key of its own. */
-#include "redis-module/note.h"
+/* side-string.c -- a small string beside an account, under a key of its own. */
+#include "redis-module/side-string.h"
 
 #include <string.h>
 
 #include "redis-module/account.h"
 
-long note_read(struct redis_context *context, struct redis_string *name, unsigned char *out,
-               size_t size)
+long side_string_read(struct redis_context *context, struct redis_string *name, unsigned char *out,
+                      size_t size)
 {
     struct redis_key *key = redis.OpenKey(context, name, REDIS_READ);
     int type = redis.KeyType(key);
-    long found = type == REDIS_KEY_EMPTY ? NOTE_NONE : NOTE_FOREIGN;
+    long found = type == REDIS_KEY_EMPTY ? SIDE_STRING_NONE : SIDE_STRING_FOREIGN;
     size_t len = 0;
 
     if (type == REDIS_KEY_STRING) {
@@ -24,8 +24,8 @@ long note_read(struct redis_context *context, struct redis_string *name, unsigne
     return found;
 }
 
-void note_write(struct redis_context *context, struct redis_string *name,
-                const unsigned char *bytes, size_t len, long long life)
+void side_string_write(struct redis_context *context, struct redis_string *name,
+                       const unsigned char *bytes, size_t len, long long life)
 {
     struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
     long long expiry;

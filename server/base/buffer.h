@@ -18,6 +18,8 @@ void weir__buffer_member_or_null(struct weir__buffer *b, const char *name,
                                  const char *text); /* null for NULL */
 void weir__buffer_member_bool(struct weir__buffer *b, const char *name, bool is);
 void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_t n);
+void weir__buffer_member_number_or_null(struct weir__buffer *b, const char *name, bool known,
+                                        int64_t n); /* null unless it is known */
 void weir__buffer_member_numbers(struct weir__buffer *b, const char *name, const int64_t *values,
                                  size_t n);
 /* A length of time in ms, rounded up; null for WEIR_NEVER and below 0. */

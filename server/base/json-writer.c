@@ -98,6 +98,15 @@ void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_
     weir__buffer_number(b, n);
 }
 
+void weir__buffer_member_number_or_null(struct weir__buffer *b, const char *name, bool known,
+                                        int64_t n)
+{
+    if (known)
+        weir__buffer_member_number(b, name, n);
+    else
+        weir__buffer_member_or_null(b, name, NULL);
+}
+
 void weir__buffer_member_numbers(struct weir__buffer *b, const char *name, const int64_t *values,
                                  size_t n)
 {

@@ -340,10 +340,7 @@ static void say_json(const struct weir_decision *d)
     weir__buffer_member_number(&json, "limit", d->limit);
     weir__buffer_member_number(&json, "remaining", d->remaining);
     weir__buffer_member_number(&json, "wait_ns", d->wait);
-    if (d->retry == WEIR_NEVER)
-        weir__buffer_member_or_null(&json, "retry_ns", NULL);
-    else
-        weir__buffer_member_number(&json, "retry_ns", d->retry);
+    weir__buffer_member_number_or_null(&json, "retry_ns", d->retry != WEIR_NEVER, d->retry);
     weir__buffer_member_number(&json, "reset_ns", d->reset);
     weir__buffer_close(&json, "}\n");
     weir__buffer_print(&json, stdout);

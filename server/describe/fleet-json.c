@@ -9,14 +9,6 @@ static void member_text(struct weir__buffer *out, const char *name, struct weir_
     weir__buffer_json(out, text.bytes, text.len);
 }
 
-static void member_known(struct weir__buffer *out, const char *name, bool known, int64_t value)
-{
-    if (known)
-        weir__buffer_member_number(out, name, value);
-    else
-        weir__buffer_member_or_null(out, name, NULL);
-}
-
 void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *v)
 {
     weir__buffer_open(out, NULL, '{');
@@ -49,7 +41,7 @@ void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre
 
     weir__buffer_open(out, NULL, '{');
     member_text(out, "node", r->node);
-    member_known(out, "runs", reported, r->runs);
+    weir__buffer_member_number_or_null(out, "runs", reported, r->runs);
     weir__buffer_member_number(out, "refused", r->refused);
     member_text(out, "why", r->why);
     member_known(out, "heard_us_ago", reported, weir__centre_age(r, now_us) / WEIR_MICROSECOND);

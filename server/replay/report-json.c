@@ -198,8 +198,7 @@ static void add_proposal(struct weir__buffer *b, const struct weir__report *repo
     weir__buffer_member(b, "written", limit);
     weir_limit_print(limit, sizeof(limit), &p->limit);
     weir__buffer_member_or_null(b, "proposed", any ? limit : NULL);
-    weir__buffer_member_name(b, "count");
-    weir__buffer_format(b, any ? "%lld" : "null", (long long)p->limit.count);
+    weir__buffer_member_number_or_null(b, "count", any, p->limit.count);
     weir__buffer_member_number(b, "too_small", p->below);
     weir__buffer_member_bool(b, "exact", any && p->limit.count - p->below <= 1 && !p->sampled);
     weir__buffer_member_number(b, "keys", p->keys);

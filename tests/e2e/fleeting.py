@@ -22,6 +22,16 @@ from serving import Server, free_port
 LONG = "--long" in sys.argv
 sys.argv = [word for word in sys.argv if word != "--long"]
 PART = 1000000
+# HOURLY % (units, within, when_alone)
+HOURLY = """version: 1
+rules:
+  - name: hourly
+    key: "{user}"
+    limit: fixed-window %s/1h
+    across: fleet
+    within: %s
+    when_alone: %s
+"""
 
 
 def url(redis):

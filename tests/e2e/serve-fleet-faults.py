@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from fleeting import LONG, Load, Node, Wire, back, joined, nodes_on_cluster, passed, url
+from fleeting import HOURLY, LONG, Load, Node, Wire, back, joined, nodes_on_cluster, passed, url
 from redising import Redis, until
 from serving import Resp, ask_for_successor, encode, has_sanitizer, run_tests
 
@@ -29,15 +29,6 @@ rules:
     limit: token-bucket 100/1s
     across: fleet
     within: 20ms
-    when_alone: %s
-"""
-HOURLY = """version: 1
-rules:
-  - name: hourly
-    key: "{user}"
-    limit: fixed-window %d/1h
-    across: fleet
-    within: %s
     when_alone: %s
 """
 

@@ -12,17 +12,11 @@ import tempfile
 import threading
 import urllib.parse
 
-from fleeting import Node, joined, url
+from fleeting import HOURLY, Node, joined, url
 from redising import Redis, until
 from serving import Error, Server, encode, run_tests
 
-RULES = """version: 1
-rules:
-  - name: hourly
-    key: "{user}"
-    limit: fixed-window %d/1h
-    across: fleet
-"""
+RULES = HOURLY % ("%d", "20ms", "share")
 
 
 def set_rules(weir, redis, limit, *options):

@@ -494,22 +494,32 @@ static inline struct weir__checker begin(struct weir *weir, bool peek, bool alon
     };
 }
 
-ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                     const struct weir_ask *ask, bool peek, struct weir__admission *admission,
-                     const struct weir__alone_rules *alone, struct weir_ruling *ruling, char *told)
+/* One request, and all that may be special about it. */
+struct question {
+    const struct weir_attr *attrs;
+    size_t n;
+    const struct weir_ask *ask;
+    char *told; /* NULL: nobody wants the key's text */
+    bool peek;
+    struct weir__admission *admission;     /* NULL: guards are not entered */
+    const struct weir__alone_rules *alone; /* NULL: none is decided alone */
+};
+
+ALWAYS bool check_by(struct weir *weir, const struct question *question, struct weir_ruling *ruling)
 {
     struct weir__item items[WEIR_ALL_MAX];
     struct weir__inquiry q;
-    struct weir__checker c = begin(weir, peek, alone != NULL);
+    struct weir__checker c = begin(weir, question->peek, question->alone != NULL);
+    struct weir__admission *admission = question->admission;
 
-    if (alone != NULL)
-        q.alone = alone;
+    if (question->alone != NULL)
+        q.alone = question->alone;
     if (admission != NULL)
         c.taken = admission->taken;
     q.ruling = ruling;
-    q.told = told;
+    q.told = question->told;
     q.items = items;
-    prepare(&c, &q, attrs, n, ask, admission);
+    prepare(&c, &q, question->attrs, question->n, question->ask, admission);
     bool allowed = decide(&c, &q, admission);
     weir__engine_release(c.stripe);
     return allowed;
@@ -518,15 +528,23 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
 static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n,
                   const struct weir_ask *ask, bool peek, struct weir_ruling *ruling, char *told)
 {
-    return check_by(weir, attrs, n, ask, peek, NULL, NULL, ruling, told);
+    struct question q = { .attrs = attrs, .n = n, .ask = ask, .told = told, .peek = peek };
+
+    return check_by(weir, &q, ruling);
 }
 
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
                           struct weir__admission *admission, struct weir_ruling *ruling, char *told)
 {
+    struct question q = { .attrs = attrs,
+                          .n = n,
+                          .ask = admission->ask,
+                          .told = told,
+                          .admission = admission,
+                          .alone = admission->alone };
+
     admission->key = told;
-    return check_by(weir, attrs, n, admission->ask, false, admission, admission->alone, ruling,
-                    told);
+    return check_by(weir, &q, ruling);
 }
 
 bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -546,7 +564,9 @@ bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t 
                        const struct weir_ask *ask, const struct weir__alone_rules *alone,
                        struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
 {
-    return check_by(weir, attrs, n, ask, false, NULL, alone, ruling, told);
+    struct question q = { .attrs = attrs, .n = n, .ask = ask, .told = told, .alone = alone };
+
+    return check_by(weir, &q, ruling);
 }
 
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,

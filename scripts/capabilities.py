@@ -3,7 +3,7 @@
 
 A row's tests are the folders with tests named test_ID_..., the vector files of the algorithms and
 the unit tests of the files that its column `code` names.  --check compares instead of writing, and
-fails if a row has no test, a path leads nowhere, or a test has an id without a row.
+fails if a row has no test or no page, a path leads nowhere, or a test has an id without a row.
 """
 import collections
 import os
@@ -58,6 +58,8 @@ def fill(row, named, problems):
         complaints.append("has tests, so it is built: say where")
     if NOT_YET not in code and not (paths and tests):
         complaints.append("no test has its id")
+    if NOT_YET not in code and not docs.strip():
+        complaints.append("no page is named for it")
     problems += ["%s: %s" % (key, complaint) for complaint in complaints]
     folders = {test for test in tests if "." not in os.path.basename(test)}
     shown = sorted(folders | {test for test in tests if os.path.dirname(test) not in folders})

@@ -1,6 +1,6 @@
 /* number.h -- arithmetic for controllers and shedding.
  *
- * Why not math.h: users of the library would have to link libm for a square root.
+ * Why not <math.h>: users of the library would have to link libm for a square root.
  */
 #ifndef WEIR_GUARD_NUMBER_H
 #define WEIR_GUARD_NUMBER_H

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""docs.py SOURCE_ROOT -- whatever the documentation names is there, as a test.
+"""docs.py SOURCE_ROOT -- whatever the documentation and comments name is there, as a test.
 
     links   lead to a file, and to a heading of it
     paths   in `backquotes` that begin with a folder of the tree
     names   weir_... in `backquotes` and in C are declared in include/, or are metrics, directives
             of nginx
+    rooms   the sources that architecture.md lists for a room are in that room
+    sources named in comments (take.c, table/take.h) are in the tree
 
 Decisions are history: only their links are checked.
 """
@@ -13,8 +15,14 @@ import os
 import re
 import sys
 
+from rooms import list_files
+
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
-PATH = re.compile(r"`((?:lib|server|nginx|wire|include|examples|tests|scripts|bench|share|docs)/[\w./-]+)`")
+PATH = re.compile(r"`((?:lib|server|cluster|redis-module|nginx|wire|include|examples|tests|scripts|"
+                  r"bench|share|docs)/[\w./-]+)`")
+SOURCE = re.compile(r"(?<![\w/.<*{-])((?:[\w-]+/)*[a-z0-9][\w-]+\.(?:[ch]|lua|py|vec))(?![\w./(-])")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+MADE = ("weir.c",)  # by scripts/amalgamation.py
 NAME = re.compile(r"\bweir_(?!_|thing_verb)[a-z0-9_]+\b")
 CODE = re.compile(r"^```c\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
 FENCED = re.compile(r"^( *)```.*?^\1```", re.M | re.S)
@@ -51,14 +59,36 @@ def unknown_names(page, known):
     yield from ("not declared: " + name for name in sorted(set(NAME.findall(code)) - known))
 
 
+def misplaced_sources(page, files):
+    """Sources in the row of a room that are not in it."""
+    for room, row in re.findall(r"^\| ([\w/-]+) \|(.*)\|$", read(page), re.M):
+        for name in re.findall(r"`([\w-]+\.(?:[ch]|lua))`", row):
+            if os.path.isdir(room) and os.path.join(room, name) not in files:
+                yield "%s has no %s" % (room, name)
+
+
+def unknown_sources(files):
+    """(file, what) for each source that a comment names and the tree does not have."""
+    known = {path[at:] for path in files for at in [0] + [m.end() for m in re.finditer("/", path)]}
+    for path in files:
+        if path.endswith((".c", ".h")) and "/corpus/" not in path:
+            said = {name for text in COMMENT.findall(read(path)) for name in SOURCE.findall(text)}
+            yield from ((path, "no such file: " + name) for name in sorted(said - known)
+                        if name not in MADE)
+
+
 def main():
     os.chdir(sys.argv[1])
+    files = list_files(".")
     known = {name for path in glob.glob("include/*.h") + OTHERS
              for name in NAME.findall(read(path))}
     pages = ["README.md", "tests/vectors/README.md"] + sorted(glob.glob("docs/*.md"))
     found = [(page, what) for page in pages for what in unknown_names(page, known)]
     found += [(page, what) for page in pages + sorted(glob.glob("docs/decisions/*.md"))
               for what in broken_links(page)]
+    found += [("docs/architecture.md", what)
+              for what in misplaced_sources("docs/architecture.md", set(files))]
+    found += list(unknown_sources(files))
     for page, what in found:
         print("%s: %s" % (page, what))
     print("%d pages, %d failed" % (len(pages), len(found)))

@@ -108,8 +108,8 @@ struct weir_redis_result {
     int64_t found;        /* keys that were reset */
 };
 
-/* Each asks and waits, and returns result->outcome.  A wait that was promised (decision.wait) is
- * the caller's to sleep. */
+/* Each asks and waits, and returns result->outcome.  If a turn was promised (decision.wait), the
+ * caller sleeps until then. */
 WEIR_API enum weir_redis_outcome weir_redis_take(struct weir_redis *redis,
                                                  const struct weir_redis_request *request,
                                                  struct weir_redis_result *result);
@@ -150,7 +150,7 @@ WEIR_API void weir_redis_decide(struct weir_redis *redis, enum weir_redis_verb v
 
 /* ------------------------------------------------------------------ locks ---- */
 
-/* A lock that one caller in all the fleet has at a time: docs/fleet.md says what it does not
+/* A lock that one caller in the whole fleet holds at a time; docs/fleet.md says what it does not
  * promise.  It ends by itself after its lifetime unless it is renewed, so nobody waits for a holder
  * that is gone.  Waiters get it in order of arrival; one that is killed or stopped loses its place
  * within 2 s.

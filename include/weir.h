@@ -180,7 +180,7 @@ enum weir_reason {
     WEIR_FULL = 10,    /* the queue is full */
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
-    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; `rule` had no room */
+    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; ruling.rule is beyond */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
     WEIR_KEY_BUSY = 15, /* guards: the key's permits are out, or enough wait; retry: an estimate */
@@ -300,7 +300,7 @@ WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *t
 WEIR_API struct weir_limiter *weir_limiter_find(struct weir_table *table, const char *name);
 /* The caller needs it no more.  Its keys stay as long as they mean anything. */
 WEIR_API void weir_limiter_release(struct weir_limiter *limiter);
-/* The same; from the last user: nobody is expected to want it again, and its keys may go. */
+/* The same for a limiter that is gone for good: after its last user its keys go too. */
 WEIR_API void weir_limiter_drop(struct weir_limiter *limiter);
 /* Changes the limit for all processes; every key keeps what it has used.  The algorithm stays. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit,
@@ -399,7 +399,7 @@ enum weir_outcome {
     WEIR_FAILED = 1,
     WEIR_TIMED_OUT = 2, /* no answer in time */
     WEIR_DROPPED = 3,   /* refused further on, for want of capacity */
-    WEIR_IGNORED = 4,   /* never begun, or it says nothing: counts in `entered` and nowhere else */
+    WEIR_IGNORED = 4,   /* never begun, or it proves nothing: counted in `entered` only */
 };
 /* "ok", "error", "timeout", "dropped", "ignored" */
 WEIR_API const char *weir_outcome_name(enum weir_outcome outcome);
@@ -586,7 +586,7 @@ struct weir_rules_options {
     void (*file)(void *context, const char *path);
     void *context;
 };
-/* One mistake, and there is no rule set; error->text is the first, as name:line:column: text. */
+/* A text with a mistake is refused whole; error->text is the first, as name:line:column: text. */
 WEIR_API int weir_rules_parse(struct weir_rules **out, const char *text, size_t len,
                               const struct weir_rules_options *options, struct weir_error *error);
 /* From a file, whose lists may name files; options->name is ignored. */

@@ -1,4 +1,4 @@
-/* answer.c -- what a client is told: the headers of a ruling, and a refusal by the rules.
+/* answer.c -- answers to clients: the headers of a ruling, and a refusal by the rules.
  *
  *     limited, banned   429 with Retry-After
  *     denied            403

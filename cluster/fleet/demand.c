@@ -1,4 +1,4 @@
-/* demand.c -- how much is asked for at this node, and what follows from it. */
+/* demand.c -- the demand at this node: how much is asked for, and so how much to draw and when. */
 #include "cluster/fleet/demand.h"
 
 #include "algo/purse.h"

@@ -1,4 +1,4 @@
-/* lock-words.c -- what lock.lua is asked, and what it answers. */
+/* lock-words.c -- the words that lock.lua is called with, and its answers. */
 #include <string.h>
 
 #include "cluster/fleet/lock.h"

@@ -1,4 +1,4 @@
-/* member-shares-words.c -- what member-shares.lua is asked, and what it answers. */
+/* member-shares-words.c -- the words that member-shares.lua is called with, and its answers. */
 #include <stdio.h>
 #include <string.h>
 

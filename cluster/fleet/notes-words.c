@@ -1,4 +1,4 @@
-/* notes-words.c -- what notes.lua is asked, and what it answers. */
+/* notes-words.c -- the words that notes.lua is called with, and its answers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -150,8 +150,8 @@ ALWAYS int put_across(const struct weir__checker *c, struct weir__inquiry *q,
     return rule->n_limits;
 }
 
-/* A rule across the fleet, or one for which there is no room behind so many items: -1.  Else
- * returns the number of its items. */
+/* A rule across the fleet, or one for which this many items leave no room: -1.  Else returns the
+ * number of its items. */
 RARELY int put_unusual(const struct weir__checker *c, struct weir__inquiry *q, size_t items,
                        uint32_t i, struct weir_key key, enum weir_mode wanted)
 {

@@ -381,7 +381,7 @@ static void use_options(struct weir_queue *q, const struct weir_queue_options *o
         q->lanes[i].stride = TURN / (uint64_t)options->weights[i];
 }
 
-/* Room for so many waiters, instead of that before; false: no memory. */
+/* Changes the room to this many waiters; false: no memory. */
 static bool make_room(struct weir_queue *q, int64_t most)
 {
     struct weir_waiter **heap = calloc((size_t)most + 1, sizeof(*heap));

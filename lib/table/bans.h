@@ -10,8 +10,8 @@ struct weir__ban_terms {
     weir_time length;  /* the first time; */
     int32_t factor;    /* each further time `factor` times as long as the time before (1 or less: no
                           longer), */
-    weir_time longest; /* at most so long; less than length counts as length */
-    weir_time forget;  /* so long after a ban's end its strikes are forgotten */
+    weir_time longest; /* no ban is longer; less than length counts as length */
+    weir_time forget;  /* this long after a ban's end its strikes are forgotten */
 };
 
 /* What stands for a key of a rule: the same in every process that shares the table.  The salt is
@@ -83,7 +83,7 @@ struct weir__ban_lesson {
     const char *rule;
     struct weir_key key;
     weir_time now, until;                /* lifted: the ban would have ended then */
-    weir_time forget;                    /* so long after its end */
+    weir_time forget;                    /* this long after its end */
     int32_t strikes;                     /* 0: it was lifted */
     const struct weir__ban_record *sent; /* which the fleet was told before; or NULL */
     bool older;                          /* than what is known here, if anything is */

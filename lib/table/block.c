@@ -11,7 +11,7 @@
  *
  * Taking reserves first (used + 1; from then on the chunk keeps its class), then claims a clear bit
  * of the bitmap; giving clears the bit, then used - 1.  So there are always at least as many clear
- * bits as reservations without one, and who has reserved finds one.
+ * bits as reservations without one, and a caller that has reserved finds one.
  *
  * Why no list of free blocks: its head is a word that everybody swaps, a kill in the middle loses
  * its tail, and a damaged link leads anywhere.  A bit is only ever a place in its own chunk.

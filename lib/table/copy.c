@@ -1,4 +1,4 @@
-/* copy.c -- what a table has, written into a new file: for backups, and from older formats.
+/* copy.c -- copies a table's contents into a new file: for backups, and from older formats.
  *
  * The new table has the same secrets and as many groups, and its limiters the same salts.  So every
  * key has the same home, and each state goes to the slot of the same number: no key is known.

@@ -1,4 +1,4 @@
-/* purses.c -- purses in a table: filling, closing; and who does that. */
+/* purses.c -- purses in a table: filling and closing them, and the process that may. */
 #include "table/purses.h"
 
 #include <assert.h>

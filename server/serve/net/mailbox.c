@@ -1,4 +1,4 @@
-/* mailbox.c -- what other threads have done for a loop, on its way back. */
+/* mailbox.c -- results of other threads' work for a loop, on their way back. */
 #include "server/serve/net/mailbox.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* side-string.c -- a small string beside an account, under a key of its own. */
+/* side-string.c -- a small string beside an account, under its own key. */
 #include "redis-module/side-string.h"
 
 #include <string.h>

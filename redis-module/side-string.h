@@ -1,4 +1,4 @@
-/* side-string.h -- a small string beside an account, under a key of its own: a receipt, a demand. */
+/* side-string.h -- a small string beside an account, under its own key: a receipt, a demand. */
 #ifndef WEIR_REDIS_SIDE_STRING_H
 #define WEIR_REDIS_SIDE_STRING_H
 

@@ -28,7 +28,7 @@
 
 #include <pthread.h>
 
-#include "cluster/agent/ask-by.h"
+#include "cluster/agent/asks.h"
 #include "cluster/fleet/centre.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/member-shares.h"

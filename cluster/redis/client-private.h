@@ -1,12 +1,12 @@
 /* client-private.h -- what the files of the client share.
  *
- *   client.c        asks from their coming to their answer; replies; the turn
- *   retry.c         errors after which an ask is sent again
- *   nodes.c         nodes, their connections and their queues
- *   cluster-map.c   which node has which slots: Cluster, Sentinel, several seeds
- *   dues.c          the asks by the moment they are due
- *   module.c        which nodes have Weir's module
- *   shards.c        the other form of a cluster's map
+ *   client.c            asks from their coming to their answer; replies; the turn
+ *   retry.c             errors after which an ask is sent again
+ *   node-connections.c  nodes, their connections and their queues
+ *   cluster-map.c       which node has which slots: Cluster, Sentinel, several seeds
+ *   dues.c              the asks by the moment they are due
+ *   module.c            which nodes have Weir's module
+ *   shards.c            the other form of a cluster's map
  *
  * An ask is in one place: resting (only among the dues), queued (at a node, for a connection; or at
  * `homeless`, for a map), or sent (on a connection).  While it is unanswered it is among the dues.
@@ -116,7 +116,7 @@ bool weir__redis_module_awaits(const struct weir__redis_client *client,
 bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
                                 const struct weir__resp_value *error);
 
-/* nodes.c */
+/* node-connections.c */
 struct weir__redis_node *weir__redis_node(struct weir__redis_client *client,
                                           const struct weir__redis_address *address, bool sentinel);
 /* Sends it, or puts it into the node's queue. */

@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <uv.h>
 
-#include "cluster/agent/ask-by.h"
+#include "cluster/agent/asks.h"
 #include "server/base/buffer.h"
 #include "server/serve/events/events.h"
 #include "server/serve/rules/rules-in-force.h"

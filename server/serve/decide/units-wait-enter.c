@@ -2,7 +2,7 @@
  * units. */
 #include <stdlib.h>
 
-#include "cluster/agent/ask-by.h"
+#include "cluster/agent/asks.h"
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/agent/ask-by.h"
+#include "cluster/agent/asks.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/net/mailbox.h"

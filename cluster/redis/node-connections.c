@@ -1,4 +1,4 @@
-/* nodes.c -- nodes, their connections and their queues.
+/* node-connections.c -- nodes, their connections and their queues.
  *
  * A node is connected to when it is first needed, with one connection more whenever all the others
  * have many replies due, up to the pool's size.  After a loss it is left alone for a while, longer

@@ -1,7 +1,7 @@
-/* ask-by.h -- asks that are more than checks, and wait for units as checks do (the server's
- * enter). */
-#ifndef WEIR_CLUSTER_AGENT_ASK_BY_H
-#define WEIR_CLUSTER_AGENT_ASK_BY_H
+/* asks.h -- asks that wait for units, handed over by the server: checks in batches, and enters,
+ * which are more than checks. */
+#ifndef WEIR_CLUSTER_AGENT_ASKS_H
+#define WEIR_CLUSTER_AGENT_ASKS_H
 
 #include "engine/fleet.h"
 #include "weir-fleet.h"

@@ -109,8 +109,9 @@ static void read_waits(struct weir__reader *r, const struct weir__node *node,
                        struct weir__guard_draft *g)
 {
     if (node->n == 0)
-        weir__say(r, node,
-                  "nobody would wait; name a priority that does, such as wait: { high: 200ms }");
+        weir__say(
+            r, node,
+            "nobody waits; name a priority or class that does, such as wait: { high: 200ms }");
     for (size_t i = 0; i < node->n; i++) {
         struct weir__guard_draft one = { .wait = 0 };
         struct weir__member m = { .name = "wait", .value = node->items[2 * i + 1] };

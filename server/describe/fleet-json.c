@@ -44,8 +44,9 @@ void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre
     weir__buffer_member_number_or_null(out, "runs", reported, r->runs);
     weir__buffer_member_number(out, "refused", r->refused);
     member_text(out, "why", r->why);
-    member_known(out, "heard_us_ago", reported, weir__centre_age(r, now_us) / WEIR_MICROSECOND);
-    member_known(out, "part", member, r->part);
-    member_known(out, "weight", member, r->weight);
+    weir__buffer_member_number_or_null(out, "heard_us_ago", reported,
+                                       weir__centre_age(r, now_us) / WEIR_MICROSECOND);
+    weir__buffer_member_number_or_null(out, "part", member, r->part);
+    weir__buffer_member_number_or_null(out, "weight", member, r->weight);
     weir__buffer_close(out, "}");
 }

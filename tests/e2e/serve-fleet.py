@@ -283,7 +283,7 @@ def test_D3_enters_that_wait_have_a_share_of_the_places(weir):
         until("it draws again", a.draws, 60)
         return json.loads(answer.body).get("reason") == "dry"
 
-    full = 'weir_share_refused_total{pool="late-checks"}'
+    full = 'weir_share_refused_total{pool="waits-for-units"}'
     with Redis() as redis, node(weir, redis, rules=RULES.replace("share", "closed")) as a:
         joined(a)
         until("an enter is refused", crowd, 120)

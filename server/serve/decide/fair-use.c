@@ -22,7 +22,7 @@ struct weir__fair_use {
 };
 
 static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes", "reservations",
-                                                "ask-ids",      "late-checks",   "locks" };
+                                                "ask-ids",      "waits-for-units", "locks" };
 
 struct weir__fair_use *weir__fair_use_create(struct weir__events *events)
 {

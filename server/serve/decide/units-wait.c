@@ -98,8 +98,8 @@ bool weir__units_wait_take(struct weir__conn *conn)
     int64_t others = __atomic_fetch_add(&server->units_waits, 1, __ATOMIC_RELAXED);
 
     if (others < WEIR__AGENT_ASKS &&
-        weir__fair_use_take(server->fair_use, WEIR__POOL_UNITS_WAITS, conn, WEIR__AGENT_ASKS - others,
-                          weir__loop_now(conn->loop)))
+        weir__fair_use_take(server->fair_use, WEIR__POOL_UNITS_WAITS, conn,
+                            WEIR__AGENT_ASKS - others, weir__loop_now(conn->loop)))
         return true;
     __atomic_fetch_sub(&server->units_waits, 1, __ATOMIC_RELAXED);
     return false;

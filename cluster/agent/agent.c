@@ -12,10 +12,6 @@
 #include "cluster/fleet/fleet.h"
 
 #define LEAVE_MAX (300 * WEIR_MILLISECOND)
-#define SILENCE   (450 * WEIR_MILLISECOND) /* of Redis: the host is alone; two beats, and some */
-#define UNTIL     (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
-#define RENEW     (50 * WEIR_MILLISECOND)
-#define STALL     (2 * RENEW) /* between two turns of an agent: it was stopped, or got no time */
 
 /* A change of the part costs every process of the host some bytes until it ends. */
 #define PART_CHANGES 32
@@ -53,8 +49,7 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     if (agent)
         weir__beats_take_over(f);
     weir__notes_begin(f);
-    f->up = f->away = f->stalled = false;
-    f->heard = mono;
+    weir__hearing_begin(&f->hearing, mono);
     weir__fleet_set_exact(f->fleet, !agent);
     know_part(f, agent);
     if (agent) /* once more: the one before may have died over it; the whole, if none is known */
@@ -96,19 +91,6 @@ static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_t
     (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
 }
 
-/* Redis was not asked meanwhile, so that it has not been silent either.  Once after each answer: a
- * host that hardly gets any time is to notice a silence, too. */
-static void forget_stall(struct weir_fleet *f, weir_time mono)
-{
-    weir_time stall = mono - f->turned;
-
-    f->turned = mono;
-    if (stall <= STALL || f->stalled)
-        return;
-    f->stalled = true;
-    f->heard = sooner(f->heard + stall, mono); /* it may have been stopped after an answer */
-}
-
 /* As long as Redis answers, purses are asked.  Shares begin shortly before that ends. */
 static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
 {
@@ -116,15 +98,14 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
         f->part_set = weir__fleet_part(f->table);
         return mono + WEIR__AGENT_TICK;
     }
-    bool alone = !f->away && mono - f->heard > SILENCE;
+    bool alone = weir__hearing_turn(&f->hearing, mono);
     follow_part(f, alone, mono, now);
-    if (alone) {
-        f->away = true;
+    if (alone)
         weir__shares_begin(f, now);
-    }
-    if (f->up && !f->away)
-        weir__fleet_renew(f->table, now + UNTIL - (mono - f->heard));
-    return mono + RENEW;
+    weir_time span = weir__hearing_span(&f->hearing, mono);
+    if (span > 0)
+        weir__fleet_renew(f->table, now + span);
+    return mono + WEIR__HEARING_TURN;
 }
 
 /* ------------------------------------------------------------------- turns ---- */
@@ -144,7 +125,7 @@ static void note_counts(struct weir_fleet *f)
 
     pthread_mutex_lock(&f->mutex);
     f->info.agent = f->agent;
-    f->info.alone = f->agent && (f->away || !f->up);
+    f->info.alone = f->agent && (f->hearing.away || !f->hearing.up);
     f->info.draws = counts.draws;
     f->info.units_drawn = counts.units_drawn;
     f->info.units_repaid = counts.units_repaid;
@@ -174,7 +155,6 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
     f->client = client;
     f->stirred = false;
     claim(f, mono, now);
-    forget_stall(f, mono);
     due = tend_host(f, mono, now);
     if (f->agent || f->leaving)
         due = sooner(due, weir__beats_turn(f, mono));

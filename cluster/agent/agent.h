@@ -31,6 +31,7 @@
 #include "cluster/agent/asks.h"
 #include "cluster/fleet/centre.h"
 #include "cluster/fleet/fleet.h"
+#include "cluster/fleet/hearing.h"
 #include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"
 #include "cluster/redis/carry.h"
@@ -117,12 +118,8 @@ struct weir_fleet {
     /* The host */
     uint32_t holder;    /* this process's place; 0: the table is its own */
     bool shared;        /* the table is not its own alone */
-    bool agent;         /* this process is the host's agent */
-    bool up;            /* Redis has answered since, ... */
-    bool away;          /* ... and then was silent: the host is alone until a beat says otherwise */
-    weir_time heard;    /* it, last */
-    weir_time turned;   /* the last turn */
-    bool stalled;       /* a stall was forgotten since it was heard */
+    bool agent;         /* this process is the host's agent: */
+    struct weir__hearing hearing;
     int64_t part_set;   /* in the table */
     weir_time part_due; /* it may be set again, without need */
 

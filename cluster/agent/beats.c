@@ -87,13 +87,10 @@ static void come_back(struct weir_fleet *f, weir_time now)
 static void note_answer(struct weir_fleet *f, const struct weir__member_answer *a, weir_time mono)
 {
     weir_time now = weir__agent_time(f);
-    bool was_away = f->away;
+    bool was_away = f->hearing.away;
 
-    f->heard = mono;
-    f->stalled = false;
-    f->away = f->away && a->learning;
-    f->up = f->up || !f->away;
-    if (f->away)
+    weir__hearing_answer(&f->hearing, a->learning, mono);
+    if (f->hearing.away)
         stay_alone(f, now + 2 * WEIR__MEMBER_BEAT, now);
     else if (was_away)
         come_back(f, now);
@@ -126,7 +123,7 @@ static int64_t wanted(struct weir_fleet *f, weir_time now)
 {
     int64_t asked = weir__fleet_asked(f->fleet);
 
-    return f->shared || f->away ? WEIR__PART_ONE : weir__fleet_want(&f->want, asked, now);
+    return f->shared || f->hearing.away ? WEIR__PART_ONE : weir__fleet_want(&f->want, asked, now);
 }
 
 static void step(struct weir_fleet *f, const struct weir__member_event *event, weir_time now)

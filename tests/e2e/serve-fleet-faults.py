@@ -236,21 +236,6 @@ def test_D3_node_stopped(weir):
         assert passed(one, two) <= bound(took), (one.allowed, two.allowed, took)
 
 
-def test_D3_a_stopped_node_does_not_take_redis_for_silent(weir):
-    """It has not asked.  Alone, it would refuse for a second, until Redis had learnt of all."""
-    with Redis() as redis, Node(weir, url(redis), "a", rules=HOURLY % (1000, "10s", "closed")) as a:
-        joined(a)
-        with a.resp() as client:
-            for i in range(20):
-                a.process.send_signal(signal.SIGSTOP)
-                time.sleep(0.55)
-                a.process.send_signal(signal.SIGCONT)
-                if all(check(client, "u%d-%d" % (i, k))[0] for k in range(20)):
-                    return
-                back(a)
-    raise AssertionError("it was alone after each stop")
-
-
 def test_D3_a_quiet_node_loses_no_units(weir):
     """Units of a window that nobody asks for go back before they expire."""
     rules = HOURLY % (30, "10s", "closed")

@@ -49,6 +49,19 @@ static bool is_exact(const struct weir_plan *plan, weir_time life, weir_time hor
                (weir__i128)2 * plan->limit.count * horizon;
 }
 
+/* Sixteen times the limit can be counted: beyond, a node seems to ask for a smaller part of the
+ * demand than it does. */
+static int shift_of(const struct weir_plan *plan)
+{
+    weir__i128 most = (weir__i128)16 * plan->limit.count * (1000 * WEIR_SECOND) /
+                      weir__window_longest(plan);
+    int shift = 0;
+
+    while (most >> shift > RATE_MAX)
+        shift++;
+    return shift;
+}
+
 struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
 {
     struct weir__draw_terms t = { .life = weir__purse_life(plan), .window = weir__is_window(plan) };
@@ -60,6 +73,7 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
                       (weir__i128)plan->limit.count * t.pace % weir__window_longest(plan) * 1000 /
                           weir__window_longest(plan),
                   DUE_MAX);
+    t.shift = shift_of(plan);
     t.exact = is_exact(plan, t.life, t.horizon);
     return t;
 }
@@ -71,8 +85,8 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
         .need = greatest(draw->need, 1),
         .waiting = clamp(draw->waiting, 0, UNITS_MAX),
         .have = clamp(draw->have, 0, UNITS_MAX),
-        .asked = clamp(draw->asked, 0, ASKED_MAX),
-        .fast = clamp(draw->fast, 0, RATE_MAX),
+        .asked = clamp(draw->asked >> t->shift, 0, ASKED_MAX),
+        .fast = clamp(draw->fast >> t->shift, 0, RATE_MAX),
         .epoch = t->epoch,
         .refill = t->due * 9 / 10,
         .of_left = t->window ? 500 : 250,

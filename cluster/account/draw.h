@@ -51,6 +51,7 @@ struct weir__draw_terms {
     weir_time pace;    /* between draws of a busy key */
     int64_t epoch;     /* us: demand is counted in these */
     int64_t due;       /* thousandths of a unit that the limit lets pass in a pace */
+    int shift;         /* demand is counted in 2^shift units: 0 but for limits of millions a second */
     bool window;
     bool exact; /* nothing is drawn ahead: only for asks that wait */
 };
@@ -58,7 +59,8 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan);
 
 /* What the choice is made from, within bounds: the words of decide.lua. */
 struct weir__draw_numbers {
-    int64_t need, waiting, have, asked, fast;
+    int64_t need, waiting, have;
+    int64_t asked, fast; /* in 2^shift units */
     int64_t ahead;      /* units that will be asked for beyond those that wait */
     int64_t epoch;      /* us */
     int64_t refill;     /* thousandths of a unit: 0.9 r pace */
@@ -73,7 +75,7 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *term
 #define WEIR__DEMAND_DEBT_MAX ((int64_t)1 << 50)
 struct weir__demand {
     int64_t since;         /* us: the present epoch began */
-    int64_t before, asked; /* units, in the epoch before and in the present one */
+    int64_t before, asked; /* 2^shift units, in the epoch before and in the present one */
     /* Of meters, in epochs of a life, in us of debt */
     int64_t life_since;
     int64_t least_before, least; /* the least that was owed, less what was paid back since */
@@ -81,7 +83,7 @@ struct weir__demand {
 bool weir__demand_read(struct weir__demand *out, const void *bytes,
                        size_t len); /* false: foreign */
 void weir__demand_write(const struct weir__demand *demand, unsigned char out[WEIR__DEMAND_SIZE]);
-/* Counts what this draw says.  Returns the demand, in units per 1000 s. */
+/* Counts what this draw says.  Returns the demand, in 2^shift units per 1000 s. */
 int64_t weir__demand_count(struct weir__demand *demand, const struct weir__draw_numbers *numbers,
                            weir_time now);
 /* It may go after this many ms. */

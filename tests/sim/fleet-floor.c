@@ -59,6 +59,18 @@ static double used(const struct story *s, const struct outcome *o, weir_time fro
            (rate_of(&o->plans[0]) * (double)(s->length - from));
 }
 
+static double least_part(const struct story *s, const struct outcome *o, weir_time from,
+                         weir_time to)
+{
+    double all = (double)passed_between(&o->accounts[0][0], -1, from, to), least = 1;
+
+    for (int n = 0; n < s->nodes; n++) {
+        double part = (double)passed_between(&o->accounts[0][0], n, from, to) * s->nodes / all;
+        least = part < least ? part : least;
+    }
+    return least;
+}
+
 static int64_t asks(const struct story *s, const struct outcome *o)
 {
     int64_t n = 0;
@@ -109,6 +121,29 @@ TEST(test_the_limit_is_used_by_unequal_nodes)
             double part = used(&s, run(&s), S);
             print_message("%-24s %2d nodes: %.4f\n", limits[l], nodes, part);
             assert_true(part >= 0.998);
+        }
+}
+
+/* Millions of units in a second: demand is counted in thousands of them. */
+TEST(test_the_largest_limits_are_used)
+{
+    static const char *const limits[] = { "gcra 1000000/1s", "gcra 30000000/1s",
+                                          "token-bucket 1000000000/1s" };
+
+    for (size_t l = 0; l < COUNT_OF(limits); l++)
+        for (int nodes = 1; nodes <= 16; nodes *= 4) {
+            struct story s = story_of(limits[l], nodes, 4 * S);
+            double rate = 2 * per_second(limits[l]), cost = rate / 20000;
+            random_state = 1;
+            for (int n = 0; n < nodes; n++)
+                add_asks(&s, n, rate / cost / nodes, 0, s.length,
+                         (struct event){ .limits = 1, .n = (int32_t)(2 * cost) });
+            put_in_order(&s);
+            const struct outcome *o = run(&s);
+            double part = used(&s, o, S), least = least_part(&s, o, S, s.length);
+            print_message("%-26s %2d nodes: %.4f, least part %.3f\n", limits[l], nodes, part,
+                          least);
+            assert_true(part >= 0.99 && least >= 0.9);
         }
 }
 
@@ -166,18 +201,6 @@ TEST(test_all_pass_below_the_limit)
 }
 
 /* ---------------------------------------------------------------- fairness ---- */
-
-static double least_part(const struct story *s, const struct outcome *o, weir_time from,
-                         weir_time to)
-{
-    double all = (double)passed_between(&o->accounts[0][0], -1, from, to), least = 1;
-
-    for (int n = 0; n < s->nodes; n++) {
-        double part = (double)passed_between(&o->accounts[0][0], n, from, to) * s->nodes / all;
-        least = part < least ? part : least;
-    }
-    return least;
-}
 
 struct fairness {
     double run, ten;   /* the least part over a run, over ten horizons */

@@ -132,7 +132,7 @@ static double plainly(const struct weir_plan *plan, const struct weir__draw *d, 
     double period =
         plan->limit.period ? (double)plan->limit.period : (double)weir__calendar_longest(plan);
     double due = (double)plan->limit.count * (double)t.pace / period;
-    double fast = (double)d->fast / 1000, w = (double)d->waiting, need = (double)d->need;
+    double fast = (double)(d->fast >> t.shift << t.shift) / 1000, w = (double)d->waiting, need = (double)d->need;
     double have = (double)d->have;
     double part = fast > 0 ? fast / larger(demand / 1000, fast) : 0;
     double slice = part * (0.9 * due + left / (t.window ? 2 : 4)) - have;
@@ -165,9 +165,10 @@ TEST(test_units_are_those_of_the_formula)
         struct weir__draw d;
         random_draw(&d);
         struct weir__draw_numbers n = weir__draw_numbers(&t, &d);
-        int64_t demand = between(0, one_in(2) ? 1000000 : 4000000000), left = between(0, plan.most);
+        int64_t demand = between(0, one_in(2) ? 1000000 : 4000000000) >> t.shift << t.shift;
+        int64_t left = between(0, plan.most);
         double spare, plain = plainly(&plan, &d, (double)demand, (double)left, &spare);
-        struct weir__drawn drawn = weir__draw_choose(&n, demand, left);
+        struct weir__drawn drawn = weir__draw_choose(&n, demand >> t.shift, left);
 
         assert_in_range(drawn.units, 0, left); /* never too much */
         assert_true(drawn.units == 0 || drawn.units >= d.need);
@@ -180,27 +181,35 @@ TEST(test_units_are_those_of_the_formula)
     }
 }
 
-/* Two nodes, of which one asks nine times as much: it gets nine times as much. */
+/* Two nodes, of which one asks nine times as much: it gets nine times as much, however fast the
+ * limit is, and up to sixteen times the limit. */
 TEST(test_shares_follow_demand)
 {
-    struct weir_plan plan = plan_of("gcra 100000/1s burst 100000");
-    struct weir__draw_terms t = weir__draw_terms(&plan);
-    struct weir__demand demand = { 0 };
-    int64_t shares[2] = { 0, 0 };
+    static const char *const rates[] = { "gcra 100000/1s", "gcra 10000000/1s", "gcra 1000000000/1s",
+                                         "token-bucket 60000000000/1m burst 1000000000" };
 
-    for (int i = 0; i < 100; i++) {
-        weir_time now = 1000 * S + i * 20 * MS;
-        for (int node = 0; node < 2; node++) {
-            int64_t asked = node == 0 ? 18000 : 2000;
-            struct weir__draw d = { .need = 1, .asked = asked, .fast = asked * 50 * 1000 };
-            struct weir__draw_numbers n = weir__draw_numbers(&t, &d);
-            int64_t rate = weir__demand_count(&demand, &n, now);
-            if (i > 50)
-                shares[node] = weir__draw_choose(&n, rate, 50000).share;
+    for (size_t i = 0; i < COUNT_OF(rates); i++)
+        for (int64_t factor = 1; factor <= 16; factor *= 4) {
+            struct weir_plan plan = plan_of(rates[i]);
+            struct weir__draw_terms t = weir__draw_terms(&plan);
+            struct weir__demand demand = { 0 };
+            int64_t shares[2] = { 0, 0 }, left = plan.most / 2;
+            for (int round = 0; round < 100; round++) {
+                weir_time now = 1000 * S + round * 20 * MS;
+                for (int node = 0; node < 2; node++) {
+                    int64_t asked = factor * plan.most / 50 * (node == 0 ? 9 : 1) / 10;
+                    struct weir__draw d = { .need = 1, .asked = asked, .fast = asked * 50 * 1000 };
+                    struct weir__draw_numbers n = weir__draw_numbers(&t, &d);
+                    int64_t rate = weir__demand_count(&demand, &n, now);
+                    if (round > 50)
+                        shares[node] = weir__draw_choose(&n, rate, left).share;
+                }
+            }
+            print_message("%s, %d times\n", rates[i], (int)factor);
+            assert_in_range(shares[0] / shares[1], 8, 10);
+            int64_t supply = plan.most * 9 / 160 + left / 4; /* 0.9 r pace + left / 4 */
+            assert_in_range(shares[0] + shares[1], supply * 9 / 10, supply);
         }
-    }
-    assert_in_range(shares[0] / shares[1], 8, 10);
-    assert_in_range(shares[0] + shares[1], 16000, 18125); /* 0.9 r pace + left / 4 */
 }
 
 TEST(test_demand_is_of_two_epochs)

@@ -46,18 +46,14 @@ void weir__share_begin(struct weir_fleet *f, struct weir__fleet_key *k, weir_tim
 static int64_t left_of_begun(struct weir_fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
     struct weir_plan plan;
-    struct weir_decision d;
-    void *state;
 
     if (!k->own.alone || k->own.begun == 0 || !share_plan(f, k, &plan))
         return 0;
-    state = calloc(1, plan.state_size);
-    if (!state)
-        return 0;
-    plan.algo->give(&plan, state, -k->own.begun, k->own.begun_at);
-    weir_step_peek(&plan, state, &(struct weir_ask){ .now = now }, &d);
-    free(state);
-    return plan.most > d.remaining ? plan.most - d.remaining : 0;
+    void *fresh = calloc(1, plan.state_size);
+    int64_t left =
+        fresh ? weir__fleet_share_left(&plan, fresh, k->own.begun, k->own.begun_at, now) : 0;
+    free(fresh);
+    return left;
 }
 
 int64_t weir__share_end(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)

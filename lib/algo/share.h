@@ -7,8 +7,9 @@
  * with all that passed, nobody would get anything for a while; with nothing, a burst would be given
  * away.
  *
- *     bound   the parts of all nodes together are the limit; so a limit times (1 + the parts of
- *             nodes that are cut off while others still reach the account)
+ *     bound   each share its part of the limit, and all together the limit; in a time in which
+ *             units of the account pass too, a limit times (1 + the parts of the nodes that go by
+ *             their shares)
  *
  * Pure numbers.  A part is in millionths.
  */
@@ -27,5 +28,11 @@ bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *li
 
 /* Units that a fresh share is charged with when it begins, if `left` were left in the account. */
 int64_t weir__fleet_share_begin(const struct weir_plan *share, uint32_t part, int64_t left);
+/* Units that a share owes: all that it does not have. */
+int64_t weir__fleet_share_owed(const struct weir_plan *share, const void *state, weir_time now);
+/* What is still owed of `begun` units that it was charged with then; `fresh` is a state to reckon
+ * in. */
+int64_t weir__fleet_share_left(const struct weir_plan *share, void *fresh, int64_t begun,
+                               weir_time begun_at, weir_time now);
 
 #endif

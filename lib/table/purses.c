@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "algo/share.h"
 #include "table/part.h"
 
 struct change {
@@ -71,7 +72,7 @@ static bool empty(const struct weir_plan *plan, void *state, void *context)
 {
     struct emptying *e = context;
 
-    e->units = plan->most - units_in(plan, state, e->now);
+    e->units = weir__fleet_share_owed(plan, state, e->now);
     if (e->units > 0)
         plan->algo->give(plan, state, e->units, e->now);
     return e->units > 0;
@@ -84,7 +85,7 @@ int64_t weir__share_empty(struct weir_limiter *limiter, struct weir_key key, wei
 
     weir__part_begin(&part, limiter, weir__home_of(limiter, key));
     weir__part_change(&part, empty, &e, false, e.now);
-    return e.units > 0 ? e.units : 0;
+    return e.units;
 }
 
 /* ----------------------------------------------------------------- agent ---- */

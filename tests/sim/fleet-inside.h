@@ -10,7 +10,7 @@
 
 #define BEGIN (1000000 * WEIR_SECOND) /* of every clock, or about */
 
-enum { WAITS = 32 * NODES_MAX, LETTERS = 128 * NODES_MAX, SHARDS = 2 };
+enum { WAITS = 32 * NODES_MAX, LETTERS = 128 * NODES_MAX, SHARDS = 2, SHARE_WORDS = 160 };
 
 enum what { TURN, TO_REDIS, TO_NODE, DEADLINE, REBIRTH, BEAT };
 
@@ -36,9 +36,11 @@ struct node {
     uint64_t purses[LIMITS_MAX][KEYS_MAX][2];
     struct share {
         bool open;
-        uint64_t state[2];
-        int64_t passed; /* units */
+        uint64_t state[SHARE_WORDS];
         struct weir_plan plan;
+        int number;
+        int64_t begun; /* units charged with at its beginning, ... */
+        weir_time at;  /* ... then */
     } shares[LIMITS_MAX][KEYS_MAX];
 };
 

@@ -22,17 +22,18 @@ static double rate_of(const struct weir_plan *plan)
     return (double)plan->limit.count / (double)plan->limit.period;
 }
 
-/* Meters: b + r (T + life) in any T, as a bucket that is never more than full; and the parts of
- * nodes that are cut off while others are not. */
-static bool law_meter(const struct outcome *o, int limit, const struct account *a, int64_t extra)
+/* Meters: b + r (T + life) in any T, as a bucket that is never more than full. */
+static bool law_meter(const struct outcome *o, int limit, const struct account *a, bool shares)
 {
     const struct weir_plan *plan = &o->plans[limit];
     double level = 0, rate = rate_of(plan),
-           most = (double)plan->most + (double)extra + 1e-6 +
+           most = (double)plan->most + (double)a->extra + 1e-6 +
                   rate * (double)(o->limits[limit].terms.life + o->step_back);
     weir_time at = 0;
 
     for (size_t i = 0; i < a->n_passed; i++) {
+        if (a->passed[i].share > 0 && !shares)
+            continue;
         level -= rate * (double)(a->passed[i].at - at);
         level = (level < 0 ? 0 : level) + (double)a->passed[i].units;
         at = a->passed[i].at;
@@ -42,24 +43,57 @@ static bool law_meter(const struct outcome *o, int limit, const struct account *
     return true;
 }
 
+static int64_t law_units(const struct passed *p, bool shares)
+{
+    return p->share == 0 || shares ? p->units : 0;
+}
+
 /* Sliding windows: never more than the count in a period; if units wait for those of another limit,
  * in a period less their life.  Redis counts in microseconds.  Fixed ones: from each of their
  * starts, which are multiples of the period on every clock here. */
-static bool law_window(const struct outcome *o, int limit, const struct account *a, int64_t extra,
+static bool law_window(const struct outcome *o, int limit, const struct account *a, bool shares,
                        bool several)
 {
     const struct weir_plan *plan = &o->plans[limit];
     bool fixed = plan->algo == &weir__fixed_window;
     weir_time period = plan->limit.period, life = o->limits[limit].terms.life;
     weir_time span = fixed ? period : period - US - (several ? life : 0);
-    int64_t sum = 0, most = plan->limit.count + extra + (o->step_back > 0 ? plan->most : 0);
+    int64_t sum = 0, most = plan->limit.count + a->extra + (o->step_back > 0 ? plan->most : 0);
     size_t first = 0;
 
     for (size_t i = 0; i < a->n_passed; i++) {
         weir_time at = a->passed[i].at, start = fixed ? at / period * period : at - span + 1;
-        for (sum += a->passed[i].units; a->passed[first].at < start; first++)
-            sum -= a->passed[first].units;
+        for (sum += law_units(&a->passed[i], shares); a->passed[first].at < start; first++)
+            sum -= law_units(&a->passed[first], shares);
         if (sum > most)
+            return false;
+    }
+    return true;
+}
+
+/* One share, by its node's clock: a meter's burst and rate, a window's count. */
+static bool law_share(const struct outcome *o, const struct account *a, int share)
+{
+    const struct weir_plan *plan = &a->shares[share - 1];
+    bool meter = plan->capacity > 0, fixed = plan->algo == &weir__fixed_window;
+    double level = 0, most = (double)plan->most + 1e-6;
+    weir_time at = 0, period = plan->limit.period;
+    int64_t sum = 0;
+    size_t first = 0;
+
+    most += o->step_back > 0 ? (double)plan->most + rate_of(plan) * (double)o->step_back : 0;
+    for (size_t i = 0; i < a->n_passed; i++) {
+        const struct passed *p = &a->passed[i];
+        if (p->share != share)
+            continue;
+        level -= p->own > at ? rate_of(plan) * (double)(p->own - at) : 0;
+        level = (level < 0 ? 0 : level) + (double)p->units;
+        at = p->own > at ? p->own : at;
+        weir_time start = fixed ? p->own / period * period : p->own - period + 1;
+        for (sum += p->units; a->passed[first].share != share || a->passed[first].own < start;
+             first++)
+            sum -= a->passed[first].share == share ? a->passed[first].units : 0;
+        if ((meter ? level : (double)sum) > most)
             return false;
     }
     return true;
@@ -72,10 +106,13 @@ static const char *law_broken(const struct story *story, const struct outcome *o
         for (int k = 0; k < story->keys; k++) {
             const struct account *a = &o->accounts[l][k];
             qsort(a->passed, a->n_passed, sizeof(*a->passed), by_time);
-            int64_t extra = a->extra + (story->together ? 0 : a->alone);
-            if (o->limits[l].terms.window ? !law_window(o, l, a, extra, story->n_limits > 1)
-                                          : !law_meter(o, l, a, extra))
+            bool all = story->together;
+            if (o->limits[l].terms.window ? !law_window(o, l, a, all, story->n_limits > 1)
+                                          : !law_meter(o, l, a, all))
                 return "never more than the bound";
+            for (int i = 1; i <= a->n_shares; i++)
+                if (!law_share(o, a, i))
+                    return "never more than a node's share";
         }
     return o->broken;
 }

@@ -42,7 +42,7 @@ static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t mo
     return units;
 }
 
-static void note_passed(int limit, int key, int64_t units, int node, weir_time at)
+static void note_passed(int limit, int key, int64_t units, int node, weir_time at, int share)
 {
     struct account *a = &sim.o.accounts[limit][key];
 
@@ -52,7 +52,7 @@ static void note_passed(int limit, int key, int64_t units, int node, weir_time a
         if (a->passed == NULL)
             abort();
     }
-    a->passed[a->n_passed++] = (struct passed){ at, units, node };
+    a->passed[a->n_passed++] = (struct passed){ at, units, node, share, node_now(node) };
 }
 
 static bool is_answered(const struct weir__fleet_key *k)
@@ -78,7 +78,7 @@ static int take(void *world, struct weir__fleet_wait *wait, weir_time now)
         const struct weir__fleet_item *item = &wait->items[i];
         take_out(world, item->key, item->cost, now);
         note_passed((int)(item->key->limit - sim.o.limits), item->key->bytes[0], item->cost,
-                    (int)(node - sim.nodes), waiting->drawn_at[i]);
+                    (int)(node - sim.nodes), waiting->drawn_at[i], 0);
     }
     return WEIR__FLEET_ALL_TAKEN;
 }
@@ -117,6 +117,16 @@ static struct share *share_of(struct node *node, const struct weir__fleet_key *k
     return &node->shares[k->limit - sim.o.limits][k->bytes[0]];
 }
 
+/* For the laws: shares of one account have numbers from 1 on. */
+static int number_share(struct account *a, const struct weir_plan *plan)
+{
+    a->shares = realloc(a->shares, (size_t)(a->n_shares + 1) * sizeof(*plan));
+    if (a->shares == NULL)
+        abort();
+    a->shares[a->n_shares++] = *plan;
+    return a->n_shares;
+}
+
 static struct share *open_share(struct node *node, const struct weir__fleet_key *k, weir_time now)
 {
     struct share *share = share_of(node, k);
@@ -125,13 +135,15 @@ static struct share *open_share(struct node *node, const struct weir__fleet_key 
 
     if (share->open)
         return share;
-    *share = (struct share){ .open = true };
+    *share = (struct share){ .open = true, .at = now };
     if (!weir__fleet_share_limit(&limit, &k->limit->plan->limit, part) ||
         weir__plan_make(&share->plan, &limit, NULL) != WEIR_OK ||
         share->plan.state_size > sizeof(share->state))
         abort();
-    share->plan.algo->give(&share->plan, share->state,
-                           -weir__fleet_share_begin(&share->plan, part, k->left), now);
+    share->number =
+        number_share(&sim.o.accounts[k->limit - sim.o.limits][k->bytes[0]], &share->plan);
+    share->begun = weir__fleet_share_begin(&share->plan, part, k->left);
+    share->plan.algo->give(&share->plan, share->state, -share->begun, now);
     return share;
 }
 
@@ -153,21 +165,20 @@ static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
         struct share *share = share_of(node, item->key);
         weir_step(&share->plan, share->state, &(struct weir_ask){ .cost = item->cost, .now = now },
                   &d);
-        share->passed += item->cost;
-        note_passed(limit, item->key->bytes[0], item->cost, (int)(node - sim.nodes), sim.now);
-        sim.o.accounts[limit][item->key->bytes[0]].alone += item->cost;
+        note_passed(limit, item->key->bytes[0], item->cost, (int)(node - sim.nodes), sim.now,
+                    share->number);
     }
     return true;
 }
 
-/* What it owes, at most what passed by it: as weir__share_empty does in a table. */
+/* What passed by it and is still owed: as cluster/agent/shares.c has it. */
 static int64_t owed_by(const struct share *share, weir_time now)
 {
-    struct weir_decision d;
+    uint64_t fresh[SHARE_WORDS] = { 0 };
+    int64_t owed = weir__fleet_share_owed(&share->plan, share->state, now),
+            begun = weir__fleet_share_left(&share->plan, fresh, share->begun, share->at, now);
 
-    weir_step_peek(&share->plan, share->state, &(struct weir_ask){ .now = now }, &d);
-    int64_t owed = share->plan.most - d.remaining;
-    return owed < share->passed ? owed : share->passed;
+    return owed > begun ? owed - begun : 0;
 }
 
 static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
@@ -299,7 +310,7 @@ static int take_at_once(const struct event *e)
     for (int l = 0; l < sim.story->n_limits; l++)
         if (e->limits & 1 << l) {
             weir_step(&sim.o.limits[l].purse, node->purses[l][e->key], &ask, &d);
-            note_passed(l, e->key, e->n, e->node, sim.now);
+            note_passed(l, e->key, e->n, e->node, sim.now, 0);
         }
     return WEIR_GRANTED;
 }

@@ -79,8 +79,10 @@ static void handle(const struct agenda_item *e)
 static void begin(const struct story *story)
 {
     for (int l = 0; l < LIMITS_MAX; l++)
-        for (int k = 0; k < KEYS_MAX; k++)
+        for (int k = 0; k < KEYS_MAX; k++) {
             free(sim.o.accounts[l][k].passed);
+            free(sim.o.accounts[l][k].shares);
+        }
     struct agenda agenda = { .items = sim.agenda.items, .room = sim.agenda.room };
     memset(&sim, 0, sizeof(sim));
     sim.agenda = agenda;

@@ -63,6 +63,8 @@ struct passed {
     weir_time at;
     int64_t units;
     int node;
+    int share;     /* its number; 0: by units that were drawn */
+    weir_time own; /* by the node's clock */
 };
 
 struct account {
@@ -76,7 +78,8 @@ struct account {
     size_t n_receipts;
     int64_t drawn_since; /* the copy */
     int64_t extra;       /* units that failures of Redis gave away */
-    int64_t alone;       /* units that passed by shares */
+    struct weir_plan *shares; /* of those that were opened, by their number - 1 */
+    int n_shares;
     struct passed *passed;
     size_t n_passed, room;
 };

@@ -5,6 +5,7 @@
  */
 #include "cluster/account/call.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "algo/debt.h"
@@ -139,8 +140,10 @@ struct numbers {
 
 static void add(struct numbers *to, int64_t n)
 {
-    for (int i = 0; i < 8; i++)
-        to->bytes[to->len++] = (unsigned char)((uint64_t)n >> (8 * i));
+    uint64_t word = htole64((uint64_t)n);
+
+    memcpy(to->bytes + to->len, &word, sizeof(word));
+    to->len += sizeof(word);
 }
 
 /* Parts as whole microseconds and the rest. */

@@ -51,7 +51,9 @@ void weir__fleet_key_move(struct weir__fleet *fleet, struct weir__fleet_key *key
 /* The one that is due first; NULL: there is none. */
 struct weir__fleet_key *weir__fleet_key_first(const struct weir__fleet *fleet);
 
-/* fleet.c -- Counts what was taken from the purse since the last look; returns what is there. */
+/* fleet.c -- Units that were asked for; the last ask was for `cost`. */
+void weir__fleet_count(struct weir__fleet_key *key, int64_t units, int64_t cost);
+/* Counts what was taken from the purse since the last look; returns what is there. */
 int64_t weir__fleet_look(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* After a change of the purse that was no ask: the present is the last look. */
 void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);

@@ -70,22 +70,33 @@ int64_t weir__fleet_asked(struct weir__fleet *f)
 
 /* ---------------------------------------------------------------- looking ---- */
 
-static void count(struct weir__fleet_key *k, int64_t units)
+void weir__fleet_count(struct weir__fleet_key *k, int64_t units, int64_t cost)
 {
     k->asked += units;
     k->counted += units;
+    k->cost = cost;
 }
 
-int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+/* What was asked for since the last look. */
+static void note_asked(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    if (k->seen > 0)
-        count(k, greatest(0, k->seen - f->ops->have(f->world, k, k->seen_at)));
+    if (k->seen > 0 && k->seen_at != now)
+        weir__fleet_count(k, greatest(0, k->seen - f->ops->have(f->world, k, k->seen_at)), k->cost);
     if (k->counted > 0 || k->waiting > 0)
         k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
     k->counted = 0;
     f->asked = greatest(f->asked, weir__fleet_part_asked(k->limit, &k->rate));
-    weir__fleet_look_over(f, k, now);
+}
+
+/* Once at each moment: purses are in a table, and what others spend meanwhile can be counted
+ * later. */
+int64_t weir__fleet_look(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (k->counted > 0 || k->seen_at != now)
+        note_asked(f, k, now);
+    if (k->seen_at != now)
+        weir__fleet_look_over(f, k, now);
     return k->seen;
 }
 
@@ -98,8 +109,7 @@ void weir__fleet_look_over(struct weir__fleet *f, struct weir__fleet_key *k, wei
 void weir__fleet_refused(struct weir__fleet *f, struct weir__fleet_key *k, int64_t units,
                          int64_t cost, weir_time now)
 {
-    count(k, units);
-    k->cost = cost;
+    weir__fleet_count(k, units, cost);
     if (k->due == WEIR_NEVER)
         weir__fleet_plan(f, k, now);
 }
@@ -158,7 +168,7 @@ void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
         due = is_hot(f, k) ? k->draw_at : greatest(k->closed_until, now);
     else if (is_hot(f, k))
         due = now + next_look(f, k);
-    else if (k->seen > 0 || k->rate.slow > 0 || k->counted > 0)
+    else if (k->seen > 0 || k->counted > 0)
         due = now + horizon;
     weir__fleet_key_move(f, k, due);
 }
@@ -383,7 +393,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     f->shards[k->shard].away = false;
     k->left = answer->left;
     note_round_trip(f, k, now);
-    weir__fleet_look(f, k, now);
+    note_asked(f, k, now);
     k->share = drawn->share;
     if (drawn->units < k->draw.need)
         k->refused_at = now;

@@ -112,7 +112,7 @@ struct weir__fleet_key {
     int64_t waiting;                       /* their units */
     weir_time due;
     size_t place;                  /* in a heap of dues: */
-    struct weir__fleet_dues *dues; /* this */
+    struct weir__fleet_dues *dues; /* this; NULL: it is not due by itself */
     struct weir__fleet_key *chain; /* of the same hash; of the free */
 };
 

@@ -75,8 +75,11 @@ static void leave(struct weir__fleet_key *key)
 {
     struct weir__fleet_dues *d = key->dues;
     size_t at = key->place;
-    struct weir__fleet_due last = d->heap[--d->n];
 
+    key->dues = NULL;
+    if (d == NULL)
+        return;
+    struct weir__fleet_due last = d->heap[--d->n];
     if (last.key == key)
         return;
     put(d, at, last);
@@ -88,7 +91,8 @@ void weir__fleet_key_move(struct weir__fleet *f, struct weir__fleet_key *key, we
 {
     key->due = due;
     leave(key);
-    enter(key->drawing ? &f->drawing : &f->resting, key);
+    if (due != WEIR_NEVER)
+        enter(key->drawing ? &f->drawing : &f->resting, key);
 }
 
 struct weir__fleet_key *weir__fleet_key_first(const struct weir__fleet *f)
@@ -208,13 +212,12 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
                                    .shard = shard % WEIR__FLEET_SHARDS_MAX,
                                    .due = WEIR_NEVER,
                                    .rate.at = now,
-                                   .seen_at = now,
+                                   .seen_at = -1, /* never */
                                    .asked_at = now,
                                    .left = -1,
                                    .chain = *at };
     memcpy(k->bytes, key.bytes, key.len);
     k->key = (struct weir_key){ k->bytes, key.len };
     *at = k;
-    enter(&f->resting, k);
     return k;
 }

@@ -231,7 +231,7 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
         item->wait = w;
         item->queued = item->fed = false;
         item->kept.units = 0;
-        weir__fleet_refused(f, item->key, item->cost, item->cost, now); /* it is demand */
+        weir__fleet_count(item->key, item->cost, item->cost); /* it is demand */
     }
     try_wait(f, w, now);
 }

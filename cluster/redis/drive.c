@@ -123,7 +123,7 @@ static bool take_events(struct weir__redis_drive *d, weir_time now)
         if (!link)
             calm(d);
         else if (!weir__redis_link_is_over(link))
-            weir__redis_link_turn(link, now);
+            weir__redis_link_turn(link, true, now);
     }
     return n == EVENTS_MAX;
 }
@@ -141,7 +141,7 @@ static void tend(struct weir__redis_drive *d, struct weir__redis_conn *conn, wei
         conn->driver = link = weir__redis_link_open(&d->links, conn, now);
     if (link && !weir__redis_link_is_over(link) &&
         (conn->phase == WEIR__REDIS_OPENING || conn->out.len > 0))
-        weir__redis_link_turn(link, now);
+        weir__redis_link_turn(link, false, now);
 }
 
 weir_time weir__redis_drive_turn(struct weir__redis_drive *d, weir_time now)

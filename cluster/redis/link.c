@@ -270,7 +270,7 @@ struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
     return l;
 }
 
-void weir__redis_link_turn(struct weir__redis_link *l, weir_time now)
+void weir__redis_link_turn(struct weir__redis_link *l, bool readable, weir_time now)
 {
     if (l->fd < 0)
         try_connecting(l, EADDRNOTAVAIL, now);
@@ -278,7 +278,8 @@ void weir__redis_link_turn(struct weir__redis_link *l, weir_time now)
         finish_connecting(l, now);
     if (!l->connected || weir__redis_link_is_over(l))
         return;
-    read_all(l, now);
+    if (readable)
+        read_all(l, now);
     if (!weir__redis_link_is_over(l))
         write_all(l, now);
 }

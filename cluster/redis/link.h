@@ -19,8 +19,9 @@ struct weir__redis_links {
 /* Begins; NULL: it failed, and the client was told. */
 struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
                                                struct weir__redis_conn *conn, weir_time now);
-/* Does everything that is possible: the client may lose the connection meanwhile. */
-void weir__redis_link_turn(struct weir__redis_link *link, weir_time now);
+/* Does everything that is possible: the client may lose the connection meanwhile.  `readable`: the
+ * network has something. */
+void weir__redis_link_turn(struct weir__redis_link *link, bool readable, weir_time now);
 /* Its connection is over, or has begun anew. */
 bool weir__redis_link_is_over(const struct weir__redis_link *link);
 void weir__redis_link_close(struct weir__redis_link *link);

@@ -359,8 +359,9 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
 static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__changer *change,
                         void *context, bool make, weir_time now)
 {
-    struct weir__copies copies = { 0 };
+    struct weir__copies copies;
 
+    copies.used = 0;
     if (!weir__part_read(part, hand, 0, &copies, now))
         return false;
     if (part->slot == NULL && !make)

@@ -229,7 +229,7 @@ TEST(test_a_lost_draw_is_sent_again_soon)
     answer(1, 1, false, NOW + 150 * MS); /* a long way, as it seems */
     for (weir_time now = NOW + 100 * MS; key(0)->drawing;) {
         weir_time next = weir__fleet_turn(fleet, now);
-        assert_true(next - now <= 200 * MS);
+        assert_true(!key(0)->drawing || next - now <= 200 * MS);
         now = next;
     }
     assert_int_equal(a.outcome, WEIR__FLEET_ALONE);

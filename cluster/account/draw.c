@@ -53,8 +53,8 @@ static bool is_exact(const struct weir_plan *plan, weir_time life, weir_time hor
  * demand than it does. */
 static int shift_of(const struct weir_plan *plan)
 {
-    weir__i128 most = (weir__i128)16 * plan->limit.count * (1000 * WEIR_SECOND) /
-                      weir__window_longest(plan);
+    weir__i128 most =
+        (weir__i128)16 * plan->limit.count * (1000 * WEIR_SECOND) / weir__window_longest(plan);
     int shift = 0;
 
     while (most >> shift > RATE_MAX)

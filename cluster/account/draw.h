@@ -51,7 +51,7 @@ struct weir__draw_terms {
     weir_time pace;    /* between draws of a busy key */
     int64_t epoch;     /* us: demand is counted in these */
     int64_t due;       /* thousandths of a unit that the limit lets pass in a pace */
-    int shift;         /* demand is counted in 2^shift units: 0 but for limits of millions a second */
+    int shift;         /* demand is counted in 2^shift units: 0 but for very fast limits */
     bool window;
     bool exact; /* nothing is drawn ahead: only for asks that wait */
 };
@@ -61,11 +61,11 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan);
 struct weir__draw_numbers {
     int64_t need, waiting, have;
     int64_t asked, fast; /* in 2^shift units */
-    int64_t ahead;      /* units that will be asked for beyond those that wait */
-    int64_t epoch;      /* us */
-    int64_t refill;     /* thousandths of a unit: 0.9 r pace */
-    int64_t of_left;    /* thousandths of what is left that are supply */
-    int64_t least_left; /* thousandths of a unit: with less the account is spent */
+    int64_t ahead;       /* units that will be asked for beyond those that wait */
+    int64_t epoch;       /* us */
+    int64_t refill;      /* thousandths of a unit: 0.9 r pace */
+    int64_t of_left;     /* thousandths of what is left that are supply */
+    int64_t least_left;  /* thousandths of a unit: with less the account is spent */
 };
 struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *terms,
                                              const struct weir__draw *draw);

@@ -116,9 +116,9 @@ struct weir_fleet {
     char name[WEIR__MEMBER_ID_MAX + 1], node[WEIR__MEMBER_ID_MAX + 1];
 
     /* The host */
-    uint32_t holder;    /* this process's place; 0: the table is its own */
-    bool shared;        /* the table is not its own alone */
-    bool agent;         /* this process is the host's agent: */
+    uint32_t holder; /* this process's place; 0: the table is its own */
+    bool shared;     /* the table is not its own alone */
+    bool agent;      /* this process is the host's agent: */
     struct weir__hearing hearing;
     int64_t part_set;   /* in the table */
     weir_time part_due; /* it may be set again, without need */

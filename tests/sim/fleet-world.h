@@ -76,8 +76,8 @@ struct account {
         weir_time at;
     } receipts[256];
     size_t n_receipts;
-    int64_t drawn_since; /* the copy */
-    int64_t extra;       /* units that failures of Redis gave away */
+    int64_t drawn_since;      /* the copy */
+    int64_t extra;            /* units that failures of Redis gave away */
     struct weir_plan *shares; /* of those that were opened, by their number - 1 */
     int n_shares;
     struct passed *passed;

@@ -132,7 +132,8 @@ static double plainly(const struct weir_plan *plan, const struct weir__draw *d, 
     double period =
         plan->limit.period ? (double)plan->limit.period : (double)weir__calendar_longest(plan);
     double due = (double)plan->limit.count * (double)t.pace / period;
-    double fast = (double)(d->fast >> t.shift << t.shift) / 1000, w = (double)d->waiting, need = (double)d->need;
+    double fast = (double)(d->fast >> t.shift << t.shift) / 1000, w = (double)d->waiting,
+           need = (double)d->need;
     double have = (double)d->have;
     double part = fast > 0 ? fast / larger(demand / 1000, fast) : 0;
     double slice = part * (0.9 * due + left / (t.window ? 2 : 4)) - have;

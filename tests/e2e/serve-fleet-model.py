@@ -17,7 +17,7 @@ import threading
 import time
 
 from fleeting import LONG, Node, joined, url
-from redising import Redis
+from redising import Redis, until
 from serving import has_sanitizer, run_tests
 
 METER, FIXED, SLIDING = "meter", "fixed", "sliding"
@@ -171,7 +171,10 @@ def used_of(weir, redis, name, key):
     with Node(weir, url(redis), "last", rules=RULES) as last:
         joined(last)
         with last.resp() as client:
-            account, = client.json("WEIR.EXPLAIN", name, key)["accounts"]
+            def accounts():
+                return client.json("WEIR.EXPLAIN", name, key)["accounts"]
+
+            account, = until("Redis answers", accounts)
     return account["limit"] - account["remaining"] - 1  # after the ask that is explained
 
 

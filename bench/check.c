@@ -1,6 +1,11 @@
 /* check.c -- what a request costs under rules: does it grow with the rules that do not apply, or
  * with the length of lists?
  *
+ *     check [loop check|takes|mixed N]
+ *
+ * loop: N checks of check.rules.3, of three bare takes or of check.mixed, and nothing else: for
+ * callgrind.
+ *
  *     check.rules.N            N rules, of which 3 apply (N = 1: the one), nothing else
  *     check.rules.N.ratio      ... against 3 rules
  *     check.by_name            3 rules, the attributes' names looked up every time instead of
@@ -291,6 +296,15 @@ static void ask_many(void)
 
 static bool by_name;
 
+static void loop_checks(int64_t n)
+{
+    struct weir *weir = make_engine(0);
+
+    number_attributes(weir, true);
+    checks(weir, n);
+    weir_destroy(weir);
+}
+
 static double measure_check(int applied, bool allowed)
 {
     struct weir *weir = make_engine(0);
@@ -330,7 +344,8 @@ static void bare_takes(void *context, int64_t n)
     }
 }
 
-static double measure_takes(void)
+/* In ns; or, for callgrind, as many as are wanted. */
+static double measure_takes(int64_t wanted)
 {
     static const char *const names[] = { "ip", "account", "org" };
     struct bare b = { .keys = { { "\xc0\0\2M", 4 }, { "ann", 3 }, { "acme", 4 } } };
@@ -343,9 +358,20 @@ static double measure_takes(void)
     for (int i = 0; i < 3; i++)
         if (weir_limiter_create(&b.limiters[i], table, names[i], &limit, NULL))
             exit(2);
-    double ns = measure(bare_takes, &b, RUNS);
+    double ns = 0;
+    if (wanted > 0)
+        bare_takes(&b, wanted);
+    else
+        ns = measure(bare_takes, &b, RUNS);
     weir_table_destroy(table);
     return ns;
+}
+
+/* Three rules, of which one has a sliding window. */
+static void add_mixed_rules(void)
+{
+    add_rules(2, "sliding-window 1000000000/1s");
+    add_more_that_apply(FREE);
 }
 
 static void ask_rules(void)
@@ -368,12 +394,11 @@ static void ask_rules(void)
     add_rules(3, FREE);
     figure("check.by_name", measure_check(3, true), "ns");
     by_name = false;
-    double takes = measure_takes();
+    double takes = measure_takes(0);
     figure("check.three_takes", takes, "ns");
     figure("check.over_takes", three - takes, "ns");
     figure("check.takes.ratio", three / takes, "x");
-    add_rules(2, "sliding-window 1000000000/1s");
-    add_more_that_apply(FREE);
+    add_mixed_rules();
     double mixed = measure_check(3, true);
     figure("check.mixed", mixed, "ns");
     figure("check.mixed.ratio", mixed / three, "x");
@@ -403,8 +428,27 @@ static void ask_lists(void)
     request[0].value_len = 10;
 }
 
-int main(void)
+static int loop(const char *what, int64_t n)
 {
+    if (strcmp(what, "takes") == 0) {
+        measure_takes(n);
+        return 0;
+    }
+    if (strcmp(what, "mixed") == 0)
+        add_mixed_rules();
+    else if (strcmp(what, "check") == 0)
+        add_rules(3, FREE);
+    else
+        return 2;
+    loop_checks(n);
+    free(text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "loop") == 0)
+        return loop(argv[2], atoll(argv[3]));
     ask_rules();
     ask_varied();
     ask_many();

@@ -94,6 +94,13 @@ keys() {
 
 rules() {
     ask "$build/bench/bench-check"
+    for what in check mixed; do
+        instructions "check.$what.instructions" 2000 weir_check \
+            "$build/bench/bench-check" loop $what
+    done
+    instructions check.three_takes.instructions 2000 weir_take "$build/bench/bench-check" loop takes
+    ratio check.instructions-over-takes check.three_takes.instructions check.check.instructions
+    ratio check.mixed.instructions-over-check check.check.instructions check.mixed.instructions
     ask "$build/bench/bench-lists"
 }
 

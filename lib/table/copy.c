@@ -19,8 +19,6 @@
 #include "table/copy.h"
 #include "table/part.h"
 
-#define NOBODY ((1 << WEIR__ID_BITS) - 2) /* no limiter has this id */
-
 /* ----------------------------------------------------------------- begin ---- */
 
 static void adopt(struct weir_table *to, const struct weir__header *like)
@@ -70,8 +68,10 @@ int weir__copy_begin(struct weir__copy *copy, const char *path, const struct wei
     if (copy->by_id == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a copy");
     int code = weir_table_create(&copy->to, &o, error);
-    if (code == WEIR_OK)
+    if (code == WEIR_OK) {
         adopt(copy->to, like);
+        weir__groups_open(&copy->to->keys, 0);
+    }
     return code;
 }
 
@@ -102,7 +102,7 @@ static void put(struct weir__copy *copy, struct weir__space *space, uint64_t i, 
     } else {
         *(struct weir__wide *)slot = (struct weir__wide){ tag, version, { pair[0], pair[1] } };
     }
-    copy->to->header->keys += space == &copy->to->keys && tag != WEIR__DEAD_TAG;
+    copy->to->header->keys += space == &copy->to->keys;
 }
 
 void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint64_t slot,
@@ -119,13 +119,6 @@ void weir__copy_put_carried(struct weir__copy *copy, uint64_t slot, uint64_t tag
 {
     put(copy, &copy->to->keys, slot, weir__tag_of(tag, WEIR__CARRIED_ID), version, state);
     copy->counts.states++;
-}
-
-void weir__copy_fill(struct weir__copy *copy, struct weir__space *space, uint64_t slot,
-                     uint64_t tag)
-{
-    put(copy, space, slot, weir__tag_of(tag, NOBODY), 0, (const uint64_t[2]){ 0, 0 });
-    copy->counts.lost += tag != WEIR__DEAD_TAG;
 }
 
 static bool put_record(const struct weir_plan *plan, void *state, void *context)
@@ -293,10 +286,10 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
     if (part.slot == NULL && weir__load((uint64_t *)weir__slot_at(old->space, i / WEIR__GROUP_SLOTS,
                                                                   i % WEIR__GROUP_SLOTS)) != tag)
         return false;
-    if (part.slot == NULL || /* damage: it is behind an empty one */
+    if (part.slot == NULL || /* damage: beyond its group's reach */
         part.state == NULL || limiter == NULL ||
         part.plan->state_size != limiter->era->plan.state_size)
-        weir__copy_fill(s->copy, &s->copy->to->keys, i, tag);
+        s->copy->counts.lost++;
     else if (limiter->kind == WEIR__LARGE)
         return copy_large(s, &part, limiter, i);
     else
@@ -318,7 +311,7 @@ static bool copy_slot(const struct source *s, uint64_t i)
     struct weir_limiter *old = weir__limiter_by_id(s->table, weir__tag_id(tag));
     if (old != NULL)
         return copy_state(s, old, i, tag);
-    weir__copy_fill(s->copy, &s->copy->to->keys, i, tag);
+    s->copy->counts.lost++;
     return true;
 }
 
@@ -357,6 +350,8 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
             while (!copy_slot(&s, i))
                 ;
         weir__hand_give(s.hand);
+        for (uint64_t i = 0; i < table->keys.groups; i++) /* after the keys: it only grows */
+            copy.to->keys.rooms[i].reach = weir__load(&table->keys.rooms[i].reach);
         for (uint64_t i = 0; i < table->bans.groups * WEIR__GROUP_SLOTS; i++)
             copy_ban(&s, i);
         weir__look_end(table);

@@ -28,9 +28,6 @@ void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint6
 /* Of a limit that comes with the ask. */
 void weir__copy_put_carried(struct weir__copy *copy, uint64_t slot, uint64_t tag, uint32_t version,
                             const uint64_t state[2]);
-/* A key that is not taken over, but stands in the way to others: an idle one of nobody. */
-void weir__copy_fill(struct weir__copy *copy, struct weir__space *space, uint64_t slot,
-                     uint64_t tag);
 void weir__copy_ban(struct weir__copy *copy, uint64_t tag, const struct weir__ban_record *record);
 /* Flushes the file and gives it its name; `replaces`: even if there is one.  After an error (code)
  * it removes the file, and returns the code. */

@@ -100,7 +100,7 @@ static inline void finish_entry(const struct weir_table *table, const struct wei
     uint64_t pinned[2], *pair = pair_of(table, e);
 
     pinned_value(e, pin, pinned);
-    if (committed && e->tag_after[0] != 0)
+    if (committed && (e->tag_after[0] | e->tag_after[1]) != 0)
         (void)weir__swap_pair(pair - 2, e->tag_before, e->tag_after);
     (void)weir__swap_pair(pair, pinned, committed ? e->after : e->before);
 }

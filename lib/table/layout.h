@@ -7,7 +7,7 @@
  *         map, slab   blocks for their records
  *     guards          as much of each as is not in its record (lib/guard/guard.h)
  *     bans, keys      a space for each:
- *         rooms       a counter for each group: how often a key made room for another
+ *         rooms       for each group: how often a slot got another key, and how far keys are
  *         slots       groups of 256 slots
  *         map         of the slab's chunks
  *         slab        blocks for large states (block.h)
@@ -21,7 +21,7 @@
 #include "base/hash.h"
 
 #define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 5
+#define WEIR__FORMAT 6
 #define WEIR__ENDIAN 0x01020304u
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
@@ -108,7 +108,7 @@ struct weir__entry {
     uint64_t at; /* offset of the pair; | 8 if its second word takes the pin */
     uint64_t before[2], after[2];
     /* Of the pair in front of it, a wide slot's tag and meta: it must be as before, and becomes
-     * tag_after unless that is 0. */
+     * tag_after unless that is zeros. */
     uint64_t tag_before[2], tag_after[2];
     uint32_t block_before, block_after; /* that the pair names; 0: none */
 };
@@ -122,10 +122,10 @@ struct weir__hand {
     _Alignas(WEIR__LINE) struct weir__entry entries[WEIR_ALL_MAX];
 };
 
-/* How often a slot of the group changed its key to make room. */
+/* A group of slots; of the registry, its directory. */
 struct weir__room {
-    _Alignas(16) uint64_t count; /* takes the pin */
-    uint64_t unused;
+    _Alignas(16) uint64_t count; /* how often a slot got another key; takes the pin */
+    uint64_t reach;              /* no key is this many slots from its home; 0: not known */
 };
 
 /* A limit in fixed-width numbers. */
@@ -192,7 +192,7 @@ struct weir__seat {
 _Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(struct weir__seat) <=
                    WEIR__GUARD_BYTES,
                "a guard has room for its seats");
-_Static_assert(sizeof(struct weir__header) == 448, "the header of format 5");
+_Static_assert(sizeof(struct weir__header) == 448, "the header of format 6");
 _Static_assert(sizeof(struct weir__limiter_record) <= 1024, "a limiter's record fits a block");
 _Static_assert(sizeof(struct weir__place) == 32, "two places are a cache line");
 _Static_assert(sizeof(struct weir__ban_record) == 256, "a ban fills a block");

@@ -328,13 +328,15 @@ bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i
     return true;
 }
 
-/* The part has no slot.  False: it has one now; begin again. */
-static bool go_without(struct weir__part *part, struct weir__hand *hand, weir_time now)
+/* The part has no slot: it gets one, with its state if that is small.  False: begin again. */
+static bool write_new(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
-    if (weir__slot_claim(part, now, hand, &part->home.tag, 1))
-        return false;
-    weir__part_forgo(part);
-    return true;
+    enum weir__claimed claimed =
+        weir__slot_claim(part, now, hand, !is_large(part), &part->home.tag, 1);
+
+    if (claimed == WEIR__CLAIM_NONE)
+        weir__part_forgo(part);
+    return claimed == WEIR__CLAIM_NONE || (claimed == WEIR__CLAIM_DONE && !is_large(part));
 }
 
 /* Writes one part.  False: begin again. */
@@ -370,7 +372,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
-    return part->slot != NULL ? write_alone(part, hand, now) : go_without(part, hand, now);
+    return part->slot != NULL ? write_alone(part, hand, now) : write_new(part, hand, now);
 }
 
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
@@ -464,7 +466,7 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
     bool done =
-        part->slot != NULL ? write_alone(part, hand, ask->now) : go_without(part, hand, ask->now);
+        part->slot != NULL ? write_alone(part, hand, ask->now) : write_new(part, hand, ask->now);
     return end_round(part, ask, done, d);
 }
 

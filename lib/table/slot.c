@@ -1,65 +1,48 @@
-/* slot.c -- making room for a new key.
+/* slot.c -- a slot for a new key.
  *
- * A key lives within 128 slots from its home, in one group.  A new key swaps its tag into the first
- * empty one; the state there is zeros, which is fresh.  If none is empty, another key makes room:
- * victim.c says which.
+ * A key lives within 128 slots from its home, in one group.  A new key gets the nearest empty one;
+ * if there is none, another key makes room: victim.c says which.  The group knows how far from its
+ * home a key was ever put, its reach, and a search ends there, whatever slots are empty: so a slot
+ * can become empty again.
  *
- * The slot and the group's counter of such changes are changed together, by a hand.  Two threads
- * that make room for the same key at once would change the counter twice, so one of them fails,
- * looks again, and finds the key there.
+ * The slot, the group's reach and its counter of such changes are changed together, by a hand.  Two
+ * threads that claim a slot for the same key at once would change the counter twice, so one of them
+ * fails, looks again, and finds the key there.
  */
 #include "table/held.h"
 #include "table/victim.h"
 
-/* ------------------------------------------------------- empty slots ---- */
+/* -------------------------------------------------------- empty slots ---- */
 
-static bool fill_slot(const struct weir__space *space, void *slot, uint64_t with, uint32_t version)
-{
-    uint64_t *tag = slot, full[2] = { with, version };
-
-    if (space->narrow)
-        return weir__swap(tag, 0, with);
-    uint64_t empty[2] = { 0, weir__load(tag + 1) }; /* 0 as well, but for damage */
-    return weir__swap_pair(tag, empty, full);
-}
-
-/* True: the key has a slot now. */
-static bool fill_empty(struct weir__space *space, const struct weir__part *part)
+/* The nearest to the key's home that it may have; or none. */
+static struct weir__victim nearest_empty(const struct weir__part *part)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        uint64_t *tag = weir__slot_at(space, part->home.group, part->home.first + n),
-                 there = weir__load(tag);
-        if (there == 0 && weir__slot_is_kept(part, part->home.first + n)) {
-            (void)fill_slot(space, tag, WEIR__DEAD_TAG, 0); /* or the key would not be found */
-            continue;
-        }
-        if (there == 0 && fill_slot(space, tag, part->home.tag, part->version)) {
-            if (space == &space->table->keys)
-                weir__count(&space->table->header->keys, 1);
-            return true;
-        }
-        if (weir__load(tag) == part->home.tag)
-            return true;
+        uint64_t i = part->home.first + n;
+        void *slot = weir__slot_at(part->limiter->space, part->home.group, i);
+        if (weir__load(slot) == 0 && !weir__slot_is_kept(part, i))
+            return (struct weir__victim){ .slot = slot };
     }
-    return false;
+    return (struct weir__victim){ .slot = NULL };
 }
 
 /* ------------------------------------------------------------ replace ---- */
 
-/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow),
- * or last seen a little after the beginning of time.  So a thread that has read the zeros of a key
- * evicted before its first charge cannot mistake the new key for it. */
-static void make_fresh(const struct weir__space *space, struct weir__part *part, weir_time now)
+/* A new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or
+ * last seen a little after the beginning of time.  So a thread that has read the zeros of a key
+ * that went before its first charge cannot mistake the new key for it. */
+static uint64_t fresh_word(const struct weir__part *part, const struct weir__part *old,
+                           weir_time now, uint64_t count)
 {
-    const struct weir__header *h = space->table->header;
-    uint64_t evicted =
-        (uint64_t)weir__get(&h->evicted_idle) + (uint64_t)weir__get(&h->evicted_early);
-    weir_time little = (weir_time)(evicted & 0xffff) + 1;
+    const struct weir__space *space = part->limiter->space;
+    weir_time little = (weir_time)(count & 0xffff) + 1;
 
-    part->small[0] = (uint64_t)(!space->narrow ? little : now > little ? now - little : 0);
-    part->small[1] = 0;
     if (part->limiter == &space->table->held)
-        part->small[0] = weir__held_fresh((uint64_t)little);
+        return weir__held_fresh((uint64_t)little);
+    if (space->narrow)
+        return now > little ? (uint64_t)(now - little) : 0;
+    bool used = (old->tags[0] | old->tags[1]) != 0; /* it has had a key before */
+    return used ? (uint64_t)little : 0;
 }
 
 bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *out)
@@ -77,23 +60,36 @@ bool weir__slot_read(struct weir__space *space, void *slot, struct weir__part *o
     return space->narrow || weir__slot_is_same(space, out);
 }
 
-/* Adds to the hand: the victim's slot becomes the key's, fresh. */
-static void replace_raw(struct weir__space *space, struct weir__hand *hand,
-                        const struct weir__part *old, const struct weir__part *part, weir_time now)
+/* The claim of a slot. */
+struct claim {
+    struct weir__part *part;
+    struct weir__hand *hand;
+    weir_time now;
+    uint64_t count; /* the group's */
+    bool whole;     /* the key gets the part's state, not a fresh one */
+};
+
+/* Adds to the hand: the slot becomes the key's. */
+static void replace_raw(const struct claim *c, const struct weir__part *old)
 {
+    const struct weir__part *part = c->part;
+    struct weir__space *space = part->limiter->space;
     struct weir__entry e = weir__slot_entry(space, old);
     struct weir_limiter *limiter = weir__slot_limiter(space, old->tags[0]);
-    bool narrow = space->narrow, large = part->limiter->kind == WEIR__LARGE;
-    struct weir__part fresh = *part;
+    bool large = part->limiter->kind == WEIR__LARGE;
+    uint64_t fresh = large ? 0 : fresh_word(part, old, c->now, c->count);
 
-    make_fresh(space, &fresh, now);
-    e.after[0] = narrow ? part->home.tag : large ? 0 : fresh.small[0];
-    e.after[1] = large ? 0 : narrow ? fresh.small[0] : 0;
-    if (!narrow)
+    if (space->narrow) {
+        e.after[0] = part->home.tag;
+        e.after[1] = c->whole ? weir__part_packed(part) : fresh;
+    } else {
+        e.after[0] = c->whole ? part->small[0] : fresh;
+        e.after[1] = c->whole ? part->small[1] : 0;
         weir__entry_retag(&e, part->home.tag, part->version);
+    }
     if (limiter != NULL && limiter->kind == WEIR__LARGE)
         e.block_before = (uint32_t)old->before[1];
-    weir__hand_add(hand, &e);
+    weir__hand_add(c->hand, &e);
 }
 
 static void count_eviction(struct weir__space *space, const struct weir__victim *v)
@@ -101,23 +97,35 @@ static void count_eviction(struct weir__space *space, const struct weir__victim 
     struct weir__header *h = space->table->header;
     bool early = v->used > 0;
 
-    if (v->tag == WEIR__DEAD_TAG) /* it was nobody's */
-        weir__count(&h->keys, 1);
-    else if (space == &space->table->keys)
-        weir__count(early ? &h->evicted_early : &h->evicted_idle, 1);
+    if (space == &space->table->keys)
+        weir__count(v->tag == 0 ? &h->keys : early ? &h->evicted_early : &h->evicted_idle, 1);
     else if (early)
         weir__count(&h->bans_lost, 1);
 }
 
+/* How far the slot is from the key's home, with its line. */
+static uint64_t distance_of(const struct weir__part *part, const void *slot)
+{
+    const struct weir__space *space = part->limiter->space;
+    uint64_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide),
+             i = (uint64_t)((const unsigned char *)slot - space->slots) / size;
+
+    return ((i - part->home.first) % WEIR__GROUP_SLOTS / weir__line_slots(space) + 1) *
+           weir__line_slots(space);
+}
+
+/* Adds to the hand: one more change of the group, whose searches go on for this many slots. */
 static void count_change(struct weir__space *space, struct weir__hand *hand, uint64_t group,
-                         uint64_t count, uint64_t unused)
+                         uint64_t count, uint64_t distance)
 {
     struct weir__entry e = { 0 };
+    uint64_t reach = weir__load(&space->rooms[group].reach);
 
     e.at = space->rooms_at + group * sizeof(struct weir__room);
     e.before[0] = count;
     e.after[0] = (count + 1) & ~WEIR__PIN;
-    e.before[1] = e.after[1] = unused;
+    e.before[1] = reach;
+    e.after[1] = reach != 0 && reach < distance ? distance : reach;
     weir__hand_add(hand, &e);
 }
 
@@ -132,17 +140,22 @@ static struct weir__chain_rest rest_of(struct weir__space *space, const struct w
 }
 
 /* One try.  False: look again. */
-static bool replace(struct weir__space *space, struct weir__hand *hand, struct weir__victim v,
-                    const struct weir__part *part, weir_time now, struct weir__chain_rest *rest)
+static bool replace(const struct claim *c, struct weir__victim v)
 {
+    struct weir__space *space = c->part->limiter->space;
     struct weir__part victim;
 
-    if (!weir__slot_read(space, v.slot, &victim) || victim.tags[0] != v.tag ||
-        (v.used == 0 &&
-         weir__victim_judge(space, v.slot, now).used != 0)) /* it was idle, and is in use again */
+    if (!weir__slot_read(space, v.slot, &victim) || victim.tags[0] != v.tag)
         return false;
-    *rest = rest_of(space, &victim);
-    replace_raw(space, hand, &victim, part, now);
+    if (v.tag != 0 && v.used == 0 && weir__victim_judge(space, v.slot, c->now).used != 0)
+        return false; /* it was idle, and is in use again */
+    struct weir__chain_rest rest = rest_of(space, &victim);
+    replace_raw(c, &victim);
+    count_change(space, c->hand, c->part->home.group, c->count, distance_of(c->part, v.slot));
+    if (!weir__hand_commit(space->table, c->hand))
+        return false;
+    weir__chain_give(space, rest);
+    count_eviction(space, &v);
     return true;
 }
 
@@ -158,42 +171,63 @@ static bool is_refused(struct weir__part *part, const struct weir__victim *v)
     return true;
 }
 
-bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
-                      const uint64_t *mine, size_t n)
+enum weir__claimed weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
+                                    bool whole, const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
-    struct weir__room *room =
-        (struct weir__room *)(void *)((unsigned char *)space->table->header + space->rooms_at) +
-        part->home.group;
+    struct weir__room *room = &space->rooms[part->home.group];
+    struct claim c = { part, hand, now < 0 ? 0 : now, 0, whole };
 
-    now = now < 0 ? 0 : now;
-    for (;;) {
-        uint64_t count = weir__load(&room->count);
-        if (count & WEIR__PIN) {
+    for (bool done = false; !done;) {
+        c.count = weir__load(&room->count);
+        if (c.count & WEIR__PIN) {
             weir__hand_settle(space->table, &room->count);
             continue;
         }
-        if (fill_empty(space, part))
-            return true;
-        weir__look_begin(space->table);
-        struct weir__victim v = weir__victim_near(part, now, mine, n);
-        bool done = false;
-        bool refused = is_refused(part, &v) || v.slot == NULL;
-        struct weir__chain_rest rest;
-        if (!refused && replace(space, hand, v, part, now, &rest)) {
-            count_change(space, hand, part->home.group, count, weir__load(&room->unused));
-            done = weir__hand_commit(space->table, hand);
-            if (done)
-                weir__chain_give(space, rest);
+        if (weir__slot_find(space, part->home) != NULL)
+            return WEIR__CLAIM_FOUND;
+        struct weir__victim v = nearest_empty(part);
+        if (v.slot != NULL) {
+            done = replace(&c, v);
+            continue;
         }
+        weir__look_begin(space->table);
+        v = weir__victim_near(part, c.now, mine, n);
+        bool refused = is_refused(part, &v) || v.slot == NULL;
+        done = !refused && replace(&c, v);
         weir__look_end(space->table);
         if (refused)
-            return false;
-        if (done) {
-            count_eviction(space, &v);
-            return true;
-        }
+            return WEIR__CLAIM_NONE;
     }
+    return WEIR__CLAIM_DONE;
+}
+
+/* -------------------------------------------------------------- reach ---- */
+
+void weir__group_shrink(struct weir__space *space, uint64_t group)
+{
+    uint64_t count = weir__load(&space->rooms[group].count);
+    struct weir__entry e = { .at = space->rooms_at + group * sizeof(struct weir__room) };
+
+    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS; i++)
+        if (weir__load(weir__slot_at(space, group, i)) != 0)
+            return;
+    if (count & WEIR__PIN) /* a key is coming */
+        return;
+    e.before[0] = count;
+    e.after[0] = (count + 1) & ~WEIR__PIN;
+    e.before[1] = weir__load(&space->rooms[group].reach);
+    e.after[1] = weir__line_slots(space);
+    struct weir__hand *hand = weir__hand_take(space->table);
+    weir__hand_add(hand, &e);
+    (void)weir__hand_commit(space->table, hand);
+    weir__hand_give(hand);
+}
+
+void weir__groups_open(struct weir__space *space, uint64_t reach)
+{
+    for (uint64_t group = 0; group < space->groups; group++)
+        space->rooms[group].reach = reach;
 }
 
 /* --------------------------------------------------------------- slab ---- */
@@ -267,7 +301,7 @@ static void mark_blocks(struct weir__space *space)
     for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
         void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
         uint64_t *pair = weir__slot_pair(space, slot), tag = weir__load(slot);
-        struct weir_limiter *limiter = tag == 0 ? NULL : weir__slot_limiter(space, tag);
+        struct weir_limiter *limiter = weir__slot_limiter(space, tag);
         if (limiter == NULL || limiter->kind != WEIR__LARGE || (uint32_t)pair[1] == 0)
             continue;
         if (!mark_block(space, limiter, slot)) /* damage: fresh again */
@@ -304,8 +338,7 @@ bool weir__slot_live(struct weir__space *space, uint64_t slot, weir_time now)
     void *s = weir__slot_at(space, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
 
     weir__look_begin(space->table);
-    bool live = weir__load(s) != 0 && /* its first word is the tag */
-                weir__victim_judge(space, s, now).used > 0;
+    bool live = weir__victim_judge(space, s, now).used > 0;
     weir__look_end(space->table);
     return live;
 }

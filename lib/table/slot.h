@@ -6,8 +6,6 @@
 
 #define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
 #define WEIR__ID_BITS      17
-/* Of a slot whose limiter has gone: not empty, because keys may lie behind it. */
-#define WEIR__DEAD_TAG ((uint64_t)1 << WEIR__ID_BITS | ((1 << WEIR__ID_BITS) - 2))
 
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
@@ -35,10 +33,15 @@ weir__slot_hash(const struct weir_limiter *limiter, struct weir_key key)
     return h;
 }
 
+static inline uint64_t weir__line_slots(const struct weir__space *space)
+{
+    return space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+}
+
 static inline __attribute__((always_inline)) struct weir__home
 weir__home_from(const struct weir__space *space, struct weir__hash h)
 {
-    uint64_t step = space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+    uint64_t step = weir__line_slots(space);
 
     return (struct weir__home){
         .tag = h.tag,
@@ -80,6 +83,14 @@ static inline void *weir__slot_line(const struct weir__space *space, struct weir
     return weir__slot_at(space, home.group, home.first);
 }
 
+/* How many slots from its home a search goes on. */
+static inline uint64_t weir__reach(const struct weir__space *space, uint64_t group)
+{
+    uint64_t reach = weir__load(&space->rooms[group].reach);
+
+    return reach - 1 < WEIR__WINDOW_SLOTS ? reach : WEIR__WINDOW_SLOTS;
+}
+
 /* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which
  * of the four it is cannot be foreseen. */
 static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, uint64_t tag)
@@ -96,31 +107,34 @@ static inline struct weir__wide *weir__wide_in(struct weir__wide *line, uint64_t
     return line + (weir__load(&line[1].tag) == tag);
 }
 
+/* Two lines, before the group's reach is read: it is in another line, and few keys are further. */
 static inline struct weir__narrow *weir__narrow_find(const struct weir__space *space,
                                                      struct weir__home home)
 {
-    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n += WEIR__NARROW_STEP) {
+    uint64_t n = 0;
+
+    do {
         struct weir__narrow *line = weir__narrow_at(space, home.group, home.first + n),
                             *slot = weir__narrow_in(line, home.tag);
         if (weir__load(&slot->tag) == home.tag)
             return slot;
-        if (weir__load(&line[3].tag) == 0) /* a line fills from its front */
-            return NULL;
-    }
+        n += WEIR__NARROW_STEP;
+    } while (n <= WEIR__NARROW_STEP || n < weir__reach(space, home.group));
     return NULL;
 }
 
 static inline struct weir__wide *weir__wide_find(const struct weir__space *space,
                                                  struct weir__home home)
 {
-    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        struct weir__wide *slot = weir__wide_at(space, home.group, home.first + n);
-        uint64_t tag = weir__load(&slot->tag);
-        if (tag == home.tag)
+    uint64_t n = 0;
+
+    do {
+        struct weir__wide *slot =
+            weir__wide_in(weir__wide_at(space, home.group, home.first + n), home.tag);
+        if (weir__load(&slot->tag) == home.tag)
             return slot;
-        if (tag == 0)
-            return NULL;
-    }
+        n += WEIR__WIDE_STEP;
+    } while (n <= WEIR__WIDE_STEP || n < weir__reach(space, home.group));
     return NULL;
 }
 
@@ -182,13 +196,23 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint32_t version, weir__st
     return WEIR__TRIED_DONE; /* brought over to another limit with its charge */
 }
 
-/* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  `mine` are
- * tags that must stay.  The hand is empty before and after.  False: there is none, because permits
- * by key have all that they can have, or their guard its share; or the part is closed, and then its
- * room_at says when. */
+/* slot.c -- a slot for the part's key, which has none: an empty one, or another key's.  The key is
+ * fresh then; whole: it has the part's small state.  `mine` are tags that must stay.  The hand is
+ * empty before and after. */
+enum weir__claimed {
+    WEIR__CLAIM_NONE,  /* there is none: permits by key have all that they can have, or their guard
+                          its share; or the part is closed, and then its room_at says when */
+    WEIR__CLAIM_FOUND, /* another thread was quicker */
+    WEIR__CLAIM_DONE,
+};
 struct weir__part;
-bool weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
-                      const uint64_t *mine, size_t n);
+enum weir__claimed weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
+                                    bool whole, const uint64_t *mine, size_t n);
+
+/* A group without any key: searches end in their first line again. */
+void weir__group_shrink(struct weir__space *space, uint64_t group);
+/* Sets the reach of all groups; for a process that is alone. */
+void weir__groups_open(struct weir__space *space, uint64_t reach);
 
 /* The slab has no block of this many bytes: a large state within reach of the part's key, or
  * elsewhere, is forgotten.  The hand is empty before and after.  False: there is none to forget; or

@@ -249,6 +249,7 @@ static void open_space(struct weir_table *table, struct weir__space *out,
                                  .slots = base + s->slots_at,
                                  .groups = s->groups,
                                  .narrow = s->slot_size == sizeof(struct weir__narrow),
+                                 .rooms = (struct weir__room *)(void *)(base + s->rooms_at),
                                  .rooms_at = s->rooms_at,
                                  .end = s->map_at,
                                  .slab = { .count = s->chunks,
@@ -326,7 +327,13 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
         return code;
     weir__table_set_clock(table->header);
     code = write_header(table->header, &s, error);
-    return code ? code : settle_in(table, &s, error);
+    if (code == WEIR_OK)
+        code = settle_in(table, &s, error);
+    if (code == WEIR_OK) {
+        weir__groups_open(&table->bans, weir__line_slots(&table->bans));
+        weir__groups_open(&table->keys, weir__line_slots(&table->keys));
+    }
+    return code;
 }
 
 /* Whether some process has ended without leaving, since the table was last put in order. */
@@ -350,8 +357,11 @@ static void put_in_order(struct weir_table *table)
         weir__registry_rebuild(table);
         weir__slots_rebuild(&table->bans);
         weir__slots_rebuild(&table->keys);
-        if (is_of_other_boot(table->header, boot)) /* some pages may be older than others */
+        if (is_of_other_boot(table->header, boot)) { /* some pages may be older than others */
             weir__held_rebuild(table);
+            weir__groups_open(&table->bans, 0);
+            weir__groups_open(&table->keys, 0);
+        }
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
     } else {

@@ -3,7 +3,6 @@
  * What may be changed how:
  *
  *     a slot's state             anybody, by one swap; a decision on a key that is there is one
- *     an empty slot              the first to swap its tag in; slots never become empty again
  *     a slot's key, several      by a hand (hand.h), which anybody can finish or abort
  *     slots, large states
  *     a place of the registry    by a hand; its record never changes, another takes its place
@@ -44,7 +43,8 @@ struct weir__space {
     unsigned char *slots;
     uint64_t groups;
     bool narrow;
-    uint64_t rooms_at, end; /* offsets: of the groups' counters, and behind the last slot */
+    struct weir__room *rooms; /* of the groups */
+    uint64_t rooms_at, end;   /* offsets: of the rooms, and behind the last slot */
     struct weir__slab slab;
 };
 

@@ -42,7 +42,7 @@ static inline bool weir__item_is_further(const struct weir__item *item)
     size_t step = item->limiter->space->narrow ? 2 : 4;
 
     for (size_t i = 0; i < WEIR__LINE / sizeof(*tags); i += step)
-        if (weir__load(&tags[i]) == item->hash.tag || weir__load(&tags[i]) == 0)
+        if (weir__load(&tags[i]) == item->hash.tag)
             return false;
     return true;
 }

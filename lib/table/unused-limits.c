@@ -42,10 +42,8 @@ static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *s
     if (large)
         rest = weir__chain_behind(space, there.before[1]);
     struct weir__entry e = weir__slot_entry(space, &there);
-    if (space->narrow)
-        e.after[0] = WEIR__DEAD_TAG;
-    else
-        weir__entry_retag(&e, WEIR__DEAD_TAG, 0);
+    if (!space->narrow)
+        weir__entry_retag(&e, 0, 0);
     e.block_before = large ? (uint32_t)there.before[1] : 0;
     struct weir__hand *hand = weir__hand_take(table);
     bool removed = weir__place_stays_closed(table, limiter->id, edition, hand);
@@ -80,11 +78,12 @@ static void stay(struct leaving *l, uint32_t id)
     l->n--;
 }
 
-/* One slot of a limiter that is leaving. */
-static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, weir_time now)
+/* One slot of a limiter that is leaving.  True: it is empty now. */
+static bool clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, weir_time now)
 {
     void *slot = weir__slot_at(&table->keys, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
     uint32_t id = weir__tag_id(weir__load(slot));
+    bool removed = false;
 
     while (weir__load(slot) != 0 && edition_of(l, id) && weir__tag_id(weir__load(slot)) == id) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
@@ -96,19 +95,23 @@ static void clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, 
             weir__set(&place->look_at, idle_at < now + DAY ? idle_at : now + DAY);
             stay(l, id);
         } else {
-            (void)remove_state(limiter, edition_of(l, id), slot);
+            removed = remove_state(limiter, edition_of(l, id), slot);
         }
     }
+    return removed;
 }
 
 /* Reads every slot, and frees the places of limiters that have no state left. */
 static void clear_slots(struct weir_table *table, struct leaving *l, weir_time now)
 {
     for (uint64_t group = 0; l->n > 0 && group < table->keys.groups; group++) {
+        bool removed = false;
         weir__look_begin(table);
         for (uint64_t i = 0; i < WEIR__GROUP_SLOTS; i++)
-            clear_slot(table, l, group * WEIR__GROUP_SLOTS + i, now);
+            removed |= clear_slot(table, l, group * WEIR__GROUP_SLOTS + i, now);
         weir__look_end(table);
+        if (removed)
+            weir__group_shrink(&table->keys, group);
     }
     for (uint32_t id = 0; l->n > 0 && id < table->limiters.most; id++)
         if (edition_of(l, id))

@@ -293,7 +293,7 @@ static void copy_states(struct weir__copy *copy, struct past *const *pasts, cons
 
     for (uint64_t i = 0; i < o->header->groups * WEIR__GROUP_SLOTS; i++)
         if (slots[i].tag != 0 && !copy_small(copy, pasts, o, i, &slots[i]))
-            weir__copy_fill(copy, &copy->to->keys, i, slots[i].tag);
+            copy->counts.lost++;
 }
 
 static void copy_bans(struct weir__copy *copy, const struct old *o)

@@ -37,6 +37,8 @@
 
 struct weir_limiter *weir__slot_limiter(struct weir__space *space, uint64_t tag)
 {
+    if (tag == 0)
+        return NULL;
     if (space == &space->table->bans)
         return &space->table->banned;
     return weir__tag_id(tag) == WEIR__CARRIED_ID
@@ -326,8 +328,7 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
 
 static bool has_block(struct weir__space *space, void *slot, size_t bytes)
 {
-    struct weir_limiter *limiter =
-        weir__load(slot) == 0 ? NULL : weir__slot_limiter(space, weir__load(slot));
+    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
     uint64_t pair[2];
 
     weir__load_pair(weir__slot_pair(space, slot), pair);

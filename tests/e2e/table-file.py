@@ -170,7 +170,7 @@ def test_a_table_of_format_3_is_upgraded(weir):
             with server.resp() as client:
                 assert client("CL.THROTTLE", "ann", "15", "30", "60", "0")[2] == 11
         done = run(weir, "table", table, "--upgrade")
-        assert done.returncode == 2 and "format 5 already" in done.stderr, done
+        assert done.returncode == 2 and "format 6 already" in done.stderr, done
 
 
 def test_what_cannot_be_upgraded_is_refused_and_stays(weir):

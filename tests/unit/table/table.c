@@ -319,10 +319,10 @@ TEST(test_a_damaged_header_is_refused_each_for_its_reason)
         const char *words;
     } rows[] = {
         { offsetof(struct weir__header, magic), 0x58585858, "not a Weir table" },
-        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 5" },
+        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 6" },
         { offsetof(struct weir__header, format), 0, "format 0" },
         { offsetof(struct weir__header, format), 1, "format 1" },
-        { offsetof(struct weir__header, format), 4, "has format 4; this library reads format 5" },
+        { offsetof(struct weir__header, format), 4, "has format 4; this library reads format 6" },
         { offsetof(struct weir__header, endian), 0x04030201, "byte order" },
         { offsetof(struct weir__header, bytes), 12345, "damaged" },
         { offsetof(struct weir__header, groups), 99, "damaged" },

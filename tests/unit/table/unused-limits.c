@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "table/registry.h"
+#include "table/slot.h"
 #include "unit/tending.h"
 
 GROUP(make_folder, remove_folder)
@@ -227,6 +228,66 @@ TEST(test_a_thousand_renames_leave_the_size)
     assert_int_equal(stats_of(table, -1).limiters, 0);
     assert_true(disk_of(path) <= disk + (64 << 10));
     assert_int_equal(weir__slab_stats(&table->names.slab).bytes, 0);
+}
+
+/* Slots that are not empty. */
+static int64_t slots_in_use(const struct weir_table *table)
+{
+    int64_t n = 0;
+
+    for (uint64_t i = 0; i < table->keys.groups * WEIR__GROUP_SLOTS; i++)
+        n += weir__load(
+                 weir__slot_at(&table->keys, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS)) != 0;
+    return n;
+}
+
+/* The most lines that a search reads. */
+static uint64_t longest_search(const struct weir_table *table)
+{
+    uint64_t most = 0;
+
+    for (uint64_t group = 0; group < table->keys.groups; group++) {
+        uint64_t reach = weir__reach(&table->keys, group) / weir__line_slots(&table->keys);
+        most = reach > most ? reach : most;
+    }
+    return most;
+}
+
+/* More states than the table has slots: each takes its slot along. */
+TEST(test_a_thousand_renames_leave_the_speed)
+{
+    for (size_t f = 0; f < 2; f++) {
+        OWN(weir_table) *table = private_table(forms[f], 400);
+        struct weir_limiter *kept = limiter_of(table, "kept", "gcra 10/1d");
+        weir_time now = NOW;
+        char name[16];
+
+        for (int k = 0; k < 20; k++) {
+            snprintf(name, sizeof(name), "k%d", k);
+            take(kept, name, 3, now);
+        }
+        for (int i = 0; i < 1000; i++) {
+            snprintf(name, sizeof(name), "r%d", i);
+            struct weir_limiter *renamed = limiter_of(table, name, "gcra 10/1d");
+            for (int k = 0; k < 30; k++) {
+                snprintf(name, sizeof(name), "k%d", k);
+                take(renamed, name, 1, now);
+            }
+            weir_limiter_drop(renamed);
+            if (i % 8 == 7)
+                now = tend(table, now + 10 * S, MINUTE);
+        }
+        assert_int_equal(keys_of(table), 20);
+        assert_int_equal(slots_in_use(table), 20);
+        for (int k = 0; k < 20; k++) {
+            snprintf(name, sizeof(name), "k%d", k);
+            assert_int_equal(left(kept, name, NOW), 7);
+        }
+        weir_limiter_drop(kept);
+        tend(table, now, MINUTE);
+        assert_int_equal(slots_in_use(table), 0);
+        assert_int_equal(longest_search(table), 1);
+    }
 }
 
 TEST(test_a_thousand_changes_leave_the_size)

@@ -110,11 +110,11 @@ static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
 /* Methods have capitals, and many frameworks take post for POST.  A long one is nobody's. */
 static void plain_method(struct weir__value *v, char scratch[WEIR__METHOD_MAX])
 {
-    bool plain = true;
+    size_t i = 0;
 
-    for (size_t i = 0; i < v->len && plain; i++)
-        plain = v->text[i] < 'a' || v->text[i] > 'z';
-    if (plain || v->len > WEIR__METHOD_MAX)
+    while (i < v->len && (unsigned char)(v->text[i] - 'a') > 'z' - 'a')
+        i++;
+    if (i == v->len || v->len > WEIR__METHOD_MAX)
         return;
     weir__method_plain(v->text, v->len, scratch);
     v->text = scratch;

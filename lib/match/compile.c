@@ -71,6 +71,14 @@ static int add_attribute(struct weir_rules *set, const char *name, bool *loose,
                   : weir__attribute_add(&set->attributes, name, error);
 }
 
+static void keep_test(struct weir__clause *clause, const struct weir__test *test)
+{
+    clause->plain = test->len > 0 && (test->kind == WEIR__EXACT || test->kind == WEIR__PREFIX);
+    clause->text = test->text;
+    clause->len = test->len;
+    clause->longest = test->kind == WEIR__EXACT ? test->len : SIZE_MAX;
+}
+
 /* `tests` and `clauses` count those in use. */
 static int make_clause(struct weir_rules *set, const struct weir__condition *c, bool loose,
                        size_t *tests, size_t *clauses, struct weir_error *error)
@@ -84,11 +92,8 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
 
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, loose, error);
-    if (c->n == 1 && c->patterns[0].kind == WEIR__EXACT) {
-        clause.exact = true;
-        clause.text = set->tests[clause.first].text;
-        clause.len = set->tests[clause.first].len;
-    }
+    if (code == WEIR_OK && c->n == 1)
+        keep_test(&clause, &set->tests[clause.first]);
     set->clauses[(*clauses)++] = clause;
     return code;
 }

@@ -176,7 +176,8 @@ static inline bool holds(const struct search *s, const struct weir__clause *c)
 {
     const struct weir__value *v = &s->facts->values[c->attribute];
 
-    return c->exact ? v->len == c->len && weir__same_bytes(v->text, c->text, c->len)
+    return c->plain ? v->len >= c->len && v->len <= c->longest &&
+                          weir__same_bytes(v->text, c->text, c->len)
                     : weir__clause_holds(s->set, c, s->facts);
 }
 

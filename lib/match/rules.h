@@ -50,15 +50,15 @@ struct weir__test {
     int list; /* its place in the lists */
 };
 
-/* One attribute's tests: one of them must hold.  A single exact test, the usual case, is kept
- * here. */
+/* One attribute's tests: one of them must hold.  A single test for a value or a prefix, the usual
+ * case, is kept here. */
 struct weir__clause {
     uint16_t attribute;
     bool path;
-    bool exact;        /* one exact test */
-    uint32_t first, n; /* of the set's tests */
-    const char *text;  /* of the exact one */
-    size_t len;
+    bool plain;          /* such a test */
+    uint32_t first, n;   /* of the set's tests */
+    const char *text;    /* the first bytes of the value, */
+    size_t len, longest; /* how many, and how long the value may be */
 };
 
 struct weir__key_part {

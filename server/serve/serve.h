@@ -213,17 +213,17 @@ struct weir__conn {
     struct weir__wait *wait;             /* its ask is in a guard's queue, or NULL */
     struct weir__units_wait *units_wait; /* its checks wait for units of the fleet, or NULL */
     struct weir__units_wait_enter *units_wait_enter; /* likewise an enter */
-    struct weir__lock_wait *lock_wait;   /* it asks for a lock of the fleet, or NULL */
-    struct weir__bound *bound;           /* bound-permits.c: permits that end with it; NULL: none */
-    uint64_t came_ms;                    /* uv time (ms) when it was accepted */
-    uint64_t last_ms;                    /* uv time (ms) when it last said something */
-    uint64_t since_ms;                   /* uv time when the request under way began; 0: none */
-    uint64_t heard;                      /* the number of the last event it was told */
-    uint64_t id;                         /* of its own, since the server started */
-    enum weir__role role, first_role;    /* now; before AUTH */
-    enum weir__role known;               /* the highest of a token that it has shown */
-    int wrong_tokens;                    /* tokens that were wrong */
-    struct weir__shown shown;            /* by the HTTP request under way */
+    struct weir__lock_wait *lock_wait;               /* it asks for a lock of the fleet, or NULL */
+    struct weir__bound *bound;        /* bound-permits.c: permits that end with it; NULL: none */
+    uint64_t came_ms;                 /* uv time (ms) when it was accepted */
+    uint64_t last_ms;                 /* uv time (ms) when it last said something */
+    uint64_t since_ms;                /* uv time when the request under way began; 0: none */
+    uint64_t heard;                   /* the number of the last event it was told */
+    uint64_t id;                      /* of its own, since the server started */
+    enum weir__role role, first_role; /* now; before AUTH */
+    enum weir__role known;            /* the highest of a token that it has shown */
+    int wrong_tokens;                 /* tokens that were wrong */
+    struct weir__shown shown;         /* by the HTTP request under way */
     struct weir__fair_user fair_user;
     bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
                     little time for that */

@@ -21,7 +21,7 @@ struct weir__fair_use {
     struct pool pools[WEIR__POOLS];
 };
 
-static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes", "reservations",
+static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes",   "reservations",
                                                 "ask-ids",      "waits-for-units", "locks" };
 
 struct weir__fair_use *weir__fair_use_create(struct weir__events *events)

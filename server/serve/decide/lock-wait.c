@@ -269,7 +269,7 @@ static bool take_place(struct weir__conn *conn)
 
     if (others < WEIR__LOCK_WAITS &&
         weir__fair_use_take(server->fair_use, WEIR__POOL_LOCKS, conn, WEIR__LOCK_WAITS - others,
-                          weir__loop_now(conn->loop)))
+                            weir__loop_now(conn->loop)))
         return true;
     __atomic_fetch_sub(&server->lock_waits, 1, __ATOMIC_RELAXED);
     return false;

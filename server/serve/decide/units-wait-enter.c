@@ -87,12 +87,12 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
         return false;
     }
     *late = (struct weir__units_wait_enter){ .letter = { .open = finish },
-                                       .loop = loop,
-                                       .conn = conn,
-                                       .enter = *enter,
-                                       .later = *later,
-                                       .fair_user = conn->fair_user,
-                                       .began = weir__loop_now(loop) };
+                                             .loop = loop,
+                                             .conn = conn,
+                                             .enter = *enter,
+                                             .later = *later,
+                                             .fair_user = conn->fair_user,
+                                             .began = weir__loop_now(loop) };
     const struct weir_fleet_ask ask = { .attrs = enter->attrs,
                                         .n = enter->n,
                                         .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
@@ -115,7 +115,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
 /* As for checks: one that finds no place with the agent is decided alone, and one whose client has
  * enough of them is refused, unless its rules let all pass then. */
 bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *enter,
-                      const struct weir__later *later, struct weir__entered *out)
+                            const struct weir__later *later, struct weir__entered *out)
 {
     static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
     struct weir__loop *loop = conn->loop;

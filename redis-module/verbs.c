@@ -5,7 +5,7 @@
  *     WEIR.PEEK  the same, and takes nothing
  *     WEIR.GIVE  the same; gives back
  *     WEIR.DRAW  key limit DEMAND key [NEED n] [WAITING n] [HAVE n] [ASKED n] [FAST n] [SLOW n]
- *                [NS] [ID key [KEEP ms]]   units for a node to spend by itself: draw.h
+ *                [NS] [ID key [KEEP ms]]   units for a node to spend by itself: draw-size.h
  *     WEIR.REPAY key limit DEMAND key DRAWN us [UNITS n] [ID key [KEEP ms]]
  *                units that were drawn then, and not spent
  *     WEIR.RESET key ...

@@ -30,7 +30,7 @@ enum weir__account_verb {
     WEIR__ACCOUNT_TAKE,
     WEIR__ACCOUNT_PEEK,
     WEIR__ACCOUNT_GIVE,
-    WEIR__ACCOUNT_DRAW,  /* units for a node to spend by itself: draw.h */
+    WEIR__ACCOUNT_DRAW,  /* units for a node to spend by itself: draw-size.h */
     WEIR__ACCOUNT_REPAY, /* units that were drawn and not spent; the ask's cost is their number */
     WEIR__ACCOUNT_RESET, /* makes them fresh: needs no plans */
 };

@@ -1,11 +1,11 @@
 -- decide.lua -- takes from several accounts (layout.h), all or nothing; gives back; draws; pays back
 -- what was drawn.
 --
---   KEYS     the accounts; of a draw or payment, the demand (draw.h); the id, if there is one
+--   KEYS     the accounts; of a draw or payment, the demand (draw-size.h); the id, if there is one
 --   ARGV     take, give, draw or back; ms that the id is remembered (0: none); for each account its
---            kind, its head, and numbers, packed as int64; of a draw, the numbers in draw.h, the life
---            of units under a meter or 0, ms that the demand lasts; of a payment, when the units were
---            drawn, the end of that window if it is by the calendar, then the same two
+--            kind, its head, and numbers, packed as int64; of a draw, the numbers in draw-size.h, the
+--            life of units under a meter or 0, ms that the demand lasts; of a payment, when the units
+--            were drawn, the end of that window if it is by the calendar, then the same two
 --
 --   m  need, parts a microsecond, whether it is split; then pairs of microseconds and parts: price
 --      of the need, most that may be owed before, most after; price of a unit, capacity

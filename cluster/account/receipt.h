@@ -10,7 +10,7 @@
 #ifndef WEIR_ACCOUNT_RECEIPT_H
 #define WEIR_ACCOUNT_RECEIPT_H
 
-#include "cluster/account/draw.h"
+#include "cluster/account/draw-size.h"
 
 #define WEIR__RECEIPT_ITEMS_MAX 32
 #define WEIR__RECEIPT_SIZE_MAX  (2 + 16 * WEIR__RECEIPT_ITEMS_MAX + 8)

@@ -1,7 +1,8 @@
-/* repay.c -- units that a node has drawn and does not need count again: draw.h has the rules. */
+/* repay.c -- units that a node has drawn and does not need count again: the rules are in
+ * draw-size.h. */
 #include "algo/debt.h"
 #include "algo/window.h"
-#include "cluster/account/draw.h"
+#include "cluster/account/draw-size.h"
 #include "cluster/account/layout.h"
 
 static int64_t least(int64_t a, int64_t b)

@@ -5,11 +5,12 @@
  *     asks.c          asks that wait: from callers to the agent and back
  *     beats.c         the host as a member of the fleet: its part of every limit
  *     demands.c       asks that found a purse closed, told in batches
- *     draws.c         the world of a node (cluster/fleet/fleet.h): purses and accounts
  *     follow-rules.c  the rules of the fleet
  *     limits.c        the limits across the fleet, as the rules in force have them
  *     notes.c         what nodes tell each other: bans, bans that were lifted, keys that were reset
  *     operators.c     asks of operators, which wait for Redis
+ *     purses-and-accounts.c
+ *                     the world of a node (cluster/fleet/fleet.h)
  *     rules-copy.c    the last good rules on disk, for a start without Redis
  *     shares.c        the host's part of a limit while an account is silent
  *
@@ -238,7 +239,7 @@ bool weir__beats_over(const struct weir_fleet *fleet);
 /* demands.c */
 void weir__demands_turn(struct weir_fleet *fleet, weir_time now);
 
-/* draws.c */
+/* purses-and-accounts.c */
 extern const struct weir__fleet_world weir__agent_world;
 /* NULL: there is no room. */
 struct weir__fleet_key *weir__agent_key(struct weir_fleet *fleet, struct weir__agent_limit *limit,

@@ -1,11 +1,11 @@
 /* demand.h -- how much is asked for at this node, and what follows from it: pure numbers.
  *
- * Rates are in units per 1000 s, as in a draw (cluster/account/draw.h).
+ * Rates are in units per 1000 s, as in a draw (cluster/account/draw-size.h).
  */
 #ifndef WEIR_FLEET_DEMAND_H
 #define WEIR_FLEET_DEMAND_H
 
-#include "cluster/account/draw.h"
+#include "cluster/account/draw-size.h"
 
 /* A limit of a fleet, as a node sees it.  Made once, and shared by its keys. */
 struct weir__fleet_limit {

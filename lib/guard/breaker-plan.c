@@ -1,5 +1,4 @@
 /* breaker-plan.c -- the options of a breaker, checked, with the defaults filled in. */
-#include "base/hash.h"
 #include "guard/breaker.h"
 
 #define OPEN_MAX_TIMES 3
@@ -73,20 +72,4 @@ int weir__breaker_plan_make(struct weir__breaker_plan *out,
     if (code == WEIR_OK)
         *out = on ? plan_of(*options, seed) : (struct weir__breaker_plan){ 0 };
     return code;
-}
-
-/* Doubled back_off times, up to open_max; then plus or minus up to jitter_percent. */
-weir_time weir__breaker_open_span(const struct weir__breaker_plan *plan, unsigned back_off,
-                                  uint64_t episode)
-{
-    weir_time span = plan->open_for;
-
-    for (unsigned i = 0; i < back_off && span < plan->open_max; i++)
-        span = span > plan->open_max / 2 ? plan->open_max : span * 2;
-    weir_time most = span / 100 * plan->jitter_percent + span % 100 * plan->jitter_percent / 100;
-    weir__u128 share =
-        (weir__u128)weir__mix64((plan->seed ^ weir__mix64(episode + WEIR__GOLDEN)) + WEIR__GOLDEN) *
-        (weir__u128)(2 * most + 1);
-    span += (weir_time)(share >> 64) - most;
-    return span < 1 ? 1 : span;
 }

@@ -2,7 +2,7 @@
 #include "unit/test.h"
 
 #include "algo/debt.h"
-#include "cluster/account/draw.h"
+#include "cluster/account/draw-size.h"
 #include "random.h"
 #include "unit/fixture.h"
 

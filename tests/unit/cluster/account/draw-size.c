@@ -1,7 +1,7 @@
-/* draw.c -- units for a node: the formula, its laws, and the demand of all nodes. */
+/* draw-size.c -- units for a node: the formula, its laws, and the demand of all nodes. */
 #include "unit/test.h"
 
-#include "cluster/account/draw.h"
+#include "cluster/account/draw-size.h"
 #include "random.h"
 #include "unit/fixture.h"
 

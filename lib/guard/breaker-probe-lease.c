@@ -1,4 +1,4 @@
-/* breaker-probe.c -- what a breaker hears about a probe before its outcome: that it comes back
+/* breaker-probe-lease.c -- what a breaker hears about a probe before its outcome: that it comes back
  * without one, is still at work, or waits for its own client. */
 #include "guard/breaker-gate.h"
 

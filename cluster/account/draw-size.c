@@ -1,5 +1,5 @@
-/* draw.c -- how many units a node draws from an account at once. */
-#include "cluster/account/draw.h"
+/* draw-size.c -- how many units a node draws from an account at once. */
+#include "cluster/account/draw-size.h"
 
 #include <string.h>
 

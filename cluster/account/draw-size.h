@@ -1,5 +1,5 @@
-/* draw.h -- how many units a node draws from an account at once, to spend them by itself; and how
- * many count again when it pays them back.
+/* draw-size.h -- how many units a node draws from an account at once, to spend them by itself; and
+ * how many count again when it pays them back.
  *
  * A node says how much it needs and what it has seen; the account knows what is left, and how much
  * all nodes have asked lately.  With r units a second, and the horizon of the limit:
@@ -31,8 +31,8 @@
  * Numbers are whole.  decide.lua has the same in Lua, which counts exactly to 2^53: hence the
  * bounds here.
  */
-#ifndef WEIR_ACCOUNT_DRAW_H
-#define WEIR_ACCOUNT_DRAW_H
+#ifndef WEIR_ACCOUNT_DRAW_SIZE_H
+#define WEIR_ACCOUNT_DRAW_SIZE_H
 
 #include "algo/algo.h"
 

@@ -97,7 +97,8 @@ weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
 
-/* error-replies.c -- an error.  True: the ask goes on, and the error is none of the asker's business. */
+/* error-replies.c -- an error.  True: the ask goes on, and the error is none of the asker's
+ * business. */
 bool weir__redis_retry(struct weir__redis_client *client, struct weir__redis_conn *conn,
                        struct weir__redis_ask *ask, const struct weir__resp_value *error,
                        weir_time now);

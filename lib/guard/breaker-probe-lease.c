@@ -1,5 +1,5 @@
-/* breaker-probe-lease.c -- what a breaker hears about a probe before its outcome: that it comes back
- * without one, is still at work, or waits for its own client. */
+/* breaker-probe-lease.c -- what a breaker hears about a probe before its outcome: that it comes
+ * back without one, is still at work, or waits for its own client. */
 #include "guard/breaker-gate.h"
 
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,

@@ -315,6 +315,21 @@ static bool copy_slot(const struct source *s, uint64_t i)
     return true;
 }
 
+/* If a key has come meanwhile, or the group has shrunk, its reach is not that of the keys that were
+ * copied. */
+static void copy_group(const struct source *s, uint64_t group)
+{
+    uint64_t *room = &s->table->keys.rooms[group].count, before[2], after[2];
+
+    weir__load_pair(room, before);
+    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS; i++)
+        while (!copy_slot(s, group * WEIR__GROUP_SLOTS + i))
+            ;
+    weir__load_pair(room, after);
+    bool same = before[0] == after[0] && (after[0] & WEIR__PIN) == 0;
+    s->copy->to->keys.rooms[group].reach = same ? after[1] : 0;
+}
+
 static void copy_ban(const struct source *s, uint64_t i)
 {
     struct weir_limiter *banned = &s->table->banned;
@@ -346,12 +361,9 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
         weir__look_begin(table);
         copy_limiters(&s);
         s.hand = weir__hand_take(table);
-        for (uint64_t i = 0; i < table->keys.groups * WEIR__GROUP_SLOTS; i++)
-            while (!copy_slot(&s, i))
-                ;
+        for (uint64_t group = 0; group < table->keys.groups; group++)
+            copy_group(&s, group);
         weir__hand_give(s.hand);
-        for (uint64_t i = 0; i < table->keys.groups; i++) /* after the keys: it only grows */
-            copy.to->keys.rooms[i].reach = weir__load(&table->keys.rooms[i].reach);
         for (uint64_t i = 0; i < table->bans.groups * WEIR__GROUP_SLOTS; i++)
             copy_ban(&s, i);
         weir__look_end(table);

@@ -229,6 +229,43 @@ TEST(test_a_backup_while_others_decide)
     pthread_join(thread, NULL);
 }
 
+/* While a key's state is read. */
+static weir_time clear_group(void *context)
+{
+    struct weir_table *table = context;
+    static bool within;
+
+    if (!within) {
+        within = true;
+        tend(table, NOW, 2 * MINUTE);
+        within = false;
+    }
+    return NOW;
+}
+
+/* Thirteen keys of one home fill three lines and a slot; the last is copied just before all go. */
+TEST(test_a_backup_of_a_group_that_becomes_empty)
+{
+    OWN(weir_table) *table = private_table(true, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1h");
+    weir_time later = weir_table_now(table) + 3650 * 86400 * S;
+    char text[16];
+    int n = 0;
+
+    for (int i = 0; n < 13; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        if (weir__home_of(limiter, key_of(text)).first == 0)
+            take(limiter, text, 3, ++n < 13 ? NOW : later);
+    }
+    weir_limiter_drop(limiter);
+    table->clock = (struct weir_clock){ .now = clear_group, .context = table };
+    const char *to = new_path();
+    back_up(table, to);
+    assert_int_equal(keys_of(table), 0);
+    OWN(weir_table) *copy = attach(to);
+    assert_int_equal(left(weir__limiter_by_name(copy, "l"), text, later), 7);
+}
+
 /* ---------------------------------------------------------------- errors ---- */
 
 static void touch(const char *path)
@@ -248,7 +285,7 @@ static void expect_no_backup(struct weir_table *table, const char *path, const c
     assert_contains(error.text, words);
 }
 
-/* Damage: no key is looked for behind an empty slot. */
+/* Damage: the key is where no ask looks for it. */
 TEST(test_a_backup_ends_where_a_slot_cannot_be_found)
 {
     OWN(weir_table) *table = private_table(false, 100);

@@ -312,10 +312,11 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
     c.n = c.reading.n = c.reading.bytes = 0;
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
-        if (is_mine(slot, mine, n))
+        bool kept = weir__slot_is_kept(part, part->home.first + i);
+        if (is_mine(slot, mine, n) || (kept && weir__load(slot) == 0)) /* or it is nobody's */
             continue;
         c.all[c.n] = judge_for(part, slot, now, &c.reading);
-        if (weir__slot_is_kept(part, part->home.first + i))
+        if (kept)
             c.all[c.n].used = WEIR__VICTIM_NEVER;
         if (c.all[c.n].used == 0)
             return c.all[c.n];

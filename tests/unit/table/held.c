@@ -176,6 +176,35 @@ TEST(test_G1_after_a_reboot_the_seats_tell)
     assert_true(weir__held_is_idle(table, c.home.tag, c.slot));
 }
 
+/* Slots that are kept from permits and empty are nobody's: they make no limiter's part larger than
+ * the guard's, which has the most. */
+TEST(test_T2_empty_slots_count_for_no_limiter)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1h");
+    struct case_ c = begin(table);
+    struct weir__home new = weir__held_home(c.held, c.guard->salt, key_of("bob"));
+    int limited = 0;
+
+    take(limiter, "k", 5, NOW);
+    add(&c, SEAT);
+    const struct weir__wide held = *(struct weir__wide *)c.slot,
+                            used =
+                                *weir__wide_find(&table->keys, weir__home_of(limiter, key_of("k")));
+    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS; i++) {
+        struct weir__wide *slot = weir__wide_at(&table->keys, 0, new.first + i);
+        uint64_t key = (i + 1) << 32; /* another tag for each */
+        *slot = (struct weir__wide){ 0 };
+        if ((new.first + i) % 8 == 7)
+            continue;
+        *slot = limited < 50 ? used : held;
+        slot->tag = weir__tag_of(slot->tag ^ key, weir__tag_id(slot->tag));
+        limited++;
+    }
+    table->keys.rooms[0].reach = 0;
+    assert_null(weir__held_slot(c.held, new, NOW));
+}
+
 /* Any bytes at all: nothing reaches out, nothing waits. */
 TEST(test_G1_damaged_seats_and_counts_do_no_harm)
 {

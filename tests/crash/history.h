@@ -73,6 +73,7 @@ enum verb {
     STRIKE,  /* answers how many seconds the key is out */
     LIFT,    /* answers whether it was out */
     BANNED,  /* answers as STRIKE */
+    TEND,    /* what was dropped goes */
 };
 
 struct deed {
@@ -237,6 +238,14 @@ static int do_ban(const struct world *w, const struct deed *deed)
     return until == 0 ? 0 : (int)((until - NOW) / WEIR_SECOND);
 }
 
+/* Whoever has looked before. */
+static int do_tend(const struct world *w)
+{
+    weir__set(&w->table->header->tend_at, 0);
+    weir_table_tend(w->table, NOW);
+    return ANY;
+}
+
 /* All but CARRIED. */
 static int do_deed(struct world *w, const struct deed *deed)
 {
@@ -257,6 +266,8 @@ static int do_deed(struct world *w, const struct deed *deed)
         return do_create(w, MADE);
     case FLOOD:
         return do_flood(w, deed);
+    case TEND:
+        return do_tend(w);
     default:
         return do_ban(w, deed);
     }
@@ -349,6 +360,7 @@ static int model_deed(struct model *m, const struct deed *deed)
     case CREATE:
         return WEIR_OK;
     case FLOOD:
+    case TEND:
         return ANY;
     default:
         return model_ban(m, deed);
@@ -504,7 +516,7 @@ static void print_story(const char *whose, const struct story *s)
 {
     static const char *const verbs[] = { "none",   "take",   "peek",    "give",   "forget",
                                          "all",    "change", "carried", "create", "flood",
-                                         "strike", "lift",   "banned" };
+                                         "strike", "lift",   "banned",  "tend" };
 
     fprintf(stderr, "  %s%s:", whose, s->killed ? " (killed)" : "");
     for (int i = 0; i < s->n; i++) {

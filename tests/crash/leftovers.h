@@ -75,10 +75,10 @@ static size_t check_slots(const struct world *w, const struct weir__space *space
     for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
         void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
         uint64_t *pair = weir__slot_pair(space, slot), tag = *(uint64_t *)slot;
-        if (tag == 0)
-            continue;
         if (*weir__slot_pin(space, slot) & WEIR__PIN)
             complain(c, "a slot that is still pinned", i, 0);
+        if (tag == 0)
+            continue;
         tags[n++] = tag;
         if ((uint32_t)pair[1] == 0 || !has_block(w, space, tag))
             continue;
@@ -86,6 +86,9 @@ static size_t check_slots(const struct world *w, const struct weir__space *space
         if (space == &w->table->keys && weir__chain_in(space, pair[1]))
             in_slots += list_chain(space, (uint32_t)pair[1], blocks + in_slots);
     }
+    for (uint64_t i = 0; i < space->groups; i++)
+        if (space->rooms[i].count & WEIR__PIN)
+            complain(c, "a group that is still pinned", i, 0);
     check_distinct(c, "a key with two slots", tags, n);
     return in_slots;
 }

@@ -9,8 +9,8 @@
 
 /* Full: no slot is empty, most keys are idle.  Crowded: none is idle.  Stuffed: no block is free,
  * and the keys that have large ones are idle; stuffed more: these are too large to be copied to the
- * stack.  Long: logs are chains of nodes. */
-enum scene { ROOMY, LONG, FULL, CROWDED, STUFFED, STUFFED_MORE };
+ * stack.  Long: logs are chains of nodes.  Deserted: some keys are a limiter's that was dropped. */
+enum scene { ROOMY, LONG, DESERTED, FULL, CROWDED, STUFFED, STUFFED_MORE };
 
 /* What others do meanwhile.  The last ones need the registry, which operations marked so hold. */
 enum script {
@@ -24,13 +24,17 @@ enum script {
     RAISE,
     MAKE, /* a limiter */
     BAN,
+    CLEAR, /* what a limiter has left */
     SCRIPTS
 };
+
+#define DROPPED_KEYS 20 /* some lines */
 
 #define BIT(script) (1u << (script))
 #define PLAIN       (BIT(DRAIN) | BIT(TOUCH) | BIT(RENEW) | BIT(TOGETHER))
 #define FILLING     (PLAIN | BIT(SWAMP))
 #define CHANGING    (PLAIN | BIT(LOWER) | BIT(RAISE))
+#define LEAVING     (FILLING | BIT(CLEAR))
 
 struct operation {
     const char *name;
@@ -97,6 +101,9 @@ static const struct operation operations[] = {
       .next = { TAKE, MADE, 0, 1 } },
     { "all hands are stopped", ROOMY, BIT(TOUCH), .deed = { GIVE, SMALL, 0, 1 },
       .all_hands = true },
+    { "take, slots become empty", DESERTED, LEAVING, .deed = { TAKE, SMALL, 1, 2 } },
+    { "all, slots become empty", DESERTED, LEAVING, .deed = { ALL, SET(SMALL, LARGE, LOG), 1, 1 } },
+    { "tend", DESERTED, LEAVING, .deed = { TEND, 0, 0, 0 }, .next = { TAKE, SMALL, 1, 1 } },
     { "ban", ROOMY, PLAIN | BIT(BAN), .deed = { STRIKE, 0, 0, 0 } },
     { "lift a ban", ROOMY, PLAIN | BIT(BAN), .deed = { LIFT, 0, 0, 0 },
       .before = { STRIKE, 0, 0, 0 } },
@@ -183,6 +190,11 @@ static void write_script(struct story *s, enum script script, enum scene scene)
         add(s, CREATE, MADE, 0, 0);
         add(s, TAKE, MADE, 0, 3);
         break;
+    case CLEAR:
+        add(s, TEND, 0, 0, 0);
+        add_touches(s);
+        add(s, FLOOD, FILL, s->n, FLOOD_KEYS);
+        break;
     default:
         add(s, STRIKE, 0, 0, 0);
         add(s, STRIKE, 0, 1, 0);
@@ -219,9 +231,9 @@ static void make_table(struct world *w, enum scene scene)
     char path[] = "weir-stop-XXXXXX";
     struct weir_table_options o = { .path = path,
                                     .narrow = w->narrow,
-                                    .keys = scene <= LONG ? 1000 : 200,
+                                    .keys = scene < FULL ? 1000 : 200,
                                     .slab = scene >= STUFFED ? 3 << 16 : 1 << 20,
-                                    .limiters = LIMITERS,
+                                    .limiters = LIMITERS + 1,
                                     .bans = 900, /* some chunks: a stop may cost one */
                                     .guards = 1 };
     struct weir_error e;
@@ -240,16 +252,21 @@ static void make_table(struct world *w, enum scene scene)
     }
 }
 
+static void move_keys(struct world *w, int of)
+{
+    struct weir__record_head *head =
+        weir__block_at(&w->table->names.slab, (uint32_t)w->l[of]->place->word);
+
+    w->l[of]->salt = head->salt = roll();
+}
+
 /* Keys lie in the same places whenever the seed is the same. */
 static void fix_places(struct world *w)
 {
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
         w->table->secrets[i] = roll();
-    for (int i = 0; i < MADE; i++) {
-        struct weir__record_head *head =
-            weir__block_at(&w->table->names.slab, (uint32_t)w->l[i]->place->word);
-        w->l[i]->salt = head->salt = roll();
-    }
+    for (int i = 0; i < MADE; i++)
+        move_keys(w, i);
 }
 
 static void take_early(const struct world *w, int of, int key, int cost, weir_time earlier)
@@ -281,6 +298,39 @@ static void fill_table(struct world *w, struct model *m, enum scene scene)
         take_early(w, LARGE, key++, 4, 50000 * WEIR_SECOND);
 }
 
+static bool are_neighbours(const struct weir__home *a, const struct weir__home *b)
+{
+    return a->group == b->group && a->first == b->first;
+}
+
+/* Key 1 is new in a group where all keys are the dropped limiter's, and lie where it belongs: so it
+ * is put far away; or, once they are gone, near. */
+static void desert(struct world *w)
+{
+    struct weir_limit limit = limit_for(w, SMALL, 0);
+    struct weir_limiter *dropped;
+    struct weir_error e;
+
+    for (int of = 0; of < COUNTED; of++)
+        while (weir__home_of(w->l[of], key_of(0)).group ==
+               weir__home_of(w->l[SMALL], key_of(1)).group)
+            move_keys(w, of);
+    w->table->salt_next = roll();
+    if (weir_limiter_create(&dropped, w->table, "dropped", &limit, &e) != WEIR_OK)
+        die("dropped", e.text);
+    w->table->salt_next = 0;
+    struct weir__home near = weir__home_of(w->l[SMALL], key_of(1));
+    for (int key = 1000, n = 0; n < DROPPED_KEYS; key++) {
+        struct weir_ask ask = ask_for(key, 4);
+        struct weir__home home = weir__home_of(dropped, ask.key);
+        struct weir_decision d;
+        if (are_neighbours(&home, &near))
+            n += weir_take(dropped, &ask, &d);
+    }
+    weir_limiter_drop(dropped);
+    weir_table_tend(w->table, NOW - 100 * WEIR_SECOND); /* it notes when it may go */
+}
+
 /* One unit of key 0 is used everywhere, key 1 is new. */
 static void make_scene(struct world *w, struct model *m, const struct operation *op)
 {
@@ -290,7 +340,9 @@ static void make_scene(struct world *w, struct model *m, const struct operation 
     make_table(w, op->scene);
     fix_places(w);
     model_begin(m, op->scene == CROWDED, w->long_logs);
-    if (op->scene > LONG)
+    if (op->scene == DESERTED)
+        desert(w);
+    if (op->scene >= FULL)
         fill_table(w, m, op->scene);
     for (int i = LONG_UNITS; i > 0 && w->long_logs; i--)
         take_early(w, LOG, 0, 1, i * LONG_EVERY);

@@ -227,8 +227,8 @@ extern const char __executable_start[];
 
 static void report(const struct ground *g, const struct round *round, const char *wrong)
 {
-    static const char *const scripts[] = { "drain", "touch", "renew", "together", "vary",
-                                           "swamp", "lower", "raise", "make",     "ban" };
+    static const char *const scripts[] = { "drain", "touch", "renew", "together", "vary", "swamp",
+                                           "lower", "raise", "make",  "ban",      "clear" };
 
     fprintf(stderr, "stop: %s %s, %s", g->world.narrow ? "narrow" : "wide", g->ops[0]->name,
             scripts[round->scripts[0]]);

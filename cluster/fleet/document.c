@@ -173,13 +173,19 @@ static struct weir__text number(char out[24], int64_t n)
     return (struct weir__text){ out, (size_t)len };
 }
 
-static bool find_edit(const char *id, uint64_t *out)
+/* Of all that it changes, not of its id alone: an id that was used for another change before would
+ * make this one a repeat, which is answered, and not there. */
+static bool find_edit(const struct weir__centre_edit *e, uint64_t *out)
 {
-    char sha[WEIR__SHA1_HEX + 1];
+    char id[WEIR__SHA1_HEX + 1], sha[WEIR__SHA1_HEX + 1], all[256];
 
-    if (id == NULL)
+    if (e->id == NULL || *e->id == '\0')
         return weir__random_fill(out, sizeof(*out)) == 0;
-    weir__sha1_hex(sha, id, strlen(id));
+    weir__sha1_hex(id, e->id, strlen(e->id));
+    weir__sha1_hex(sha, e->text.bytes, e->text.len);
+    int len = snprintf(all, sizeof(all), "%s %s %" PRId64 " %.64s", id, sha, e->base,
+                       e->stage ? e->stage : "");
+    weir__sha1_hex(sha, all, (size_t)len);
     sha[16] = '\0';
     *out = strtoull(sha, NULL, 16);
     return true;
@@ -189,7 +195,7 @@ bool weir__centre_put(struct weir__centre_put *out, const struct weir__centre_ed
 {
     uint64_t random;
 
-    if (!find_edit(e->id, &random))
+    if (!find_edit(e, &random))
         return false;
     out->words[0] = WEIR__CENTRE_TEXT("put");
     out->words[1] = number(out->base, e->base);

@@ -109,6 +109,22 @@ TEST(test_D6_two_editors_from_c)
     end(redis);
 }
 
+/* An id that was used for another change makes nothing a repeat; nor does an empty one. */
+TEST(test_D6_an_id_is_of_one_change)
+{
+    struct weir_redis *redis = begin();
+    static const char *const ids[] = { "id", "" };
+
+    for (int64_t i = 0; i < 2; i++) {
+        int64_t n = 3 * i;
+        assert_int_equal(set(redis, "one", n, ids[i]), n + 1);
+        assert_int_equal(set(redis, "two", n, ids[i]), WEIR_EXISTS);
+        assert_int_equal(set(redis, "two", n + 1, ids[i]), n + 2);
+        assert_int_equal(set(redis, "one", n + 2, ids[i]), n + 3);
+    }
+    end(redis);
+}
+
 TEST(test_D6_wrong_words_from_c)
 {
     struct weir_redis *redis = begin();

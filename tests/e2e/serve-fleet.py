@@ -160,6 +160,21 @@ def test_D3_enter_waits_for_units_and_for_permits(weir):
             assert one.json("WEIR.GUARDS")["guards"][0]["in_flight"] == 0
 
 
+def test_D3_an_enter_whose_client_has_gone_meanwhile_keeps_no_permit(weir):
+    """It waits for units; when they come, the only permit is for the next."""
+    rules = GUARDED.replace("max: 2", "max: 1")
+    for how in [lambda client: None, lambda client: client.send("PING")]:
+        with Redis() as redis, node(weir, redis, rules=rules) as a, a.resp() as resp:
+            joined(a)
+            os.kill(redis.process.pid, signal.SIGSTOP)
+            with a.resp() as gone:
+                gone.send("WEIR.ENTER", "account", "ann")
+                how(gone)
+            os.kill(redis.process.pid, signal.SIGCONT)
+            entered = resp("WEIR.ENTER", "WAIT", "20000", "account", "ann")
+            assert entered[0] == 1, entered
+
+
 def test_D3_between_multi_and_exec_a_dry_purse_refuses(weir):
     with Redis() as redis, node(weir, redis, rules=RULES) as a:
         joined(a)

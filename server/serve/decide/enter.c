@@ -11,6 +11,7 @@
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/top-keys.h"
+#include "server/serve/net/peer.h"
 #include "weir-fleet.h"
 
 /* The error text, and its status. */
@@ -217,6 +218,17 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
     if (!allowed && entered->ruling.fleet && loop->server->fleet)
         weir_fleet_refused(loop->server->fleet, &entered->ruling, entered->key, 1);
+}
+
+void weir__enter_return(struct weir__conn *conn, struct weir__entered *out)
+{
+    if (out->permits.n == 0 || !weir__peer_is_gone(conn))
+        return;
+    weir__ask_exit(conn->loop, &out->permits, WEIR_IGNORED, -1);
+    out->permits.n = 0;
+    out->ruling.guard = out->guard->name;
+    out->ruling.decision.allowed = false;
+    out->ruling.decision.reason = WEIR_CANCELLED;
 }
 
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,

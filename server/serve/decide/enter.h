@@ -81,6 +81,9 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *ente
 /* Whether it has to wait for a permit, or for units: then its connection is held. */
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *enter,
                        const struct weir__later *later, struct weir__entered *out);
+/* It has waited, and its client may have hung up meanwhile: then its permits go back, and it is
+ * refused. */
+void weir__enter_return(struct weir__conn *conn, struct weir__entered *out);
 /* It has waited for this time, so another wait is shorter. */
 static inline void weir__enter_spend(struct weir__enter *enter, weir_time waited)
 {

@@ -69,6 +69,7 @@ static void finish(struct weir__letter *letter)
         free_late(late);
         return;
     }
+    weir__enter_return(conn, &late->entered);
     weir__enter_count(late->loop, &late->entered);
     late->later.answer(conn, &late->entered, late->later.context);
     free_late(late);

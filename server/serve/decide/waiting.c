@@ -256,11 +256,7 @@ static void finish(struct weir__letter *letter)
         free_wait(w);
         return;
     }
-    if (w->entered.permits.n && (conn->heard_all || weir__peer_has_hung_up(w->fd))) {
-        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
-        w->entered.permits.n = 0;
-        refuse(w, WEIR_CANCELLED);
-    }
+    weir__enter_return(conn, &w->entered);
     weir__enter_count(w->loop, &w->entered);
     w->later.answer(conn, &w->entered, w->later.context);
     free_wait(w);

@@ -22,3 +22,10 @@ bool weir__peer_has_hung_up(int fd)
 
     return poll(&p, 1, 0) > 0;
 }
+
+bool weir__peer_is_gone(const struct weir__conn *conn)
+{
+    uv_os_fd_t fd;
+
+    return conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 || weir__peer_has_hung_up(fd);
+}

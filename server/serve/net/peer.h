@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "server/serve/serve.h"
 
 /* `peer`: an address as connections have it, "" for a unix socket. */
 struct weir__hash weir__peer_hash(const uint64_t secrets[WEIR__HASH_SECRETS], const char *peer);
@@ -13,5 +14,7 @@ struct weir__hash weir__peer_hash(const uint64_t secrets[WEIR__HASH_SECRETS], co
 /* It has closed the connection, or its side of it, whether the loop has noticed or not.  Any
  * thread. */
 bool weir__peer_has_hung_up(int fd);
+/* The same of a connection, on its loop's thread. */
+bool weir__peer_is_gone(const struct weir__conn *conn);
 
 #endif

@@ -385,6 +385,42 @@ def test_D7_waiting_while_redis_is_away(weir):
         assert json.loads(second.read())["token"] > got["token"]
 
 
+def test_D7_a_wait_without_any_answer_says_so(weir):
+    """Its time is over before Redis has said who has the lock, and before the ask to Redis is given
+    up or just after it."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a:
+        joined(a)
+        clients = [a.resp() for _ in range(120)]
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        for i, client in enumerate(clients):
+            client.send("WEIR.LOCK", "nightly", "WAIT", 100 + i)
+        answers = [client.read() for client in clients]
+        os.kill(redis.process.pid, signal.SIGCONT)
+        for client, answer in zip(clients, answers):
+            assert isinstance(answer, Error) and "does not answer" in answer, answer
+            client.close()
+
+
+def test_D7_a_lock_that_redis_grants_too_late_goes_back(weir):
+    """The ask lies in its socket while it is stopped, and the client has been told of an error."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a:
+        joined(a)
+        clients = [a.resp() for _ in range(8)]
+        assert clients[0].json("WEIR.LOCK", "another")["held"]  # Redis has the script now
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        for i, client in enumerate(clients):
+            client.send("WEIR.LOCK", "lock %d" % i, "LIFETIME", 86400000, "WAIT", i * 300)
+        for client in clients:
+            assert isinstance(client.read(), Error)
+        until("it is known to be away", lambda: not a.fleet["connected"], 60)
+        os.kill(redis.process.pid, signal.SIGCONT)
+        until("it is back", lambda: a.fleet["connected"], 60)
+        for i, client in enumerate(clients):
+            answer = client.json("WEIR.LOCK", "lock %d" % i, "WAIT", 60000)
+            assert answer["held"], (i, answer)
+            client.close()
+
+
 def test_D7_a_server_that_ends_tells_its_waiters(weir):
     with Redis() as redis, Node(weir, url(redis), "b", rules=RULES % 5) as b:
         with Node(weir, url(redis), "a", rules=RULES % 5) as a, b.resp() as holder:

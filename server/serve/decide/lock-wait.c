@@ -13,7 +13,9 @@
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"
 
-#define TICK_MS 10
+#define TICK_MS   10
+#define REST      (50 * WEIR_MILLISECOND) /* between two tries to give back */
+#define GIVE_BACK (60 * WEIR_SECOND)      /* then the lifetime does the rest */
 
 struct weir__lock_wait {
     struct weir__lock_call call;
@@ -29,7 +31,9 @@ struct weir__lock_wait {
     void *context;
     struct weir_redis_lock_result result; /* the last that says who has it, or why nobody knows */
     weir_time answered;                   /* when that was */
+    weir_time next_try, last_try;         /* to give back; 0: not tried yet */
     bool asks;                            /* one is under way */
+    bool doubtful;                        /* Redis may have granted it, or has, and nobody knows */
     bool cancelled, ending;               /* by the client; the server ends */
     char owner[WEIR__LOCK_ID_MAX];
     struct weir__text name, id;
@@ -131,6 +135,22 @@ static void ask(struct weir__lock_wait *w, enum weir__lock_verb verb, weir_time 
     weir__lock_call(w->redis, &w->call, &ask, timeout);
 }
 
+static bool is_draining(const struct weir__lock_wait *w)
+{
+    return __atomic_load_n(&w->loop->server->draining, __ATOMIC_RELAXED) != 0;
+}
+
+/* A place in line ends by itself, and so does the lock, but perhaps after a day: if Redis is away
+ * it is tried again. */
+static void quit_answered(struct weir__lock_wait *w, weir_time now)
+{
+    w->last_try = w->last_try ? w->last_try : now + GIVE_BACK;
+    w->next_try = now + REST;
+    if (w->call.result.outcome == WEIR_REDIS_ANSWERED || !w->doubtful ||
+        w->next_try > w->last_try || is_draining(w))
+        end(w);
+}
+
 static void on_letter(struct weir__letter *letter)
 {
     struct weir__lock_wait *w =
@@ -139,10 +159,11 @@ static void on_letter(struct weir__letter *letter)
     weir_time now = weir__clock_monotonic();
 
     w->asks = false;
-    if (w->lock.verb == WEIR__LOCK_FREE) { /* tried once: the place, or the lock, ends by itself */
-        end(w);
+    if (w->lock.verb == WEIR__LOCK_FREE) {
+        quit_answered(w, now);
         return;
     }
+    w->doubtful = w->doubtful || r->held || r->outcome == WEIR_REDIS_UNKNOWN;
     if (r->outcome == WEIR_REDIS_ANSWERED)
         w->answered = now;
     if (w->answered == now || now - w->answered > WEIR__LOCK_STALE)
@@ -154,10 +175,7 @@ static void on_letter(struct weir__letter *letter)
 
 static bool is_gone(const struct weir__lock_wait *w)
 {
-    uv_os_fd_t fd;
-
-    return w->conn == NULL || w->conn->heard_all || uv_fileno(&w->conn->uv.handle, &fd) != 0 ||
-           weir__peer_has_hung_up(fd);
+    return w->conn == NULL || weir__peer_is_gone(w->conn);
 }
 
 static const struct weir__lock_event leave = { .kind = WEIR__LOCK_END };
@@ -193,13 +211,13 @@ static void step(struct weir__lock_wait *w, struct weir__lock_event event)
 
 static void look(struct weir__lock_wait *w, weir_time now)
 {
-    bool draining = __atomic_load_n(&w->loop->server->draining, __ATOMIC_RELAXED) != 0;
-
+    if (w->lock.verb == WEIR__LOCK_FREE && !w->asks && now >= w->next_try)
+        ask(w, WEIR__LOCK_QUIT, WEIR__LOCK_LEAVE_MAX);
     if (w->lock.phase != WEIR__LOCK_WAITING)
         return;
     if (now >= w->lock.due && is_gone(w))
         w->cancelled = true;
-    if (w->cancelled || (draining && w->lock.waits)) {
+    if (w->cancelled || (is_draining(w) && w->lock.waits)) {
         w->ending = !w->cancelled;
         step(w, leave);
     } else if (now >= w->lock.due) {
@@ -249,8 +267,11 @@ static struct weir__lock_waits *waits_of(struct weir__loop *loop)
     return waits;
 }
 
+/* Those that are there rest between two tries to give back. */
 void weir__lock_waits_close(struct weir__loop *loop)
 {
+    while (loop->lock_waits && loop->lock_waits->first)
+        end(loop->lock_waits->first);
     if (loop->lock_waits && !uv_is_closing((uv_handle_t *)&loop->lock_waits->tick))
         uv_close((uv_handle_t *)&loop->lock_waits->tick, NULL);
 }
@@ -291,6 +312,8 @@ static struct weir__lock_wait *make(struct weir__conn *conn, const struct weir__
                                    .conn = conn,
                                    .fair_user = conn->fair_user,
                                    .answered = -WEIR__LOCK_STALE,
+                                   .result = { .outcome = WEIR_REDIS_UNKNOWN,
+                                               .why = "no answer in time" },
                                    .name = { w->texts, name.len },
                                    .id = { w->texts + name.len, id.len } };
     memcpy(w->texts, name.bytes, name.len);

@@ -29,7 +29,7 @@ struct weir__lock_seen {
 void weir__lock_answer(struct weir__buffer *out, const struct weir__lock_seen *seen);
 
 /* For a loop, on its thread. */
-void weir__lock_waits_close(struct weir__loop *loop); /* its handle; nobody waits */
+void weir__lock_waits_close(struct weir__loop *loop); /* its handle; no client waits */
 void weir__lock_waits_free(struct weir__loop *loop);  /* after that */
 
 #endif

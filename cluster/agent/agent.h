@@ -41,11 +41,10 @@
 #include "engine/fleet-host.h"
 #include "weir-fleet.h"
 
-#define WEIR__AGENT_DEMANDS  256     /* keys of closed purses between two turns */
-#define WEIR__AGENT_BANS     64      /* told at once */
-#define WEIR__AGENT_NAMES    64      /* rules across the fleet that are told apart from others */
-#define WEIR__AGENT_CHAINS   4096    /* of limits, by the names of their rules */
-#define WEIR__AGENT_DOCUMENT "rules" /* the fleet's rules, as the centre names them */
+#define WEIR__AGENT_DEMANDS 256  /* keys of closed purses between two turns */
+#define WEIR__AGENT_BANS    64   /* told at once */
+#define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
+#define WEIR__AGENT_CHAINS  4096 /* of limits, by the names of their rules */
 
 /* A limit across the fleet. */
 struct weir__agent_limit {
@@ -254,6 +253,9 @@ void weir__draws_free(struct weir_fleet *fleet);
 int weir__follow_begin(struct weir_fleet *fleet, const struct weir_fleet_options *options,
                        struct weir_error *error);
 void weir__follow_end(struct weir_fleet *fleet);
+/* The text that is applied next; follow.text.failed: there is no memory for it. */
+void weir__follow_fetched(struct weir_fleet *fleet, struct weir__text text,
+                          const struct weir__edition *of);
 
 /* rules-copy.c -- writes the rules in force; reads them back as if they were fetched, false: there
  * is no copy, or no good one; after an event, writes them again if the copy is old. */

@@ -13,9 +13,8 @@
 #include "cluster/agent/agent.h"
 #include "cluster/fleet/document.h"
 #include "wire/decimal.h"
-#include "wire/resp-reply.h"
 
-static const struct weir_key document = { WEIR__AGENT_DOCUMENT, sizeof(WEIR__AGENT_DOCUMENT) - 1 };
+static const struct weir_key document = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
 
 struct ending {
     struct weir__redis_job job;
@@ -57,11 +56,12 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     weir__redis_ready_set(&call->ready);
 }
 
-/* The list that Redis answers, and where its first value begins; false: none. */
+/* The list that Redis answers; false: none. */
 static bool ask_centre(struct weir_fleet *f, struct call *call, const struct weir__text *words,
-                       size_t n, struct weir__resp_value *list, const char **at)
+                       size_t n, struct weir__centre_list *list)
 {
     struct weir_key fleet = { f->name, strlen(f->name) };
+    struct weir__text why;
 
     weir__centre_ask(fleet, document, words, n, &call->script, &call->ask);
     call->fleet = f;
@@ -72,64 +72,57 @@ static bool ask_centre(struct weir_fleet *f, struct call *call, const struct wei
     weir__redis_thread_put(f->redis, &call->job);
     weir__redis_ready_wait(&call->ready);
     weir__redis_ask_free(&call->ask);
-    if (!call->answered || call->reply.failed)
-        return false;
-    *at = weir__resp_value(call->reply.bytes, list);
-    return list->kind == '*';
-}
-
-static struct weir__text text_of(const char *text)
-{
-    return (struct weir__text){ text, strlen(text) };
+    return call->answered && !call->reply.failed &&
+           weir__centre_list(list, call->reply.bytes, &why);
 }
 
 static struct weir__centre_event poll_centre(struct weir_fleet *f)
 {
     struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
     const struct weir__follower *s = &f->follow.state;
-    struct weir__resp_value list, version, edit;
     struct call call = { .answered = false };
+    struct weir__centre_list list;
     char runs[24], refused[24];
-    const char *at;
 
     snprintf(runs, sizeof(runs), "%" PRId64, s->runs.version);
     snprintf(refused, sizeof(refused), "%" PRId64, s->refused.version);
-    struct weir__text words[] = { text_of("poll"), text_of(f->node), text_of(runs),
-                                  text_of(refused), text_of(s->why) };
-    if (ask_centre(f, &call, words, 5, &list, &at) && list.n == 2) {
-        weir__resp_value(weir__resp_value(at, &version), &edit);
-        event.of.version = version.kind == ':' ? version.integer : 0;
-        weir__count_parse(edit.text.bytes, edit.kind == '$' ? edit.text.len : 0, &event.of.edit);
+    struct weir__text words[] = { WEIR__CENTRE_TEXT("poll"), WEIR__CENTRE_TEXT(f->node),
+                                  WEIR__CENTRE_TEXT(runs), WEIR__CENTRE_TEXT(refused),
+                                  WEIR__CENTRE_TEXT(s->why) };
+    if (ask_centre(f, &call, words, 5, &list) && list.left == 2) {
+        event.of.version = weir__centre_number(&list);
+        struct weir__text edit = weir__centre_text(&list);
+        weir__count_parse(edit.bytes, edit.len, &event.of.edit);
         event.kind = WEIR__CENTRE_POLLED;
     }
     weir__buffer_free(&call.reply);
     return event;
 }
 
-/* {version, time, origin, author, note, text, edit} */
+void weir__follow_fetched(struct weir_fleet *f, struct weir__text text,
+                          const struct weir__edition *of)
+{
+    f->follow.text.len = 0;
+    weir__buffer_add(&f->follow.text, text.bytes, text.len);
+    weir__buffer_add(&f->follow.text, "", 1); /* for those who want a string */
+    f->follow.text.len -= f->follow.text.len > 0;
+    f->follow.fetched = *of;
+}
+
 static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
 {
     struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
-    struct weir__resp_value list, v[7];
     struct call call = { .answered = false };
+    struct weir__centre_list list;
+    struct weir__centre_version v;
     char number[24];
-    const char *at;
 
     snprintf(number, sizeof(number), "%" PRId64, version);
-    struct weir__text words[] = { text_of("get"), text_of(number) };
-    if (ask_centre(f, &call, words, 2, &list, &at) && list.n == 7) {
-        for (size_t i = 0; i < 7; i++)
-            at = weir__resp_value(at, &v[i]);
-        struct weir__edition of = { .version = v[0].integer };
-        f->follow.text.len = 0;
-        if (v[0].kind == ':' && v[5].kind == '$' && v[6].kind == '$' &&
-            weir__count_parse(v[6].text.bytes, v[6].text.len, &of.edit)) {
-            weir__buffer_add(&f->follow.text, v[5].text.bytes, v[5].text.len);
-            f->follow.fetched = of;
-            event = (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .of = of };
-        }
-        weir__buffer_add(&f->follow.text, "", 1); /* for those who want a string */
-        f->follow.text.len--;
+    struct weir__text words[] = { WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) };
+    if (ask_centre(f, &call, words, 2, &list) && weir__centre_version(&list, &v) && v.number > 0) {
+        event =
+            (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .of = { v.number, v.edit } };
+        weir__follow_fetched(f, v.text, &event.of);
     }
     weir__buffer_free(&call.reply);
     return event;

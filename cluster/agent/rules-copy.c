@@ -13,8 +13,7 @@
 
 #define COPY_EVERY (3600 * WEIR_SECOND)
 
-static const struct weir__text document = { WEIR__AGENT_DOCUMENT,
-                                            sizeof(WEIR__AGENT_DOCUMENT) - 1 };
+static const struct weir__text document = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
 
 /* The file is the old copy or the new one, whenever the host dies.  If the copy cannot be written
  * there is none, until the next version.  Each process on the table first writes a file of its own,
@@ -45,30 +44,20 @@ void weir__rules_copy_write(struct weir_fleet *f)
     free(beside);
 }
 
-static char *read_file(const char *path, size_t *len)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *bytes = fd >= 0 ? weir__file_read_all(fd, 2 * WEIR__CENTRE_TEXT_MAX, len) : NULL;
-
-    if (fd >= 0)
-        close(fd);
-    return bytes;
-}
-
 bool weir__rules_copy_read(struct weir_fleet *f)
 {
     struct weir__copy copy;
     size_t len = 0;
-    char *bytes = f->follow.copy ? read_file(f->follow.copy, &len) : NULL;
-    bool good = bytes && weir__copy_read(&copy, document, (struct weir__text){ bytes, len },
-                                         weir__clock_real(), NULL) == WEIR_OK;
+    char *bytes = NULL;
+    bool good =
+        f->follow.copy &&
+        weir__file_load(f->follow.copy, 2 * WEIR__CENTRE_TEXT_MAX, &bytes, &len, NULL) == WEIR_OK &&
+        weir__copy_read(&copy, document, (struct weir__text){ bytes, len }, weir__clock_real(),
+                        NULL) == WEIR_OK;
 
     if (good) {
-        weir__buffer_add(&f->follow.text, copy.text.bytes, copy.text.len);
-        weir__buffer_add(&f->follow.text, "", 1);
-        f->follow.text.len -= f->follow.text.len > 0;
+        weir__follow_fetched(f, copy.text, &copy.of);
         f->follow.copied = copy.taken;
-        f->follow.fetched = copy.of;
     }
     free(bytes);
     return good && !f->follow.text.failed;

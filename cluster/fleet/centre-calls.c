@@ -72,7 +72,7 @@ int weir__rules_call(struct weir_redis *redis, const char *fleet, const struct w
                      size_t n, struct weir__buffer *reply, struct weir__centre_list *out,
                      struct weir_error *error)
 {
-    static const struct weir_key rules = { "rules", 5 };
+    static const struct weir_key rules = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
     const char *name = fleet ? fleet : "default";
     struct weir__redis_script script;
     struct weir__redis_ask ask;

@@ -17,6 +17,7 @@
 #include "wire/buffer.h"
 #include "wire/text.h"
 
+#define WEIR__CENTRE_RULES    "rules" /* the document that has the fleet's rules */
 #define WEIR__CENTRE_EVERY    (500 * WEIR_MILLISECOND)
 #define WEIR__CENTRE_ASK      WEIR_SECOND
 #define WEIR__CENTRE_TEXT_MAX ((size_t)4 << 20)

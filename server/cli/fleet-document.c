@@ -22,7 +22,7 @@ int weir__shared_open(struct weir__shared *f, const char *command,
 {
     const char *fleet = o->fleet ? o->fleet : "default";
 
-    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of("rules") };
+    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(WEIR__CENTRE_RULES) };
     if (!weir__centre_is_name(fleet))
         return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
     return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);

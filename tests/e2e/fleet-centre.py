@@ -189,6 +189,18 @@ def shown(admin, node):
     return {n["node"]: n for n in admin.json("nodes")}.get(node)
 
 
+def test_D6_a_pipe_in_the_place_of_the_copy(program):
+    """A node does not wait for somebody to write into it."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "a", "weir-fleet-default-rules")
+        os.makedirs(os.path.dirname(copy))
+        os.mkfifo(copy)
+        assert Admin(url(r), folder).set(RULES % "10/1s")[1] == 0
+        with node(url(r), "a", folder) as a:
+            runs(1, a)
+            until("there is a copy", lambda: os.path.isfile(copy), 60)
+
+
 def test_D6_members_are_shown_whatever_their_rules(program):
     """One follows the fleet's rules, one has its own; one ends, and one is killed."""
     with Redis() as r, tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *n
                       void (*each)(void *context, const struct weir__change *change),
                       void *context);
 
-/* rules-words.c -- one for them: an object with these members, in a struct weir__buffer. */
+/* rules-words.c -- an `each`: writes the change as an object into a struct weir__buffer. */
 void weir__change_json(void *buffer, const struct weir__change *change);
 
 #endif

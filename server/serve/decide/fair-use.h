@@ -18,7 +18,7 @@ enum weir__pool {
     WEIR__POOL_LIMIT_CHANGES, /* of those */
     WEIR__POOL_RESERVATIONS,
     WEIR__POOL_ASK_IDS,
-    WEIR__POOL_UNITS_WAITS, /* checks that wait for units of the fleet */
+    WEIR__POOL_UNITS_WAITS, /* checks and enters that wait for units of the fleet */
     WEIR__POOL_LOCKS,       /* asks for locks of the fleet */
     WEIR__POOLS
 };

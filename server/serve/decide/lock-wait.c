@@ -56,10 +56,7 @@ void weir__lock_answer(struct weir__buffer *out, const struct weir__lock_seen *s
     weir__buffer_open(out, NULL, '{');
     weir__buffer_member_bool(out, "held", seen->owner != NULL);
     weir__buffer_member_or_null(out, "owner", seen->owner);
-    if (seen->owner)
-        weir__buffer_member_number(out, "token", seen->token);
-    else
-        weir__buffer_member_or_null(out, "token", NULL);
+    weir__buffer_member_number_or_null(out, "token", seen->owner != NULL, seen->token);
     weir__buffer_member_number(out, "left_ms", seen->left / WEIR_MILLISECOND); /* rather less */
     weir__buffer_member_number(out, "waiting", seen->waiting);
     weir__buffer_close(out, "}");

@@ -19,60 +19,60 @@ struct weir__units_wait_enter {
     weir_time began;
 };
 
-static void free_late(struct weir__units_wait_enter *late)
+static void free_wait(struct weir__units_wait_enter *w)
 {
-    weir__units_wait_give(late->loop->server, late->fair_user);
-    weir__arena_clear(&late->bytes);
-    free(late);
+    weir__units_wait_give(w->loop->server, w->fair_user);
+    weir__arena_clear(&w->bytes);
+    free(w);
 }
 
 /* In the agent's thread. */
 static bool decide(void *context, const struct weir__alone_rules *alone, weir_time now,
                    struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
 {
-    struct weir__units_wait_enter *late = context;
+    struct weir__units_wait_enter *w = context;
     struct weir_error error;
     const struct weir__try how = { .now = now, .alone = alone };
 
-    weir__enter_once(late->loop->server, &late->enter, &how, &late->entered, &error);
-    *ruling = late->entered.ruling;
+    weir__enter_once(w->loop->server, &w->enter, &how, &w->entered, &error);
+    *ruling = w->entered.ruling;
     told[0] = '\0';
     return ruling->decision.allowed;
 }
 
 static void on_decided(void *context, const struct weir_ruling *ruling, const char *key)
 {
-    struct weir__units_wait_enter *late = context;
+    struct weir__units_wait_enter *w = context;
 
     (void)key;
-    late->entered.ruling = *ruling; /* an account that refuses says so here */
-    weir__mailbox_add(late->loop, &late->letter);
+    w->entered.ruling = *ruling; /* an account that refuses says so here */
+    weir__mailbox_add(w->loop, &w->letter);
 }
 
 /* On the loop's thread: answers, or waits for a permit now. */
 static void finish(struct weir__letter *letter)
 {
-    struct weir__units_wait_enter *late =
+    struct weir__units_wait_enter *w =
         (struct weir__units_wait_enter *)((char *)letter -
                                           offsetof(struct weir__units_wait_enter, letter));
-    struct weir__conn *conn = late->conn;
+    struct weir__conn *conn = w->conn;
 
     if (conn == NULL) {
-        weir__ask_exit(late->loop, &late->entered.permits, WEIR_IGNORED, -1);
-        free_late(late);
+        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
+        free_wait(w);
         return;
     }
     conn->units_wait_enter = NULL;
-    weir__enter_spend(&late->enter, weir__loop_now(late->loop) - late->began);
-    if (!weir__is_dry(&late->entered.ruling) &&
-        weir__enter_waits(conn, &late->enter, &late->later, &late->entered)) {
-        free_late(late);
+    weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->began);
+    if (!weir__is_dry(&w->entered.ruling) &&
+        weir__enter_waits(conn, &w->enter, &w->later, &w->entered)) {
+        free_wait(w);
         return;
     }
-    weir__enter_return(conn, &late->entered);
-    weir__enter_count(late->loop, &late->entered);
-    late->later.answer(conn, &late->entered, late->later.context);
-    free_late(late);
+    weir__enter_return(conn, &w->entered);
+    weir__enter_count(w->loop, &w->entered);
+    w->later.answer(conn, &w->entered, w->later.context);
+    free_wait(w);
     weir__conn_resume(conn);
 }
 
@@ -81,35 +81,34 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                 const struct weir__later *later)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir__units_wait_enter *late = calloc(1, sizeof(*late));
+    struct weir__units_wait_enter *w = calloc(1, sizeof(*w));
 
-    if (late == NULL) {
+    if (w == NULL) {
         weir__units_wait_give(loop->server, conn->fair_user);
         return false;
     }
-    *late = (struct weir__units_wait_enter){ .letter = { .open = finish },
-                                             .loop = loop,
-                                             .conn = conn,
-                                             .enter = *enter,
-                                             .later = *later,
-                                             .fair_user = conn->fair_user,
-                                             .began = weir__loop_now(loop) };
+    *w = (struct weir__units_wait_enter){ .letter = { .open = finish },
+                                          .loop = loop,
+                                          .conn = conn,
+                                          .enter = *enter,
+                                          .later = *later,
+                                          .fair_user = conn->fair_user,
+                                          .began = weir__loop_now(loop) };
     const struct weir_fleet_ask ask = { .attrs = enter->attrs,
                                         .n = enter->n,
                                         .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
                                         .done = on_decided,
-                                        .context = late };
-    conn->units_wait_enter = late;
+                                        .context = w };
+    conn->units_wait_enter = w;
     conn->held = true;
     weir__mailbox_expect(loop);
-    if (weir__enter_copy(&late->bytes, &late->enter) &&
-        weir__later_copy(&late->bytes, &late->later) &&
-        weir__agent_ask_by(loop->server->fleet, &ask, decide, &late->ticket, &loop->units_waits))
+    if (weir__enter_copy(&w->bytes, &w->enter) && weir__later_copy(&w->bytes, &w->later) &&
+        weir__agent_ask_by(loop->server->fleet, &ask, decide, &w->ticket, &loop->units_waits))
         return true;
     conn->units_wait_enter = NULL;
     conn->held = false;
     weir__mailbox_forgo(loop);
-    free_late(late);
+    free_wait(w);
     return false;
 }
 
@@ -134,12 +133,12 @@ bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *e
 
 void weir__units_wait_enter_abandon(struct weir__conn *conn)
 {
-    struct weir__units_wait_enter *late = conn->units_wait_enter;
+    struct weir__units_wait_enter *w = conn->units_wait_enter;
 
     conn->units_wait_enter = NULL;
-    late->conn = NULL;
-    if (!weir_fleet_cancel(late->loop->server->fleet, late->ticket))
+    w->conn = NULL;
+    if (!weir_fleet_cancel(w->loop->server->fleet, w->ticket))
         return;
-    weir__mailbox_forgo(late->loop);
-    free_late(late);
+    weir__mailbox_forgo(w->loop);
+    free_wait(w);
 }

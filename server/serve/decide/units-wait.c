@@ -11,7 +11,7 @@
 
 /* A check that waits. */
 struct one {
-    struct weir__units_wait *late;
+    struct weir__units_wait *wait;
     const struct weir__check *check; /* the caller's, until it is asked */
     struct weir_ruling *ruling;
     struct weir__ask_id id; /* no bytes: none */
@@ -36,16 +36,16 @@ struct weir__units_wait {
     struct one ones[];
 };
 
-static bool is_last(struct weir__units_wait *late)
+static bool is_last(struct weir__units_wait *w)
 {
-    return __atomic_sub_fetch(&late->left, 1, __ATOMIC_ACQ_REL) == 0;
+    return __atomic_sub_fetch(&w->left, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
 /* In the loop's thread. */
-static void count_down(struct weir__units_wait *late)
+static void count_down(struct weir__units_wait *w)
 {
-    if (is_last(late))
-        weir__mailbox_put(late->loop, &late->letter);
+    if (is_last(w))
+        weir__mailbox_put(w->loop, &w->letter);
 }
 
 /* In the agent's thread, which wakes the loop when it has answered others too. */
@@ -56,36 +56,36 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
     *one->ruling = *ruling;
     if (!ruling->decision.allowed)
         memcpy(one->key, key, strlen(key) + 1);
-    if (is_last(one->late))
-        weir__mailbox_add(one->late->loop, &one->late->letter);
+    if (is_last(one->wait))
+        weir__mailbox_add(one->wait->loop, &one->wait->letter);
 }
 
 /* Counted and remembered as if it had been decided at once. */
-static void settle(struct weir__units_wait *late, struct one *one)
+static void settle(struct weir__units_wait *w, struct one *one)
 {
     if (one->placed)
-        weir__units_wait_give(late->loop->server, one->fair_user);
-    one->id.now = weir__loop_now(late->loop);
+        weir__units_wait_give(w->loop->server, one->fair_user);
+    one->id.now = weir__loop_now(w->loop);
     if (!one->cancelled)
-        weir__ask_count(late->loop, one->ruling, one->key, one->id.now);
+        weir__ask_count(w->loop, one->ruling, one->key, one->id.now);
     if (one->id.len > 0)
-        weir__ask_ids_settle(late->loop->server->ask_ids, &one->id,
+        weir__ask_ids_settle(w->loop->server->ask_ids, &one->id,
                              one->cancelled || weir__is_dry(one->ruling) ? NULL : one->ruling);
 }
 
 static void finish(struct weir__letter *letter)
 {
-    struct weir__units_wait *late =
+    struct weir__units_wait *w =
         (struct weir__units_wait *)((char *)letter - offsetof(struct weir__units_wait, letter));
-    struct weir__conn *conn = late->conn;
+    struct weir__conn *conn = w->conn;
 
-    for (size_t i = 0; i < late->n_ones; i++)
-        settle(late, &late->ones[i]);
+    for (size_t i = 0; i < w->n_ones; i++)
+        settle(w, &w->ones[i]);
     if (conn) {
         conn->units_wait = NULL;
-        late->how.answer(conn, late->rulings, late->n, late->how.context);
+        w->how.answer(conn, w->rulings, w->n, w->how.context);
     }
-    free(late);
+    free(w);
     if (conn)
         weir__conn_resume(conn);
 }
@@ -111,22 +111,22 @@ void weir__units_wait_give(struct weir__server *server, struct weir__fair_user f
     weir__fair_use_give(server->fair_use, WEIR__POOL_UNITS_WAITS, fair_user);
 }
 
-static void make_one(struct weir__units_wait *late, const struct weir__check *check, size_t i)
+static void make_one(struct weir__units_wait *w, const struct weir__check *check, size_t i)
 {
-    struct one *one = &late->ones[late->n_ones++];
+    struct one *one = &w->ones[w->n_ones++];
     const struct weir__text *id = &check->id;
 
-    *one = (struct one){ .late = late,
+    *one = (struct one){ .wait = w,
                          .check = check,
-                         .ruling = &late->rulings[i],
-                         .fair_user = late->conn->fair_user,
-                         .placed = weir__units_wait_take(late->conn) };
+                         .ruling = &w->rulings[i],
+                         .fair_user = w->conn->fair_user,
+                         .placed = weir__units_wait_take(w->conn) };
     if (id->len == 0)
         return;
-    one->id.bytes = memcpy(late->end, id->bytes, id->len);
+    one->id.bytes = memcpy(w->end, id->bytes, id->len);
     one->id.len = id->len;
-    one->id.fingerprint = weir__ask_fingerprint(late->loop->server->table->secrets, check);
-    late->end += id->len;
+    one->id.fingerprint = weir__ask_fingerprint(w->loop->server->table->secrets, check);
+    w->end += id->len;
 }
 
 /* All that is needed later is its own: the connection's input is used for something else
@@ -142,66 +142,66 @@ static struct weir__units_wait *make(struct weir__conn *conn, const struct weir_
             dry++;
             bytes += checks[i].id.len;
         }
-    struct weir__units_wait *late =
-        malloc(sizeof(*late) + dry * sizeof(late->ones[0]) + n * sizeof(*rulings) + bytes);
-    if (!late)
+    struct weir__units_wait *w =
+        malloc(sizeof(*w) + dry * sizeof(w->ones[0]) + n * sizeof(*rulings) + bytes);
+    if (!w)
         return NULL;
-    *late = (struct weir__units_wait){
+    *w = (struct weir__units_wait){
         .letter = { .open = finish }, .loop = conn->loop, .conn = conn, .n = n
     };
-    late->rulings = (struct weir_ruling *)(late->ones + dry);
-    memcpy(late->rulings, rulings, n * sizeof(*rulings));
-    late->end = (char *)(late->rulings + n);
-    late->how = (struct weir__units_wait_answer){ how->answer, late->end, how->size };
+    w->rulings = (struct weir_ruling *)(w->ones + dry);
+    memcpy(w->rulings, rulings, n * sizeof(*rulings));
+    w->end = (char *)(w->rulings + n);
+    w->how = (struct weir__units_wait_answer){ how->answer, w->end, how->size };
     if (how->size > 0)
-        memcpy(late->end, how->context, how->size);
-    late->end += how->size;
+        memcpy(w->end, how->context, how->size);
+    w->end += how->size;
     for (size_t i = 0; i < n; i++)
         if (weir__is_dry(&rulings[i]))
-            make_one(late, &checks[i], i);
-    return late;
+            make_one(w, &checks[i], i);
+    return w;
 }
 
 /* One that finds no place with the agent is decided alone.  One whose client has enough of them is
  * refused, unless its rules let all pass then: by shares more than the limit would pass. */
-static void ask(struct weir__units_wait *late, struct one *one)
+static void ask(struct weir__units_wait *w, struct one *one)
 {
     static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
-    const struct weir__server *server = late->loop->server;
+    const struct weir__server *server = w->loop->server;
     const struct weir__check *check = one->check;
-    const struct weir_fleet_ask ask = { .attrs = check->attrs,
-                                        .n = check->n,
-                                        .ask = { .cost = check->cost,
-                                                 .wait_max = check->wait_max,
-                                                 .now = weir__loop_now(late->loop) },
-                                        .done = on_decided,
-                                        .context = one };
+    const struct weir_fleet_ask ask = {
+        .attrs = check->attrs,
+        .n = check->n,
+        .ask = { .cost = check->cost, .wait_max = check->wait_max, .now = weir__loop_now(w->loop) },
+        .done = on_decided,
+        .context = one
+    };
 
-    one->waits = one->placed && weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket,
-                                                   &late->loop->units_waits);
+    one->waits = one->placed &&
+                 weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &w->loop->units_waits);
     if (one->waits)
         return;
     weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, one->placed ? &all : &open,
                       one->ruling, one->key);
-    count_down(late);
+    count_down(w);
 }
 
 bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,
                       const struct weir_ruling *rulings, size_t n,
                       const struct weir__units_wait_answer *how)
 {
-    struct weir__units_wait *late =
+    struct weir__units_wait *w =
         conn->loop->server->fleet ? make(conn, checks, rulings, n, how) : NULL;
 
-    if (!late)
+    if (!w)
         return false;
-    late->left = late->n_ones + 1;
-    conn->units_wait = late;
+    w->left = w->n_ones + 1;
+    conn->units_wait = w;
     conn->held = true;
     weir__mailbox_expect(conn->loop);
-    for (size_t i = 0; i < late->n_ones; i++)
-        ask(late, &late->ones[i]);
-    count_down(late);
+    for (size_t i = 0; i < w->n_ones; i++)
+        ask(w, &w->ones[i]);
+    count_down(w);
     return true;
 }
 
@@ -212,11 +212,11 @@ void weir__units_wait_hand_over(struct weir__loop *loop)
 }
 
 /* False: all are decided, and it is on its way. */
-static bool keep(struct weir__units_wait *late)
+static bool keep(struct weir__units_wait *w)
 {
-    size_t left = __atomic_load_n(&late->left, __ATOMIC_ACQUIRE);
+    size_t left = __atomic_load_n(&w->left, __ATOMIC_ACQUIRE);
 
-    while (left > 0 && !__atomic_compare_exchange_n(&late->left, &left, left + 1, false,
+    while (left > 0 && !__atomic_compare_exchange_n(&w->left, &left, left + 1, false,
                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
     return left > 0;
@@ -224,17 +224,17 @@ static bool keep(struct weir__units_wait *late)
 
 void weir__units_wait_abandon(struct weir__conn *conn)
 {
-    struct weir__units_wait *late = conn->units_wait;
+    struct weir__units_wait *w = conn->units_wait;
 
     conn->units_wait = NULL;
-    late->conn = NULL;
-    if (!keep(late))
+    w->conn = NULL;
+    if (!keep(w))
         return;
-    for (size_t i = 0; i < late->n_ones; i++) {
-        struct one *one = &late->ones[i];
-        one->cancelled = one->waits && weir_fleet_cancel(late->loop->server->fleet, one->ticket);
+    for (size_t i = 0; i < w->n_ones; i++) {
+        struct one *one = &w->ones[i];
+        one->cancelled = one->waits && weir_fleet_cancel(w->loop->server->fleet, one->ticket);
         if (one->cancelled)
-            count_down(late);
+            count_down(w);
     }
-    count_down(late);
+    count_down(w);
 }

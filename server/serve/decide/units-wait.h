@@ -33,7 +33,7 @@ bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *e
 void weir__units_wait_enter_abandon(struct weir__conn *conn);
 
 /* One of the agent's places, to wait there: nobody takes all of them.  False: the client has its
- * share. */
+ * share, or all are taken. */
 bool weir__units_wait_take(struct weir__conn *conn);
 void weir__units_wait_give(struct weir__server *server, struct weir__fair_user fair_user);
 

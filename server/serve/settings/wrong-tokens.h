@@ -9,7 +9,7 @@
 
 #include "server/serve/serve.h"
 
-#define WEIR__WRONG_TOKENS_MAX 3 /* then it is closed */
+#define WEIR__WRONG_TOKENS_MAX 3 /* of a connection, which is closed then */
 
 struct weir__wrong_tokens;
 

@@ -2,12 +2,10 @@
  * back without one, is still at work, or waits for its own client. */
 #include "guard/breaker-gate.h"
 
-void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
-                        uint32_t probe)
+void weir__breaker_give(struct weir__breaker *b, uint32_t probe)
 {
     uint64_t seen[2];
 
-    (void)plan;
     do {
         weir__load_pair(&b->gate, seen);
         if (probe == 0 || !weir__gate_has_out(seen[0], probe))

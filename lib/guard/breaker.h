@@ -91,8 +91,7 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
 
 /* The probe was not used, or its lease is over: another call may try.  A probe of an earlier
  * episode changes nothing. */
-void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
-                        uint32_t probe);
+void weir__breaker_give(struct weir__breaker *b, uint32_t probe);
 
 /* The probe is still at work: it is not lost. */
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);

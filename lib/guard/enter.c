@@ -163,7 +163,7 @@ static inline bool pass_breaker(struct passage *p)
 static void give_probe(const struct passage *p)
 {
     if (p->probe != 0)
-        weir__breaker_give(&p->plan->breaker, &p->record->breaker, p->probe);
+        weir__breaker_give(&p->record->breaker, p->probe);
 }
 
 /* -------------------------------------------------------------- deciding ---- */

@@ -160,21 +160,12 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
     }
 }
 
-static int64_t give_back(struct weir_guard *guard, const struct weir__guard_plan *plan,
-                         uint64_t word)
+static int64_t give_back(struct weir__guard_record *r, uint64_t word)
 {
-    struct weir__guard_record *r = guard->record;
-
     weir__in_flight_lower(r, weir__permit_weight(word));
     if (weir__permit_probe(word) != 0)
-        weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
+        weir__breaker_give(&r->breaker, weir__permit_probe(word));
     return 1;
-}
-
-static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint32_t seat,
-                       uint64_t word)
-{
-    return weir__seat_free(guard, seat, word) ? give_back(guard, plan, word) : 0;
 }
 
 /* Stops if somebody else has swept since, because this thread was stopped: permits that are there
@@ -189,13 +180,14 @@ static int64_t sweep_seats(const struct sweep *s, uint32_t n)
         uint64_t lost = weir__get(&seat->ref) != 0 ? weir__held_settle(&s->guard->held, i) : 0,
                  word = weir__acquire(&seat->word);
         if (lost != 0)
-            reclaimed += give_back(s->guard, s->plan, lost);
+            reclaimed += give_back(r, lost);
         if (weir__permit_weight(word) == 0)
             continue;
         if (weir__acquire(&r->sweep_at) != s->last)
             break;
-        if (is_over(s, word) && weir__held_is_certain(&s->guard->held, i))
-            reclaimed += reclaim(s->guard, s->plan, i, word);
+        if (is_over(s, word) && weir__held_is_certain(&s->guard->held, i) &&
+            weir__seat_free(s->guard, i, word))
+            reclaimed += give_back(r, word);
     }
     return reclaimed;
 }

@@ -80,7 +80,8 @@ void *weir__held_slot(const struct weir__held *t, struct weir__home home, weir_t
     struct weir__hand *hand = weir__hand_take(t->table);
     void *slot = NULL;
 
-    while (slot == NULL && weir__slot_claim(&part, now, hand, false, &home.tag, 1))
+    while (slot == NULL &&
+           weir__slot_claim(&part, now, hand, false, &home.tag, 1) != WEIR__CLAIM_NONE)
         slot = weir__slot_find(&t->table->keys, home);
     weir__hand_give(hand);
     if (slot == NULL)

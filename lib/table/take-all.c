@@ -261,7 +261,8 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
         mine[i] = parts[i].of->hash.tag;
     for (size_t i = 0; i < n; i++)
         if (parts[i].changed && parts[i].p.slot == NULL &&
-            !weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), false, mine, n)) {
+            weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), false, mine, n) ==
+                WEIR__CLAIM_NONE) {
             if (note_full(aid, &parts[i]))
                 break;
             weir__part_forgo(&parts[i].p);

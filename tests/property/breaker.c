@@ -451,7 +451,7 @@ static void walk_give(struct walk *w, const struct pending *p)
     bool ours = p->try != 0 && p->try == w->m.try && w->m.state == WEIR_BREAKER_HALF_OPEN &&
                 w->m.force == WEIR_UNFORCED;
 
-    weir__breaker_give(&w->plan, &w->breaker, p->probe);
+    weir__breaker_give(&w->breaker, p->probe);
     happened[PROBE_GIVEN] += ours;
     happened[LATE_PROBE_GIVEN] += p->try != 0 && !ours;
     w->m.out -= ours;

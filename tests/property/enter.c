@@ -141,7 +141,7 @@ static int count_probes(struct weir_guard *guard, weir_time now)
     bool closed =
         n < 64 && weir__breaker_ask(plan, b, now, &probes[n], &retry, &move) && probes[n] == 0;
     for (int i = 0; i < n; i++)
-        weir__breaker_give(plan, b, probes[i]);
+        weir__breaker_give(b, probes[i]);
     return closed ? 64 : n;
 }
 

@@ -128,7 +128,7 @@ static void ask_and_give(int worker, int round)
     for (int i = 0; i < 50; i++) {
         uint32_t probe = ask(NOW + WEIR_SECOND);
         if (probe != 0)
-            weir__breaker_give(&it.plan, &it.breaker, probe);
+            weir__breaker_give(&it.breaker, probe);
     }
 }
 
@@ -260,7 +260,7 @@ static void do_anything(int worker, int round)
         if (worker == 0 && i == 100)
             weir__breaker_force(&it.breaker, (enum weir_force)(round % 3), now);
         if (i % 7 == worker)
-            weir__breaker_give(&it.plan, &it.breaker, probe);
+            weir__breaker_give(&it.breaker, probe);
         else
             tell(probe, (i / 20 + round) % 2, now);
         look(now);

@@ -383,8 +383,8 @@ TEST(test_G4_fewer_probes_while_they_are_back)
         ask(&w, NOW + WEIR_SECOND);
     for (int i = 0; i < 3; i++)
         tell(&w, probe, false, NOW + WEIR_SECOND);
-    weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
-    weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
+    weir__breaker_give(&w.b, (uint32_t)probe);
+    weir__breaker_give(&w.b, (uint32_t)probe);
     w.plan.probes = 2;
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_HALF_OPEN);
     assert_true(ask(&w, NOW + WEIR_SECOND) > 0); /* they begin anew */
@@ -447,7 +447,7 @@ TEST(test_G4_a_probe_cannot_be_given_or_told_twice)
     int probe = ask(&w, NOW + WEIR_SECOND);
 
     for (int i = 0; i < 5; i++)
-        weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
+        weir__breaker_give(&w.b, (uint32_t)probe);
     tell_often(&w, 5, true, NOW + WEIR_SECOND);
     assert_fields(look(&w, NOW), (state, WEIR_BREAKER_HALF_OPEN), (calls, 0));
     for (int i = 0; i < 3; i++)
@@ -466,7 +466,7 @@ TEST(test_G4_sentinel_1638_probe_refused_elsewhere)
         int probe = ask(&w, NOW + WEIR_SECOND);
         assert_true(probe > 0);
         assert_int_equal(ask(&w, NOW + WEIR_SECOND), 0);
-        weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
+        weir__breaker_give(&w.b, (uint32_t)probe);
     }
     assert_true(tell(&w, ask(&w, NOW + WEIR_SECOND), false, NOW + WEIR_SECOND));
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
@@ -515,7 +515,7 @@ TEST(test_G4_resilience4j_935_unresponsive_probes)
         probes[i] = ask(&w, NOW + WEIR_SECOND);
     assert_int_equal(ask(&w, NOW + 3600 * WEIR_SECOND), 0);
     for (int i = 0; i < 4; i++)
-        weir__breaker_give(&w.plan, &w.b, (uint32_t)probes[i]);
+        weir__breaker_give(&w.b, (uint32_t)probes[i]);
     for (int i = 0; i < 3; i++)
         tell(&w, ask(&w, NOW + 3600 * WEIR_SECOND), false, NOW + 3600 * WEIR_SECOND);
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
@@ -547,7 +547,7 @@ TEST(test_G4_resilience4j_544_last_probe_ignored)
 
     tell(&w, ask(&w, now), false, now);
     for (int i = 0; i < 10; i++)
-        weir__breaker_give(&w.plan, &w.b, (uint32_t)ask(&w, now));
+        weir__breaker_give(&w.b, (uint32_t)ask(&w, now));
     assert_int_equal(look(&w, now).state, WEIR_BREAKER_HALF_OPEN);
     tell(&w, ask(&w, now), false, now);
     assert_int_equal(look(&w, now).state, WEIR_BREAKER_CLOSED);
@@ -581,7 +581,7 @@ TEST(test_G4_resilience4j_1568_results_of_before_are_no_probes)
     int probe = ask(&w, now);
     assert_int_not_equal(probe, old);
     tell(&w, old, true, now);
-    weir__breaker_give(&w.plan, &w.b, (uint32_t)old);
+    weir__breaker_give(&w.b, (uint32_t)old);
     tell_often(&w, 100, true, now);
     assert_int_equal(look(&w, now).calls, 0);
     assert_true(ask(&w, now) > 0 && ask(&w, now) > 0);
@@ -632,7 +632,7 @@ TEST(test_G4_forced)
                   (errors, 100));
     weir__breaker_force(&w.b, WEIR_UNFORCED, NOW);
     assert_int_equal(look(&w, NOW).calls, 0);
-    weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
+    weir__breaker_give(&w.b, (uint32_t)probe);
     assert_true(tell(&w, 0, true, NOW));
     assert_int_equal(w.b.at, NOW + WEIR_SECOND); /* the back-off begins anew */
 }

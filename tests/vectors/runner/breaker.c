@@ -346,7 +346,7 @@ static void end(struct run *r, weir_time at, const struct ask *ask, const struct
     weir_time took = l->has_took ? l->took : at - ask->since;
 
     if (l->outcome == WEIR_IGNORED) {
-        weir__breaker_give(&r->plan, &r->breaker, ask->probe);
+        weir__breaker_give(&r->breaker, ask->probe);
         return;
     }
     if (l->outcome == WEIR_TIMED_OUT && took <= r->plan.slow)

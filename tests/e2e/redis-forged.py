@@ -2,7 +2,7 @@
 """redis-forged.py WEIR.SO [TEST...] -- the module and the scripts on keys that somebody has damaged
 or made up, and with words that make no sense: each ask is answered, nothing that was answered with
 an error is changed, and every key that is written is an account with an expiry."""
-import os
+import importlib
 import random
 import struct
 import sys
@@ -10,10 +10,10 @@ import sys
 from redising import Error, Redis
 from serving import encode, run_tests
 
+scripts = importlib.import_module("redis-scripts")
 LIMITS = ["gcra 5/1h", "token-bucket 1009/86400s burst 100000", "leaky-bucket 5/1h queue 9",
           "fixed-window 5/1h", "fixed-window 5/1h align=first", "sliding-window 5/1h",
           "sliding-log 5/1h", "5/month", "5/day zone=Europe/Berlin", "smooth 5/1h", "warm-up 5/1h"]
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cluster/account")
 ABSURD = [0, 1, -1, 2**31, 2**32, 2**52, 2**53, 2**62, 2**63 - 1, -2**63, 2**64, 10**30]
 
 
@@ -152,25 +152,13 @@ def test_D1_absurd_words(module):
 
 
 def script(r, name):
-    with open(os.path.join(FOLDER, name + ".lua")) as file:
-        return r.ok("SCRIPT", "LOAD", file.read())
-
-
-def head_of(r, limit, state):
-    r.ok("WEIR.TAKE", "head", limit)
-    head = raw(r, "GET", "head")[:-state]
-    r.ok("DEL", "head")
-    return head
-
-
-def terms(head, at):
-    return b"%d\0%c" % (len(head) + at, len(head)) + head
+    return r.ok("SCRIPT", "LOAD", scripts.text_of(name))
 
 
 def asks(r):
     """Takes by each script that decides: keys and arguments.  5 an hour."""
     hour, price = 3600 * 10**6, 3600 * 10**9 // 5
-    meter, window, log, ring = (head_of(r, limit, state) for limit, state in (
+    meter, window, log, ring = (scripts.head_of(r, limit, state) for limit, state in (
         ("gcra 5/1h", 17), ("fixed-window 5/1h", 17), ("sliding-log 5/1h", 32),
         ("sliding-window 5/1h buckets=4", 17 + 20)))
     decide = script(r, "decide")
@@ -183,9 +171,9 @@ def asks(r):
     }
     found = [
         ["EVALSHA", script(r, "meter"), 1, "k",
-         struct.pack("<4q", price, 5 * price, 1000, hour + 1) + terms(meter, 0)],
+         scripts.meter_terms(meter, price, 5 * price, hour + 1)],
         ["EVALSHA", script(r, "window"), 1, "k", struct.pack("<3q", 1, 5, 2 * hour + 10**6)
-         + terms(window, 9) + struct.pack("<2q", hour, 0)],
+         + scripts.head_terms(window, 9) + struct.pack("<2q", hour, 0)],
         ["EVALSHA", script(r, "log"), 1, "k", log, struct.pack("<4q", 1, 5, hour, 6), 3600002],
     ]
     for verb in ("take", "give"):

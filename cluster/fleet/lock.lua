@@ -1,14 +1,14 @@
 -- lock.lua -- a lock with a lifetime and a token that only grows, and a line of waiters.
 --
 --   KEYS     the lock, a hash: holder, token, till and life in us, the id that was released last,
---            grace, the holder's ask, whether that came again; its line, waiters by their turn; when
---            each of them was heard last
+--            grace, the holder's ask, whether that came again; its line, waiters by their turn;
+--            when each of them was heard last
 --   ARGV     a verb, the caller's id, a lifetime in us, a token, an ask ('': none)
 --              take   have it, or not
 --              wait   have it, or stand in line
 --              keep   renew, if the id has it under this token
 --              free   give it back, or leave the line
---              quit   the same by an attempt that nobody has been told of: not if its ask came again
+--              quit   the same by an attempt that nobody was told of: not if its ask came again
 --              drop   the holder under this token has it no more
 --              look
 --   -> {1 if the id has it, token, us that are left, place in line or 0, waiters, holder}
@@ -34,7 +34,8 @@ local now = t[1] * 1000000 + t[2]
 local lock, line, heard = KEYS[1], KEYS[2], KEYS[3]
 local verb, id, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local ask = ARGV[5]
-local h = redis.call('HMGET', lock, 'holder', 'token', 'till', 'life', 'last', 'grace', 'ask', 'again')
+local h = redis.call('HMGET', lock, 'holder', 'token', 'till', 'life', 'last', 'grace', 'ask',
+  'again')
 local holder, token = h[1] or '', tonumber(h[2] or 0)
 local till, grace = tonumber(h[3] or 0), tonumber(h[6] or 0)
 

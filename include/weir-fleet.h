@@ -153,8 +153,8 @@ struct weir_fleet_history {
 };
 WEIR_API int weir_fleet_history(struct weir_redis *redis, const char *fleet,
                                 struct weir_fleet_history *out, struct weir_error *error);
-/* 0: the newest, -1: the one for all nodes.  out->number 0: there is none.  *text, if it is not
- * NULL, is the text, ended by NUL: free() it. */
+/* 0: the newest, -1: the one for all nodes.  out->number 0: there is none.  *text gets the text,
+ * ended by NUL, unless `text` is NULL: free() it. */
 WEIR_API int weir_fleet_rules_get(struct weir_redis *redis, const char *fleet, int64_t version,
                                   struct weir_fleet_version *out, char **text,
                                   struct weir_error *error);
@@ -165,7 +165,7 @@ struct weir_fleet_change {
     const char *text;
     size_t len;                /* 4 MiB at most */
     int64_t base;              /* the version that it is based on; 0: there is none yet */
-    int64_t base_edit;         /* likewise; 0: whatever it was made by */
+    int64_t base_edit;         /* the edit of that version; 0: any */
     const char *author, *note; /* for the history; NULL: "" */
     const char *stage;         /* the node that tries it first; NULL: it is for all */
     /* Makes a repeat harmless, if it is of this change alone: there is no second version.  NULL:
@@ -181,7 +181,7 @@ WEIR_API int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *flee
 WEIR_API int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t version,
                                      const char *author, const char *note,
                                      struct weir_error *error);
-/* The newest, which one node has tried, is for all.  WEIR_EXISTS: another is the newest. */
+/* Brings the newest, which one node has tried, to all.  WEIR_EXISTS: another is the newest. */
 WEIR_API int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t version,
                                 struct weir_error *error);
 

@@ -192,7 +192,7 @@ WEIR_API enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redi
                                                          struct weir_redis_lock *lock,
                                                          weir_time wait,
                                                          struct weir_redis_lock_result *result);
-/* Its lifetime begins anew.  After an answer that it is lost, or when none is left, it cannot be
+/* Restarts its lifetime.  After an answer that it is lost, or when none is left, it cannot be
  * renewed, and its holder has to stop. */
 WEIR_API enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
                                                        struct weir_redis_lock *lock,

@@ -398,7 +398,7 @@ enum weir_outcome {
     WEIR_SUCCEEDED = 0,
     WEIR_FAILED = 1,
     WEIR_TIMED_OUT = 2, /* no answer in time */
-    WEIR_DROPPED = 3,   /* refused further on, for want of capacity */
+    WEIR_DROPPED = 3,   /* refused further on, for lack of capacity */
     WEIR_IGNORED = 4,   /* never begun, or it proves nothing: counted in `entered` only */
 };
 /* "ok", "error", "timeout", "dropped", "ignored" */

@@ -186,9 +186,9 @@ struct ngx_weir_ctx {
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
 };
 
-/* http.c.  Of all of http. */
+/* http.c.  One for the whole http block. */
 struct ngx_weir_main {
-    ngx_int_t seat; /* of the variable that stands for the next one */
+    ngx_int_t seat; /* the index of the variable whose place ngx_weir_seat has */
 };
 
 /* What is known about a request.  It has the place of a variable that no configuration can name: a

@@ -66,7 +66,7 @@ SIGNALS = """\
 |---|---|
 | SIGTERM, SIGINT | drain: no new connections, answer requests under way within `drain`, then end. \
 A second one ends at once |
-| SIGHUP | read the rule file and the certificates again, open the event log anew. An error is \
+| SIGHUP | read the rule file and the certificates again, reopen the event log. An error is \
 reported, and the old ones stay |
 | SIGUSR2 | start the program again; it takes over the sockets, and the old one drains when the \
 new one is ready |

@@ -3,7 +3,7 @@
  *
  *     SIGTERM, SIGINT   drain: no new connections, requests under way are answered, then end.  A
  *                       second one ends at once
- *     SIGHUP            read the rule file and the certificates again, open the event log anew
+ *     SIGHUP            read the rule file and the certificates again, reopen the event log
  *     SIGUSR2           start a successor, which takes the sockets; this one drains when that one
  *                       is ready
  */

@@ -171,13 +171,13 @@ const struct weir__verb weir__verbs[] = {
       .args = { PERMIT,
                 CHOICE("outcome", .needed = true, .choices = "ok|error|timeout|dropped|ignored",
                        .text = "error: counts for the breaker; timeout: no answer in time; "
-                               "dropped: refused further on for want of capacity; ignored: "
+                               "dropped: refused further on for lack of capacity; ignored: "
                                "nothing is learnt from it"),
                 TIME("took", .word = "TOOK", .max = INT64_MAX / WEIR_MILLISECOND, .otherwise = -1,
                      .text = "if that is another time than from enter to exit") } },
     { DECIDING("WEIR.RENEW", "/v1/renew", "renew"), .run = weir__decide_renew,
       .resp = weir__resp_renew, .answer = "Renewed", .statuses = "400 413",
-      .summary = "Goes on with work: the permit's lease begins anew.", .args = { PERMIT } },
+      .summary = "Goes on with work: restarts the permit's lease.", .args = { PERMIT } },
     { ROUTE("POST", "/v1/check/batch", "checkBatch", "decide"), .role = CHECK,
       .http = weir__http_batch, .answer = "BatchAnswer", .statuses = "400 413",
       .summary = "Decides up to 1000 requests.",
@@ -319,7 +319,7 @@ const struct weir__verb weir__verbs[] = {
     { COMMAND("WEIR.LOCK"), ROUTE("POST", "/v1/fleet/locks", "lock", "fleet"), .role = ADMIN,
       .how = WEIR__VERB_AWAY, .begin = weir__lock_begin, .answer = "Lock",
       .statuses = "400 404 503",
-      .summary = "Takes a lock that one caller in all the fleet has at a time.",
+      .summary = "Takes a lock that one caller in the whole fleet holds at a time.",
       .more = "It ends after its lifetime unless it is renewed. Send the token with every write to "
               "what the lock protects, and refuse a smaller one there. If another has it, a caller "
               "that can wait stands in line: first come, first served. It leaves the line when its "

@@ -33,6 +33,7 @@ extern ngx_module_t ngx_weir_module, ngx_http_weir_module, ngx_http_weir_filter_
 
 #define NGX_WEIR_ATTRIBUTES_MAX 64    /* that the rules of a file can look at */
 #define NGX_WEIR_LIMITERS_MAX   65536 /* of a table */
+#define NGX_WEIR_GUARDS_MAX     4096  /* likewise */
 
 /* Where an attribute is found, unless the location has a weir_attribute for it. */
 enum ngx_weir_place {

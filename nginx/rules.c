@@ -7,7 +7,6 @@
 
 #define KEYS         65536 /* of all rules; 0: weir_rules FILE keys=N */
 #define KEYS_MAX     ((int64_t)1 << 30)
-#define GUARDS_MAX   4096
 #define SLAB_PER_KEY 256
 #define PROBLEM_MAX  700
 
@@ -54,7 +53,7 @@ static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_e
 {
     struct weir_table_options options = { .keys = 64,
                                           .limiters = NGX_WEIR_LIMITERS_MAX,
-                                          .guards = GUARDS_MAX };
+                                          .guards = NGX_WEIR_GUARDS_MAX };
     struct weir_table_stats stats;
     struct weir_table *table = NULL;
     struct weir_rules *read = NULL;
@@ -307,7 +306,7 @@ void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_o
     o->keys += rules->keys;
     o->slab += rules->keys * SLAB_PER_KEY;
     o->limiters += 4 * rules->limiters;
-    o->guards = ngx_min(o->guards + 4 * rules->guards, GUARDS_MAX);
+    o->guards += 4 * rules->guards;
 }
 
 int ngx_weir_rules_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)

@@ -41,7 +41,7 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
     if (conf->rules != NULL)
         ngx_weir_rules_size(conf->rules, &o);
     o.limiters = ngx_min(o.limiters, NGX_WEIR_LIMITERS_MAX);
-    o.guards = ngx_min(ngx_max(o.guards, NGX_WEIR_GUARDS * GUARDS_SPARE), 4096);
+    o.guards = ngx_min(ngx_max(o.guards, NGX_WEIR_GUARDS * GUARDS_SPARE), NGX_WEIR_GUARDS_MAX);
     return o;
 }
 

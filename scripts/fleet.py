@@ -213,6 +213,8 @@ def main():
     parser.add_argument("--story", action="store_true", help="Redis dies after 4 s, and is back "
                         "after 8 s")
     options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the terminal is closed: end as by q
+        signal.signal(number, lambda *_: sys.exit(0))
     saved = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
     with tempfile.TemporaryDirectory(prefix="weir-fleet-") as folder:
         fleet = Fleet()
@@ -224,9 +226,9 @@ def main():
         except KeyboardInterrupt:
             pass
         finally:
+            fleet.end()
             if saved:
                 termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
-            fleet.end()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import tempfile
 import threading
 
-from serving import RULES, Resp, Server, run_tests, write
+from serving import RULES, Resp, Server, run_tests, until, write
 
 LOGIN = "ip=192.0.2.7", "uri=/login"
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
@@ -634,6 +635,32 @@ def test_S1_S2_vectors_at_a_running_server(weir):
         cli.fails("--test-clock", "--door", "resp", "--server", address(server, "resp"), file)
     cli.fails("--server is for the doors resp and http", "--server", "x:1", file)
     cli.fails("there is no door 'grpc'", "--door", "grpc", file)
+
+
+def in_session(session):
+    """The processes of a session that have not ended."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(pid)
+    return found
+
+
+def test_D3_the_demonstration_leaves_nothing_running(weir):
+    script = os.path.join(VECTORS, "..", "..", "scripts", "fleet.py")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        with subprocess.Popen([script, weir], start_new_session=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shown:
+            assert shown.stdout.readline(), "it draws when all run"
+            assert len(in_session(shown.pid)) > 4, in_session(shown.pid)
+            shown.send_signal(number)
+            shown.communicate(timeout=120)
+            until("all have ended", lambda: not in_session(shown.pid))
 
 
 if __name__ == "__main__":

@@ -392,7 +392,12 @@ static const struct response {
       RULED " Retry-After", "Refusal|Problem" },
     { "Refused", "Refused by a limit: code weir-limited or weir-banned.", RULED " Retry-After",
       "Refusal" },
-    { "RefusedLater", "Refused, with refuse=503.", RULED " Retry-After", "Refusal" },
+    { "RefusedForNow",
+      "Refused whatever was used: the fleet cannot be asked (weir-alone, weir-dry), the table is "
+      "full (weir-no-room), or too many limits apply (weir-too-many).",
+      RULED " Retry-After", "Refusal" },
+    { "RefusedLater", "Refused, with refuse=503; or as for 503 of a check.", RULED " Retry-After",
+      "Refusal" },
     { "Taken", "Taken, or it would be.", "RateLimit RateLimit-Policy", "Decision" },
     { "TakeRefused", "Refused.", "RateLimit RateLimit-Policy Retry-After", "TakeRefusal" },
     { "Entered", "Allowed.", RULED, "Entered" },
@@ -400,7 +405,8 @@ static const struct response {
       "Refused by a limit: code weir-limited or weir-banned; or the key has all of its permits out "
       "(weir-key-busy), or can never have as many (weir-too-big).",
       RULED " Retry-After", "Refusal|GuardRefusal" },
-    { "RefusedByGuard", "Refused by a guard.", RULED " Retry-After Weir-Fallback", "GuardRefusal" },
+    { "RefusedByGuard", "Refused by a guard, or as for 503 of a check.",
+      RULED " Retry-After Weir-Fallback", "Refusal|GuardRefusal" },
 };
 
 static void add_headers(struct weir__buffer *out, const char *names)

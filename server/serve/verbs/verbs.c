@@ -83,7 +83,7 @@
 const struct weir__verb weir__verbs[] = {
     { DECIDING("WEIR.CHECK", "/v1/check", "check"), .how = WEIR__VERB_BATCHED,
       .resp = weir__resp_check, .http = weir__http_check, .answer = "Ruling",
-      .statuses = "200=Allowed 400 403=Denied 413 429=Refused",
+      .statuses = "200=Allowed 400 403=Denied 413 429=Refused 503=RefusedForNow",
       .summary = "Decides a request by the rules.",
       .args = { COST("units asked for, multiplied by the rules' own; 0 takes nothing"),
                 WAIT("how long the caller can wait: a grant may lie this far in the future"),

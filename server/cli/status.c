@@ -44,6 +44,18 @@ static void print_rules(const struct weir__document *d)
     weir__show(d, "", "[            the last reload was refused: {rules.problem}\n]");
 }
 
+static void print_fleet(const struct weir__document *d)
+{
+    if (!weir__document_find(d, "fleet.name"))
+        return;
+    weir__show(d, "", "fleet       {fleet.name}, node {fleet.node}, {fleet.members#member}");
+    printf(", part %.1f %%; ", (double)weir__document_number(d, 0, "fleet.part") / 10000);
+    if (weir__document_true(d, "fleet.connected"))
+        puts("Redis answers");
+    else
+        weir__show(d, "", "REDIS DOES NOT ANSWER[: {fleet.why}]\n");
+}
+
 static void print_table(const struct weir__document *d)
 {
     int64_t slots = weir__document_number(d, 0, "table.slots"),
@@ -74,6 +86,7 @@ static void show(struct weir__ask_server *r)
                "{connections}[{draining?}, draining]\n");
     print_addresses(d);
     print_rules(d);
+    print_fleet(d);
     if (weir__document_number(d, 0, "guards.guards") > 0 ||
         weir__document_number(d, 0, "guards.degradation") > 0)
         weir__show(d, "",
@@ -97,7 +110,7 @@ const struct weir__command weir__cmd_status = {
     .name = "status",
     .summary = "show how a server is doing",
     .arguments = "[options]",
-    .help = "Its addresses, rules, guards, table and totals. MODE appears when someone has "
+    .help = "Its addresses, rules, fleet, guards, table and totals. MODE appears when someone has "
             "switched rules by hand.\n"
             "\n"
             "  weir status --server 192.0.2.1:7380\n"

@@ -63,6 +63,27 @@ def test_D6_nodes_at_every_door(weir):
         assert [(n["refused"], n["why"]) for n in nodes] == [(0, ""), (0, "")], nodes
 
 
+def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
+    def status(node):
+        return subprocess.run([weir, "status", "--server", "127.0.0.1:%d" % node.ports["http"]],
+                              check=True, capture_output=True, text=True).stdout
+
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 20) as a:
+        joined(a)
+        until("it is not alone", lambda: a.metric("weir_fleet_alone") == 0)
+        assert a.metric("weir_fleet_members") == 1 and a.metric("weir_fleet_part_ratio") == 1
+        until("Redis answers", lambda: "fleet       default, node a, 1 member, part 100.0 %; Redis "
+              "answers\n" in status(a), state=lambda: status(a))
+        redis.process.send_signal(signal.SIGSTOP)
+        until("it is alone", lambda: a.metric("weir_fleet_alone") == 1)
+        until("Redis is silent", lambda: "REDIS DOES NOT ANSWER: " in status(a),
+              state=lambda: status(a))
+        redis.process.send_signal(signal.SIGCONT)
+    with Server(weir) as server:
+        assert server.metric("weir_fleet_alone") == 0
+        assert "fleet" not in status(server)
+
+
 def test_D6_history_and_rollback(weir):
     with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b:
         joined(a, b)

@@ -13,18 +13,16 @@
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/events/metrics.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "guard/guard.h"
 #include "server/serve/serve.h"
 #include "server/serve/events/event-log.h"
+#include "server/serve/events/process-figures.h"
 #include "server/serve/events/top-keys.h"
 #include "table/bans.h"
 
@@ -78,7 +76,9 @@ struct figures {
     int64_t top_share; /* in millionths */
     int64_t ask_ids_replaced;
     int64_t shares_refused[WEIR__POOLS];
-    int64_t cpu, memory, fds, fds_max, started;
+    int64_t fleet_alone, fleet_part, fleet_members, fleet_draws, fleet_asks_alone;
+    struct weir__process_figures process;
+    int64_t started;
     struct weir__in_force_info in_force;
 };
 
@@ -95,51 +95,6 @@ static void gather_loops(struct figures *f, const struct weir__server *server)
     f->connections = __atomic_load_n(&server->connections, __ATOMIC_RELAXED);
 }
 
-static int64_t nanoseconds(struct timeval t)
-{
-    return (int64_t)t.tv_sec * WEIR_SECOND + (int64_t)t.tv_usec * WEIR_MICROSECOND;
-}
-
-static int64_t count_open_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int64_t n = -1; /* the directory itself */
-
-    if (dir == NULL)
-        return 0;
-    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
-static int64_t resident_bytes(void)
-{
-    FILE *f = fopen("/proc/self/statm", "re");
-    long pages = 0;
-
-    if (f == NULL)
-        return 0;
-    if (fscanf(f, "%*s %ld", &pages) != 1)
-        pages = 0;
-    fclose(f);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
-}
-
-static void gather_process(struct figures *f, const struct weir__server *server)
-{
-    struct rusage usage;
-    struct rlimit files;
-
-    getrusage(RUSAGE_SELF, &usage);
-    getrlimit(RLIMIT_NOFILE, &files);
-    f->cpu = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
-    f->memory = resident_bytes();
-    f->fds = count_open_files();
-    f->fds_max = (int64_t)files.rlim_cur;
-    f->started = server->started;
-}
-
 static void gather_rules(struct figures *f, const struct weir__server *server, weir_time now)
 {
     if (server->in_force == NULL)
@@ -153,12 +108,28 @@ static void gather_rules(struct figures *f, const struct weir__server *server, w
     f->entries = (int64_t)f->in_force.entries;
 }
 
+static void gather_fleet(struct figures *f, const struct weir__server *server)
+{
+    struct weir_fleet_info info;
+
+    if (server->fleet == NULL)
+        return;
+    weir_fleet_look(server->fleet, &info);
+    f->fleet_alone = info.alone;
+    f->fleet_part = info.part;
+    f->fleet_members = info.members;
+    f->fleet_draws = (int64_t)info.draws;
+    f->fleet_asks_alone = (int64_t)info.asks_alone;
+}
+
 static void gather(struct figures *f, struct weir__server *server, weir_time now)
 {
     *f = (struct figures){ .counts = { 0 } };
     gather_loops(f, server);
     gather_rules(f, server, now);
-    gather_process(f, server);
+    gather_fleet(f, server);
+    weir__process_figures(&f->process);
+    f->started = server->started;
     weir_totals_get(server->engine, &f->totals);
     weir_table_stats(
         server->table, -1,
@@ -282,6 +253,17 @@ static const struct row rows[] = {
     { "weir_rules_reload_failures_total", "counter",
       "Times that the rule file was read again and refused.", NULL,
       AT(events) + WEIR__EVENT_RELOAD_FAILED * sizeof(int64_t), ONE },
+    { "weir_fleet_alone", "gauge",
+      "1 while the fleet's Redis does not answer and rules go by when_alone; 0 in no fleet.", NULL,
+      AT(fleet_alone), ONE },
+    { "weir_fleet_members", "gauge", "Hosts of the fleet.", NULL, AT(fleet_members), ONE },
+    { "weir_fleet_part_ratio", "gauge", "This host's part of every limit while Redis is away.",
+      NULL, AT(fleet_part), MILLIONTHS },
+    { "weir_fleet_draws_total", "counter", "Draws from the fleet's accounts.", NULL,
+      AT(fleet_draws), ONE },
+    { "weir_fleet_asks_alone_total", "counter",
+      "Asks that were decided by when_alone because Redis did not answer in time.", NULL,
+      AT(fleet_asks_alone), ONE },
     { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL,
       AT(event_log.log_written), ONE },
     { "weir_event_log_lost_total", "counter", "Events that could not be written to the log.", NULL,
@@ -314,11 +296,11 @@ static const struct row rows[] = {
       AT(top.keys), ONE },
     { "weir_top_refused_ratio", "gauge", "Their share of all refusals in that time.", NULL,
       AT(top_share), MILLIONTHS },
-    { "process_cpu_seconds_total", "counter", "CPU time used.", NULL, AT(cpu), SECONDS },
-    { "process_resident_memory_bytes", "gauge", "Memory in use.", NULL, AT(memory), ONE },
-    { "process_open_fds", "gauge", "Open file descriptors.", NULL, AT(fds), ONE },
-    { "process_max_fds", "gauge", "Most file descriptors that may be open.", NULL, AT(fds_max),
-      ONE },
+    { "process_cpu_seconds_total", "counter", "CPU time used.", NULL, AT(process.cpu), SECONDS },
+    { "process_resident_memory_bytes", "gauge", "Memory in use.", NULL, AT(process.memory), ONE },
+    { "process_open_fds", "gauge", "Open file descriptors.", NULL, AT(process.fds), ONE },
+    { "process_max_fds", "gauge", "Most file descriptors that may be open.", NULL,
+      AT(process.fds_max), ONE },
     { "process_start_time_seconds", "gauge", "When the server started, since 1970.", NULL,
       AT(started), SECONDS },
 };

@@ -93,8 +93,6 @@ struct weir__server {
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir_fleet *fleet;  /* NULL: it is in none */
     struct weir__node *node;   /* fleet.c */
-    int64_t units_waits;       /* checks and enters that wait for units; atomic */
-    int64_t lock_waits;        /* asks for locks; atomic */
     struct weir__top *top;
     struct weir__watch *watch;
     struct weir__event_log *event_log; /* of the main thread; others may read its counts */

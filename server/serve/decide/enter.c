@@ -205,7 +205,8 @@ static void note_key(struct weir__loop *loop, const struct weir__entered *entere
         weir__top_add(loop->server->top, loop->index, entered->ruling.guard, entered->key, len, 1);
 }
 
-void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered)
+/* Once for each ask; notes a refusal and its queue. */
+static void count(struct weir__loop *loop, const struct weir__entered *entered)
 {
     bool allowed = entered->ruling.decision.allowed;
 
@@ -220,7 +221,7 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
         weir_fleet_refused(loop->server->fleet, &entered->ruling, entered->key, 1);
 }
 
-void weir__enter_return(struct weir__conn *conn, struct weir__entered *out)
+static void give_back_if_gone(struct weir__conn *conn, struct weir__entered *out)
 {
     if (out->permits.n == 0 || !weir__peer_is_gone(conn))
         return;
@@ -229,6 +230,14 @@ void weir__enter_return(struct weir__conn *conn, struct weir__entered *out)
     out->ruling.guard = out->guard->name;
     out->ruling.decision.allowed = false;
     out->ruling.decision.reason = WEIR_CANCELLED;
+}
+
+void weir__enter_answer(struct weir__conn *conn, struct weir__entered *entered,
+                        const struct weir__later *later)
+{
+    give_back_if_gone(conn, entered);
+    count(conn->loop, entered);
+    later->answer(conn, entered, later->context);
 }
 
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,
@@ -259,7 +268,7 @@ int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,
         return status;
     if (weir__enter_waits(conn, e, later, out))
         return 202;
-    weir__enter_count(loop, out);
+    count(loop, out);
     return 200;
 }
 

@@ -81,9 +81,10 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *ente
 /* Whether it has to wait for a permit, or for units: then its connection is held. */
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *enter,
                        const struct weir__later *later, struct weir__entered *out);
-/* It has waited, and its client may have hung up meanwhile: then its permits go back, and it is
- * refused. */
-void weir__enter_return(struct weir__conn *conn, struct weir__entered *out);
+/* It has waited: on the loop's thread it is counted and answered.  If its client has hung up
+ * meanwhile its permits go back, and it is refused. */
+void weir__enter_answer(struct weir__conn *conn, struct weir__entered *entered,
+                        const struct weir__later *later);
 /* It has waited for this time, so another wait is shorter. */
 static inline void weir__enter_spend(struct weir__enter *enter, weir_time waited)
 {
@@ -92,8 +93,5 @@ static inline void weir__enter_spend(struct weir__enter *enter, weir_time waited
 /* With texts of their own. */
 bool weir__enter_copy(struct weir__arena *arena, struct weir__enter *enter);
 bool weir__later_copy(struct weir__arena *arena, struct weir__later *later);
-/* On the loop's thread, once for each ask: counts it, and notes a refusal and its
- * queue. */
-void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered);
 
 #endif

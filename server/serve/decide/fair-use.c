@@ -11,6 +11,7 @@
 
 struct pool {
     int32_t addresses[BUCKETS], connections[BUCKETS]; /* atomic: how much each holds */
+    int64_t taken;                                    /* atomic: its places */
     int64_t refused;                                  /* atomic */
     weir_time told_until;                             /* atomic: no more is told till then */
 };
@@ -96,6 +97,24 @@ void weir__fair_use_give(struct weir__fair_use *s, enum weir__pool pool,
         return;
     __atomic_fetch_sub(&s->pools[pool].addresses[fair_user.address], 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&s->pools[pool].connections[fair_user.connection], 1, __ATOMIC_RELAXED);
+}
+
+bool weir__fair_use_take_place(struct weir__fair_use *s, enum weir__pool pool,
+                               const struct weir__conn *conn, int64_t most, weir_time now)
+{
+    int64_t others = __atomic_fetch_add(&s->pools[pool].taken, 1, __ATOMIC_RELAXED);
+
+    if (others < most && weir__fair_use_take(s, pool, conn, most - others, now))
+        return true;
+    __atomic_fetch_sub(&s->pools[pool].taken, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+void weir__fair_use_give_place(struct weir__fair_use *s, enum weir__pool pool,
+                               struct weir__fair_user fair_user)
+{
+    __atomic_fetch_sub(&s->pools[pool].taken, 1, __ATOMIC_RELAXED);
+    weir__fair_use_give(s, pool, fair_user);
 }
 
 int64_t weir__fair_use_refused(const struct weir__fair_use *s, enum weir__pool pool)

@@ -39,6 +39,12 @@ bool weir__fair_use_take(struct weir__fair_use *fair_use, enum weir__pool pool,
 void weir__fair_use_give(struct weir__fair_use *fair_use, enum weir__pool pool,
                          struct weir__fair_user fair_user);
 
+/* The same for a pool of `most` places that counts those taken itself. */
+bool weir__fair_use_take_place(struct weir__fair_use *fair_use, enum weir__pool pool,
+                               const struct weir__conn *conn, int64_t most, weir_time now);
+void weir__fair_use_give_place(struct weir__fair_use *fair_use, enum weir__pool pool,
+                               struct weir__fair_user fair_user);
+
 int64_t weir__fair_use_refused(const struct weir__fair_use *fair_use, enum weir__pool pool);
 
 #endif

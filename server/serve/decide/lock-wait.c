@@ -105,8 +105,7 @@ static void end(struct weir__lock_wait *w)
         w->next->link = w->link;
     if (loop->lock_waits->first == NULL)
         uv_timer_stop(&loop->lock_waits->tick);
-    __atomic_fetch_sub(&loop->server->lock_waits, 1, __ATOMIC_RELAXED);
-    weir__fair_use_give(loop->server->fair_use, WEIR__POOL_LOCKS, w->fair_user);
+    weir__fair_use_give_place(loop->server->fair_use, WEIR__POOL_LOCKS, w->fair_user);
     free(w);
 }
 
@@ -279,20 +278,6 @@ void weir__lock_waits_free(struct weir__loop *loop)
     loop->lock_waits = NULL;
 }
 
-/* Nobody takes all places. */
-static bool take_place(struct weir__conn *conn)
-{
-    struct weir__server *server = conn->loop->server;
-    int64_t others = __atomic_fetch_add(&server->lock_waits, 1, __ATOMIC_RELAXED);
-
-    if (others < WEIR__LOCK_WAITS &&
-        weir__fair_use_take(server->fair_use, WEIR__POOL_LOCKS, conn, WEIR__LOCK_WAITS - others,
-                            weir__loop_now(conn->loop)))
-        return true;
-    __atomic_fetch_sub(&server->lock_waits, 1, __ATOMIC_RELAXED);
-    return false;
-}
-
 /* With texts of its own: it may outlive the call, to leave the line.  NULL: no memory. */
 static struct weir__lock_wait *make(struct weir__conn *conn, const struct weir__verb_call *call)
 {
@@ -343,14 +328,14 @@ int weir__lock_begin(struct weir__conn *conn, struct weir__verb_call *call, weir
         weir__call_fail(call, fleet ? 503 : 404, "%s", fleet ? error.text : WEIR__NO_FLEET);
         return WEIR_SYSTEM;
     }
-    if (!take_place(conn)) {
+    if (!weir__fair_use_take_place(call->server->fair_use, WEIR__POOL_LOCKS, conn, WEIR__LOCK_WAITS,
+                                   weir__loop_now(conn->loop))) {
         weir__call_fail(call, 503, "too many wait for locks at this server; try again later");
         return WEIR_NO_MEMORY;
     }
     struct weir__lock_wait *w = make(conn, call);
     if (w == NULL || !weir__lock_owner(w->owner)) {
-        __atomic_fetch_sub(&call->server->lock_waits, 1, __ATOMIC_RELAXED);
-        weir__fair_use_give(call->server->fair_use, WEIR__POOL_LOCKS, conn->fair_user);
+        weir__fair_use_give_place(call->server->fair_use, WEIR__POOL_LOCKS, conn->fair_user);
         free(w);
         weir__call_no_memory(call);
         return WEIR_NO_MEMORY;

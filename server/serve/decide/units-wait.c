@@ -94,21 +94,13 @@ static void finish(struct weir__letter *letter)
 
 bool weir__units_wait_take(struct weir__conn *conn)
 {
-    struct weir__server *server = conn->loop->server;
-    int64_t others = __atomic_fetch_add(&server->units_waits, 1, __ATOMIC_RELAXED);
-
-    if (others < WEIR__AGENT_ASKS &&
-        weir__fair_use_take(server->fair_use, WEIR__POOL_UNITS_WAITS, conn,
-                            WEIR__AGENT_ASKS - others, weir__loop_now(conn->loop)))
-        return true;
-    __atomic_fetch_sub(&server->units_waits, 1, __ATOMIC_RELAXED);
-    return false;
+    return weir__fair_use_take_place(conn->loop->server->fair_use, WEIR__POOL_UNITS_WAITS, conn,
+                                     WEIR__AGENT_ASKS, weir__loop_now(conn->loop));
 }
 
 void weir__units_wait_give(struct weir__server *server, struct weir__fair_user fair_user)
 {
-    __atomic_fetch_sub(&server->units_waits, 1, __ATOMIC_RELAXED);
-    weir__fair_use_give(server->fair_use, WEIR__POOL_UNITS_WAITS, fair_user);
+    weir__fair_use_give_place(server->fair_use, WEIR__POOL_UNITS_WAITS, fair_user);
 }
 
 static void make_one(struct weir__units_wait *w, const struct weir__check *check, size_t i)

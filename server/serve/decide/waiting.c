@@ -256,9 +256,7 @@ static void finish(struct weir__letter *letter)
         free_wait(w);
         return;
     }
-    weir__enter_return(conn, &w->entered);
-    weir__enter_count(w->loop, &w->entered);
-    w->later.answer(conn, &w->entered, w->later.context);
+    weir__enter_answer(conn, &w->entered, &w->later);
     free_wait(w);
     weir__conn_resume(conn);
 }

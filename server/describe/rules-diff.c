@@ -1,125 +1,23 @@
 /* rules-diff.c -- the changes when one rule file replaces another, and their effect.
  *
  * Rules are the same if their names are.  The effect on counted keys follows from weir_use: a limit
- * in the same place of the same rule, by the same algorithm, keeps its counts; others begin
- * fresh.
+ * of the same rule, algorithm and period, else in the same place and by the same algorithm, keeps
+ * its counts; others begin fresh.
  */
 #include "server/describe/rules-diff.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/describe/rules-words.h"
 #include "match/key-template.h"
+#include "server/describe/rules-words.h"
+#include "server/describe/tell-change.h"
 
 #define SHOWN 3 /* entries of a list that are named */
 
 static const char keeps[] = "keys keep their counts", fresh[] = "all keys begin fresh";
-
-struct diff {
-    void (*each)(void *context, const struct weir__change *change);
-    void *context;
-    long changes;
-    bool failed;
-    const char *of, *name;
-    char *who;
-};
-
-/* A piece of text that is being written. */
-struct page {
-    char *text;
-    size_t len;
-    FILE *to;
-};
-
-static bool page_open(struct diff *d, struct page *page)
-{
-    *page = (struct page){ 0 };
-    page->to = open_memstream(&page->text, &page->len);
-    d->failed = d->failed || page->to == NULL;
-    return page->to != NULL;
-}
-
-static char *page_close(struct diff *d, struct page *page)
-{
-    if (fclose(page->to) == 0)
-        return page->text;
-    d->failed = true;
-    free(page->text);
-    return NULL;
-}
-
-static void tell(struct diff *d, const char *what, const char *text, const char *effect)
-{
-    d->changes++;
-    d->each(d->context,
-            &(struct weir__change){ d->of, d->name, d->who ? d->who : "", what, text, effect });
-}
-
-static void tell_page(struct diff *d, struct page *page, const char *what, const char *effect)
-{
-    char *text = page_close(d, page);
-
-    if (text)
-        tell(d, what, text, effect);
-    free(text);
-}
-
-__attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char *what,
-                                                      const char *effect, const char *format, ...)
-{
-    struct page page;
-    va_list args;
-
-    if (!page_open(d, &page))
-        return;
-    va_start(args, format);
-    vfprintf(page.to, format, args);
-    va_end(args);
-    tell_page(d, &page, what, effect);
-}
-
-/* The changes that follow belong to this thing. */
-static void begin(struct diff *d, const char *of, const char *name,
-                  const struct weir__rule_draft *rule)
-{
-    struct page page;
-
-    free(d->who);
-    d->who = NULL;
-    d->of = of;
-    d->name = name;
-    if (rule && page_open(d, &page)) {
-        weir__rules_words_who(page.to, rule);
-        d->who = page_close(d, &page);
-    }
-}
-
-static char *print(struct diff *d, void (*put)(FILE *to, const void *thing), const void *thing)
-{
-    struct page page;
-
-    if (!page_open(d, &page))
-        return NULL;
-    put(page.to, thing);
-    return page_close(d, &page);
-}
-
-/* Told if their words differ. */
-static void diff_words(struct diff *d, const char *what, const char *effect,
-                       void (*put)(FILE *to, const void *thing), const void *old, const void *new)
-{
-    char *before = print(d, put, old), *after = print(d, put, new);
-
-    if (before && after && strcmp(before, after) != 0)
-        say(d, what, effect, "%s %s -> %s", what, *before ? before : "none",
-            *after ? after : "none");
-    free(before);
-    free(after);
-}
 
 /* ------------------------------------------------------------------ keys ---- */
 
@@ -164,8 +62,8 @@ static const char *algorithm_of(const struct weir_limit *limit)
     return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
 }
 
-static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new,
-                       bool same_key)
+static void diff_limit(struct weir__diff *d, const struct weir_limit *old,
+                       const struct weir_limit *new, bool same_key)
 {
     char before[256] = "", after[256] = "";
 
@@ -176,26 +74,56 @@ static void diff_limit(struct diff *d, const struct weir_limit *old, const struc
     if (strcmp(before, after) == 0)
         return;
     if (!old)
-        say(d, "limit", same_key ? "all keys begin fresh in it" : "", "limit %s is new", after);
+        weir__diff_say(d, "limit", same_key ? "all keys begin fresh in it" : "", "limit %s is new",
+                       after);
     else if (!new)
-        say(d, "limit", "", "limit %s is gone", before);
+        weir__diff_say(d, "limit", "", "limit %s is gone", before);
     else
-        say(d, "limit",
-            !same_key ? ""
-            : strcmp(algorithm_of(old), algorithm_of(new)) == 0
-                ? keeps
-                : "another algorithm: all keys begin fresh",
-            "limit %s -> %s", before, after);
+        weir__diff_say(d, "limit",
+                       !same_key ? ""
+                       : strcmp(algorithm_of(old), algorithm_of(new)) == 0
+                           ? keeps
+                           : "another algorithm: all keys begin fresh",
+                       "limit %s -> %s", before, after);
 }
 
-static void diff_limits(struct diff *d, const struct weir__rule_draft *old,
+static bool same_span(const struct weir_limit *a, const struct weir_limit *b)
+{
+    return strcmp(algorithm_of(a), algorithm_of(b)) == 0 && a->period == b->period &&
+           a->calendar == b->calendar;
+}
+
+/* The old limit whose counts each new one goes on with, as the engine finds it: by algorithm and
+ * period, then by place; across the fleet by place alone. */
+static void pair_limits(const struct weir__rule_draft *old, const struct weir__rule_draft *new,
+                        const struct weir_limit *before[WEIR__RULE_LIMITS],
+                        bool goes_on[WEIR__RULE_LIMITS])
+{
+    for (size_t i = 0; i < new->n_limits && !new->fleet; i++)
+        for (size_t k = 0; k < old->n_limits && before[i] == NULL; k++)
+            if (!goes_on[k] && same_span(&old->limits[k], &new->limits[i])) {
+                before[i] = &old->limits[k];
+                goes_on[k] = true;
+            }
+    for (size_t i = 0; i < new->n_limits; i++)
+        if (before[i] == NULL && i < old->n_limits && !goes_on[i]) {
+            before[i] = &old->limits[i];
+            goes_on[i] = true;
+        }
+}
+
+static void diff_limits(struct weir__diff *d, const struct weir__rule_draft *old,
                         const struct weir__rule_draft *new)
 {
-    bool same_key = same_parts(old->key, new->key);
+    const struct weir_limit *before[WEIR__RULE_LIMITS] = { 0 };
+    bool same_key = same_parts(old->key, new->key), goes_on[WEIR__RULE_LIMITS] = { 0 };
 
-    for (size_t i = 0; i < old->n_limits || i < new->n_limits; i++)
-        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL,
-                   i < new->n_limits ? &new->limits[i] : NULL, same_key);
+    pair_limits(old, new, before, goes_on);
+    for (size_t i = 0; i < new->n_limits; i++)
+        diff_limit(d, before[i], &new->limits[i], same_key);
+    for (size_t i = 0; i < old->n_limits; i++)
+        if (!goes_on[i])
+            diff_limit(d, &old->limits[i], NULL, same_key);
 }
 
 /* ------------------------------------------------------------ conditions ---- */
@@ -218,7 +146,8 @@ static int compare_patterns(const void *left, const void *right)
     return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : strcmp(a->text, b->text);
 }
 
-static const struct weir__pattern **sort_patterns(struct diff *d, const struct weir__condition *c)
+static const struct weir__pattern **sort_patterns(struct weir__diff *d,
+                                                  const struct weir__condition *c)
 {
     const struct weir__pattern **all = malloc((c->n + 1) * sizeof(*all));
 
@@ -234,15 +163,15 @@ static const struct weir__pattern **sort_patterns(struct diff *d, const struct w
 }
 
 /* The patterns of `from` that `without` has not. */
-static void diff_patterns(struct diff *d, const char *what, const struct weir__condition *from,
-                          const struct weir__condition *without, const char *verb,
-                          const char *effect)
+static void diff_patterns(struct weir__diff *d, const char *what,
+                          const struct weir__condition *from, const struct weir__condition *without,
+                          const char *verb, const char *effect)
 {
     const struct weir__pattern **known = sort_patterns(d, without);
-    struct page page;
+    struct weir__page page;
     size_t n = 0;
 
-    if (known == NULL || !page_open(d, &page)) {
+    if (known == NULL || !weir__page_open(d, &page)) {
         free(known);
         return;
     }
@@ -261,28 +190,29 @@ static void diff_patterns(struct diff *d, const char *what, const struct weir__c
         fprintf(page.to, ", ... (%zu in all)", n);
     free(known);
     if (n > 0) {
-        tell_page(d, &page, what, effect);
+        weir__diff_tell_page(d, &page, what, effect);
         return;
     }
-    free(page_close(d, &page));
+    free(weir__page_close(d, &page));
 }
 
-static void tell_condition(struct diff *d, const char *what, const struct weir__condition *c,
+static void tell_condition(struct weir__diff *d, const char *what, const struct weir__condition *c,
                            const char *verb, const char *effect)
 {
-    struct page page;
+    struct weir__page page;
 
-    if (!page_open(d, &page))
+    if (!weir__page_open(d, &page))
         return;
     fprintf(page.to, "%s ", what);
     weir__rules_words_condition(page.to, c, 5);
     fprintf(page.to, " %s", verb);
-    tell_page(d, &page, what, effect);
+    weir__diff_tell_page(d, &page, what, effect);
 }
 
 /* More conditions in `match` are fewer requests; in `not` it is the other way round. */
-static void diff_conditions(struct diff *d, const char *what, const struct weir__condition *old,
-                            size_t olds, const struct weir__condition *new, size_t news)
+static void diff_conditions(struct weir__diff *d, const char *what,
+                            const struct weir__condition *old, size_t olds,
+                            const struct weir__condition *new, size_t news)
 {
     bool match = strcmp(what, "match") == 0;
     bool guard = strcmp(d->of, "guard") == 0;
@@ -307,13 +237,14 @@ static void diff_conditions(struct diff *d, const char *what, const struct weir_
 
 /* ----------------------------------------------------------------- rules ---- */
 
-static void diff_mode(struct diff *d, enum weir_mode old, enum weir_mode new)
+static void diff_mode(struct weir__diff *d, enum weir_mode old, enum weir_mode new)
 {
     static const char *const effects[] = { "", "refuses from now on", "only counts its refusals",
                                            "is not looked at any more" };
 
     if (old != new)
-        say(d, "mode", effects[new], "mode %s -> %s", weir_mode_name(old), weir_mode_name(new));
+        weir__diff_say(d, "mode", effects[new], "mode %s -> %s", weir_mode_name(old),
+                       weir_mode_name(new));
 }
 
 static void put_cost(FILE *to, const void *thing)
@@ -331,48 +262,48 @@ static void put_ban(FILE *to, const void *ban)
     weir__rules_words_ban(to, ban);
 }
 
-static void diff_about(struct diff *d, const struct weir__rule_draft *old,
+static void diff_about(struct weir__diff *d, const struct weir__rule_draft *old,
                        const struct weir__rule_draft *new)
 {
     if (!same_text(old->about, new->about))
-        say(d, "about", "for people only", "about is written anew");
+        weir__diff_say(d, "about", "for people only", "about is written anew");
 }
 
 /* The part that rules and guards share. */
-static void diff_head(struct diff *d, const struct weir__rule_draft *old,
+static void diff_head(struct weir__diff *d, const struct weir__rule_draft *old,
                       const struct weir__rule_draft *new)
 {
     diff_mode(d, old->mode, new->mode);
     if (old->loose != new->loose)
-        say(d, "paths", "other spellings of its paths match", "paths %s -> %s",
-            old->loose ? "loose" : "strict", new->loose ? "loose" : "strict");
+        weir__diff_say(d, "paths", "other spellings of its paths match", "paths %s -> %s",
+                       old->loose ? "loose" : "strict", new->loose ? "loose" : "strict");
     diff_conditions(d, "match", old->match, old->matches, new->match, new->matches);
     diff_conditions(d, "not", old->except, old->excepts, new->except, new->excepts);
 }
 
-static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
+static void diff_rule(struct weir__diff *d, const struct weir__rule_draft *old,
                       const struct weir__rule_draft *new)
 {
     diff_head(d, old, new);
-    diff_words(d, "key", same_parts(old->key, new->key) ? keeps : fresh, put_key, old->key,
-               new->key);
+    weir__diff_words(d, "key", same_parts(old->key, new->key) ? keeps : fresh, put_key, old->key,
+                     new->key);
     diff_limits(d, old, new);
-    diff_words(d, "cost", "", put_cost, old, new);
-    diff_words(d, "ban", "bans in force stay", put_ban, &old->ban, &new->ban);
-    diff_words(d, "across", old->fleet == new->fleet ? "" : "its counts begin anew",
-               weir__rules_words_across, old, new);
+    weir__diff_words(d, "cost", "", put_cost, old, new);
+    weir__diff_words(d, "ban", "bans in force stay", put_ban, &old->ban, &new->ban);
+    weir__diff_words(d, "across", old->fleet == new->fleet ? "" : "its counts begin anew",
+                     weir__rules_words_across, old, new);
     if (old->closed != new->closed)
-        say(d, "when_full", "", "when_full %s -> %s", old->closed ? "closed" : "open",
-            new->closed ? "closed" : "open");
+        weir__diff_say(d, "when_full", "", "when_full %s -> %s", old->closed ? "closed" : "open",
+                       new->closed ? "closed" : "open");
     diff_about(d, old, new);
 }
 
-static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, const char *what,
+static void tell_whole(struct weir__diff *d, const struct weir__rule_draft *rule, const char *what,
                        const char *effect)
 {
-    struct page page;
+    struct weir__page page;
 
-    if (!page_open(d, &page))
+    if (!weir__page_open(d, &page))
         return;
     fprintf(page.to, "%s: ", what);
     weir__rules_words_limits(page.to, rule);
@@ -384,7 +315,7 @@ static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, cons
     }
     if (rule->mode != WEIR_ENFORCE)
         fprintf(page.to, ", mode %s", weir_mode_name(rule->mode));
-    tell_page(d, &page, what, effect);
+    weir__diff_tell_page(d, &page, what, effect);
 }
 
 /* ----------------------------------------------------------------- order ---- */
@@ -450,23 +381,25 @@ static bool find_order(const size_t *places, size_t n, bool *stays)
     return good;
 }
 
-static void diff_new_rules(struct diff *d, const struct weir__draft *old,
+static void diff_new_rules(struct weir__diff *d, const struct weir__draft *old,
                            const struct weir__draft *new, const size_t *places, const bool *stays)
 {
     for (size_t i = 0; i < new->n_rules; i++) {
         const struct weir__rule_draft *rule = &new->rules[i];
-        begin(d, "rule", rule->name, rule);
+        weir__diff_begin(d, "rule", rule->name, rule);
         if (places[i] == SIZE_MAX) {
             tell_whole(d, rule, "added", "");
             continue;
         }
         diff_rule(d, &old->rules[places[i]], rule);
         if (!stays[i])
-            say(d, "moved", "", "moved from place %zu to place %zu", places[i] + 1, i + 1);
+            weir__diff_say(d, "moved", "", "moved from place %zu to place %zu", places[i] + 1,
+                           i + 1);
     }
 }
 
-static void diff_rules(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+static void diff_rules(struct weir__diff *d, const struct weir__draft *old,
+                       const struct weir__draft *new)
 {
     struct named *olds = sort_rules(old), *news = sort_rules(new);
     size_t *places = calloc(new->n_rules + 1, sizeof(*places));
@@ -481,7 +414,7 @@ static void diff_rules(struct diff *d, const struct weir__draft *old, const stru
         for (size_t i = 0; i < old->n_rules; i++) {
             if (find_rule(news, new->n_rules, &old->rules[i]))
                 continue;
-            begin(d, "rule", old->rules[i].name, &old->rules[i]);
+            weir__diff_begin(d, "rule", old->rules[i].name, &old->rules[i]);
             tell_whole(d, &old->rules[i], "removed", "");
         }
     } else {
@@ -508,37 +441,38 @@ static void put_part(FILE *to, const void *thing)
 }
 
 /* A body may change though its description stays. */
-static void diff_body(struct diff *d, const struct weir__fallback_draft *old,
+static void diff_body(struct weir__diff *d, const struct weir__fallback_draft *old,
                       const struct weir__fallback_draft *new)
 {
     if (old->status && new->status && old->len == new->len && old->len > 0 &&
         memcmp(old->body, new->body, old->len) != 0 && same_text(old->file, new->file) && old->file)
-        say(d, "fallback", "", "fallback: another body in the file");
+        weir__diff_say(d, "fallback", "", "fallback: another body in the file");
 }
 
-static void diff_guard(struct diff *d, const struct weir__guard_draft *old,
+static void diff_guard(struct weir__diff *d, const struct weir__guard_draft *old,
                        const struct weir__guard_draft *new)
 {
     diff_head(d, &old->rule, &new->rule);
     for (const struct weir__guard_part *part = weir__guard_parts; part->name; part++)
-        diff_words(d, part->name, part->effect, put_part, &(struct part){ part, old },
-                   &(struct part){ part, new });
+        weir__diff_words(d, part->name, part->effect, put_part, &(struct part){ part, old },
+                         &(struct part){ part, new });
     diff_body(d, &old->fallback, &new->fallback);
     diff_about(d, &old->rule, &new->rule);
 }
 
-static void tell_guard(struct diff *d, const struct weir__guard_draft *guard, const char *what)
+static void tell_guard(struct weir__diff *d, const struct weir__guard_draft *guard,
+                       const char *what)
 {
-    struct page page;
+    struct weir__page page;
 
-    begin(d, "guard", guard->rule.name, &guard->rule);
-    if (!page_open(d, &page))
+    weir__diff_begin(d, "guard", guard->rule.name, &guard->rule);
+    if (!weir__page_open(d, &page))
         return;
     fprintf(page.to, "%s: ", what);
     weir__rules_words_guard(page.to, guard);
     if (guard->rule.mode != WEIR_ENFORCE)
         fprintf(page.to, ", mode %s", weir_mode_name(guard->rule.mode));
-    tell_page(d, &page, what, "");
+    weir__diff_tell_page(d, &page, what, "");
 }
 
 static const struct weir__guard_draft *find_guard(const struct weir__draft *draft, const char *name)
@@ -550,13 +484,13 @@ static const struct weir__guard_draft *find_guard(const struct weir__draft *draf
     return NULL;
 }
 
-static void diff_guards(struct diff *d, const struct weir__draft *old,
+static void diff_guards(struct weir__diff *d, const struct weir__draft *old,
                         const struct weir__draft *new)
 {
     for (size_t i = 0; i < new->n_guards; i++) {
         const struct weir__guard_draft *now = &new->guards[i],
                                        *was = find_guard(old, now->rule.name);
-        begin(d, "guard", now->rule.name, &now->rule);
+        weir__diff_begin(d, "guard", now->rule.name, &now->rule);
         if (was)
             diff_guard(d, was, now);
         else
@@ -608,7 +542,7 @@ static size_t put_difference(FILE *to, const char *lead, struct entries a, struc
                              const char *verb)
 {
     size_t count = 0;
-    struct page first = { 0 };
+    struct weir__page first = { 0 };
     FILE *names = open_memstream(&first.text, &first.len);
 
     for (size_t i = 0, j = 0; names && i < a.n; i++) {
@@ -630,34 +564,35 @@ static size_t put_difference(FILE *to, const char *lead, struct entries a, struc
     return count;
 }
 
-static void diff_list(struct diff *d, const struct weir__list_draft *old,
+static void diff_list(struct weir__diff *d, const struct weir__list_draft *old,
                       const struct weir__list_draft *new)
 {
     struct entries before = sort_entries(old), after = sort_entries(new);
-    struct page page;
+    struct weir__page page;
 
-    if (before.texts && after.texts && page_open(d, &page)) {
+    if (before.texts && after.texts && weir__page_open(d, &page)) {
         fprintf(page.to, "%s: ", new ? new->attribute : old->attribute);
         size_t added = put_difference(page.to, "", after, before, "added");
         size_t removed = put_difference(page.to, added ? ", " : "", before, after, "removed");
         if (added || removed)
-            tell_page(d, &page, "entries", "");
+            weir__diff_tell_page(d, &page, "entries", "");
         else
-            free(page_close(d, &page));
+            free(weir__page_close(d, &page));
     }
     d->failed = d->failed || !before.texts || !after.texts;
     free(before.texts);
     free(after.texts);
 }
 
-static void diff_lists(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+static void diff_lists(struct weir__diff *d, const struct weir__draft *old,
+                       const struct weir__draft *new)
 {
     for (size_t i = 0; i < new->n_lists; i++) {
-        begin(d, "list", new->lists[i].name, NULL);
+        weir__diff_begin(d, "list", new->lists[i].name, NULL);
         diff_list(d, find_list(old, &new->lists[i]), &new->lists[i]);
     }
     for (size_t i = 0; i < old->n_lists; i++) {
-        begin(d, "list", old->lists[i].name, NULL);
+        weir__diff_begin(d, "list", old->lists[i].name, NULL);
         if (!find_list(new, &old->lists[i]))
             diff_list(d, &old->lists[i], NULL);
     }
@@ -672,15 +607,15 @@ static void put_degradation(FILE *to, const void *level)
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
                       void (*each)(void *context, const struct weir__change *change), void *context)
 {
-    struct diff d = { .each = each, .context = context };
+    struct weir__diff d = { .each = each, .context = context };
 
-    begin(&d, "file", "", NULL);
+    weir__diff_begin(&d, "file", "", NULL);
     diff_mode(&d, old->mode, new->mode);
-    diff_words(&d, "degradation",
-               new->degradation == WEIR_DEGRADATION_AUTO
-                   ? "follows by itself"
-                   : "guards whose degrade is no higher refuse everybody",
-               put_degradation, &old->degradation, &new->degradation);
+    weir__diff_words(&d, "degradation",
+                     new->degradation == WEIR_DEGRADATION_AUTO
+                         ? "follows by itself"
+                         : "guards whose degrade is no higher refuse everybody",
+                     put_degradation, &old->degradation, &new->degradation);
     diff_rules(&d, old, new);
     diff_guards(&d, old, new);
     diff_lists(&d, old, new);

@@ -253,6 +253,27 @@ guard gone (every request)
     removed: concurrency max 5, queue 10, wait 1s, mode shadow' \
     rules diff old-guards.yaml new-guards.yaml
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
+
+# limits are paired as the engine finds them again: by algorithm and period, then by place
+cat >one-limit.yaml <<'END'
+version: 1
+rules:
+  - { name: login, key: "{ip}", limit: [5/1m, 100/1h] }
+END
+cat >more-limits.yaml <<'END'
+version: 1
+rules:
+  - { name: login, key: "{ip}", limit: [2/1s, 120/1h, 5/1m] }
+END
+cat >other-order.yaml <<'END'
+version: 1
+rules:
+  - { name: login, key: "{ip}", limit: [100/1h, 5/1m] }
+END
+answers 1 'rule login (every request)
+    limit 2/1s is new: all keys begin fresh in it
+    limit 100/1h -> 120/1h: keys keep their counts' rules diff one-limit.yaml more-limits.yaml
+answers 0 'no difference' rules diff one-limit.yaml other-order.yaml
 says 2 'version' rules diff old.yaml "$rules/report/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
 says 2 'missing: OLD NEW; usage: weir rules diff' rules diff old.yaml

@@ -400,9 +400,9 @@ SECTIONS = [  # title, beginnings of the names of its figures, its lines
 
 HEAD = """# Figures
 
-Made by `make bench` and `scripts/figures.py`, with peers in the same run: CPU time, medians of five
-rounds. The machine has two virtual cores and is shared: ratios and instruction counts are reliable,
-single times vary by 10 to 20 %.
+Made by `make bench` and `scripts/figures.py`: CPU time, medians of five rounds. Each section comes
+from one run, with the peers in it. The machine has two virtual cores and is shared: ratios and
+instruction counts are reliable, single times vary by 10 to 20 %.
 """
 
 

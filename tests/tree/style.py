@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 from rooms import Report, list_files, read
 
@@ -23,6 +24,7 @@ LINES_MAX = 700
 MANUAL, MANUAL_LINES_MAX = "include/weir.h", 800
 SHORT = ("lib/", "wire/", "cluster/", "redis-module/", "server/", "include/", "nginx/")
 SPARE = 12  # columns that the end of a comment's line may be short of a word
+STAMP = "formatted"
 FORMATTER = 14  # other versions of clang-format disagree about details
 LONG_TEXT = re.compile(r"https?://|(?<!\")\"(?:\\.|[^\"\\]){50,}")
 LONG_OTHER_TEXT = re.compile(LONG_TEXT.pattern + r"|'(?:\\.|[^'\\]){50,}")
@@ -105,8 +107,18 @@ def check_comments(path, lines):
     return violations
 
 
+def is_newer(path, stamp):
+    return os.stat(path).st_ctime >= stamp
+
+
 def check_format(root, paths):
-    """Every file that clang-format would change."""
+    """Every file that clang-format would change.  In a build's folder a stamp tells when all were
+    right: only files that have changed since are looked at."""
+    began = time.time()
+    built = os.path.exists("build.ninja")
+    stamp = os.stat(STAMP).st_mtime if built and os.path.exists(STAMP) else 0
+    if not is_newer(os.path.join(root, ".clang-format"), stamp):
+        paths = [path for path in paths if is_newer(os.path.join(root, path), stamp)]
     try:
         said = subprocess.run(["clang-format", "--version"], capture_output=True, text=True).stdout
     except OSError:
@@ -114,8 +126,13 @@ def check_format(root, paths):
     if " version %d." % FORMATTER not in said:
         print("format: skipped, it needs clang-format %d; here is %s" % (FORMATTER, said or "none"))
         return []
+    if not paths:
+        return []
     done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root,
                           stderr=subprocess.PIPE, text=True)
+    if built and done.returncode == 0:
+        open(STAMP, "w").close()
+        os.utime(STAMP, (began, began))
     found = re.findall(r"^([^:\n]+):(\d+):\d+: error", done.stderr, re.M)
     return [(path, int(line), "clang-format would change it") for path, line in found]
 

@@ -368,15 +368,17 @@ TEST(test_several_changes_in_a_row_keep_what_was_used)
                                   2 * WEIR__PAST + 1,
                                   3 * WEIR__PAST };
 
+    struct pair p = make_pair(false, 0);
+
     for (size_t i = 0; i < COUNT_OF(algorithms); i++)
         for (size_t r = 0; r < COUNT_OF(rounds);
              r++) { /* from some point on, more than the record remembers */
             int changes = rounds[r];
-            struct pair p = make_pair(false, 0);
-            char text[64];
+            char name[64], text[64];
+            snprintf(name, sizeof(name), "%s changed %d times", algorithms[i], changes);
             snprintf(text, sizeof(text), "%s 10/100s", algorithms[i]);
-            struct weir_limiter *a = limiter_of(p.one, "l", text),
-                                *b = limiter_of(p.two, "l", text);
+            struct weir_limiter *a = limiter_of(p.one, name, text),
+                                *b = limiter_of(p.two, name, text);
             assert_int_equal(take(b, "k", 4, NOW).remaining, 6);
             for (int n = 1; n <= changes; n++) {
                 snprintf(text, sizeof(text), "%s %d/100s", algorithms[i],
@@ -391,8 +393,8 @@ TEST(test_several_changes_in_a_row_keep_what_was_used)
             if (got_b < most - 5 || got_b > most - 4 || got_a != got_b)
                 fail_msg("%s, %d changes: %d and %d left of %d after 4 were taken", algorithms[i],
                          changes, (int)got_a, (int)got_b, (int)most);
-            leave(&p);
         }
+    leave(&p);
 }
 
 /* Used between changes that the other missed: its slot is of a version that the other has to look

@@ -189,7 +189,7 @@ size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rul
 /* `out` must not be `whole`. */
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR_KEY_TEXT]);
 
-/* cost.c -- what the ask costs at the rule. */
+/* request-cost.c -- what the ask costs at the rule. */
 int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
                              int64_t asked);
 static inline int64_t weir__rule_cost(const struct weir__rule *rule,

@@ -12,7 +12,7 @@
 #include "server/base/options.h"
 #include "server/base/safe-text.h"
 #include "server/cli/ask-redis.h"
-#include "server/cli/keeper.h"
+#include "server/cli/run-while-held.h"
 #include "weir-redis.h"
 
 #define NAME    "fleet lock"

@@ -12,7 +12,7 @@
 #include "server/base/human-numbers.h"
 #include "server/base/table-file.h"
 #include "server/cli/ask-server.h"
-#include "server/cli/keeper.h"
+#include "server/cli/run-while-held.h"
 
 #define WAIT_ONCE (20 * WEIR_SECOND)
 #define PAUSE_MIN (20 * WEIR_MILLISECOND) /* between two tries */

@@ -2,16 +2,16 @@
  *
  * The way of an nginx.conf, a file for each step:
  *
- *     conf.c          bytes to directives, with the files they include
- *     patterns.c      regular expressions, names with stars, networks: as patterns of rules
- *     geo.c           the networks of a geo's values
- *     values.c        a key with its maps and geos: cases, each with its conditions and a plain key
- *     places.c        locations: the requests that reach some of them, as conditions
- *     servers.c       the same of ports and servers
- *     nginx.c         zones and their uses, from top to bottom
- *     differences.c   where rules decide differently
- *     write.c         rules and guards as YAML
- *     import.c        memory and notes
+ *     conf.c               bytes to directives, with the files they include
+ *     patterns.c           regular expressions, names with stars, networks: as patterns of rules
+ *     geo.c                the networks of a geo's values
+ *     zone-keys.c          a key with its maps and geos: cases with conditions and a plain key
+ *     locations.c          the requests that reach some of them, as conditions
+ *     servers.c            the same of ports and servers
+ *     limit-directives.c   zones and their uses, from top to bottom
+ *     differences.c        where rules decide differently
+ *     write.c              rules and guards as YAML
+ *     import.c             memory and notes
  *
  * Everything lives in one arena until weir__import_clear.  The command ends if memory runs out.
  */
@@ -149,7 +149,7 @@ bool weir__conditions_join(struct weir__import *import, struct weir__import_cond
 bool weir__conditions_equal(const struct weir__import_condition *a,
                             const struct weir__import_condition *b);
 
-/* -------------------------------------------------------------- values.c ---- */
+/* ----------------------------------------------------------- zone-keys.c ---- */
 
 struct weir__value_part {
     const char *text;      /* or an attribute: */
@@ -182,7 +182,7 @@ struct weir__case *weir__geo_cases(struct weir__import *import, const struct wei
 /* The rule's key; "": everybody is counted together. */
 const char *weir__value_template(struct weir__import *import, const struct weir__case *value);
 
-/* -------------------------------------------------------------- places.c ---- */
+/* ----------------------------------------------------------- locations.c ---- */
 
 struct weir__import_place;
 
@@ -207,7 +207,7 @@ struct weir__import_place {
     bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
     size_t index;     /* their order */
-    uint8_t uses[16]; /* nginx.c's: limits that are asked there */
+    uint8_t uses[16]; /* limit-directives.c's: limits that are asked there */
     size_t n_uses;
     struct weir__import_place *next;
 };

@@ -1,4 +1,5 @@
-/* cost.c -- the cost of a request at a rule: the ask's, times the rule's, times an attribute's. */
+/* request-cost.c -- the cost of a request at a rule: the ask's, times the rule's, times an
+ * attribute's. */
 #include "match/rules.h"
 
 /* An attribute as a number; anything else counts as 1. */

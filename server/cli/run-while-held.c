@@ -1,5 +1,5 @@
-/* keeper.c -- runs a command while a permit or a lock is held and renewed. */
-#include "server/cli/keeper.h"
+/* run-while-held.c -- runs a command while a permit or a lock is held and renewed. */
+#include "server/cli/run-while-held.h"
 
 #include <errno.h>
 #include <poll.h>

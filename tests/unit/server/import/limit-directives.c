@@ -1,4 +1,4 @@
-/* nginx.c -- zones, keys, places and inheritance as rules. */
+/* limit-directives.c -- zones, keys, locations and inheritance as rules. */
 #include "unit/server/import/importing.h"
 
 static void check_rules(const char *http, const char *server, const char *const *wanted, size_t n,

@@ -1,4 +1,4 @@
-/* values.c -- the key of a zone, with its maps and geos, as cases.
+/* zone-keys.c -- the key of a zone, with its maps and geos, as cases.
  *
  *     geo $free { default 0; 10.0.0.0/8 1; }
  *     map $free $who { 0 $binary_remote_addr; 1 ""; }

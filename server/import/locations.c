@@ -1,4 +1,4 @@
-/* places.c -- locations: which requests of a server reach some of them, as conditions of rules.
+/* locations.c -- locations: which requests of a server reach some of them, as conditions of rules.
  *
  * A location has the requests that match it, less those that another one takes first.  nginx takes
  * = before all; then the longest prefix; then, unless that says ^~, the first regular expression

@@ -1,9 +1,9 @@
-/* keeper.h -- runs a command while something is held and renewed: a permit, a lock.
+/* run-while-held.h -- runs a command while something is held and renewed: a permit, a lock.
  *
  * Signals are passed on to the command.  If this process is killed the command gets SIGTERM.
  */
-#ifndef WEIR_SERVER_KEEPER_H
-#define WEIR_SERVER_KEEPER_H
+#ifndef WEIR_SERVER_RUN_WHILE_HELD_H
+#define WEIR_SERVER_RUN_WHILE_HELD_H
 
 #include <pthread.h>
 

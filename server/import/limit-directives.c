@@ -1,4 +1,4 @@
-/* nginx.c -- the zones of an nginx.conf and their uses, as rules and guards.
+/* limit-directives.c -- the zones of an nginx.conf and their uses, as rules and guards.
  *
  * A use is a limit_req or limit_conn as it stands in a location, or as the location inherits it:
  * all of the nearest block that has any.  Uses that are the same in several locations become one

@@ -43,9 +43,9 @@ struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
     struct weir_queue_options options;
     weir_time longest;
 
-    if (!weir_ruled_queue_get(weir, guard->name, &options, &longest))
+    if (!weir_ruled_queue_get(weir, weir__guard_name(guard), &options, &longest))
         return NULL;
-    longest = weir__ruled_wait(weir, guard->name, waiter->priority, waiter->user_class);
+    longest = weir__ruled_wait(weir, weir__guard_name(guard), waiter->priority, waiter->user_class);
     *wait = longest < *wait ? longest : *wait;
     if (*wait == 0)
         return NULL;

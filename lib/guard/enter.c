@@ -68,7 +68,7 @@ static inline void find_key(struct passage *p, const struct weir_ask *ask,
     p->keyed = key.len > 0 && max > 0;
     p->key_max = how->max_per_key > 0 && how->max_per_key < max ? how->max_per_key : max;
     if (p->keyed)
-        p->home = weir__held_home(&p->guard->held, p->guard->salt, key);
+        p->home = weir__held_home(&p->guard->held, p->plan->salt, key);
 }
 
 static weir_time key_free_in(const struct passage *p)
@@ -200,7 +200,7 @@ weir_time weir__guard_hold(const struct weir_guard *guard)
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
 {
     uint32_t user_class = class_of(p->plan, ask),
-             rank = weir__shed_rank(ask->key, ask->priority, p->now, p->guard->salt);
+             rank = weir__shed_rank(ask->key, ask->priority, p->now, p->plan->salt);
 
     *spare = weir__shed_spare(&p->record->shed, user_class, rank);
     return !weir__shed_pass(&p->record->shed, user_class, rank);

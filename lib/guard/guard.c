@@ -1,8 +1,10 @@
 /* guard.c -- making a guard in a table, joining it, changing it.
  *
  * The terms are in the registry; each process compiles them to its own plan, again when their
- * edition has changed.  Plans are kept until the table is left, because threads may be reading
- * them.
+ * edition has changed, or when another guard has come into the place.  Threads may still be reading
+ * the plan before that, and nobody asks them: it stays for much longer than a call can take, by the
+ * table's clock, or until the third guard after it has the place.  A guard goes 45 seconds after
+ * its last user left at the earliest.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,9 @@
 
 #include "guard/guard.h"
 #include "base/utf8.h"
+
+#define LINGER      (600 * WEIR_SECOND) /* of a plan that was replaced */
+#define OTHERS_KEPT 2                   /* plans of this many guards that had the place */
 
 static const struct weir_guard_options defaults;
 
@@ -31,11 +36,9 @@ static void free_plans(struct weir__guard_plan *plan)
 
 static void free_guard(struct weir_guard *guard)
 {
-    for (struct weir_guard *before; guard != NULL; guard = before) {
-        before = guard->before;
+    if (guard != NULL)
         free_plans(guard->plan);
-        free(guard);
-    }
+    free(guard);
 }
 
 static void free_guarding(struct weir_table *table, struct weir__guarding *g)
@@ -108,8 +111,45 @@ static int compile(struct weir__guard_plan **out, const struct weir_guard *guard
                           named->name);
     }
     plan->edition = edition;
+    plan->salt = named->salt;
+    memcpy(plan->name, named->name, sizeof(plan->name) - 1);
+    weir__text_clean(plan->name);
     plan->breaker.clock = &guard->table->clock;
     *out = plan;
+    return WEIR_OK;
+}
+
+static void forget_old_locked(struct weir__guard_plan *plan, weir_time now)
+{
+    int others = 0;
+
+    while (plan->older != NULL) {
+        others += plan->older->salt != plan->salt;
+        if (others > OTHERS_KEPT || now - plan->older->replaced > LINGER) {
+            free_plans(plan->older);
+            plan->older = NULL;
+            return;
+        }
+        plan = plan->older;
+    }
+}
+
+/* By a plan of the record as it is now, unless another thread has done so. */
+static int replace_locked(struct weir_guard *guard, const struct weir__guard_named *named,
+                          uint64_t edition, struct weir_error *error)
+{
+    const struct weir_clock *clock = &guard->table->clock;
+    struct weir__guard_plan *old = guard->plan, *fresh;
+
+    if (edition <= old->edition)
+        return WEIR_OK;
+    int code = compile(&fresh, guard, named, edition, error);
+    if (code)
+        return code;
+    fresh->older = old;
+    old->replaced = clock->now(clock->context);
+    weir__publish(&guard->plan, fresh);
+    forget_old_locked(fresh, old->replaced);
     return WEIR_OK;
 }
 
@@ -124,18 +164,9 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
         return weir__acquire(&guard->plan);
     uint64_t edition = weir__record_read(table, &table->guards, guard->id, &named);
     pthread_mutex_lock(&table->mutex);
-    struct weir__guard_plan *plan = guard->plan, *fresh;
-    if (edition > plan->edition) {
-        int code = named.salt != guard->salt ? WEIR_CORRUPT
-                                             : compile(&fresh, guard, &named, edition, NULL);
-        if (code == WEIR_CORRUPT)
-            weir__set(&guard->bad_edition, edition);
-        if (code == WEIR_OK) {
-            fresh->older = plan;
-            plan = fresh;
-            weir__publish(&guard->plan, plan);
-        }
-    }
+    if (edition != 0 && replace_locked(guard, &named, edition, NULL) == WEIR_CORRUPT)
+        weir__set(&guard->bad_edition, edition);
+    struct weir__guard_plan *plan = guard->plan;
     pthread_mutex_unlock(&table->mutex);
     return plan;
 }
@@ -168,9 +199,9 @@ static int prepare(struct weir_table *table, uint32_t id, const void *record,
     return WEIR_OK;
 }
 
-/* This process's guard for that place; made on first use.  With the table's mutex. */
-static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
-                const struct weir__guard_named *named, uint64_t edition, struct weir_error *error)
+/* This process's guard for that place, made on first use. */
+static int meet_locked(struct weir_table *table, uint32_t id, const struct weir__guard_named *named,
+                       uint64_t edition, struct weir_error *error)
 {
     struct weir__guarding *g = table->guarding;
     struct weir_guard *guard = calloc(1, sizeof(*guard));
@@ -179,48 +210,47 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
         return no_memory(error);
     guard->table = table;
     guard->id = id;
-    guard->salt = named->salt;
     guard->place = weir__place_at(table, &table->guards, id);
     guard->record = weir__guard_record_at(table, id);
-    memcpy(guard->name, named->name, sizeof(guard->name) - 1);
-    weir__text_clean(guard->name);
     guard->held = weir__held_of(table, id);
     int code = compile(&guard->plan, guard, named, edition, error);
     if (code) {
         free(guard);
         return code;
     }
-    guard->before = g->guards[id];
     weir__publish(&g->guards[id], guard);
-    *out = guard;
     return WEIR_OK;
 }
 
-/* The guard that is in the place now; *out NULL: none is. */
-static int find_guard(struct weir_guard **out, struct weir_table *table, uint32_t id,
-                      struct weir_error *error)
+/* The guard that is in the place now, and its salt; *out NULL: none is. */
+static int find_guard(struct weir_guard **out, uint64_t *salt, struct weir_table *table,
+                      uint32_t id, struct weir_error *error)
 {
     struct weir__guarding *g = weir__guarding_of(table);
     struct weir_guard *guard = g && id < table->guards.most ? weir__acquire(&g->guards[id]) : NULL;
+    const struct weir__guard_plan *plan = guard != NULL ? weir__acquire(&guard->plan) : NULL;
     struct weir__guard_named named;
 
-    *out = guard;
+    *out = NULL;
     if (g == NULL)
         return no_memory(error);
-    if (guard != NULL && weir__acquire(&guard->place->edition) ==
-                             weir__acquire(&weir__acquire(&guard->plan)->edition))
+    if (plan != NULL && weir__acquire(&guard->place->edition) == plan->edition) {
+        *out = guard;
+        *salt = plan->salt;
         return WEIR_OK;
+    }
     uint64_t edition = weir__record_read(table, &table->guards, id, &named);
-    *out = NULL;
     if (edition == 0)
         return WEIR_OK;
-    int code = WEIR_OK;
     pthread_mutex_lock(&table->mutex);
     guard = g->guards[id];
-    if (guard != NULL && guard->salt == named.salt)
-        *out = guard;
-    else
-        code = meet(out, table, id, &named, edition, error);
+    int code = guard == NULL                     ? meet_locked(table, id, &named, edition, error)
+               : guard->plan->salt != named.salt ? replace_locked(guard, &named, edition, error)
+                                                 : WEIR_OK;
+    if (code == WEIR_OK) {
+        *out = g->guards[id];
+        *salt = (*out)->plan->salt;
+    }
     pthread_mutex_unlock(&table->mutex);
     return code;
 }
@@ -240,9 +270,9 @@ static int mend_guard(struct weir_table *table, uint32_t id, struct weir__guard_
     return full ? no_memory(error) : code;
 }
 
-static bool use(struct weir_guard *guard, bool found)
+static bool use(struct weir_guard *guard, uint64_t salt, bool found)
 {
-    return weir__place_use(guard->table, &guard->table->guards, guard->id, guard->salt, found);
+    return weir__place_use(guard->table, &guard->table->guards, guard->id, salt, found);
 }
 
 static int join_or_add(struct weir_guard **out, struct weir_table *table,
@@ -250,13 +280,14 @@ static int join_or_add(struct weir_guard **out, struct weir_table *table,
 {
     for (int tries = 0; tries < WEIR__JOIN_TRIES; tries++) {
         struct weir_guard *guard = NULL;
+        uint64_t salt;
         uint32_t id;
         int code = weir__name_add(table, &table->guards, named, prepare, &id, error);
         if (code == WEIR_OK)
-            code = find_guard(&guard, table, id, error);
+            code = find_guard(&guard, &salt, table, id, error);
         if (code == WEIR_CORRUPT) {
             code = mend_guard(table, id, named, error);
-        } else if (code == WEIR_OK && guard != NULL && use(guard, false)) {
+        } else if (code == WEIR_OK && guard != NULL && use(guard, salt, false)) {
             *out = guard;
             return WEIR_OK;
         }
@@ -321,9 +352,10 @@ void weir_guard_drop(struct weir_guard *guard)
 int weir__guard_prepare(struct weir_guard *guard, const struct weir_guard_options *options,
                         struct weir_error *error)
 {
-    struct weir__guard_named named = { .salt = guard->salt };
+    uint64_t salt = weir__guard_plan_of(guard)->salt;
+    struct weir__guard_named named = { .salt = salt };
     struct weir__guard_plan plan;
-    int code = weir__guard_plan_make(&plan, options, guard->salt, error);
+    int code = weir__guard_plan_make(&plan, options, salt, error);
 
     if (code)
         return code;
@@ -335,15 +367,16 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
                       struct weir_error *error)
 {
     struct weir_table *table = guard->table;
+    uint64_t salt = weir__guard_plan_of(guard)->salt;
     struct weir__guard_plan plan;
-    int code = weir__guard_plan_make(&plan, options ? options : &defaults, guard->salt, error);
+    int code = weir__guard_plan_make(&plan, options ? options : &defaults, salt, error);
     bool done = false, full = false;
 
     while (code == WEIR_OK && !done && !full) {
         struct weir__guard_named named;
         uint64_t edition = weir__record_read(table, &table->guards, guard->id, &named);
         weir__guard_terms_write(&named.terms, &plan.options);
-        done = edition == 0 || named.salt != guard->salt; /* it has gone, or is damaged */
+        done = edition == 0 || named.salt != salt; /* it has gone, or is damaged */
         if (!done && (code = prepare(table, guard->id, &named, error)) == WEIR_OK)
             done = weir__record_change(table, &table->guards, guard->id, edition, &named, &full);
     }
@@ -357,8 +390,9 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
     struct weir_guard *guard = NULL;
+    uint64_t salt;
 
-    (void)find_guard(&guard, table, id, NULL);
+    (void)find_guard(&guard, &salt, table, id, NULL);
     return guard;
 }
 
@@ -381,10 +415,11 @@ struct weir_guard *weir__guard_named(struct weir_table *table, const char *name)
 struct weir_guard *weir_guard_find(struct weir_table *table, const char *name)
 {
     struct weir_guard *guard;
+    uint64_t salt;
 
     do {
-        guard = weir__guard_named(table, name);
-    } while (guard != NULL && !use(guard, true));
+        (void)find_guard(&guard, &salt, table, weir__name_find(table, &table->guards, name), NULL);
+    } while (guard != NULL && !use(guard, salt, true));
     return guard;
 }
 

@@ -163,10 +163,12 @@ _Static_assert(sizeof(struct weir__guard_record) == 59200 && sizeof(struct weir_
                "and as large");
 _Static_assert(WEIR__PERMITS_MAX <= WEIR__GUARD_SEATS, "each permit finds a seat");
 
-/* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads
- * read it unlocked. */
+/* The guard that is in a place: its terms, checked and compiled.  Never changes.  Deciding threads
+ * read it unlocked, so it stays for a while when another has taken its place: see guard.c. */
 struct weir__guard_plan {
-    uint64_t edition; /* of the guard's place */
+    uint64_t edition;           /* of the guard's place */
+    uint64_t salt;              /* of its record */
+    char name[WEIR__NAME_SIZE]; /* the record's, safe to print */
     uint32_t seat_mask;
     int64_t max, max_per_key; /* the latter 0: none */
     weir_time lease, tick;
@@ -180,13 +182,15 @@ struct weir__guard_plan {
     struct weir__shed_plan shed;
     struct weir__pressure_plan pressure;
     struct weir_guard_options options;
+    /* With the table's mutex */
     struct weir__guard_plan *older;
+    weir_time replaced; /* when another took its place, by the table's clock */
 };
 
+/* A place of the table, as this process has met it.  It lives as long as the table: callers may
+ * have permits of a guard that has gone. */
 struct weir_guard {
     struct weir_table *table;
-    char name[WEIR__NAME_SIZE]; /* the record's, safe to print */
-    uint64_t salt;
     struct weir__place *place;
     struct weir__guard_record *record;
     struct weir__held held;        /* the seats, and permits by key */
@@ -222,6 +226,10 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
     if (__builtin_expect(weir__acquire(&guard->place->edition) != weir__acquire(&plan->edition), 0))
         plan = weir__guard_renew(guard);
     return plan;
+}
+static inline const char *weir__guard_name(const struct weir_guard *guard)
+{
+    return weir__acquire(&guard->plan)->name;
 }
 /* All that a change to these options needs, but the block of its record. */
 int weir__guard_prepare(struct weir_guard *guard, const struct weir_guard_options *options,

@@ -125,7 +125,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     struct weir__breaker_view view;
 
     memset(out, 0, sizeof(*out));
-    memcpy(out->name, guard->name, sizeof(out->name));
+    memcpy(out->name, plan->name, sizeof(out->name));
     out->options = plan->options;
     out->in_flight = weir__get(&r->in_flight);
     out->limit = plan->controller.row ? weir__get(&r->limit) : plan->max;
@@ -159,18 +159,22 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
 
 uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max)
 {
-    *max = weir__guard_plan_of(guard)->max_per_key;
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+
+    *max = plan->max_per_key;
     if (*max == 0 || key.len == 0)
         return 0;
-    uint64_t id = weir__hash_key(guard->table->secrets, guard->salt, key).tag;
+    uint64_t id = weir__hash_key(guard->table->secrets, plan->salt, key).tag;
     return id != 0 ? id : 1;
 }
 
 int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key)
 {
+    const struct weir__held *held = &guard->held;
     void *slot;
 
-    return weir__held_count(&guard->held, weir__held_home(&guard->held, guard->salt, key), &slot);
+    return weir__held_count(held, weir__held_home(held, weir__guard_plan_of(guard)->salt, key),
+                            &slot);
 }
 
 void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)

@@ -270,7 +270,7 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
     weir__degradation_json(out, table);
     weir__buffer_open(out, "guards", '[');
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
-        if (name && strcmp(guard->name, name) != 0)
+        if (name && strcmp(weir__guard_name(guard), name) != 0)
             continue;
         weir__guard_peek(guard, now, &info);
         weir__guard_json(out, &info,

@@ -199,7 +199,7 @@ static int make_guard(struct weir__sim_trial *t, const char *controller, struct 
     if (code == WEIR_OK && t->plan->queue.max > 0)
         code = weir_queue_create(&t->queue, &t->plan->queue, error);
     if (code == WEIR_OK)
-        t->guard->salt = t->guard->plan->breaker.seed =
+        t->guard->plan->salt = t->guard->plan->breaker.seed =
             t->out->seed; /* a real one is from the kernel, so that nobody knows it */
     return code;
 }

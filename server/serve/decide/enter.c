@@ -44,7 +44,7 @@ static int read_class(struct weir_guard *guard, struct weir__text name, uint8_t 
         *out = (uint8_t)n;
         return 200;
     }
-    return wrong(error, 400, "guard '%s' has no class %s; %s", guard->name,
+    return wrong(error, 400, "guard '%s' has no class %s; %s", weir__guard_name(guard),
                  weir__quote(name.bytes, name.len).text,
                  n ? weir__hint(name.bytes, name.len, names, n).text : "it has none");
 }
@@ -69,14 +69,15 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
                                      const struct weir_ask *ask, bool again)
 {
     struct weir_ruled_guard view;
-    bool ruled = weir_ruled_guard_find(server->engine, guard->name, &view);
+    bool ruled = weir_ruled_guard_find(server->engine, weir__guard_name(guard), &view);
 
     return (struct weir__enter_how){
         .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
         .leased = true,
         .favoured = again,
         .waits = ask->wait_max > 0 && ruled &&
-                 weir__ruled_wait(server->engine, guard->name, ask->priority, ask->user_class) > 0,
+                 weir__ruled_wait(server->engine, weir__guard_name(guard), ask->priority,
+                                  ask->user_class) > 0,
         .behind = !again && weir__lines_occupied(server->lines, guard, ask->cost)
     };
 }
@@ -109,10 +110,11 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
         return status;
     struct weir__enter_how how = how_to(server, guard, ask, again);
     bool keyed = ask->key.len && weir__guard_plan_of(guard)->max_per_key,
-         ruled = keyed && weir__ruled_user(server->engine, guard->name, ask->key, &user);
+         ruled =
+             keyed && weir__ruled_user(server->engine, weir__guard_name(guard), ask->key, &user);
     if (ruled)
         how.key = &user.key;
-    *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
+    *r = (struct weir_ruling){ .guard = weir__guard_name(guard), .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision)) {
         keep(out, guard, &permit);
         if (keyed && permit.word != 0)
@@ -227,7 +229,7 @@ static void give_back_if_gone(struct weir__conn *conn, struct weir__entered *out
         return;
     weir__ask_exit(conn->loop, &out->permits, WEIR_IGNORED, -1);
     out->permits.n = 0;
-    out->ruling.guard = out->guard->name;
+    out->ruling.guard = weir__guard_name(out->guard);
     out->ruling.decision.allowed = false;
     out->ruling.decision.reason = WEIR_CANCELLED;
 }

@@ -61,8 +61,9 @@ struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 
 static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
 {
-    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->name, name, len) == 0 &&
-           guard->name[len] == '\0';
+    const char *has = guard != NULL ? weir__guard_name(guard) : NULL;
+
+    return has != NULL && len < WEIR__NAME_SIZE && memcmp(has, name, len) == 0 && has[len] == '\0';
 }
 
 /* One whose rule is gone stays on its way out: finding it would make us its user for good. */
@@ -102,7 +103,7 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
     for (uint32_t i = 0; n < LIKELY && i < g->table->guards.most; i++) {
         const struct weir_guard *guard = weir__guards_get(g, i);
         if (guard != NULL)
-            names[n++] = guard->name;
+            names[n++] = weir__guard_name(guard);
     }
     const char *otherwise = n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them"
                               : "the rules have none (guards:)";

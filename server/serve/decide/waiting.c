@@ -123,7 +123,7 @@ static void refuse(struct weir__wait *w, enum weir_reason reason)
     struct weir_ruling *r = &w->entered.ruling;
 
     w->entered.guard = w->guard;
-    r->guard = w->guard->name;
+    r->guard = weir__guard_name(w->guard);
     r->decision.allowed = false;
     r->decision.reason = (uint8_t)reason;
 }

@@ -374,8 +374,9 @@ static struct told *meet_guard(struct weir__watch *watch, const struct weir_guar
         told[watch->guards++] = (struct told){ 0, 0 };
     }
     struct told *told = &watch->told[guard->id];
-    if (told->salt != guard->salt)
-        *told = (struct told){ guard->salt, 0 };
+    uint64_t salt = weir__acquire(&guard->plan)->salt;
+    if (told->salt != salt)
+        *told = (struct told){ salt, 0 };
     return told;
 }
 

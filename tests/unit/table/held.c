@@ -20,7 +20,7 @@ static struct case_ begin(struct weir_table *table)
 
     c.guard = guard_of(table, "g", &(struct weir_guard_options){ .max_per_key = 9 });
     c.held = &c.guard->held;
-    c.home = weir__held_home(c.held, c.guard->salt, key_of("ann"));
+    c.home = weir__held_home(c.held, c.guard->plan->salt, key_of("ann"));
     c.slot = weir__held_slot(c.held, c.home, NOW);
     c.count = weir__slot_pin(&table->keys, c.slot);
     c.word = weir__permit_word(NOW, 2, 0, 0) | 1;
@@ -159,7 +159,7 @@ TEST(test_G1_after_a_reboot_the_seats_tell)
     struct case_ c = begin(table);
     add(&c, SEAT);
     add(&c, SEAT + 1);
-    struct weir__home lost = weir__held_home(c.held, c.guard->salt, key_of("bob"));
+    struct weir__home lost = weir__held_home(c.held, c.guard->plan->salt, key_of("bob"));
     uint64_t *torn = weir__slot_pin(&table->keys, weir__held_slot(c.held, lost, NOW));
     *torn = 7; /* a count without a seat */
     *c.count = 1;
@@ -183,7 +183,7 @@ TEST(test_T2_empty_slots_count_for_no_limiter)
     OWN(weir_table) *table = private_table(false, 16);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/1h");
     struct case_ c = begin(table);
-    struct weir__home new = weir__held_home(c.held, c.guard->salt, key_of("bob"));
+    struct weir__home new = weir__held_home(c.held, c.guard->plan->salt, key_of("bob"));
     int limited = 0;
 
     take(limiter, "k", 5, NOW);

@@ -63,7 +63,7 @@ static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
 
     if (guard == NULL)
         return false;
-    weir__permits_sweep(guard, weir__guard_plan_of(guard), weir__guard_time(now));
+    weir__guard_sweep(guard, weir__guard_time(now));
     return weir__get(&guard->record->in_flight) > 0;
 }
 

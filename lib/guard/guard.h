@@ -197,7 +197,7 @@ struct weir_guard {
     struct weir__guard_plan *plan; /* atomic */
     uint64_t bad_edition;          /* of damaged terms: they are not tried again */
     uint32_t id;
-    struct weir_guard *before; /* that had the place; kept, threads may be using it */
+    uint32_t ticking; /* weir__only_one */
 };
 
 /* The guards' part of a table, in this process. */
@@ -325,12 +325,12 @@ static inline bool weir__seat_free(struct weir_guard *guard, uint32_t seat, uint
         return weir__held_free(&guard->held, seat, word);
     return weir__swap(&guard->held.seats[seat].word, word, weir__permit_freed(word));
 }
-/* Takes back expired permits, and corrects in_flight, if that is due. */
 /* Before a seat is taken: sweeps if nobody has for long. */
 void weir__permits_catch_up(struct weir_guard *guard, const struct weir__guard_plan *plan,
                             weir_time now);
 /* Takes back expired permits of a guard that nobody asks any more. */
 void weir__permits_expire(struct weir_guard *guard, weir_time now);
+/* Takes back expired permits, and corrects in_flight, if that is due: the ticker does. */
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 
@@ -399,6 +399,8 @@ int64_t weir__guard_entered(const struct weir__guard_record *r); /* since it was
 /* tick.c -- sets the limit, the cuts and the degradation from the results, at most this often. */
 weir_time weir__guard_tick_span(const struct weir__controller_plan *controller);
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
+/* Only the sweep of permits, of a guard that nobody asks. */
+void weir__guard_sweep(struct weir_guard *guard, weir_time now);
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)
 {

@@ -7,8 +7,8 @@
  *     degradation  if it is automatic
  *
  * One thread ticks at a time: the one in `ticker`.  If its process has died, or it has been there
- * for a minute, the next one takes its place.  Half-done work leaves at worst a limit or a cut that
- * is slightly off: nothing here admits requests.
+ * for a minute, a thread of another process takes its place.  Half-done work leaves at worst a
+ * limit or a cut that is slightly off: nothing here admits requests.
  */
 #include <string.h>
 
@@ -51,20 +51,32 @@ static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
     return dead || (at > began ? at - began : began - at) > TICKER_LATE;
 }
 
+static bool take_ticker(struct weir_guard *guard, weir_time now, uint64_t *mine)
+{
+    uint64_t *at = &guard->record->ticker, ticker = weir__get(at);
+
+    if (ticker != 0 && !is_gone(guard, ticker, now))
+        return false;
+    *mine = ticker_of(guard, now);
+    return __atomic_compare_exchange_n(at, &ticker, *mine, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+/* A thread of this process that ticks will go on, however late it is: nobody here takes its
+ * place. */
 static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now,
                   uint64_t *mine)
 {
-    struct weir__guard_record *r = guard->record;
-    int64_t at = weir__get(&r->tick_at);
-    uint64_t ticker = weir__get(&r->ticker);
+    int64_t *tick_at = &guard->record->tick_at, at = weir__get(tick_at);
 
-    if (!__atomic_compare_exchange_n(&r->tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED,
+    if (!__atomic_compare_exchange_n(tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) ||
-        (ticker != 0 && !is_gone(guard, ticker, now)))
+        !weir__only_one(&guard->ticking))
         return false;
-    *mine = ticker_of(guard, now);
-    return __atomic_compare_exchange_n(&r->ticker, &ticker, *mine, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    bool begun = take_ticker(guard, now, mine);
+    if (!begun)
+        weir__publish(&guard->ticking, 0);
+    return begun;
 }
 
 /* If another has taken its place, both may have corrected in_flight by the same difference: as
@@ -74,6 +86,18 @@ static void end(struct weir_guard *guard, uint64_t mine)
     if (!__atomic_compare_exchange_n(&guard->record->ticker, &mine, 0, false, __ATOMIC_RELEASE,
                                      __ATOMIC_RELAXED))
         weir__count(&guard->table->header->holders_lost, 1);
+    weir__publish(&guard->ticking, 0);
+}
+
+void weir__guard_sweep(struct weir_guard *guard, weir_time now)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    uint64_t mine;
+
+    if (!begin(guard, plan, now, &mine))
+        return;
+    weir__permits_sweep(guard, plan, now);
+    end(guard, mine);
 }
 
 /* ---------------------------------------------------------------- a look ---- */

@@ -159,6 +159,13 @@ static void use_limiters(struct weir_table *table, uint64_t *random, int64_t *ke
     leave(&u[1], random64(random) % 2);
 }
 
+static void leave_guard(struct weir_table *table, struct weir_guard *guard, uint64_t *random)
+{
+    weir_guard_drop(guard);
+    for (uint64_t i = random64(random) % 80; i > 0; i--)
+        tend(table);
+}
+
 static void use_guard(struct weir_table *table, uint64_t *random)
 {
     struct weir_guard *guard;
@@ -178,7 +185,12 @@ static void use_guard(struct weir_table *table, uint64_t *random)
     if (!entered)
         complain("an ask is refused", name, d.reason);
     tend(table);
+    bool outlives = random64(random) % 4 == 0;
+    if (outlives) /* its guard: then it may be gone */
+        leave_guard(table, guard, random);
     bool exited = !entered || weir_exit(guard, &permit, WEIR_SUCCEEDED, now_of());
+    if (outlives)
+        return;
     if (!exited && now_of() - ask.now < LEASE) /* it may have been stopped for long */
         complain("a permit of a guard in use has gone", name, 0);
     if (random64(random) % 2)

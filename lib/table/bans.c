@@ -353,6 +353,20 @@ static void find_latest(struct weir_table *table)
     (void)weir__swap_pair(at, was, found);
 }
 
+void weir__bans_measure(struct weir_table *table)
+{
+    const struct weir__space *space = &table->bans;
+
+    weir__groups_open(&table->bans, weir__line_slots(space));
+    for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
+        const void *slot = weir__wide_at(space, i / WEIR__GROUP_SLOTS, i);
+        uint64_t tag = weir__load(slot), *reach = &space->rooms[i / WEIR__GROUP_SLOTS].reach;
+        uint64_t distance =
+            tag != 0 ? weir__slot_distance(space, part_of(table, tag).home, slot) : 0;
+        *reach = distance > *reach ? distance : *reach;
+    }
+}
+
 void weir__bans_settle(struct weir_table *table)
 {
     find_latest(table);

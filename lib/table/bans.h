@@ -104,6 +104,9 @@ int64_t weir__bans_in_force(const struct weir_table *table,
 /* The limiter that stands for bans. */
 void weir__bans_open(struct weir_table *table, struct weir_limiter *out);
 
+/* For a process that is alone: how far bans are from their homes, which their tags tell. */
+void weir__bans_measure(struct weir_table *table);
+
 /* For the first to attach: what the header says of the bans, again from the bans. */
 void weir__bans_settle(struct weir_table *table);
 

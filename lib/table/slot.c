@@ -103,14 +103,13 @@ static void count_eviction(struct weir__space *space, const struct weir__victim 
         weir__count(&h->bans_lost, 1);
 }
 
-/* How far the slot is from the key's home, with its line. */
-static uint64_t distance_of(const struct weir__part *part, const void *slot)
+uint64_t weir__slot_distance(const struct weir__space *space, struct weir__home home,
+                             const void *slot)
 {
-    const struct weir__space *space = part->limiter->space;
     uint64_t size = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide),
              i = (uint64_t)((const unsigned char *)slot - space->slots) / size;
 
-    return ((i - part->home.first) % WEIR__GROUP_SLOTS / weir__line_slots(space) + 1) *
+    return ((i - home.first) % WEIR__GROUP_SLOTS / weir__line_slots(space) + 1) *
            weir__line_slots(space);
 }
 
@@ -151,7 +150,8 @@ static bool replace(const struct claim *c, struct weir__victim v)
         return false; /* it was idle, and is in use again */
     struct weir__chain_rest rest = rest_of(space, &victim);
     replace_raw(c, &victim);
-    count_change(space, c->hand, c->part->home.group, c->count, distance_of(c->part, v.slot));
+    count_change(space, c->hand, c->part->home.group, c->count,
+                 weir__slot_distance(space, c->part->home, v.slot));
     if (!weir__hand_commit(space->table, c->hand))
         return false;
     weir__chain_give(space, rest);

@@ -209,6 +209,9 @@ struct weir__part;
 enum weir__claimed weir__slot_claim(struct weir__part *part, weir_time now, struct weir__hand *hand,
                                     bool whole, const uint64_t *mine, size_t n);
 
+/* How far the slot is from the key's home, with its line. */
+uint64_t weir__slot_distance(const struct weir__space *space, struct weir__home home,
+                             const void *slot);
 /* A group without any key: searches end in their first line again. */
 void weir__group_shrink(struct weir__space *space, uint64_t group);
 /* Sets the reach of all groups; for a process that is alone. */

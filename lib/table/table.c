@@ -362,7 +362,7 @@ static void put_in_order(struct weir_table *table)
         weir__slots_rebuild(&table->keys);
         if (is_of_other_boot(table->header, boot)) { /* some pages may be older than others */
             weir__held_rebuild(table);
-            weir__groups_open(&table->bans, 0);
+            weir__bans_measure(table);
             weir__groups_open(&table->keys, 0);
         }
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));

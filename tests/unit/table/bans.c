@@ -557,6 +557,34 @@ TEST(test_the_first_to_attach_puts_the_header_right)
     assert_int_equal(until(table, "k", NOW), NOW + MINUTE);
 }
 
+/* Rooms may be older than bans then, so they are measured again. */
+TEST(test_R4_after_a_crash_of_the_host_searches_for_bans_are_as_short_as_before)
+{
+    enum { BANS = 1000 };
+    const char *path = new_path();
+
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100, .bans = BANS });
+    uint64_t reach[64], one = 1, groups = table->bans.groups, rooms_at = table->bans.rooms_at;
+    struct weir__room torn = { 0, 2 };
+    assert_true(groups <= 64);
+    for (int i = 0; i < BANS; i++)
+        put_number(table, i, NOW, NOW + HOUR + i);
+    int64_t out = stats_of(table, NOW).bans;
+    for (uint64_t i = 0; i < groups; i++)
+        reach[i] = table->bans.rooms[i].reach;
+    weir_table_destroy(table);
+    write_at(path, offsetof(struct weir__header, boot_id), &one, sizeof(one));
+    write_at(path, offsetof(struct weir__header, lost_then), &one, sizeof(one));
+    write_at(path, rooms_at, &torn, sizeof(torn));
+    table = attach(path);
+    for (uint64_t i = 0; i < groups; i++)
+        assert_in_range(table->bans.rooms[i].reach, 1, reach[i]);
+    for (int i = 0; i < BANS; i++)
+        out -= is_out(table, i, NOW);
+    assert_int_equal(out, 0);
+}
+
 /* ----------------------------------------------------------------- killed ---- */
 
 struct race {

@@ -12,6 +12,14 @@ struct weir__region weir__table_region(const struct weir_table *table);
 /* The file is shorter than the table: touching the missing part is a SIGBUS. */
 bool weir__table_is_cut(const struct weir_table *table);
 
+/* file-users.c -- the other processes that use the file: " 12, 34"; "" if there are none, or the
+ * system does not tell.  `locked`: only one that keeps all others out. */
+struct weir__pids {
+    char text[80];
+    bool stopped; /* all of them are */
+};
+struct weir__pids weir__table_users(const char *path, bool locked);
+
 /* What was taken over; `lost`: states that start fresh. */
 struct weir__copied {
     int64_t limiters, states, bans, lost;

@@ -30,6 +30,7 @@
 #define REAL_EVERY      WEIR_SECOND /* the real clock is looked at this often */
 #define REAL_NEAR       (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
 #define LOCK_STEP_MS    5
+#define LOCK_LOOK_MS    1000
 #define LOCK_WAIT_MS    30000
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 
@@ -418,17 +419,32 @@ static struct weir_table *new_table(void)
     return table;
 }
 
+static int fail_locked(const char *path, int ms, struct weir_error *error)
+{
+    struct weir__pids pids = weir__table_users(path, true);
+
+    return weir__fail(error, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s, for %d s now",
+                      path, *pids.text ? ", pid" : "", pids.text,
+                      pids.stopped ? ", which is stopped" : "", ms / 1000);
+}
+
+/* Of one that is stopped nobody knows when it goes on. */
+static bool is_vain(const char *path, int ms)
+{
+    return ms > 0 && ms % LOCK_LOOK_MS == 0 &&
+           (ms >= LOCK_WAIT_MS || weir__table_users(path, true).stopped);
+}
+
 /* Gets the file among others.  A process that puts a table in order has it alone for a moment; one
- * that keeps it must not hold up others for ever. */
+ * that keeps it must not hold up others for ever.  Nobody who is attached comes here, and while
+ * somebody is nobody has it alone. */
 static int share_file(int fd, const char *path, struct weir_error *error)
 {
     for (int ms = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ms += LOCK_STEP_MS) {
         if (errno != EWOULDBLOCK)
             return weir__fail_errno(error, "cannot lock table", path);
-        if (ms >= LOCK_WAIT_MS)
-            return weir__fail(error, WEIR_SYSTEM,
-                              "'%s' is locked by another process, for %d seconds now", path,
-                              LOCK_WAIT_MS / 1000);
+        if (is_vain(path, ms))
+            return fail_locked(path, ms, error);
         weir__clock_sleep(LOCK_STEP_MS * WEIR_MILLISECOND);
     }
     return WEIR_OK;

@@ -1,8 +1,4 @@
-/* table-file.c -- a table's file as other processes have it.
- *
- * Everybody who is attached holds a shared lock (flock), which the kernel lists in /proc/locks, by
- * device and inode.
- */
+/* table-file.c -- a table's file as other processes have it. */
 #include "server/base/table-file.h"
 
 #include <errno.h>
@@ -16,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -26,56 +21,22 @@
 
 #define STEP_MS     50
 #define QUIET_MS    1000
+#define LOOK_MS     500
 #define PATIENCE_MS 30000
-
-/* A process may have several locks. */
-static bool has_pid(const struct weir__pids *pids, int pid)
-{
-    char one[16];
-    size_t len = (size_t)snprintf(one, sizeof(one), " %d", pid);
-
-    for (const char *at = pids->text; (at = strstr(at, one)) != NULL; at++)
-        if (at[len] == ',' || at[len] == '\0')
-            return true;
-    return false;
-}
-
-static void add_pid(struct weir__pids *out, int pid)
-{
-    size_t len = strlen(out->text);
-
-    if (!has_pid(out, pid) && len + 16 < sizeof(out->text)) /* further ones are left out */
-        snprintf(out->text + len, sizeof(out->text) - len, "%s %d", len ? "," : "", pid);
-}
-
-struct weir__pids weir__table_users(const char *path, bool locked)
-{
-    struct weir__pids out = { "" };
-    char line[256], kind[16], how[16];
-    unsigned major_, minor_;
-    unsigned long inode;
-    struct stat st;
-    int pid;
-    FILE *locks = stat(path, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
-
-    while (locks && fgets(line, sizeof(line), locks))
-        if (sscanf(line, "%*s %15s ADVISORY %15s %d %x:%x:%lu", kind, how, &pid, &major_, &minor_,
-                   &inode) == 6 &&
-            strcmp(kind, "FLOCK") == 0 && (!locked || strcmp(how, "WRITE") == 0) && pid > 0 &&
-            pid != (int)getpid() && inode == st.st_ino && major_ == major(st.st_dev) &&
-            minor_ == minor(st.st_dev))
-            add_pid(&out, pid);
-    if (locks)
-        fclose(locks);
-    return out;
-}
 
 static int fail_locked(const char *path, const char *then, struct weir_error *error)
 {
     struct weir__pids pids = weir__table_users(path, true);
 
-    return weir__fail(error, WEIR_SYSTEM, "%s is locked by another process%s%s%s", path,
-                      *pids.text ? ", pid" : "", pids.text, then);
+    return weir__fail(error, WEIR_SYSTEM, "%s is locked by another process%s%s%s%s", path,
+                      *pids.text ? ", pid" : "", pids.text,
+                      pids.stopped ? ", which is stopped" : "", then);
+}
+
+/* A process that is stopped is not waited for: nobody knows when it goes on. */
+static bool is_vain(const char *path, int ms)
+{
+    return ms > QUIET_MS && ms % LOOK_MS == 0 && weir__table_users(path, true).stopped;
 }
 
 int weir__table_await(const char *command, const char *path, bool waits, struct weir_error *error)
@@ -83,8 +44,12 @@ int weir__table_await(const char *command, const char *path, bool waits, struct 
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ms = 0, code = WEIR_OK;
 
     for (; fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ms += STEP_MS) {
-        if (!waits || ms >= PATIENCE_MS) {
-            code = fail_locked(path, waits ? ": gave up after 30 seconds" : "", error);
+        if (!waits || ms >= PATIENCE_MS || is_vain(path, ms)) {
+            code = fail_locked(path,
+                               ms >= PATIENCE_MS ? ": gave up after 30 seconds"
+                               : waits           ? ": gave up"
+                                                 : "",
+                               error);
             break;
         }
         if (ms == QUIET_MS) {

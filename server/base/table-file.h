@@ -5,17 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "table/file.h"
 #include "weir.h"
 
-/* The other processes that use the file: " 12, 34"; "" if there are none, or the system does not
- * tell.  `locked`: only one that keeps all others out. */
-struct weir__pids {
-    char text[80];
-};
-struct weir__pids weir__table_users(const char *path, bool locked);
-
 /* A file that somebody has locked alone can be used by nobody else.  Waits for that to end, at most
- * for 30 s, and says so after a second; without `waits` it fails at once. */
+ * for 30 s, and says so after a second; not for a process that is stopped.  Without `waits` it
+ * fails at once. */
 int weir__table_await(const char *command, const char *path, bool waits, struct weir_error *error);
 /* A mapped file that another program cuts is a SIGBUS for those that touch the missing part.  From
  * here on it ends the process with a sentence and exit code 2.  One table for each process. */

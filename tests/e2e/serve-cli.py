@@ -9,6 +9,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -458,6 +459,29 @@ def test_S6_take_says_that_a_table_is_locked(weir):
                 assert "pid %d: waiting" % os.getpid() in line, line
                 waiting.kill()
                 waiting.communicate()
+
+
+def test_T1_nobody_waits_for_a_stopped_process_that_has_a_table_alone(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "t")
+        words = [weir, "take", "--table", table, "--limit", "3/1m", "--now", "100s", "ann"]
+        assert subprocess.run(words, capture_output=True, timeout=60).returncode == 0
+        stopped = subprocess.Popen([sys.executable, "-c", """if True:
+            import fcntl, os, signal, sys
+            fcntl.flock(file := open(sys.argv[1]), fcntl.LOCK_EX)
+            os.kill(os.getpid(), signal.SIGSTOP)""", table])
+        try:
+            os.waitpid(stopped.pid, os.WUNTRACED)
+            for command in words, [weir, "serve", "--table", table, "--resp", "127.0.0.1:0",
+                                   "--http", ""]:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+                assert done.returncode == 2, done
+                assert "pid %d, which is stopped: gave up" % stopped.pid in done.stderr, done
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+            stopped.wait()
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "granted, 1 of 3 left\n", done
 
 
 def test_S6_top_live(weir):

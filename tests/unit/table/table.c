@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -540,6 +541,29 @@ TEST(test_private_tables_share_nothing)
     assert_int_equal(left(limiter_of(two, "l", "gcra 10/1h"), "k", NOW), 10);
     weir_table_destroy(one);
     weir_table_destroy(two);
+}
+
+/* For one that just puts the table in order it waits. */
+TEST(test_T1_an_attach_does_not_wait_for_a_stopped_process_that_has_the_file_alone)
+{
+    const char *path = new_path();
+    struct weir_error error = { 0 };
+    struct weir_table *table;
+    int status;
+
+    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 100 }));
+    pid_t pid = fork();
+    if (pid == 0) {
+        flock(open(path, O_RDWR), LOCK_EX);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_int_equal(weir_table_attach(&table, path, &error), WEIR_SYSTEM);
+    assert_non_null(strstr(error.text, "which is stopped, for 1 s now"));
+    kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    weir_table_destroy(attach(path));
 }
 
 GROUP(make_folder, remove_folder)

@@ -29,7 +29,7 @@ struct weir__copied {
 int weir__table_backup(struct weir_table *table, const char *path, struct weir__copied *out,
                        struct weir_error *error);
 
-/* upgrade.c -- makes a file of format 3 one of this format. */
+/* upgrade.c -- makes a file of format 3 or 5 one of this format. */
 int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_error *error);
 
 #endif

@@ -86,9 +86,9 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT,
                           "'%s' has format %" PRIu32 "; this library reads format %d%s", path,
                           h->format, WEIR__FORMAT,
-                          h->format == 3             ? ": see weir table FILE --upgrade"
-                          : h->format < WEIR__FORMAT ? ": remove it, and a new one is made"
-                                                     : "");
+                          h->format == 3 || h->format == 5 ? ": see weir table FILE --upgrade"
+                          : h->format < WEIR__FORMAT       ? ": remove it, and a new one is made"
+                                                           : "");
     if (file_bytes < WEIR__HOLDERS_AT)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     if (h->header_size != sizeof(*h) || h->check != weir__header_check(h))

@@ -1,4 +1,4 @@
-/* upgrade.c -- makes a table of format 3 one of this format.
+/* upgrade.c -- makes a table of format 3 one of this format; of format 5: upgrade-5.c.
  *
  * Format 3 hashed keys as this one does, and its groups were the same, so small states stay in
  * their slots (copy.c).  Large ones (sliding-window, sliding-log) lay elsewhere, in places that do
@@ -20,6 +20,7 @@
 #include "table/carried.h"
 #include "table/copy.h"
 #include "table/slot.h"
+#include "table/upgrade-5.h"
 
 /* ------------------------------------------------------ format 3's bytes ---- */
 
@@ -131,11 +132,14 @@ static int check_old(struct old *o, const char *path, struct weir_error *error)
 
     if (memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) != 0 || h->endian != WEIR__ENDIAN)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table of this machine", path);
+    if (h->format == 5)
+        return weir__upgrade_5(o->fd, o->size, path, error);
     if (h->format == WEIR__FORMAT)
         return weir__fail(error, WEIR_INVALID, "'%s' has format %d already", path, WEIR__FORMAT);
     if (h->format != OLD_FORMAT)
         return weir__fail(error, WEIR_INVALID,
-                          "'%s' has format %" PRIu32 "; only format %d can be upgraded: remove it",
+                          "'%s' has format %" PRIu32
+                          "; only formats %d and 5 can be upgraded: remove it",
                           path, h->format, OLD_FORMAT);
     if (h->slot_size == sizeof(struct weir__narrow))
         return weir__fail(error, WEIR_INVALID,
@@ -384,12 +388,31 @@ static int copy_all(struct weir__copy *copy, const struct old *o, struct weir_er
     return memory ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for an upgrade");
 }
 
+/* As it is now; the first to attach has put it in order. */
+static int count_all(const char *path, struct weir__copied *out, struct weir_error *error)
+{
+    struct weir_table *table;
+    struct weir_table_stats s;
+    int code = weir_table_attach(&table, path, error);
+
+    if (code)
+        return code;
+    weir_table_stats(table, weir_table_now(table), &s);
+    *out = (struct weir__copied){ .limiters = s.limiters, .states = s.keys, .bans = s.bans };
+    weir_table_destroy(table);
+    return WEIR_OK;
+}
+
 int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_error *error)
 {
     struct weir__copy copy = { 0 };
     struct old o = { .fd = -1 };
     int code = open_old(&o, path, error);
 
+    if (code == WEIR_OK && o.header->format == WEIR__FORMAT) { /* it was 5 */
+        close_old(&o);
+        return count_all(path, out, error);
+    }
     if (code == WEIR_OK) {
         struct weir__header like = likeness(o.header);
         code = weir__copy_begin(&copy, path, &like, &o.st, error);

@@ -20,7 +20,7 @@ static const struct weir__option rows[] = {
     WEIR__SWITCH("json", 0, json, "print a JSON object"),
     WEIR__VALUE("now", 0, MOMENT, now, "TIME", "count live keys as of this time: " WEIR__MOMENT),
     WEIR__TEXT("backup", 0, backup, "COPY", "copy the table to a new file, also while it is used"),
-    WEIR__SWITCH("upgrade", 0, upgrade, "convert a file of format 3"),
+    WEIR__SWITCH("upgrade", 0, upgrade, "convert a file of format 3 or 5"),
     { 0 },
 };
 

@@ -6,6 +6,7 @@ import fcntl
 import grp
 import gzip
 import json
+import lzma
 import os
 import random
 import struct
@@ -183,7 +184,7 @@ def test_what_cannot_be_upgraded_is_refused_and_stays(weir):
 
         table = old_table(folder, "format3-narrow.gz")
         expect("narrow")
-        for at, bytes_, words in ((8, b"\2", "only format 3"), (24, b"\xff", "damaged"),
+        for at, bytes_, words in ((8, b"\2", "only formats 3 and 5"), (24, b"\xff", "damaged"),
                                   (250, b"?", "damaged"), (0, b"X", "not a Weir table")):
             table = old_table(folder)
             with open(table, "r+b") as file:
@@ -218,6 +219,67 @@ def test_a_damaged_table_of_format_3_is_refused_or_becomes_a_table(weir):
             if done.returncode == 0:
                 assert run(weir, "table", table).returncode == 0
                 assert take(weir, table, "fresh").returncode == 0
+
+
+# ------------------------------------------------------------------------------ format 5 ----
+
+FORMAT5 = {  # as above; 60 keys of a limiter that went left slots behind
+    "api": {"k%d" % i: 9 - i % 10 for i in range(60)},
+    "window": {"k": 5, "other": 10},
+    "log": {"k": 4, "other": 7},
+    "fixed": {"k": 4, "other": 7},
+}
+
+
+def table_of_format_5(folder):
+    """Made by the library that wrote it, which was killed with three permits of a guard out."""
+    path = os.path.join(folder, "table")
+    with lzma.open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "format5.xz")) as file:
+        with open(path, "wb") as out:
+            out.write(file.read())
+    return path
+
+
+def test_T3_a_table_of_format_5_is_upgraded_with_all_states(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = table_of_format_5(folder)
+        done = run(weir, "table", table)
+        assert done.returncode == 2 and "--upgrade" in done.stderr, done
+        done = run(weir, "table", table, "--upgrade")
+        assert done.returncode == 0 and "4 limiters, 64 states, 3 bans\n" in done.stdout, done
+        for name, keys in FORMAT5.items():
+            for key, left in keys.items():
+                assert remaining(weir, table, name, key) == left, (name, key)
+        done = run(weir, "bans", "--table", table, "--now", THEN)
+        assert done.stdout.count("for another 24h") == 3, done
+        slots = lzma.open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "format5.xz"))
+        left_tag = (0x3fffe).to_bytes(8, "little")
+        assert slots.read().count(left_tag) >= 60 > open(table, "rb").read().count(left_tag)
+        done = run(weir, "guards", "--table", table)
+        assert "backend" not in done.stdout, done
+        done = run(weir, "table", table, "--upgrade")
+        assert done.returncode == 2 and "format 6 already" in done.stderr, done
+
+
+def test_T4_a_damaged_table_of_format_5_is_refused_or_becomes_a_table(weir):
+    chance = random.Random(5)
+    for _ in range(30):
+        with tempfile.TemporaryDirectory() as folder:
+            table = table_of_format_5(folder)
+            size = os.path.getsize(table)
+            with open(table, "r+b") as file:
+                for _ in range(chance.choice((1, 10, 1000))):
+                    file.seek(chance.choice((16 + chance.randrange(500),
+                                             chance.randrange(6 << 20, size))))
+                    file.write(bytes([chance.choice((0, 1, 255, chance.randrange(256)))]))
+            before = open(table, "rb").read()
+            done = run(weir, "table", table, "--upgrade")
+            assert done.returncode in (0, 2), done
+            if done.returncode == 0:
+                assert run(weir, "table", table).returncode == 0
+                assert take(weir, table, "fresh").returncode == 0
+            else:
+                assert open(table, "rb").read() == before, done
 
 
 # -------------------------------------------------------------------------------- backup ----

@@ -743,7 +743,7 @@ WEIR_API void weir_totals_get(struct weir *weir, struct weir_totals *out);
 struct weir_rule_info {
     const char *name;                       /* good until weir_destroy */
     enum weir_mode written, switched, mode; /* in the rules; by hand, or AS_WRITTEN; in force */
-    int64_t allowed, refused, banned;       /* in this process since the rule came */
+    int64_t allowed, refused, banned;       /* here, since the rule came; a banned one is refused */
     int64_t shadow_refused;                 /* allowed only because of the rule's mode */
 };
 /* In the order of the file.  After weir_use a listing goes on in the new rules. */

@@ -296,7 +296,7 @@ static void put_decisions(struct pen *pen, struct weir *weir)
             "weir_decisions_total{rule=\"%s\",outcome=\"allowed\"} %lld\n"
             "weir_decisions_total{rule=\"%s\",outcome=\"refused\"} %lld\n"
             "weir_decisions_total{rule=\"%s\",outcome=\"shadow_refused\"} %lld\n",
-            name, (long long)i.allowed, name, (long long)i.refused + (long long)i.banned, name,
+            name, (long long)i.allowed, name, (long long)i.refused, name,
             (long long)i.shadow_refused);
     }
     put(pen, "# TYPE weir_decisions_banned_total counter\n");

@@ -108,7 +108,7 @@ bool weir_rule_next_shared(struct weir *weir, int64_t *at, struct weir_rule_info
         (void)weir__limiter_read_counts(active->posts[rule].lever, &t);
     weir__engine_release(stripe);
     out->allowed = t.allowed;
-    out->refused = t.refused;
+    out->refused = (int64_t)((uint64_t)t.refused + (uint64_t)t.banned); /* any bytes */
     out->banned = t.banned;
     out->shadow_refused = t.shadow_refused;
     return true;

@@ -203,7 +203,7 @@ bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
                                      .switched = weir__limiter_mode(post->lever),
                                      .mode = weir__post_mode(post, weir__active_mode(weir, active)),
                                      .allowed = t.allowed,
-                                     .refused = t.refused,
+                                     .refused = t.refused + t.banned,
                                      .banned = t.banned,
                                      .shadow_refused = t.shadow_refused };
     }

@@ -188,13 +188,6 @@ static int place_of(const struct weir__document *modes, const char *name, int gu
     return -1;
 }
 
-/* By a limit, or because the key is banned. */
-static int64_t refused_of(const struct weir__document *modes, int i)
-{
-    return count(weir__document_number(modes, 0, "rules.%d.refused", i)) +
-           count(weir__document_number(modes, 0, "rules.%d.banned", i));
-}
-
 static struct rule read_rule(const struct look *before, const struct look *now,
                              const struct rates *rates, int i)
 {
@@ -203,14 +196,15 @@ static struct rule read_rule(const struct look *before, const struct look *now,
                          .mode = weir__document_text(d, "rules.%d.in_force", i) };
 
     rule.allowed = weir__document_number(d, 0, "rules.%d.allowed", i);
-    rule.refused = refused_of(d, i);
+    rule.refused = weir__document_number(d, 0, "rules.%d.refused", i);
     rule.banned = weir__document_number(d, 0, "rules.%d.banned", i);
     rule.shadow = weir__document_number(d, 0, "rules.%d.shadow_refused", i);
     int was = rates->seconds > 0 ? place_of(old, rule.name, i) : -1;
     double seconds = was < 0 ? 0 : rates->seconds;
     rule.allowed_rate =
         rate(seconds, weir__document_number(old, 0, "rules.%d.allowed", was), rule.allowed);
-    rule.refused_rate = rate(seconds, was < 0 ? 0 : refused_of(old, was), rule.refused);
+    rule.refused_rate =
+        rate(seconds, weir__document_number(old, 0, "rules.%d.refused", was), rule.refused);
     return rule;
 }
 

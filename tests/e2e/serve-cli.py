@@ -418,6 +418,9 @@ def test_S6_top_shows_a_rule_whose_keys_are_banned(weir):
         refused = re.search(r'decisions_total{rule="login",outcome="refused"} (\d+)', metrics)
         banned = re.search(r'weir_decisions_banned_total{rule="login"} (\d+)', metrics)
         assert refused.group(1) == banned.group(1) != "0", metrics
+        modes = server.http()("GET", "/v1/modes").json()["rules"]
+        found, = [rule for rule in modes if rule["rule"] == "login"]
+        assert found["refused"] == found["banned"] == int(banned.group(1)), found
 
 
 def test_S6_the_start_says_what_the_table_is(weir):

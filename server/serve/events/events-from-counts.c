@@ -192,7 +192,7 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
 
     watch->tick++;
     for (int64_t at = 0; weir_rule_next(server->engine, &at, &info);)
-        look_at_rule(watch, info.name, info.refused + info.banned, now);
+        look_at_rule(watch, info.name, info.refused, now);
     weir_totals_get(server->engine, &totals);
     look_at_rule(watch, WEIR__TOP_DENY, totals.denied, now);
     look_at_rule(watch, WEIR__TOP_TAKES, weir__server_count(server, WEIR__COUNT_TAKE_REFUSED), now);

@@ -469,7 +469,7 @@ static void print_rules(struct weir__buffer *out, const struct weir__server *ser
     for (size_t i = 0; i < list.n; i++) {
         const struct weir_rule_info *r = &list.rules[i];
         print_outcome(out, r->name, "allowed", r->allowed);
-        print_outcome(out, r->name, "refused", r->refused + r->banned);
+        print_outcome(out, r->name, "refused", r->refused);
         print_outcome(out, r->name, "shadow_refused", r->shadow_refused);
     }
     print_head(out, "weir_decisions_banned_total", "counter",

@@ -208,7 +208,9 @@ const struct weir__schema weir__schemas[] = {
         { "as_written", "text", "" },
         { "by_hand", "text?", "null: as written" },
         { "in_force", "text", "" },
-        { "[allowed] [refused] [banned] [shadow_refused]", "count", "" }) },
+        { "[allowed] [refused]", "count", "since the rule came" },
+        { "[banned]", "count", "of the refused, those of banned keys" },
+        { "[shadow_refused]", "count", "" }) },
     { "Guards", "", FIELDS(
         { "now", "moment", "" },
         { "degradation", "0..9", "" },

@@ -195,6 +195,10 @@ WEIR_API void weir_counts_share(struct weir *weir);
 WEIR_API void weir_totals_shared(struct weir *weir, struct weir_totals *out);
 WEIR_API bool weir_rule_next_shared(struct weir *weir, int64_t *at, struct weir_rule_info *out);
 
+/* A limiter's name for people: "login, limit 1" for the first one of a rule.  False: it limits
+ * nothing, it holds the mode of the rule or guard `words`. */
+WEIR_API bool weir_limiter_words(const struct weir_limiter_info *info, char words[96]);
+
 /* ---------------------------------------------------------------- pools ---- */
 
 /* A bulkhead with its own threads: at most max_threads work and at most max_queue tasks wait.  A

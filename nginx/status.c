@@ -55,24 +55,7 @@ static __attribute__((format(printf, 2, 3))) void put(struct pen *pen, const cha
 
 /* ------------------------------------------------------------------ JSON ---- */
 
-static void put_limiters(struct pen *pen, struct weir_table *table)
-{
-    struct weir_limiter_info info;
-    const char *comma = "";
-    char name[64];
-
-    put(pen, ",\n\"limits\":[");
-    for (int64_t at = 0; weir_limiter_next(table, &at, &info); comma = ",")
-        put(pen, "%s\n {\"name\":\"%s\",\"limit\":\"%s\"}", comma,
-            ngx_weir_quotable(info.name, name), info.limit);
-    put(pen, "]");
-}
-
-/* As the status variables name them, in small letters. */
-static const char *const outcomes[] = { NULL,       "passed",          "delayed",
-                                        "rejected", "delayed_dry_run", "rejected_dry_run" };
-
-/* A zone's name may have any length. */
+/* A name of any length. */
 static void put_name(struct pen *pen, const ngx_str_t *name)
 {
     char piece[64], out[64];
@@ -83,6 +66,28 @@ static void put_name(struct pen *pen, const ngx_str_t *name)
         put(pen, "%s", ngx_weir_quotable(piece, out));
     }
 }
+
+static void put_limiters(struct pen *pen, struct weir_table *table)
+{
+    struct weir_limiter_info info;
+    const char *comma = "";
+    char words[96];
+
+    put(pen, ",\n\"limits\":[");
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);) {
+        if (!weir_limiter_words(&info, words))
+            continue;
+        put(pen, "%s\n {\"name\":\"", comma);
+        put_name(pen, &(ngx_str_t){ ngx_strlen(words), (u_char *)words });
+        put(pen, "\",\"limit\":\"%s\"}", info.limit);
+        comma = ",";
+    }
+    put(pen, "]");
+}
+
+/* As the status variables name them, in small letters. */
+static const char *const outcomes[] = { NULL,       "passed",          "delayed",
+                                        "rejected", "delayed_dry_run", "rejected_dry_run" };
 
 static const char *kind_of(const struct ngx_weir_zone *zone)
 {

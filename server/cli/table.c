@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "weir-queue.h"
 #include "server/base/buffer.h"
 #include "server/base/command.h"
 #include "table/file.h"
@@ -44,41 +45,19 @@ static double key_bytes(const struct weir_table_stats *s)
     return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 
-/* The engine's names in words: rule#0-1a2b3c4d is the rule's first limit, rule$0-1a2b3c4d the purse
- * of one across the fleet, rule!... counts refusals for its ban. */
-static void name_in_words(char *out, size_t size, const char *name)
-{
-    size_t rule = strcspn(name, "#!$");
-    unsigned index;
-    int end = 0;
-
-    if (sscanf(name + rule, "%*[#$]%3u-%*8[0-9a-f]%n", &index, &end) == 1 && end > 0 &&
-        name[rule + (size_t)end] == '\0')
-        snprintf(out, size, "%.*s, %s %u", (int)rule, name, name[rule] == '$' ? "purse" : "limit",
-                 index + 1);
-    else if (name[rule] == '!' && sscanf(name + rule, "!0-%*8[0-9a-f]%n", &end) == 0 && end > 0 &&
-             name[rule + (size_t)end] == '\0')
-        snprintf(out, size, "%.*s, refusals for its ban", (int)rule, name);
-    else
-        snprintf(out, size, "%s", name);
-}
-
-/* rule@ holds a mode set by hand, and limits nothing. */
+/* Of a mode set by hand only if there is one. */
 static void print_limiter(struct weir_table *table, const struct weir_limiter_info *info)
 {
-    size_t len = strlen(info->name);
     char words[96];
 
-    if (len > 1 && info->name[len - 1] == '@' && strcmp(info->limit, "gcra 1/1s") == 0) {
-        const struct weir_limiter *lever = weir_limiter_find(table, info->name);
-        enum weir_mode mode = lever ? weir__limiter_mode(lever) : WEIR_AS_WRITTEN;
-        if (mode != WEIR_AS_WRITTEN)
-            printf("  rule %.*s: mode %s by hand\n", (int)len - 1, info->name,
-                   weir_mode_name(mode));
+    if (weir_limiter_words(info, words)) {
+        printf("  %-28s  %s, changed %lld times\n", words, info->limit, (long long)info->changes);
         return;
     }
-    name_in_words(words, sizeof(words), info->name);
-    printf("  %-28s  %s, changed %lld times\n", words, info->limit, (long long)info->changes);
+    const struct weir_limiter *lever = weir_limiter_find(table, info->name);
+    enum weir_mode mode = lever ? weir__limiter_mode(lever) : WEIR_AS_WRITTEN;
+    if (mode != WEIR_AS_WRITTEN)
+        printf("  rule %s: mode %s by hand\n", words, weir_mode_name(mode));
 }
 
 static void print_text(const char *path, struct weir_table *table, const struct weir_table_stats *s)
@@ -133,6 +112,7 @@ static void print_json(const char *path, const struct weir_table *table,
     };
     struct weir__buffer json = { 0 };
     struct weir_limiter_info info;
+    char words[96];
 
     weir__buffer_open(&json, NULL, '{');
     weir__buffer_member(&json, "path", path);
@@ -143,8 +123,10 @@ static void print_json(const char *path, const struct weir_table *table,
     weir__buffer_format(&json, ",\"filling\":%.6f,\"bytes_per_key\":%.1f,\"limiters\":[",
                         share(s->keys, s->slots), key_bytes(s));
     for (int64_t at = 0; weir_limiter_next(table, &at, &info);) {
+        if (!weir_limiter_words(&info, words))
+            continue;
         weir__buffer_open(&json, NULL, '{');
-        weir__buffer_member(&json, "name", info.name);
+        weir__buffer_member(&json, "name", words);
         weir__buffer_member(&json, "limit", info.limit);
         weir__buffer_member_number(&json, "changes", info.changes);
         weir__buffer_close(&json, "}");

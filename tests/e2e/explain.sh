@@ -206,8 +206,9 @@ says 0 '  login, refusals for its ban   sliding-window 4/1m, changed 0 times' ta
 says 0 '  per-ip, limit 2               sliding-log 100/5s' table table
 "$spend" table rules.yaml login shadow
 says 0 '  rule login: mode shadow by hand' table table
-json 0 '"login@" in [l["name"] for l in x["limiters"]]' table --json table
-json 0 'any(l["name"].startswith("login#0-") for l in x["limiters"])' table --json table
+json 0 '{"login, limit 1", "login, refusals for its ban"} < {l["name"] for l in x["limiters"]}' \
+    table --json table
+json 0 'all(c not in l["name"] for l in x["limiters"] for c in "@#!")' table --json table
 "$weir" take --table table --limit 5/1m --name a@ key >out
 says 0 '  a@ ' table table
 

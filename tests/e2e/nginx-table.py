@@ -75,7 +75,7 @@ def test_N3_the_command_line_looks_at_it(module):
         code, said = weir(module, "table", "--json", table)
         found = json.loads(said)
         assert code == 0 and found["keys"] >= 2 and found["bans"] == 1, said
-        assert "backend" in said
+        assert found["guards"] == 1, said
         explain = ["explain", "--rules", rules, "--table", table, "--json"]
         code, said = weir(module, *explain, "arg.user=ann")
         assert code == 1 and "limited" in said, said
@@ -138,6 +138,26 @@ def test_N5_counts_of_all_workers(module):
         write(nginx.path("rules.yaml"), COUNTED.replace("limit: 20/1h", "limit: 30/1h"))
         nginx.reload()
         assert counted(nginx)[0] == want
+
+
+def test_N5_limits_have_names_for_people(module):
+    """The same on the status page and by `weir table`; what limits nothing is left out."""
+    server = SERVER + "location = /status { weir_check off; weir_status; }"
+    http = "weir_rules rules.yaml; weir_req_zone $arg_k zone=one:32k rate=1r/h;"
+    with nginx_with(module, COUNTED, http, server) as nginx:
+        page = json.loads(nginx.get("/status").body)["limits"]
+        wanted = ["hourly, limit 1", "login, limit 1", "login, refusals for its ban",
+                  "nginx zone one", "trial, limit 1"]
+        assert sorted(limit["name"] for limit in page) == wanted, page
+        code, said = weir(module, "table", "--json", nginx.path("nginx.weir"))
+        assert code == 0 and sorted(l["name"] for l in json.loads(said)["limiters"]) == wanted, said
+        code, said = weir(module, "table", nginx.path("nginx.weir"))
+        assert all(name in said for name in wanted) and "@" not in said, said
+        top = ["top", "--table", nginx.path("nginx.weir"), "--once", "--rules",
+               nginx.path("rules.yaml")]
+        for words in (top, top + ["--json"]):
+            code, said = weir(module, *words)
+            assert code == 0 and not set("@#!") & set(said), said
 
 
 def test_N5_zones_with_long_names(module):

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/base/date.h"
 #include "server/cli/ask-server.h"
 #include "server/describe/ban-json.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
+#include "weir-queue.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 #include "server/base/human-numbers.h"
@@ -128,6 +130,71 @@ static int list(const struct options *o, struct weir *weir, const struct weir_ta
     return weir__buffer_print(&json, o->remote.json ? stdout : NULL);
 }
 
+/* ------------------------------------------------------------- lifting ---- */
+
+/* Rules of the table: those with a place for a mode set by hand. */
+struct known {
+    char (*texts)[96];
+    const char **names; /* of the texts; ended by NULL */
+    size_t n;
+};
+
+static bool is_guard(struct weir_table *table, const char *name)
+{
+    struct weir_guard_info info;
+    struct weir_guard *guard;
+
+    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
+        weir_guard_get(guard, 0, &info);
+        if (strcmp(info.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool list_rules(struct known *known, struct weir_table *table)
+{
+    struct weir_limiter_info info;
+    struct weir_table_stats stats;
+
+    weir_table_stats(table, -1, &stats);
+    size_t room = (size_t)stats.limiters;
+    known->texts = calloc(room + 1, sizeof(*known->texts));
+    known->names = calloc(room + 1, sizeof(*known->names));
+    if (known->texts == NULL || known->names == NULL)
+        return false;
+    for (int64_t at = 0; known->n < room && weir_limiter_next(table, &at, &info);) {
+        char *text = known->texts[known->n];
+        if (!weir_limiter_words(&info, text) && !is_guard(table, text))
+            known->names[known->n++] = text;
+    }
+    return true;
+}
+
+/* False after a complaint.  A rule that is gone may have bans. */
+static bool is_known(const struct options *o, struct weir *weir, struct weir_table *table,
+                     weir_time now)
+{
+    struct known known = { 0 };
+    struct weir_ban ban;
+    bool found = false;
+
+    for (int64_t at = 0; !found && weir_ban_next(weir, now, &at, &ban);)
+        found = strcmp(ban.rule, o->rule) == 0;
+    if (!found && !list_rules(&known, table))
+        weir__complain("bans", "no memory");
+    for (size_t i = 0; !found && i < known.n; i++)
+        found = strcmp(known.names[i], o->rule) == 0;
+    if (!found && known.names != NULL)
+        weir__complain(
+            "bans", "there is no rule %s in the table; %s",
+            weir__quote(o->rule, strlen(o->rule)).text,
+            weir__hint(o->rule, strlen(o->rule), known.names, WEIR__TO_NULL).text);
+    free(known.names);
+    free(known.texts);
+    return found;
+}
+
 static int lift(const struct options *o, struct weir *weir, const char *key, weir_time now)
 {
     bool lifted = weir_ban_lift(weir, o->rule, key, now);
@@ -148,7 +215,9 @@ static int run_table(const struct options *o, struct weir_table *table, const ch
 
     if (weir_create(&weir, &(struct weir_options){ .table = table }, &error) != WEIR_OK)
         return weir__complain("bans", "%s", error.text);
-    int code = o->lift ? lift(o, weir, key, now) : list(o, weir, table, now);
+    int code = !o->lift                        ? list(o, weir, table, now)
+               : is_known(o, weir, table, now) ? lift(o, weir, key, now)
+                                               : WEIR__EXIT_WRONG;
     weir_destroy(weir);
     return code;
 }
@@ -204,7 +273,18 @@ static void show_added(const struct weir__document *d)
     print_ban(&ban, now);
 }
 
-/* Lifting a ban that is not there is "no", not wrong use. */
+/* Lifting a ban that is not there is "no", not wrong use, unless there is no such rule. */
+static int refused_lift(struct weir__ask_server *r, const char *rule)
+{
+    char path[256], request[272];
+
+    weir__ask_server_complain(r);
+    snprintf(request, sizeof(request), "GET %s",
+             weir__ask_server_path(path, "/v1/bans", "rule", rule));
+    return weir__ask_server_call(r, request) && r->status == 200 ? WEIR__EXIT_NO
+                                                                 : WEIR__EXIT_WRONG;
+}
+
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
 {
     const struct options *o = call->options;
@@ -224,10 +304,10 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
              weir__ask_server_path(path, "/v1/bans", "rule", o->add || o->lift ? NULL : o->rule));
     if (!weir__ask_server_call(r, request))
         return WEIR__EXIT_WRONG;
-    if (r->status / 100 != 2) {
-        weir__ask_server_complain(r);
-        return o->lift && r->status == 404 ? WEIR__EXIT_NO : WEIR__EXIT_WRONG;
-    }
+    if (o->lift && r->status == 404)
+        return refused_lift(r, o->rule);
+    if (r->status / 100 != 2)
+        return weir__ask_server_complain(r);
     if (!weir__ask_server_expect(r, o->add ? "until" : o->lift ? "banned" : "bans"))
         return WEIR__EXIT_WRONG;
     if (o->remote.json)
@@ -297,7 +377,7 @@ const struct weir__command weir__cmd_bans = {
             "  weir bans --add --rule login --for 10m 192.0.2.7\n"
             "  weir bans --lift --rule login 192.0.2.7\n"
             "\n"
-            "Exit codes: 0 done, 1 that key is not banned, 2 wrong use or no server.",
+            "Exit codes: 0 done, 1 that key is not banned, 2 wrong use, no such rule or no server.",
     WEIR__ASK_SERVER(rows, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,

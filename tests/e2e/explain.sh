@@ -174,6 +174,9 @@ json 0 'all(b["rule"] == "login" for b in x["bans"])' bans $later --json
 answers 0 'nobody is banned' bans $later --rule per-ip
 answers 1 'not banned' bans $later --lift --rule login 192.0.2.9:nobody
 answers 1 'not banned' bans $later --lift --rule per-ip 192.0.2.7:nobody
+says 2 "there is no rule 'nope' in the table; known are per-ip, login" \
+    bans $later --lift --rule nope 192.0.2.7:nobody
+says 2 "did you mean 'login'?" bans $later --lift --rule logn 192.0.2.7:nobody
 answers 0 lifted bans $later --lift --rule login 192.0.2.7:nobody
 answers 1 '{"lifted":false}' bans $later --json --lift --rule login 192.0.2.7:nobody
 json 0 'len(x["bans"]) == 1' bans $later --json

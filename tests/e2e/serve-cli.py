@@ -157,6 +157,8 @@ def test_R4_bans(weir):
         cli.fails("there is no rule 'a b%'", "bans", "--rule", "a b%")
         cli.says(0, "lifted", "bans", "--lift", "--rule", "login", "192.0.2.9")
         assert cli(1, "bans", "--lift", "--rule", "login", "192.0.2.9") == ""
+        cli.fails("there is no rule 'nope'; known are ", "bans", "--lift", "--rule", "nope", "k")
+        cli.fails("did you mean 'login'?", "bans", "--lift", "--rule", "logn", "192.0.2.9")
         assert cli(0, "check", "ip=192.0.2.9", "uri=/login").startswith("allowed")
         cli.fails("--add needs --for TIME", "bans", "--add", "--rule", "login", "192.0.2.9")
         cli.fails("there is no rule 'logn'; did you mean 'login'?",

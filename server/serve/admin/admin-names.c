@@ -41,10 +41,9 @@ static const char *find_rule(struct weir__verb_call *call, const char *const *na
     for (const char *const *name = names; *name; name++)
         if (strlen(*name) == value.len && memcmp(*name, value.bytes, value.len) == 0)
             return *name;
-    const char *otherwise =
-        *names ? "WEIR.MODES (weir mode, GET /v1/modes) lists them" : "no rules are in force";
     weir__call_fail(call, 404, "there is no %s %s; %s", what, WEIR__SHOWN(value),
-                    weir__hint_or(value.bytes, value.len, names, WEIR__TO_NULL, otherwise).text);
+                    *names ? weir__hint(value.bytes, value.len, names, WEIR__TO_NULL).text
+                           : "no rules are in force");
     return NULL;
 }
 

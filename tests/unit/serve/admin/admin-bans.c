@@ -68,7 +68,7 @@ TEST_WITH(test_R4_wrong_bans, start, stop)
 
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
     bad("WEIR.BAN quite-another 192.0.2.7 10m", 404,
-        "WEIR.MODES (weir mode, GET /v1/modes) lists them");
+        "there is no rule 'quite-another'; known are per-ip, ");
     bad("WEIR.BANS per-pi", 404, "did you mean 'per-ip'?");
     bad("WEIR.UNBAN per-pi 192.0.2.7", 404, "did you mean 'per-ip'?");
     bad("WEIR.BAN per-ip nobody 10m", 400, "address");

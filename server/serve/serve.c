@@ -94,7 +94,8 @@ static int make_table(struct life *life, struct weir_error *error)
     if (options.path)
         weir__table_guard_bytes("serve", options.path, life->server.table);
     weir_table_stats(life->server.table, -1, &stats);
-    if (s->keys > stats.slots || s->keys < stats.slots / 2) /* slots: the keys and a quarter */
+    if (s->keys_given && /* slots: the keys and a quarter */
+        (s->keys > stats.slots || s->keys < stats.slots / 2))
         weir__complain("serve",
                        "keys %" PRId64 " is ignored: the table was made with %" PRId64
                        " slots; only a new one has another size",

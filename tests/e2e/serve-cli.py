@@ -437,6 +437,8 @@ def test_S6_the_start_says_what_the_table_is(weir):
             with Server(weir, "--keys", "100000", table=table) as other:
                 assert "also used by pid %d)" % server.pid in other.said[-1], other.said
                 assert "keys 100000 is ignored" in other.complaints(), other.complaints()
+            with Server(weir, table=table) as other:  # which has not said how many
+                assert other.complaints() == "", other.complaints()
 
 
 def test_S6_take_says_that_a_table_is_locked(weir):

@@ -615,6 +615,7 @@ int weir__settings_read(const struct weir__command *self, struct weir__settings 
         print_settings(&r);
         code = WEIR__EXIT_OK;
     }
+    r.s.keys_given = r.values[find_row("keys") - weir__settings_rows].text != NULL;
     forget_texts(&r);
     if (code == WEIR__GO_ON)
         *out = r.s;

@@ -6,6 +6,7 @@
  * of its own.
  */
 #include "table/holders.h"
+#include "table/file.h"
 #include "table/fork.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,8 @@ static void in_child(void)
     for (struct weir_table *t = tables; t != NULL; t = t->next) {
         weir__set(&t->looking, 0); /* those threads are not here */
         t->n_reserved = 0;         /* the parent's */
-        (void)weir__holder_me(t);
+        if (!weir__table_is_cut(t)) /* else whoever touches it dies */
+            (void)weir__holder_me(t);
     }
 }
 

@@ -101,6 +101,24 @@ TEST(test_limiters_of_a_killed_process_go)
     assert_false(has_limiter(table, "l"));
 }
 
+/* It may still tell somebody, or begin anew. */
+TEST(test_a_child_does_not_die_of_a_table_that_was_cut)
+{
+    const char *path = new_path();
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        (void)table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+        pid_t child = truncate(path, 0) == 0 ? fork() : -1;
+        if (child == 0)
+            _exit(0);
+        _exit(child < 0 || waitpid(child, &status, 0) != child || status != 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* The parent may have gone when the child first uses it. */
 TEST(test_a_child_uses_what_its_parent_used)
 {

@@ -3,7 +3,8 @@
  * The request leaves its guards once, when nginx logs it; feedback.c says with what result. */
 #include "module.h"
 
-#define DRAWS_MAX 8 /* with waits for guards in between */
+#define DRAWS_MAX   8  /* with waits for guards in between */
+#define BANS_LOGGED 10 /* in a second, by a worker: an attack has many keys */
 
 /* ----------------------------------------------------------------- decide ---- */
 
@@ -25,7 +26,31 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
     return NGX_OK;
 }
 
-static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided */
+static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided at once */
+
+/* Its refusal bans the key. */
+static void log_ban(ngx_http_request_t *r, ngx_uint_t level, const struct weir_ruling *ruling,
+                    const struct weir_visit *visit)
+{
+    static ngx_uint_t logged, left_out;
+    static time_t second;
+    weir_time length = ruling->banned_until - visit->ask.now;
+
+    if (second != ngx_time()) {
+        if (left_out > 0)
+            ngx_log_error(level, r->connection->log, 0, "banning %ui more keys a while ago",
+                          left_out);
+        second = ngx_time();
+        logged = left_out = 0;
+    }
+    if (logged == BANS_LOGGED) {
+        left_out++;
+        return;
+    }
+    logged++;
+    ngx_log_error(level, r->connection->log, 0, "banning key \"%s\" for %Ls, by rule \"%s\"",
+                  visit->key, (length + WEIR_SECOND - 1) / WEIR_SECOND, ruling->rule);
+}
 
 /* It has a turn, and enters its guards then: others need the permits meanwhile. */
 static ngx_int_t delay(ngx_http_request_t *r, struct ngx_weir_ctx *ctx)
@@ -67,7 +92,10 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ruled->open = false;
     if (ruling->decision.allowed)
         return NGX_DECLINED;
-    ngx_weir_fleet_refused(ruling, refused_key);
+    if (ruled->draws == 0) /* else the fleet knows */
+        ngx_weir_fleet_refused(ruling, ruled->visit.key);
+    if (ruling->banned_until != 0 && ruling->decision.reason != WEIR_BANNED)
+        log_ban(r, loc->req.log_level, ruling, &ruled->visit);
     if (ruled->taken != NULL)
         weir_check_undo(ruled->weir, ruled->taken, ruled->visit.ask.now);
     ruled->taken = NULL;
@@ -175,7 +203,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                                     .now = ruled->since };
     visit->queue_max = WEIR_FOREVER;
     visit->taken = loc->wait > 0 ? &taken : NULL;
-    visit->key = ngx_weir_fleet_joined() ? refused_key : NULL;
+    visit->key = refused_key;
     visit->turn = ngx_weir_wait_over;
     visit->context = ruled;
     return decide(r, loc, ctx);

@@ -15,6 +15,7 @@ struct ngx_weir_dry {
     struct ngx_weir_ruled *ruled; /* NULL: it has gone; the thread does not look at it */
     struct weir_entry entry;
     struct weir_ruling ruling;
+    char key[WEIR_KEY_TEXT];
     uint64_t ticket;
     struct ngx_weir_dry *next;
 };
@@ -32,8 +33,8 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
 {
     struct ngx_weir_dry *dry = context;
 
-    (void)key;
     dry->ruling = *ruling;
+    (void)ngx_cpystrn((u_char *)dry->key, (u_char *)key, sizeof(dry->key));
     dry->next = __atomic_load_n(&decided, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&decided, &dry->next, dry, false, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
@@ -49,6 +50,7 @@ static void finish(struct ngx_weir_dry *dry, struct weir *weir)
         ruled->dry = NULL;
         ruled->visit.ruling = dry->ruling;
         ruled->visit.entry = dry->entry;
+        ngx_memcpy(ruled->visit.key, dry->key, sizeof(dry->key));
         ruled->visit.ask.now = weir_table_now(weir_table_of(weir));
         ngx_post_event(&ruled->event, &ngx_posted_events);
     } else {
@@ -70,19 +72,15 @@ static void look(ngx_event_t *event)
         ngx_add_timer(event, LOOK_EVERY);
 }
 
-bool ngx_weir_fleet_joined(void)
-{
-    return fleet != NULL;
-}
-
 ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled, struct weir *weir)
 {
-    struct ngx_weir_dry *dry = fleet == NULL ? NULL : calloc(1, sizeof(*dry));
+    char *key = fleet == NULL ? NULL : ngx_pnalloc(r->pool, WEIR_KEY_TEXT);
+    struct ngx_weir_dry *dry = key == NULL ? NULL : calloc(1, sizeof(*dry));
     struct weir_visit *visit = &ruled->visit;
-    char key[WEIR_KEY_TEXT];
 
     if (dry == NULL)
         return NGX_DECLINED;
+    visit->key = key;
     struct weir_fleet_ask ask = { .attrs = visit->attrs,
                                   .n = visit->n,
                                   .ask = visit->ask,

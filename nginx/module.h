@@ -259,7 +259,6 @@ void ngx_weir_wait_poll(void); /* a permit has come free */
 char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
 void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf); /* in a worker */
 void ngx_weir_fleet_stop(void);
-bool ngx_weir_fleet_joined(void);
 /* The request found a purse dry.  NGX_AGAIN: it waits; NGX_DECLINED: it is decided, or stays so. */
 ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled,
                              struct weir *weir);

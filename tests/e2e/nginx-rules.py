@@ -134,6 +134,27 @@ def test_N4_lists_and_bans(module):
         assert json.loads(nginx.get("/login?user=x").body)["code"] == "weir-banned"
 
 
+def test_N4_bans_are_logged(module):
+    """Each with its rule and its key, but not more than ten a second."""
+    line = r'\[%s\].*banning key "%s" for 600s, by rule "login"'
+    with nginx_with(module, RULES, HTTP, SERVER) as nginx:
+        nginx.statuses(5, "/login?user=x")
+        assert nginx.logged(line % ("error", "x")) == 1, nginx.log()
+        nginx.statuses(3, "/login?user=x")
+        assert nginx.logged("banning") == 1, nginx.log()
+        nginx.configure(http=HTTP + "weir_req_log_level warn;")
+        nginx.reload()
+        nginx.statuses(5, "/login?user=%22y")
+        assert nginx.logged(line % ("warn", '"y')) == 1, nginx.log()
+        for i in range(100):
+            nginx.statuses(5, "/login?user=k%d" % i)
+        told = nginx.logged('banning key "k')
+        until("a second has passed", lambda: nginx.statuses(5, "/login?user=%s" % time.time()) and
+              nginx.logged(r"banning \d+ more keys a while ago"), 60)
+        log = nginx.log()
+        assert told + sum(map(int, re.findall(r"banning (\d+) more keys", log))) >= 100, log
+
+
 def test_N4_pages_and_variables(module):
     server = """error_page 429 /other.html;
                 location / { try_files /index.html =404;

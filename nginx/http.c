@@ -68,12 +68,22 @@ static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *lo
                : ngx_weir_answer(r, ctx->ruled->weir, &ctx->ruled->visit.ruling);
 }
 
+/* Without the table. */
+static ngx_int_t refuse_blindly(const struct ngx_weir_loc *loc)
+{
+    return loc->check || ngx_weir_part_refuses(&loc->req) || ngx_weir_part_refuses(&loc->conn)
+               ? NGX_HTTP_SERVICE_UNAVAILABLE
+               : NGX_DECLINED;
+}
+
 static ngx_int_t handle(ngx_http_request_t *r)
 {
     struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
 
     if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
         return NGX_DECLINED;
+    if (ngx_weir_table_gone)
+        return refuse_blindly(loc);
     struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
     if (seat->ctx != NULL && seat->ctx->waiter != NULL)
         return seat->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, seat->ctx);

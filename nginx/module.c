@@ -35,6 +35,7 @@ static char *init_conf(ngx_cycle_t *cycle, void *data)
 
     if (ngx_weir_zones_check(cycle, conf) != NGX_OK)
         return NGX_CONF_ERROR;
+    (void)ngx_weir_table_look(cycle->old_cycle);
     if ((conf->zones.nelts == 0 && conf->rules == NULL) || ngx_test_config ||
         ngx_process == NGX_PROCESS_SIGNALLER)
         return NGX_CONF_OK;
@@ -63,7 +64,13 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
 {
     struct weir_table *table = ngx_weir_conf_of(cycle)->table;
 
-    if (table == NULL || (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE))
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+        return NGX_OK;
+    bool whole = ngx_weir_table_look(cycle);
+    if (!whole)
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
+                      "weir: somebody has cut the table: requests are refused until a reload");
+    if (table == NULL || !whole)
         return NGX_OK;
     if (ngx_weir_conn_start(cycle, table) != NGX_OK)
         return NGX_ERROR;
@@ -73,9 +80,15 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
 
 static void exit_process(ngx_cycle_t *cycle)
 {
-    (void)cycle;
+    if (!ngx_weir_table_look(cycle))
+        return;
     ngx_weir_counts_share();
     ngx_weir_fleet_stop();
+}
+
+static void exit_master(ngx_cycle_t *cycle)
+{
+    (void)ngx_weir_table_look(cycle);
 }
 
 void ngx_weir_stream_begins(ngx_cycle_t *cycle)
@@ -116,7 +129,7 @@ static ngx_core_module_t context = { ngx_string("weir"), create_conf, init_conf 
 
 ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,     commands,     NGX_CORE_MODULE,
                                  NULL,          init_module,  init_process, NULL,
-                                 NULL,          exit_process, NULL,         NGX_MODULE_V1_PADDING };
+                                 NULL,          exit_process, exit_master,  NGX_MODULE_V1_PADDING };
 
 /* What nginx looks for in the file.  The http module comes before those whose directives it can
  * take over, and before realip: handlers run in the reverse order, and must see the client's

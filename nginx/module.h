@@ -100,6 +100,8 @@ bool ngx_weir_table_retries(const struct ngx_weir_conf *conf, int code);
 void ngx_weir_table_lacks(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf, int code,
                           const ngx_str_t *name, const struct weir_error *error);
 void ngx_weir_table_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+/* False: somebody has cut it, and whoever touches what is missing dies; the zones are forgotten. */
+bool ngx_weir_table_look(ngx_cycle_t *cycle);
 int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_error *error);
 ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
@@ -114,6 +116,7 @@ ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 /* 0, or the library's code and the reason in the log. */
 int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_zones_release(struct ngx_weir_conf *conf);
+void ngx_weir_zones_forget(struct ngx_weir_conf *conf); /* likewise, but the table is gone */
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 
 /* counts.c */

@@ -66,6 +66,11 @@ struct ngx_weir_part {
     ngx_flag_t dry_run;
 };
 
+static inline bool ngx_weir_part_refuses(const struct ngx_weir_part *part) /* or it may */
+{
+    return part->limits != NULL && !part->dry_run;
+}
+
 enum ngx_weir_status {
     NGX_WEIR_NONE, /* in the order of limit_req's and limit_conn's own, of which nginx keeps a
                       number in the request */
@@ -89,6 +94,9 @@ struct ngx_weir_held {
     void *request;            /* of a rule's guard, which learns from it */
     bool idle;                /* it was found to wait for its client */
 };
+
+/* table.c.  Somebody has cut the table: this worker can decide nothing. */
+NGX_WEIR_SHOWN extern bool ngx_weir_table_gone;
 
 /* module.c.  stream {} begins: weir_compat can come no more. */
 NGX_WEIR_SHOWN void ngx_weir_stream_begins(ngx_cycle_t *cycle);

@@ -390,6 +390,8 @@ static ngx_int_t answer(ngx_http_request_t *r)
 
     if (!(r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD)))
         return NGX_HTTP_NOT_ALLOWED;
+    if (ngx_weir_table_gone)
+        return NGX_HTTP_SERVICE_UNAVAILABLE;
     ngx_int_t code = ngx_http_discard_request_body(r);
     if (code != NGX_OK)
         return code;

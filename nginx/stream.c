@@ -133,6 +133,10 @@ static ngx_int_t handle(ngx_stream_session_t *s)
     if ((conf->req.limits == NULL && conf->conn.limits == NULL) ||
         ngx_stream_get_module_ctx(s, ngx_stream_weir_module) != NULL)
         return NGX_DECLINED;
+    if (ngx_weir_table_gone)
+        return ngx_weir_part_refuses(&conf->req) || ngx_weir_part_refuses(&conf->conn)
+                   ? NGX_STREAM_SERVICE_UNAVAILABLE
+                   : NGX_DECLINED;
     struct ctx *ctx = make_ctx(s, conf);
     if (ctx == NULL)
         return NGX_STREAM_INTERNAL_SERVER_ERROR;

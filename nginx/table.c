@@ -4,7 +4,11 @@
  * does nginx after a restart.  The master opens it before it forks, with the right to; workers go
  * on with what they inherit.  A file of our own that has become too small, or much too large, or
  * that this version cannot read, is replaced: the new one is made beside it, and takes its place
- * with the commit.  Workers that use the old one go on with it. */
+ * with the commit.  Workers that use the old one go on with it.
+ *
+ * If somebody cuts the file, a process that touches what is missing dies.  The worker that follows
+ * it sees that, and refuses whatever it cannot decide until a reload has made another table. */
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "module.h"
@@ -19,6 +23,7 @@
 struct ngx_weir_opened {
     struct weir_table *table;
     struct weir *weir; /* rules at work on it; NULL: there were none yet */
+    int fd;            /* of the file */
     struct stat file;
     ngx_uint_t cycles;         /* that use it */
     const char *beside, *path; /* where it lies until the commit, and then; NULL: in its place */
@@ -62,6 +67,15 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+bool ngx_weir_table_gone;
+
+static bool is_cut(const struct ngx_weir_opened *open)
+{
+    struct stat now;
+
+    return fstat(open->fd, &now) == 0 && now.st_size < open->file.st_size;
+}
+
 static void close_table(void *data)
 {
     struct ngx_weir_opened *open = data;
@@ -70,9 +84,12 @@ static void close_table(void *data)
         return;
     if (current == open)
         current = NULL;
-    if (open->weir != NULL)
+    bool whole = !is_cut(open);
+    if (open->weir != NULL && whole)
         weir_destroy(open->weir);
-    weir_table_destroy(open->table);
+    if (whole)
+        weir_table_destroy(open->table);
+    (void)close(open->fd);
     if (open->beside != NULL) /* its configuration never came into force */
         (void)ngx_delete_file(open->beside);
     free(open);
@@ -110,6 +127,12 @@ static int find_place(ngx_cycle_t *cycle, struct ngx_weir_opened *open,
     return make_beside(cycle, open, o, error);
 }
 
+static bool open_file(struct ngx_weir_opened *opened, const char *path)
+{
+    opened->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return opened->fd >= 0 && fstat(opened->fd, &opened->file) == 0;
+}
+
 /* NULL: the reason is in the log. */
 static struct ngx_weir_opened *open_anew(ngx_cycle_t *cycle, const struct weir_table_options *o,
                                          bool ours, bool replaces)
@@ -120,7 +143,7 @@ static struct ngx_weir_opened *open_anew(ngx_cycle_t *cycle, const struct weir_t
                : replaces   ? make_beside(cycle, open, o, &error)
                             : find_place(cycle, open, o, ours, &error);
 
-    if (code == 0 && stat(open->beside != NULL ? open->beside : o->path, &open->file) == 0)
+    if (code == 0 && open_file(open, open->beside != NULL ? open->beside : o->path))
         return open;
     if (code == 0)
         weir_table_destroy(open->table);
@@ -161,19 +184,6 @@ static void choose_owner(ngx_cycle_t *cycle, struct weir_table_options *o)
     }
 }
 
-/* Whoever touches what is missing dies, and the master has yet to leave the old configuration: so
- * it gets zeros there. */
-static bool is_cut(ngx_cycle_t *cycle, const struct ngx_weir_opened *open, const char *path,
-                   const struct stat *there)
-{
-    if (there->st_size >= open->file.st_size)
-        return false;
-    ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: somebody has cut \"%s\"", path);
-    if (truncate(path, open->file.st_size) != 0)
-        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno, "weir: cannot mend \"%s\"", path);
-    return true;
-}
-
 ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew)
 {
     struct weir_table_options options = choose_sizes(conf);
@@ -189,8 +199,11 @@ ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bo
     choose_owner(cycle, &options);
     bool known =
         open != NULL && stat(options.path, &there) == 0 && is_same_file(&there, &open->file);
-    bool cut = known && is_cut(cycle, open, options.path, &there);
-    if (cut && !ours)
+    bool cut = open != NULL && is_cut(open);
+    if (cut)
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: somebody has cut \"%s\"%s", options.path,
+                      known && !ours ? ": end all that use it, and remove it" : "");
+    if (cut && known && !ours)
         return NGX_ERROR; /* others use it, and only they can tell */
     bool keeps = known && !anew && !cut && (!ours || fits(open->table, &options));
     if (!keeps && (open = open_anew(cycle, &options, ours, known || anew)) == NULL)
@@ -235,6 +248,14 @@ int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_e
         code = weir_create(&open->weir, &(struct weir_options){ .table = open->table }, error);
     *out = open->weir;
     return code;
+}
+
+bool ngx_weir_table_look(ngx_cycle_t *cycle)
+{
+    ngx_weir_table_gone = current != NULL && is_cut(current);
+    if (ngx_weir_table_gone)
+        ngx_weir_zones_forget(ngx_weir_conf_of(cycle));
+    return !ngx_weir_table_gone;
 }
 
 /* ------------------------------------------------------------------ tend ---- */

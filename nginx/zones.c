@@ -248,6 +248,13 @@ static void name_of(const struct ngx_weir_zone *zone, ngx_uint_t part, char out[
                   ngx_min(zone->name.len, NAME_MAX_SHOWN), zone->name.data, sum, part) = '\0';
 }
 
+static void forget(struct ngx_weir_zone *zone)
+{
+    zone->limiter = NULL;
+    zone->changes = false;
+    ngx_memzero(zone->guards, sizeof(zone->guards));
+}
+
 static void release(void *data)
 {
     struct ngx_weir_zone *zone = data;
@@ -257,9 +264,7 @@ static void release(void *data)
     for (ngx_uint_t i = 0; i < NGX_WEIR_GUARDS; i++)
         if (zone->guards[i] != NULL)
             weir_guard_release(zone->guards[i]);
-    zone->limiter = NULL;
-    zone->changes = false;
-    ngx_memzero(zone->guards, sizeof(zone->guards));
+    forget(zone);
 }
 
 void ngx_weir_zones_release(struct ngx_weir_conf *conf)
@@ -268,6 +273,14 @@ void ngx_weir_zones_release(struct ngx_weir_conf *conf)
 
     for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
         release(zones[i]);
+}
+
+void ngx_weir_zones_forget(struct ngx_weir_conf *conf)
+{
+    struct ngx_weir_zone **zones = conf->zones.elts;
+
+    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
+        forget(zones[i]);
 }
 
 static int prepare_guards(struct weir_table *table, struct ngx_weir_zone *zone,

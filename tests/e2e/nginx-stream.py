@@ -145,6 +145,21 @@ def test_N2_a_killed_worker_leaks_no_streams(module):
             until("its place is free", lambda: is_free(nginx, backend), 60)
 
 
+def test_N3_streams_without_a_table_are_refused(module):
+    with stream_nginx(module, kills=True) as nginx, Backend(nginx) as backend:
+        assert Session(nginx, "two").passes(backend)
+        nginx.bad = "no sanitizer likes that"
+        os.truncate(nginx.path("nginx.weir"), 0)
+        until("its worker dies of it", Session(nginx, "two").is_closed, 60)
+        until("the next one knows", lambda: nginx.logged("are refused until a reload") == 1, 60)
+        assert not Session(nginx, "two").passes(backend)
+        assert not Session(nginx, "three").passes(backend)
+        assert Session(nginx, "dry").passes(backend)
+        assert nginx.logged("exited on signal") == 1, nginx.log()
+        nginx.reload()
+        assert Session(nginx, "two").passes(backend)
+
+
 def test_N2_by_the_names_of_limit_conn_in_streams(module):
     with stream_nginx(module) as nginx, Backend(nginx) as backend:
         main = nginx.settings["main"].replace("weir_conn", "limit_conn")

@@ -202,6 +202,57 @@ def test_N3_a_reload_after_the_table_was_cut(module):
             assert nginx.statuses(2, "/?k=b")[1:] == [200], size
 
 
+CUT = BURST % 1 + """
+    location /dry { weir_req_dry_run on; weir_req zone=one; try_files /index.html =404; }
+    location /free { try_files /index.html =404; }
+    location = /status { weir_status; }"""
+
+
+def cut(nginx, name, size=0):
+    """Its one worker dies of it, and the next one refuses."""
+    said, died = (nginx.logged(words) for words in ["are refused until", "exited on signal"])
+    nginx.bad = "no sanitizer likes that"
+    os.truncate(nginx.path(name), size)
+    nginx.get("/?k=a")
+    until("the next one knows", lambda: nginx.logged("are refused until") == said + 1, 60)
+    assert nginx.statuses(5, "/?k=a") == [503] * 5 and nginx.get("/status").status == 503
+    assert nginx.statuses(2, "/dry?k=a") == [200] * 2 and nginx.get("/free").status == 200
+    assert nginx.logged("exited on signal") == died + 1, nginx.log()
+
+
+def test_N3_workers_do_not_die_again_of_a_table_that_was_cut(module):
+    with Nginx(module, ZONE, CUT, kills=True) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        cut(nginx, "nginx.weir")
+        os.kill(nginx.workers()[0], signal.SIGKILL)  # as the next one, and the next
+        until("another one refuses", lambda: nginx.logged("are refused until") == 2, 60)
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        cut(nginx, "nginx.weir", 4096)
+        nginx.configure(http="", server="location = /status { weir_status; }")
+        nginx.reload()  # without a table
+        assert nginx.get("/status").status == 200
+        nginx.configure(http=ZONE, server=CUT)
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        cut(nginx, "nginx.weir", 100)  # and it ends well
+
+
+def test_N3_a_table_of_others_that_was_cut(module):
+    """A reload is refused: others may use it.  If it was removed, it begins anew."""
+    with Nginx(module, ZONE, CUT, kills=True, main="weir_table own.table;") as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        cut(nginx, "own.table", 4096)
+        for times in (1, 2):
+            os.kill(nginx.pid(), signal.SIGHUP)
+            until("it is seen", lambda: nginx.logged(r"table\": end all that use it") == times, 60)
+            assert nginx.statuses(2, "/?k=a") == [503] * 2
+        assert os.path.getsize(nginx.path("own.table")) == 4096  # it is as it was
+        os.unlink(nginx.path("own.table"))
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+
+
 def test_N3_other_sizes_that_fail_change_nothing(module):
     rules = "version: 1\nrules: [{ name: r, key: '{arg.r}', limit: 1/1h }]\n"
     http = "weir_rules rules.yaml;" + ZONE

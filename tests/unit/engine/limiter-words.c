@@ -27,9 +27,15 @@ TEST(test_N5_names_that_programs_have_made)
 
 TEST(test_N5_names_of_others)
 {
-    static const char *const names[] = { "",          "@",           "api",
-                                         "a#0",       "a#0-1a2b3c4", "a#0-1a2b3c4dz",
-                                         "nginx:ip:", "nginx::1a2b3c4d0", "nginx:1a2b3c4d0",
+    static const char *const names[] = { "",
+                                         "@",
+                                         "api",
+                                         "a#0",
+                                         "a#0-1a2b3c4",
+                                         "a#0-1a2b3c4dz",
+                                         "nginx:ip:",
+                                         "nginx::1a2b3c4d0",
+                                         "nginx:1a2b3c4d0",
                                          "#0-1a2b3c4d" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -34,8 +34,8 @@ static bool print_rules_own(char words[WORDS], const char *name)
     if (name[rule] == '!')
         snprintf(words, WORDS, "%.*s, refusals for its ban", (int)rule, name);
     else
-        snprintf(words, WORDS, "%.*s, %s %u", (int)rule, name, name[rule] == '$' ? "purse" : "limit",
-                 index + 1);
+        snprintf(words, WORDS, "%.*s, %s %u", (int)rule, name,
+                 name[rule] == '$' ? "purse" : "limit", index + 1);
     return true;
 }
 

@@ -186,10 +186,9 @@ static bool is_known(const struct options *o, struct weir *weir, struct weir_tab
     for (size_t i = 0; !found && i < known.n; i++)
         found = strcmp(known.names[i], o->rule) == 0;
     if (!found && known.names != NULL)
-        weir__complain(
-            "bans", "there is no rule %s in the table; %s",
-            weir__quote(o->rule, strlen(o->rule)).text,
-            weir__hint(o->rule, strlen(o->rule), known.names, WEIR__TO_NULL).text);
+        weir__complain("bans", "there is no rule %s in the table; %s",
+                       weir__quote(o->rule, strlen(o->rule)).text,
+                       weir__hint(o->rule, strlen(o->rule), known.names, WEIR__TO_NULL).text);
     free(known.names);
     free(known.texts);
     return found;
@@ -281,8 +280,7 @@ static int refused_lift(struct weir__ask_server *r, const char *rule)
     weir__ask_server_complain(r);
     snprintf(request, sizeof(request), "GET %s",
              weir__ask_server_path(path, "/v1/bans", "rule", rule));
-    return weir__ask_server_call(r, request) && r->status == 200 ? WEIR__EXIT_NO
-                                                                 : WEIR__EXIT_WRONG;
+    return weir__ask_server_call(r, request) && r->status == 200 ? WEIR__EXIT_NO : WEIR__EXIT_WRONG;
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)

@@ -37,8 +37,6 @@ void weir__guard_pass_on(struct weir_guard *guard)
 
     if (__builtin_expect(weir__get(&r->wanted) == 0, 1))
         return;
-    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
-    int64_t found = plan->controller.row && !plan->controller.rate ? weir__get(&r->limit) : 0;
-    if (weir__get(&r->in_flight) < (found > 0 ? found : plan->max))
+    if (weir__get(&r->in_flight) < weir__guard_limit(r, weir__guard_plan_of(guard)))
         weir__guard_ring(guard);
 }

@@ -119,6 +119,7 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
     plan = row->defaults;
     plan.row = row;
     plan.rate = options->rate;
+    plan.kind = weir__controller_index(row) * 2 + plan.rate + 1;
     if ((code = weir__rows_check(&weir__guard_rows[WEIR__ADAPTIVE], options, error)) ||
         (code = set_bounds(&plan, options, plan.rate ? WEIR__RATE_MAX : permits_max, error)))
         return code;

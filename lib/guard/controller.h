@@ -28,6 +28,7 @@ struct weir__controller_plan {
     int64_t sample_count;
     int32_t percentile;
     bool rate;
+    int64_t kind; /* of limit, in a guard's record: which controller's, and whether it is a rate */
 };
 
 /* A stretch of time. */

@@ -104,8 +104,7 @@ static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t see
 
 static bool pass_pace(struct passage *p)
 {
-    int64_t found = weir__get(&p->record->limit);
-    int64_t rate = found > 0 ? found : p->plan->controller.initial, owed;
+    int64_t rate = weir__guard_found(p->record, p->plan), owed;
     int64_t price = p->cost * WEIR_SECOND, room = rate * (WEIR_SECOND / 10);
     uint64_t seen[2];
     weir_time at;

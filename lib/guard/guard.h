@@ -369,14 +369,26 @@ static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
     return weir__sum(weir__get(&r->in_flight), -(uint64_t)weir__get(&r->extra));
 }
 
+/* What the controller has found, a number of permits or a rate.  Until the next look that may be of
+ * options before these: another kind of limit, or beyond their bounds. */
+static inline int64_t weir__guard_found(const struct weir__guard_record *r,
+                                        const struct weir__guard_plan *plan)
+{
+    const struct weir__controller_plan *c = &plan->controller;
+    int64_t found = weir__get(&r->limit);
+
+    if (__builtin_expect(found <= 0 || weir__get(&r->controller) != c->kind, 0))
+        return c->initial;
+    return found < c->min ? c->min : found > c->max ? c->max : found;
+}
+
 /* The present number of permits. */
 static inline int64_t weir__guard_limit(const struct weir__guard_record *r,
                                         const struct weir__guard_plan *plan)
 {
     if (plan->controller.row == NULL || plan->controller.rate)
         return plan->max;
-    int64_t found = weir__get(&r->limit);
-    return found > 0 ? found : plan->controller.initial;
+    return weir__guard_found(r, plan);
 }
 
 /* Since it was made: asks that passed shedding and found no permit. */

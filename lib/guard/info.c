@@ -128,9 +128,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     memcpy(out->name, plan->name, sizeof(out->name));
     out->options = plan->options;
     out->in_flight = weir__get(&r->in_flight);
-    out->limit = plan->controller.row ? weir__get(&r->limit) : plan->max;
-    if (out->limit <= 0)
-        out->limit = plan->controller.initial;
+    out->limit = plan->controller.row ? weir__guard_found(r, plan) : plan->max;
     weir__breaker_look(&plan->breaker, &r->breaker, weir__guard_time(now), &view);
     out->breaker = view.state, out->force = view.force, out->retry_at = view.retry_at;
     out->calls = view.calls, out->errors = view.errors, out->slow = view.slow;

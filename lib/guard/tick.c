@@ -182,15 +182,13 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
                            struct weir__sample *s)
 {
     const struct weir__controller_plan *c = &plan->controller;
-    int64_t which = weir__controller_index(c->row) * 2 + c->rate + 1;
 
-    if (r->controller != which) {
+    if (r->controller != c->kind) {
         weir__controller_forget(r->learnt.controller);
         weir__set(&r->limit, 0);
-        r->controller = which;
+        weir__set(&r->controller, c->kind);
     }
-    int64_t limit = weir__get(&r->limit);
-    s->limit = limit > 0 ? limit : c->initial;
+    s->limit = weir__guard_found(r, plan);
     weir__set(&r->limit, weir__controller_step(c, r->learnt.controller, s));
 }
 

@@ -91,6 +91,49 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_string_equal(text, "base 1ms");
 }
 
+static int count_entering(struct weir_guard *g, weir_time now)
+{
+    struct weir_permit permit;
+    int n = 0;
+
+    while (n < 1000 && enter_at(g, now, &permit))
+        n++;
+    return n;
+}
+
+/* What was learnt holds until the next look, but within the new bounds. */
+TEST(test_L12_a_lower_bound_holds_at_once)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard_options o = { .max = 500,
+                                    .adaptive = { .controller = "weir", .initial = 400 } };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_error error;
+    weir_time now = run(g, NOW, 200, 10 * MS, MS, WEIR_SUCCEEDED);
+    assert_true(info_of(g, now).limit > 100);
+    o = (struct weir_guard_options){ .max = 5, .adaptive.controller = "weir" };
+    assert_ok(weir_guard_change(g, &o, &error));
+    assert_int_equal(count_entering(g, now), 5);
+    assert_int_equal(info_of(g, now).limit, 5);
+}
+
+/* A rate is no number of permits, nor the other way round. */
+TEST(test_L12_another_kind_of_limit_begins_at_once)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard_options o = {
+        .max = 500,
+        .adaptive = { .controller = "percentile", .target = S, .initial = 1000000, .rate = true }
+    };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_error error;
+    weir_time now = run(g, NOW, 2000, 10 * MS, MS, WEIR_SUCCEEDED) - 9 * MS; /* the last exit */
+    o.adaptive = (struct weir_adaptive_options){ .controller = "weir", .initial = 7 };
+    assert_ok(weir_guard_change(g, &o, &error));
+    assert_int_equal(count_entering(g, now), 7);
+    assert_int_equal(info_of(g, now).limit, 7);
+}
+
 /* Permits out, over time: also of work that has not ended. */
 TEST(test_L12_permits_out_are_integrated_over_time)
 {

@@ -318,6 +318,13 @@ static RARELY void do_without(const struct passage *p, struct weir_permit *permi
     permit->word = 0;
 }
 
+static RARELY void undo_gate(const struct passage *p)
+{
+    weir__in_flight_lower(p->record, (uint32_t)p->cost);
+    weir__guard_tell_waiters(p->guard);
+    give_pace(p);
+}
+
 /* An ask that has passed the gate gets its seat.  A reason: others were quicker with the key. */
 static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool enforced,
                                            struct weir_permit *permit)
@@ -331,17 +338,21 @@ static inline enum weir_reason fill_permit(struct passage *p, bool leased, bool 
         if (__builtin_expect(reason == WEIR_GRANTED, 1))
             return reason;
         if (enforced) {
-            weir__in_flight_lower(p->record, (uint32_t)p->cost);
-            weir__guard_tell_waiters(p->guard);
-            give_pace(p);
+            undo_gate(p);
             p->retry = key_free_in(p);
             return reason;
         }
     }
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
-    if (__builtin_expect(!take_seat(p, holder, 0, permit), 0))
+    if (__builtin_expect(take_seat(p, holder, 0, permit), 1))
+        return WEIR_GRANTED;
+    if (!enforced) {
         do_without(p, permit);
-    return WEIR_GRANTED;
+        return WEIR_GRANTED;
+    }
+    undo_gate(p); /* more are at work than in_flight says */
+    p->retry = free_in(p->record);
+    return WEIR_BUSY;
 }
 
 static inline void note_most(struct weir__window *w, int64_t in_flight)

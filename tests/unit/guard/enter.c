@@ -245,6 +245,21 @@ TEST(test_G4_shadow_lets_through_and_counts)
     assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW)); /* there is nothing to give back */
 }
 
+/* in_flight is too low: a process was stopped for seconds after another's death. */
+TEST(test_L1_without_a_seat_nobody_is_let_in)
+{
+    A_GUARD(g, .max = 2, .mode = WEIR_SHADOW);
+    struct weir_permit permit;
+    struct weir_error e;
+    for (uint64_t i = 0; i < g->record->seats + 10; i++)
+        assert_true(enter_at(g, NOW, &permit));
+    assert_int_equal(g->record->in_flight, g->record->seats);
+    assert_ok(weir_guard_change(g, &(struct weir_guard_options){ .max = 2 }, &e));
+    g->record->in_flight = 0;
+    assert_int_equal(why_not(g, NOW), WEIR_BUSY);
+    assert_int_equal(g->record->in_flight, 0);
+}
+
 TEST(test_G5_degradation_switches_off_step_by_step)
 {
     OWN(weir_table) *table = private_table(false, 16);

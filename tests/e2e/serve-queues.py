@@ -96,6 +96,32 @@ def test_L11_one_key_does_not_take_the_queue(weir):
         assert d.exit(other) == 1
 
 
+def test_L11_waits_at_one_guard_after_another(weir):
+    """Its turn at one, when another is busy, is not its last; but it waits no longer in all than it
+    can."""
+    queue = "{ max: 1, queue: 5, wait: 60s }"
+    rules = "version: 1\nguards:\n" + "".join(
+        "  - { name: %s, match: { uri: /both }, concurrency: %s }\n" % (name, queue)
+        for name in ("first", "second"))
+    with Doors(weir, rules=rules) as d:
+        for wait, granted in ((60000, 1), (5000, 0)):
+            permits = [d.enter("GUARD", name)["permit"] for name in ("first", "second")]
+            waiter = Waiter(d, "WAIT", wait, "uri", "/both", guard="first")
+            d.server.clock(1003)
+            assert d.exit(permits[0]) == 1
+            until("it waits there", lambda: d.guard("second")["waiting"] == 1, 10)
+            assert d.guard("first")["in_flight"] == 0
+            if not granted:
+                d.server.clock(1005.1)
+            else:
+                assert d.exit(permits[1]) == 1
+            entered = waiter.answer()
+            assert entered["allowed"] == granted, entered
+            assert granted or (entered["reason"], entered["guard"]) == ("late", "second"), entered
+            assert d.exit(entered["permit"] if granted else permits[1]) == 1
+            d.server.clock(1000)
+
+
 def test_L11_a_large_ask_is_passed_now_and_then(weir):
     """Permits gather for it, but are not idle for long."""
     with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 10, queue: 9")) as d:

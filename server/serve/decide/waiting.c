@@ -8,7 +8,6 @@
 #include "base/thread.h"
 #include "engine/lines.h"
 #include "guard/guard.h"
-#include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"
 
@@ -251,8 +250,7 @@ static void finish(struct weir__letter *letter)
     }
     conn->wait = NULL;
     weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->joined);
-    if (weir__is_dry(&w->entered.ruling) &&
-        weir__units_wait_enter(conn, &w->enter, &w->later, &w->entered)) {
+    if (weir__enter_waits(conn, &w->enter, &w->later, &w->entered)) { /* elsewhere */
         free_wait(w);
         return;
     }

@@ -2,7 +2,8 @@
  * that they may never use.
  *
  * A waiter is offered its turn with the queue locked: the whole request is decided anew, and stays
- * in the queue if the same guard is still busy.  `turn` is called without the lock. */
+ * in the queue if the same guard is still busy.  If another one is, it waits there, for the rest of
+ * its time.  `turn` is called without the lock. */
 #include "engine/lines.h"
 #include "guard/guard.h"
 #include "table/take-all.h"
@@ -25,15 +26,18 @@ static struct weir_visit *visit_of(struct weir_waiter *waiter)
     return (struct weir_visit *)((char *)waiter - offsetof(struct weir_visit, waiter));
 }
 
+enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after it has waited */
+
 /* True: the guard is busy, and has a queue. */
-static bool decide(struct weir *weir, struct weir_visit *v, bool again, struct weir__admission *a)
+static bool decide(struct weir *weir, struct weir_visit *v, enum visit how,
+                   struct weir__admission *a)
 {
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
-                                   .favoured = again,
+                                   .favoured = how != NEW,
                                    .in_turn = v->in_turn,
                                    .waits = v->queue_max > 0,
-                                   .occupied = again ? NULL : is_occupied,
+                                   .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
                                    .taken = v->taken };
     v->entry.n = 0;
@@ -52,8 +56,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     struct weir__admission a;
 
     v->ask.now = t->now;
-    if (decide(t->weir, v, true, &a) && a.guard->id == line->guard->id)
-        return WEIR_BUSY;
+    if (decide(t->weir, v, IN_TURN, &a))
+        return a.guard->id == line->guard->id ? WEIR_BUSY : WEIR_CANCELLED;
     v->line = NULL; /* `ruling` is the answer */
     if (v->ruling.decision.allowed)
         return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */
@@ -61,13 +65,19 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     return reason == WEIR_BUSY ? WEIR_CANCELLED : reason;
 }
 
+static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how);
+
 /* It has left the queue. */
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct weir_visit *v = visit_of(waiter);
     struct weir__line *line = v->line;
 
-    if (line != NULL) {
+    if (line != NULL && reason == WEIR_CANCELLED) {
+        v->queue_max = v->waiter.deadline - v->ask.now;
+        if (!decide_or_wait(line->weir, v, ELSEWHERE))
+            return;
+    } else if (line != NULL) {
         v->ruling.decision.allowed = false;
         v->ruling.decision.reason = (uint8_t)reason;
         weir__guard_count_refused(line->guard, reason);
@@ -87,10 +97,10 @@ int64_t weir_check_poll(struct weir *weir, weir_time now)
 {
     int64_t waiting = 0;
 
-    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next) {
+    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
         serve(weir, l, now);
-        waiting += weir_queue_length(l->queue);
-    }
+    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
+        waiting += weir_queue_length(l->queue); /* some have gone from one to another */
     return waiting;
 }
 
@@ -127,13 +137,13 @@ static bool join(struct weir_visit *v, const struct weir__admission *a)
     return j.waits;
 }
 
-bool weir_check_later(struct weir *weir, struct weir_visit *visit)
+static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how)
 {
     struct weir__admission a;
     weir_time wait = visit->queue_max;
 
     visit->line = NULL;
-    if (!decide(weir, visit, false, &a))
+    if (!decide(weir, visit, how, &a))
         return true;
     visit->waiter =
         (struct weir_waiter){ .priority = a.priority, .user_class = a.user_class, .turn = on_turn };
@@ -147,6 +157,11 @@ bool weir_check_later(struct weir *weir, struct weir_visit *visit)
         return true;
     weir__guard_want(a.guard);
     return false;
+}
+
+bool weir_check_later(struct weir *weir, struct weir_visit *visit)
+{
+    return decide_or_wait(weir, visit, NEW);
 }
 
 /* ------------------------------------------------------------------ undo ---- */

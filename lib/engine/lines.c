@@ -30,6 +30,7 @@ static struct weir__line *make_locked(struct weir *weir, struct weir_guard *guar
         free(l);
         return NULL;
     }
+    l->weir = weir;
     l->guard = guard;
     l->next = weir->lines;
     weir__publish(&weir->lines, l);

@@ -9,6 +9,7 @@
 #include "queue/queue.h"
 
 struct weir__line {
+    struct weir *weir;
     struct weir_queue *queue;
     struct weir_guard *guard; /* or one that has its place now: the record is the same */
     struct weir__line *next;  /* never changes */

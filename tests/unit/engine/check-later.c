@@ -221,6 +221,46 @@ TEST(test_N4_waiters_that_leave_or_are_late)
     assert_fields(info, (refused_full, 1), (refused_late, 1), (in_flight, 1));
 }
 
+static void fill(struct weir *weir, const char *guard, struct weir_permit *out)
+{
+    struct weir_decision d;
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+
+    assert_true(weir_enter(weir_guard_find(weir_table_of(weir), guard), &ask, out, &d));
+}
+
+/* But not for longer than the first one lets it. */
+TEST(test_N4_waits_at_one_guard_after_another)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: 1s } }\n"
+                         "- { name: h, concurrency: { max: 1, queue: 3, wait: 9s } }\n"));
+    struct weir_guard *g = weir_guard_find(weir_table_of(weir), "g"),
+                      *h = weir_guard_find(weir_table_of(weir), "h");
+    struct weir_permit in_g, in_h;
+    struct guest a;
+    weir_time late = NOW + WEIR_SECOND;
+
+    for (int granted = 1; granted >= 0; granted--) {
+        fill(weir, "g", &in_g);
+        fill(weir, "h", &in_h);
+        assert_false(come(weir, &a, "", NOW));
+        assert_true(weir_exit(g, &in_g, WEIR_SUCCEEDED, NOW));
+        assert_int_equal(weir_check_poll(weir, NOW), 1);
+        assert_true(!a.turned && in_flight(weir, "g", NOW) == 0);
+        assert_int_equal(weir_check_poll(weir, late), 1);
+        if (granted)
+            assert_true(weir_exit(h, &in_h, WEIR_SUCCEEDED, late));
+        assert_int_equal(weir_check_poll(weir, late + !granted), 0);
+        assert_true(a.turned);
+        if (granted)
+            assert_entered(a.visit, 2);
+        else
+            assert_refused_by_guard(a.visit, "h", WEIR_LATE);
+        go(weir, &a, NOW);
+    }
+}
+
 TEST(test_N4_without_a_queue_nobody_waits)
 {
     OWN(weir) *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));

@@ -250,6 +250,25 @@ static void doubt_guard(const struct reading *r, const struct weir__guard_draft 
     doubt_rule(r, &guard->rule);
 }
 
+/* Guards behind as many as a request can enter. */
+static void doubt_last_guards(const struct reading *r)
+{
+    int everywhere = 0; /* guards so far that every request enters */
+
+    for (size_t i = 0; i < r->draft->n_guards; i++) {
+        const struct weir__rule_draft *rule = &r->draft->guards[i].rule;
+        if (rule->mode == WEIR_OFF)
+            continue;
+        if (everywhere == WEIR_ENTRY_MAX)
+            doubt(r, rule->mark,
+                  "no request enters it: %d before it apply to every request, and a request "
+                  "enters at most %d",
+                  WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
+        else
+            everywhere += rule->matches + rule->excepts == 0;
+    }
+}
+
 /* ----------------------------------------------------------------- lists ---- */
 
 static bool is_used(const struct weir__draft *draft, const char *name)
@@ -298,6 +317,7 @@ void weir__rules_doubts(const struct weir__draft *draft,
         doubt_rule(r, &r->draft->rules[i]);
     for (size_t i = 0; i < r->draft->n_guards; i++)
         doubt_guard(r, &r->draft->guards[i]);
+    doubt_last_guards(r);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
         doubt(r, nowhere,
               "there are guards, and no rules: checks and forward auth ignore guards, so they let "

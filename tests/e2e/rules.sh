@@ -137,6 +137,17 @@ guards.yaml:4:5: warning: work never becomes slow: its permit is taken back firs
 write a lease that is longer than slow
 guards.yaml: warning: there are guards, and no rules: checks and forward auth ignore guards, \
 so they let everything pass; enter and exit instead"
+{
+    printf 'version: 1\nrules:\n  - { name: r, limit: 9/s }\nguards:\n'
+    printf '  - { name: g0, concurrency: 1, mode: "off" }\n'
+    printf '  - { name: g%d, concurrency: 1 }\n' 1 2 3 4 5 6 7 8
+} >"$dir/many.yaml"
+run rules check many.yaml
+is "as many guards as a request can enter" "$code $err" "0 "
+printf '  - { name: g9, concurrency: 1, match: { uri: /x } }\n' >>"$dir/many.yaml"
+run rules check many.yaml
+is "guards that no request can enter" "$code $err" "0 many.yaml:14:5: warning: no request enters \
+it: 8 before it apply to every request, and a request enters at most 8"
 cd "$rules"
 
 # stdin, and a pipe that is named

@@ -5,9 +5,12 @@
 #include "unit/fixture.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -531,6 +534,27 @@ TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
         weir_table_destroy(two);
         path = new_path();
     }
+}
+
+/* The first decisions on a new table must not wait for its pages.  A page that was only reserved is
+ * not in memory. */
+TEST(test_a_table_in_memory_has_its_pages_from_the_beginning)
+{
+    char path[64];
+    unsigned char in_memory[256];
+    struct statfs fs;
+
+    if (statfs("/dev/shm", &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+        skip();
+    snprintf(path, sizeof(path), "/dev/shm/weir-pages-%d", (int)getpid());
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 65536 });
+    const unsigned char *slots = (unsigned char *)table->header + table->keys.rooms_at;
+    unlink(path);
+    assert_int_equal(mincore((void *)(uintptr_t)slots, sizeof(in_memory) * 4096, in_memory), 0);
+    for (size_t i = 0; i < sizeof(in_memory); i++)
+        assert_true(in_memory[i] & 1);
+    weir_table_destroy(table);
 }
 
 TEST(test_private_tables_share_nothing)

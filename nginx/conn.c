@@ -173,7 +173,7 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
     struct weir_decision d;
     ngx_str_t key;
 
-    if (ngx_http_complex_value(r, limit->zone->http_key, &key) != NGX_OK) {
+    if (ngx_weir_key(r, limit->zone, &key) != NGX_OK) {
         ngx_weir_conn_exit(ctx); /* error_page may bring it here again */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -5,6 +5,7 @@
  *     table.c    the table, kept from one configuration to the next
  *     zones.c    weir_req_zone and weir_conn_zone: a key, and its limiter or guards in the table
  *     counts.c   what zones and rules did, for the status page
+ *     key.c      the key of a request
  *     http.c     the http module: directives, variables, a request's way through the limits
  *     limits.c   weir_req and weir_conn as they are written; asking several rates at once
  *     stream.c   the module for stream {}, a file of its own
@@ -118,6 +119,11 @@ int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_zones_release(struct ngx_weir_conf *conf);
 void ngx_weir_zones_forget(struct ngx_weir_conf *conf); /* likewise, but the table is gone */
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+
+/* key.c */
+char *ngx_weir_key_set(ngx_conf_t *cf, ngx_str_t *text, struct ngx_weir_zone *zone);
+/* It lasts as long as the request. */
+ngx_int_t ngx_weir_key(ngx_http_request_t *r, const struct ngx_weir_zone *zone, ngx_str_t *out);
 
 /* counts.c */
 ngx_int_t ngx_weir_counts_add(ngx_conf_t *cf, struct ngx_weir_zone *zone);

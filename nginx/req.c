@@ -21,7 +21,7 @@ static ngx_int_t find_keys(ngx_http_request_t *r, const struct ngx_weir_part *pa
 
     for (; limits < end; limits++) {
         const struct ngx_weir_limit *limit = *limits;
-        if (ngx_http_complex_value(r, limit->zone->http_key, &key) != NGX_OK)
+        if (ngx_weir_key(r, limit->zone, &key) != NGX_OK)
             return NGX_ERROR;
         if (key.len == 0)
             continue;

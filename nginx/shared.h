@@ -38,6 +38,7 @@ struct ngx_weir_zone {
     size_t bytes;                /* 0: a limit has named it, but it is not described yet */
     ngx_str_t written;           /* its key */
     void *http_key, *stream_key; /* compiled: that of its kind */
+    const ngx_uint_t *variables; /* of http_key, up to -1, if it is nothing else; NULL: it is */
     int64_t keys;                /* that `bytes` have room for ... */
     int64_t slab;                /* ... with this much for large states */
     struct weir_limit limit;     /* of weir_req_zone */

@@ -160,20 +160,11 @@ char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind, struct ngx_wei
 
 static char *set_zone(ngx_conf_t *cf, enum ngx_weir_kind kind)
 {
-    ngx_http_complex_value_t *key = ngx_pcalloc(cf->pool, sizeof(*key));
     ngx_str_t *words = cf->args->elts;
-    ngx_http_compile_complex_value_t compile = { .cf = cf,
-                                                 .value = &words[1],
-                                                 .complex_value = key };
     struct ngx_weir_zone *zone;
-
-    if (key == NULL)
-        return NGX_CONF_ERROR;
     char *problem = ngx_weir_zone_read(cf, kind, &zone);
-    if (problem != NGX_CONF_OK)
-        return problem;
-    zone->http_key = key;
-    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+
+    return problem != NGX_CONF_OK ? problem : ngx_weir_key_set(cf, &words[1], zone);
 }
 
 char *ngx_weir_req_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf)

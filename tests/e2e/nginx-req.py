@@ -28,6 +28,30 @@ def test_N1_a_burst_then_429(module):
                             r'\[error\].* limiting requests, excess: 5\.000 by zone "one"') == 3
 
 
+def test_N1_a_key_is_the_text_of_its_variables(module):
+    """However it is put together: by nginx, or by the module if it is a few variables."""
+    keys = {"two": "$arg_a$arg_b", "twice": "$arg_a$arg_a", "map": "$arg_b$mapped",
+            "nine": "$arg_a$arg_b" + "$arg_c" * 7, "text": "$arg_a-$arg_b", "plain": "plain"}
+    zones = "map $arg_a $mapped { volatile; default $arg_a; '' none; }" + "".join(
+        "weir_req_zone %s zone=%s:1m rate=1r/h;" % (key, name) for name, key in keys.items())
+    places = "".join("location /%s { weir_req zone=%s; try_files /index.html =404; }" %
+                     (name, name) for name in keys)
+    with Nginx(module, zones, places) as nginx:
+        for name in ["two", "nine"]:
+            for query, status in [("a=x&b=yz", 200), ("a=xy&b=z", 429), ("b=xyz", 429),
+                                  ("a=xyz", 429), ("a=xyz&b=z", 200), ("", 200), ("", 200),
+                                  ("a=" + "x" * 2000, 200), ("b=" + "x" * 2000, 429)]:
+                assert nginx.get("/%s?%s" % (name, query)).status == status, (name, query)
+        assert nginx.statuses(2, "/twice?a=x") == [200, 429]
+        assert nginx.statuses(1, "/twice?a=xx") == [200]
+        assert nginx.statuses(2, "/map?b=x") == [200, 429]
+        assert nginx.statuses(1, "/map?a=none&b=x") == [429]
+        assert nginx.statuses(2, "/text?a=x") == [200, 429]
+        assert nginx.statuses(1, "/text?a=x-") == [200]
+        assert nginx.statuses(2, "/plain?a=x") == [200, 429]
+        assert nginx.statuses(1, "/plain") == [429]
+
+
 def test_N1_several_limits_all_or_nothing(module):
     zones = """weir_req_zone $arg_a zone=a:1m rate=1r/h;
                weir_req_zone $arg_b zone=b:1m rate=1r/h;"""

@@ -1,8 +1,8 @@
 /* zone.c -- which day it is in a zone; the zones that were read.
  *
- * Zones that were read stay in a list for the life of the process.  It is the library's only global
- * variable: plans are plain memory that is copied and freed, and a zone that one of them points to
- * must not go.  There are a few hundred names.
+ * Zones that were read stay in a list for the life of the process: plans are plain memory that is
+ * copied and freed, and a zone that one of them points to must not go.  There are a few hundred
+ * names.  The list, and the names once one was unknown, are the library's only global variables.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +18,7 @@
 
 #define DIRECTORY "/usr/share/zoneinfo"
 #define DAY       WEIR__SECONDS_IN_A_DAY
+#define NAMES_MAX 5120 /* there are some 600 */
 
 /* ---------------------------------------------------------- the calendar ---- */
 
@@ -149,26 +150,28 @@ static const char *directory(void)
     return wanted && *wanted ? wanted : DIRECTORY;
 }
 
-struct likeness {
-    const char *word;
-    unsigned edits; /* of the best so far */
-    char best[WEIR__ZONE_NAME_SIZE];
-    int left; /* names still to look at: a strange directory must not hold us up */
+/* The names in the directory, for the one that was meant.  They are read once, with zones_mutex
+ * held: a client that asks for unknown zones must not have us read directories again and again. */
+struct names {
+    char directory[512]; /* that they are of; "": none was read */
+    size_t count, room;
+    char (*names)[WEIR__ZONE_NAME_SIZE];
 };
+static struct names known;
 
-/* "Berlin" for Europe/Berlin counts as one slip. */
-static void compare_name(struct likeness *l, const char *name)
+/* False: no memory, or a strange directory, which must not hold us up. */
+static bool remember_name(const char *name)
 {
-    size_t n = strlen(l->word), m = strlen(name);
-    const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-    unsigned edits = weir__edits(l->word, n, name, m);
-
-    if (last != name && edits > 1 && weir__edits(l->word, n, last, strlen(last)) == 0)
-        edits = 1;
-    if (edits < l->edits) {
-        l->edits = edits;
-        memcpy(l->best, name, m + 1);
+    if (known.count == known.room) {
+        size_t room = known.room ? 2 * known.room : 640;
+        void *names = room <= NAMES_MAX ? realloc(known.names, room * sizeof(*known.names)) : NULL;
+        if (names == NULL)
+            return false;
+        known.names = names;
+        known.room = room;
     }
+    memcpy(known.names[known.count++], name, strlen(name) + 1);
+    return true;
 }
 
 /* The name of an entry; false: not of a zone.  Zones begin with a capital (posix and right repeat
@@ -180,31 +183,86 @@ static bool join_name(char out[WEIR__ZONE_NAME_SIZE], const char *folder, const 
     return length < WEIR__ZONE_NAME_SIZE && is_name(out) && out[0] >= 'A' && out[0] <= 'Z';
 }
 
-static void compare_all(struct likeness *l, const char *root, const char *folder, int depth)
+static void read_names(const char *folder, int depth, int *left)
 {
-    char path[512], name[WEIR__ZONE_NAME_SIZE];
+    char path[sizeof(known.directory) + WEIR__ZONE_NAME_SIZE + 1], name[WEIR__ZONE_NAME_SIZE];
     struct stat st;
-    DIR *dir = snprintf(path, sizeof(path), "%s/%s", root, folder) <
-                       (int)sizeof(path) - WEIR__ZONE_NAME_SIZE
-                   ? opendir(path)
-                   : NULL;
 
-    for (struct dirent *e; dir && l->left > 0 && (e = readdir(dir)) != NULL; l->left--) {
+    snprintf(path, sizeof(path), "%s/%s", known.directory, folder);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && *left > 0 && (e = readdir(dir)) != NULL; --*left) {
         if (!join_name(name, folder, e->d_name))
             continue;
-        snprintf(path, sizeof(path), "%s/%s", root, name);
+        snprintf(path, sizeof(path), "%s/%s", known.directory, name);
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-            compare_name(l, name);
+            *left = remember_name(name) ? *left : 0;
         else if (depth > 0)
-            compare_all(l, root, name, depth - 1);
+            read_names(name, depth - 1, left);
     }
     if (dir)
         closedir(dir);
 }
 
+static void know_names(const char *root)
+{
+    int left = NAMES_MAX;
+
+    if (strcmp(known.directory, root) == 0)
+        return;
+    known.count = 0;
+    snprintf(known.directory, sizeof(known.directory), "%s", root);
+    read_names("", 2, &left);
+}
+
+static uint32_t letters_of(const char *word)
+{
+    uint32_t letters = 0;
+
+    for (; *word; word++)
+        letters |= (uint32_t)1 << (*word & 31); /* capitals and small ones alike */
+    return letters;
+}
+
+/* Each letter that only one of them has takes an edit; cheaper than to count the edits. */
+static unsigned edits_at_least(const char *a, const char *b)
+{
+    uint32_t in_a = letters_of(a), in_b = letters_of(b);
+    int more = __builtin_popcount(in_a & ~in_b), less = __builtin_popcount(in_b & ~in_a);
+
+    return (unsigned)(more > less ? more : less);
+}
+
+/* "Berlin" for Europe/Berlin counts as one slip. */
+static unsigned slips_between(const char *word, const char *name, unsigned most)
+{
+    const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+
+    if (last != name && edits_at_least(word, last) == 0 &&
+        weir__edits(word, strlen(word), last, strlen(last)) == 0)
+        return 1;
+    if (edits_at_least(word, name) >= most)
+        return most;
+    return weir__edits(word, strlen(word), name, strlen(name));
+}
+
+/* The nearest of the known names; NULL: none is near. */
+static const char *nearest_name(const char *word)
+{
+    unsigned best = 2 + (unsigned)strlen(word) / 4;
+    const char *nearest = NULL;
+
+    for (size_t i = 0; i < known.count; i++) {
+        unsigned slips = slips_between(word, known.names[i], best);
+        if (slips < best) {
+            best = slips;
+            nearest = known.names[i];
+        }
+    }
+    return nearest;
+}
+
 static int fail_unknown(const char *name, struct weir_error *error)
 {
-    struct likeness l = { .word = name, .edits = 2 + (unsigned)strlen(name) / 4, .left = 5000 };
     struct stat st;
 
     if (error == NULL)
@@ -214,10 +272,11 @@ static int fail_unknown(const char *name, struct weir_error *error)
             error, WEIR_INVALID,
             "unknown time zone '%s': there is no %.80s; install tzdata, set TZDIR, or use UTC",
             name, directory());
-    compare_all(&l, directory(), "", 2);
-    if (l.best[0])
+    know_names(directory());
+    const char *nearest = nearest_name(name);
+    if (nearest != NULL)
         return weir__fail(error, WEIR_INVALID, "unknown time zone '%s'; did you mean '%s'?", name,
-                          l.best);
+                          nearest);
     return weir__fail(error, WEIR_INVALID,
                       "unknown time zone '%s'; names are as in Europe/Berlin, see %.80s", name,
                       directory());

@@ -218,6 +218,23 @@ TEST(test_TZDIR_is_asked)
     unsetenv("TZDIR");
 }
 
+/* Whoever asks for unknown zones has the directory read once, not with each ask. */
+TEST(test_names_are_read_once)
+{
+    char path[320];
+
+    setenv("TZDIR", folder, 1);
+    in_folder("Plain", plain, sizeof(plain));
+    expect_none("Plane", "did you mean 'Plain'?");
+    snprintf(path, sizeof(path), "%s/Plain", folder);
+    assert_int_equal(unlink(path), 0);
+    in_folder("Planet", plain, sizeof(plain));
+    expect_none("Plane", "did you mean 'Plain'?");
+    assert_int_equal(weir__zone_day_start(find("Planet"), 1), 82800); /* found all the same */
+    unsetenv("TZDIR");
+    expect_none("Europe/Berlim", "did you mean 'Europe/Berlin'?"); /* another directory */
+}
+
 TEST(test_a_file_that_is_too_large)
 {
     static char large[70000] = "TZif";

@@ -11,9 +11,8 @@
 
 #include "redis-module/redis-api.h"
 
-#define PLACES    1024
-#define TEXT_MAX  255
-#define STATE_MAX ((size_t)1 << 23)
+#define PLACES   1024
+#define TEXT_MAX 255
 
 static struct limit *cache[PLACES];
 static struct limit *gone[64]; /* more than the keys of one command */
@@ -61,10 +60,7 @@ static int compile_limit(struct weir_plan *plan, const char *text, size_t len,
     int code = compile(&limit, line, error);
     if (code == WEIR_OK)
         code = weir__plan_make(plan, &limit, error);
-    if (code == WEIR_OK && plan->state_size > STATE_MAX)
-        code = weir__fail(error, WEIR_INVALID, "a key would need %zu bytes, more than %zu",
-                          plan->state_size, STATE_MAX);
-    return code;
+    return code == WEIR_OK ? weir__plan_check_redis(plan, error) : code;
 }
 
 static struct limit **place_of(const char *text, size_t len)

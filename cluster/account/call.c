@@ -55,9 +55,13 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
     if (call->n < 1 || call->n > WEIR__ACCOUNT_ITEMS_MAX)
         return weir__fail(error, WEIR_INVALID, "1 to %d keys can be asked at once",
                           WEIR__ACCOUNT_ITEMS_MAX);
-    for (size_t i = 0; i < call->n; i++)
-        if (call->items[i].ask.cost < 0)
+    for (size_t i = 0; i < call->n; i++) {
+        const struct weir__account_item *it = &call->items[i];
+        if (it->ask.cost < 0)
             return weir__fail(error, WEIR_INVALID, "the cost must not be negative");
+        if (call->verb != WEIR__ACCOUNT_RESET && weir__plan_check_redis(it->plan, error) != WEIR_OK)
+            return WEIR_INVALID;
+    }
     if (weir__account_has_demand(call) &&
         (call->n != 1 || call->items[0].ask.cost < 1 || call->demand.len == 0))
         return weir__fail(error, WEIR_INVALID,

@@ -338,7 +338,9 @@ size_t weir__account_write(const struct weir_plan *plan, const void *state, unsi
             uint32_t count;
             memcpy(&count, (const char *)state + sizeof(w) + (size_t)i * sizeof(count),
                    sizeof(count));
-            to = put_bytes(to, count, sizeof(count));
+            count = htole32(count);
+            memcpy(to, &count, sizeof(count));
+            to += sizeof(count);
         }
     return (size_t)(to - out);
 }
@@ -408,7 +410,9 @@ static void read_state(const struct weir_plan *plan, void *state, const unsigned
     memcpy(state, &w, sizeof(w));
     if (kind == RING)
         for (int64_t i = 0; i < plan->ring; i++) {
-            uint32_t count = (uint32_t)get_bytes(&from, sizeof(count));
+            uint32_t count;
+            memcpy(&count, from + (size_t)i * sizeof(count), sizeof(count));
+            count = le32toh(count);
             memcpy((char *)state + sizeof(w) + (size_t)i * sizeof(count), &count, sizeof(count));
         }
 }

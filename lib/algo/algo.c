@@ -159,6 +159,17 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
     return WEIR_OK;
 }
 
+int weir__plan_check_redis(const struct weir_plan *plan, struct weir_error *error)
+{
+    if (plan->state_size <= WEIR__REDIS_STATE_MAX)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_INVALID,
+                      "in Redis a key has at most %zu bytes, and this limit needs %zu; %s",
+                      WEIR__REDIS_STATE_MAX, plan->state_size,
+                      plan->algo == &weir__sliding_log ? "sliding-window has no such bound"
+                                                       : "fewer buckets would do");
+}
+
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
 {
     struct weir_limit l = plan->limit;

@@ -116,6 +116,9 @@ bool weir__price_fit(struct weir_plan *plan, uint64_t scale_max);
 /* In the caller's memory. */
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
                     struct weir_error *error);
+/* Whether a key under it may be kept in Redis, where each ask reads and writes all of its state. */
+#define WEIR__REDIS_STATE_MAX ((size_t)1 << 18)
+int weir__plan_check_redis(const struct weir_plan *plan, struct weir_error *error);
 /* For people: without defaults. */
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan);
 

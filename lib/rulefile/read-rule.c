@@ -230,6 +230,18 @@ static void read_when_full(struct weir__reader *r, const struct weir__member *m,
     rule->closed = weir__read_word(r, m, words) == 1;
 }
 
+/* Each ask in Redis reads and writes the whole state. */
+static void check_size(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir_limit *limit)
+{
+    struct weir_plan plan;
+    struct weir_error error;
+
+    if (weir__plan_make(&plan, limit, NULL) == WEIR_OK &&
+        weir__plan_check_redis(&plan, &error) != WEIR_OK)
+        weir__say(r, node, "across the fleet: %s", error.text);
+}
+
 /* What a purse cannot do: hold more than it counts, and tell an ask to wait for its turn. */
 static void check_purses(struct weir__reader *r, const struct weir__node *node,
                          const struct weir__rule_draft *rule)
@@ -240,6 +252,7 @@ static void check_purses(struct weir__reader *r, const struct weir__node *node,
         if (l->count > UINT32_MAX || l->burst > UINT32_MAX)
             weir__say(r, node, "a limit across the fleet has at most %" PRIu32 " units",
                       UINT32_MAX);
+        check_size(r, node, l);
         if (l->queue != 0)
             weir__say(r, node,
                       "a limit with a queue cannot be across the fleet: its turns are "

@@ -257,6 +257,8 @@ def test_errors(module):
                       ["WEIR.TAKE", "k", "5/s", "AND"], ["WEIR.TAKE", "k", "5/s", "AND", "b"],
                       ["WEIR.TAKE", "k", "5/s\0"], ["WEIR.TAKE", "k", "5/s" + " " * 300],
                       ["WEIR.TAKE", "k", "sliding-log 10000000/s"],
+                      ["WEIR.TAKE", "k", "sliding-log 100000/1h"],
+                      ["WEIR.TAKE", "k", "sliding-window 5/1h buckets=1000000"],
                       ["WEIR.DRAW", "k", "5/s", "AND", "b"], ["WEIR.TAKE", "k", "5/s", "ID"],
                       ["WEIR.DRAW", "k", "5/s", "NEED", 1], ["WEIR.TAKE", "k", "5/s", "KEEP", 0],
                       ["WEIR.RESET"], ["WEIR.INFO"], ["WEIR.INFO", "a", "b"],

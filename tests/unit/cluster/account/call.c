@@ -84,6 +84,23 @@ TEST(test_asks_that_make_no_sense)
     weir__account_free(&call);
 }
 
+TEST(test_a_state_that_is_too_large_for_redis)
+{
+    struct weir_plan plan = plan_of("sliding-window 5/1h buckets=60000");
+    struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
+    struct weir__account_call call = { .items = &item, .n = 1 };
+    struct weir_error error = { 0 };
+
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    plan = plan_of("sliding-window 5/1h buckets=70000");
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_INVALID);
+    assert_string_equal(error.text, "in Redis a key has at most 262144 bytes, and this limit needs "
+                                    "280024; fewer buckets would do");
+    call.verb = WEIR__ACCOUNT_RESET;
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    weir__account_free(&call);
+}
+
 TEST(test_a_key_has_one_place)
 {
     struct weir_plan plan = plan_of("5/s");

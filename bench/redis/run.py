@@ -142,6 +142,11 @@ def head_of(redis, limit, state):
     return redis("GET", "head")[:-state]
 
 
+def head_terms(head, at):
+    """As script-words.c puts them: the place behind the head, the account's format, the head."""
+    return b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head
+
+
 def loads_of(redis, cell):
     usual = {name: script(redis, "bench/serve", name + ".lua")
              for name in ("token-bucket", "fixed-window", "sorted-set")}
@@ -158,12 +163,11 @@ def loads_of(redis, cell):
                              3),
         "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None,
                                       struct.pack("<4q", 10**11, 10**15, 1000, 10**12) +
-                                      b"%d\0%c" % (len(bucket), len(bucket)) + bucket]),
+                                      head_terms(bucket, 0)]),
         "usual-window": Load(redis, ["EVALSHA", usual["fixed-window"], 1, None, 1000000, 1000000]),
         "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None,
                                       struct.pack("<3q", 1, 1000000, 10**10) +
-                                      b"%d\0%c" % (len(window) + 9, len(window)) + window +
-                                      struct.pack("<2q", 10**9, 0)]),
+                                      head_terms(window, 9) + struct.pack("<2q", 10**9, 0)]),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
         "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
                                    struct.pack("<4q", 1, 100, 60000000, 5), 60002], 2),

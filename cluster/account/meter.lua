@@ -2,8 +2,8 @@
 --
 --   KEYS[1]  the account
 --   ARGV[1]  packed: the price of the ask, the capacity, parts a microsecond, the microseconds in
---            which a spent key drains (int64); the length of its head (digits, NUL; and a byte),
---            its head
+--            which a spent key drains (int64); the length of its head in digits, and the account's
+--            format (NUL behind each); that length (a byte), the head
 --   -> what was owed before, or -1 - that if refused
 --
 -- A key that is asked often keeps its expiry for a while: it expires at the end of the cell after
@@ -14,22 +14,21 @@
 -- that stepped back) is answered {now, the account}: the caller decides, and writes by swap.lua.
 -- All numbers are whole and below 2^53, where Lua is exact.
 local call, unpack = redis.call, struct.unpack
-local t = redis.call('TIME')
+local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key = KEYS[1]
-local price, capacity, rate, cell, place, head = unpack('<i8i8i8i8sBc0', ARGV[1])
+local price, capacity, rate, cell, place, format, head = unpack('<i8i8i8i8ssBc0', ARGV[1])
 local v = call('GET', key)
 local owed, since = 0, now % cell -- since: in this cell
 local keeps = false
 
 if v then
-  local n = #head
-  if #v ~= n + 17 or string.sub(v, 1, n) ~= head then
+  if #v ~= #head + 17 then
     return {now, v}
   end
-  local at, mark, was = unpack('<I7I2i8', v, n + 1)
+  local under, at, mark, was = unpack(format, v)
   local passed = now - at
-  if passed < 0 or (mark ~= 0 and mark ~= 32768) then
+  if under ~= head or passed < 0 or (mark ~= 0 and mark ~= 32768) then
     return {now, v}
   end
   owed = was - passed * rate

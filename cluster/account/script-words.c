@@ -6,6 +6,7 @@
 #include "cluster/account/call.h"
 
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "algo/debt.h"
@@ -16,6 +17,7 @@
 #define WIDTH_MAX   ((int64_t)1 << 42) /* of buckets in odd nanoseconds */
 #define STAMP_MAX   6                  /* bytes: decide.lua's low() is exact to there */
 #define NUMBERS_MAX 16
+#define FORMAT_MAX  32
 #define ENDS        4 /* of calendar windows: the last, the present and the next two */
 #define TIME_SIZE   9 /* bytes of a time in an account */
 
@@ -134,7 +136,7 @@ static int64_t calendar_far(const struct weir_plan *plan)
 /* -------------------------------------------------------------- numbers ---- */
 
 struct numbers {
-    unsigned char bytes[NUMBERS_MAX * 8 + WEIR__ACCOUNT_HEAD_MAX];
+    unsigned char bytes[NUMBERS_MAX * 8 + FORMAT_MAX + WEIR__ACCOUNT_HEAD_MAX];
     size_t len;
 };
 
@@ -244,15 +246,15 @@ static void add_bytes(struct numbers *to, const void *bytes, size_t len)
     to->len += len;
 }
 
-/* Where in the account the part is that changes, in digits, ended by NUL; the head, behind its
- * length. */
+/* Where in the account the part is that changes, in digits; the account's format, which a script
+ * takes it apart by; each ended by NUL.  The head, behind its length. */
 static void add_head(struct numbers *to, const struct weir__account_head *head, size_t place)
 {
-    char digits[WEIR__NUMBER_MAX + 2], *end = weir__put_number(digits, (int64_t)place);
+    char text[FORMAT_MAX];
+    int len = snprintf(text, sizeof(text), "%zu%c<c%zuI7I2i8%c%c", place, 0, head->len, 0,
+                       (char)head->len);
 
-    *end++ = '\0';
-    *end++ = (char)head->len;
-    add_bytes(to, digits, (size_t)(end - digits));
+    add_bytes(to, text, (size_t)len);
     add_bytes(to, head->bytes, head->len);
 }
 

@@ -2,7 +2,8 @@
 --
 --   KEYS[1]  the account
 --   ARGV[1]  packed: cost, count, how far ahead an end may lie (int64); where in the account the
---            count is (digits, NUL); the length of its head (a byte), its head; then, int64,
+--            count is, in digits, and the account's format (NUL behind each); the length of its
+--            head (a byte), its head; then, int64,
 --            of a fixed window: its period, and 1 if it starts with the first ask
 --            of a calendar window: 0, ends of windows
 --   -> granted, and that is below 2^52: microseconds to its end * (count + 1) + units used before
@@ -11,29 +12,32 @@
 -- Times are microseconds by this server's clock.  Whatever is not usual is answered {now, the
 -- account}: the caller decides, and writes by swap.lua.
 --
--- Each shape here is the cheapest for Redis: one argument, a number as the answer, and digits for
--- SETRANGE, because Redis prints numbers as floating point.
+-- Each shape here is the cheapest for Redis: one argument, a number as the answer, digits for
+-- SETRANGE, because Redis prints numbers as floating point, and of the count only the byte that
+-- changes.
 local call, unpack = redis.call, struct.unpack
-local t = redis.call('TIME')
+local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key, terms = KEYS[1], ARGV[1]
-local cost, count, far, place, head, after = unpack('<i8i8i8sBc0', terms)
+local cost, count, far, place, format, head, after = unpack('<i8i8i8ssBc0', terms)
 local v = call('GET', key)
-local n = #head
 
 if v then
-  if #v ~= n + 17 or string.sub(v, 1, n) ~= head then
+  if #v ~= #head + 17 then
     return {now, v}
   end
-  local ends, ns, used = unpack('<I7I2i8', v, n + 1)
-  if ns ~= 0 or used < 0 or ends - now > far or ends > 2 ^ 53 or (now >= ends and used > count) then
+  local under, ends, ns, used = unpack(format, v)
+  if under ~= head or ns ~= 0 or used < 0 or ends - now > far or ends > 2 ^ 53
+    or (now >= ends and used > count) then
     return {now, v}
   end
   if now < ends then
     if used + cost > count then
       return v .. t[1] .. '-' .. t[2]
     end
-    call('SETRANGE', key, place, struct.pack('<i8', used + cost)) -- its expiry stays
+    local low = used % 256 + cost
+    call('SETRANGE', key, place, -- its expiry stays
+      low < 256 and string.char(low) or struct.pack('<i8', used + cost))
     local brief = (ends - now) * (count + 1) + used
     return brief < 2 ^ 52 and brief or v .. t[1] .. '+' .. t[2]
   end

@@ -30,8 +30,8 @@ int redis_scripts_load(struct redis_scripts *s, struct weir__client *client,
     s->client = client;
     for (size_t i = 0; weir__account_scripts[i].name && code == WEIR_OK; i++) {
         struct resp_answer answer;
-        char *timed = replace(weir__account_scripts[i].text, "redis.call('TIME')",
-                              "redis.call('MGET', 'clock:s', 'clock:us')");
+        char *timed = replace(weir__account_scripts[i].text, "call('TIME')",
+                              "call('MGET', 'clock:s', 'clock:us')");
         char *text = replace(timed, "'PX'", "'EX'");
         code = resp_client_ask(client, (const char *const[]){ "SCRIPT", "LOAD", text, NULL },
                                &answer, error);

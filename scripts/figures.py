@@ -350,6 +350,20 @@ def simulated(f):
     ]
 
 
+REDIS_ROWS = [
+    ("memory of a key of the module, more than of a counter above 9,999",
+     "redis.memory.module.over-counter", "≤ 40 bytes"),
+    ("… than of one up to 9,999, which Redis shares", "redis.memory.module.over-small-counter",
+     "≤ 40 bytes"),
+    ("cluster of 1 master, CPU per decision", "redis.cluster.1.cpu", ""),
+    ("… decisions a second with a core for each master", "redis.cluster.1.rate", ""),
+    ("cluster of 2 masters, CPU per decision", "redis.cluster.2.cpu", ""),
+    ("… decisions a second with a core for each master", "redis.cluster.2.rate", ""),
+    ("cluster of 3 masters, CPU per decision", "redis.cluster.3.cpu", ""),
+    ("… decisions a second with a core for each master", "redis.cluster.3.rate", ""),
+]
+
+
 def redis_ratio(name):
     """"module.over-incr.p1" for readers."""
     ours, theirs, pipeline = name.split(".")
@@ -373,8 +387,10 @@ def redis(f):
               ("script-bucket.over-usual-bucket.p64", "≤ 0.6 times"),
               ("script-window.over-usual-window.p64", "≤ 1.5 times"),
               ("script-log.over-usual-log.p64", "≤ 1 times")]
-    return out + [""] + GOALS + [row(f, redis_ratio(name), "redis.ratio." + name, goal)
-                                 for name, goal in ratios if "redis.ratio." + name in f]
+    rows = [row(f, redis_ratio(name), "redis.ratio." + name, goal)
+            for name, goal in ratios if "redis.ratio." + name in f]
+    rows += [row(f, label, name, goal) for label, name, goal in REDIS_ROWS if name in f]
+    return out + [""] + GOALS + rows
 
 
 def peers(f):

@@ -3,18 +3,20 @@
 
     redis.WHAT.pP.cpu      CPU of redis-server per decision in us, at pipeline P, 100000 keys
     redis.WHAT.p64.rate    decisions per second
-    redis.ratio....        ours over theirs, of the same run
-    redis.memory.*         bytes per key with an expiry, by used_memory
+    redis.ratio....        ours over theirs, both with their keys in Redis, by turns in slices of a
+                           tenth of the requests: what slows the machine down for a while slows both
+    redis.memory.*         bytes per key with an expiry, by used_memory; small-counter is a counter
+                           up to 9,999, which Redis shares, counter a larger one
     redis.cluster.N.*      a cluster of N masters, CL.THROTTLE at pipeline 64, a connection each:
                            CPU per decision and the decisions a second with a core for each, asked
                            one after the other; and the decisions a second of all at once on this
                            machine, masters and load on the same cores
 
-WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell),
-usual-bucket, usual-window, usual-log (the scripts in bench/serve) and script-bucket, script-window,
-script-log (ours).  The server has one core, the load the other; every figure is the median of five
-runs by turns, a ratio that of the ratios in each turn.  WEIR_BENCH_QUICK=1 takes a fifth of the
-requests, once.
+WHAT is incr, incr-ttl (on keys with an expiry), module (CL.THROTTLE of weir.so), cell (redis-cell
+0.2.2, the newest among Rust's crates), usual-bucket, usual-window, usual-log (the scripts in
+bench/serve) and script-bucket, script-window, script-log (ours).  The server has one core, the load
+the other; every figure is the median of five runs by turns.  WEIR_BENCH_QUICK=1 takes a fifth of
+the requests, once.
 """
 import multiprocessing
 import os
@@ -34,6 +36,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 QUICK = 5 if os.environ.get("WEIR_BENCH_QUICK") else 1
 RUNS = 1 if QUICK > 1 else 5
 KEYS = 100000
+SLICES = 10
 REQUESTS = {1: 60000 // QUICK, 16: 300000 // QUICK, 64: 500000 // QUICK}
 
 
@@ -91,15 +94,19 @@ class Load:
 
     def __init__(self, redis, words, lines=1, prepare=None):
         self.redis, self.words, self.lines, self.prepare = redis, words, lines, prepare
+        self.prefix = b"key"
 
     def name(self, key):
-        return b"key:%06d" % key
+        return b"%s:%06d" % (self.prefix, key)
 
     def command(self, key):
         return encode([self.name(key) if word is None else word for word in self.words])
 
     def fresh(self):
         self.redis("FLUSHALL")
+        self.fill()
+
+    def fill(self):
         for at in range(0, KEYS, 1000):  # every key is there, so that no run has more new ones
             batch = [self.command(key) for key in range(at, at + 1000)]
             self.exchange(b"".join(batch), 1000 * self.lines)
@@ -116,8 +123,8 @@ class Load:
             lines -= (before + data).count(b"\r\n")  # some replies hold bytes of any kind
             before = data[-1:]
 
-    def run(self, pipeline):
-        rounds = REQUESTS[pipeline] // pipeline
+    def run(self, pipeline, slices=1):
+        rounds = REQUESTS[pipeline] // pipeline // slices
         batches = [b"".join(self.command(random.randrange(KEYS)) for _ in range(pipeline))
                    for _ in range(min(rounds, 3000))]
         cpu, began = self.redis.cpu(), time.monotonic()
@@ -177,7 +184,7 @@ def loads_of(redis, cell):
     return loads
 
 
-def measure(loads, figures):
+def measure(loads):
     results = {(name, pipeline): [] for pipeline in REQUESTS for name in loads}
     for _ in range(RUNS):
         for name, load in loads.items():
@@ -185,31 +192,48 @@ def measure(loads, figures):
             for pipeline in REQUESTS:
                 results[name, pipeline].append(load.run(pipeline))
     for (name, pipeline), runs in results.items():
-        figures[name, pipeline] = [r[0] for r in runs]
         say("redis.%s.p%d.cpu" % (name, pipeline), statistics.median(r[0] for r in runs), "us")
         if pipeline == 64:
             say("redis.%s.p64.rate" % name, statistics.median(r[1] for r in runs), "1/s")
 
 
-def compare(figures):
+def compare_two(ours, theirs, pipeline):
+    """CPU of ours over CPU of theirs."""
+    ours.prefix, theirs.prefix = b"one", b"two"
+    for load in (ours, theirs):
+        load.redis("FLUSHALL")
+    for load in (ours, theirs):
+        load.fill()
+    slices = [(ours.run(pipeline, SLICES)[0], theirs.run(pipeline, SLICES)[0])
+              for _ in range(SLICES)]
+    return sum(a for a, _ in slices) / sum(b for _, b in slices)
+
+
+def compare(loads):
     for ours, theirs, pipeline in (
             ("module", "incr", 1), ("module", "incr-ttl", 64), ("module", "cell", 64),
             ("module", "usual-bucket", 64), ("script-bucket", "usual-bucket", 64),
             ("script-window", "usual-window", 64), ("script-log", "usual-log", 64)):
-        if (theirs, pipeline) in figures:
-            turns = zip(figures[ours, pipeline], figures[theirs, pipeline])
+        if theirs in loads:
+            ratios = [compare_two(loads[ours], loads[theirs], pipeline) for _ in range(RUNS)]
             say("redis.ratio.%s.over-%s.p%d" % (ours, theirs, pipeline),
-                statistics.median(a / b for a, b in turns), "times")
+                statistics.median(ratios), "times")
 
 
 def weigh(loads):
-    for name in ("incr-ttl", "module", "script-bucket", "cell"):
-        if name in loads:
-            load = loads[name]
+    redis = loads["module"].redis
+    counters = {"small-counter": Load(redis, ["SET", None, 9999, "EX", 100000]),
+                "counter": Load(redis, ["SET", None, 10000, "EX", 100000])}
+    sizes = {}
+    for name, load in (counters | loads).items():
+        if name in ("small-counter", "counter", "module", "script-bucket", "script-window", "cell"):
             load.redis("FLUSHALL")
             before = load.redis.memory()
             load.fresh()
-            say("redis.memory." + name, (load.redis.memory() - before) / KEYS, "bytes")
+            sizes[name] = (load.redis.memory() - before) / KEYS
+            say("redis.memory." + name, sizes[name], "bytes")
+    for name in counters:
+        say("redis.memory.module.over-" + name, sizes["module"] - sizes[name], "bytes")
 
 
 def slot_of(key):
@@ -316,10 +340,10 @@ def main():
     module = build_cell(out)
     redis = Redis("--loadmodule", os.path.join(build, "redis-module/weir.so"))
     cell = Redis("--loadmodule", module) if module else None
-    figures, loads = {}, loads_of(redis, cell)
+    loads = loads_of(redis, cell)
     try:
-        measure(loads, figures)
-        compare(figures)
+        measure(loads)
+        compare(loads)
         weigh(loads)
     finally:
         redis.stop()

@@ -149,9 +149,11 @@ def head_of(redis, limit, state):
     return redis("GET", "head")[:-state]
 
 
-def head_terms(head, at):
-    """As script-words.c puts them: the place behind the head, the account's format, the head."""
-    return b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head
+def terms(numbers, head, at):
+    """As script-words.c puts them: numbers with their sizes, the place behind the head, the
+    account's format, the head."""
+    return (b"".join(struct.pack("<q", n)[:size] for n, size in numbers) +
+            b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head)
 
 
 def loads_of(redis, cell):
@@ -169,12 +171,11 @@ def loads_of(redis, cell):
         "usual-bucket": Load(redis, ["EVALSHA", usual["token-bucket"], 1, None, 10000, 10**9],
                              3),
         "script-bucket": Load(redis, ["EVALSHA", ours["meter"], 1, None,
-                                      struct.pack("<4q", 10**11, 10**15, 1000, 10**12) +
-                                      head_terms(bucket, 0)]),
+                                      terms([(10**11, 7), (10**15, 7), (1000, 7)], bucket, 0)]),
         "usual-window": Load(redis, ["EVALSHA", usual["fixed-window"], 1, None, 1000000, 1000000]),
         "script-window": Load(redis, ["EVALSHA", ours["window"], 1, None,
-                                      struct.pack("<3q", 1, 1000000, 10**10) +
-                                      head_terms(window, 9) + struct.pack("<2q", 10**9, 0)]),
+                                      terms([(1, 4), (1000000, 7), (10**9, 7)], window, 9) +
+                                      b"\0"]),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
         "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
                                    struct.pack("<4q", 1, 100, 60000000, 5), 60002], 2),

@@ -1,9 +1,9 @@
 -- meter.lua -- takes from one account (layout.h) of a meter at once, or refuses: the usual ask.
 --
 --   KEYS[1]  the account
---   ARGV[1]  packed: the price of the ask, the capacity, parts a microsecond, the microseconds in
---            which a spent key drains (int64); the length of its head in digits, and the account's
---            format (NUL behind each); that length (a byte), the head
+--   ARGV[1]  packed: the price of the ask, the capacity, parts a microsecond (7 bytes each); the
+--            length of its head in digits, and the account's format (NUL behind each); that length
+--            (a byte), the head
 --   -> what was owed before, or -1 - that if refused
 --
 -- A key that is asked often keeps its expiry for a while: it expires at the end of the cell after
@@ -17,7 +17,8 @@ local call, unpack = redis.call, struct.unpack
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key = KEYS[1]
-local price, capacity, rate, cell, place, format, head = unpack('<i8i8i8i8ssBc0', ARGV[1])
+local price, capacity, rate, place, format, head = unpack('<I7I7I7ssBc0', ARGV[1])
+local cell = (capacity - capacity % rate) / rate + 1 -- us in which a spent key drains
 local v = call('GET', key)
 local owed, since = 0, now % cell -- since: in this cell
 local keeps = false

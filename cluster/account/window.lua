@@ -1,25 +1,27 @@
 -- window.lua -- takes from one account (layout.h) of a window at once, or refuses: the usual ask.
 --
 --   KEYS[1]  the account
---   ARGV[1]  packed: cost, count, how far ahead an end may lie (int64); where in the account the
---            count is, in digits, and the account's format (NUL behind each); the length of its
---            head (a byte), its head; then, int64,
---            of a fixed window: its period, and 1 if it starts with the first ask
---            of a calendar window: 0, ends of windows
+--   ARGV[1]  packed: cost (4 bytes), count, period (7 bytes each); where in the account the count
+--            is, in digits, and the account's format (NUL behind each); the length of its head (a
+--            byte), its head; then
+--            of a fixed window: 1 if it starts with the first ask (a byte)
+--            of a calendar window, whose period is 0: how far ahead an end may lie, ends of windows
+--            (int64)
 --   -> granted, and that is below 2^52: microseconds to its end * (count + 1) + units used before
 --      else the account before, seconds of now, '+' or, if refused, '-', microseconds of now
 --
 -- Times are microseconds by this server's clock.  Whatever is not usual is answered {now, the
 -- account}: the caller decides, and writes by swap.lua.
 --
--- Each shape here is the cheapest for Redis: one argument, a number as the answer, digits for
--- SETRANGE, because Redis prints numbers as floating point, and of the count only the byte that
--- changes.
+-- Each shape here is the cheapest for Redis: one argument, mostly of 44 bytes or less, a number as
+-- the answer, digits for SETRANGE, because Redis prints numbers as floating point, and of the count
+-- only the byte that changes.
 local call, unpack = redis.call, struct.unpack
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key, terms = KEYS[1], ARGV[1]
-local cost, count, far, place, format, head, after = unpack('<i8i8i8ssBc0', terms)
+local cost, count, period, place, format, head, after = unpack('<I4I7I7ssBc0', terms)
+local far = period > 0 and 2 * period + 1000000 or unpack('<i8', terms, after)
 local v = call('GET', key)
 
 if v then
@@ -43,10 +45,9 @@ if v then
   end
 end
 
-local period, first = unpack('<i8i8', terms, after)
 local ends = 0
 if period > 0 then
-  ends = now + period - (first == 1 and 0 or now % period)
+  ends = now + period - (unpack('B', terms, after) == 1 and 0 or now % period)
 elseif unpack('<i8', terms, after + 8) <= now then -- else the caller's clock is ahead by a window
   for i = after + 16, #terms, 8 do
     ends = unpack('<i8', terms, i)

@@ -171,9 +171,8 @@ def asks(r):
     }
     found = [
         ["EVALSHA", script(r, "meter"), 1, "k",
-         scripts.meter_terms(meter, price, 5 * price, hour + 1)],
-        ["EVALSHA", script(r, "window"), 1, "k", struct.pack("<3q", 1, 5, 2 * hour + 10**6)
-         + scripts.head_terms(window, 9) + struct.pack("<2q", hour, 0)],
+         scripts.meter_terms(meter, price, 5 * price)],
+        ["EVALSHA", script(r, "window"), 1, "k", scripts.window_terms(window, 5, hour)],
         ["EVALSHA", script(r, "log"), 1, "k", log, struct.pack("<4q", 1, 5, hour, 6), 3600002],
     ]
     for verb in ("take", "give"):

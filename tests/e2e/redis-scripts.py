@@ -36,8 +36,16 @@ def head_terms(head, at):
     return b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head
 
 
-def meter_terms(head, price, capacity, cell):
-    return struct.pack("<4q", price, capacity, 1000, cell) + head_terms(head, 0)
+def short(n, size=7):
+    return struct.pack("<q", n)[:size]
+
+
+def meter_terms(head, price, capacity):
+    return short(price) + short(capacity) + short(1000) + head_terms(head, 0)
+
+
+def window_terms(head, count, period):
+    return short(1, 4) + short(count) + short(period) + head_terms(head, 9) + b"\0"
 
 
 class Scripts:
@@ -48,9 +56,8 @@ class Scripts:
                       "log": head_of(r, LOG, 32)}
         price = HOUR * 1000 // 10
         self.arguments = {
-            "meter": [meter_terms(self.heads["meter"], price, 10 * price, HOUR)],
-            "window": [struct.pack("<3q", 1, 10, 2 * HOUR + 10**6)
-                       + head_terms(self.heads["window"], 9) + struct.pack("<2q", HOUR, 0)],
+            "meter": [meter_terms(self.heads["meter"], price, 10 * price)],
+            "window": [window_terms(self.heads["window"], 10, HOUR)],
             "log": [self.heads["log"], struct.pack("<4q", 1, 10, HOUR, 6), HOUR // 1000 + 2]}
 
     def words(self, name, key):
@@ -176,7 +183,7 @@ def test_expiry_is_renewed_before_it_is_needed(module):
     with Redis(module) as r:
         limit = "gcra 100/1s burst 10"
         head = head_of(r, limit, 17)
-        terms = meter_terms(head, 10**7, 10**8, 10**5)
+        terms = meter_terms(head, 10**7, 10**8)
         for _ in range(100):
             owed = r("EVAL", text_of("meter"), 1, "k", terms)
             life, reset = r("PTTL", "k"), r("WEIR.PEEK", "k", limit, "COST", 0)[4]

@@ -272,6 +272,15 @@ def test_errors(module):
         assert r("DBSIZE") == 0
 
 
+def test_no_refusal_says_to_come_back_at_once(module):
+    """Milliseconds are rounded up: a client that obeys does not spin."""
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        for limit in ("gcra 100000/1s burst 1", "fixed-window 1/2us", "sliding-log 1/2us"):
+            assert r("WEIR.TAKE", limit, limit)[0] == 1
+            assert r("WEIR.TAKE", limit, limit)[:4] == [0, 1, 0, 1], limit
+
+
 def test_foreign_values_stay(module):
     with Redis(module) as r:
         r.ok("SET", "text", "hello")

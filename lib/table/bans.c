@@ -461,12 +461,14 @@ static bool is_stronger(const struct weir__ban_record *r, const struct weir__ban
     return !as_sent && r->until > later(l->until, SAME);
 }
 
+/* One that is known already goes on: Redis may have lost it, and been told again. */
 static void write_lesson(struct weir__ban_record *r, const struct weir__ban_lesson *l)
 {
     int32_t strikes = r->strikes > l->strikes ? r->strikes : l->strikes;
 
+    if (!is_same(r, l))
+        r->since = l->now;
     write_texts(r, l->rule, l->key);
-    r->since = l->now;
     r->until = l->strikes > 0 ? l->until : 0;
     r->strikes = l->strikes > 0 ? strikes : 0;
     r->forget_at = later(l->until, l->strikes > 0 ? l->forget : 0);

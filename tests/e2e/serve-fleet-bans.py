@@ -180,6 +180,7 @@ def test_D6_while_redis_is_away_nodes_keep_what_they_know(weir):
         admin(a, "WEIR.BAN", "login", "two", "1h")
         all_know("one", b)
         all_know("two", b)
+        since = [banned(server)["one"]["since"] for server in [a, b]]
         redis.kill()
         for server in [a, b]:
             until("it knows", lambda: not server.fleet["connected"])
@@ -192,6 +193,8 @@ def test_D6_while_redis_is_away_nodes_keep_what_they_know(weir):
         with node(weir, redis, "c") as c:
             until("a newcomer learns", lambda: set(banned(c)) == {"one", "three"},
                   state=lambda: str(banned(c)))
+        now = [banned(server)["one"]["since"] for server in [a, b]]
+        assert now == since, (since, now)
 
 
 def test_D5_nobody_is_banned_because_redis_was_away(weir):

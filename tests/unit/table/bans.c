@@ -342,6 +342,19 @@ TEST(test_D6_a_ban_is_learnt_and_lifted_by_the_fleet)
     assert_true(told(table, NOW + 2 * MINUTE, &r) && r.told == 0);
 }
 
+/* Redis came back empty, and was told again. */
+TEST(test_D6_a_ban_that_is_learnt_again_goes_on)
+{
+    OWN(weir_table) *table = table_for(0);
+
+    weir__fleet_renew(table, WEIR__FLEET_AWAY);
+    assert_true(learn(table, 1, NOW, NOW + HOUR, NULL));
+    assert_true(learn(table, 1, NOW + MINUTE, NOW + HOUR + S / 2, NULL));
+    assert_fields(only(table, NOW + MINUTE), (since, NOW), (until, NOW + HOUR + S / 2));
+    assert_true(learn(table, 1, NOW + MINUTE, NOW + 2 * HOUR, NULL)); /* another */
+    assert_fields(only(table, NOW + MINUTE), (since, NOW + MINUTE), (until, NOW + 2 * HOUR));
+}
+
 TEST(test_D6_what_was_done_here_meanwhile_stands_until_it_is_told)
 {
     OWN(weir_table) *table = table_for(0);

@@ -253,7 +253,7 @@ void weir__draws_free(struct weir_fleet *fleet);
 int weir__follow_begin(struct weir_fleet *fleet, const struct weir_fleet_options *options,
                        struct weir_error *error);
 void weir__follow_end(struct weir_fleet *fleet);
-/* The text that is applied next; follow.text.failed: there is no memory for it. */
+/* The text that is applied next; follow.text.failed: there is no memory for it now. */
 void weir__follow_fetched(struct weir_fleet *fleet, struct weir__text text,
                           const struct weir__edition *of);
 

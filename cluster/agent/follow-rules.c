@@ -103,6 +103,7 @@ void weir__follow_fetched(struct weir_fleet *f, struct weir__text text,
                           const struct weir__edition *of)
 {
     f->follow.text.len = 0;
+    f->follow.text.failed = false;
     weir__buffer_add(&f->follow.text, text.bytes, text.len);
     weir__buffer_add(&f->follow.text, "", 1); /* for those who want a string */
     f->follow.text.len -= f->follow.text.len > 0;
@@ -120,9 +121,9 @@ static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
     snprintf(number, sizeof(number), "%" PRId64, version);
     struct weir__text words[] = { WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) };
     if (ask_centre(f, &call, words, 2, &list) && weir__centre_version(&list, &v) && v.number > 0) {
-        event =
-            (struct weir__centre_event){ .kind = WEIR__CENTRE_FETCHED, .of = { v.number, v.edit } };
+        event.of = (struct weir__edition){ v.number, v.edit };
         weir__follow_fetched(f, v.text, &event.of);
+        event.kind = f->follow.text.failed ? WEIR__CENTRE_FAILED : WEIR__CENTRE_FETCHED;
     }
     weir__buffer_free(&call.reply);
     return event;
@@ -160,9 +161,7 @@ static struct weir__centre_event apply_fetched(struct weir_fleet *f, struct weir
     struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED };
 
     *error = (struct weir_error){ .text = "" };
-    if (f->follow.text.failed)
-        event.why = "no memory";
-    else if (apply(f, error) != WEIR_OK)
+    if (apply(f, error) != WEIR_OK)
         event.why = error->text[0] ? error->text : "refused without a reason";
     return event;
 }

@@ -2,6 +2,7 @@
 #include "server/cli/fleet-document.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,14 +76,17 @@ int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centr
 
 /* ------------------------------------------------------------------- put ---- */
 
+/* Cron and units of systemd often have no USER. */
 static void name_author(char *out, size_t size)
 {
-    char host[65] = "";
-    const char *user = getenv("USER");
+    const struct passwd *found = getenv("USER") ? NULL : getpwuid(getuid());
+    const char *user = found ? found->pw_name : getenv("USER");
+    char host[65] = "", number[24];
 
     if (gethostname(host, sizeof(host) - 1) != 0)
         host[0] = 0;
-    snprintf(out, size, "%s@%s", user ? user : "?", host);
+    snprintf(number, sizeof(number), "%lu", (unsigned long)getuid());
+    snprintf(out, size, "%s@%s", user ? user : number, host);
 }
 
 static int say_result(const struct weir__shared *f, const struct weir__centre_edit *e, bool done,

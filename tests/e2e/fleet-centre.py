@@ -5,6 +5,7 @@ work at the same time; a master that is killed."""
 import importlib
 import json
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,18 @@ def test_D6_versions(program):
     admin.there = "redis://127.0.0.1:1"
     out, code, said = admin("rules", "get")
     assert code == 2 and "does not answer" in said, said
+
+
+def test_D6_an_author_without_a_name_in_the_environment(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        write(admin.path, RULES % "10/1s")
+        bare = {"WEIR_REDIS": url(r), "PATH": os.environ["PATH"]}
+        for base, more in [("0", {}), ("1", {"USER": "ann"})]:
+            subprocess.run([WEIR, "fleet", "rules", "set", admin.path, "--base", base],
+                           env=dict(bare, **more), check=True, timeout=60, capture_output=True)
+        authors = [version["author"].split("@")[0] for version in admin.json("history")]
+        assert authors == ["ann", pwd.getpwuid(os.getuid()).pw_name], authors
 
 
 def edit(admin, name, times):

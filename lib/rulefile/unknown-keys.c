@@ -38,8 +38,8 @@ static const char *not_now(const char *word, const char *what)
     } words[] = {
         { "level", "a rule file", "'level' is now called degradation" },
         { "across", "guard",
-          "a guard is of one host: work is in progress there alone; for a max over N hosts give "
-          "each max / N" },
+          "a guard cannot be across the fleet: a host that is cut off would lose or double "
+          "permits; for a max over N hosts give each max / N" },
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -97,6 +97,14 @@ def test_N4_no_worker_is_blocked(module):
             redis.process.send_signal(signal.SIGCONT)
 
 
+def test_N4_permits_are_not_across_the_fleet(module):
+    with Redis() as redis, fleet_nginx(module, redis) as nginx:
+        with open(nginx.path("rules.yaml"), "a") as rules:
+            rules.write("guards:\n  - name: db\n    concurrency: 10\n    across: fleet\n")
+        code, said = nginx.test()
+        assert code == 1 and "cannot be across the fleet" in said and "max / N" in said, said
+
+
 def test_N4_alone(module):
     """Redis is gone: nothing passes, everything, or the host's part."""
     for alone, statuses in [("closed", [503] * 3), ("open", [200] * 3), ("share", [200] * 3)]:

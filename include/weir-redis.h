@@ -185,9 +185,10 @@ struct weir_redis_lock_result {
     char holder[64];        /* "": nobody */
 };
 
-/* Waits in line for at most `wait` if another has it, and for Redis if it is away; 0: asks once,
- * for a second at most.  If it is not held in the end, up to 0.2 s more are for leaving the line;
- * if Redis does not answer then, a place may stay for 2 s or a grant for its lifetime. */
+/* Waits in line for at most `wait` if another has it, and for Redis if it is away; its first answer
+ * may take a second, however short `wait` is.  0: asks once.  If it is not held in the end, up to
+ * 0.2 s more are for leaving the line; if Redis does not answer then, a place may stay for 2 s or a
+ * grant for its lifetime. */
 WEIR_API enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
                                                          struct weir_redis_lock *lock,
                                                          weir_time wait,

@@ -27,11 +27,18 @@ static struct weir__lock_send nothing(void)
     return (struct weir__lock_send){ .verb = WEIR__LOCK_NOTHING };
 }
 
+/* A short wait is for a turn in line: whether it is its turn, Redis may say a little later. */
+static weir_time waits_until(const struct weir__lock *l)
+{
+    return most(l->deadline, l->hear_by);
+}
+
 static weir_time time_for(const struct weir__lock *l, enum weir__lock_verb verb, weir_time now)
 {
-    weir_time most_for = verb == WEIR__LOCK_KEEP                        ? renewal(l)
-                         : verb == WEIR__LOCK_WAIT || l->deadline > now ? l->deadline - now
-                                                                        : ASK_MAX;
+    weir_time most_for = verb == WEIR__LOCK_KEEP   ? renewal(l)
+                         : verb == WEIR__LOCK_WAIT ? waits_until(l) - now
+                         : l->deadline > now       ? l->deadline - now
+                                                   : ASK_MAX;
 
     return most(least(most_for, ASK_MAX), WEIR_MILLISECOND);
 }
@@ -41,7 +48,7 @@ static struct weir__lock_send send(struct weir__lock *l, enum weir__lock_verb ve
     l->verb = verb;
     l->sent = now;
     l->due = l->phase == WEIR__LOCK_HELD                  ? l->until
-             : l->phase == WEIR__LOCK_WAITING && l->waits ? l->deadline
+             : l->phase == WEIR__LOCK_WAITING && l->waits ? waits_until(l)
                                                           : WEIR_NEVER;
     return (struct weir__lock_send){ verb, time_for(l, verb, now) };
 }
@@ -59,7 +66,7 @@ static struct weir__lock_send look_at_time(struct weir__lock *l, weir_time now)
 {
     if (l->phase == WEIR__LOCK_HELD && now >= l->until)
         return end(l, WEIR__LOCK_LOST, now);
-    if (l->phase == WEIR__LOCK_WAITING && l->waits && now >= l->deadline)
+    if (l->phase == WEIR__LOCK_WAITING && l->waits && now >= waits_until(l))
         return end(l, WEIR__LOCK_REFUSED, now);
     if (l->verb != WEIR__LOCK_NOTHING || now < l->due)
         return nothing();
@@ -103,7 +110,7 @@ static struct weir__lock_send take_failure(struct weir__lock *l, weir_time now)
     if (l->phase == WEIR__LOCK_WAITING && !l->waits)
         return end(l, WEIR__LOCK_REFUSED, now);
     l->due = l->phase == WEIR__LOCK_HELD ? least(now + renewal(l) / 8, l->until)
-                                         : least(now + POLL_MIN, l->deadline);
+                                         : least(now + POLL_MIN, waits_until(l));
     return look_at_time(l, now);
 }
 
@@ -112,6 +119,7 @@ static struct weir__lock_send take_answer(struct weir__lock *l, const struct wei
 {
     bool waiting = l->phase == WEIR__LOCK_WAITING;
 
+    l->hear_by = 0;
     l->known = l->known || r->held || r->place > 0;
     if (waiting && r->held && now >= reliable_until(l))
         return take_failure(l, now);
@@ -158,6 +166,7 @@ static struct weir__lock_send begin(struct weir__lock *l, weir_time span, weir_t
                               .phase = WEIR__LOCK_WAITING,
                               .waits = span > 0,
                               .deadline = after(now, span),
+                              .hear_by = after(now, ASK_MAX),
                               .due = now };
     return look_at_time(l, now);
 }

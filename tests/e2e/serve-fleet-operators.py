@@ -84,6 +84,30 @@ def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
         assert "fleet" not in status(server)
 
 
+def test_D5_all_tell_by_what_decisions_go_by(weir):
+    """Of two servers on one table one asks Redis.  The other is as alone as that one."""
+    def tells(server):
+        shown = subprocess.run([weir, "status", "--server", "127.0.0.1:%d" % server.ports["http"]],
+                               check=True, capture_output=True, text=True).stdout
+        with server.resp() as client:
+            events = [event["state"] for event in client.json("WEIR.EVENTS")
+                      if event["event"] == "fleet"]
+        return (server.fleet["alone"], server.metric("weir_fleet_alone"), "ALONE" in shown,
+                events[-1:])
+
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        shared = {"rules": RULES % 20, "table": folder + "/table"}
+        with Node(weir, url(redis), "a", **shared) as a, Node(weir, url(redis), "a", **shared) as b:
+            for signal_sent, state in [(None, (False, 0, False, ["connected"])),
+                                       (signal.SIGSTOP, (True, 1, True, ["alone"])),
+                                       (signal.SIGCONT, (False, 0, False, ["connected"]))]:
+                if signal_sent:
+                    redis.process.send_signal(signal_sent)
+                for server in [a, b]:
+                    until("it tells", lambda: tells(server) == state,
+                          state=lambda: str((tells(server), server.fleet)))
+
+
 def test_D6_history_and_rollback(weir):
     with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b:
         joined(a, b)
@@ -155,7 +179,7 @@ def test_D6_another_kind_of_key_in_redis_is_told(weir):
 def test_D6_in_no_fleet(weir):
     with Server(weir) as server, server.resp() as resp:
         for words in [["FLEET.NODES"], ["FLEET.HISTORY"], ["FLEET.ROLLBACK", "1"], ["LOCK", "n"],
-                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"], ["FLEET"],
+                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"], ["FLEET"], ["LOCK.LOOK", "n"],
                       ["LOCK", "n", "WAIT", "10"], ["FLEET.RULES"], ["FLEET.PUBLISH", "1"],
                       ["FLEET.RULES.SET", RULES % 1, "0"], ["FLEET.RULES.DIFF", "FROM", "1"]]:
             answer = resp("WEIR." + words[0], *words[1:])
@@ -177,6 +201,51 @@ def test_D6_operators_alone(weir):
                 assert isinstance(answer, Error) != good, (token, words, answer)
             answer = resp("WEIR.FLEET.ROLLBACK", 9)
             assert ("no version 9" if good else "NOPERM") in answer, answer
+
+
+def test_D3_permits_across_the_fleet_are_refused_at_every_door(weir):
+    """With the reason, and what to do instead.  Nothing changes."""
+    text = RULES % 5 + "guards:\n  - name: db\n    concurrency: 10\n    across: fleet\n"
+    line, reason, advice = ":%d:" % text.count("\n"), "cannot be across the fleet", "max / N"
+
+    def is_told(said, *more):
+        assert all(words in said for words in (reason, advice, *more)), said
+
+    def command(*words):
+        done = subprocess.run([weir, *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0, (words, done.stdout)
+        is_told(done.stdout + done.stderr, line)
+
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, Redis() as redis, \
+            Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        file.write(text)
+        file.flush()
+        joined(a)
+        command("rules", "check", file.name)
+        command("serve", "--rules", file.name, "--memory", "--resp", "127.0.0.1:0", "--http",
+                "127.0.0.1:0", "--fleet", url(redis))
+        command("fleet", "rules", "set", file.name, "--redis", url(redis))
+        for words in [["RULES.CHECK", text], ["RULES.SET", text], ["FLEET.RULES.SET", text, "0"]]:
+            is_told(str(resp("WEIR." + words[0], *words[1:])))
+        for method, path in [("PUT", "/v1/rules"), ("PUT", "/v1/fleet/rules?base=0")]:
+            answer = a.http()(method, path, text)
+            assert answer.status == 422, (path, answer.status, answer.body)
+            is_told(answer.body.decode())
+        with open(a.rules, "w") as rules:
+            rules.write(text)
+        answer = resp("WEIR.RULES.RELOAD")
+        assert isinstance(answer, Error), answer
+        is_told(answer)
+        assert resp("WEIR.CHECK", "user", "ann")[0] == 1
+        assert get(a, "history")["newest"] == 0
+        # One that was published by a program that does not look
+        set_rules(weir, redis, 5)
+        is_told(resp("WEIR.FLEET.RULES.DIFF", "TEXT", text))
+        redis.client("HSET", "weir:{fleet:default}:document:rules", "t1", text)
+        with Node(weir, url(redis), "b") as b:
+            until("it refuses", lambda: b.fleet["refused"] == 1)
+            is_told(b.fleet["refused_why"])
+            assert b.fleet["version"] == 0, b.fleet
 
 
 def test_D7_one_holder_at_a_time(weir):
@@ -464,6 +533,68 @@ def test_D7_a_server_that_ends_tells_its_waiters(weir):
         line_is(weir, redis, 0)
         with b.resp() as holder:
             unlock(holder, lock)
+
+
+def test_D7_locks_stay_when_the_server_that_granted_them_ends(weir):
+    """In good order or not: the owner and the token are good at any other server."""
+    with Redis() as redis, Node(weir, url(redis), "b", rules=RULES % 5) as b, b.resp() as there:
+        for end in ["stop", "kill"]:
+            with Node(weir, url(redis), "a", rules=RULES % 5) as a:
+                joined(a, b)
+                with a.resp() as here:
+                    lock = here.json("WEIR.LOCK", end, "LIFETIME", 3600000)
+                    mine = here.json("WEIR.LOCK", end + " waited", "LIFETIME", 3600000, "WAIT", 1000)
+                    assert lock["held"] and mine["held"], (lock, mine)
+                    if end == "kill":
+                        a.kill()
+            for name, had in [(end, lock), (end + " waited", mine)]:
+                assert there.json("WEIR.LOCK", name)["held"] is False
+                kept = there.json("WEIR.LOCK.RENEW", name, had["owner"], had["token"])
+                assert kept["held"] and kept["token"] == had["token"], kept
+                unlock(there, had, name)
+                assert there.json("WEIR.LOCK", name)["token"] > had["token"]
+
+
+def test_D7_a_short_wait_is_for_the_line_and_not_for_redis(weir):
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as one, \
+            a.resp() as other:
+        joined(a)
+        redis.client("CLIENT", "PAUSE", 250)
+        one.send("WEIR.LOCK", "nightly", "LIFETIME", 3600000, "WAIT", 5)
+        other.send("WEIR.LOCK", "nightly", "LIFETIME", 3600000, "WAIT", 5)
+        answers = [json.loads(client.read()) for client in [one, other]]
+        assert sorted(answer["held"] for answer in answers) == [False, True], answers
+        line_is(weir, redis, 0)
+
+
+def test_D7_a_look_at_a_lock(weir):
+    """Whoever looks learns nothing that would open it."""
+    def look(server, name):
+        answer = server.http()("GET", "/v1/fleet/locks?name=" + name)
+        assert answer.status == 200, (answer.status, answer.body)
+        return json.loads(answer.body)
+
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
+            Node(weir, url(redis), "b", rules=RULES % 5) as b, a.resp() as holder, \
+            a.resp() as waiter, b.resp() as there:
+        joined(a, b)
+        free = {"held": False, "token": None, "left_ms": 0, "waiting": 0}
+        assert look(a, "nightly") == there.json("WEIR.LOCK.LOOK", "nightly") == free
+        assert redis.client("KEYS", "weir:{lock*") == []
+        lock = holder.json("WEIR.LOCK", "nightly", "LIFETIME", 3600000)
+        waiter.send("WEIR.LOCK", "nightly", "WAIT", 3600000)
+        line_is(weir, redis, 1)
+        for seen in [look(b, "nightly"), there.json("WEIR.LOCK.LOOK", "nightly")]:
+            assert 0 < seen.pop("left_ms") <= 3600000, seen
+            assert seen == {"held": True, "token": lock["token"], "waiting": 1}, seen
+        unlock(holder, lock)
+        unlock(holder, json.loads(waiter.read()))
+        assert look(b, "nightly") == free
+        assert a.http()("GET", "/v1/fleet/locks").status == 400
+        assert isinstance(there("WEIR.LOCK.LOOK"), Error)
+        os.kill(redis.process.pid, signal.SIGSTOP)
+        assert a.http()("GET", "/v1/fleet/locks?name=nightly").status == 503
+        os.kill(redis.process.pid, signal.SIGCONT)
 
 
 def test_D7_one_address_does_not_take_all_places(weir):

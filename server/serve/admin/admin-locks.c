@@ -1,4 +1,4 @@
-/* admin-locks.c -- the locks of the fleet: renewed and given back.  lock-wait.c takes them. */
+/* admin-locks.c -- the locks of the fleet: looked at, renewed and given back.  lock-wait.c takes them. */
 #include <stdio.h>
 
 #include "cluster/agent/operators.h"
@@ -8,7 +8,7 @@
 
 #define ASK_MAX WEIR_SECOND
 
-/* A lock that is held by the caller, who knows the owner. */
+/* A lock; to renew it and give it back, the caller knows its owner. */
 struct ask {
     struct weir_redis *redis;
     struct weir_redis_lock lock;
@@ -22,17 +22,45 @@ static bool begin(struct weir__verb_call *call, struct ask *a)
     struct weir_error error = { .text = "" };
 
     *a = (struct ask){ .lock.name = { name.bytes, name.len } };
-    snprintf(a->lock.owner, sizeof(a->lock.owner), "%s", call->values[1].text.bytes);
     if (call->server->fleet == NULL)
         return weir__call_fail(call, 404, WEIR__NO_FLEET);
     a->redis = weir__agent_redis(call->server->fleet, &error);
     return a->redis != NULL || weir__call_fail(call, 503, "%s", error.text);
 }
 
+/* As `begin`, by its owner. */
+static bool begin_own(struct weir__verb_call *call, struct ask *a)
+{
+    bool begun = begin(call, a);
+
+    if (begun)
+        snprintf(a->lock.owner, sizeof(a->lock.owner), "%s", call->values[1].text.bytes);
+    return begun;
+}
+
 static bool is_answered(struct weir__verb_call *call, const struct ask *a)
 {
     return a->result.outcome == WEIR_REDIS_ANSWERED ||
            weir__call_fail(call, 503, "the fleet's Redis does not answer: %s", a->result.why);
+}
+
+/* The holder's id is its key to the lock: nobody sees it. */
+void weir__admin_lock_look(struct weir__verb_call *call)
+{
+    struct ask a;
+
+    if (!begin(call, &a))
+        return;
+    weir_redis_lock_look(a.redis, a.lock.name, ASK_MAX, &a.result);
+    if (!is_answered(call, &a))
+        return;
+    bool held = a.result.holder[0] != '\0';
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_member_bool(&call->out, "held", held);
+    weir__buffer_member_number_or_null(&call->out, "token", held, a.result.token);
+    weir__buffer_member_number(&call->out, "left_ms", a.result.left / WEIR_MILLISECOND);
+    weir__buffer_member_number(&call->out, "waiting", a.result.waiters);
+    weir__buffer_close(&call->out, "}");
 }
 
 static void answer(struct weir__verb_call *call, const struct ask *a)
@@ -48,7 +76,7 @@ void weir__admin_lock_renew(struct weir__verb_call *call)
 {
     struct ask a;
 
-    if (!begin(call, &a))
+    if (!begin_own(call, &a))
         return;
     a.lock.token = call->values[2].number;
     a.lock.lifetime = call->values[3].number;
@@ -61,7 +89,7 @@ void weir__admin_unlock(struct weir__verb_call *call)
 {
     struct ask a;
 
-    if (!begin(call, &a))
+    if (!begin_own(call, &a))
         return;
     weir_redis_lock_release(a.redis, &a.lock, ASK_MAX, &a.result);
     if (is_answered(call, &a))

@@ -61,6 +61,7 @@ void weir__admin_fleet_rules_diff(struct weir__verb_call *call);
 void weir__admin_fleet_publish(struct weir__verb_call *call);
 
 /* admin-locks.c */
+void weir__admin_lock_look(struct weir__verb_call *call);
 void weir__admin_lock_renew(struct weir__verb_call *call);
 void weir__admin_unlock(struct weir__verb_call *call);
 

@@ -326,6 +326,11 @@ const struct weir__schema weir__schemas[] = {
         { "waiting", "count", "others in line" }) },
     { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
     { "Reset", "", FIELDS(
+    { "LockSeen", "", FIELDS(
+        { "held", "bool", "by anybody" },
+        { "token", "count?", "of its holder; null: it is not held" },
+        { "left_ms", "count", "until it ends, unless its holder renews it" },
+        { "waiting", "count", "callers in line" }) },
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
           "were forgotten" }) },
     { "Explanation", "What every rule says, and why.", FIELDS(

@@ -330,6 +330,10 @@ const struct weir__verb weir__verbs[] = {
                 TEXT("id", .word = "ID", .max = 128,
                      .text = "of this ask alone: if the answer was lost, an ask with the same id "
                              "has the same grant, with a new lifetime") } },
+    { OPERATOR("WEIR.LOCK.LOOK", "GET", "/v1/fleet/locks", "lockLook", "fleet", lock_look),
+      .answer = "LockSeen", .statuses = "400 404 503",
+      .summary = "Whether anybody has a lock, for how long, and how many wait.",
+      .more = "The owner is not told: it is the key to the lock.", .args = { LOCK_NAME } },
     { OPERATOR("WEIR.LOCK.RENEW", "PUT", "/v1/fleet/locks", "lockRenew", "fleet", lock_renew),
       .answer = "Lock", .statuses = "400 404 503",
       .summary = "Restarts the lifetime of a lock; if it is no longer held, its holder has to stop.",

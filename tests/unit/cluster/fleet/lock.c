@@ -65,6 +65,26 @@ TEST(test_D7_no_answer_may_be_a_grant)
     assert_true(weir__lock_is_over(&lock));
 }
 
+/* A slow host must not make an error of it. */
+TEST(test_D7_a_short_wait_is_for_the_line_and_not_for_redis)
+{
+    struct weir__lock_send send = begin(WEIR_SECOND, 5 * MS, 0);
+
+    assert_fields(send, (verb, WEIR__LOCK_WAIT), (timeout, WEIR_SECOND));
+    assert_int_equal(event(WEIR__LOCK_TIME, 6 * MS).verb, WEIR__LOCK_NOTHING);
+    answer(true, 7, 0, 200 * MS);
+    assert_fields(lock, (phase, WEIR__LOCK_HELD), (token, 7));
+    begin(WEIR_SECOND, 5 * MS, 0);
+    assert_int_equal(answer(false, 7, 1, 200 * MS).verb, WEIR__LOCK_FREE);
+    assert_int_equal(lock.phase, WEIR__LOCK_REFUSED);
+    begin(WEIR_SECOND, 5 * MS, 0);
+    answer(false, 7, 1, MS);
+    assert_fields(lock, (phase, WEIR__LOCK_WAITING), (due, 5 * MS));
+    begin(WEIR_SECOND, 5 * MS, 0);
+    assert_int_equal(event(WEIR__LOCK_FAILED, WEIR_SECOND).verb, WEIR__LOCK_FREE);
+    assert_int_equal(lock.phase, WEIR__LOCK_REFUSED);
+}
+
 TEST(test_D7_waits_and_gives_up)
 {
     assert_int_equal(begin(WEIR_SECOND, 300 * MS, 0).verb, WEIR__LOCK_WAIT);

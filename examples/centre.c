@@ -4,7 +4,7 @@
  *
  * Ann and Bob have both read the newest version.  Ann's change is the next one; Bob's is based on a
  * version that is the newest no more, and is refused: he looks at Ann's first.  Then the version
- * before Ann's comes back.
+ * before Ann's comes back.  At the end it asks which nodes run that.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +49,23 @@ static void show(struct weir_redis *redis)
                history.versions[i].origin ? " (an older text)" : "");
 }
 
+static void show_nodes(struct weir_redis *redis)
+{
+    struct weir_fleet_node nodes[16];
+    struct weir_fleet_status status;
+    struct weir_error error;
+    int64_t n = weir_fleet_nodes(redis, FLEET, nodes, 16, &error);
+
+    if (n < 0 || weir_fleet_status(redis, FLEET, &status, &error)) {
+        printf("no nodes: %s\n", error.text);
+        return;
+    }
+    for (int64_t i = 0; i < n && i < 16; i++)
+        printf("%s%s%s\n", nodes[i].name, nodes[i].refused ? " refuses: " : "", nodes[i].why);
+    printf("%lld of %lld nodes run their version\n", (long long)status.current,
+           (long long)status.nodes);
+}
+
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1:1"; /* where nobody listens */
@@ -68,6 +85,7 @@ int main(int argc, char **argv)
         set(redis, "bob", base);
         weir_fleet_rollback(redis, FLEET, base, "ann", "not yet", &error);
         show(redis);
+        show_nodes(redis);
     }
     weir_redis_destroy(redis);
     return 0;

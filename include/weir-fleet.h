@@ -120,7 +120,7 @@ WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *
 /* ------------------------------------------------------- the fleet's rules ---- */
 
 /* The rules of all nodes are versions of one text in the fleet's Redis: docs/fleet.md.  These are
- * for programs that look at them and change them.  They ask by a client, and need not join.
+ * for programs that look at them and at nodes, and change the rules.  They ask by a client, and need not join.
  * `fleet` is its name; NULL: "default".
  *
  *     weir_redis_create(&redis, "redis://db.example.org", NULL, &error);
@@ -142,6 +142,32 @@ struct weir_fleet_version {
     int64_t bytes;  /* of the text */
     char author[128], note[256];
 };
+
+/* Whether the nodes that follow the rules run the version meant for them. */
+struct weir_fleet_status {
+    int64_t newest, all;    /* versions: for the stage, if there is one; for all other nodes */
+    char stage[65];         /* the node that tries the newest first; "": none */
+    int64_t nodes, current; /* nodes that follow the rules; of these, those that run theirs */
+    int64_t refused;        /* and those that refused a version */
+    int64_t silent;         /* nodes that have not reported for 10 s; in no other number */
+};
+WEIR_API int weir_fleet_status(struct weir_redis *redis, const char *fleet,
+                               struct weir_fleet_status *out, struct weir_error *error);
+
+struct weir_fleet_node {
+    char name[65];
+    bool member;           /* it is one now, with ... */
+    int64_t part, weight;  /* ... this part, in millionths of each limit, while Redis is away */
+    bool follows;          /* it runs the fleet's rules, and has reported: */
+    weir_time heard;       /* this long ago */
+    int64_t runs, refused; /* versions: in force, and refused; 0: none */
+    char why[160];         /* it was refused */
+};
+/* Members, and nodes that have reported within a day.  Fills in `max` of them, and returns how many
+ * there are. */
+WEIR_API int64_t weir_fleet_nodes(struct weir_redis *redis, const char *fleet,
+                                  struct weir_fleet_node *out, size_t max,
+                                  struct weir_error *error);
 
 #define WEIR_FLEET_VERSIONS 51 /* that Redis keeps, at most */
 

@@ -128,6 +128,58 @@ int weir_fleet_history(struct weir_redis *redis, const char *fleet, struct weir_
     return code;
 }
 
+int weir_fleet_status(struct weir_redis *redis, const char *fleet, struct weir_fleet_status *out,
+                      struct weir_error *error)
+{
+    struct weir__buffer replies[2] = { { 0 }, { 0 } };
+    struct weir__centre_list list = { 0 }, nodes = { 0 };
+    int code =
+        weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("list"), 1, &replies[0], &list, error);
+
+    if (code == WEIR_OK)
+        code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &replies[1], &nodes,
+                                error);
+    if (code == WEIR_OK) {
+        weir__centre_status_versions(out, &list);
+        weir__centre_status_nodes(out, &nodes);
+    }
+    weir__buffer_free(&replies[0]);
+    weir__buffer_free(&replies[1]);
+    return code;
+}
+
+static struct weir_fleet_node node_of(const struct weir__centre_report *r, int64_t now_us)
+{
+    struct weir_fleet_node out = { .member = r->part >= 0,
+                                   .part = r->part >= 0 ? r->part : 0,
+                                   .weight = r->weight,
+                                   .follows = r->time_us > 0,
+                                   .heard = r->time_us > 0 ? weir__centre_age(r, now_us) : 0,
+                                   .runs = r->runs,
+                                   .refused = r->refused };
+
+    copy_text(out.name, sizeof(out.name), r->node);
+    copy_text(out.why, sizeof(out.why), r->why);
+    return out;
+}
+
+int64_t weir_fleet_nodes(struct weir_redis *redis, const char *fleet, struct weir_fleet_node *out,
+                         size_t max, struct weir_error *error)
+{
+    struct weir__buffer reply = { 0 };
+    struct weir__centre_list list = { 0 };
+    struct weir__centre_report r;
+    int64_t n =
+        weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &reply, &list, error);
+
+    if (n == WEIR_OK)
+        for (int64_t now_us = weir__centre_number(&list); weir__centre_next_report(&list, &r); n++)
+            if ((size_t)n < max)
+                out[n] = node_of(&r, now_us);
+    weir__buffer_free(&reply);
+    return n;
+}
+
 /* Its texts are in `reply`. */
 static int get(struct weir_redis *redis, const char *fleet, int64_t version,
                struct weir__buffer *reply, struct weir__centre_version *out,

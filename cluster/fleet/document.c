@@ -123,15 +123,15 @@ bool weir__centre_is_silent(const struct weir__centre_report *r, int64_t now_us)
     return r->time_us > 0 && weir__centre_age(r, now_us) > WEIR__CENTRE_SILENT;
 }
 
-void weir__centre_status_versions(struct weir__centre_status *out, struct weir__centre_list *list)
+void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__centre_list *list)
 {
-    *out = (struct weir__centre_status){ .newest = weir__centre_number(list) };
+    *out = (struct weir_fleet_status){ .newest = weir__centre_number(list) };
     struct weir__text stage = weir__centre_text(list);
     snprintf(out->stage, sizeof(out->stage), "%.*s", (int)stage.len, stage.bytes);
     out->all = weir__centre_number(list);
 }
 
-void weir__centre_status_nodes(struct weir__centre_status *s, struct weir__centre_list *list)
+void weir__centre_status_nodes(struct weir_fleet_status *s, struct weir__centre_list *list)
 {
     int64_t now = weir__centre_number(list);
     struct weir__centre_report r;

@@ -5,6 +5,7 @@
 
 #include "cluster/fleet/centre.h"
 #include "cluster/redis/ask.h"
+#include "weir-fleet.h"
 
 #define WEIR__CENTRE_TEXT(text) ((struct weir__text){ (text), strlen(text) })
 
@@ -54,15 +55,9 @@ bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centr
 weir_time weir__centre_age(const struct weir__centre_report *report, int64_t now_us);
 bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t now_us);
 
-/* Whether the nodes that follow the rules run the version meant for them. */
-struct weir__centre_status {
-    int64_t newest, all;                     /* versions */
-    int64_t nodes, current, refused, silent; /* numbers of nodes */
-    char stage[65];
-};
 /* Of `list`, then of `nodes`. */
-void weir__centre_status_versions(struct weir__centre_status *out, struct weir__centre_list *list);
-void weir__centre_status_nodes(struct weir__centre_status *status, struct weir__centre_list *list);
+void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__centre_list *list);
+void weir__centre_status_nodes(struct weir_fleet_status *status, struct weir__centre_list *list);
 
 /* ---------------------------------------------------------------- changes ---- */
 

@@ -239,7 +239,7 @@ const struct weir__command weir__cmd_fleet_nodes = {
 
 /* ---------------------------------------------------------------- status ---- */
 
-static int look(struct weir__shared *f, struct weir__centre_status *out)
+static int look(struct weir__shared *f, struct weir_fleet_status *out)
 {
     struct weir__centre_list list;
     int code = ask(f, "list", &list);
@@ -253,7 +253,7 @@ static int look(struct weir__shared *f, struct weir__centre_status *out)
     return code;
 }
 
-static void show_status(const struct weir__centre_status *d)
+static void show_status(const struct weir_fleet_status *d)
 {
     if (d->newest == 0) {
         printf("the fleet has no rules yet\n");
@@ -278,7 +278,7 @@ static int run_status(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct weir__centre_status status;
+    struct weir_fleet_status status;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)

@@ -21,7 +21,7 @@ void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centr
     weir__buffer_close(out, "}");
 }
 
-void weir__fleet_status_json(struct weir__buffer *out, const struct weir__centre_status *s)
+void weir__fleet_status_json(struct weir__buffer *out, const struct weir_fleet_status *s)
 {
     weir__buffer_open(out, "rules", '{');
     weir__buffer_member_number(out, "newest", s->newest);

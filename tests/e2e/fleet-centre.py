@@ -295,7 +295,8 @@ def test_D6_example(program):
         assert said.stdout == ("the first's change is the next version\n"
                                "ann's change is the next version\n"
                                "bob's change is refused: another version is there\n"
-                               "ann (an older text)\nann\nthe first\n"), said
+                               "ann (an older text)\nann\nthe first\n"
+                               "0 of 0 nodes run their version\n"), said
 
 
 if __name__ == "__main__":

@@ -54,23 +54,22 @@ static bool ask(struct weir__verb_call *call, const struct fleet *f, const char 
 
 void weir__admin_fleet(struct weir__verb_call *call)
 {
-    struct weir__buffer replies[2] = { { 0 }, { 0 } };
-    struct weir__centre_list versions, nodes;
-    struct weir__centre_status status;
+    struct weir_error error = { .text = "" };
+    struct weir_fleet_status status;
     struct fleet f;
 
-    if (find_fleet(call, &f) && ask(call, &f, "list", &replies[0], &versions) &&
-        ask(call, &f, "nodes", &replies[1], &nodes)) {
-        weir__centre_status_versions(&status, &versions);
-        weir__centre_status_nodes(&status, &nodes);
-        weir__buffer_open(&call->out, NULL, '{');
-        weir__buffer_member(&call->out, "name", f.info.name);
-        weir__buffer_member(&call->out, "node", f.info.node);
-        weir__fleet_status_json(&call->out, &status);
-        weir__buffer_close(&call->out, "}");
+    if (!find_fleet(call, &f))
+        return;
+    int code = weir_fleet_status(f.redis, f.info.name, &status, &error);
+    if (code != WEIR_OK) {
+        fail(call, code, &error);
+        return;
     }
-    weir__buffer_free(&replies[0]);
-    weir__buffer_free(&replies[1]);
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_member(&call->out, "name", f.info.name);
+    weir__buffer_member(&call->out, "node", f.info.node);
+    weir__fleet_status_json(&call->out, &status);
+    weir__buffer_close(&call->out, "}");
 }
 
 void weir__admin_fleet_nodes(struct weir__verb_call *call)

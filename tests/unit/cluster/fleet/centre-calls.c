@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/centre-calls.h"
 #include "vectors/runner/redis-server.h"
 #include "weir-fleet.h"
 
@@ -71,6 +71,48 @@ TEST(test_D6_versions_from_c)
     free(text);
     assert_ok(weir_fleet_history(redis, "another", &history, NULL));
     assert_int_equal(history.newest, 0);
+    end(redis);
+}
+
+static void report(struct weir_redis *redis, const char *node, const char *runs,
+                   const char *refused, const char *why)
+{
+    const struct weir__text words[] = { WEIR__CENTRE_TEXT("poll"), WEIR__CENTRE_TEXT(node),
+                                        WEIR__CENTRE_TEXT(runs), WEIR__CENTRE_TEXT(refused),
+                                        WEIR__CENTRE_TEXT(why) };
+    struct weir__buffer reply = { 0 };
+    struct weir__centre_list list;
+
+    assert_ok(weir__rules_call(redis, NULL, words, 5, &reply, &list, NULL));
+    weir__buffer_free(&reply);
+}
+
+TEST(test_D6_nodes_and_status_from_c)
+{
+    struct weir_redis *redis = begin();
+    struct weir_fleet_status status;
+    struct weir_fleet_node nodes[4] = { { .name = "untouched" } };
+
+    assert_int_equal(weir_fleet_nodes(redis, NULL, NULL, 0, NULL), 0);
+    assert_ok(weir_fleet_status(redis, NULL, &status, NULL));
+    assert_fields(status, (newest, 0), (nodes, 0), (silent, 0));
+    assert_int_equal(set(redis, "one", 0, NULL), 1);
+    assert_int_equal(set(redis, "two", 1, NULL), 2);
+    report(redis, "node-1", "2", "0", "");
+    report(redis, "node-2", "1", "2", "line 7: no");
+    assert_int_equal(weir_fleet_nodes(redis, NULL, nodes, 1, NULL), 2);
+    assert_int_equal(nodes[1].runs, 0);
+    assert_int_equal(weir_fleet_nodes(redis, NULL, nodes, 4, NULL), 2);
+    const struct weir_fleet_node *bad = &nodes[strcmp(nodes[0].name, "node-2") != 0];
+    assert_string_equal(bad->name, "node-2");
+    assert_string_equal(bad->why, "line 7: no");
+    assert_fields(*bad, (follows, true), (runs, 1), (refused, 2), (member, false), (part, 0));
+    assert_true(bad->heard >= 0 && bad->heard < 600 * WEIR_SECOND);
+    assert_ok(weir_fleet_status(redis, "default", &status, NULL));
+    assert_fields(status, (newest, 2), (all, 2), (nodes, 2), (current, 1), (refused, 1));
+    assert_string_equal(status.stage, "");
+    assert_int_equal(weir_fleet_nodes(redis, "a b", nodes, 4, NULL), WEIR_INVALID);
+    assert_int_equal(weir_fleet_status(redis, "a b", &status, NULL), WEIR_INVALID);
     end(redis);
 }
 

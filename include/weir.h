@@ -657,7 +657,7 @@ struct weir_ruling {
     /* For the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
     uint8_t level;
     bool cut;   /* too many limits apply: WEIR_TOO_MANY, or rules in shadow were left out */
-    bool fleet; /* decided by units that were drawn for this host: `remaining` counts these */
+    bool fleet; /* `remaining` counts units drawn for this host: the fleet may have more */
 };
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
  * multiplied by the rules' own.  A request to which no rule applies is allowed.  At most

@@ -263,10 +263,27 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
         refuse(a);
 }
 
+/* The account has just said what is left there, beside the units that were drawn. */
+static void tell_left(struct weir__agent_ask *a)
+{
+    struct weir_decision *d = &a->ruling.decision;
+
+    for (size_t i = 0; a->ruling.fleet && i < a->wait.n; i++) {
+        const struct weir__fleet_key *k = a->wait.items[i].key;
+        if (a->dues[i].rule != a->ruling.rule || a->dues[i].index != a->ruling.limit_index ||
+            k->limit == NULL || k->left < 0)
+            continue;
+        d->remaining = k->left < d->limit - d->remaining ? d->remaining + k->left : d->limit;
+        a->ruling.fleet = false;
+    }
+}
+
 static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
 {
     bool granted = a->wait.over && a->wait.outcome == WEIR__FLEET_TOOK;
 
+    if (granted)
+        tell_left(a);
     for (size_t i = 0; i < a->wait.n; i++)
         a->wait.items[i].key->own.asks--;
     if (granted || weir__ask_begin(a)) {

@@ -26,6 +26,10 @@ static void print_allowed(const struct weir__document *d)
     weir__show(d, "", "allowed[, in {wait_ms:ms}]");
     if (weir__document_find(d, "list"))
         weir__show(d, "", ": on the list {list}");
+    else if (weir__document_true(d, "drawn"))
+        weir__show(d, "",
+                   "; the tightest is {rule}: {remaining} of {limit} drawn for this node, and what "
+                   "the fleet has left is not known here");
     else if (weir__document_find(d, "rule"))
         weir__show(d, "", "; the tightest is {rule}[: {limit?}{remaining} of {limit} left]");
     else

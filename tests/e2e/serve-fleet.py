@@ -46,6 +46,28 @@ def test_D3_one_limit_at_every_door_of_two_servers(weir):
             assert check(resp, "bob")[0] == 1
 
 
+def test_D3_a_check_tells_what_is_left(weir):
+    """In the whole limit, if the account was asked; in memory a node knows what it has drawn."""
+    rules = RULES.replace("20/1h", "100000/1h")
+    with Redis() as redis, node(weir, redis, rules=rules) as a, node(weir, redis, rules=rules) as b:
+        joined(a, b)
+
+        def says(user):
+            return subprocess.run([weir, "check", "user=" + user, "--server",
+                                   "127.0.0.1:%d" % a.ports["http"]],
+                                  capture_output=True, text=True, check=True).stdout
+
+        with b.resp() as resp:
+            assert check(resp, "ann")[2:4] == [100000, 99999]
+        assert says("ann") == "allowed; the tightest is hourly: 99998 of 100000 left\n"
+        until("units are drawn ahead", lambda: "drawn for this node" in says("ann"))
+        answer = a.http()("POST", "/v1/check", {"attributes": {"user": "bob"}})
+        answer = json.loads(answer.body)
+        assert answer["remaining"] == 99999 and "drawn" not in answer, answer
+        until("they are of one node", lambda: json.loads(a.http()("POST", "/v1/check", {
+            "attributes": {"user": "bob"}}).body).get("drawn"))
+
+
 def test_D3_answers_keep_their_order_while_some_wait(weir):
     """Each key is new, so that each check waits for its account; other commands stand between."""
     with Redis() as redis, node(weir, redis, rules=RULES) as a:

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         ask(fleet, weir, "ann");
     ask(fleet, weir, "bob");
     weir_fleet_look(fleet, &info);
-    printf("%s: %s\n", info.node, info.connected ? "one limit for all" : "alone");
+    printf("%s: %s\n", info.node, info.alone ? "alone" : "one limit for all");
     weir_fleet_leave(fleet);
     weir_destroy(weir);
     return 0;

@@ -105,19 +105,19 @@ WEIR_API int64_t weir_fleet_reset(struct weir_fleet *fleet, const char *rule,
 struct weir_fleet_info {
     char name[65], node[65];
     bool agent;     /* this process draws for its host; else another one does */
-    bool connected; /* Redis answered the last beat, or was not asked */
+    bool alone;     /* rules go by when_alone: Redis is silent, or just back.  Watch this */
+    bool connected; /* Redis answered the last beat; or this process does not ask */
     bool learning;  /* Redis has just come (back): parts do not grow */
     int64_t part;   /* of this host, in millionths of each limit; 0: not known yet */
     int64_t members;
     int64_t version, refused; /* of the rules: in force, and refused; 0: none */
     /* The reason, if it is not connected, or if another host has the same name; of a refusal */
     char why[160], refused_why[160];
-    bool alone; /* asks go by when_alone: Redis is silent, or just back */
     uint64_t draws, units_drawn, units_repaid, asks_alone;
 };
 WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);
 
-/* ------------------------------------------------------- the fleet's rules ---- */
+/* --------------------------------------------- the fleet's rules and nodes ---- */
 
 /* The rules of all nodes are versions of one text in the fleet's Redis: docs/fleet.md.  These are
  * for programs that look at them and at nodes, and change the rules.  They ask by a client, and need not join.

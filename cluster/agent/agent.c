@@ -125,7 +125,6 @@ static void note_counts(struct weir_fleet *f)
 
     pthread_mutex_lock(&f->mutex);
     f->info.agent = f->agent;
-    f->info.alone = f->agent && (f->hearing.away || !f->hearing.up);
     f->info.draws = counts.draws;
     f->info.units_drawn = counts.units_drawn;
     f->info.units_repaid = counts.units_repaid;
@@ -345,4 +344,5 @@ void weir_fleet_look(struct weir_fleet *f, struct weir_fleet_info *out)
     pthread_mutex_lock(&f->mutex);
     *out = f->info;
     pthread_mutex_unlock(&f->mutex);
+    out->alone = !weir__fleet_is_near(f->table, weir__agent_time(f));
 }

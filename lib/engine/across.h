@@ -20,9 +20,8 @@ static inline enum weir__across weir__across_now(const struct weir *weir,
                                                  weir_time now,
                                                  const struct weir__alone_rules *alone)
 {
-    uint64_t left = (uint64_t)weir__fleet_until(weir->table) - (uint64_t)now;
-
-    if (left - 1 < WEIR__FLEET_UNTIL_MAX && (alone == NULL || !weir__is_alone(alone, active, rule)))
+    if (weir__fleet_is_near(weir->table, now) &&
+        (alone == NULL || !weir__is_alone(alone, active, rule)))
         return WEIR__ACROSS_PURSE;
     return weir__across_alone(weir, active, rule);
 }

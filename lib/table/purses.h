@@ -35,6 +35,12 @@ static inline weir_time weir__fleet_until(const struct weir_table *table)
     return __atomic_load_n(&table->header->fleet_until, __ATOMIC_ACQUIRE);
 }
 
+/* Whether purses are asked.  This is what decides, in every process of the host. */
+static inline bool weir__fleet_is_near(const struct weir_table *table, weir_time now)
+{
+    return (uint64_t)weir__fleet_until(table) - (uint64_t)now - 1 < WEIR__FLEET_UNTIL_MAX;
+}
+
 /* Millionths; all of them if this host is in no fleet. */
 static inline uint32_t weir__fleet_part(const struct weir_table *table)
 {

@@ -50,10 +50,12 @@ static void print_fleet(const struct weir__document *d)
         return;
     weir__show(d, "", "fleet       {fleet.name}, node {fleet.node}, {fleet.members#member}");
     printf(", part %.1f %%; ", (double)weir__document_number(d, 0, "fleet.part") / 10000);
-    if (weir__document_true(d, "fleet.connected"))
-        puts("Redis answers");
+    if (!weir__document_true(d, "fleet.alone"))
+        weir__show(d, "", "Redis answers[, but: {fleet.why}]\n");
+    else if (!weir__document_true(d, "fleet.connected"))
+        weir__show(d, "", "ALONE, REDIS DOES NOT ANSWER[: {fleet.why}]\n");
     else
-        weir__show(d, "", "REDIS DOES NOT ANSWER[: {fleet.why}]\n");
+        weir__show(d, "", "ALONE: rules go by when_alone[; {fleet.why}]\n");
 }
 
 static void print_table(const struct weir__document *d)

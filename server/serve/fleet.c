@@ -13,7 +13,7 @@
 
 /* What was told last. */
 struct weir__node {
-    bool told, connected, named;
+    bool told, alone, named;
     int64_t version, refused;
 };
 
@@ -74,24 +74,26 @@ void weir__node_leave(struct weir__server *server)
 
 /* ---------------------------------------------------------------- telling ---- */
 
-static void tell_connection(struct weir__server *server, const struct weir_fleet_info *info,
-                            weir_time now)
+/* At the start Redis was not asked yet. */
+static void tell_alone(struct weir__server *server, const struct weir_fleet_info *info,
+                       weir_time now)
 {
     struct weir__node *node = server->node;
+    const char *why = info->connected ? "the host's agent has no answer" : info->why;
     struct weir__event_facts facts = { .source = info->name,
-                                       .state = info->connected ? "connected" : "alone",
-                                       .text = info->connected ? NULL : info->why };
+                                       .state = info->alone ? "alone" : "connected",
+                                       .text = info->alone ? why : NULL };
 
-    if (node->told && node->connected == info->connected)
+    if (node->told ? node->alone == info->alone : info->alone && info->connected)
         return;
-    if (!info->connected)
+    if (info->alone)
         weir__complain("serve", "fleet %s: Redis does not answer: %s; rules go by when_alone",
-                       info->name, info->why);
+                       info->name, why);
     else if (node->told)
         weir__complain("serve", "fleet %s: Redis answers again", info->name);
     weir__events_emit(server->events, WEIR__EVENT_FLEET, now, &facts);
     node->told = true;
-    node->connected = info->connected;
+    node->alone = info->alone;
 }
 
 /* Redis answers, and something is wrong all the same. */
@@ -126,7 +128,7 @@ void weir__node_tick(struct weir__server *server, weir_time now)
     if (server->fleet == NULL)
         return;
     weir_fleet_look(server->fleet, &info);
-    tell_connection(server, &info, now);
+    tell_alone(server, &info, now);
     tell_name(server, &info);
     tell_rules(server, &info);
 }
@@ -141,9 +143,9 @@ void weir__node_json(const struct weir__server *server, struct weir__buffer *out
     weir__buffer_member(out, "name", info.name);
     weir__buffer_member(out, "node", info.node);
     weir__buffer_member_bool(out, "agent", info.agent);
+    weir__buffer_member_bool(out, "alone", info.alone);
     weir__buffer_member_bool(out, "connected", info.connected);
     weir__buffer_member_or_null(out, "why", info.why[0] ? info.why : NULL);
-    weir__buffer_member_bool(out, "alone", info.alone);
     weir__buffer_member_bool(out, "learning", info.learning);
     weir__buffer_member_number(out, "part", info.part);
     weir__buffer_member_number(out, "members", info.members);

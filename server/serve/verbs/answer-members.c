@@ -158,9 +158,9 @@ const struct weir__schema weir__schemas[] = {
     { "StatusFleet", "", FIELDS(
         { "name node", "text", "" },
         { "agent", "bool", "this server draws for its host; else another process does" },
-        { "connected", "bool", "Redis has answered the last beat" },
+        { "alone", "bool", "rules go by when_alone: Redis is silent, or just back" },
+        { "connected", "bool", "Redis has answered the last beat; or another process asks it" },
         { "why", "text?", "it has not; or another host has this node's name" },
-        { "alone", "bool", "asks go by when_alone: Redis is silent, or just back" },
         { "learning", "bool", "Redis has just come (back): parts do not grow" },
         { "part", "count", "of each limit while Redis is away, in millionths; 0: not known yet" },
         { "members", "count", "" },
@@ -326,13 +326,13 @@ const struct weir__schema weir__schemas[] = {
         { "left_ms", "count", "held: for how long it may be relied upon; else until it ends, "
           "unless its holder renews it" },
         { "waiting", "count", "others in line" }) },
-    { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
-    { "Reset", "", FIELDS(
     { "LockSeen", "", FIELDS(
         { "held", "bool", "by anybody" },
         { "token", "count?", "of its holder; null: it is not held" },
         { "left_ms", "count", "until it ends, unless its holder renews it" },
         { "waiting", "count", "callers in line" }) },
+    { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
+    { "Reset", "", FIELDS(
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
           "were forgotten" }) },
     { "Explanation", "What every rule says, and why.", FIELDS(

@@ -9,6 +9,7 @@
 #include "wire/resp-reply.h"
 
 #define LINE_MAX_BYTES (64 * 1024)
+#define SHORT_MAX      19                  /* ':' and digits that cannot overflow */
 #define NESTED_MAX     ((uint64_t)1 << 32) /* values of one reply: the sum cannot overflow */
 
 static ptrdiff_t wrong(const char **what, const char *why)
@@ -104,12 +105,30 @@ static bool is_scalar_line(const char *at, size_t line)
                         : memchr(text.bytes, '\r', text.len) == NULL;
 }
 
+/* Most lines are a kind and a short number: digits and their CRLF, in one pass.  The length; 0: it
+ * is something else, or not whole. */
+static size_t short_number(const char *at, size_t len, int64_t *out)
+{
+    size_t most = len < SHORT_MAX ? len : SHORT_MAX, i = 1;
+    int64_t n = 0;
+
+    for (; i < most && (unsigned char)(at[i] - '0') <= 9; i++)
+        n = n * 10 + (at[i] - '0');
+    *out = n;
+    return i > 1 && i + 1 < len && at[i] == '\r' && at[i + 1] == '\n' ? i + 2 : 0;
+}
+
 /* One value, of an aggregate its head: its length. */
 static ptrdiff_t scan_value(const char *at, size_t len, size_t max, uint64_t *left,
                             const char **what)
 {
-    ptrdiff_t line = measure_line(at, len, what);
+    int64_t number;
+    size_t quick = *at == ':' ? short_number(at, len, &number) : 0;
 
+    *left -= quick > 0;
+    if (quick > 0)
+        return (ptrdiff_t)quick;
+    ptrdiff_t line = measure_line(at, len, what);
     if (line <= 0)
         return line;
     if (is_aggregate(*at))
@@ -157,8 +176,17 @@ static const char *read_bulk(const char *at, const char *body, int64_t count,
     return body + count + 2;
 }
 
+/* The reply is whole, so the digits end. */
 static const char *read_one(const char *at, struct weir__resp_value *out)
 {
+    int64_t number;
+    size_t quick = *at == ':' || *at == '*' ? short_number(at, SHORT_MAX + 2, &number) : 0;
+
+    if (quick > 0) {
+        *out = *at == ':' ? (struct weir__resp_value){ .kind = ':', .integer = number }
+                          : (struct weir__resp_value){ .kind = '*', .n = (size_t)number };
+        return at + quick;
+    }
     const char *end = (const char *)rawmemchr(at, '\n') + 1;
     struct weir__text line = { at + 1, (size_t)(end - at) - 3 };
     int64_t count = -1;

@@ -59,8 +59,10 @@ struct weir__account_call {
     int64_t keep;       /* ms that the id is remembered; 0: WEIR__RECEIPT_KEEP */
 
     /* A draw or its payment, of one account */
-    struct weir_key demand;   /* of all nodes: a key of Redis, in its slot */
-    struct weir__draw draw;   /* its need is the ask's cost */
+    struct weir_key demand; /* of all nodes: a key of Redis, in its slot */
+    struct weir__draw draw; /* its need is the ask's cost */
+    /* weir__draw_terms of its plan, if the caller has them; or NULL */
+    const struct weir__draw_terms *terms;
     struct weir__drawn drawn; /* the answer */
     weir_time drawn_at;       /* of a payment: drawn.at of the draw */
 

@@ -349,7 +349,7 @@ static void demand_numbers(const struct weir_plan *plan, const struct weir__draw
 static void draw_word(struct weir__account_call *call)
 {
     const struct weir_plan *plan = call->items[0].plan;
-    struct weir__draw_terms terms = weir__draw_terms(plan);
+    struct weir__draw_terms terms = call->terms ? *call->terms : weir__draw_terms(plan);
     struct weir__draw_numbers n = weir__draw_numbers(&terms, &call->draw);
     struct numbers numbers = { .len = 0 };
 

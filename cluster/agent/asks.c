@@ -352,7 +352,8 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
                         weir__agent_decide *decide, uint64_t *ticket, struct weir__agent_list *list)
 {
     struct weir_request request = { ask->attrs, ask->n, ask->ask };
-    struct weir__agent_ask *a = f->pid == getpid() ? take_place(f) : NULL;
+    bool own = list->first != NULL || f->pid == getpid(); /* no child of fork goes on with a list */
+    struct weir__agent_ask *a = own ? take_place(f) : NULL;
 
     if (!a)
         return false;

@@ -68,16 +68,20 @@ static char *put(char *to, const void *bytes, size_t len)
     return to + len;
 }
 
-/* The node of Redis that has the account: draws to each are bounded, and its silence is its own. */
-static uint32_t shard_of(struct weir_fleet *f, const struct weir__agent_limit *l,
-                         struct weir_key text)
+static int slot_of(const struct weir__agent_limit *l, struct weir_key text)
 {
     char tag[sizeof(l->head) + WEIR__FLEET_KEY_MAX + sizeof(l->tail)], *to = tag;
 
     if (text.len > WEIR__FLEET_KEY_MAX)
         return 0;
     to = put(put(put(to, l->head, l->head_len), text.bytes, text.len), l->tail, l->tail_len);
-    unsigned shard = weir__redis_client_shard(f->client, weir__redis_slot(tag, (size_t)(to - tag)));
+    return weir__redis_slot(tag, (size_t)(to - tag));
+}
+
+/* The node of Redis that has the account: draws to each are bounded, and its silence is its own. */
+static uint32_t shard_of(struct weir_fleet *f, int slot)
+{
+    unsigned shard = weir__redis_client_shard(f->client, slot);
 
     f->shards |= (uint64_t)1 << shard % WEIR__FLEET_SHARDS_MAX;
     return shard % WEIR__FLEET_SHARDS_MAX;
@@ -90,10 +94,13 @@ struct weir__fleet_key *weir__agent_key(struct weir_fleet *f, struct weir__agent
 {
     struct weir__fleet_key *k = weir__fleet_key_find(f->fleet, &l->fleet, text);
 
-    if (!k) {
-        k = weir__fleet_key(f->fleet, &l->fleet, text, shard_of(f, l, text), now);
-        if (k)
-            k->alone = true;
+    if (k)
+        return k;
+    int slot = slot_of(l, text);
+    k = weir__fleet_key(f->fleet, &l->fleet, text, shard_of(f, slot), now);
+    if (k) {
+        k->own.slot = slot;
+        k->alone = true;
     }
     return k;
 }
@@ -156,6 +163,7 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
         .call = { .verb = verb,
                   .items = &call->item,
                   .n = 1,
+                  .terms = &call->limit->fleet.terms,
                   .near = weir__clock_real(),
                   .words = before.words, /* memory of the call before */
                   .command = before.command },
@@ -191,7 +199,7 @@ void weir__agent_call(struct weir_fleet *f, const struct weir__fleet_key *k,
     call->carry.deadline = now + CALL_MAX;
     f->calls++;
     f->stirred = true;
-    weir__carry_begin(&call->carry, f->client, now);
+    weir__carry_begin_in(&call->carry, f->client, k->own.slot, now);
 }
 
 static void draw(void *world, const struct weir__fleet_key *k)

@@ -83,6 +83,7 @@ struct weir__fleet_key {
     struct {
         unsigned char bytes[64];
         size_t len;         /* how its table calls the key */
+        int slot;           /* of its account */
         uint32_t asks;      /* that refer to it: it is not forgotten */
         bool alone;         /* its share has begun: */
         int64_t begun;      /* with this many units charged, ... */

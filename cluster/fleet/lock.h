@@ -55,7 +55,7 @@ struct weir__lock {
     weir_time until;           /* HELD: may be relied upon before this moment */
     weir_time due;             /* to come again, with WEIR__LOCK_TIME */
     weir_time deadline;        /* of waiting, or of the tries to release */
-    weir_time hear_by;         /* WAITING, nothing heard yet: the first answer may come until then */
+    weir_time hear_by;         /* of waiting: the first answer may come until then */
     bool waits;                /* stands in line; otherwise asks once */
     bool known;                /* Redis may take it for the holder, or for a waiter */
     enum weir__lock_verb verb; /* of the ask that is under way */

@@ -42,10 +42,11 @@ static void give_up(struct weir__carry *c, bool unknown, const char *why)
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir__carry *c = ask->context;
-    struct weir_error error = { .text = "" };
+    struct weir_error error;
     bool reads = c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
     int code;
 
+    error.text[0] = '\0';
     c->maybe_done |= answer->maybe_done && !(reads && ask->n_module == 0);
     if (answer->outcome != WEIR__REDIS_ANSWERED) {
         give_up(c, answer->outcome == WEIR__REDIS_UNKNOWN && (!reads || answer->by_module),
@@ -65,11 +66,21 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
 void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client, weir_time now)
 {
     const struct weir_key *key = &c->call.items[0].key;
-    struct weir_error error = { .text = "" };
 
+    weir__carry_begin_in(
+        c, client, c->call.n > 0 ? weir__redis_slot(key->bytes, key->len) : WEIR__REDIS_ANY_SLOT,
+        now);
+}
+
+void weir__carry_begin_in(struct weir__carry *c, struct weir__redis_client *client, int slot,
+                          weir_time now)
+{
+    struct weir_error error;
+
+    error.text[0] = '\0';
     c->client = client;
     c->maybe_done = false;
-    c->slot = c->call.n > 0 ? weir__redis_slot(key->bytes, key->len) : WEIR__REDIS_ANY_SLOT;
+    c->slot = slot;
     c->call.scripts_only = !weir__redis_client_may_have_module(client, c->slot);
     if (weir__account_begin(&c->call, &error) == WEIR_OK)
         send_next(c, now);

@@ -27,6 +27,9 @@ struct weir__carry {
 };
 
 void weir__carry_begin(struct weir__carry *carry, struct weir__redis_client *client, weir_time now);
+/* The same for a caller that knows the slot of its items. */
+void weir__carry_begin_in(struct weir__carry *carry, struct weir__redis_client *client, int slot,
+                          weir_time now);
 void weir__carry_free(struct weir__carry *carry); /* the words */
 
 #endif

@@ -305,10 +305,13 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* While its ask waits for a permit or a lock, a connection is read only to see whether the client
- * is still there; the rest is kept. */
+/* While its ask waits, a connection is read only to see whether the client is still there; the rest
+ * is kept.  Waits for units are short: to stop reading for them, and to begin again, would cost two
+ * calls of the kernel for each, so it is done only if the client goes on. */
 static bool is_watched(const struct weir__conn *conn)
 {
+    if (conn->units_wait || conn->units_wait_enter)
+        return conn->in.len == 0;
     return (conn->wait || conn->lock_wait) && conn->in.len < KEPT_HIGH;
 }
 

@@ -4,13 +4,14 @@ them at every door, the rules of the centre, a Redis that goes away and comes ba
 import json
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 
 from fleeting import Node, joined, url
 from redising import Redis, until
-from serving import Error, Server, run_tests
+from serving import Error, Server, encode, is_closed, run_tests
 
 # Hours: no test is so slow that a unit comes back meanwhile.
 RULES = """version: 1
@@ -94,6 +95,27 @@ def test_D3_answers_keep_their_order_while_some_wait(weir):
                     assert isinstance(answer, Error), (words, answer)
                 else:
                     assert answer[0] == 1 and answer[1] == "hourly", (words, answer)
+
+
+def test_D3_a_client_may_go_on_or_end_while_its_check_waits(weir):
+    """What it sends meanwhile is answered in its order, also if it has closed its side then."""
+    def send(client, n):
+        for _ in range(n):
+            client.raw(encode(("ECHO", "x")))
+        client.socket.shutdown(socket.SHUT_WR)
+
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        joined(a)
+        for n in [0, 1, 300, 20000]:
+            with a.resp() as resp:
+                redis.client("CLIENT", "PAUSE", 100)
+                resp.send("WEIR.CHECK", "user", "waits%d" % n)
+                sender = threading.Thread(target=send, args=(resp, n))
+                sender.start()
+                assert resp.read()[0] == 1
+                assert [resp.read() for _ in range(n)] == ["x"] * n, n
+                sender.join()
+                assert is_closed(resp.socket), n
 
 
 def test_D3_a_batch_and_forward_auth_wait_too(weir):

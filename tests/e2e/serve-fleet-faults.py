@@ -110,6 +110,24 @@ def test_D5_redis_killed_and_empty(weir):
         assert passed(one, two) <= bound(took) + lost, (one.allowed, two.allowed, took)
 
 
+def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):
+    """Redis answers after 0.4 s, and is not away: an ask that can wait 20 ms is decided before that,
+    one that can wait for long has its units.  A host that gets no time for a moment takes Redis for
+    silent, or its answer for early: then once more."""
+    for within, reason in [("20ms", "alone"), ("10s", "granted")]:
+        with Redis() as redis, Node(weir, url(redis), "a",
+                                    rules=HOURLY % (20, within, "closed")) as a, a.resp() as client:
+            joined(a)
+            users = itertools.count()
+
+            def asked():
+                back(a)
+                redis.client("CLIENT", "PAUSE", 400 if reason == "alone" else 100)
+                return client("WEIR.CHECK", "user", "u%d" % next(users))[8]
+
+            until("it is decided so", lambda: asked() == reason)
+
+
 def test_D5_redis_full(weir):
     """Draws are refused, and the node says why; with room, all is as before."""
     with Redis() as redis, \

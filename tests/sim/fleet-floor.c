@@ -198,6 +198,28 @@ TEST(test_sliding_limits_are_used_as_one_limiter_would)
         }
 }
 
+/* 20 calls at each of two nodes in 2 s, by 2/s: as many pass as on one host. */
+TEST(test_a_small_limit_is_one_limit)
+{
+    static const char *const limits[] = { "token-bucket 2/1s", "sliding-log 2/1s",
+                                          "fixed-window 2/1s" };
+
+    for (size_t l = 0; l < COUNT_OF(limits); l++) {
+        struct story s = story_of(limits[l], 2, 2 * S);
+        for (int i = 0; i < 40; i++) {
+            struct event *e = add_event(&s);
+            *e = one;
+            e->at = (i / 2) * 100 * MS;
+            e->node = (uint16_t)(i % 2);
+        }
+        put_in_order(&s);
+        double units = passed(&s, run(&s), -1, 0, s.length);
+        ask_one_limiter(&s);
+        print_message("%-18s %.0f of 40 calls\n", limits[l], units);
+        assert_int_equal(units, passed(&s, NULL, -1, 0, s.length));
+    }
+}
+
 /* Less than the limit: everything passes. */
 TEST(test_all_pass_below_the_limit)
 {

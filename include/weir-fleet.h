@@ -120,8 +120,8 @@ WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *
 /* --------------------------------------------- the fleet's rules and nodes ---- */
 
 /* The rules of all nodes are versions of one text in the fleet's Redis: docs/fleet.md.  These are
- * for programs that look at them and at nodes, and change the rules.  They ask by a client, and need not join.
- * `fleet` is its name; NULL: "default".
+ * for programs that look at them and at nodes, and change the rules.  They ask by a client, and
+ * need not join.  `fleet` is its name; NULL: "default".
  *
  *     weir_redis_create(&redis, "redis://db.example.org", NULL, &error);
  *     weir_fleet_rules_get(redis, NULL, 0, &newest, &text, &error);

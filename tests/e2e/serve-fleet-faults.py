@@ -111,7 +111,7 @@ def test_D5_redis_killed_and_empty(weir):
 
 
 def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):
-    """Redis answers after 0.4 s, and is not away: an ask that can wait 20 ms is decided before that,
+    """Redis answers after 0.4 s, and is not away: an ask that waits for 20 ms is decided before,
     one that can wait for long has its units.  A host that gets no time for a moment takes Redis for
     silent, or its answer for early: then once more."""
     for within, reason in [("20ms", "alone"), ("10s", "granted")]:

@@ -179,8 +179,9 @@ def test_D6_another_kind_of_key_in_redis_is_told(weir):
 def test_D6_in_no_fleet(weir):
     with Server(weir) as server, server.resp() as resp:
         for words in [["FLEET.NODES"], ["FLEET.HISTORY"], ["FLEET.ROLLBACK", "1"], ["LOCK", "n"],
-                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"], ["FLEET"], ["LOCK.LOOK", "n"],
-                      ["LOCK", "n", "WAIT", "10"], ["FLEET.RULES"], ["FLEET.PUBLISH", "1"],
+                      ["LOCK.RENEW", "n", "o", "1"], ["UNLOCK", "n", "o"], ["FLEET"],
+                      ["LOCK.LOOK", "n"], ["LOCK", "n", "WAIT", "10"], ["FLEET.RULES"],
+                      ["FLEET.PUBLISH", "1"],
                       ["FLEET.RULES.SET", RULES % 1, "0"], ["FLEET.RULES.DIFF", "FROM", "1"]]:
             answer = resp("WEIR." + words[0], *words[1:])
             assert isinstance(answer, Error) and "--fleet" in answer, answer
@@ -543,7 +544,7 @@ def test_D7_locks_stay_when_the_server_that_granted_them_ends(weir):
                 joined(a, b)
                 with a.resp() as here:
                     lock = here.json("WEIR.LOCK", end, "LIFETIME", 3600000)
-                    mine = here.json("WEIR.LOCK", end + " waited", "LIFETIME", 3600000, "WAIT", 1000)
+                    mine = here.json("WEIR.LOCK", end + " waited", "LIFETIME", 3600000, "WAIT", 99)
                     assert lock["held"] and mine["held"], (lock, mine)
                     if end == "kill":
                         a.kill()

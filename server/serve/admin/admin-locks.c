@@ -1,4 +1,4 @@
-/* admin-locks.c -- the locks of the fleet: looked at, renewed and given back.  lock-wait.c takes them. */
+/* admin-locks.c -- locks of the fleet: looked at, renewed, given back; lock-wait.c takes them. */
 #include <stdio.h>
 
 #include "cluster/agent/operators.h"

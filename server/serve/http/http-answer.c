@@ -257,8 +257,7 @@ static void put_ruling(struct pen *pen, const struct weir_ruling *r)
     put_name(pen, r->shadow);
     PUT(pen, ",\"list\":");
     put_name(pen, r->list);
-    if (r->fleet)
-        PUT(pen, ",\"drawn\":true");
+    put_text(pen, r->fleet ? ",\"drawn\":true" : "");
 }
 
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling)

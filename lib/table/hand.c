@@ -28,11 +28,6 @@
 #include "table/hand.h"
 #include "table/holders.h"
 
-enum weir__hand_status { PREPARING, UNDECIDED, COMMITTED, ABORTED };
-
-#define HAND_BITS 10
-#define SEQUENCE  (((uint64_t)1 << (63 - HAND_BITS)) - 1)
-
 /* ------------------------------------------------------------ entries ---- */
 
 static struct weir__hand *hand_at(const struct weir_table *table, uint64_t i)
@@ -47,15 +42,16 @@ static uint64_t pin_of(const struct weir_table *table, const struct weir__hand *
     const unsigned char *first = (const unsigned char *)table->header + WEIR__HANDS_AT;
     uint64_t i = (uint64_t)((const unsigned char *)hand - first) / WEIR__HAND_BYTES;
 
-    return WEIR__PIN | i << (63 - HAND_BITS) | sequence;
+    return WEIR__PIN | i << (63 - WEIR__HAND_BITS) | sequence;
 }
 
-static uint64_t *pair_of(const struct weir_table *table, const struct weir__entry *e)
+/* `region`: the table's first byte, read once for all entries. */
+static inline uint64_t *pair_of(unsigned char *region, const struct weir__entry *e)
 {
-    return (uint64_t *)(void *)((unsigned char *)table->header + (e->at & ~(uint64_t)15));
+    return (uint64_t *)(void *)(region + (e->at & ~(uint64_t)15));
 }
 
-static void pinned_value(const struct weir__entry *e, uint64_t pin, uint64_t out[2])
+static inline void pinned_value(const struct weir__entry *e, uint64_t pin, uint64_t out[2])
 {
     out[0] = e->at & 8 ? e->before[0] : pin;
     out[1] = e->at & 8 ? pin : e->before[1];
@@ -76,28 +72,28 @@ static bool is_sound(struct weir_table *table, const struct weir__entry *e)
     return e->at >= space->rooms_at && e->at < space->end && (e->at & 7) == 0;
 }
 
-static bool pin_entry(const struct weir_table *table, const struct weir__entry *e, uint64_t pin)
+static inline bool pin_entry(unsigned char *region, const struct weir__entry *e, uint64_t pin)
 {
     uint64_t pinned[2];
 
     pinned_value(e, pin, pinned);
-    return weir__swap_pair(pair_of(table, e), e->before, pinned);
+    return weir__swap_pair(pair_of(region, e), e->before, pinned);
 }
 
 /* The slot that was pinned must still be the key's. */
-static bool tag_is_same(const struct weir_table *table, const struct weir__entry *e)
+static inline bool tag_is_same(unsigned char *region, const struct weir__entry *e)
 {
-    const uint64_t *tag = pair_of(table, e) - 2;
+    const uint64_t *tag = pair_of(region, e) - 2;
 
     return e->tag_before[0] == 0 ||
            (weir__load(tag) == e->tag_before[0] && weir__load(tag + 1) == e->tag_before[1]);
 }
 
 /* By anybody, any number of times: the first succeeds. */
-static inline void finish_entry(const struct weir_table *table, const struct weir__entry *e,
-                                uint64_t pin, bool committed)
+static inline void finish_entry(unsigned char *region, const struct weir__entry *e, uint64_t pin,
+                                bool committed)
 {
-    uint64_t pinned[2], *pair = pair_of(table, e);
+    uint64_t pinned[2], *pair = pair_of(region, e);
 
     pinned_value(e, pin, pinned);
     if (committed && (e->tag_after[0] | e->tag_after[1]) != 0)
@@ -113,7 +109,7 @@ static uint64_t own_mark(struct weir_table *table)
 }
 
 _Static_assert(WEIR__HANDS_READY == 1 << 6 && WEIR__HANDS % WEIR__HANDS_READY == 0 &&
-                   WEIR__HANDS <= 1 << HAND_BITS,
+                   WEIR__HANDS <= 1 << WEIR__HAND_BITS,
                "the hint below chooses among 64, and a pin names any hand");
 
 /* Hands that have their bytes. */
@@ -175,14 +171,6 @@ struct weir__hand *weir__hand_take(struct weir_table *table)
 void weir__hand_give(struct weir__hand *hand)
 {
     weir__publish(&hand->owner, 0);
-}
-
-/* From here on old pins of the hand are nobody's. */
-void weir__hand_begin(struct weir__hand *hand)
-{
-    uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & SEQUENCE;
-
-    weir__set(&hand->status, sequence << 2 | PREPARING);
 }
 
 /* -------------------------------------------------------------- blocks ---- */
@@ -275,27 +263,48 @@ static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint6
 
 /* -------------------------------------------------------------- commit ---- */
 
+/* Pins the entries up to `end`, in order, until one cannot be.  Returns the end of those that are;
+ * *all: nothing was in the way. */
+static inline const struct weir__entry *pin_entries(unsigned char *region,
+                                                    const struct weir__entry *e,
+                                                    const struct weir__entry *end, uint64_t pin,
+                                                    bool *all)
+{
+    *all = false;
+    for (; e < end; e++) {
+        if (__builtin_expect(!pin_entry(region, e, pin), 0))
+            return e;
+        if (__builtin_expect(!tag_is_same(region, e), 0))
+            return e + 1;
+    }
+    *all = true;
+    return e;
+}
+
 bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
 {
+    unsigned char *region = (unsigned char *)table->header;
     uint64_t sequence = weir__get(&hand->status) >> 2, pin = pin_of(table, hand, sequence),
-             undecided = sequence << 2 | UNDECIDED, n = weir__get(&hand->n), pinned = 0;
-    bool all = true;
+             undecided = sequence << 2 | WEIR__HAND_UNDECIDED, n = weir__get(&hand->n);
+    uint32_t blocks = 0; /* 0: no entry names one */
+    bool all;
 
     weir__publish(&hand->status, undecided);
-    for (; all && pinned < n && pin_entry(table, &hand->entries[pinned], pin); pinned++)
-        all = tag_is_same(table, &hand->entries[pinned]);
-    all = all && pinned == n;
-    bool committed = weir__swap(&hand->status, undecided,
-                                sequence << 2 | (all ? (uint64_t)COMMITTED : (uint64_t)ABORTED)) &&
-                     all;
-    for (uint64_t i = 0; i < pinned; i++) {
-        const struct weir__entry *e = &hand->entries[i];
-        finish_entry(table, e, pin, committed);
+    const struct weir__entry *first = hand->entries,
+                             *end = pin_entries(region, first, first + n, pin, &all);
+    bool committed =
+        weir__swap(&hand->status, undecided,
+                   sequence << 2 |
+                       (all ? (uint64_t)WEIR__HAND_COMMITTED : (uint64_t)WEIR__HAND_ABORTED)) &&
+        all;
+    for (const struct weir__entry *e = first; e < end; e++) {
+        finish_entry(region, e, pin, committed);
+        blocks |= e->block_before | e->block_after;
         if (__builtin_expect(committed && (e->block_before | e->block_after) != 0, 0))
-            trade_block(table, hand, i);
+            trade_block(table, hand, (uint64_t)(e - first));
     }
     weir__publish(&hand->n, 0);
-    if (__builtin_expect(n > SPARES_KEPT, 0))
+    if (__builtin_expect(blocks != 0 && n > SPARES_KEPT, 0))
         drop_spares(table, hand, n);
     return committed;
 }
@@ -335,18 +344,19 @@ static bool copy_entry(const struct weir__hand *hand, uint64_t status, uint64_t 
 static void finish_hand(struct weir_table *table, const struct weir__hand *hand, uint64_t status,
                         uint64_t pin)
 {
+    unsigned char *region = (unsigned char *)table->header;
     uint64_t n = weir__get(&hand->n);
     struct weir__entry e;
 
     for (uint64_t i = 0; i < n && i < WEIR_ALL_MAX && copy_entry(hand, status, i, &e); i++)
         if (is_sound(table, &e))
-            finish_entry(table, &e, pin, (status & 3) == COMMITTED);
+            finish_entry(region, &e, pin, (status & 3) == WEIR__HAND_COMMITTED);
 }
 
 void weir__hand_settle(struct weir_table *table, uint64_t *word)
 {
-    uint64_t pin = weir__load(word), sequence = pin & SEQUENCE,
-             i = (pin & ~WEIR__PIN) >> (63 - HAND_BITS);
+    uint64_t pin = weir__load(word), sequence = pin & WEIR__HAND_SEQUENCE,
+             i = (pin & ~WEIR__PIN) >> (63 - WEIR__HAND_BITS);
 
     if ((pin & WEIR__PIN) == 0 || is_lifted_soon(word, pin))
         return;
@@ -355,10 +365,10 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word)
         return;
     }
     struct weir__hand *hand = hand_at(table, i);
-    uint64_t undecided = sequence << 2 | UNDECIDED;
-    (void)weir__swap(&hand->status, undecided, sequence << 2 | ABORTED);
+    uint64_t undecided = sequence << 2 | WEIR__HAND_UNDECIDED;
+    (void)weir__swap(&hand->status, undecided, sequence << 2 | WEIR__HAND_ABORTED);
     uint64_t status = weir__load(&hand->status);
-    bool known = status >> 2 == sequence && (status & 3) != PREPARING;
+    bool known = status >> 2 == sequence && (status & 3) != WEIR__HAND_PREPARING;
     if (known)
         finish_hand(table, hand, status, pin);
     else if (weir__load(word) == pin)
@@ -370,17 +380,18 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word)
 static void recover(struct weir_table *table, struct weir__hand *hand)
 {
     uint64_t status = weir__load(&hand->status), sequence = status >> 2,
-             pin = pin_of(table, hand, sequence & SEQUENCE),
+             pin = pin_of(table, hand, sequence & WEIR__HAND_SEQUENCE),
              n = hand->n < WEIR_ALL_MAX ? hand->n : WEIR_ALL_MAX;
 
-    (void)weir__swap(&hand->status, sequence << 2 | UNDECIDED, sequence << 2 | ABORTED);
+    (void)weir__swap(&hand->status, sequence << 2 | WEIR__HAND_UNDECIDED, sequence << 2 | WEIR__HAND_ABORTED);
     status = weir__load(&hand->status);
     for (uint64_t i = 0; i < n; i++) {
         if (!is_sound(table, &hand->entries[i]))
             continue;
-        if ((status & 3) != PREPARING)
-            finish_entry(table, &hand->entries[i], pin, (status & 3) == COMMITTED);
-        if ((status & 3) == COMMITTED)
+        if ((status & 3) != WEIR__HAND_PREPARING)
+            finish_entry((unsigned char *)table->header, &hand->entries[i], pin,
+                         (status & 3) == WEIR__HAND_COMMITTED);
+        if ((status & 3) == WEIR__HAND_COMMITTED)
             trade_block(table, hand, i);
     }
     weir__set(&hand->n, 0);

@@ -5,12 +5,27 @@
 
 #include "table/table.h"
 
+enum weir__hand_status {
+    WEIR__HAND_PREPARING,
+    WEIR__HAND_UNDECIDED,
+    WEIR__HAND_COMMITTED,
+    WEIR__HAND_ABORTED,
+};
+
+#define WEIR__HAND_BITS     10
+#define WEIR__HAND_SEQUENCE (((uint64_t)1 << (63 - WEIR__HAND_BITS)) - 1)
+
 /* A hand of this process, ready for its entries.  Give it back soon: there are WEIR__HANDS. */
 struct weir__hand *weir__hand_take(struct weir_table *table);
 void weir__hand_give(struct weir__hand *hand);
 
-/* Before the first entry. */
-void weir__hand_begin(struct weir__hand *hand);
+/* Before the first entry: from here on old pins of the hand are nobody's. */
+static inline void weir__hand_begin(struct weir__hand *hand)
+{
+    uint64_t sequence = ((weir__get(&hand->status) >> 2) + 1) & WEIR__HAND_SEQUENCE;
+
+    weir__set(&hand->status, sequence << 2 | WEIR__HAND_PREPARING);
+}
 
 static inline void weir__hand_set_pair(uint64_t *to, const uint64_t from[2])
 {

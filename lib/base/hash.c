@@ -4,19 +4,25 @@
 
 #include "base/hash.h"
 
-struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char **p, size_t *len)
+static void add(struct weir__sums *s, struct weir__sums more)
 {
+    s->tag += more.tag;
+    s->place += more.place;
+}
+
+struct weir__sums weir__hash_long(const uint64_t *secrets, struct weir_key key)
+{
+    const unsigned char *p = key.bytes;
+    size_t left = key.len;
     struct weir__sums s = { 0, 0 };
 
-    while (*len > 16) {
-        struct weir__sums chain = s;
-        s = (struct weir__sums){ 0, 0 };
-        weir__hash_pair(&s, secrets, (uint64_t)chain.tag ^ (uint64_t)(chain.place >> 64),
-                        (uint64_t)(chain.tag >> 64) ^ (uint64_t)chain.place);
-        for (size_t pair = 1; pair < WEIR__HASH_PAIRS - 1 && *len > 16;
-             pair++, *p += 16, *len -= 16)
-            weir__hash_pair(&s, secrets + 2 * pair, weir__hash_word(*p), weir__hash_word(*p + 8));
+    while (left > 16) {
+        s = weir__hash_pair(secrets, (uint64_t)s.tag ^ (uint64_t)(s.place >> 64),
+                            (uint64_t)(s.tag >> 64) ^ (uint64_t)s.place);
+        for (size_t pair = 1; pair < WEIR__HASH_PAIRS - 1 && left > 16; pair++, p += 16, left -= 16)
+            add(&s, weir__hash_pair(secrets + 2 * pair, weir__hash_word(p), weir__hash_word(p + 8)));
     }
+    add(&s, weir__hash_last(secrets, p, left));
     return s;
 }
 

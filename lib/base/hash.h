@@ -43,11 +43,10 @@ struct weir__sums {
     weir__u128 tag, place;
 };
 
-static inline void weir__hash_pair(struct weir__sums *s, const uint64_t *secret, uint64_t a,
-                                   uint64_t b)
+static inline struct weir__sums weir__hash_pair(const uint64_t *secret, uint64_t a, uint64_t b)
 {
-    s->tag += (weir__u128)(a + secret[0]) * (b + secret[1]);
-    s->place += (weir__u128)(a + secret[2]) * (b + secret[3]);
+    return (struct weir__sums){ .tag = (weir__u128)(a + secret[0]) * (b + secret[1]),
+                                .place = (weir__u128)(a + secret[2]) * (b + secret[3]) };
 }
 
 static inline uint64_t weir__hash_word(const unsigned char *p)
@@ -122,23 +121,43 @@ static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* hash.c -- all but the last 16 bytes of a longer key. */
-struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char **p, size_t *len);
+/* The last pair of a block. */
+static inline struct weir__sums weir__hash_last(const uint64_t *secrets, const unsigned char *p,
+                                                size_t len)
+{
+    uint64_t a, b;
+
+    weir__hash_tail(p, len, &a, &b);
+    return weir__hash_pair(secrets + 2 * (WEIR__HASH_PAIRS - 1), a, b);
+}
+
+/* hash.c -- the sums of a key of more than 16 bytes. */
+struct weir__sums weir__hash_long(const uint64_t *secrets, struct weir_key key);
+
+/* What a key's hashes have in common under all salts: a caller that has several salts makes it
+ * once. */
+static inline __attribute__((always_inline)) struct weir__sums
+weir__hash_sums(const uint64_t secrets[WEIR__HASH_SECRETS], struct weir_key key)
+{
+    if (__builtin_expect(key.len > 16, 0))
+        return weir__hash_long(secrets, key);
+    return weir__hash_last(secrets, key.bytes, key.len);
+}
+
+/* `length`: the key's. */
+static inline __attribute__((always_inline)) struct weir__hash
+weir__hash_salted(const struct weir__sums *sums, size_t length, uint64_t salt)
+{
+    return (struct weir__hash){ .tag = weir__hash_finish(sums->tag, length, salt),
+                                .place = weir__hash_finish(sums->place, length, salt) };
+}
 
 static inline __attribute__((always_inline)) struct weir__hash
 weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct weir_key key)
 {
-    const unsigned char *p = key.bytes;
-    size_t left = key.len;
-    uint64_t a, b;
-    struct weir__sums s = { 0, 0 };
+    struct weir__sums sums = weir__hash_sums(secrets, key);
 
-    if (__builtin_expect(left > 16, 0))
-        s = weir__hash_long(secrets, &p, &left);
-    weir__hash_tail(p, left, &a, &b);
-    weir__hash_pair(&s, secrets + 2 * (WEIR__HASH_PAIRS - 1), a, b);
-    return (struct weir__hash){ .tag = weir__hash_finish(s.tag, key.len, salt),
-                                .place = weir__hash_finish(s.place, key.len, salt) };
+    return weir__hash_salted(&sums, key.len, salt);
 }
 
 #endif

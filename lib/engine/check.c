@@ -92,10 +92,11 @@ struct pass {
     bool full;    /* a rule did not fit: of those after it only bans count */
     bool shadows; /* there are rules in shadow */
     size_t rules, items;
-    uint32_t key_number; /* of the key that was made last; 0: none was */
-    bool has_key;        /* all attributes of it were there */
-    struct weir_key key; /* it */
-    unsigned char *made; /* WEIR__KEY_MAX bytes, for it */
+    uint32_t key_number;     /* of the key that was made last; 0: none was */
+    bool has_key;            /* all attributes of it were there */
+    struct weir_key key;     /* it */
+    struct weir__sums *sums; /* of the key */
+    unsigned char *made;     /* WEIR__KEY_MAX bytes, for it */
 };
 
 /* Many rules have the key of the one before.  False: an attribute is missing. */
@@ -103,21 +104,25 @@ ALWAYS bool make_key(const struct weir__checker *c, const struct weir__inquiry *
                      const struct weir__rule *rule)
 {
     if (rule->key_number != p->key_number) {
-        p->has_key = weir__rule_key(c->weir->table->secrets, rule, &q->facts, p->made, &p->key);
+        const uint64_t *secrets = c->weir->table->secrets;
+        p->has_key = weir__rule_key(secrets, rule, &q->facts, p->made, &p->key);
         p->key_number = rule->key_number;
+        if (p->has_key)
+            *p->sums = weir__hash_sums(secrets, p->key);
     }
     return p->has_key;
 }
 
 /* The rule's limits. */
 ALWAYS void put_items(struct weir__item *item, uint32_t i, const struct weir__rule *rule,
-                      struct weir_limiter *const *limiters, int64_t cost, struct weir_key key)
+                      struct weir_limiter *const *limiters, int64_t cost,
+                      const struct weir__sums *sums, size_t key_len)
 {
     for (uint32_t k = 0, n = rule->n_limits; k < n; k++, item++) {
         item->cost = cost;
         item->whose = i;
         item->which = (uint16_t)k;
-        weir__item_aim(item, limiters[k], key);
+        weir__item_set(item, limiters[k], weir__slot_hash_from(limiters[k], sums, key_len));
         item->closed = rule->closed;
         __builtin_prefetch(item->line, 1);
     }
@@ -137,6 +142,8 @@ ALWAYS int put_across(const struct weir__checker *c, struct weir__inquiry *q,
         how == WEIR__ACROSS_PURSE ? c->active->purses : c->active->limiters;
     unsigned char made[WEIR__KEY_MAX];
 
+    struct weir__sums sums;
+
     if (__builtin_expect(key.len > sizeof(made), 0))
         weir__across_key(c->weir, rule, &q->facts, made, &key);
     if (how == WEIR__ACROSS_OPEN && q->n_opened < WEIR_ALL_MAX)
@@ -145,8 +152,9 @@ ALWAYS int put_across(const struct weir__checker *c, struct weir__inquiry *q,
         return 0;
     if (how == WEIR__ACROSS_CLOSED && q->closed == 0)
         q->closed = i + 1;
+    sums = weir__hash_sums(c->weir->table->secrets, key);
     put_items(items, i, rule, limiters + rule->first_limit,
-              weir__rule_cost(rule, &q->facts, q->ask.cost), key);
+              weir__rule_cost(rule, &q->facts, q->ask.cost), &sums, key.len);
     return rule->n_limits;
 }
 
@@ -165,17 +173,17 @@ RARELY int put_unusual(const struct weir__checker *c, struct weir__inquiry *q, s
 
 /* Adds the rule's limits to the items. */
 ALWAYS void add_items(const struct weir__checker *c, struct weir__inquiry *q, struct pass *p,
-                      uint32_t i, const struct weir__rule *rule, struct weir_key key)
+                      uint32_t i, const struct weir__rule *rule)
 {
     if (__builtin_expect(p->items + rule->room > WEIR_ALL_MAX, 0)) {
-        int n = put_unusual(c, q, p->items, i, key, p->wanted);
+        int n = put_unusual(c, q, p->items, i, p->key, p->wanted);
         p->full = n < 0;
         p->rules += n == 0;
         if (n <= 0)
             return;
     } else {
         put_items(q->items + p->items, i, rule, c->active->limiters + rule->first_limit,
-                  weir__rule_cost(rule, &q->facts, q->ask.cost), key);
+                  weir__rule_cost(rule, &q->facts, q->ask.cost), p->sums, p->key.len);
     }
     p->items += rule->n_limits;
     p->rules++;
@@ -203,7 +211,7 @@ ALWAYS bool apply_rule(const struct weir__checker *c, struct weir__inquiry *q, s
         return mode != WEIR_ENFORCE;
     }
     if (__builtin_expect(!p->full, 1))
-        add_items(c, q, p, i, rule, p->key);
+        add_items(c, q, p, i, rule);
     return true;
 }
 
@@ -228,7 +236,8 @@ RARELY void apply_shadows(const struct weir__checker *c, struct weir__inquiry *q
 ALWAYS bool apply_rules(const struct weir__checker *c, struct weir__inquiry *q, bool bans)
 {
     unsigned char made[WEIR__KEY_MAX];
-    struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans, .made = made };
+    struct weir__sums sums;
+    struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans, .made = made, .sums = &sums };
     struct weir__matches m;
 
     weir__matches_begin(&m, c->active->rules, c->active->rules->match, &q->facts);

@@ -23,14 +23,23 @@ static inline uint32_t weir__tag_id(uint64_t tag)
     return (uint32_t)tag & ((1 << WEIR__ID_BITS) - 1);
 }
 
-/* The hash with its tag as slots have it. */
+/* The hash with its tag as slots have it; of a key of this length. */
 static inline __attribute__((always_inline)) struct weir__hash
-weir__slot_hash(const struct weir_limiter *limiter, struct weir_key key)
+weir__slot_hash_from(const struct weir_limiter *limiter, const struct weir__sums *sums,
+                     size_t length)
 {
-    struct weir__hash h = weir__hash_key(limiter->table->secrets, limiter->salt, key);
+    struct weir__hash h = weir__hash_salted(sums, length, limiter->salt);
 
     h.tag = weir__tag_of(h.tag, limiter->id);
     return h;
+}
+
+static inline __attribute__((always_inline)) struct weir__hash
+weir__slot_hash(const struct weir_limiter *limiter, struct weir_key key)
+{
+    struct weir__sums sums = weir__hash_sums(limiter->table->secrets, key);
+
+    return weir__slot_hash_from(limiter, &sums, key.len);
 }
 
 static inline uint64_t weir__line_slots(const struct weir__space *space)

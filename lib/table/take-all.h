@@ -16,16 +16,20 @@ struct weir__item {
     bool closed; /* refused if a key in use would have to make room for it */
 };
 
-/* Sets all but cost and marks; it is not closed. */
+/* Sets limiter, hash and line. */
 static inline __attribute__((always_inline)) void
-weir__item_aim(struct weir__item *item, struct weir_limiter *limiter, struct weir_key key)
+weir__item_set(struct weir__item *item, struct weir_limiter *limiter, struct weir__hash hash)
 {
-    struct weir__hash h = weir__slot_hash(limiter, key);
-    struct weir__home home = weir__home_from(limiter->space, h);
-
     item->limiter = limiter;
-    item->hash = h;
-    item->line = weir__slot_at(limiter->space, home.group, home.first);
+    item->hash = hash;
+    item->line = weir__slot_line(limiter->space, weir__home_from(limiter->space, hash));
+}
+
+/* Sets all but cost and marks; it is not closed. */
+static inline void weir__item_aim(struct weir__item *item, struct weir_limiter *limiter,
+                                  struct weir_key key)
+{
+    weir__item_set(item, limiter, weir__slot_hash(limiter, key));
     item->closed = false;
 }
 

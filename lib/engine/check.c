@@ -449,6 +449,18 @@ ALWAYS void count_total(const struct weir__checker *c, const struct weir__inquir
 
 /* ------------------------------------------------------------- the parts ---- */
 
+/* In parts: as a whole it would be cleared by a loop of microcode. */
+static inline void let_pass(struct weir_ruling *r)
+{
+    r->decision = (struct weir_decision){ .allowed = true };
+    r->rule = r->list = r->shadow = r->guard = NULL;
+    r->count = r->window = r->banned_until = 0;
+    r->limit_index = r->applied = 0;
+    r->mode = WEIR_ENFORCE;
+    r->level = 0;
+    r->cut = r->fleet = false;
+}
+
 /* Everything that changes nothing.  The caller has set the inquiry's ruling, told and items, which
  * have room for WEIR_ALL_MAX. */
 ALWAYS void prepare(const struct weir__checker *c, struct weir__inquiry *q,
@@ -456,10 +468,8 @@ ALWAYS void prepare(const struct weir__checker *c, struct weir__inquiry *q,
                     struct weir__admission *admission)
 {
     struct weir_ruling *ruling = q->ruling;
-    static const struct weir_ruling free_way = { .decision = { .allowed = true },
-                                                 .mode = WEIR_ENFORCE };
 
-    *ruling = free_way;
+    let_pass(ruling);
     if (q->told != NULL)
         *q->told = '\0';
     q->n_items = 0;

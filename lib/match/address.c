@@ -59,7 +59,8 @@ static weir__bytes read_numbers(weir__bytes ones, weir__bytes is_digit, uint32_t
     return ones + ten_times(tens);
 }
 
-static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
+/* *out: the first number highest. */
+static inline bool parse_four(const char *text, size_t len, uint32_t *out)
 {
     uint8_t numbers[16];
     uint32_t above;
@@ -73,10 +74,9 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
     if (!is_shaped(dots, weir__bytes_bits(is_digit), weir__bytes_bits(v == '0'), len) || above != 0)
         return false;
     memcpy(numbers, &all, sizeof(numbers));
-    out[0] = numbers[__builtin_ctz(dots) - 1];
-    out[1] = numbers[__builtin_ctz(second) - 1];
-    out[2] = numbers[__builtin_ctz(second & (second - 1)) - 1];
-    out[3] = numbers[len - 1];
+    *out = (uint32_t)numbers[__builtin_ctz(dots) - 1] << 24 |
+           (uint32_t)numbers[__builtin_ctz(second) - 1] << 16 |
+           (uint32_t)numbers[__builtin_ctz(second & (second - 1)) - 1] << 8 | numbers[len - 1];
     return true;
 }
 
@@ -149,12 +149,11 @@ static inline bool finish_six(struct six s, weir__u128 *out)
 
 static bool finish_dotted(struct six s, const char *text, size_t len, weir__u128 *out)
 {
-    uint8_t four[4];
+    uint32_t four;
 
-    if (!parse_four(text, len, four))
+    if (!parse_four(text, len, &four))
         return false;
-    s.groups = s.groups << 32 | (uint32_t)four[0] << 24 | (uint32_t)four[1] << 16 |
-               (uint32_t)four[2] << 8 | four[3];
+    s.groups = s.groups << 32 | four;
     s.n += 2;
     return finish_six(s, out);
 }
@@ -218,18 +217,11 @@ static bool is_dotted(const char *text, size_t len)
            text[0] != ':';
 }
 
-bool weir__address_parse(const char *text, size_t len, struct weir__address *out)
+static __attribute__((noinline)) bool parse_longer(const char *text, size_t len,
+                                                   struct weir__address *out)
 {
     weir__u128 six = 0;
-    uint8_t four[4];
 
-    if (is_dotted(text, len)) {
-        if (!parse_four(text, len, four))
-            return false;
-        *out =
-            (struct weir__address){ .bytes = { four[0], four[1], four[2], four[3] }, .bits = 32 };
-        return true;
-    }
     if (len > 2 && text[0] == '[' && text[len - 1] == ']')
         text += 1, len -= 2;
     if (!parse_six(text, len, &six))
@@ -237,6 +229,19 @@ bool weir__address_parse(const char *text, size_t len, struct weir__address *out
     bool mapped = six >> 32 == 0xffff;
     put_number(out, mapped ? six << 96 : six);
     out->bits = mapped ? 32 : 128;
+    return true;
+}
+
+bool weir__address_parse(const char *text, size_t len, struct weir__address *out)
+{
+    uint32_t four;
+
+    if (!is_dotted(text, len))
+        return parse_longer(text, len, out);
+    if (!parse_four(text, len, &four))
+        return false;
+    put_number(out, (weir__u128)four << 96); /* as words: the next reader takes several bytes */
+    out->bits = 32;
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "match/bytes.h"
 #include "match/rules.h"
 
 static uint8_t place_of(const char *name, size_t len)
@@ -107,11 +108,15 @@ static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
     v->text = scratch;
 }
 
+#define SMALL 0x2020202020202020u /* the bit that capitals lack */
+
 /* Methods have capitals, and many frameworks take post for POST.  A long one is nobody's. */
 static void plain_method(struct weir__value *v, char scratch[WEIR__METHOD_MAX])
 {
     size_t i = 0;
 
+    if (v->len <= 8 && (weir__bytes_first(v->text, v->len) & SMALL) == 0)
+        return;
     while (i < v->len && (unsigned char)(v->text[i] - 'a') > 'z' - 'a')
         i++;
     if (i == v->len || v->len > WEIR__METHOD_MAX)

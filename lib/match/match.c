@@ -273,9 +273,10 @@ static void search_node(struct search *s, uint32_t at)
     for (; at != NONE; at = s->match->nodes[at].rest) {
         const struct node *node = &s->match->nodes[at];
         if (node->attribute < 0) {
-            for (uint32_t i = 0; i < node->n; i++)
-                if (applies(s, &s->match->leaves[node->first + i]))
-                    add_found(s, s->match->leaves[node->first + i].rule);
+            const struct leaf *leaf = s->match->leaves + node->first, *end = leaf + node->n;
+            for (; leaf < end; leaf++)
+                if (applies(s, leaf))
+                    add_found(s, leaf->rule);
             return;
         }
         struct weir__value *v = &s->facts->values[node->attribute];

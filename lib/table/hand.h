@@ -40,6 +40,7 @@ static inline __attribute__((always_inline)) void weir__hand_add(struct weir__ha
     uint64_t n = weir__get(&hand->n);
     struct weir__entry *e = &hand->entries[n];
 
+    __asm__("" : "+r"(e)); /* gcc would add it up anew for every pair */
     if (n == 0)
         weir__hand_begin(hand);
     weir__set(&e->at, entry->at);

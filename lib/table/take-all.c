@@ -304,16 +304,15 @@ EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow
 {
     struct weir__hand *hand = hand_of(aid);
 
-    for (size_t i = 0; i < n; i++) {
-        struct part *p = &parts[i];
-        if (!p->changed)
-            continue;
-        if (__builtin_expect(p->quick, 1))
-            write_quick(aid->table, hand, p, narrow);
-        else if (!weir__part_write(&p->p, hand, p->spare)) {
+    for (struct part *p = parts, *end = parts + n; p < end;) {
+        if (__builtin_expect(p->changed && p->quick, 1)) {
+            write_quick(aid->table, hand, p++, narrow);
+        } else if (!p->changed || weir__part_write(&p->p, hand, p->spare)) {
+            p++;
+        } else {
             if (forgo(aid, p))
                 return false;
-            i = (size_t)-1; /* all over again, without it */
+            p = parts; /* all over again, without it */
         }
     }
     bool done = weir__hand_commit(aid->table, hand);

@@ -10,7 +10,7 @@
  * Prints name, value, unit, by tabs.  scripts/thousand-picture.py draws it.
  */
 #include "fleet-agenda.h"
-#include "fleet-members-model.h"
+#include "member-shares-model.h"
 #include "cluster/fleet/centre.h"
 #include "sim/fleet-laws.h"
 

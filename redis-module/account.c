@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "redis-module/redis-cell.h"
+#include "redis-module/redis-cell-keys.h"
 
 #define LIFE_MAX  ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 #define STACK_MAX 512

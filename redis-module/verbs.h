@@ -4,7 +4,7 @@
 
 #include "redis-module/redis-api.h"
 
-redis_verb verb_throttle;                                          /* throttle.c */
+redis_verb verb_throttle;                                          /* cl-throttle.c */
 redis_verb verb_take, verb_peek, verb_give, verb_draw, verb_repay; /* verbs.c */
 redis_verb verb_reset, verb_info, verb_clock;                      /* verbs.c */
 

@@ -124,7 +124,7 @@ void weir__script_keys(struct weir__account_call *call, enum weir__script script
 void weir__script_word(struct weir__account_call *call, const void *bytes, size_t len);
 void weir__script_number(struct weir__account_call *call, int64_t n);
 
-/* command.c -- the words for the module. */
+/* module-command.c -- the words for the module. */
 void weir__command_begin(struct weir__account_call *call);
 
 /* script-reply.c -- decisions from the replies of the scripts that decide.  False: it is not one of

@@ -72,8 +72,9 @@ void weir__fleet_probe(struct weir__fleet *fleet, struct weir__fleet_key *key, w
 /* When the key is to be looked at again. */
 void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 
-/* waits.c -- Units have come: asks that wait take, in order.  Returns the units in the purse for
- * asks that lack something elsewhere.  `late`: the draw, if its units are for these asks alone. */
+/* waiting-asks.c -- Units have come: asks that wait take, in order.  Returns the units in the purse
+ * for asks that lack something elsewhere.  `late`: the draw, if its units are for these asks
+ * alone. */
 int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key,
                           const struct weir__drawn *late, weir_time now);
 /* Refuses all that wait on it. */

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "fleet-lock-model.h"
-#include "fleet-members-model.h"
+#include "member-shares-model.h"
 #include "fleet-notes-model.h"
 #include "random.h"
 #include "vectors/runner/redis-server.h"

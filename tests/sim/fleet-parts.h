@@ -8,7 +8,7 @@
 #ifndef MODEL_MEMBERS
 #define MODEL_MEMBERS NODES_MAX
 #endif
-#include "fleet-members-model.h"
+#include "member-shares-model.h"
 
 struct parts {
     struct model_fleet redis;

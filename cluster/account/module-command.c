@@ -1,4 +1,5 @@
-/* command.c -- an ask on accounts for a server that has the module: its command, and the reply. */
+/* module-command.c -- an ask on accounts for a server that has the module: its command, and the
+ * reply. */
 #include "cluster/account/call.h"
 
 #include <string.h>

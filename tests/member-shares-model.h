@@ -1,4 +1,4 @@
-/* fleet-members-model.h -- member-shares.lua in plain C: for simulations, where Redis would be too
+/* member-shares-model.h -- member-shares.lua in plain C: for simulations, where Redis would be too
  * slow.  tests/property/fleet-scripts.c compares it with the script. */
 #ifndef WEIR_TESTS_FLEET_MEMBERS_MODEL_H
 #define WEIR_TESTS_FLEET_MEMBERS_MODEL_H

@@ -1,4 +1,4 @@
-/* throttle.c -- CL.THROTTLE, as redis-cell answers it.
+/* cl-throttle.c -- CL.THROTTLE, as redis-cell answers it.
  *
  *     CL.THROTTLE key max_burst count period [quantity]
  *     1 if refused, max_burst + 1, remaining, seconds to retry (-1: passed, or never), to reset
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "redis-module/account.h"
-#include "redis-module/redis-cell.h"
+#include "redis-module/redis-cell-keys.h"
 #include "redis-module/verbs.h"
 
 /* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */

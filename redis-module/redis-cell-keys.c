@@ -1,5 +1,6 @@
-/* redis-cell.c -- CL.THROTTLE on keys that redis-cell has written, or that had another limit. */
-#include "redis-module/redis-cell.h"
+/* redis-cell-keys.c -- CL.THROTTLE on keys that redis-cell has written, or that had another
+ * limit. */
+#include "redis-module/redis-cell-keys.h"
 
 #include "algo/debt.h"
 

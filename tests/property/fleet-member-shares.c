@@ -1,7 +1,7 @@
-/* fleet-members.c -- nodes that beat, a Redis and a network that do what they can: a simulation of
- * member-shares.c by virtual time.
+/* fleet-member-shares.c -- nodes that beat, a Redis and a network that do what they can: a
+ * simulation of member-shares.c by virtual time.
  *
- *     property-fleet-members FIRST_SEED RUNS [trace]
+ *     property-fleet-member-shares FIRST_SEED RUNS [trace]
  *
  * Beats and answers are late, lost, doubled and overtake each other; nodes join, crash, come again
  * under another id, stand still, and are cut off; Redis stands still, or fails over and loses its
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "fleet-agenda.h"
-#include "fleet-members-model.h"
+#include "member-shares-model.h"
 #include "random.h"
 
 #define NODES_MAX 8
@@ -70,7 +70,7 @@ static int64_t redis_run;
 
 static void stop(const char *law, int64_t what)
 {
-    fprintf(stderr, "property-fleet-members: seed %" PRIu64 " at %.3f ms: %s: %" PRId64 "\n", seed,
+    fprintf(stderr, "property-fleet-member-shares: seed %" PRIu64 " at %.3f ms: %s: %" PRId64 "\n", seed,
             (double)now / 1e6, law, what);
     exit(1);
 }

@@ -1,4 +1,5 @@
-/* redis-cell.h -- what CL.THROTTLE keeps of a key, as redis-cell does: the time that it owes. */
+/* redis-cell-keys.h -- what CL.THROTTLE keeps of a key, as redis-cell does: the time that it
+ * owes. */
 #ifndef WEIR_REDIS_CELL_H
 #define WEIR_REDIS_CELL_H
 

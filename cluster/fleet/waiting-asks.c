@@ -1,4 +1,4 @@
-/* waits.c -- asks that wait, on one key or on several: all or nothing. */
+/* waiting-asks.c -- asks that wait, on one key or on several: all or nothing. */
 #include "cluster/fleet/fleet-private.h"
 
 static void queue(struct weir__fleet_item *item)

@@ -50,7 +50,8 @@ static ngx_int_t join(ngx_pool_t *pool, ngx_http_variable_value_t *const *values
     if (at == NULL)
         return NGX_ERROR;
     for (ngx_uint_t i = 0; i < n; i++)
-        at = ngx_cpymem(at, values[i]->data, length_of(values[i]));
+        if (length_of(values[i]) > 0)
+            at = ngx_cpymem(at, values[i]->data, values[i]->len);
     return NGX_OK;
 }
 

@@ -20,7 +20,8 @@ struct weir__sums weir__hash_long(const uint64_t *secrets, struct weir_key key)
         s = weir__hash_pair(secrets, (uint64_t)s.tag ^ (uint64_t)(s.place >> 64),
                             (uint64_t)(s.tag >> 64) ^ (uint64_t)s.place);
         for (size_t pair = 1; pair < WEIR__HASH_PAIRS - 1 && left > 16; pair++, p += 16, left -= 16)
-            add(&s, weir__hash_pair(secrets + 2 * pair, weir__hash_word(p), weir__hash_word(p + 8)));
+            add(&s,
+                weir__hash_pair(secrets + 2 * pair, weir__hash_word(p), weir__hash_word(p + 8)));
     }
     add(&s, weir__hash_last(secrets, p, left));
     return s;

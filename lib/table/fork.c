@@ -31,8 +31,8 @@ static void in_child(void)
 {
     after_fork();
     for (struct weir_table *t = tables; t != NULL; t = t->next) {
-        weir__set(&t->looking, 0); /* those threads are not here */
-        t->n_reserved = 0;         /* the parent's */
+        weir__set(&t->looking, 0);  /* those threads are not here */
+        t->n_reserved = 0;          /* the parent's */
         if (!weir__table_is_cut(t)) /* else whoever touches it dies */
             (void)weir__holder_me(t);
     }

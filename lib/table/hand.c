@@ -309,11 +309,10 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
     weir__publish(&hand->status, undecided);
     const struct weir__entry *first = hand->entries,
                              *end = pin_entries(region, first, first + n, pin, &all);
-    bool committed =
-        weir__swap(&hand->status, undecided,
-                   sequence << 2 |
-                       (all ? (uint64_t)WEIR__HAND_COMMITTED : (uint64_t)WEIR__HAND_ABORTED)) &&
-        all;
+    bool committed = weir__swap(&hand->status, undecided,
+                                sequence << 2 | (all ? (uint64_t)WEIR__HAND_COMMITTED
+                                                     : (uint64_t)WEIR__HAND_ABORTED)) &&
+                     all;
     for (const struct weir__entry *e = first; e < end; e++) {
         finish_entry(region, e, pin, committed);
         blocks |= e->block_before | e->block_after;
@@ -400,7 +399,8 @@ static void recover(struct weir_table *table, struct weir__hand *hand)
              pin = pin_of(table, hand, sequence & WEIR__HAND_SEQUENCE),
              n = hand->n < WEIR_ALL_MAX ? hand->n : WEIR_ALL_MAX;
 
-    (void)weir__swap(&hand->status, sequence << 2 | WEIR__HAND_UNDECIDED, sequence << 2 | WEIR__HAND_ABORTED);
+    (void)weir__swap(&hand->status, sequence << 2 | WEIR__HAND_UNDECIDED,
+                     sequence << 2 | WEIR__HAND_ABORTED);
     status = weir__load(&hand->status);
     for (uint64_t i = 0; i < n; i++) {
         if (!is_sound(table, &hand->entries[i]))

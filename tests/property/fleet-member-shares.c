@@ -70,8 +70,8 @@ static int64_t redis_run;
 
 static void stop(const char *law, int64_t what)
 {
-    fprintf(stderr, "property-fleet-member-shares: seed %" PRIu64 " at %.3f ms: %s: %" PRId64 "\n", seed,
-            (double)now / 1e6, law, what);
+    fprintf(stderr, "property-fleet-member-shares: seed %" PRIu64 " at %.3f ms: %s: %" PRId64 "\n",
+            seed, (double)now / 1e6, law, what);
     exit(1);
 }
 

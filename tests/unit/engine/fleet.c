@@ -113,7 +113,7 @@ TEST(test_D3_a_closed_purse_refuses_and_bans)
     r = check(weir, "ip=::1", NOW);
     assert_int_equal(r.banned_until, NOW + 3600 * S);
     assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
-    assert_fields(info_of(weir, "all"), (refused, 2), (banned, 1));
+    assert_fields(info_of(weir, "all"), (refused, 3), (banned, 1));
     weir_destroy(weir);
 }
 

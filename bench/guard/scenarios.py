@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """scenarios.py BUILD [DOCS] -- every scenario of `weir sim`, and the cases beside this file, with
 every controller and ten seeds, with a target and without; and loads around the capacity (loads.py):
-docs/guards-figures.md, docs/guards-load.svg.
+docs/guards-figures.md, docs/guards-load.svg.  What is said there about goals that are not met is
+written by hand: not-met.md.
 
 The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal
 is also printed, name<TAB>value<TAB>unit:
@@ -143,32 +144,6 @@ WANTED = (("load-0.9", False, None, None), ("load-1.1", False, None, None),
           ("deadline", False, 94, None), ("slow-work", False, 95.6, None),
           ("load-20x", False, 99, None), ("day-and-night", False, 98, None))
 
-NOTES = """
-Those not met. Where the backend has contention (each request beyond the workers makes all work
-slower) a limit that is a little too high costs at once. `drops-at-once` has no queue, so nobody is
-above 94.9 %, whatever the limit. In `day-and-night` the best fixed limit has 96.0 %, `vegas` has
-95.9 %. In `one-worker`, `slow-work` and `load-20x` the best fixed limits (3, 4, 33) have 98.0, 99.5
-and 99.9 %; without contention the adaptive limit has 98.8, 96.3 and 99.1 % there, and 99.1 % in
-`day-and-night`. In `slow-work` and `cold-cache` it loses what it loses in the first half minute: 20
-permits are five seconds of work for two workers of half a second.
-
-Tried on 400 random scenarios: a start with 10 or 6 permits (`cold-cache` without a target 90.8 and
-91.9 %, `slow-work` 93.4 %, but 1.7 and 3.4 points less on average: large slow backends are taken
-for small ones); that together with a start that goes on in doubt and has phases of 40 results
-(`cold-cache` without a target 92.1 %, least 88.6 %; 0.4 points more on average, within chance; but
-`one-worker` 93.3 %, and `cold-cache` with a target 73.6 % at least); phases that end after half as
-many time-outs (`slow-work` 94.8 %, as many scenarios worse as better); a deeper breath upwards (no
-difference).
-
-Ten seeds are few for some rows. `slow-work` has 93.1 % over 200 (standard error 0.5), `one-worker`
-94.9 % over 40 (0.6), `cold-cache` without a target 89.6 % (0.6), load 0.9 94.8 % (0.2; `vegas`
-95.6), load 1.1 92.0 % (0.2; `vegas` 91.7). Also tried, on 100 random slow backends of 1 to 40
-workers: to trust the first phase at once, to dip to half while the number of workers is in doubt,
-both (`slow-work` 96.1 %, 0.4 points more on average with a standard error of 0.7, but up to 31 less
-for 21 to 33 workers with work of 3 to 5 s: in their first seconds these look like few workers with
-a queue), and doubt after a silence (no difference).
-"""
-
 
 def reaches(trials, bare, found):
     """The goals, and how far Weir's own is from them."""
@@ -192,7 +167,8 @@ def reaches(trials, bare, found):
         out.append("| %s, goodput, %% | %.1f | %.1f | %s | %s |" % (
             name + (" without a target" if without else ""), mean, low, goal,
             "met" if met else "not met"))
-    return out + NOTES.rstrip().split("\n")
+    with open(os.path.join(TOP, "bench", "guard", "not-met.md")) as file:
+        return out + [""] + file.read().rstrip().split("\n")
 
 
 def about(trials):

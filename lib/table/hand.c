@@ -4,7 +4,6 @@
  *
  *     preparing   the owner writes the entries
  *     undecided   it pins the pairs one by one: the pin names the hand and its sequence number
- *                 and takes the place of one word; then the other word must be as it was, too
  *     committed   all are pinned, and get their new values; or
  *     aborted     they get their old values back
  *
@@ -52,17 +51,6 @@ static inline uint64_t *pair_of(unsigned char *region, const struct weir__entry 
     return (uint64_t *)(void *)(region + (e->at & ~(uint64_t)15));
 }
 
-/* The word of the pair that takes the pin, and which of the two it is. */
-static inline uint64_t *pin_word(unsigned char *region, const struct weir__entry *e)
-{
-    return (uint64_t *)(void *)(region + e->at);
-}
-
-static inline size_t pin_index(const struct weir__entry *e)
-{
-    return e->at >> 3 & 1;
-}
-
 static inline void pinned_value(const struct weir__entry *e, uint64_t pin, uint64_t out[2])
 {
     out[0] = e->at & 8 ? e->before[0] : pin;
@@ -86,18 +74,17 @@ static bool is_sound(struct weir_table *table, const struct weir__entry *e)
 
 static inline bool pin_entry(unsigned char *region, const struct weir__entry *e, uint64_t pin)
 {
-    return weir__swap(pin_word(region, e), e->before[pin_index(e)], pin);
+    uint64_t pinned[2];
+
+    pinned_value(e, pin, pinned);
+    return weir__swap_pair(pair_of(region, e), e->before, pinned);
 }
 
-/* While it is pinned nobody changes the pair.  Its other word must be as it was, and the slot still
- * the key's. */
-static inline bool is_same(unsigned char *region, const struct weir__entry *e)
+/* The slot that was pinned must still be the key's. */
+static inline bool tag_is_same(unsigned char *region, const struct weir__entry *e)
 {
-    const uint64_t *pair = pair_of(region, e), *tag = pair - 2;
-    size_t other = pin_index(e) ^ 1;
+    const uint64_t *tag = pair_of(region, e) - 2;
 
-    if (weir__load(pair + other) != e->before[other])
-        return false;
     return e->tag_before[0] == 0 ||
            (weir__load(tag) == e->tag_before[0] && weir__load(tag + 1) == e->tag_before[1]);
 }
@@ -108,14 +95,10 @@ static inline void finish_entry(unsigned char *region, const struct weir__entry 
 {
     uint64_t pinned[2], *pair = pair_of(region, e);
 
-    if (!committed) { /* the other word is as it was found, whatever that was */
-        (void)weir__swap(pin_word(region, e), pin, e->before[pin_index(e)]);
-        return;
-    }
     pinned_value(e, pin, pinned);
-    if ((e->tag_after[0] | e->tag_after[1]) != 0)
+    if (committed && (e->tag_after[0] | e->tag_after[1]) != 0)
         (void)weir__swap_pair(pair - 2, e->tag_before, e->tag_after);
-    (void)weir__swap_pair(pair, pinned, e->after);
+    (void)weir__swap_pair(pair, pinned, committed ? e->after : e->before);
 }
 
 /* ------------------------------------------------------------- owners ---- */
@@ -291,7 +274,7 @@ static inline const struct weir__entry *pin_entries(unsigned char *region,
     for (; e < end; e++) {
         if (__builtin_expect(!pin_entry(region, e, pin), 0))
             return e;
-        if (__builtin_expect(!is_same(region, e), 0))
+        if (__builtin_expect(!tag_is_same(region, e), 0))
             return e + 1;
     }
     *all = true;

@@ -59,7 +59,7 @@ static bool read_redirection(const struct weir__resp_value *error,
     const char *at = error->text.bytes, *end = at + error->text.len;
     const char *first = memchr(at, ' ', error->text.len);
     const char *second = first ? memchr(first + 1, ' ', (size_t)(end - first) - 1) : NULL;
-    int64_t n;
+    int64_t n = 0;
 
     if (!second || !weir__count_parse(first + 1, (size_t)(second - first) - 1, &n) ||
         n >= WEIR__REDIS_SLOTS)

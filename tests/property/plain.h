@@ -165,6 +165,7 @@ static weir_time plain_banned(const struct rule *rule, const struct key *key,
 static void plain_refuse_banned(struct rule *rule, weir_time until, weir_time now,
                                 struct weir_ruling *out)
 {
+    rule->tally.refused++;
     rule->tally.banned++;
     out->rule = rule->name;
     out->banned_until = until;

@@ -26,7 +26,7 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
     return NGX_OK;
 }
 
-static char refused_key[WEIR_KEY_TEXT]; /* of the request that is being decided at once */
+static char refused_key[WEIR_KEY_TEXT]; /* of a request that is decided at once */
 
 /* Its refusal bans the key. */
 static void log_ban(ngx_http_request_t *r, ngx_uint_t level, const struct weir_ruling *ruling,
@@ -105,15 +105,18 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     return ngx_weir_answer(r, ruled->weir, ruling);
 }
 
-/* What lies on the stack must stay while the request waits. */
+/* What lies on the stack must stay while the request waits; and others are decided meanwhile, so it
+ * gets room for a key of its own. */
 static ngx_int_t keep(ngx_http_request_t *r, struct weir_visit *visit)
 {
     size_t attrs = visit->n * sizeof(*visit->attrs),
            taken = visit->taken == NULL ? 0 : sizeof(*visit->taken);
-    u_char *copy = ngx_palloc(r->pool, attrs + taken + 1);
+    u_char *copy = ngx_palloc(r->pool, attrs + taken + WEIR_KEY_TEXT);
 
     if (copy == NULL)
         return NGX_ERROR;
+    visit->key = (char *)ngx_cpymem(copy + attrs + taken, visit->key, WEIR_KEY_TEXT) -
+                 WEIR_KEY_TEXT;
     ngx_memcpy(copy, visit->attrs, attrs);
     visit->attrs = (struct weir_attr *)(void *)copy;
     if (taken > 0) {

@@ -74,13 +74,11 @@ static void look(ngx_event_t *event)
 
 ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled, struct weir *weir)
 {
-    char *key = fleet == NULL ? NULL : ngx_pnalloc(r->pool, WEIR_KEY_TEXT);
-    struct ngx_weir_dry *dry = key == NULL ? NULL : calloc(1, sizeof(*dry));
+    struct ngx_weir_dry *dry = fleet == NULL ? NULL : calloc(1, sizeof(*dry));
     struct weir_visit *visit = &ruled->visit;
 
     if (dry == NULL)
         return NGX_DECLINED;
-    visit->key = key;
     struct weir_fleet_ask ask = { .attrs = visit->attrs,
                                   .n = visit->n,
                                   .ask = visit->ask,
@@ -88,7 +86,7 @@ ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled
                                   .context = dry,
                                   .entry = &dry->entry };
     ask.ask.wait_max = 0; /* it could not be undone */
-    if (weir_fleet_ask(fleet, &ask, &visit->ruling, key, &dry->ticket)) {
+    if (weir_fleet_ask(fleet, &ask, &visit->ruling, visit->key, &dry->ticket)) {
         visit->entry = dry->entry;
         free(dry);
         return NGX_DECLINED;

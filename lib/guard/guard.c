@@ -119,13 +119,25 @@ static int compile(struct weir__guard_plan **out, const struct weir_guard *guard
     return WEIR_OK;
 }
 
+/* Twice: the first time the process may have been stopped, with a thread in the midst of a call. */
+static bool has_lingered_locked(struct weir__guard_plan *plan, weir_time now)
+{
+    bool late = plan->late;
+
+    if (now - plan->replaced <= LINGER)
+        return false;
+    plan->late = true;
+    plan->replaced = now;
+    return late;
+}
+
 static void forget_old_locked(struct weir__guard_plan *plan, weir_time now)
 {
     int others = 0;
 
     while (plan->older != NULL) {
         others += plan->older->salt != plan->salt;
-        if (others > OTHERS_KEPT || now - plan->older->replaced > LINGER) {
+        if (others > OTHERS_KEPT || has_lingered_locked(plan->older, now)) {
             free_plans(plan->older);
             plan->older = NULL;
             return;

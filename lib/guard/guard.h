@@ -184,7 +184,8 @@ struct weir__guard_plan {
     struct weir_guard_options options;
     /* With the table's mutex */
     struct weir__guard_plan *older;
-    weir_time replaced; /* when another took its place, by the table's clock */
+    weir_time replaced; /* when another took its place, by the table's clock ... */
+    bool late;          /* ... or much later: when that was first found to be long ago */
 };
 
 /* A place of the table, as this process has met it.  It lives as long as the table: callers may

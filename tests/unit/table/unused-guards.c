@@ -139,6 +139,35 @@ TEST(test_T3_changes_of_a_guard_leave_no_memory_in_the_process)
     assert_true(memory_in_use() <= memory + (16 << 10));
 }
 
+static int change_and_count_plans(struct weir_guard *guard, int64_t max)
+{
+    int n = 0;
+
+    assert_ok(weir_guard_change(guard, &(struct weir_guard_options){ .max = max }, NULL));
+    for (const struct weir__guard_plan *plan = guard->plan; plan != NULL; plan = plan->older)
+        n++;
+    return n;
+}
+
+/* A thread has read the first plan, and its process is stopped.  When it goes on another thread is
+ * quicker. */
+TEST(test_T3_a_plan_stays_when_its_process_was_stopped)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .guards = 2 });
+    weir_time clock = NOW;
+
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &clock };
+    struct weir_guard *guard = guard_of(table, "g", 1);
+    assert_int_equal(change_and_count_plans(guard, 2), 2);
+    assert_int_equal(change_and_count_plans(guard, 3), 3);
+    clock += 60 * MINUTE;
+    assert_int_equal(change_and_count_plans(guard, 4), 4);
+    clock += 9 * MINUTE;
+    assert_int_equal(change_and_count_plans(guard, 5), 5);
+    clock += 2 * MINUTE;
+    assert_int_equal(change_and_count_plans(guard, 6), 4);
+}
+
 /* A server whose new rules have none. */
 TEST(test_a_dropped_guard_goes_without_anybody_who_has_guards)
 {

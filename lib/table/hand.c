@@ -286,7 +286,7 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
     unsigned char *region = (unsigned char *)table->header;
     uint64_t sequence = weir__get(&hand->status) >> 2, pin = pin_of(table, hand, sequence),
              undecided = sequence << 2 | WEIR__HAND_UNDECIDED, n = weir__get(&hand->n);
-    uint32_t blocks = 0; /* 0: no entry names one */
+    uint32_t blocks = 0; /* 0: no entry that is pinned names one */
     bool all;
 
     weir__publish(&hand->status, undecided);
@@ -303,7 +303,7 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
             trade_block(table, hand, (uint64_t)(e - first));
     }
     weir__publish(&hand->n, 0);
-    if (__builtin_expect(blocks != 0 && n > SPARES_KEPT, 0))
+    if (__builtin_expect((blocks != 0 || !committed) && n > SPARES_KEPT, 0))
         drop_spares(table, hand, n);
     return committed;
 }

@@ -141,7 +141,6 @@ ALWAYS int put_across(const struct weir__checker *c, struct weir__inquiry *q,
     struct weir_limiter **limiters =
         how == WEIR__ACROSS_PURSE ? c->active->purses : c->active->limiters;
     unsigned char made[WEIR__KEY_MAX];
-
     struct weir__sums sums;
 
     if (__builtin_expect(key.len > sizeof(made), 0))
@@ -448,6 +447,10 @@ ALWAYS void count_total(const struct weir__checker *c, const struct weir__inquir
 }
 
 /* ------------------------------------------------------------- the parts ---- */
+
+_Static_assert(sizeof(struct weir_ruling) == sizeof(struct weir_decision) + 4 * sizeof(char *) +
+                                                 3 * sizeof(int64_t) + 2 * sizeof(uint16_t) + 4,
+               "let_pass sets every member");
 
 /* In parts: as a whole it would be cleared by a loop of microcode. */
 static inline void let_pass(struct weir_ruling *r)

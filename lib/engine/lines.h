@@ -11,7 +11,7 @@
 struct weir__line {
     struct weir *weir;
     struct weir_queue *queue;
-    struct weir_guard *guard; /* or one that has its place now: the record is the same */
+    struct weir_guard *guard; /* its place: another guard may be there later */
     struct weir__line *next;  /* never changes */
 };
 

@@ -29,8 +29,8 @@ struct weir__settings {
     bool memory;                           /* no table file: nothing on disk */
     int64_t threads;                       /* 0: one per core */
     int64_t keys;                          /* room in the table */
-    bool keys_given;                       /* not the default */
     int64_t limiters;                      /* likewise */
+    bool keys_given;                       /* `keys` is not the default */
     const char *tls_certificate, *tls_key; /* PEM files; "": no TLS */
     const char *
         tls_client_ca; /* PEM file: clients must show a certificate signed by it; "": none needed */

@@ -115,8 +115,8 @@ static ngx_int_t keep(ngx_http_request_t *r, struct weir_visit *visit)
 
     if (copy == NULL)
         return NGX_ERROR;
-    visit->key = (char *)ngx_cpymem(copy + attrs + taken, visit->key, WEIR_KEY_TEXT) -
-                 WEIR_KEY_TEXT;
+    ngx_memcpy(copy + attrs + taken, visit->key, WEIR_KEY_TEXT);
+    visit->key = (char *)copy + attrs + taken;
     ngx_memcpy(copy, visit->attrs, attrs);
     visit->attrs = (struct weir_attr *)(void *)copy;
     if (taken > 0) {

@@ -132,8 +132,8 @@ static int check_old(struct old *o, const char *path, struct weir_error *error)
 
     if (memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) != 0 || h->endian != WEIR__ENDIAN)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table of this machine", path);
-    if (h->format == 5)
-        return weir__upgrade_5(o->fd, o->size, path, error);
+    if (h->format == 5) /* which upgrade-5.c looks at */
+        return WEIR_OK;
     if (h->format == WEIR__FORMAT)
         return weir__fail(error, WEIR_INVALID, "'%s' has format %d already", path, WEIR__FORMAT);
     if (h->format != OLD_FORMAT)
@@ -403,23 +403,28 @@ static int count_all(const char *path, struct weir__copied *out, struct weir_err
     return WEIR_OK;
 }
 
-int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_error *error)
+static int copy_old(const struct old *o, const char *path, struct weir__copied *out,
+                    struct weir_error *error)
 {
     struct weir__copy copy = { 0 };
+    struct weir__header like = likeness(o->header);
+    int code = weir__copy_begin(&copy, path, &like, &o->st, error);
+
+    code = code ? code : copy_all(&copy, o, error);
+    *out = copy.counts;
+    return weir__copy_end(&copy, path, true, code, error);
+}
+
+int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_error *error)
+{
     struct old o = { .fd = -1 };
     int code = open_old(&o, path, error);
+    bool in_its_place = code == WEIR_OK && o.header->format == 5;
 
-    if (code == WEIR_OK && o.header->format == WEIR__FORMAT) { /* it was 5 */
-        close_old(&o);
-        return count_all(path, out, error);
-    }
-    if (code == WEIR_OK) {
-        struct weir__header like = likeness(o.header);
-        code = weir__copy_begin(&copy, path, &like, &o.st, error);
-        code = code ? code : copy_all(&copy, &o, error);
-        *out = copy.counts;
-        code = weir__copy_end(&copy, path, true, code, error);
-    }
+    if (in_its_place)
+        code = weir__upgrade_5(o.fd, o.size, path, error);
+    else if (code == WEIR_OK)
+        code = copy_old(&o, path, out, error);
     close_old(&o);
-    return code;
+    return in_its_place && code == WEIR_OK ? count_all(path, out, error) : code;
 }

@@ -8,7 +8,7 @@
 
 /* The slot's pair of a key. */
 struct pair {
-    uint64_t *words, *pin; /* both; the one that takes the pin */
+    uint64_t *words;
     struct weir__entry entry;
 };
 
@@ -21,10 +21,10 @@ static struct pair pair_for(struct weir_limiter *limiter, const char *key)
     take(limiter, key, 1, NOW);
     void *slot = weir__slot_find(space, weir__home_of(limiter, key_of(key)));
     p.words = weir__slot_pair(space, slot);
-    p.pin = weir__slot_pin(space, slot);
-    p.entry = (struct weir__entry){ .at = weir__offset_of(limiter->table, p.pin),
-                                    .before = { p.words[0], p.words[1] },
-                                    .after = { p.words[0], p.words[1] + 2 } };
+    p.entry =
+        (struct weir__entry){ .at = weir__offset_of(limiter->table, weir__slot_pin(space, slot)),
+                              .before = { p.words[0], p.words[1] },
+                              .after = { p.words[0], p.words[1] + 2 } };
     return p;
 }
 

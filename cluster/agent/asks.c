@@ -263,7 +263,8 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
         refuse(a);
 }
 
-/* The account has just said what is left there, beside the units that were drawn. */
+/* An account that it waited for has just said what is left there, beside the units that were drawn.
+ * What the others said was before: other nodes may have drawn since. */
 static void tell_left(struct weir__agent_ask *a)
 {
     struct weir_decision *d = &a->ruling.decision;
@@ -271,7 +272,7 @@ static void tell_left(struct weir__agent_ask *a)
     for (size_t i = 0; a->ruling.fleet && i < a->wait.n; i++) {
         const struct weir__fleet_key *k = a->wait.items[i].key;
         if (a->dues[i].rule != a->ruling.rule || a->dues[i].index != a->ruling.limit_index ||
-            k->limit == NULL || k->left < 0)
+            k->limit == NULL || k->left < 0 || !a->wait.items[i].fed)
             continue;
         d->remaining = k->left < d->limit - d->remaining ? d->remaining + k->left : d->limit;
         a->ruling.fleet = false;

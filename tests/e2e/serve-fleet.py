@@ -69,6 +69,33 @@ def test_D3_a_check_tells_what_is_left(weir):
             "attributes": {"user": "bob"}}).body).get("drawn"))
 
 
+def test_D3_what_is_left_is_never_told_by_an_old_answer(weir):
+    """A check waits for one account and takes from the purse of another, whose account has been
+    emptied by another node since it was last asked."""
+    rules = RULES.replace("20/1h", "1000/1h").replace("hourly", "team").replace("user", "team")
+    rules += rules[rules.index("  - name"):].replace("team", "user")
+    with Redis() as redis, node(weir, redis, rules=rules) as a, node(weir, redis, rules=rules) as b:
+        joined(a, b)
+
+        def ask(http, user):
+            body = {"attributes": {"team": "red", "user": user}}
+            return json.loads(http("POST", "/v1/check", body).body)
+
+        http, told = a.http(), []
+        until("units are drawn ahead", lambda: ask(http, "ann")["remaining"] in range(5, 500))
+        with b.resp() as resp:
+            resp.many([("WEIR.CHECK", "team", "red", "user", "bob")] * 1000)
+        for i in range(1000):
+            answer = ask(http, "new-%d" % i)
+            if not answer["allowed"]:
+                break
+            told.append(answer)
+        assert not answer["allowed"] and answer["rule"] == "team", answer
+        assert told, "no units were drawn ahead"
+        for left, answer in enumerate(reversed(told)):
+            assert answer["rule"] != "team" or answer["remaining"] <= left, (left, answer)
+
+
 def test_D3_answers_keep_their_order_while_some_wait(weir):
     """Each key is new, so that each check waits for its account; other commands stand between."""
     with Redis() as redis, node(weir, redis, rules=RULES) as a:

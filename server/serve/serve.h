@@ -250,6 +250,7 @@ void weir__conn_end(struct weir__conn *conn);      /* after all output was sent 
 void weir__conn_end_early(
     struct weir__conn *conn); /* likewise, though the client has not said all it wants to */
 void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
+void weir__conn_watch(struct weir__conn *conn);  /* it waits for something else now */
 
 /* jobs.c -- runs `work` on a thread of the pool and then `done` on the loop's thread, with the
  * connection held meanwhile; it may have been closed: then `done` is called with conn NULL. */

@@ -246,6 +246,27 @@ def test_D3_an_enter_whose_client_has_gone_meanwhile_keeps_no_permit(weir):
             assert entered[0] == 1, entered
 
 
+def test_D3_a_client_that_went_on_and_has_gone_leaves_the_queue(weir):
+    """Its enter waits for units, and goes on in the queue: the permits were taken meanwhile."""
+    with Redis() as redis, node(weir, redis, rules=GUARDED) as a:
+        joined(a)
+        with a.resp() as one, a.resp() as first, a.resp() as gone:
+            def waiting():
+                return one.json("WEIR.GUARDS")["guards"][0]["waiting"]
+
+            os.kill(redis.process.pid, signal.SIGSTOP)
+            gone.send("WEIR.ENTER", "WAIT", "60000", "account", "ann")
+            gone.send("PING")
+            for _ in range(2):
+                assert one("WEIR.ENTER", "user", "no rule is for it")[0] == 1
+            first.send("WEIR.ENTER", "WAIT", "60000", "user", "ann")
+            until("one waits", lambda: waiting() == 1, 60)
+            os.kill(redis.process.pid, signal.SIGCONT)
+            until("both wait", lambda: waiting() == 2, 60)
+            gone.socket.close()
+            until("it has left", lambda: waiting() == 1, 20)
+
+
 def test_D3_between_multi_and_exec_a_dry_purse_refuses(weir):
     with Redis() as redis, node(weir, redis, rules=RULES) as a:
         joined(a)

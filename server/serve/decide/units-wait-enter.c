@@ -66,6 +66,7 @@ static void finish(struct weir__letter *letter)
     weir__enter_spend(&w->enter, weir__loop_now(w->loop) - w->began);
     if (!weir__is_dry(&w->entered.ruling) &&
         weir__enter_waits(conn, &w->enter, &w->later, &w->entered)) {
+        weir__conn_watch(conn); /* its client may have gone on: then it was read no more */
         free_wait(w);
         return;
     }

@@ -401,6 +401,11 @@ void weir__conn_resume(struct weir__conn *conn)
         serve_rest(conn);
 }
 
+void weir__conn_watch(struct weir__conn *conn)
+{
+    set_reading(conn);
+}
+
 /* ------------------------------------------------------------ beginning ---- */
 
 void weir__conn_begin(struct weir__conn *conn)

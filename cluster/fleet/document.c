@@ -115,7 +115,9 @@ bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centr
 
 weir_time weir__centre_age(const struct weir__centre_report *r, int64_t now_us)
 {
-    return weir__reply_time(now_us) - weir__reply_time(r->time_us);
+    weir_time age = weir__reply_time(now_us) - weir__reply_time(r->time_us);
+
+    return age < 0 ? -age : age;
 }
 
 bool weir__centre_is_silent(const struct weir__centre_report *r, int64_t now_us)

@@ -51,7 +51,8 @@ struct weir__centre_report {
 /* Of `nodes`, behind the time; false: that was the last. */
 bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out);
 
-/* Since it has last reported. */
+/* Since it has last reported.  A report from the future is from before Redis's clock was set back,
+ * as a node that is there would have reported since: it is as old as it is ahead. */
 weir_time weir__centre_age(const struct weir__centre_report *report, int64_t now_us);
 bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t now_us);
 

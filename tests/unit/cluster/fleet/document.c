@@ -78,6 +78,18 @@ TEST(test_D6_nodes_and_what_is_left_over)
     assert_false(weir__centre_next_report(&list, &r));
 }
 
+TEST(test_D6_a_report_from_before_the_clock_was_set_back)
+{
+    const struct weir__centre_report hour_ahead = { .time_us = (int64_t)7200 * 1000000 },
+                                     just_now = { .time_us = (int64_t)3600 * 1000000 };
+    const int64_t now = (int64_t)3600 * 1000000;
+
+    assert_true(weir__centre_age(&hour_ahead, now) >= 0);
+    assert_true(weir__centre_is_silent(&hour_ahead, now));
+    assert_int_equal(weir__centre_age(&just_now, now), 0);
+    assert_false(weir__centre_is_silent(&just_now, now));
+}
+
 TEST(test_D6_words_of_a_change)
 {
     struct weir__centre_put put;

@@ -77,11 +77,38 @@ void weir__fleet_count(struct weir__fleet_key *k, int64_t units, int64_t cost)
     k->cost = cost;
 }
 
+/* Units that were taken out of the purse.  The oldest are spent first, so they are of the last
+ * draws. */
+static void repay_lots(struct weir__fleet *f, struct weir__fleet_key *k, int64_t units)
+{
+    for (size_t i = 0; i < 2 && units > 0; i++) {
+        struct weir__repay back = { least(units, k->lots[i].units), k->lots[i].drawn_at };
+        if (back.units == 0)
+            continue;
+        k->lots[i].units -= back.units;
+        units -= back.units;
+        weir__fleet_repay(f, k, &back);
+    }
+}
+
+/* Units of a window that have expired since the last look: in the account they would count until it
+ * ends.  They are taken out as of then, so that no process that has stood still spends them. */
+static void repay_expired(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    int64_t expired = f->ops->have(f->world, k, k->seen_at) - f->ops->have(f->world, k, now);
+
+    if (expired > 0)
+        repay_lots(f, k, f->ops->take_out(f->world, k, expired, k->seen_at));
+}
+
 /* What was asked for since the last look. */
 static void note_asked(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    if (k->seen > 0 && k->seen_at != now)
+    if (k->seen > 0 && k->seen_at != now) {
         weir__fleet_count(k, greatest(0, k->seen - f->ops->have(f->world, k, k->seen_at)), k->cost);
+        if (k->limit->terms.window)
+            repay_expired(f, k, now);
+    }
     if (k->counted > 0 || k->waiting > 0)
         k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
@@ -266,7 +293,6 @@ void weir__fleet_repay(struct weir__fleet *f, struct weir__fleet_key *k,
     f->ops->repay(f->world, k, back);
 }
 
-/* The oldest units are spent first, so those that are left are of the last draws. */
 void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int64_t most,
                           weir_time now)
 {
@@ -274,14 +300,7 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
     int64_t units = most > 0 ? f->ops->take_out(f->world, k, most, now) : 0;
 
     weir__fleet_look_over(f, k, now);
-    for (size_t i = 0; i < 2 && units > 0; i++) {
-        struct weir__repay back = { least(units, k->lots[i].units), k->lots[i].drawn_at };
-        if (back.units == 0)
-            continue;
-        k->lots[i].units -= back.units;
-        units -= back.units;
-        weir__fleet_repay(f, k, &back);
-    }
+    repay_lots(f, k, units);
 }
 
 /* The oldest units are spent first.  An empty purse may be closed: it is opened. */

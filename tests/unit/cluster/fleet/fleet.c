@@ -491,6 +491,29 @@ TEST(test_a_late_answer_of_a_meter_pays_nothing_back)
     end();
 }
 
+/* The end of its bucket is the end of what was drawn ahead: what nobody has spent by then counts
+ * there until the window has slid on, unless it goes back. */
+TEST(test_D3_units_that_expire_unspent_go_back_to_their_window)
+{
+    for (int window = 0; window <= 1; window++) {
+        struct weir__fleet_wait a;
+        begin(16, 0);
+        wait_of(&a, window ? 0 : 2, window ? 2 : 0, NOW);
+        weir__fleet_drawn(fleet, key(window), sent.id,
+                          &(struct weir__fleet_answer){ { 50, 50, false, NOW, 5 * MS }, 0, 0 },
+                          NOW + MS);
+        assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
+        take_out(NULL, key(window), 8, NOW + 2 * MS);
+        wait_of(&a, window ? 0 : 2, window ? 2 : 0, NOW + 6 * MS);
+        assert_int_equal(sent.repaid, window ? 40 : 0);
+        assert_int_equal(sent.repaid_of, window ? NOW : 0);
+        assert_int_equal(have(NULL, key(window), NOW + 2 * MS), window ? 0 : 40); /* nor late */
+        answer(window, 2, false, NOW + 7 * MS);
+        assert_int_equal(sent.repaid, window ? 40 : 0); /* once */
+        end();
+    }
+}
+
 /* Nor are they in the purse while the ask lacks units of another limit; if it never gets those,
  * they go back, to the window that they are from. */
 TEST(test_late_units_are_kept_for_their_ask)

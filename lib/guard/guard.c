@@ -282,9 +282,17 @@ static int mend_guard(struct weir_table *table, uint32_t id, struct weir__guard_
     return full ? no_memory(error) : code;
 }
 
-static bool use(struct weir_guard *guard, uint64_t salt, bool found)
+/* Between a look for the name and here its place may have gone to another name. */
+static bool use_as(struct weir_guard *guard, uint64_t salt, const char *name, bool found)
 {
-    return weir__place_use(guard->table, &guard->table->guards, guard->id, salt, found);
+    struct weir_table *table = guard->table;
+
+    if (!weir__place_use(table, &table->guards, guard->id, salt, found))
+        return false;
+    if (weir__name_find(table, &table->guards, name) == guard->id)
+        return true;
+    weir__place_leave(table, &table->guards, guard->id, false);
+    return false;
 }
 
 static int join_or_add(struct weir_guard **out, struct weir_table *table,
@@ -299,7 +307,7 @@ static int join_or_add(struct weir_guard **out, struct weir_table *table,
             code = find_guard(&guard, &salt, table, id, error);
         if (code == WEIR_CORRUPT) {
             code = mend_guard(table, id, named, error);
-        } else if (code == WEIR_OK && guard != NULL && use(guard, salt, false)) {
+        } else if (code == WEIR_OK && guard != NULL && use_as(guard, salt, named->name, false)) {
             *out = guard;
             return WEIR_OK;
         }
@@ -431,7 +439,7 @@ struct weir_guard *weir_guard_find(struct weir_table *table, const char *name)
 
     do {
         (void)find_guard(&guard, &salt, table, weir__name_find(table, &table->guards, name), NULL);
-    } while (guard != NULL && !use(guard, salt, true));
+    } while (guard != NULL && !use_as(guard, salt, name, true));
     return guard;
 }
 

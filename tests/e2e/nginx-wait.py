@@ -3,6 +3,7 @@
 rule gives them, and in the queues of guards."""
 import json
 import os
+import re
 import signal
 import tempfile
 import time
@@ -145,6 +146,32 @@ PAGES = PROXY + """
 location = /page.html { ssi on; ssi_types *; weir_check off; }
 location = /mirrors { weir_check off; mirror /a; mirror /b; try_files /index.html =404; }"""
 PAGE = "<!--#include virtual='/a' --><!--#include virtual='/b' --><!--#include virtual='/c' -->"
+
+
+def test_N4_a_ban_after_a_wait_names_its_own_key(module):
+    """Several that are refused at one moment, when a permit has come free for each."""
+    rules = """version: 1
+rules: [{ name: once, key: "{arg.k}", limit: 1/1h, ban: { refusals: 1/1h, for: 10m } }]
+guards:
+  - { name: backend, concurrency: { max: 3, queue: 9, wait: 1h } }
+"""
+    with nginx_with(module, rules, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        asks = [nginx.send("/") for _ in range(3)]
+        connections = [backend.accept() for _ in asks]
+        keys = ["ann", "bob", "cleo"]
+        for n in range(1, 7):
+            asks.append(nginx.send("/?k=" + keys[(n - 1) // 2]))
+            queued(nginx, n)
+        worker = nginx.workers()[0]
+        os.kill(worker, signal.SIGSTOP)
+        for connection in connections:
+            backend.answer(connection)
+        os.kill(worker, signal.SIGCONT)
+        for _ in keys:
+            backend.answer(backend.accept())
+        assert sorted(ask.answer().status for ask in asks) == [200] * 6 + [429] * 3
+        banned = re.findall('banning key "(.*?)"', nginx.log())
+        assert sorted(banned) == keys, banned
 
 
 def guard_of(nginx):

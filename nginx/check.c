@@ -100,7 +100,8 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         weir_check_undo(ruled->weir, ruled->taken, ruled->visit.ask.now);
     ruled->taken = NULL;
     ngx_weir_req_give_back(ctx);
-    ngx_weir_conn_exit(ctx);
+    if (!ctx->in)
+        ngx_weir_conn_exit(ctx);
     ctx->refused = r;
     return ngx_weir_answer(r, ruled->weir, ruling);
 }

@@ -60,7 +60,7 @@ static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *lo
 
     while (outer != r->main && outer != ctx->refused)
         outer = outer->parent;
-    if (r == r->main || outer == ctx->refused)
+    if (outer == ctx->refused)
         return NGX_DECLINED;
     return seat->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
            : seat->conn == NGX_WEIR_REJECTED
@@ -87,11 +87,13 @@ static ngx_int_t handle(ngx_http_request_t *r)
     struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
     if (seat->ctx != NULL && seat->ctx->waiter != NULL)
         return seat->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, seat->ctx);
-    if (seat->ctx != NULL && seat->ctx->refused != NULL)
+    bool refused = seat->ctx != NULL && seat->ctx->refused != NULL;
+    if (refused && (r != r->main || r == seat->ctx->refused)) /* else it goes on without a part */
         return refuse_too(r, loc, seat);
     ngx_int_t code = ask(r, loc, seat);
     if (code == NGX_DECLINED && seat->ctx != NULL) { /* it is in: the units are used */
         seat->ctx->n_taken = 0;
+        seat->ctx->in = seat->ctx->n_held > 0;
         if (seat->ctx->ruled != NULL)
             seat->ctx->ruled->taken = NULL;
     }

@@ -193,6 +193,7 @@ struct ngx_weir_ctx {
     ngx_http_request_t *refused; /* it or a subrequest was */
     struct ngx_weir_held *held;
     ngx_uint_t n_held;
+    bool in;                      /* it was let in with these, and holds them until its end */
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
 };
 

@@ -203,6 +203,51 @@ def test_N4_connections_once_for_a_request_and_its_redirects(module):
         assert nginx.statuses(7, "/?k=a", X_Client="ann") == [200] * 5 + [429] * 2
 
 
+def test_N2_a_part_that_is_refused_frees_no_connection(module):
+    """The request goes on without its part, and is in progress."""
+    http = HTTP + "weir_conn_zone $arg_c zone=c:1m;"
+    server = """location / { weir_conn c 1; weir_check off; mirror /part;
+                             proxy_pass http://unix:{folder}/backend; }
+                location /part { internal; try_files /index.html =404; }"""
+    with nginx_with(module, RULES, http, server) as nginx, Backend(nginx) as backend:
+        for _ in range(5):
+            ask = nginx.send("/", X_Client="ann")
+            backend.answer(backend.accept())
+            assert ask.answer().status == 200
+        first = nginx.send("/?c=a", X_Client="ann")
+        connection = backend.accept()
+        second = nginx.send("/?c=a", X_Client="bob")
+        until("it is decided", lambda: second.is_answered() or backend.is_asked(), 60)
+        assert not backend.is_asked()
+        assert second.answer().status == 429
+        backend.answer(connection)
+        assert first.answer().status == 200
+
+
+def test_N2_a_part_that_is_refused_lets_nothing_pass_unasked(module):
+    """A mirror over its rate; then the request goes to a place that limits connections."""
+    http = "weir_req_zone $server_port zone=r:1m rate=1r/h; weir_conn_zone $arg_c zone=c:1m;"
+    server = """location / { mirror /part; proxy_pass http://unix:{folder}/backend; }
+                location /part { internal; weir_req zone=r; try_files /index.html =404; }
+                location /files { internal; weir_conn c 1;
+                                  proxy_pass http://unix:{folder}/backend; }"""
+    leads_on = (b"HTTP/1.0 200 OK\r\nX-Accel-Redirect: /files?c=a\r\n"
+                b"Content-Length: 0\r\n\r\n")
+    with nginx_with(module, None, http, server) as nginx, Backend(nginx) as backend:
+        asks, connections = [], []
+        for _ in range(3):
+            asks.append(nginx.send("/"))
+            connection = backend.accept()
+            connection.sendall(leads_on)
+            connection.close()
+            until("it is decided", lambda: asks[-1].is_answered() or backend.is_asked(), 60)
+            if backend.is_asked():
+                connections.append(backend.accept())
+        assert len(connections) == 1, len(connections)
+        backend.answer(connections[0])
+        assert [ask.answer().status for ask in asks] == [200, 429, 429]
+
+
 def test_N4_the_page_of_a_refusal_costs_nothing(module):
     http = HTTP + "weir_req_zone $arg_r zone=r:1m rate=1r/h; weir_conn_zone $arg_c zone=c:1m;"
     server = """error_page 429 /other.html; location = /other.html { }

@@ -191,6 +191,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 {
     struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX];
     struct weir_taken taken;
+    ngx_msec_t wait = ngx_min(loc->wait, (ngx_msec_t)(WEIR_FOREVER / WEIR_MILLISECOND));
     size_t n;
 
     ngx_int_t code = ngx_weir_describe(r, rules, attrs, &n);
@@ -205,7 +206,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     visit->attrs = attrs;
     visit->n = n;
     visit->ask = (struct weir_ask){ .cost = 1,
-                                    .wait_max = (weir_time)loc->wait * WEIR_MILLISECOND,
+                                    .wait_max = (weir_time)wait * WEIR_MILLISECOND,
                                     .now = ruled->since };
     visit->queue_max = WEIR_FOREVER;
     visit->taken = loc->wait > 0 ? &taken : NULL;

@@ -4,12 +4,15 @@
  * included, one is the host's agent.  A request that finds its purse dry is passed to that thread,
  * and goes on when a timer finds it decided: at its rule's `within` at the latest, and then by its
  * when_alone. */
-#include "module.h"
+#include <string.h>
 
+#include "module.h"
 #include "weir-fleet.h"
 
 #define LOOK_EVERY  1   /* ms, while a request waits for units */
 #define WATCH_EVERY 300 /* ms: a worker that is to end leaves the fleet to others */
+#define WEIGHT_MAX  1000000
+#define NAME_BYTES  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 struct ngx_weir_dry {
     struct ngx_weir_ruled *ruled; /* NULL: it has gone; the thread does not look at it */
@@ -192,6 +195,19 @@ static char *check_url(ngx_conf_t *cf, const char *url)
     return NGX_CONF_OK;
 }
 
+/* What no worker could join with: nobody would look for that in the log. */
+static char *check_names(const struct ngx_weir_fleet *f)
+{
+    const char *names[] = { f->name, f->node };
+
+    for (ngx_uint_t i = 0; i < 2; i++) {
+        size_t len = names[i] == NULL ? 1 : strlen(names[i]);
+        if (len > 64 || (names[i] != NULL && strspn(names[i], NAME_BYTES) != len))
+            return "needs names of 1 to 64 letters, digits, '.', '_' and '-'";
+    }
+    return f->weight > WEIGHT_MAX ? "needs a weight of 1 to 1000000" : NGX_CONF_OK;
+}
+
 /* weir_fleet URL [name=NAME] [node=NAME] [weight=N] */
 char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
@@ -215,5 +231,6 @@ char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
             (f->weight = ngx_atoi((u_char *)weight, ngx_strlen(weight))) <= 0)
             return "needs URL [name=NAME] [node=NAME] [weight=N]";
     }
-    return check_url(cf, f->url);
+    char *problem = check_names(f);
+    return problem == NGX_CONF_OK ? check_url(cf, f->url) : problem;
 }

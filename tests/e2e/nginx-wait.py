@@ -49,6 +49,16 @@ def test_N4_a_client_that_leaves_gives_back_its_turn(module):
         assert nginx.statuses(6, "/now?all=x") == [200] * 5 + [429]
 
 
+def test_N4_a_wait_of_any_length(module):
+    server = "location / { weir_wait 200000d; try_files /index.html =404; }"
+    with nginx_with(module, HOURLY, HTTP, server, log="info") as nginx:
+        assert nginx.get("/?k=a").status == 200
+        waits = nginx.send("/?k=a")
+        until("it waits", lambda: waits.is_answered() or nginx.logged("delaying request"), 60)
+        assert not waits.is_answered()
+        waits.leave()
+
+
 QUEUE = """version: 1
 rules: [{ name: hourly, key: "{arg.k}", limit: 3/1h }]
 guards:

@@ -67,6 +67,17 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 
 static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how);
 
+/* By the queue, or because of it: a check that waits counts nowhere. */
+static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir_reason reason)
+{
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+
+    weir__set(&stripe->refused, weir__get(&stripe->refused) + 1);
+    weir__engine_release(stripe);
+    weir__guard_count_refused(guard, reason);
+}
+
 /* It has left the queue. */
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
@@ -80,7 +91,7 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     } else if (line != NULL) {
         v->ruling.decision.allowed = false;
         v->ruling.decision.reason = (uint8_t)reason;
-        weir__guard_count_refused(line->guard, reason);
+        count_refused(line->weir, line->guard, reason);
     }
     v->line = NULL;
     v->turn(v);
@@ -132,7 +143,7 @@ static bool join(struct weir_visit *v, const struct weir__admission *a)
     weir__queue_join(line->queue, &j);
     if (!j.waits) {
         v->line = NULL;
-        weir__guard_count_refused(line->guard, (enum weir_reason)v->ruling.decision.reason);
+        count_refused(line->weir, line->guard, (enum weir_reason)v->ruling.decision.reason);
     }
     return j.waits;
 }
@@ -150,7 +161,7 @@ static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum vis
     visit->line = weir__line_claim(weir, a.guard, &visit->waiter, &wait);
     visit->waiter.deadline = weir__deadline_of(visit->ask.now, wait);
     if (visit->line == NULL) { /* other rules, since */
-        weir__guard_count_refused(a.guard, WEIR_BUSY);
+        count_refused(weir, a.guard, WEIR_BUSY);
         return true;
     }
     if (!join(visit, &a))

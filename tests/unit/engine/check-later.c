@@ -219,6 +219,9 @@ TEST(test_N4_waiters_that_leave_or_are_late)
     assert_refused_by_guard(d.visit, "g", WEIR_LATE);
     struct weir_guard_info info = guard_info(weir, "g", NOW);
     assert_fields(info, (refused_full, 1), (refused_late, 1), (in_flight, 1));
+    struct weir_totals totals;
+    weir_totals_get(weir, &totals);
+    assert_fields(totals, (checked, 4), (allowed, 2), (refused, 2)); /* b has left */
 }
 
 static void fill(struct weir *weir, const char *guard, struct weir_permit *out)

@@ -45,11 +45,17 @@ static void wake(struct ngx_weir_ctx *ctx)
     ngx_http_run_posted_requests(c);
 }
 
-/* A client that leaves is noticed, whichever of its subrequests is the connection's. */
+/* A client that leaves is noticed, whichever of its subrequests is the connection's; also one that
+ * has left already, for which no event will come. */
 static ngx_int_t stand_by(ngx_http_request_t *r, ngx_http_event_handler_pt go_on)
 {
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
+    ngx_event_t *read = r->connection->read;
+
+    if (read->ready) {
+        ngx_post_event(read, &ngx_posted_events);
+    } else if (ngx_handle_read_event(read, 0) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = go_on;
     return NGX_AGAIN;

@@ -59,6 +59,17 @@ def test_N4_a_wait_of_any_length(module):
         waits.leave()
 
 
+def test_N4_a_client_that_has_left_before_it_waits(module):
+    http = HTTP + "weir_req_zone $arg_z zone=z:1m rate=1r/h;"
+    server = WAITS + "location /zone { weir_req zone=z burst=1; try_files /index.html =404; }"
+    with nginx_with(module, HOURLY, http, server, log="info") as nginx:
+        for n, path in enumerate(["/?k=a", "/zone?z=a"], 1):
+            assert nginx.get(path).status == 200
+            with nginx.stopped():
+                nginx.send(path).leave()
+            until("it has left", lambda: nginx.logged("prematurely closed") == n, 60)
+
+
 QUEUE = """version: 1
 rules: [{ name: hourly, key: "{arg.k}", limit: 3/1h }]
 guards:
@@ -172,11 +183,9 @@ guards:
         for n in range(1, 7):
             asks.append(nginx.send("/?k=" + keys[(n - 1) // 2]))
             queued(nginx, n)
-        worker = nginx.workers()[0]
-        os.kill(worker, signal.SIGSTOP)
-        for connection in connections:
-            backend.answer(connection)
-        os.kill(worker, signal.SIGCONT)
+        with nginx.stopped():
+            for connection in connections:
+                backend.answer(connection)
         for _ in keys:
             backend.answer(backend.accept())
         assert sorted(ask.answer().status for ask in asks) == [200] * 6 + [429] * 3

@@ -166,6 +166,16 @@ class Nginx(Running):
             return []
         return [child for child in children if is_worker(child)]
 
+    @contextlib.contextmanager
+    def stopped(self):
+        """Its workers stand still: what happens meanwhile they find all at once."""
+        workers = self.workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        yield
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
+
     def test(self):
         """nginx -t: its code and its words."""
         done = subprocess.run(self.command("-t"), env=environment(self.module),

@@ -170,6 +170,7 @@ ngx_int_t ngx_weir_wait_queued(ngx_http_request_t *r, struct ngx_weir_ruled *rul
     poll_event.log = ngx_cycle->log;
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "queueing request, by guard \"%s\"",
                   ruled->visit.ruling.guard);
+    ruled->visit.ruling.decision.reason = WEIR_BUSY; /* as the log has it, if the client leaves */
     waiting++;
     if (!poll_event.timer_set) /* a worker that is to end stays for them */
         ngx_add_timer(&poll_event, POLL_EVERY);

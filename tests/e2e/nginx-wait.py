@@ -123,6 +123,23 @@ def test_N4_a_client_that_leaves_the_queue(module):
         assert b'"in_flight":0' in nginx.get("/status").body
 
 
+def test_N4_the_log_grants_nothing_to_a_client_that_left_the_queue(module):
+    http = HTTP + "log_format short '$status $weir_outcome';"
+    server = "access_log {folder}/access.log short;" + PROXY
+    with nginx_with(module, QUEUE, http, server, log="info") as nginx, Backend(nginx) as backend:
+        first = nginx.send("/")
+        connection = backend.accept()
+        with nginx.stopped():  # they have left before they are asked
+            asks = [nginx.send("/") for _ in range(4)]
+            for ask in asks:
+                ask.leave()
+        until("they have left", lambda: nginx.logged("prematurely closed") == 4, 60)
+        backend.answer(connection)
+        assert first.answer().status == 200
+        with open(nginx.path("access.log")) as file:
+            assert file.read().splitlines() == ["499 busy"] * 4 + ["200 granted"]
+
+
 def test_N4_permits_come_from_other_workers(module):
     with nginx_with(module, QUEUE, HTTP, PROXY, log="info", workers=3) as nginx:
         with Backend(nginx) as backend:

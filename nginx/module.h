@@ -93,9 +93,9 @@ static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
 }
 
 /* table.c.  Sets conf->table, or says in the log why not.  It stays open until the cycle's pool is
- * gone.  Anew: the one that is there has no room for this configuration. */
+ * gone.  Anew: the one that is there has no room for this configuration, or is damaged. */
 ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew);
-/* Whether a table begun anew may have room where this one failed with `code`. */
+/* Whether a table begun anew may do where this one failed with `code`. */
 bool ngx_weir_table_retries(const struct ngx_weir_conf *conf, int code);
 /* Says so in the log, about a zone or a rule file. */
 void ngx_weir_table_lacks(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf, int code,

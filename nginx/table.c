@@ -217,7 +217,8 @@ ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bo
 
 bool ngx_weir_table_retries(const struct ngx_weir_conf *conf, int code)
 {
-    return code == WEIR_NO_MEMORY && conf->path.len == 0 && conf->opened->beside == NULL;
+    return (code == WEIR_NO_MEMORY || code == WEIR_CORRUPT) && conf->path.len == 0 &&
+           conf->opened->beside == NULL;
 }
 
 void ngx_weir_table_lacks(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf, int code,

@@ -4,9 +4,10 @@ reloads, restarts and a new binary."""
 import os
 import signal
 import stat
+import subprocess
 import threading
 
-from nginxing import Backend, Nginx, is_gone, nginx_with
+from nginxing import Backend, Nginx, environment, is_gone, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -185,6 +186,37 @@ def test_N3_other_sizes_begin_anew(module):
             file.write(b"no table")
         nginx.end()
         assert nginx.start() and nginx.statuses(3, "/?k=a") == [200, 200, 429]
+
+
+def damage(path, name):
+    """The algorithm of a limiter's record."""
+    with open(path, "r+b") as file:
+        file.seek(file.read().index(name) + 64 + 8)
+        file.write(b"\xff" * 4)
+
+
+def test_N3_a_damaged_table_begins_anew(module):
+    """A disk may keep a part of it.  Whoever shares it must say so."""
+    with Nginx(module, ZONE, BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        nginx.end()
+        damage(nginx.path("nginx.weir"), b"nginx:one:")
+        assert nginx.start() and nginx.logged(r"\[warn\].*makes no sense") == 1, nginx.log()
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        with open(nginx.path("nginx.weir"), "r+b") as file:
+            file.write(bytes(os.path.getsize(nginx.path("nginx.weir"))))
+        nginx.reload()
+        assert nginx.statuses(3, "/?k=b") == [200, 200, 429]
+        nginx.reload()
+        assert nginx.statuses(1, "/?k=b") == [429]
+    with Nginx(module, ZONE, BURST % 1, main="weir_table own.table;") as nginx:
+        nginx.end()
+        damage(nginx.path("own.table"), b"nginx:one:")
+        code = subprocess.run(nginx.command(), env=environment(module), stderr=subprocess.DEVNULL,
+                              timeout=60).returncode
+        assert code == 1 and nginx.logged(r"\[emerg\].*makes no sense") == 1, nginx.log()
+        os.unlink(nginx.path("own.table"))
+        assert nginx.start()
 
 
 def test_N3_a_reload_after_the_table_was_cut(module):

@@ -10,9 +10,9 @@
  * for all (0136). */
 #include "module.h"
 
-/* Until the answer began: a slow reader can make the rest as long as it likes.  -1: no upstream was
- * asked. */
-static weir_time upstream_time(ngx_http_request_t *r)
+/* Until the answer began: a slow reader can make the rest as long as it likes.  Without the time
+ * that a body took to come while an upstream had the rest of it.  -1: no upstream was asked. */
+static weir_time upstream_time(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
 {
     weir_time sum = -1;
 
@@ -25,7 +25,7 @@ static weir_time upstream_time(ngx_http_request_t *r)
         if (states[i].peer != NULL && ms != (ngx_msec_t)-1)
             sum = (sum < 0 ? 0 : sum) + (weir_time)ms * WEIR_MILLISECOND;
     }
-    return sum;
+    return sum < 0 ? sum : ngx_max(sum - (weir_time)ruled->body_late * WEIR_MILLISECOND, 0);
 }
 
 /* Tries of one upstream count by the last of them.  After an error page or X-Accel-Redirect nginx
@@ -60,19 +60,18 @@ enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir
                                     weir_time *took)
 {
     ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
-    weir_time time = upstream_time(r);
+    weir_time time = upstream_time(r, ruled);
+    ngx_uint_t said = time < 0 ? 0 : upstream_status(r, ruled);
 
     *took = time < 0 ? 0 : time;
-    if (time >= 0) {
-        ngx_uint_t said = upstream_status(r, ruled);
-        return outcome_by(said > 0 ? said : status);
-    }
+    if (said > 0)
+        return outcome_by(said);
 #if (NGX_HTTP_CACHE)
-    if (r->cached)
+    if (time < 0 && r->cached)
         return WEIR_IGNORED;
 #endif
-    /* a client that was wrong, slow or gone says nothing about upstreams that were not asked */
-    if ((status >= 400 && status < 500) || r->connection->error)
+    /* a client that was wrong, slow or gone says nothing about upstreams that did not answer */
+    if ((status >= 400 && status < 500) || (time < 0 && r->connection->error))
         return WEIR_IGNORED;
     return outcome_by(status);
 }
@@ -97,6 +96,25 @@ static bool is_upstream_slow(const ngx_http_request_t *r)
 bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
 {
     return ruled->answered || (lacks_body(r) && !is_upstream_slow(r));
+}
+
+/* A body that is passed on as it comes. */
+static ngx_http_request_body_filter_pt next_body_filter;
+
+static ngx_int_t note_body(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    struct ngx_weir_ctx *ctx = r == r->main ? ngx_weir_ctx_find(r) : NULL;
+    struct ngx_weir_ruled *ruled = ctx == NULL ? NULL : ctx->ruled;
+    const ngx_http_upstream_t *u = r->upstream;
+
+    if (ruled != NULL && u != NULL && u->peer.connection != NULL && r->request_body_no_buffering) {
+        ngx_msec_t since = (ngx_msec_int_t)(ruled->body_seen - u->start_time) > 0 ? ruled->body_seen
+                                                                                  : u->start_time;
+        if (!is_upstream_slow(r))
+            ruled->body_late += ngx_current_msec - since;
+        ruled->body_seen = ngx_current_msec;
+    }
+    return next_body_filter(r, in);
 }
 
 /* ------------------------------------------------------------ the answer ---- */
@@ -139,6 +157,8 @@ static ngx_int_t add_filter(ngx_conf_t *cf)
     (void)cf;
     next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = note_answer;
+    next_body_filter = ngx_http_top_request_body_filter;
+    ngx_http_top_request_body_filter = note_body;
     return NGX_OK;
 }
 

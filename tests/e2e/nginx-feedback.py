@@ -159,6 +159,31 @@ def sends_slowly(nginx, backend):
     return client
 
 
+def test_N5_bodies_that_come_slowly_are_not_the_upstreams_time(module):
+    """It has them as they come, and answers at once; or never, if a client does not go on."""
+    rules = SLOW.replace("3s", "1s")
+    server = PROXY + "proxy_request_buffering off; client_body_timeout 2s;"
+    with nginx_with(module, rules, HTTP, server) as nginx, Backend(nginx) as backend:
+        for rest, found in [(b"ghi", b" 200 "), (b"", b"")]:
+            asks = [(sends_slowly(nginx, backend), backend.accept()) for _ in range(4)]
+            for piece in (b"de", b"f"):
+                time.sleep(0.7)
+                for client, _ in asks:
+                    client.sendall(piece)
+            for client, connection in asks if rest else []:
+                client.sendall(rest)
+                while not connection.recv(4096).endswith(rest):
+                    pass
+                backend.answer(connection)
+            for client, connection in asks:
+                got = client.recv(4096)
+                assert found in got, got
+                client.close()
+                connection.close()
+            until("they have left", lambda: guard_of(nginx)["in_flight"] == 0, 60)
+            assert guard_of(nginx)["breaker"] == "closed", rest
+
+
 def test_N5_upstreams_that_hang_open_the_breaker(module):
     """Also after the time at which permits are renewed, and for requests with a body."""
     for slow, headers in [("6s", b""), ("1s", b"Content-Length: 3\r\n")]:

@@ -124,8 +124,6 @@ static ngx_int_t keep(ngx_http_request_t *r, struct weir_visit *visit)
         ngx_memcpy(copy + attrs, visit->taken, taken);
         visit->taken = (struct weir_taken *)(void *)(copy + attrs);
     }
-    ngx_memcpy(copy + attrs + taken, visit->key, WEIR_KEY_TEXT);
-    visit->key = (char *)copy + attrs + taken;
     return NGX_OK;
 }
 

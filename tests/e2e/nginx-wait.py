@@ -263,25 +263,6 @@ def test_N4_subrequests_are_refused_together(module):
         assert [ask.answer().status for ask in asks] == [200] * 2
 
 
-def test_N4_a_key_is_that_of_the_request_that_waited(module):
-    """The third is asked, and stays, before the second goes on with its refusal."""
-    rules = QUEUE.replace("limit: 3/1h", "limit: 1/1h, ban: { refusals: 1/1h, for: 10m }")
-    with nginx_with(module, rules, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
-        asks = [nginx.send("/?k=x")]
-        connection = backend.accept()
-        for n, key in enumerate("aab", 1):
-            asks.append(nginx.send("/?k=" + key))
-            queued(nginx, n)
-        for ask in asks:
-            if ask is asks[2]:
-                assert ask.answer().status == 429
-                continue
-            backend.answer(connection)
-            assert ask.answer().status == 200
-            connection = backend.accept() if ask is not asks[3] else None
-        assert nginx.logged('banning key "a" for 600s, by rule "hourly"') == 1, nginx.log()
-
-
 def test_N4_units_of_a_zone_come_back_once(module):
     http = HTTP + "weir_req_zone $server_port zone=z:1m rate=sliding-log 3/1s;"
     server = PROXY.replace("/ {", "/ { weir_req zone=z;", 1) + """

@@ -32,11 +32,14 @@ enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after i
 static bool decide(struct weir *weir, struct weir_visit *v, enum visit how,
                    struct weir__admission *a)
 {
+    const struct weir__line *line = v->line;
+
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
                                    .favoured = how != NEW,
                                    .in_turn = v->in_turn,
                                    .waits = v->queue_max > 0,
+                                   .at = how == IN_TURN ? line->guard : NULL,
                                    .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
                                    .taken = v->taken };

@@ -157,6 +157,24 @@ def test_L11_a_change_of_the_queue_keeps_the_order(weir):
         assert d.exit(permit) == 1 and d.guard("shop")["waiting"] == 0
 
 
+def test_L11_rules_without_a_queue_let_waiters_wait_on(weir):
+    """A turn in vain is no refusal: it does not count."""
+    with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 2, queue: 2")) as d:
+        permits = [d.enter("GUARD", "shop")["permit"] for _ in range(2)]
+        waiters = [Waiter(d, "GUARD", "shop", "WAIT", 60000),
+                   Waiter(d, "WAIT", 60000, "uri", "/shop", "ip", "192.0.2.1")]
+        d.resp.json("WEIR.RULES.SET", RULES.replace("queue: 2, wait: 60s, order: weighted, ", ""))
+        assert d.exit(permits[0]) == 1, "and there is one too few"
+        refused = d.guard("shop")["refused"]
+        assert d.guard("shop")["waiting"] == 2 and sum(refused.values()) == 0, refused
+        permit = permits[1]
+        for waiter in waiters:
+            assert d.exit(permit) == 1
+            permit = waiter.answer()["permit"]
+            assert sum(d.guard("shop")["refused"].values()) == 0
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
+
+
 def test_L11_a_waiter_whose_class_has_gone_holds_up_nobody(weir):
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]

@@ -105,7 +105,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     if (weir__peer_has_hung_up(w->fd))
         return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter,
-                         &(struct weir__try){ .now = *now, .again = true }, &w->entered,
+                         &(struct weir__try){ .now = *now, .at = w->guard }, &w->entered,
                          &error) != 200)
         return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&

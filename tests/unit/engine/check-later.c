@@ -160,7 +160,9 @@ static void go(struct weir *weir, struct guest *g, weir_time now)
     weir_check_poll(weir, now);
 }
 
-#define QUEUE(rest) GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: 1s" rest " } }\n")
+#define QUEUE_FOR(wait) \
+    GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: " wait " } }\n")
+#define QUEUE(rest) QUEUE_FOR("1s" rest)
 
 TEST(test_N4_waiters_get_permits_in_their_order)
 {
@@ -262,6 +264,39 @@ TEST(test_N4_waits_at_one_guard_after_another)
             assert_refused_by_guard(a.visit, "h", WEIR_LATE);
         go(weir, &a, NOW);
     }
+}
+
+/* Rules that let it wait no longer are for those who come: it keeps its place and its deadline. */
+static void wait_on_under(const char *rules)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, b, c, d;
+    weir_time late = NOW + WEIR_SECOND;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    assert_false(come(weir, &c, "", NOW));
+    use(weir, rules, NOW);
+    assert_int_equal(weir_check_poll(weir, NOW), 2);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 0);
+    assert_true(come(weir, &d, "", NOW));
+    assert_refused_by_guard(d.visit, "g", WEIR_BUSY);
+    go(weir, &a, late);
+    assert_true(b.turned && !c.turned);
+    assert_entered(b.visit, 1);
+    assert_int_equal(weir_check_poll(weir, late + 1), 0);
+    assert_refused_by_guard(c.visit, "g", WEIR_LATE);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
+}
+
+TEST(test_N4_a_waiter_stays_when_rules_let_nobody_wait_any_more)
+{
+    wait_on_under(GUARDS("- { name: g, concurrency: 1 }\n"));
+}
+
+TEST(test_N4_a_waiter_stays_when_rules_let_only_others_wait)
+{
+    wait_on_under(QUEUE_FOR("{ 3: 1s }"));
 }
 
 TEST(test_N4_without_a_queue_nobody_waits)

@@ -123,6 +123,16 @@ static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
     return wait > longest_of(plan);
 }
 
+/* How long until `at`; 0: it is tried now. */
+static weir_time wait_until(const struct weir__breaker_plan *plan, weir_time at, weir_time now)
+{
+    weir_time wait = at > now ? at - now : 0;
+
+    if (is_too_far(plan, wait)) /* or the caller was stopped since it read the clock */
+        wait -= weir__moment(plan->clock, now + wait - longest_of(plan), now) - now;
+    return is_too_far(plan, wait) || wait < 0 ? 0 : wait;
+}
+
 /* ---------------------------------------------------------- time window ---- */
 
 #define PARTS      ((uint64_t)WEIR__BREAKER_PARTS)
@@ -574,8 +584,6 @@ static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t
 static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t seen[2],
                          weir_time now, weir_time *retry)
 {
-    weir_time wait = (weir_time)seen[1] > now ? (weir_time)seen[1] - now : 0;
-
     if (weir__gate_force(seen[0]) == WEIR_FORCE_OPEN) {
         *retry = WEIR_NEVER;
         return 0;
@@ -584,10 +592,8 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
         *retry = probes_wait(plan);
         return gate_probe(plan, seen, now);
     }
-    if (is_too_far(plan, wait)) /* or the caller was stopped since it read the clock */
-        wait -= weir__moment(plan->clock, now + wait - longest_of(plan), now) - now;
-    *retry = wait;
-    if (wait > 0 && !is_too_far(plan, wait))
+    *retry = wait_until(plan, (weir_time)seen[1], now);
+    if (*retry > 0)
         return 0;
     return weir__gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED,
                            seen[0] >> WEIR__GATE_BACK_OFF & 0x3F, weir__gate_episode(seen[0])) |
@@ -660,6 +666,11 @@ static struct counts look_counts(const struct weir__breaker_plan *plan,
     return time_sum(b, parts_between(latest, part) > 0 ? part : latest, episode);
 }
 
+static weir_time retry_at(const struct weir__breaker_plan *plan, weir_time at, weir_time now)
+{
+    return at > now ? now + wait_until(plan, at, now) : at;
+}
+
 void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                         weir_time now, struct weir__breaker_view *out)
 {
@@ -673,7 +684,7 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
                  : plan->on                    ? (enum weir_breaker_state)weir__gate_state(seen[0])
                                                : WEIR_BREAKER_CLOSED;
     out->retry_at = out->force == WEIR_FORCE_OPEN     ? WEIR_NEVER
-                    : out->state == WEIR_BREAKER_OPEN ? (weir_time)seen[1]
+                    : out->state == WEIR_BREAKER_OPEN ? retry_at(plan, (weir_time)seen[1], now)
                                                       : 0;
     out->calls = c.calls;
     out->errors = c.errors;

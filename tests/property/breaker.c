@@ -340,8 +340,9 @@ static void check_look(const struct walk *w)
     weir__breaker_look(&w->plan, &w->breaker, w->now, &v);
     SAME(v.force == m->force);
     SAME(v.state == (m->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN : m->state));
+    bool far = m->at - w->now > 4 * m->o->open_max + WEIR_SECOND; /* then it is tried at once */
     SAME(v.retry_at == (m->force == WEIR_FORCE_OPEN     ? WEIR_NEVER
-                        : m->state == WEIR_BREAKER_OPEN ? m->at
+                        : m->state == WEIR_BREAKER_OPEN ? (far ? w->now : m->at)
                                                         : 0));
     if (m->state == WEIR_BREAKER_OPEN)
         return;

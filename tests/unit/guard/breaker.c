@@ -305,6 +305,7 @@ TEST(test_G4_the_clock_steps_back_and_nothing_waits_for_ever)
 
     assert_int_equal(ask(&w, NOW - WEIR_SECOND), 0); /* an ask that was overtaken is not let in */
     assert_int_equal(w.retry, 2 * WEIR_SECOND);
+    assert_int_equal(look(&w, 5).retry_at, 5);
     assert_true(ask(&w, 5) > 0);
     assert_int_equal(w.move.to, WEIR_BREAKER_HALF_OPEN);
 }
@@ -374,6 +375,17 @@ TEST(test_G4_a_caller_that_was_stopped_is_no_probe_before_its_time)
 }
 
 /* Options of a guard can be changed while it is at work. */
+TEST(test_G4_a_shorter_open_time_while_it_is_open)
+{
+    struct world w = opened(1);
+
+    w.plan.open_for = w.plan.open_max = WEIR_MILLISECOND;
+    assert_int_equal(look(&w, NOW).retry_at, NOW + WEIR_SECOND);
+    assert_int_equal(ask(&w, NOW), 0);
+    assert_int_equal(look(&w, NOW - 5 * WEIR_MILLISECOND).retry_at, NOW - 5 * WEIR_MILLISECOND);
+    assert_true(ask(&w, NOW - 5 * WEIR_MILLISECOND) > 0);
+}
+
 TEST(test_G4_fewer_probes_while_they_are_back)
 {
     struct world w = opened(8);

@@ -100,14 +100,6 @@ static weir_time wait_of(const struct weir__active *f, size_t i, const struct we
     return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
 }
 
-static bool may_wait(const struct weir__admission *admission, const struct weir__active *f,
-                     size_t i, const struct weir_ask *ask)
-{
-    bool there = admission->at != NULL && admission->at->id == f->stations[i].guard->id;
-
-    return admission->waits && (there || wait_of(f, i, ask) > 0);
-}
-
 static bool pass_guard(struct weir__admission *admission, const struct weir__active *f, uint32_t i,
                        const struct weir_ask *ask, const struct weir_key *key,
                        struct weir_ruling *ruling)
@@ -119,7 +111,8 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     struct weir_permit permit;
     struct weir_decision d;
 
-    how.waits = admission->queued = may_wait(admission, f, i, ask);
+    how.waits = admission->queued =
+        admission->waits && (admission->in_line || wait_of(f, i, ask) > 0);
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
     how.behind = admission->occupied != NULL &&

@@ -32,14 +32,12 @@ enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after i
 static bool decide(struct weir *weir, struct weir_visit *v, enum visit how,
                    struct weir__admission *a)
 {
-    const struct weir__line *line = v->line;
-
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
                                    .favoured = how != NEW,
                                    .in_turn = v->in_turn,
                                    .waits = v->queue_max > 0,
-                                   .at = how == IN_TURN ? line->guard : NULL,
+                                   .in_line = how == IN_TURN,
                                    .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
                                    .taken = v->taken };
@@ -50,7 +48,8 @@ static bool decide(struct weir *weir, struct weir_visit *v, enum visit how,
            v->ruling.guard != NULL && v->ruling.decision.reason == WEIR_BUSY;
 }
 
-/* With the queue locked.  If another guard is busy now, it does not hold up those behind it. */
+/* With the queue locked.  If another guard is busy now, it does not hold up those behind it; while
+ * they have to wait anyway, it keeps its place. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
@@ -60,7 +59,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 
     v->ask.now = t->now;
     if (decide(t->weir, v, IN_TURN, &a))
-        return a.guard->id == line->guard->id ? WEIR_BUSY : WEIR_CANCELLED;
+        return a.guard->id == line->guard->id || weir__guard_is_full(line->guard) ? WEIR_BUSY
+                                                                                  : WEIR_CANCELLED;
     v->line = NULL; /* `ruling` is the answer */
     if (v->ruling.decision.allowed)
         return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */

@@ -147,8 +147,8 @@ struct weir__admission {
     bool leased;              /* the permits belong to no process: only time takes them back */
     bool favoured;            /* never shed: it passed shedding when it came, and has waited */
     bool in_turn;             /* its limits have granted it before, and counted it */
-    bool waits; /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
-    const struct weir_guard *at; /* it waits there already, and stays; NULL: nowhere */
+    bool waits;   /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
+    bool in_line; /* it waits already: a missing permit anywhere is no refusal yet */
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);
     /* A key has got this permit; NULL: the caller need not know. */

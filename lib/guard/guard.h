@@ -272,6 +272,8 @@ int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask);
 uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max);
 /* How long permits are kept for a waiter that needs more of them: about as long as work takes. */
 weir_time weir__guard_hold(const struct weir_guard *guard);
+/* All permits are out. */
+bool weir__guard_is_full(struct weir_guard *guard);
 /* A waiter was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
 /* As if it had never entered, except in the figures. */

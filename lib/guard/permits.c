@@ -235,6 +235,13 @@ static bool is_full(const struct weir__guard_record *r, const struct weir__guard
     return permits >= (found > 0 ? found : plan->max);
 }
 
+bool weir__guard_is_full(struct weir_guard *guard)
+{
+    const struct weir__guard_record *r = guard->record;
+
+    return is_full(r, weir__guard_plan_of(guard), weir__get(&r->in_flight));
+}
+
 /* A dependency that hangs ends no calls: only those in flight can tell. */
 static void tell_hanging(const struct sweep *s, uint32_t n)
 {

@@ -66,8 +66,7 @@ static void keep(struct weir__entered *out, struct weir_guard *guard,
 /* As the rules and the switch by hand have it; a guard that is in the table only: as
  * its options have it, and without a queue. */
 static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard,
-                                     const struct weir_ask *ask,
-                                     const struct weir_guard *at)
+                                     const struct weir_ask *ask, bool again)
 {
     struct weir_ruled_guard view;
     bool ruled = weir_ruled_guard_find(server->engine, weir__guard_name(guard), &view);
@@ -75,11 +74,11 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
     return (struct weir__enter_how){
         .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
         .leased = true,
-        .favoured = at != NULL,
+        .favoured = again,
         .waits = ask->wait_max > 0 &&
-                 (at != NULL || (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard),
-                                                           ask->priority, ask->user_class) > 0)),
-        .behind = at == NULL && weir__lines_occupied(server->lines, guard, ask->cost)
+                 (again || (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard),
+                                                      ask->priority, ask->user_class) > 0)),
+        .behind = !again && weir__lines_occupied(server->lines, guard, ask->cost)
     };
 }
 
@@ -97,8 +96,7 @@ static void note_named(struct weir__server *server, const struct weir_guard *gua
 }
 
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask,
-                     const struct weir_guard *at, struct weir__entered *out,
-                     struct weir_error *error)
+                     bool again, struct weir__entered *out, struct weir_error *error)
 {
     struct weir_guard *guard = weir__guards_find(server->guards, e->guard.bytes, e->guard.len);
     struct weir_permit permit = { 0 };
@@ -110,7 +108,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     int status = read_class(guard, e->user_class, &ask->user_class, error);
     if (status != 200)
         return status;
-    struct weir__enter_how how = how_to(server, guard, ask, at);
+    struct weir__enter_how how = how_to(server, guard, ask, again);
     bool keyed = ask->key.len && weir__guard_plan_of(guard)->max_per_key,
          ruled =
              keyed && weir__ruled_user(server->engine, weir__guard_name(guard), ask->key, &user);
@@ -154,12 +152,12 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     struct weir__admission gate = { .ask = ask,
                                     .entry = &entry,
                                     .leased = true,
-                                    .favoured = how->at != NULL,
+                                    .favoured = how->again,
                                     .waits = e->wait_max > 0,
-                                    .at = how->at,
+                                    .in_line = how->again,
                                     .alone = how->alone,
                                     .occupied =
-                                        how->at ? NULL : is_occupied, /* not overtaking */
+                                        how->again ? NULL : is_occupied, /* not overtaking */
                                     .named = note_key_of,
                                     .context = server };
 
@@ -186,7 +184,7 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e,
 
     *out = (struct weir__entered){ .lease = 0 };
     if (e->guard.len)
-        return enter_one(server, e, &ask, how->at, out, error);
+        return enter_one(server, e, &ask, how->again, out, error);
     enter_by_rules(server, e, &ask, how, out);
     return 200;
 }

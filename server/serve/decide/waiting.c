@@ -94,7 +94,7 @@ void weir__lines_destroy(struct weir__lines *lines)
 /* ---------------------------------------------------------------- turns ---- */
 
 /* With the queue locked.  If now another guard is busy it does not hold up those behind it: it
- * leaves. */
+ * leaves; while they have to wait anyway, it keeps its place. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const weir_time *now = context;
@@ -105,11 +105,11 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     if (weir__peer_has_hung_up(w->fd))
         return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter,
-                         &(struct weir__try){ .now = *now, .at = w->guard }, &w->entered,
+                         &(struct weir__try){ .now = *now, .again = true }, &w->entered,
                          &error) != 200)
         return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
-        w->entered.guard->id == w->guard->id)
+        (w->entered.guard->id == w->guard->id || weir__guard_is_full(w->guard)))
         return WEIR_BUSY;
     w->decided = true;
     if (r->decision.allowed)

@@ -160,9 +160,8 @@ static void go(struct weir *weir, struct guest *g, weir_time now)
     weir_check_poll(weir, now);
 }
 
-#define QUEUE_FOR(wait) \
-    GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: " wait " } }\n")
-#define QUEUE(rest) QUEUE_FOR("1s" rest)
+#define QUEUE_FOR(wait) GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: " wait " } }\n")
+#define QUEUE(rest)     QUEUE_FOR("1s" rest)
 
 TEST(test_N4_waiters_get_permits_in_their_order)
 {
@@ -264,6 +263,42 @@ TEST(test_N4_waits_at_one_guard_after_another)
             assert_refused_by_guard(a.visit, "h", WEIR_LATE);
         go(weir, &a, NOW);
     }
+}
+
+/* As long as there is no permit for those behind it either. */
+static void keep_place_with(const char *queue)
+{
+    char rules[300];
+
+    snprintf(rules, sizeof(rules),
+             GUARDS("- { name: g, match: { uri: [/a, /c] }, concurrency: { max: 1%s } }\n"
+                    "- { name: h, match: { uri: [/a, /b] }, concurrency: { max: 1, wait: 1s } }\n"),
+             queue);
+    OWN(weir) *weir = engine_of(rules);
+    struct guest in_h, a, b, in_g;
+
+    assert_true(come(weir, &in_h, "uri=/b", NOW));
+    assert_false(come(weir, &a, "uri=/a", NOW));
+    assert_false(come(weir, &b, "uri=/b", NOW));
+    assert_true(come(weir, &in_g, "uri=/c", NOW));
+    assert_int_equal(weir_check_poll(weir, NOW), 2);
+    go(weir, &in_g, NOW);
+    go(weir, &in_h, NOW);
+    assert_true(a.turned && !b.turned);
+    assert_entered(a.visit, 2);
+    go(weir, &a, NOW);
+    assert_true(b.turned);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 0);
+}
+
+TEST(test_N4_keeps_its_place_while_another_guard_is_busy_too)
+{
+    keep_place_with(", wait: 1s");
+}
+
+TEST(test_N4_keeps_its_place_while_a_guard_without_a_queue_is_busy)
+{
+    keep_place_with("");
 }
 
 /* Rules that let it wait no longer are for those who come: it keeps its place and its deadline. */

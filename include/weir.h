@@ -180,7 +180,8 @@ enum weir_reason {
     WEIR_FULL = 10,    /* the queue is full */
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
-    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply; ruling.rule is beyond */
+    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply, ruling.rule is beyond; or
+                            more than WEIR_ENTRY_MAX guards, ruling.guard is */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
     WEIR_KEY_BUSY = 15, /* guards: the key's permits are out, or enough wait; retry: an estimate */
@@ -656,7 +657,7 @@ struct weir_ruling {
     uint8_t mode;           /* enum weir_mode, of all rules: enforce or shadow */
     /* For the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
     uint8_t level;
-    bool cut;   /* too many limits apply: WEIR_TOO_MANY, or rules in shadow were left out */
+    bool cut;   /* too much applies: WEIR_TOO_MANY, or rules or guards in shadow were left out */
     bool fleet; /* `remaining` counts units drawn for this host: the fleet may have more */
 };
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
@@ -686,7 +687,7 @@ WEIR_API size_t weir_check_many_keys(struct weir *weir, const struct weir_reques
 
 /* Like weir_check, and enters the guards of the rules (`guards:`) that apply: all or nothing.
  * User, class and priority come from the attributes that the guard names, else from ask. */
-#define WEIR_ENTRY_MAX 8 /* guards on one request; more set ruling->cut */
+#define WEIR_ENTRY_MAX 8 /* guards on one request; with more it is refused: WEIR_TOO_MANY */
 struct weir_entry {
     uint32_t n;
     struct {

@@ -126,7 +126,7 @@ CODES = {
     "weir-alone": (503, "the fleet's Redis does not answer, and the rule is closed without it"),
     "weir-dry": (503, "the fleet had to be asked, and did not answer within the rule's time"),
     "weir-no-room": (503, "the table is full, the key is new, and the rule is closed then"),
-    "weir-too-many": (503, "more limits apply to the request than can be asked together"),
+    "weir-too-many": (503, "more limits or guards apply to the request than can be asked together"),
     "weir-open": (503, "a guard's breaker is open; Retry-After is when it will be tried"),
     "weir-busy": (503, "all permits of a guard are out; Retry-After is an estimate"),
     "weir-key-busy": (429, "all permits of this key are out; Retry-After is an estimate"),

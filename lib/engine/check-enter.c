@@ -41,16 +41,38 @@ bool weir__guard_key(const struct weir__guard_rule *guard, const uint64_t *secre
 
 /* ------------------------------------------------------------------ admission ---- */
 
-/* Guards that are off do not count. */
-static void note(struct weir__admission *admission, const struct weir__active *f, uint32_t place,
-                 const struct weir_ruling *ruling)
+/* A guard in shadow makes room: the last of them.  False: none is. */
+static bool make_room(struct weir__admission *admission, const struct weir__active *f,
+                      enum weir_mode mode)
 {
-    if (weir__post_mode(&f->posts[place], ruling->mode) == WEIR_OFF)
+    size_t i = admission->n;
+
+    while (i > 0 && weir__post_mode(&f->posts[f->rules->n_rules + admission->guards[i - 1]],
+                                    mode) != WEIR_SHADOW)
+        i--;
+    if (i == 0)
+        return false;
+    admission->n--;
+    memmove(&admission->guards[i - 1], &admission->guards[i],
+            (admission->n + 1 - i) * sizeof(*admission->guards));
+    return true;
+}
+
+/* Guards that are off do not count, and those in shadow have the room that is left. */
+static void note(struct weir__admission *admission, const struct weir__active *f, uint32_t place,
+                 enum weir_mode all)
+{
+    uint32_t guard = place - (uint32_t)f->rules->n_rules;
+    enum weir_mode mode = weir__post_mode(&f->posts[place], all);
+
+    if (mode == WEIR_OFF)
         return;
-    if (admission->n < WEIR_ENTRY_MAX)
-        admission->guards[admission->n++] = place - (uint32_t)f->rules->n_rules;
-    else
-        admission->cut = true;
+    bool fits = admission->n < WEIR_ENTRY_MAX;
+    admission->cut = admission->cut || !fits;
+    if (fits || (mode == WEIR_ENFORCE && make_room(admission, f, all)))
+        admission->guards[admission->n++] = guard;
+    else if (mode == WEIR_ENFORCE && admission->over == 0)
+        admission->over = guard + 1;
 }
 
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
@@ -62,7 +84,7 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
     weir__matches_begin(&m, active->rules, active->rules->guard_match, facts);
     do
         for (size_t i = 0; i < m.n; i++)
-            note(admission, active, m.found[i], ruling);
+            note(admission, active, m.found[i], (enum weir_mode)ruling->mode);
     while (weir__matches_more(&m));
 }
 
@@ -146,6 +168,17 @@ static void name_key(const struct weir__admission *admission, const struct weir_
                      text, len);
 }
 
+/* None that enforces is left out. */
+static bool refuse_too_many(struct weir__admission *admission, const struct weir__active *f,
+                            struct weir_ruling *ruling)
+{
+    admission->guard = f->stations[admission->over - 1].guard;
+    ruling->guard = f->posts[f->rules->n_rules + admission->over - 1].name;
+    ruling->decision = (struct weir_decision){ .reason = WEIR_TOO_MANY, .retry = WEIR_NEVER };
+    ruling->level = 3;
+    return false;
+}
+
 bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
                           const uint64_t *secrets, const struct weir__facts *facts,
                           struct weir_ruling *ruling)
@@ -155,6 +188,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
     struct weir_key key;
 
     ruling->cut = ruling->cut || admission->cut;
+    if (__builtin_expect(admission->over != 0, 0))
+        return refuse_too_many(admission, active, ruling);
     for (size_t i = 0; i < admission->n; i++) {
         const struct weir__guard_rule *g = &active->rules->guards[admission->guards[i]];
         weir__guard_ask(active->rules, admission->guards[i], secrets, facts, admission->ask, made,

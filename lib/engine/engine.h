@@ -158,8 +158,9 @@ struct weir__admission {
     const struct weir__alone_rules *alone; /* fleet.h; NULL: none */
     struct weir_taken *taken;              /* gets what the limits have granted; may be NULL */
     /* its own */
-    bool listed; /* by an allow list: never shed, and of the highest priority */
-    bool cut;
+    bool listed;   /* by an allow list: never shed, and of the highest priority */
+    bool cut;      /* there was no room for all guards */
+    uint32_t over; /* the first guard that enforces and had no room, + 1; 0: none */
     size_t n;
     uint32_t guards[WEIR_ENTRY_MAX]; /* numbers of those that apply */
     /* told: the request as seen by the guard asked last, which is the one that refused */

@@ -232,8 +232,12 @@ void weir__engine_explain_guards(
 
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+        int entered = 0; /* guards in shadow have the room that is left */
         for (uint32_t i = 0; i < f->rules->n_guards; i++) {
             explain_guard(&e, weir, f, i, &facts, ask);
+            entered += e.as_rule.why == WEIR__APPLIES && e.as_rule.mode == WEIR_ENFORCE;
+            if (entered > WEIR_ENTRY_MAX && e.as_rule.mode == WEIR_ENFORCE)
+                e.reason = WEIR_TOO_MANY, e.refuses = true;
             each(context, &e);
         }
     }

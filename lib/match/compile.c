@@ -266,26 +266,35 @@ static int find_lists(struct weir_rules *set, struct weir_error *error)
     return WEIR_OK;
 }
 
+static bool is_everywhere(const struct weir__rule *rule)
+{
+    return rule->matches == 0 && rule->excepts == 0 && rule->draft->mode == WEIR_ENFORCE;
+}
+
 static bool applies_always(const struct weir__rule *rule)
 {
     for (size_t i = 0; i < rule->key.n; i++)
         if (rule->parts[i].fallback == NULL)
             return false;
-    return rule->matches == 0 && rule->excepts == 0 && rule->draft->mode == WEIR_ENFORCE;
+    return is_everywhere(rule);
 }
 
-/* With more limits than can be asked together every request would be refused. */
+/* With more limits or guards than can be asked together every request would be refused. */
 static int check_room(const struct weir_rules *set, struct weir_error *error)
 {
-    size_t limits = 0;
+    size_t limits = 0, guards = 0;
 
     for (size_t i = 0; i < set->n_rules; i++)
         limits += applies_always(&set->rules[i]) ? set->rules[i].n_limits : 0;
-    if (limits <= WEIR_ALL_MAX || set->draft->mode != WEIR_ENFORCE)
+    for (size_t i = 0; i < set->n_guards; i++)
+        guards += is_everywhere(&set->rules[set->n_rules + i]);
+    if ((limits <= WEIR_ALL_MAX && guards <= WEIR_ENTRY_MAX) || set->draft->mode != WEIR_ENFORCE)
         return WEIR_OK;
+    bool over = limits > WEIR_ALL_MAX;
     return weir__fail(error, WEIR_INVALID,
-                      "%zu limits apply to every request, and at most %d can: all would be refused",
-                      limits, WEIR_ALL_MAX);
+                      "%zu %s apply to every request, and at most %d can: all would be refused",
+                      over ? limits : guards, over ? "limits" : "guards",
+                      over ? WEIR_ALL_MAX : WEIR_ENTRY_MAX);
 }
 
 static int compile(struct weir_rules *set, struct weir_error *error)

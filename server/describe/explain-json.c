@@ -194,7 +194,10 @@ static void add_guard(void *context, const struct weir__explained_guard *g)
     struct show *s = context;
     const struct weir__explained *e = &g->as_rule;
 
-    if (s->guard == NULL && e->why == WEIR__APPLIES && e->mode == WEIR_ENFORCE && g->refuses) {
+    bool first = s->guard == NULL || /* or there are too many, which is seen before any is asked */
+                 (g->reason == WEIR_TOO_MANY && s->reason != WEIR_TOO_MANY);
+
+    if (first && e->why == WEIR__APPLIES && e->mode == WEIR_ENFORCE && g->refuses) {
         s->guard = e->rule->name;
         s->reason = g->reason;
     }

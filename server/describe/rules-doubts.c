@@ -250,22 +250,32 @@ static void doubt_guard(const struct reading *r, const struct weir__guard_draft 
     doubt_rule(r, &guard->rule);
 }
 
-/* Guards behind as many as a request can enter. */
+/* Every request enters as many guards as it can. */
+static bool are_enough(const struct weir__draft *draft)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < draft->n_guards; i++) {
+        const struct weir__rule_draft *rule = &draft->guards[i].rule;
+        n += rule->mode == WEIR_ENFORCE && rule->matches + rule->excepts == 0;
+    }
+    return n >= WEIR_ENTRY_MAX;
+}
+
+/* Guards beside as many as a request can enter. */
 static void doubt_last_guards(const struct reading *r)
 {
-    int everywhere = 0; /* guards so far that every request enters */
-
+    if (r->draft->mode != WEIR_ENFORCE || !are_enough(r->draft))
+        return;
     for (size_t i = 0; i < r->draft->n_guards; i++) {
         const struct weir__rule_draft *rule = &r->draft->guards[i].rule;
-        if (rule->mode == WEIR_OFF)
+        if (rule->mode == WEIR_OFF ||
+            (rule->mode == WEIR_ENFORCE && rule->matches + rule->excepts == 0))
             continue;
-        if (everywhere == WEIR_ENTRY_MAX)
-            doubt(r, rule->mark,
-                  "no request enters it: %d before it apply to every request, and a request "
-                  "enters at most %d",
-                  WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
-        else
-            everywhere += rule->matches + rule->excepts == 0;
+        doubt(r, rule->mark,
+              "%s: %d others apply to every request, and a request enters at most %d",
+              rule->mode == WEIR_SHADOW ? "no request enters it" : "all that it matches is refused",
+              WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
     }
 }
 

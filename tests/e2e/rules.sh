@@ -145,9 +145,16 @@ so they let everything pass; enter and exit instead"
 run rules check many.yaml
 is "as many guards as a request can enter" "$code $err" "0 "
 printf '  - { name: g9, concurrency: 1, match: { uri: /x } }\n' >>"$dir/many.yaml"
+printf '  - { name: g10, concurrency: 1, match: { uri: /y }, mode: shadow }\n' >>"$dir/many.yaml"
 run rules check many.yaml
-is "guards that no request can enter" "$code $err" "0 many.yaml:14:5: warning: no request enters \
-it: 8 before it apply to every request, and a request enters at most 8"
+is "guards beside as many as a request can enter" "$code $err" "0 many.yaml:14:5: warning: all that \
+it matches is refused: 8 others apply to every request, and a request enters at most 8
+many.yaml:15:5: warning: no request enters it: 8 others apply to every request, and a request \
+enters at most 8"
+printf '  - { name: g11, concurrency: 1 }\n' >>"$dir/many.yaml"
+run rules check many.yaml
+is "more guards than every request can enter" "$code $err" \
+    "1 many.yaml: 9 guards apply to every request, and at most 8 can: all would be refused"
 cd "$rules"
 
 # stdin, and a pipe that is named

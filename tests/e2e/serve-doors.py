@@ -429,5 +429,23 @@ def test_R2_more_than_64_limits_at_every_door(weir):
             assert "refused by r64: more limits apply than can be asked at once" in said.stdout, said
 
 
+def test_R2_more_than_8_guards_at_every_door(weir):
+    """Likewise: no guard is left out."""
+    guard = '  - { name: g%d, match: { all: "yes" }, concurrency: 5 }\n'
+    rules = "version: 1\nguards:\n" + "".join(guard % i for i in range(10))
+    with Server(weir, rules=rules, threads=1) as server:
+        http, attributes = server.http(), ["all", "yes"]
+        with server.resp() as client:
+            refused = client("WEIR.ENTER", *attributes)
+            assert (refused[0], refused[8]) == (0, "too-many") and "g8" in refused, refused
+            told = client.json("WEIR.EXPLAIN", *attributes)["enter"]
+            assert told == {"allowed": False, "guard": "g8", "reason": "too-many"}, told
+            assert client("WEIR.ENTER", "all", "no")[0] == 1
+            assert client("WEIR.ENTER", "GUARD", "g0")[0] == 1  # nothing was entered
+        answer = http("POST", "/v1/enter", body=b'{"attributes": {"all": "yes"}}')
+        said = answer.json()
+        assert (answer.status, said["code"], said["guard"]) == (503, "weir-too-many", "g8"), said
+
+
 if __name__ == "__main__":
     run_tests(globals())

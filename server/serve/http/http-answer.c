@@ -301,7 +301,7 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                    "Banned", "weir-banned", "refused", 429 },
         denied = { "about:blank", "Denied", "weir-denied", "refused", 403 },
         too_many = { "about:blank", "Too many limits", "weir-too-many",
-                     "more limits apply to this request than can be asked", 503 },
+                     "more limits or guards apply to this request than can be asked", 503 },
         no_room = { "about:blank", "No room", "weir-no-room",
                     "the table is full, and this key is new", 503 },
         dry = { "about:blank", "Nothing drawn", "weir-dry",

@@ -77,7 +77,7 @@ const struct weir__schema weir__schemas[] = {
         { "reason", BY_RULES "|key-busy|open|busy|shed|degraded|full|late|cancelled",
           "a guard's are open, busy, shed, degraded, full (its queue), late (the turn did not "
           "come in time), cancelled (the server ends); key-busy: the key has all of its permits "
-          "out, or has enough waiters" },
+          "out, or has enough waiters; too-many: also if more than 8 guards apply" },
         { "-[applied]", "count", "rules that apply" },
         { "[shadow]", "text?", "a rule or guard in shadow that would have refused; null: none" },
         { "-[list]", "allow|deny?", "the list that decided; null: none" },

@@ -213,21 +213,50 @@ TEST(test_G1_the_first_in_the_file_is_named)
     v = refused(weir, "ip=::1", NOW, "a", WEIR_BUSY);
 }
 
-TEST(test_G1_more_guards_than_can_be_entered)
+/* g0 to g8 apply to a request with all=yes, and `last` to every one. */
+static struct weir *with_many_guards(const char *first, const char *last)
 {
     char yaml[2000] = GUARDS("");
 
-    for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
+    for (int i = 0; i <= WEIR_ENTRY_MAX; i++)
         snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
-                 "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
-    OWN(weir) *weir = engine_of(yaml);
-    struct visit v = entered(weir, "ip=::1", NOW, WEIR_ENTRY_MAX);
-    assert_true(v.ruling.cut);
-    assert_int_equal(in_flight(weir, "g0", NOW), 0); /* off: does not take a place */
-    assert_int_equal(in_flight(weir, "g8", NOW), 1);
-    assert_int_equal(in_flight(weir, "g9", NOW), 0);
-    leave(weir, &v, WEIR_SUCCEEDED, NOW);
-    assert_int_equal(in_flight(weir, "g8", NOW), 0);
+                 "- { name: g%d, match: { all: \"yes\" }, concurrency: 5%s }\n", i,
+                 i == 0               ? first
+                 : i < WEIR_ENTRY_MAX ? ""
+                                      : last);
+    return engine_of(yaml);
+}
+
+TEST(test_G1_R2_more_guards_than_can_be_entered_refuse)
+{
+    OWN(weir) *weir = with_many_guards("", "");
+    struct visit v = refused(weir, "all=yes", NOW, "g8", WEIR_TOO_MANY);
+    assert_fields(v.ruling, (decision.retry, WEIR_NEVER), (cut, true), (level, 3));
+    assert_int_equal(v.entry.n, 0);
+    assert_int_equal(in_flight(weir, "g0", NOW), 0);
+    entered(weir, "all=no", NOW, 0);
+}
+
+TEST(test_G1_R2_guards_that_are_off_or_in_shadow_leave_room)
+{
+    static const struct {
+        const char *first, *last;
+        const char *out; /* the one that is not entered */
+        bool cut;
+    } cases[] = { { ", mode: off", "", "g0", false },
+                  { ", mode: shadow", "", "g0", true },
+                  { "", ", mode: shadow", "g8", true },
+                  { ", mode: shadow", ", mode: shadow", "g8", true } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        OWN(weir) *weir = with_many_guards(cases[i].first, cases[i].last);
+        struct visit v = entered(weir, "all=yes", NOW, WEIR_ENTRY_MAX);
+        assert_int_equal(v.ruling.cut, cases[i].cut);
+        for (char name[] = "g0"; name[1] <= '8'; name[1]++)
+            assert_int_equal(in_flight(weir, name, NOW), strcmp(name, cases[i].out) != 0);
+        leave(weir, &v, WEIR_SUCCEEDED, NOW);
+        assert_int_equal(in_flight(weir, "g1", NOW), 0);
+    }
 }
 
 /* --------------------------------------------------------------- lists, bans ---- */

@@ -140,8 +140,8 @@ struct weir__place {
     _Alignas(16) uint64_t edition; /* grows with every change; takes the pin */
     uint64_t word;                 /* its record's block, and whether it is closed; 0: free */
     uint32_t mode;                 /* enum weir_mode, by hand */
-    uint32_t dropped;              /* nobody is expected to want it again */
-    int64_t look_at;               /* not in use: when it may be reclaimed; 0: in use */
+    uint32_t dropped; /* nobody is expected to want it again: 1, or more looks at its permits */
+    int64_t look_at;  /* not in use: when it may be reclaimed; 0: in use */
 };
 
 /* A bit for each holder that uses what is in the place. */

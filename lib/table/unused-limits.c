@@ -1,7 +1,8 @@
 /* unused-limits.c -- removes limiters and guards that nobody uses any more, with their states, and
  * gives disk space back.
  *
- *     dropped      by its last user, because its rule is gone: a minute later, states and all
+ *     dropped      by its last user, because its rule is gone: a minute later, states and all; a
+ *                  guard not while permits are out
  *     left         by its last user: once none of its states would be missed, and a guard once
  *                  nobody has used it for an hour and no permit is out
  *     switched     by hand, and left: a day later, so that the switch is there when its user comes
@@ -23,8 +24,9 @@
 #define GRACE       (45 * WEIR_SECOND) /* after the last use: a minute, with the looks around it */
 #define HOUR        (3600 * WEIR_SECOND)
 #define DAY         (24 * HOUR)
-#define GUARD_GRACE HOUR /* of a guard that was left, not dropped */
-#define TRIM        64   /* chunks of the slab at a time */
+#define GUARD_GRACE HOUR               /* of a guard that was left, not dropped */
+#define UNTOLD      (2 * HOUR / GRACE) /* looks at permits of which nobody tells more */
+#define TRIM        64                 /* chunks of the slab at a time */
 
 /* ---------------------------------------------------------------- states ---- */
 
@@ -173,10 +175,26 @@ static void tend_limiters(struct weir_table *table, weir_time now)
     free(leaving.editions);
 }
 
-/* A process that has no guards of its own cannot tell. */
+/* A guard's record begins with the number of permits out. */
+static bool has_permits(const struct weir_table *table, uint32_t id)
+{
+    return weir__get((int64_t *)(void *)(table->guard_bytes + id * WEIR__GUARD_BYTES)) > 0;
+}
+
+/* A process that has no guards of its own cannot tell which leases are over: it leaves a guard to
+ * others, and one that was dropped for as long as permits can be out. */
 static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
 {
-    return table->guard_is_busy == NULL || table->guard_is_busy(table, id, now);
+    struct weir__place *place = &table->places[table->guards.first + id];
+    uint32_t dropped = weir__get(&place->dropped);
+
+    if (table->guard_is_busy != NULL)
+        return table->guard_is_busy(table, id, now);
+    if (dropped == 0 || dropped > UNTOLD || !has_permits(table, id))
+        return dropped == 0;
+    (void)__atomic_compare_exchange_n(&place->dropped, &dropped, dropped + 1, false,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return true;
 }
 
 static void tend_guards(struct weir_table *table, weir_time now)
@@ -185,7 +203,7 @@ static void tend_guards(struct weir_table *table, weir_time now)
         struct weir__place *place = &table->places[table->guards.first + id];
         if (!is_forsaken(table, table->guards.first + id, GUARD_GRACE, now))
             continue;
-        if (!weir__get(&place->dropped) && is_busy(table, id, now))
+        if (is_busy(table, id, now))
             weir__set(&place->look_at, now + GRACE);
         else
             remove_guard(table, id);

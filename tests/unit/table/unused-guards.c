@@ -48,6 +48,56 @@ TEST(test_a_dropped_guard_goes_and_leaves_nothing_behind)
     assert_true(weir_exit(kept, &permit, WEIR_SUCCEEDED, NOW));
 }
 
+static struct weir_guard *leased_guard(struct weir_table *table, weir_time lease)
+{
+    struct weir_guard_options o = { .max = 1, .lease = lease };
+    struct weir_guard *guard = NULL;
+
+    assert_ok(weir_guard_create(&guard, table, "g", &o, NULL));
+    return guard;
+}
+
+/* Its rule is gone, and comes back while work of before goes on. */
+TEST(test_G1_a_dropped_guard_stays_while_permits_are_out)
+{
+    for (int exits = 0; exits < 2; exits++) {
+        OWN(weir_table) *table = table_with(&(struct weir_table_options){ .guards = 2 });
+        struct weir_guard *guard = leased_guard(table, 10 * MINUTE);
+        struct weir_permit permit, other;
+        struct weir_ask ask = { .now = NOW };
+        struct weir_decision d;
+        assert_true(weir_enter(guard, &ask, &permit, &d));
+        weir_guard_drop(guard);
+        weir_time now = tend(table, NOW, 5 * MINUTE);
+        guard = leased_guard(table, 10 * MINUTE);
+        ask.now = now;
+        assert_false(weir_enter(guard, &ask, &other, &d));
+        assert_int_equal(d.reason, WEIR_BUSY);
+        weir_guard_drop(guard);
+        assert_true(!exits || weir_exit(guard, &permit, WEIR_SUCCEEDED, now));
+        tend(table, now, exits ? 2 * MINUTE : 7 * MINUTE); /* that is out of its lease */
+        assert_false(has_guard(table, "g"));
+    }
+}
+
+/* A process that has no guards cannot tell which leases are over. */
+TEST(test_G1_a_dropped_guard_with_permits_out_goes_later_without_anybody_who_has_guards)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    OWN(weir_table) *other = attach(path);
+    struct weir_guard *guard = leased_guard(other, 60 * MINUTE);
+    struct weir_permit permit;
+    struct weir_decision d;
+    assert_true(weir_enter(guard, &(struct weir_ask){ .now = NOW }, &permit, &d));
+    weir_guard_drop(guard);
+    weir_time now = tend(table, NOW, 60 * MINUTE);
+    assert_true(has_guard(table, "g"));
+    tend(table, now, 120 * MINUTE);
+    assert_false(has_guard(table, "g"));
+}
+
 TEST(test_a_released_guard_stays_for_an_hour_and_while_permits_are_out)
 {
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .guards = 2 });

@@ -208,6 +208,9 @@ static int prepare(struct weir_table *table, uint32_t id, const void *record,
         weir__publish(&r->keyed, 1);
     for (uint64_t had = weir__get(&r->seats); had < seats; had = weir__get(&r->seats))
         (void)weir__swap(&r->seats, had, seats);
+    for (int64_t had = weir__get(&r->lease); had < plan.lease;)
+        (void)__atomic_compare_exchange_n(&r->lease, &had, plan.lease, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED);
     return WEIR_OK;
 }
 

@@ -127,6 +127,9 @@ struct weir__guard_record {
     uint8_t fitting[WEIR_CLASSES]; /* while it sheds: see weir__shed_fitting */
     int64_t waited;                /* when an ask that can wait last came, about; 0: never */
     int64_t free_in;               /* ns until a permit is free, about; 0: not known */
+    int64_t lease;                 /* the longest that permits may have that are out */
+    int64_t lease_until;           /* ... until then; 0: no sweep has seen a shorter one */
+    int64_t extra_drift;           /* the ticker's: excess of extra, as learnt.drift */
 
     /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
     _Alignas(WEIR__LINE) uint64_t pace[2];
@@ -150,7 +153,9 @@ struct weir__guard_record {
 _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
                "a guard's seats are behind the rest of its record");
 /* As in docs/shm.md; another layout is another format. */
-_Static_assert(offsetof(struct weir__guard_record, limit) == 64 &&
+_Static_assert(offsetof(struct weir__guard_record, in_flight) == 0 &&
+                   offsetof(struct weir__guard_record, limit) == 64 &&
+                   offsetof(struct weir__guard_record, extra_drift) == 184 &&
                    offsetof(struct weir__guard_record, busy) == 208 &&
                    offsetof(struct weir__guard_record, totals) == 256 &&
                    offsetof(struct weir__guard_record, breaker) == 1408 &&

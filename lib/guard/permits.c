@@ -7,11 +7,12 @@
 
 #include "guard/guard.h"
 
-#define SWEEP        (WEIR_SECOND / 4)   /* between two sweeps */
-#define GRAIN        22                  /* a permit's time is kept in 2^22 ns */
-#define TIME_MASK    ((1u << 21) - 1)    /* ... modulo this */
-#define LAPSE        (600 * WEIR_SECOND) /* without a sweep; then callers catch up first */
-#define UNASKED      (4 * SWEEP)         /* likewise: nobody asks this guard */
+#define SWEEP        (WEIR_SECOND / 4)    /* between two sweeps */
+#define GRAIN        22                   /* a permit's time is kept in 2^22 ns */
+#define TIME_MASK    ((1u << 21) - 1)     /* ... modulo this */
+#define LAPSE        (600 * WEIR_SECOND)  /* without a sweep; then callers catch up first */
+#define UNASKED      (4 * SWEEP)          /* likewise: nobody asks this guard */
+#define LEASE_MAX    (3600 * WEIR_SECOND) /* of all guards; more is damage */
 #define STALE_MAX    (7 * 24 * 3600 * WEIR_SECOND) /* between sweeps, at least */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
@@ -59,6 +60,32 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
     return false;
 }
 
+/* The lease that sweeps go by: permits that are out may have been given for longer than the present
+ * one. */
+static weir_time lease_of(const struct weir__guard_record *r, const struct weir__guard_plan *plan)
+{
+    weir_time longest = weir__get(&r->lease);
+
+    return longest > plan->lease && longest <= LEASE_MAX ? longest : plan->lease;
+}
+
+/* Once a longer lease of before is over, the present one is the longest. */
+static void forget_lease(struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                         weir_time now)
+{
+    int64_t longest = weir__get(&r->lease), until = weir__get(&r->lease_until);
+
+    if (longest == plan->lease && until == 0)
+        return;
+    if (lease_of(r, plan) == plan->lease || (until > 0 && until <= now)) {
+        __atomic_compare_exchange_n(&r->lease, &longest, plan->lease, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+        weir__set(&r->lease_until, 0);
+    } else if (until <= 0 || until > now + lease_of(r, plan)) { /* the clock has stepped back */
+        weir__set(&r->lease_until, now + lease_of(r, plan));
+    }
+}
+
 /* Within a lease: later it may be another's. */
 bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 {
@@ -84,17 +111,17 @@ bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 struct sweep {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
-    weir_time now;
+    weir_time now, lease;
     int64_t last;  /* sweep_at, as this sweep found or set it */
     int64_t least; /* no permit is younger, in grains; below 0: it may be ahead of now */
 };
 
 /* `since`: the last sweep.  Soon after one, a lease ahead: the clock may have stepped back. */
-static int64_t least_age(const struct weir__guard_plan *plan, weir_time since)
+static int64_t least_age(weir_time lease, weir_time since)
 {
-    weir_time ahead = plan->lease / 2 > LAPSE ? plan->lease / 2 : LAPSE;
+    weir_time ahead = lease / 2 > LAPSE ? lease / 2 : LAPSE;
 
-    return (since > 2 * LAPSE ? since - LAPSE - ahead : -plan->lease) / (1 << GRAIN) - 1;
+    return (since > 2 * LAPSE ? since - LAPSE - ahead : -lease) / (1 << GRAIN) - 1;
 }
 
 static weir_time unswept(int64_t sweep_at, weir_time now)
@@ -108,7 +135,7 @@ static bool is_over(const struct sweep *s, uint64_t word)
     uint64_t behind = ((uint64_t)s->now >> GRAIN) - (word >> 43) - (uint64_t)s->least;
     int64_t age = s->least + (int64_t)(behind & TIME_MASK);
 
-    if (age > (s->plan->lease >> GRAIN) + 1)
+    if (age > (s->lease >> GRAIN) + 1)
         return true;
     return holder != 0 && weir__get(&s->guard->table->holders[holder].pid) == 0;
 }
@@ -211,7 +238,7 @@ static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__h
     weir_time began = s->now - (weir_time)(age << GRAIN);
     uint8_t *probes = &out->probes[weir__permit_probe(word)];
 
-    if (age > (uint64_t)(s->plan->lease >> GRAIN) + 1 ||
+    if (age > (uint64_t)(s->lease >> GRAIN) + 1 ||
         age <= (uint64_t)(s->plan->breaker.slow >> GRAIN) + 1)
         return 0; /* in the future, because the clock has stepped back; or not slow yet */
     if (weir__permit_probe(word) != 0) {
@@ -276,12 +303,12 @@ static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan 
                         weir_time lapse, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, weir__acquire(&r->sweep_at), 0 };
+    struct sweep s = { guard, plan, now, lease_of(r, plan), weir__acquire(&r->sweep_at), 0 };
     weir_time since = unswept(s.last, now);
 
     if (__builtin_expect(since <= lapse, 1))
         return;
-    s.least = least_age(plan, since);
+    s.least = least_age(s.lease, since);
     note_reclaimed(guard, sweep_seats(&s, seats_of(r)), now);
     __atomic_compare_exchange_n(&r->sweep_at, &s.last, now + SWEEP, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
@@ -313,7 +340,8 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, now + SWEEP, least_age(plan, 0) };
+    weir_time lease = lease_of(r, plan);
+    struct sweep s = { guard, plan, now, lease, now + SWEEP, least_age(lease, 0) };
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);
 
@@ -323,6 +351,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     int64_t reclaimed = sweep_seats(&s, n);
+    forget_lease(r, plan, now);
     settle_drift(guard, n);
     tell_hanging(&s, n);
     note_reclaimed(guard, reclaimed, now);

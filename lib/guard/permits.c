@@ -140,27 +140,42 @@ static bool is_over(const struct sweep *s, uint64_t word)
     return holder != 0 && weir__get(&s->guard->table->holders[holder].pid) == 0;
 }
 
-static int64_t held_by(const struct weir_guard *guard, uint32_t n)
-{
-    int64_t held = 0;
+/* How much in_flight and extra are above what the seats say. */
+struct drift {
+    int64_t in_flight, extra;
+};
 
-    for (uint32_t i = 0; i < n; i++)
-        held += weir__permit_weight(weir__acquire(&guard->held.seats[i].word));
-    return held;
+static struct drift read_once(const struct weir_guard *guard, uint32_t n)
+{
+    struct drift d = { weir__acquire(&guard->record->in_flight),
+                       weir__acquire(&guard->record->extra) };
+
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t weight = weir__permit_weight(weir__acquire(&guard->held.seats[i].word));
+        d.in_flight = weir__sum(d.in_flight, -(uint64_t)weight);
+        d.extra = weir__sum(d.extra, -(uint64_t)(weight > 1 ? weight - 1 : 0));
+    }
+    return d;
 }
 
-/* The difference between in_flight and the seats.  Asks that are entering or leaving disturb it, so
- * it is read several times, and the reading nearest to 0 counts; 0 if readings had both signs. */
-static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
+/* 0 if they have different signs. */
+static int64_t nearest_to_0(int64_t a, int64_t b)
 {
-    int64_t least = INT64_MAX, most = INT64_MIN;
+    return a > 0 && b > 0 ? (a < b ? a : b) : a < 0 && b < 0 ? (a > b ? a : b) : 0;
+}
 
-    for (int i = 0; i < DRIFT_READS && (least > 0 || most < 0); i++) {
-        int64_t drift = weir__acquire(&guard->record->in_flight) - held_by(guard, n);
-        least = drift < least ? drift : least;
-        most = drift > most ? drift : most;
+/* Asks that are entering or leaving disturb it, so it is read several times, and the reading
+ * nearest to 0 counts; 0 if readings had both signs. */
+static struct drift read_drift(const struct weir_guard *guard, uint32_t n)
+{
+    struct drift d = read_once(guard, n);
+
+    for (int i = 1; i < DRIFT_READS && (d.in_flight != 0 || d.extra != 0); i++) {
+        struct drift next = read_once(guard, n);
+        d.in_flight = nearest_to_0(d.in_flight, next.in_flight);
+        d.extra = nearest_to_0(d.extra, next.extra);
     }
-    return least > 0 ? least : most < 0 ? most : 0;
+    return d;
 }
 
 /* A process killed between counting and taking its seat leaves a difference.  Sweeps look for one
@@ -168,21 +183,26 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
  * time. */
 static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
-    struct weir__learnt *l = &guard->record->learnt;
+    struct weir__guard_record *r = guard->record;
+    struct weir__learnt *l = &r->learnt;
     uint64_t lost = weir__get(&guard->table->header->holders_lost);
 
-    if (lost != l->holders_lost || weir__get(&guard->record->in_flight) < 0) {
+    if (lost != l->holders_lost || weir__get(&r->in_flight) < 0) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
     }
     if (l->watching == 0)
         return;
-    int64_t drift = read_drift(guard, n);
+    struct drift d = read_drift(guard, n);
+    bool any = d.in_flight != 0 || d.extra != 0,
+         same = d.in_flight == l->drift && d.extra == r->extra_drift;
     l->watching--;
-    l->drift_times = drift != 0 && drift == l->drift ? l->drift_times + 1 : drift != 0;
-    l->drift = drift;
+    l->drift_times = any && same ? l->drift_times + 1 : any;
+    l->drift = d.in_flight;
+    r->extra_drift = d.extra;
     if (l->drift_times >= DRIFT_SWEEPS) {
-        weir__count(&guard->record->in_flight, -drift);
+        weir__count(&r->in_flight, -d.in_flight);
+        weir__count(&r->extra, -d.extra);
         l->drift_times = 0;
     }
 }

@@ -212,6 +212,29 @@ TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
     assert_int_equal(g->record->in_flight, 1);
 }
 
+TEST(test_asks_for_several_permits_that_the_slots_do_not_have_are_put_right)
+{
+    A_GUARD(g, .max = 20, .lease = 3600 * S);
+    struct weir_permit p;
+    struct weir_decision d;
+    weir_time now = NOW;
+    assert_true(weir_enter(g, &(struct weir_ask){ .cost = 3, .now = now }, &p, &d));
+    for (int killed = 0; killed < 2; killed++) { /* before extra is counted, or after */
+        table->header->holders_lost++;
+        g->record->in_flight += 5;
+        g->record->extra += killed ? 4 : 0;
+        for (int i = 0; i < 12; i++)
+            info_of(g, now += 300 * MS);
+        assert_fields(*g->record, (in_flight, 3), (extra, 2));
+        assert_int_equal(weir__guard_calls(g->record), 1);
+    }
+    table->header->holders_lost++;
+    g->record->extra -= 2; /* while it gives back */
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_int_equal(g->record->extra, 2);
+}
+
 /* Killed between the breaker and the seat: no lease can end. */
 TEST(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open)
 {

@@ -643,18 +643,16 @@ void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 }
 
 /* `ahead`: from then on it counts as work. */
-static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t use,
-                  weir_time ahead, weir_time now)
+static bool renew(struct weir_guard *guard, struct weir_permit *permit, bool again, weir_time ahead,
+                  weir_time now)
 {
     uint64_t word = permit->word;
 
     weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
     uint64_t renewed = weir__permit_word(weir__guard_time(now) + ahead, weir__permit_weight(word),
                                          weir__permit_holder(word), weir__permit_probe(word));
-    renewed |= use;
-    if (weir__get(&guard->record->keyed)
-            ? !weir__held_renew(&guard->held, permit->seat, word, renewed)
-            : !weir__swap(&guard->held.seats[permit->seat].word, word, renewed))
+    renewed |= weir__permit_freed(again ? word : word ^ WEIR__PERMIT_RENEWED);
+    if (!weir__held_renew(&guard->held, permit->seat, word, renewed, again))
         return false;
     permit->word = renewed;
     if (weir__permit_probe(word) != 0 && ahead > 0) /* its client may hold up all others */
@@ -668,20 +666,18 @@ static bool renew(struct weir_guard *guard, struct weir_permit *permit, uint64_t
 /* Copies of a renewed permit are void. */
 bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
-    return is_permit(guard, permit) &&
-           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED), 0, now);
+    return is_permit(guard, permit) && renew(guard, permit, false, 0, now);
 }
 
 /* A time ahead is taken for a clock that has stepped back: neither over nor hanging. */
 bool weir_permit_idle(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     return is_permit(guard, permit) &&
-           renew(guard, permit, weir__permit_freed(permit->word ^ WEIR__PERMIT_RENEWED),
-                 weir__guard_plan_of(guard)->lease / 2, now);
+           renew(guard, permit, false, weir__guard_plan_of(guard)->lease / 2, now);
 }
 
 bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     return is_permit(guard, permit) && weir__permit_follow(guard, permit) &&
-           renew(guard, permit, weir__permit_freed(permit->word), 0, now);
+           renew(guard, permit, true, 0, now);
 }

@@ -316,7 +316,9 @@ static inline bool weir__permit_is_same(uint64_t a, uint64_t b)
 {
     return (((a ^ b) & ~(uint64_t)WEIR__PERMIT_RENEWED) << 21) == 0;
 }
-/* The permit was renewed since, but once: its word becomes the present one. */
+/* The permit was renewed since, but once: its word becomes the present one.  The seat keeps the
+ * time of the word before, so that a permit that was given back is not taken for another: not even
+ * when the seat's uses have gone round. */
 bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit);
 /* Renews a permit that was renewed since, but once: a client repeats its ask, because the answer
  * was lost.  It may do so again. */
@@ -329,7 +331,9 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
 /* Takes a permit's word out of its seat.  False: it has another word, or none. */
 static inline bool weir__seat_free(struct weir_guard *guard, uint32_t seat, uint64_t word)
 {
-    if (__builtin_expect(weir__get(&guard->record->keyed) != 0, 0))
+    uint64_t pairs = weir__get(&guard->record->keyed) | weir__get(&guard->held.seats[seat].ref);
+
+    if (__builtin_expect(pairs != 0, 0)) /* by key, or renewed */
         return weir__held_free(&guard->held, seat, word);
     return weir__swap(&guard->held.seats[seat].word, word, weir__permit_freed(word));
 }

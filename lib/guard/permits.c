@@ -89,15 +89,19 @@ static void forget_lease(struct weir__guard_record *r, const struct weir__guard_
 /* Within a lease: later it may be another's. */
 bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 {
-    uint64_t lease = (uint64_t)(weir__guard_plan_of(guard)->lease >> GRAIN) + 1,
-             there = weir__acquire(&guard->held.seats[permit->seat % WEIR__GUARD_SEATS].word),
-             age = ((there >> 43) - (permit->word >> 43)) & TIME_MASK;
+    weir_time longest = lease_of(guard->record, weir__guard_plan_of(guard));
+    uint64_t lease = (uint64_t)(longest >> GRAIN) + 1, there[2], age;
 
-    if (permit->seat >= WEIR__GUARD_SEATS || weir__permit_weight(there) == 0 || age > lease ||
-        !weir__permit_is_same(permit->word, there) ||
-        ((permit->word ^ there) & WEIR__PERMIT_RENEWED) == 0)
+    if (permit->seat >= WEIR__GUARD_SEATS)
         return false;
-    permit->word = there;
+    weir__load_pair(&guard->held.seats[permit->seat].word, there);
+    age = ((there[0] >> 43) - (permit->word >> 43)) & TIME_MASK;
+    if (weir__permit_weight(there[0]) == 0 || age > lease ||
+        there[1] != weir__held_renewed(there[1], permit->word) ||
+        !weir__permit_is_same(permit->word, there[0]) ||
+        ((permit->word ^ there[0]) & WEIR__PERMIT_RENEWED) == 0)
+        return false;
+    permit->word = there[0];
     return true;
 }
 

@@ -200,11 +200,12 @@ static void leave(const struct weir__held *t, uint32_t seat, uint64_t pair[2])
     } while (load_seat(t, seat, pair) && weir__permit_weight(pair[0]) == 0);
 }
 
-/* Who entered does not matter any more.  How often the seat was used takes its place, so that the
- * ref alone tells this use from the next. */
+/* Who entered does not matter any more, nor that it was renewed.  How often the seat was used takes
+ * its place, so that the ref alone tells this use from the next. */
 static uint64_t left_ref(uint64_t ref, uint64_t word)
 {
-    return (ref & ~HOLDER_MASK) | (word << 38 & HOLDER_MASK) | WEIR__HELD_COUNTED;
+    return WEIR__HELD_COUNTED | (uint64_t)weir__permit_weight(word) << 48 |
+           (word << 38 & HOLDER_MASK) | weir__held_key(ref);
 }
 
 /* The caller has the permit, so it was counted. */
@@ -216,7 +217,7 @@ bool weir__held_free(const struct weir__held *t, uint32_t seat, uint64_t word)
         load_seat(t, seat, pair);
         if (pair[0] != word)
             return false;
-        ref = pair[1] == 0 ? 0 : left_ref(pair[1], word);
+        ref = weir__held_key(pair[1]) == 0 ? 0 : left_ref(pair[1], word);
     } while (!swap_seat(t, seat, pair, weir__permit_freed(word), ref));
     if (ref != 0)
         leave(t, seat, (uint64_t[2]){ weir__permit_freed(word), ref });
@@ -231,13 +232,16 @@ void weir__held_cancel(const struct weir__held *t, uint32_t seat, uint64_t word)
     (void)(pair[0] == word && swap_seat(t, seat, pair, weir__permit_freed(word), 0));
 }
 
-bool weir__held_renew(const struct weir__held *t, uint32_t seat, uint64_t word, uint64_t renewed)
+/* Likewise. */
+bool weir__held_renew(const struct weir__held *t, uint32_t seat, uint64_t word, uint64_t renewed,
+                      bool again)
 {
     uint64_t pair[2];
 
     do {
         load_seat(t, seat, pair);
-    } while (pair[0] == word && !swap_seat(t, seat, pair, renewed, pair[1]));
+    } while (pair[0] == word && !swap_seat(t, seat, pair, renewed,
+                                           again ? pair[1] : weir__held_renewed(pair[1], word)));
     return pair[0] == word;
 }
 
@@ -298,11 +302,12 @@ static void count_seat(const struct weir__held *t, uint32_t i)
     void *slot = slot_in(t, seat->ref);
 
     if (weir__permit_weight(seat->word) == 0 || slot == NULL || !is_its(t, slot)) {
-        seat->ref = 0;
+        bool renewed = weir__permit_weight(seat->word) != 0 && seat->ref & WEIR__HELD_RENEWED;
+        seat->ref = renewed ? seat->ref & ~weir__held_key(seat->ref) : 0;
         return;
     }
     uint64_t *word = weir__slot_pin(&t->table->keys, slot);
-    int64_t n = weir__held_in(*word) + (int64_t)permits_in(seat->ref);
+    int64_t n = weir__held_in(*word) + weir__permit_weight(seat->word);
     seat->ref |= WEIR__HELD_COUNTED;
     *word = weir__held_fresh(1) | (uint64_t)(n < WEIR__HELD_MOST ? n : WEIR__HELD_MOST);
 }

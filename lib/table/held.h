@@ -5,7 +5,16 @@
  *     63      counted for certain; if not: if the key's count says so
  *     62..48  how many permits
  *     47..38  the process that entered: its place among the holders
- *     37..0   the key's slot + 1
+ *     37      0
+ *     36..0   the key's slot + 1; 0: it has no key
+ *
+ * The ref of a permit that was renewed, with a key or without one:
+ *
+ *     63      1
+ *     62..42  the time that its word had before (word 63..43)
+ *     41..38  0
+ *     37      1
+ *     36..0   the key's slot + 1; 0: it has no key
  */
 #ifndef WEIR_TABLE_HELD_H
 #define WEIR_TABLE_HELD_H
@@ -16,6 +25,7 @@
 #define WEIR__HELD_ID      0x10000u /* in the place of a limiter's id: this + the guard's place */
 #define WEIR__HELD_MOST    0x7fff   /* permits that one key can have out */
 #define WEIR__HELD_COUNTED ((uint64_t)1 << 63)
+#define WEIR__HELD_RENEWED ((uint64_t)1 << 37)
 
 _Static_assert(WEIR__HELD_ID >= WEIR__LIMITERS_MAX &&
                    WEIR__HELD_ID + WEIR__GUARDS_MAX < (1 << WEIR__ID_BITS) - 2,
@@ -32,7 +42,7 @@ static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free seat */
 }
 static inline uint64_t weir__held_key(uint64_t ref) /* the key's slot + 1; 0: none */
 {
-    return ref & (((uint64_t)1 << 38) - 1);
+    return ref & (WEIR__HELD_RENEWED - 1);
 }
 static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afterwards */
 {
@@ -121,8 +131,14 @@ enum weir__held_added weir__held_add(const struct weir__held *t, struct weir__ho
 bool weir__held_free(const struct weir__held *t, uint32_t seat, uint64_t word);
 /* The same for a seat whose permits were not counted. */
 void weir__held_cancel(const struct weir__held *t, uint32_t seat, uint64_t word);
-/* Gives a seat another word. */
-bool weir__held_renew(const struct weir__held *t, uint32_t seat, uint64_t word, uint64_t renewed);
+/* Gives a seat another word.  Its ref keeps the time of the one before; `again`: it does. */
+bool weir__held_renew(const struct weir__held *t, uint32_t seat, uint64_t word, uint64_t renewed,
+                      bool again);
+/* What the ref of a permit says that was renewed when its word was this one. */
+static inline uint64_t weir__held_renewed(uint64_t ref, uint64_t word)
+{
+    return WEIR__HELD_COUNTED | word >> 43 << 42 | WEIR__HELD_RENEWED | weir__held_key(ref);
+}
 
 /* Finishes what a process has begun with this seat and may never end.  If the seat was taken by a
  * process that is dead and had not counted it, it is free now, and the word is returned; else 0. */

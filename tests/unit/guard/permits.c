@@ -90,6 +90,81 @@ TEST(test_G1_a_renewal_can_be_repeated)
     }
 }
 
+static bool enter_for(struct weir_guard *g, const char *key, weir_time now,
+                      struct weir_permit *permit)
+{
+    struct weir_decision d;
+
+    return weir_enter(g, &(struct weir_ask){ .key = key_of(key), .now = now }, permit, &d);
+}
+
+/* A seat counts its uses modulo 2048. */
+TEST(test_G1_a_used_permit_is_not_the_one_2048_uses_later)
+{
+    for (int keyed = 0; keyed < 2; keyed++) {
+        A_GUARD(g, .max = 1, .max_per_key = keyed, .lease = 3600 * S);
+        struct weir_permit used[3], p, renewed;
+        assert_true(enter_for(g, "ann", NOW, &p));
+        for (int i = 0; i < 3; i++) { /* as it entered, and renewed once and twice */
+            used[i] = p;
+            assert_true(i == 2 || weir_permit_renew(g, &p, NOW + (i + 1) * S));
+        }
+        assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 2 * S));
+        for (int i = 0; i < 2047; i++) {
+            assert_true(enter_for(g, "ann", NOW + 3 * S, &p));
+            assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 3 * S));
+        }
+        assert_true(enter_for(g, "bob", NOW + 4 * S, &p));
+        assert_int_equal(p.seat, used[0].seat);
+        assert_true(weir__permit_is_same(p.word, used[0].word));
+        for (int n = 0; n < 3; n++) {
+            for (int i = 0; i < 3; i++) {
+                renewed = used[i];
+                assert_false(weir__permit_follow(g, &renewed));
+                assert_false(weir__permit_repeat(g, &renewed, NOW + 5 * S));
+            }
+            renewed = p;
+            assert_true(weir_permit_renew(g, &p, NOW + (5 + n) * S));
+            assert_true(weir__permit_follow(g, &renewed));
+        }
+        assert_true(weir_exit(g, &renewed, WEIR_SUCCEEDED, NOW + 8 * S));
+        assert_int_equal(info_of(g, NOW + 8 * S).in_flight, 0);
+        assert_true(enter_for(g, "ann", NOW + 8 * S, &p)); /* nothing is left of its key */
+    }
+}
+
+static void set_lease(struct weir_guard *g, weir_time lease)
+{
+    assert_ok(weir_guard_change(g, &(struct weir_guard_options){ .max = 1, .lease = lease }, NULL));
+}
+
+TEST(test_G1_a_shorter_lease_does_not_end_permits_that_are_out)
+{
+    A_GUARD(g, .max = 1, .lease = 60 * S);
+    struct weir_permit p, after;
+    assert_true(enter_at(g, NOW, &p));
+    set_lease(g, S);
+    for (int i = 1; i < 60; i++)
+        assert_int_equal(why_not(g, NOW + i * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 61 * S), WEIR_GRANTED);
+    assert_true(enter_at(g, NOW + 70 * S, &after)); /* all of before are over by now */
+    assert_int_equal(why_not(g, NOW + 70 * S + 900 * MS), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 72 * S), WEIR_GRANTED);
+}
+
+TEST(test_G1_a_longer_lease_that_no_sweep_has_seen_is_kept_too)
+{
+    A_GUARD(g, .max = 1, .lease = S);
+    struct weir_permit p;
+    assert_int_equal(why_not(g, NOW), WEIR_GRANTED);
+    set_lease(g, 60 * S);
+    assert_true(enter_at(g, NOW + MS, &p));
+    set_lease(g, S);
+    assert_int_equal(why_not(g, NOW + 3 * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 59 * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 61 * S), WEIR_GRANTED);
+}
+
 TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
 {
     OWN(weir_table) *table = private_table(false, 16);

@@ -180,8 +180,7 @@ enum weir_reason {
     WEIR_FULL = 10,    /* the queue is full */
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
-    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits apply, ruling.rule is beyond; or
-                            more than WEIR_ENTRY_MAX guards, ruling.guard is */
+    WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits or WEIR_ENTRY_MAX guards apply */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
     WEIR_NO_ROOM = 14,
     WEIR_KEY_BUSY = 15, /* guards: the key's permits are out, or enough wait; retry: an estimate */

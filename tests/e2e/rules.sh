@@ -147,8 +147,8 @@ is "as many guards as a request can enter" "$code $err" "0 "
 printf '  - { name: g9, concurrency: 1, match: { uri: /x } }\n' >>"$dir/many.yaml"
 printf '  - { name: g10, concurrency: 1, match: { uri: /y }, mode: shadow }\n' >>"$dir/many.yaml"
 run rules check many.yaml
-is "guards beside as many as a request can enter" "$code $err" "0 many.yaml:14:5: warning: all that \
-it matches is refused: 8 others apply to every request, and a request enters at most 8
+is "guards beside as many as a request can enter" "$code $err" "0 many.yaml:14:5: warning: \
+all that it matches is refused: 8 others apply to every request, and a request enters at most 8
 many.yaml:15:5: warning: no request enters it: 8 others apply to every request, and a request \
 enters at most 8"
 printf '  - { name: g11, concurrency: 1 }\n' >>"$dir/many.yaml"

@@ -27,6 +27,11 @@ void weir__conn_resume(struct weir__conn *conn)
     conn->held = false;
 }
 
+void weir__conn_watch(struct weir__conn *conn)
+{
+    (void)conn;
+}
+
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
                        void (*done)(struct weir__conn *conn, void *context), void *context)
 {

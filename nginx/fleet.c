@@ -10,7 +10,7 @@
 #include "weir-fleet.h"
 
 #define LOOK_EVERY  1   /* ms, while a request waits for units */
-#define WATCH_EVERY 300 /* ms: a worker that is to end leaves the fleet to others */
+#define WATCH_EVERY 300 /* ms: is this worker to end?  Is Redis silent? */
 #define WEIGHT_MAX  1000000
 #define NAME_BYTES  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -125,14 +125,45 @@ void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key)
         weir_fleet_refused(fleet, ruling, key, 1);
 }
 
+/* ---------------------------------------------------------------- telling ---- */
+
+/* The agent logs what it finds, once; it alone knows the reason.  A worker that becomes the agent
+ * while Redis is silent says so again. */
+static void tell(ngx_log_t *log)
+{
+    static bool silent, named;
+    struct weir_fleet_info f;
+
+    weir_fleet_look(fleet, &f);
+    if (f.agent && f.alone && !f.connected && !silent) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "weir: fleet %s: Redis does not answer: %s; rules go by when_alone", f.name,
+                      f.why);
+        silent = true;
+    }
+    if (!f.alone && silent) {
+        if (f.agent)
+            ngx_log_error(NGX_LOG_NOTICE, log, 0, "weir: fleet %s: Redis answers again", f.name);
+        silent = false;
+    }
+    bool wrong = f.agent && f.connected && f.why[0] != '\0';
+    if (wrong && !named)
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "weir: fleet %s: %s: each host needs a name of its own (node=)", f.name,
+                      f.why);
+    named = wrong;
+}
+
 /* ---------------------------------------------------------------- joining ---- */
 
 static void watch(ngx_event_t *event)
 {
     if (ngx_exiting && asked == 0)
         ngx_weir_fleet_stop();
-    if (fleet != NULL)
-        ngx_add_timer(event, WATCH_EVERY);
+    if (fleet == NULL)
+        return;
+    tell(event->log);
+    ngx_add_timer(event, WATCH_EVERY);
 }
 
 void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)

@@ -1,7 +1,7 @@
 /* status.c -- weir_status: the table, its rules, limits and guards, as JSON or for Prometheus.
  *
- * All of it comes from the table, so it is the same whichever worker answers.  JSON, or with
- * ?format=prometheus the figures alone. */
+ * All of it comes from the table, so it is the same whichever worker answers; but only the agent of
+ * a fleet knows its members.  JSON, or with ?format=prometheus the figures alone. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -167,17 +167,24 @@ static void put_rules(struct pen *pen, struct weir *weir)
     put(pen, "]");
 }
 
-/* As this worker sees it. */
+/* What the table has; the agent, which asks Redis, knows more. */
 static void put_fleet(struct pen *pen)
 {
     struct weir_fleet_info f;
 
-    if (ngx_weir_fleet_look(&f))
-        put(pen,
-            ",\n\"fleet\":{\"name\":\"%s\",\"node\":\"%s\",\"agent\":%s,\"connected\":%s,"
-            "\"alone\":%s,\"part\":%lld,\"members\":%lld}",
-            f.name, f.node, f.agent ? "true" : "false", f.connected ? "true" : "false",
-            f.alone ? "true" : "false", (long long)f.part, (long long)f.members);
+    if (!ngx_weir_fleet_look(&f))
+        return;
+    put(pen,
+        ",\n\"fleet\":{\"name\":\"%s\",\"node\":\"%s\",\"alone\":%s,\"part\":%lld,\"agent\":%s",
+        f.name, f.node, f.alone ? "true" : "false", (long long)f.part, f.agent ? "true" : "false");
+    if (f.agent) {
+        put(pen, ",\"members\":%lld,\"connected\":%s,\"why\":", (long long)f.members,
+            f.connected ? "true" : "false");
+        put(pen, f.why[0] == '\0' ? "null" : "\"");
+        put_name(pen, &(ngx_str_t){ ngx_strlen(f.why), (u_char *)f.why });
+        put(pen, f.why[0] == '\0' ? "" : "\"");
+    }
+    put(pen, "}");
 }
 
 static void put_json(struct pen *pen, const struct ngx_weir_conf *conf, struct weir *weir,
@@ -310,6 +317,22 @@ static void put_decisions(struct pen *pen, struct weir *weir)
             (long long)i.banned);
 }
 
+/* Draws and asks are counted by each worker for itself: no figures of the host. */
+static void put_fleet_metrics(struct pen *pen)
+{
+    struct weir_fleet_info f;
+
+    if (!ngx_weir_fleet_look(&f))
+        return;
+    put(pen,
+        "# TYPE weir_fleet_alone gauge\nweir_fleet_alone %d\n"
+        "# TYPE weir_fleet_part_ratio gauge\nweir_fleet_part_ratio %lld.%06lld\n",
+        f.alone, (long long)(f.part / 1000000), (long long)(f.part % 1000000));
+    if (f.agent)
+        put(pen, "# TYPE weir_fleet_members gauge\nweir_fleet_members %lld\n",
+            (long long)f.members);
+}
+
 static void put_answers(struct pen *pen, const ngx_array_t *all)
 {
     struct ngx_weir_zone **zones = all->elts;
@@ -346,6 +369,7 @@ static void put_prometheus(struct pen *pen, const struct ngx_weir_conf *conf, st
         (long long)s.evicted_early, (long long)s.no_room, (long long)s.no_disk);
     if (weir != NULL)
         put_decisions(pen, weir);
+    put_fleet_metrics(pen);
     put_answers(pen, &conf->zones);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
         put_metric(pen, table, now, &metrics[i]);

@@ -345,4 +345,6 @@ void weir_fleet_look(struct weir_fleet *f, struct weir_fleet_info *out)
     *out = f->info;
     pthread_mutex_unlock(&f->mutex);
     out->alone = !weir__fleet_is_near(f->table, weir__agent_time(f));
+    if (!out->agent)
+        out->part = weir__fleet_until(f->table) == 0 ? 0 : weir__fleet_part(f->table);
 }

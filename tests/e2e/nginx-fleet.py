@@ -4,6 +4,7 @@ redis-server and weir serve on the same table and on another host's.  Windows of
 so slow that a unit comes back meanwhile."""
 import json
 import os
+import re
 import signal
 
 from nginxing import Backend, nginx_with, program
@@ -116,6 +117,38 @@ def test_N4_alone(module):
             answers = [nginx.get("/?user=bob") for _ in range(3)]
             assert [answer.status for answer in answers] == statuses, (alone, answers[0].headers)
             redis.start()
+
+
+def metrics_of(nginx):
+    body = nginx.get("/status?format=prometheus").body.decode()
+    return dict(re.findall(r"^(weir_fleet_\w+) (\S+)$", body, re.M))
+
+
+def test_N4_what_is_known_about_the_fleet(module):
+    """Whichever worker answers; and the error log says when Redis falls silent."""
+    with Redis() as redis, fleet_nginx(module, redis, workers=3) as nginx:
+        joined(nginx)
+        seen = set()
+
+        def all_answer():
+            found = fleet_of(nginx)
+            seen.add(found["agent"])
+            assert found["part"] == 1000000 and not found["alone"], found
+            assert ("members" in found, "connected" in found) == (found["agent"],) * 2, found
+            said = metrics_of(nginx)
+            assert said["weir_fleet_alone"] == "0", said
+            assert said["weir_fleet_part_ratio"] == "1.000000", said
+            assert said.get("weir_fleet_members", "1") == "1", said
+            return len(seen) == 2
+        until("the agent and another worker answer", all_answer, 60)
+        assert nginx.logged("Redis") == 0, nginx.log()
+        redis.kill()
+        until("it is noticed", lambda: metrics_of(nginx)["weir_fleet_alone"] == "1", 60)
+        until("the agent says why", lambda: fleet_of(nginx).get("why"), 60)
+        until("it is logged", lambda: nginx.logged("Redis does not answer: .*when_alone") == 1, 60)
+        redis.start()
+        until("that is logged too", lambda: nginx.logged("Redis answers again") == 1, 60)
+        assert nginx.logged("Redis does not answer") == 1, nginx.log()
 
 
 def test_N4_guards_of_requests_that_wait_for_units(module):

@@ -8,6 +8,7 @@
 #   make fleet        build, and show a fleet on this host: a Redis, three nodes and a load, drawn
 #                     live while you kill them
 #   make run-nginx    nginx with the module on 127.0.0.1:7381, a backend and a status page
+#                     (PORT=N: on another port, with a folder of its own)
 #   make demo         build, and show every algorithm over one burst of traffic
 #   make quick        the tests that take seconds
 #   make test         all tests, again under ASan + UBSan and under TSan
@@ -51,7 +52,7 @@ nginx: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) nginx/ngx_http_weir_module.so nginx/ngx_stream_weir_module.so
 
 run-nginx: nginx
-	@exec scripts/run-nginx.sh $(BUILD)
+	@exec scripts/run-nginx.sh $(BUILD) $(PORT)
 
 run: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir

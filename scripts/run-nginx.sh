@@ -1,9 +1,22 @@
 #!/bin/sh
-# run-nginx.sh BUILD -- nginx with the module on 127.0.0.1:7381, a backend of its own behind it, and
-# examples/rules.yaml; /status shows the table.
+# run-nginx.sh BUILD [PORT] -- nginx with the module on 127.0.0.1:PORT (7381), a backend of its own
+# behind it, and examples/rules.yaml; /status shows the table.  Each port has a folder of its own.
 set -eu
 build=$(cd "$1" && pwd)
+port=${2:-7381}
 folder=$build/run-nginx
+[ "$port" = 7381 ] || folder=$folder-$port
+python3 -c '
+import errno, socket, sys
+probe = socket.socket()
+probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try:
+    probe.bind(("127.0.0.1", int(sys.argv[1])))
+    probe.listen()
+except (OSError, OverflowError, ValueError) as problem:
+    used = getattr(problem, "errno", 0) == errno.EADDRINUSE
+    sys.exit("run-nginx: port %s: %s" % (sys.argv[1], "it is in use, perhaps by another make "
+             "run-nginx; make run-nginx PORT=N takes another" if used else problem))' "$port"
 mkdir -p "$folder/html"
 chmod 755 "$folder"
 [ -f "$folder/rules.yaml" ] || cp "$(dirname "$0")/../examples/rules.yaml" "$folder"
@@ -23,7 +36,7 @@ http {
     weir_rules rules.yaml;
     weir_req_zone \$binary_remote_addr zone=slow:1m rate=1r/s;
     server {
-        listen 127.0.0.1:7381;
+        listen 127.0.0.1:$port;
         location / {
             proxy_pass http://unix:backend;
             proxy_set_header Weir-Level \$weir_level;
@@ -45,8 +58,8 @@ http {
 END
 cd "$folder" # the backend is beside it: workers may not be allowed to look into a home directory
 rm -f backend
-echo "http://127.0.0.1:7381/         limited by $folder/rules.yaml"
+echo "http://127.0.0.1:$port/         limited by $folder/rules.yaml"
 echo "                               (after a change: kill -HUP \$(cat $folder/nginx.pid))"
-echo "http://127.0.0.1:7381/slow     one a second, five wait"
-echo "http://127.0.0.1:7381/status   the table; ?format=prometheus"
+echo "http://127.0.0.1:$port/slow     one a second, five wait"
+echo "http://127.0.0.1:$port/status   the table; ?format=prometheus"
 PATH=$PATH:/usr/sbin exec nginx -p "$folder" -e stderr -c "$folder/nginx.conf"

@@ -5,13 +5,15 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import time
 
 from clients.world import ROOT, snippet
-from nginxing import Backend, nginx_with
-from serving import run_tests, until, write
+from nginxing import Ask, Backend, environment, nginx_with
+from serving import free_port, run_tests, until, write
 
 RULES = """version: 1
 rules:
@@ -74,6 +76,36 @@ def test_N4_the_readme(module):
                    if status == 429]  # one more passes every 12 seconds
         assert 0 < int(refused[0]["retry-after"]) <= 12, refused[0].items()
         assert int(refused[-1]["retry-after"]) > 12, refused[-1].items()  # banned
+
+
+def run_nginx(module, port):
+    build = os.path.dirname(os.path.dirname(os.path.abspath(module)))
+    return subprocess.Popen([os.path.join(ROOT, "scripts/run-nginx.sh"), build, str(port)],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=environment(module)), "%s/run-nginx-%d" % (build, port)
+
+
+def test_N4_make_run_nginx_twice(module):
+    """The second one says what is wrong, and the first goes on."""
+    port = free_port()
+    first, folder = run_nginx(module, port)
+    try:
+        until("it answers", lambda: answers(port), 60)
+        second, _ = run_nginx(module, port)
+        said = second.communicate(timeout=60)[0]
+        assert second.returncode == 1 and "in use, perhaps by another make run-nginx" in said, said
+        assert answers(port)
+    finally:
+        first.terminate()
+        first.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(port):
+    try:
+        return Ask(port, "/free", {}).answer().status == 200
+    except ConnectionRefusedError:
+        return False
 
 
 def post(nginx, path):

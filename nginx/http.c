@@ -45,7 +45,7 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         code = ngx_weir_req_ask(r, loc);
     if (code == NGX_DECLINED && loc->conn.limits != NULL && seat->conn == NGX_WEIR_NONE)
         code = ngx_weir_conn_enter(r, &loc->conn);
-    if (code == NGX_DECLINED && loc->check &&
+    if (code == NGX_DECLINED && loc->asks &&
         (seat->ctx == NULL || seat->ctx->ruled == NULL || seat->ctx->ruled->open))
         code = ngx_weir_check(r, loc);
     return code;
@@ -71,7 +71,7 @@ static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *lo
 /* Without the table. */
 static ngx_int_t refuse_blindly(const struct ngx_weir_loc *loc)
 {
-    return loc->check || ngx_weir_part_refuses(&loc->req) || ngx_weir_part_refuses(&loc->conn)
+    return loc->asks || ngx_weir_part_refuses(&loc->req) || ngx_weir_part_refuses(&loc->conn)
                ? NGX_HTTP_SERVICE_UNAVAILABLE
                : NGX_DECLINED;
 }
@@ -80,7 +80,7 @@ static ngx_int_t handle(ngx_http_request_t *r)
 {
     struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
 
-    if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->check)
+    if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->asks)
         return NGX_DECLINED;
     if (ngx_weir_table_gone)
         return refuse_blindly(loc);
@@ -280,8 +280,8 @@ static ngx_command_t commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
     { ngx_string("weir_wait"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_msec_slot, AT(wait), NULL },
-    { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set, 0, 0,
-      NULL },
+    { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set,
+      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("weir_headers"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(headers),
       NULL },
     ngx_null_command
@@ -327,11 +327,11 @@ static char *merge_loc(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_weir_part_merge(&from->req, &into->req, status);
     ngx_weir_part_merge(&from->conn, &into->conn, status);
+    bool exempt = into->shows_status && into->check == NGX_CONF_UNSET;
     ngx_conf_merge_value(into->check, from->check, 1);
     ngx_conf_merge_value(into->headers, from->headers, 1);
     ngx_conf_merge_msec_value(into->wait, from->wait, 0);
-    if (ngx_weir_conf_of(cf->cycle)->rules == NULL)
-        into->check = 0;
+    into->asks = into->check && !exempt && ngx_weir_conf_of(cf->cycle)->rules != NULL;
     return ngx_weir_attributes_merge(cf, from, into) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 

@@ -152,7 +152,9 @@ void ngx_weir_compat_set(bool on);
 /* Of a location. */
 struct ngx_weir_loc {
     struct ngx_weir_part req, conn;
-    ngx_flag_t check;                  /* by the rules, if there are any */
+    ngx_flag_t check;                  /* by the rules: written, or inherited */
+    bool shows_status;                 /* it is not asked by inheritance */
+    bool asks;                         /* the rules, after all that */
     ngx_flag_t headers;                /* of the ruling, in the answer */
     ngx_msec_t wait;                   /* for a turn by the rules' limits, at most */
     ngx_array_t *given;                /* of struct ngx_weir_given, the nearest first; NULL: none */

@@ -178,7 +178,7 @@ static ngx_int_t grant(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         ngx_weir_count(asked->limits[i]->zone, wait == 0 || i != which ? NGX_WEIR_PASSED
                                                : part->dry_run         ? NGX_WEIR_DELAYED_DRY_RUN
                                                                        : NGX_WEIR_DELAYED);
-    return wait > 0 || loc->conn.limits != NULL || loc->check
+    return wait > 0 || loc->conn.limits != NULL || loc->asks
                ? grant_openly(r, part, asked, wait, which)
                : NGX_DECLINED;
 }

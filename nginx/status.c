@@ -114,6 +114,47 @@ static void put_zones(struct pen *pen, const ngx_array_t *all)
     put(pen, "]");
 }
 
+/* Figures of a guard.  Metrics have the names and labels of weir serve, so the same alerts hold. */
+static const struct figure {
+    const char *json;
+    const char *name, *kind; /* kind NULL: another sample of the metric before */
+    const char *label;       /* besides the guard, or "" */
+    size_t at;               /* in struct weir_guard_info */
+} figures[] = {
+#define FIGURE(member, name, kind, label)                                                  \
+    {                                                                                      \
+#member, "weir_guard_" name, kind, label, offsetof(struct weir_guard_info, member) \
+    }
+    FIGURE(in_flight, "in_flight", "gauge", ""),
+    FIGURE(limit, "limit", "gauge", ""),
+    FIGURE(entered, "entered_total", "counter", ""),
+    FIGURE(refused_open, "refused_total", "counter", ",reason=\"open\""),
+    FIGURE(refused_busy, "refused_total", NULL, ",reason=\"busy\""),
+    FIGURE(refused_limited, "refused_total", NULL, ",reason=\"limited\""),
+    FIGURE(refused_shed, "refused_total", NULL, ",reason=\"shed\""),
+    FIGURE(refused_degraded, "refused_total", NULL, ",reason=\"degraded\""),
+    FIGURE(refused_full, "refused_total", NULL, ",reason=\"full\""),
+    FIGURE(refused_late, "refused_total", NULL, ",reason=\"late\""),
+    FIGURE(refused_key_busy, "refused_total", NULL, ",reason=\"key-busy\""),
+    FIGURE(shadow_refused, "shadow_refused_total", "counter", ""),
+    FIGURE(succeeded, "exits_total", "counter", ",outcome=\"ok\""),
+    FIGURE(failed, "exits_total", NULL, ",outcome=\"error\""),
+    FIGURE(timed_out, "exits_total", NULL, ",outcome=\"timeout\""),
+    FIGURE(dropped, "exits_total", NULL, ",outcome=\"dropped\""),
+    FIGURE(reclaimed, "reclaimed_total", "counter", ""),
+#undef FIGURE
+};
+
+#define FIGURES (sizeof(figures) / sizeof(*figures))
+
+static long long figure_of(const struct weir_guard_info *info, const struct figure *figure)
+{
+    int64_t value;
+
+    ngx_memcpy(&value, (const char *)info + figure->at, sizeof(value));
+    return (long long)value;
+}
+
 static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
 {
     struct weir_guard_info info;
@@ -124,15 +165,11 @@ static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
     put(pen, ",\n\"guards\":[");
     for (int64_t at = 0; weir_guard_next(table, &at, &guard); comma = ",") {
         weir_guard_get(guard, now, &info);
-        put(pen,
-            "%s\n {\"name\":\"%s\",\"in_flight\":%lld,\"limit\":%lld,\"breaker\":\"%s\","
-            "\"entered\":%lld,\"failed\":%lld,\"timed_out\":%lld,\"reclaimed\":%lld,"
-            "\"refused_busy\":%lld,\"refused_open\":%lld,\"refused_key_busy\":%lld}",
-            comma, ngx_weir_quotable(info.name, name), (long long)info.in_flight,
-            (long long)info.limit, weir_breaker_state_name(info.breaker), (long long)info.entered,
-            (long long)info.failed, (long long)info.timed_out, (long long)info.reclaimed,
-            (long long)info.refused_busy, (long long)info.refused_open,
-            (long long)info.refused_key_busy);
+        put(pen, "%s\n {\"name\":\"%s\",\"breaker\":\"%s\"", comma,
+            ngx_weir_quotable(info.name, name), weir_breaker_state_name(info.breaker));
+        for (size_t i = 0; i < FIGURES; i++)
+            put(pen, ",\"%s\":%lld", figures[i].json, figure_of(&info, &figures[i]));
+        put(pen, "}");
     }
     put(pen, "]");
 }
@@ -210,49 +247,19 @@ static void put_json(struct pen *pen, const struct ngx_weir_conf *conf, struct w
 
 /* ------------------------------------------------------------ Prometheus ---- */
 
-/* Names and labels are those of weir serve, so the same alerts hold. */
-static const struct metric {
-    const char *name, *kind; /* kind NULL: another sample of the metric before */
-    const char *label;       /* besides the guard, or "" */
-    size_t at;               /* in struct weir_guard_info */
-} metrics[] = {
-#define METRIC(name, kind, label, member)                                         \
-    {                                                                             \
-        "weir_guard_" name, kind, label, offsetof(struct weir_guard_info, member) \
-    }
-    METRIC("in_flight", "gauge", "", in_flight),
-    METRIC("limit", "gauge", "", limit),
-    METRIC("refused_total", "counter", ",reason=\"open\"", refused_open),
-    METRIC("refused_total", NULL, ",reason=\"busy\"", refused_busy),
-    METRIC("refused_total", NULL, ",reason=\"limited\"", refused_limited),
-    METRIC("refused_total", NULL, ",reason=\"shed\"", refused_shed),
-    METRIC("refused_total", NULL, ",reason=\"degraded\"", refused_degraded),
-    METRIC("refused_total", NULL, ",reason=\"full\"", refused_full),
-    METRIC("refused_total", NULL, ",reason=\"late\"", refused_late),
-    METRIC("refused_total", NULL, ",reason=\"key-busy\"", refused_key_busy),
-    METRIC("shadow_refused_total", "counter", "", shadow_refused),
-    METRIC("exits_total", "counter", ",outcome=\"ok\"", succeeded),
-    METRIC("exits_total", NULL, ",outcome=\"error\"", failed),
-    METRIC("exits_total", NULL, ",outcome=\"timeout\"", timed_out),
-    METRIC("exits_total", NULL, ",outcome=\"dropped\"", dropped),
-    METRIC("reclaimed_total", "counter", "", reclaimed),
-};
-
 static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
-                       const struct metric *metric)
+                       const struct figure *metric)
 {
     struct weir_guard_info info;
     struct weir_guard *guard;
-    int64_t value;
     char name[64];
 
     if (metric->kind != NULL)
         put(pen, "# TYPE %s %s\n", metric->name, metric->kind);
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
-        ngx_memcpy(&value, (const char *)&info + metric->at, sizeof(value));
         put(pen, "%s{guard=\"%s\"%s} %lld\n", metric->name, ngx_weir_quotable(info.name, name),
-            metric->label, (long long)value);
+            metric->label, figure_of(&info, metric));
     }
 }
 
@@ -371,19 +378,29 @@ static void put_prometheus(struct pen *pen, const struct ngx_weir_conf *conf, st
         put_decisions(pen, weir);
     put_fleet_metrics(pen);
     put_answers(pen, &conf->zones);
-    for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++)
-        put_metric(pen, table, now, &metrics[i]);
+    for (size_t i = 0; i < FIGURES; i++)
+        put_metric(pen, table, now, &figures[i]);
     put_breakers(pen, table, now);
 }
 
 /* ---------------------------------------------------------------- answer ---- */
 
-static bool wants_prometheus(ngx_http_request_t *r)
+/* False: there is no such format. */
+static bool read_format(ngx_http_request_t *r, bool *prometheus)
 {
     ngx_str_t format;
+    bool none = ngx_http_arg(r, (u_char *)"format", 6, &format) != NGX_OK;
 
-    return ngx_http_arg(r, (u_char *)"format", 6, &format) == NGX_OK && format.len == 10 &&
-           ngx_strncmp(format.data, "prometheus", 10) == 0;
+    *prometheus = !none && format.len == 10 && ngx_strncmp(format.data, "prometheus", 10) == 0;
+    return none || *prometheus || (format.len == 4 && ngx_strncmp(format.data, "json", 4) == 0);
+}
+
+static ngx_int_t refuse_format(ngx_http_request_t *r)
+{
+    ngx_http_complex_value_t body = { .value = ngx_string("format is json or prometheus\n") };
+    ngx_str_t type = ngx_string("text/plain");
+
+    return ngx_http_send_response(r, NGX_HTTP_BAD_REQUEST, &type, &body);
 }
 
 static ngx_int_t send_page(ngx_http_request_t *r, struct pen *pen, bool prometheus)
@@ -410,12 +427,14 @@ static ngx_int_t answer(ngx_http_request_t *r)
     struct weir *weir = conf->rules == NULL ? NULL : conf->rules->weir;
     struct weir_table *table = conf->table;
     struct pen pen = { .request = r, .last = &pen.first };
-    bool prometheus = wants_prometheus(r);
+    bool prometheus;
 
     if (!(r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD)))
         return NGX_HTTP_NOT_ALLOWED;
     if (ngx_weir_table_gone)
         return NGX_HTTP_SERVICE_UNAVAILABLE;
+    if (!read_format(r, &prometheus))
+        return refuse_format(r);
     ngx_int_t code = ngx_http_discard_request_body(r);
     if (code != NGX_OK)
         return code;
@@ -434,7 +453,7 @@ char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     (void)command;
-    (void)data;
     core->handler = answer;
+    ((struct ngx_weir_loc *)data)->shows_status = true;
     return NGX_CONF_OK;
 }

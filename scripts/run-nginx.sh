@@ -45,7 +45,7 @@ http {
             weir_req zone=slow burst=5;
             proxy_pass http://unix:backend;
         }
-        location /status { weir_check off; weir_status; }
+        location /status { weir_status; }
     }
     server {
         listen unix:backend;

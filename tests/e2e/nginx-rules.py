@@ -508,14 +508,38 @@ def test_N5_the_status_page(module):
             said = json.loads(page.body)
             assert page.headers["content-type"] == "application/json", page.headers
             guard, = (guard for guard in said["guards"] if guard["name"] == "backend")
-            assert (guard["in_flight"], guard["limit"]) == (1, 2), guard
+            assert (guard["in_flight"], guard["limit"], guard["entered"]) == (1, 2, 1), guard
+            assert guard["shadow_refused"] == 0, guard
+            assert all(guard["refused_" + why] == 0 for why in [
+                "open", "busy", "limited", "shed", "degraded", "full", "late", "key_busy"]), guard
             assert any(limit["limit"] == "gcra 1/1s" for limit in said["limits"]), said
             metrics = nginx.get("/status?format=prometheus")
             assert b'\nweir_guard_in_flight{guard="backend"} 1\n' in metrics.body, metrics.body
+            assert b'\nweir_guard_entered_total{guard="backend"} 1\n' in metrics.body, metrics.body
             assert b'\nweir_guard_breaker{guard="backend",state="closed"} 1\n' in metrics.body
             assert metrics.headers["content-type"].startswith("text/plain")
             backend.answer(connection)
             assert ask.answer().status == 200
+
+
+def test_N5_the_status_page_is_not_limited(module):
+    """By rules and bans, unless it is said there; what lies inside is limited as ever."""
+    server = """weir_check on;
+                location / { try_files /index.html =404; }
+                location /status { weir_status;
+                                   location /status/inner { try_files /index.html =404; } }
+                location /limited { weir_check on; weir_status; }"""
+    rules = """version: 1
+rules: [{ name: all, limit: 2/1h, ban: { refusals: 1/1h, for: 1h } }]
+"""
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx:
+        assert nginx.statuses(4) == [200, 200, 429, 429]
+        assert nginx.statuses(5, "/status") == [200] * 5
+        assert json.loads(nginx.get("/status").body)["requests"]["checked"] == 4
+        assert [nginx.get(path).status for path in ["/status/inner", "/limited"]] == [429] * 2
+        refused = nginx.get("/status?format=xml")
+        assert refused.status == 400 and b"prometheus" in refused.body, refused.body
+        assert nginx.get("/status?format=json").status == 200
 
 
 def test_S5_metrics_are_those_of_weir_serve(module):

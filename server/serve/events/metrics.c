@@ -523,6 +523,7 @@ static const struct guard_row {
     { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
     { "weir_guard_limit", "gauge",
       "Permits there are now; for an adaptive rate, permits per second.", NULL, OF(limit), ONE },
+    { "weir_guard_entered_total", "counter", "How many were let in.", NULL, OF(entered), ONE },
     { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"",
       OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },

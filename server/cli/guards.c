@@ -131,7 +131,7 @@ static struct words admits_of(const struct weir__document *d, const char *at, co
     return w;
 }
 
-/* "  5 per key, shadow, not in the rules", in a line of its own; nothing if there is none. */
+/* "  5 per key, shadow: 3 would have been refused, not in the rules", in a line of its own; nothing if there is none. */
 static void print_notes(const struct weir__document *d, const char *at, const char *mode)
 {
     long long per_key = number(d, at, "options.max_per_key");
@@ -144,6 +144,8 @@ static void print_notes(const struct weir__document *d, const char *at, const ch
     if (mode && strcmp(mode, "enforce") != 0) {
         printf("%s%s", separator, mode);
         separator = ", ";
+        if (strcmp(mode, "shadow") == 0)
+            printf(": %s would have been refused", count_of(number(d, at, "shadow_refused")).text);
     }
     if (weir__document_find(d, "%sin_rules", at) && !weir__document_true(d, "%sin_rules", at)) {
         printf("%snot in the rules", separator);

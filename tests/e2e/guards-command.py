@@ -219,7 +219,7 @@ def test_S6_rows_keep_to_80_columns(weir):
         assert max(map(len, lines)) <= 80 and not any(line.endswith(" ") for line in lines), told
         below = dict(zip((line.split()[0] for line in lines), lines[1:] + [""]))
         assert below["a-name-of-twenty-one"].split()[0] == "0/2", told
-        assert below["extras"] == "  5 per key, shadow", told
+        assert below["extras"] == "  5 per key, shadow: 0 would have been refused", told
         rows = [line for line in lines if line.endswith("%")]
         assert len(rows) == 4 and {len(line) for line in rows} == {80}, told
 

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from nginxing import nginx_with, program
+from nginxing import Backend, nginx_with, program
 from serving import Server, run_tests, until, write
 
 RULES = """version: 1
@@ -88,6 +88,22 @@ def test_N3_the_command_line_looks_at_it(module):
                               server.addresses["http"])
             assert code == 0 and '"login"' in said, said
             assert "banned" in said or "bans" in said, said
+
+
+def test_N5_a_guard_in_shadow(module):
+    """weir guards tells how many it would have refused."""
+    rules = RULES.replace("max: 7 }", "max: 1 }, mode: shadow")
+    server = """location / { try_files /index.html =404; }
+                location /slow { proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx:
+        with Backend(nginx) as backend:
+            asks = [nginx.send("/slow") for _ in range(3)]
+            for connection in [backend.accept() for _ in asks]:
+                backend.answer(connection)
+            assert [ask.answer().status for ask in asks] == [200] * 3
+        code, said = weir(module, "guards", "--table", nginx.path("nginx.weir"))
+        assert code == 0 and "\n  shadow: 2 would have been refused\n" in said, said
+        assert max(map(len, said.splitlines())) <= 80, said
 
 
 COUNTED = """version: 1

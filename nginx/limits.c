@@ -107,7 +107,7 @@ char *ngx_weir_conn_read(ngx_conf_t *cf, struct ngx_weir_part *part, enum ngx_we
     ngx_int_t max = ngx_atoi(words[2].data, words[2].len);
 
     if (max <= 0 || max > 65535)
-        return "needs a number of connections from 1 to 65535";
+        return "needs a number of connections from 1 to 65535 (more than 16384 count as 16384)";
     if (max > NGX_WEIR_CONN_MAX)
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "%i connections become %d, the most there are", max,
                            NGX_WEIR_CONN_MAX);

@@ -104,7 +104,6 @@ static int make_beside(ngx_cycle_t *cycle, struct ngx_weir_opened *open,
 
     if (beside == NULL)
         return WEIR_NO_MEMORY;
-    ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "weir: \"%s\" begins anew", o.path);
     (void)ngx_snprintf(beside, size, "%s.next%Z", o.path);
     (void)ngx_delete_file(beside); /* of a master that was killed */
     open->path = o.path;
@@ -233,6 +232,8 @@ void ngx_weir_table_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
 {
     struct ngx_weir_opened *open = current = conf->opened;
 
+    if (open->beside != NULL)
+        ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "weir: \"%s\" begins anew", open->path);
     if (open->beside != NULL && ngx_rename_file(open->beside, open->path) != 0)
         ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
                       "weir: cannot rename \"%s\" to \"%s\": a restart will not find it",

@@ -105,7 +105,7 @@ static char *read_rate(ngx_conf_t *cf, const ngx_str_t *words, ngx_uint_t n, cha
     }
     if (len == 0)
         return "needs rate=LIMIT";
-    if (strchr(text, '/') == NULL)
+    if (strchr(text, '/') == NULL && text[len - 1] >= '0' && text[len - 1] <= '9')
         snprintf(text + len, 160 - len, "/s");
     return NGX_CONF_OK;
 }
@@ -192,11 +192,23 @@ static weir_time span_of(const struct ngx_weir_zone *zone, int64_t units)
     return span > WEIR_FOREVER ? WEIR_FOREVER : (weir_time)span;
 }
 
+/* A zone that was not described; perhaps another directive's was. */
+static const char *why_no_zone(const struct ngx_weir_conf *conf, const struct ngx_weir_zone *zone)
+{
+    struct ngx_weir_zone **zones = conf->zones.elts;
+
+    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
+        if (zones[i]->bytes != 0 && is_named(zones[i], zone->kind ^ NGX_WEIR_CONN, &zone->name))
+            return ngx_weir_is_conn(zones[i]->kind) ? "it is a zone for weir_conn"
+                                                    : "it is a zone for weir_req";
+    return "there is no such zone";
+}
+
 /* The zone is known now. */
-static const char *finish_limit(struct ngx_weir_limit *limit)
+static const char *finish_limit(const struct ngx_weir_conf *conf, struct ngx_weir_limit *limit)
 {
     if (limit->zone->bytes == 0)
-        return "there is no such zone";
+        return why_no_zone(conf, limit->zone);
     if (ngx_weir_is_conn(limit->zone->kind))
         return NULL;
     if (limit->burst == 0 && limit->delay <= 0)
@@ -213,7 +225,7 @@ ngx_int_t ngx_weir_zones_check(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
     struct ngx_weir_limit **limits = conf->limits.elts;
 
     for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
-        const char *problem = finish_limit(limits[i]);
+        const char *problem = finish_limit(conf, limits[i]);
         if (problem != NULL) {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "zone \"%V\": %s, in %s:%ui",
                           &limits[i]->zone->name, problem, limits[i]->file, limits[i]->line);

@@ -153,6 +153,7 @@ def test_N2_nginx_itself_leaks(module):
 def test_N2_mistakes_are_named(module):
     with Nginx(module, ZONE, "") as nginx:
         for server, words in [("weir_conn c 0;", "from 1 to 65535"), ("weir_conn d 1;", 'zone "d"'),
+                              ("weir_conn c 65536;", "more than 16384 count as 16384"),
                               ("weir_conn c 1; weir_conn c 2;", "is duplicate"),
                               ("weir_conn c 1x;", "from 1 to 65535")]:
             nginx.configure(server=server)

@@ -253,6 +253,11 @@ def test_N1_mistakes_are_named(module):
         for http, server, words in [
             ("weir_req_zone $arg_k zone=one:1m rate=1r/x;", "", 'invalid rate "1r/x"'),
             ("weir_req_zone $arg_k zone=one:1m rate=0r/s;", "", 'invalid rate "0r/s"'),
+            ("weir_req_zone $arg_k zone=one:1m rate=5r;", "", 'invalid rate "5r":'),
+            ("weir_req_zone $arg_k zone=one:1m rate=fast;", "", 'invalid rate "fast":'),
+            ("weir_req_zone $arg_k zone=one:1m rate=;", "", "needs rate=LIMIT"),
+            ("weir_conn_zone $arg_k zone=one:1m;", "weir_req zone=one;",
+             'zone "one": it is a zone for weir_conn, in'),
             ("weir_req_zone $arg_k zone=one:1k rate=1r/s;", "", "zone that is too small"),
             ("weir_req_zone $arg_k zone=one rate=1r/s;", "", "needs zone=NAME:SIZE"),
             ("weir_req_zone $arg_k zone=one:1m;", "", "needs rate=LIMIT"),

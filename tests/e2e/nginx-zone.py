@@ -299,6 +299,7 @@ def test_N3_other_sizes_that_fail_change_nothing(module):
             assert nginx.statuses(1, "/?k=a") == [429]
             until("it is undone", lambda: not os.path.exists(nginx.path("nginx.weir.next")), 60)
             assert os.stat(nginx.path("nginx.weir")).st_ino == first.st_ino
+            assert nginx.logged("begins anew") == 0, nginx.log()
             nginx.configure(http=http, server=BURST % 1)
             nginx.reload()
             assert nginx.statuses(1, "/?k=a") == [429]  # by the same table

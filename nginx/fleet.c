@@ -127,7 +127,8 @@ void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key)
 
 /* ---------------------------------------------------------------- telling ---- */
 
-/* The agent logs what it finds, once; it alone knows the reason.  A worker that becomes the agent
+/* The agent logs what it finds, once, at the level that logs show unless told otherwise; it alone
+ * knows the reason.  A worker that becomes the agent
  * while Redis is silent says so again. */
 static void tell(ngx_log_t *log)
 {
@@ -143,7 +144,7 @@ static void tell(ngx_log_t *log)
     }
     if (!f.alone && silent) {
         if (f.agent)
-            ngx_log_error(NGX_LOG_NOTICE, log, 0, "weir: fleet %s: Redis answers again", f.name);
+            ngx_log_error(NGX_LOG_ERR, log, 0, "weir: fleet %s: Redis answers again", f.name);
         silent = false;
     }
     bool wrong = f.agent && f.connected && f.why[0] != '\0';

@@ -75,6 +75,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
     if (ngx_weir_conn_start(cycle, table) != NGX_OK)
         return NGX_ERROR;
     ngx_weir_fleet_start(cycle, ngx_weir_conf_of(cycle));
+    ngx_weir_breakers_start(cycle, ngx_weir_conf_of(cycle));
     return ngx_weir_table_start(cycle, table);
 }
 

@@ -281,6 +281,10 @@ void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key);
 struct weir_fleet_info;
 bool ngx_weir_fleet_look(struct weir_fleet_info *out); /* false: not joined */
 
+/* breakers.c */
+void ngx_weir_breakers_start(ngx_cycle_t *cycle,
+                             const struct ngx_weir_conf *conf); /* in a worker */
+
 /* status.c */
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
 

@@ -499,6 +499,22 @@ def test_N5_errors_of_upstreams_open_the_breaker(module):
             assert time.monotonic() > begun and not backend.is_asked()
 
 
+def test_N5_breakers_are_logged(module):
+    """Once, however many workers there are, and not again after a reload."""
+    rules = GUARDS.replace("60s", "100ms").replace("max: 2", "max: 100")
+    http = """weir_rules rules.yaml;
+              server { listen unix:backend;
+                       location / { weir_check off; if ($arg_bad) { return 500; } return 200; } }"""
+    with nginx_with(module, rules, http, "location / { proxy_pass http://unix:backend; }",
+                    workers=2) as nginx:
+        assert nginx.statuses(3, "/?bad=1") == [500] * 3
+        opens, closes = 'guard "backend": the breaker opens', 'guard "backend": the breaker closes'
+        until("that it opens is logged", lambda: nginx.logged(opens), 60)
+        nginx.reload()
+        until("that it closes is logged", lambda: nginx.get("/") and nginx.logged(closes), 60)
+        assert (nginx.logged(opens), nginx.logged(closes)) == (1, 1), nginx.log()
+
+
 def test_N5_the_status_page(module):
     server = PROXY + "location = /status { weir_check off; weir_status; }"
     with nginx_with(module, GUARDS, "weir_rules rules.yaml;" + ZONES, server) as nginx:

@@ -80,17 +80,24 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
     printf("%s", s->c.off);
 }
 
-static void print_limit(const struct show *s, const char *at)
+static bool is_dry(const struct show *s, const char *at)
+{
+    return is(weir__document_text(s->d, "%sreason", at), "dry");
+}
+
+static void print_left(const struct show *s, const char *at, const char *written)
 {
     struct weir_decision d = read_decision(s->d, at);
-    const char *written = weir__document_text(s->d, "%swritten", at),
-               *present = weir__document_text(s->d, "%sin_table", at);
     char wait[32];
 
     printf("    ");
     weir__print_padded(written, s->width);
     putchar(' ');
     print_bar(s, &d);
+    if (is_dry(s, at)) {
+        printf(" none drawn: the fleet's account is asked\n");
+        return;
+    }
     printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
     weir__human_duration(wait, d.allowed ? d.reset : d.retry);
     if (!d.allowed)
@@ -100,6 +107,13 @@ static void print_limit(const struct show *s, const char *at)
     else if (d.reset > 0)
         printf(", all again in %s", wait);
     putchar('\n');
+}
+
+static void print_limit(const struct show *s, const char *at)
+{
+    const char *present = weir__document_text(s->d, "%sin_table", at);
+
+    print_left(s, at, weir__document_text(s->d, "%swritten", at));
     if (present != NULL) {
         printf("%s", s->c.dim);
         weir__show(s->d, at,
@@ -111,7 +125,7 @@ static void print_limit(const struct show *s, const char *at)
 static void print_across(const struct show *s, const char *how)
 {
     static const char *const words[][2] = {
-        { "purse", "units that were drawn for this host; what is left elsewhere is not asked" },
+        { "purse", "units that were drawn for this host" },
         { "share", "this host's part of the limit" },
         { "open", "the fleet cannot be asked: all pass" },
         { "closed", "the fleet cannot be asked, or this host's part is nothing: none passes" },
@@ -123,9 +137,28 @@ static void print_across(const struct show *s, const char *how)
             printf("    %sacross the fleet: %s%s\n", s->c.dim, words[i][1], s->c.off);
 }
 
-static void print_limits(const struct show *s, int rule)
+/* What the fleet has left, which no node has drawn: only a server can ask. */
+static void print_accounts(const struct show *s, const char *rule)
+{
+    const char *why = weir__document_text(s->d, "accounts_why"), *of;
+    char at[64];
+
+    if (why) {
+        printf("    %sthe fleet's account: ", s->c.dim);
+        weir__print_safely(stdout, why);
+        printf("%s\n", s->c.off);
+    }
+    for (int i = 0; (of = weir__document_text(s->d, "accounts.%d.rule", i)) != NULL; i++) {
+        snprintf(at, sizeof(at), "accounts.%d.", i);
+        if (is(of, rule))
+            print_left(s, at, "the fleet's account");
+    }
+}
+
+static void print_limits(const struct show *s, int rule, const char *name)
 {
     char at[64];
+    const char *across = weir__document_text(s->d, "rules.%d.fleet", rule);
     weir_time banned = weir__document_find(s->d, "rules.%d.banned_for_ms", rule)
                            ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule)
                            : 0;
@@ -135,11 +168,13 @@ static void print_limits(const struct show *s, int rule)
         weir__human_duration(wait, banned);
         printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
     }
-    print_across(s, weir__document_text(s->d, "rules.%d.fleet", rule));
+    print_across(s, across);
     for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
         snprintf(at, sizeof(at), "rules.%d.limits.%d.", rule, i);
         print_limit(s, at);
     }
+    if (is(across, "purse"))
+        print_accounts(s, name);
 }
 
 static void print_idle(const struct show *s, const char *name, const char *what, const char *why)
@@ -174,7 +209,7 @@ static void print_asked(const struct show *s, int i, const char *name)
     if (cost != 1)
         printf("  costs %lld", (long long)cost);
     putchar('\n');
-    print_limits(s, i);
+    print_limits(s, i, name);
 }
 
 static void print_rule(struct show *s, int i, const char *name)
@@ -294,6 +329,25 @@ static const char *refusal_of(const struct show *s, const struct weir_decision *
                                     : " by {rule} ({reason})";
 }
 
+/* Whether one has too few units for a draw. */
+static bool refusing_account(const struct weir__document *d)
+{
+    for (int i = 0; weir__document_find(d, "accounts.%d.allowed", i); i++)
+        if (!weir__document_true(d, "accounts.%d.allowed", i))
+            return true;
+    return false;
+}
+
+/* A check of a dry purse asks the account. */
+static int exit_code(const struct weir__document *d)
+{
+    bool dry = is(weir__document_text(d, "ruling.reason"), "dry");
+
+    return weir__document_true(d, "ruling.allowed") || (dry && !refusing_account(d))
+               ? WEIR__EXIT_OK
+               : WEIR__EXIT_NO;
+}
+
 static void print_verdict(const struct show *s, const struct weir_decision *d)
 {
     if (is(s->mode, "off")) {
@@ -302,8 +356,9 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
         printf(": ");
         print_listed(s);
         printf("%s", is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
-    } else if (is(weir__document_text(s->d, "ruling.reason"), "dry")) {
+    } else if (is_dry(s, "ruling.")) {
         weir__show(s->d, "ruling.", ": {rule} draws units from the fleet first");
+        printf("%s", refusing_account(s->d) ? ", which has too few" : "");
     } else if (!d->allowed) {
         weir__show(s->d, "ruling.", refusal_of(s, d));
     } else if (weir__document_find(s->d, "ruling.rule")) {
@@ -341,7 +396,7 @@ static void print_ruling(const struct show *s)
 {
     struct weir_decision d = read_decision(s->d, "ruling.");
 
-    bool dry = is(weir__document_text(s->d, "ruling.reason"), "dry");
+    bool dry = is_dry(s, "ruling.");
     printf("\n%s%s%s%s", s->c.bold,
            d.allowed ? s->c.good
            : dry     ? s->c.mild
@@ -410,7 +465,7 @@ static int explain_to_people(const struct options *o, const struct weir__documen
         print_guard(&s, i, name);
     print_ruling(&s);
     print_unused(&s);
-    return weir__document_true(d, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    return exit_code(d);
 }
 
 /* ------------------------------------------------------- by a rule file ---- */
@@ -516,7 +571,7 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     if (!o->remote.json)
         return explain_to_people(o, &r->document);
     weir__ask_server_print(r);
-    return weir__document_true(&r->document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    return exit_code(&r->document);
 }
 
 /* ----------------------------------------------------------- command ---- */
@@ -556,7 +611,11 @@ const struct weir__command weir__cmd_explain = {
             "\n"
             "  weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
-            "Exit codes: 0 a check would be allowed, 1 refused, 2 wrong use or no server.",
+            "Across a fleet it is undecided while no units are drawn for the host: a check asks "
+            "the fleet's account, which is shown.\n"
+            "\n"
+            "Exit codes: 0 a check would be allowed, or is undecided and the account has enough; 1 "
+            "refused; 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .cost = -1, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,

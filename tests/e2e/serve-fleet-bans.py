@@ -4,6 +4,7 @@ redis-server: bans, bans that were lifted, keys that were reset."""
 import json
 import os
 import signal
+import subprocess
 import tempfile
 
 from fleeting import Node, Wire, back, joined, nodes_on_cluster, url
@@ -376,6 +377,29 @@ def test_D3_explain_tells_what_the_fleet_knows_and_what_the_node_holds(weir):
             answer = client.json("WEIR.EXPLAIN", "account", "ann")
         assert answer["accounts"] == [] and "does not answer" in answer["accounts_why"], answer
         redis.start()
+
+
+def explain_aloud(weir, server, account):
+    """What the command says, with its exit code."""
+    done = subprocess.run([weir, "explain", "-s", "127.0.0.1:%d" % server.ports["http"],
+                           "account=" + account], capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr, done.returncode
+
+
+def test_D3_the_command_explain_shows_the_account_of_a_dry_purse(weir):
+    with Redis() as redis, node(weir, redis, "a") as a, node(weir, redis, "b") as b:
+        joined(a, b)
+        said, code = explain_aloud(weir, a, "fresh")
+        assert code == 0 and "undecided: quota" in said and "refuses" not in said, (code, said)
+        assert "none drawn" in said and "19 of 20 left" in said and "✗" not in said, said
+        assert quota(a, "fresh")[0] == 1
+        assert spend("spent", a) == 20
+        said, code = explain_aloud(weir, b, "spent")
+        assert code == 1 and "undecided: quota" in said and "too few" in said, (code, said)
+        assert "0 of 20 left, refuses, free in" in said, said
+        with b.resp() as client:
+            account = client.json("WEIR.EXPLAIN", "account", "spent")["accounts"][0]
+        assert account["allowed"] is False and account["retry_ms"] > 0, account
 
 
 def spend(account, *servers):

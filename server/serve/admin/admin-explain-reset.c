@@ -22,8 +22,10 @@ static void add_accounts(struct weir__verb_call *call)
         weir__buffer_member(out, "rule", accounts[i].rule);
         weir__buffer_member_number(out, "index", accounts[i].limit_index);
         weir__buffer_member(out, "key", accounts[i].key);
+        weir__buffer_member_bool(out, "allowed", d->allowed);
         weir__buffer_member_number(out, "limit", d->limit);
         weir__buffer_member_number(out, "remaining", d->remaining);
+        weir__buffer_member_ms(out, "retry_ms", d->retry);
         weir__buffer_member_ms(out, "reset_ms", d->reset);
         weir__buffer_close(out, "}");
     }

@@ -262,7 +262,8 @@ static const struct row rows[] = {
     { "weir_fleet_draws_total", "counter", "Draws from the fleet's accounts.", NULL,
       AT(fleet_draws), ONE },
     { "weir_fleet_asks_alone_total", "counter",
-      "Asks that were decided by when_alone because Redis did not answer in time.", NULL,
+      "Asks that waited for units as long as their rule allows, and were decided by when_alone. Those "
+      "of a host that is alone do not wait, and are not counted.", NULL,
       AT(fleet_asks_alone), ONE },
     { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL,
       AT(event_log.log_written), ONE },

@@ -165,7 +165,8 @@ const struct weir__schema weir__schemas[] = {
         { "part", "count", "of each limit while Redis is away, in millionths; 0: not known yet" },
         { "members", "count", "" },
         { "draws units_drawn units_repaid", "count", "from accounts, and back to them" },
-        { "asks_alone", "count", "that waited for units, and were decided by when_alone" },
+        { "asks_alone", "count", "that waited for units, and were decided by when_alone; those of a node that is alone do not "
+          "wait, and are not counted" },
         { "version refused", "count", "of the fleet's rules: in force, and refused; 0: none" },
         { "refused_why", "text?", "" }) },
     { "StatusTable", "", FIELDS(
@@ -348,7 +349,9 @@ const struct weir__schema weir__schemas[] = {
         { "rule", "text", "" },
         { "index", "count", "which of its limits" },
         { "key", "text", "" },
+        { "allowed", "bool", "a draw for this request would get its units" },
         { "limit remaining", "integer", "units that nodes have drawn are not in it" },
+        { "retry_ms", "count?", NEVER_NULL },
         { "reset_ms", "count?", "" }) },
     { "ExplainedRule", "", FIELDS(
         { "rule", "text", "" },

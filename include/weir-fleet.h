@@ -153,6 +153,9 @@ struct weir_fleet_status {
     int64_t nodes, current; /* nodes that follow the rules; of these, those that run theirs */
     int64_t refused;        /* and those that refused a version */
     int64_t silent;         /* nodes that have not reported for 10 s; in no other number */
+    int64_t own;            /* members with rules of their own, which do not follow these */
+    int64_t runs;           /* the largest version that a node runs: above `newest`, Redis has lost
+                               its data */
 };
 WEIR_API int weir_fleet_status(struct weir_redis *redis, const char *fleet,
                                struct weir_fleet_status *out, struct weir_error *error);

@@ -133,22 +133,49 @@ void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__ce
     out->all = weir__centre_number(list);
 }
 
+static bool is_called(const struct weir__centre_report *r, const char *name)
+{
+    return r->node.len == strlen(name) && memcmp(r->node.bytes, name, r->node.len) == 0;
+}
+
 void weir__centre_status_nodes(struct weir_fleet_status *s, struct weir__centre_list *list)
 {
     int64_t now = weir__centre_number(list);
     struct weir__centre_report r;
 
     while (weir__centre_next_report(list, &r)) {
-        bool staged =
-            r.node.len == strlen(s->stage) && memcmp(r.node.bytes, s->stage, r.node.len) == 0;
-        bool silent = weir__centre_is_silent(&r, now);
+        bool staged = is_called(&r, s->stage), silent = weir__centre_is_silent(&r, now);
         s->silent += silent;
+        s->own += r.time_us == 0;
         if (r.time_us == 0 || silent)
             continue;
         s->nodes++;
+        s->runs = r.runs > s->runs ? r.runs : s->runs;
         s->current += r.runs == (staged ? s->newest : s->all);
         s->refused += r.refused > 0;
     }
+}
+
+bool weir__centre_follows(struct weir__centre_list *list, const char *node,
+                          char names[WEIR__CENTRE_NAMES])
+{
+    struct weir__centre_report r;
+    bool found = false;
+    size_t len = 0;
+
+    names[0] = '\0';
+    weir__centre_number(list);
+    while (weir__centre_next_report(list, &r)) {
+        if (r.time_us == 0)
+            continue;
+        found = found || is_called(&r, node);
+        if (len + r.node.len + sizeof(", ...") < WEIR__CENTRE_NAMES)
+            len += (size_t)sprintf(names + len, "%s%.*s", len > 0 ? ", " : "", (int)r.node.len,
+                                   r.node.bytes);
+        else if (len > 0 && names[len - 1] != '.')
+            len += (size_t)sprintf(names + len, ", ...");
+    }
+    return found;
 }
 
 /* ---------------------------------------------------------------- changes ---- */

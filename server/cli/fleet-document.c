@@ -74,6 +74,47 @@ int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centr
     return code;
 }
 
+/* ---------------------------------------------------------------- status ---- */
+
+int weir__shared_status(struct weir__shared *f, struct weir_fleet_status *out)
+{
+    struct weir__centre_list list = { 0 };
+    int code = weir__shared_ask(f, &WEIR__CENTRE_TEXT("list"), 1, &list);
+
+    if (code == WEIR__GO_ON) {
+        weir__centre_status_versions(out, &list);
+        code = weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list);
+    }
+    if (code == WEIR__GO_ON)
+        weir__centre_status_nodes(out, &list);
+    return code;
+}
+
+void weir__shared_say_none(FILE *to, const struct weir_fleet_status *s)
+{
+    if (s->runs > 0)
+        fprintf(to,
+                "Redis has no rules, and nodes run version %" PRId64
+                ": it has lost its data. weir fleet rules set FILE brings them back; without the "
+                "file, take a node's copy: weir-fleet-NAME-rules beside its table",
+                s->runs);
+    else
+        fprintf(to, "the fleet has no rules yet");
+}
+
+int weir__shared_no_rules(struct weir__shared *f)
+{
+    struct weir_fleet_status status;
+    int code = weir__shared_status(f, &status);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    fprintf(stderr, "weir %s: ", f->asker.command);
+    weir__shared_say_none(stderr, &status);
+    fputc('\n', stderr);
+    return WEIR__EXIT_NO;
+}
+
 /* ------------------------------------------------------------------- put ---- */
 
 /* Cron and units of systemd often have no USER. */

@@ -2,6 +2,8 @@
 #ifndef WEIR_SERVER_FLEET_DOCUMENT_H
 #define WEIR_SERVER_FLEET_DOCUMENT_H
 
+#include <stdio.h>
+
 #include "cluster/fleet/document.h"
 #include "server/cli/ask-redis.h"
 
@@ -34,6 +36,12 @@ int weir__shared_ask(struct weir__shared *fleet, const struct weir__text *words,
 /* 0: the newest, -1: the one for all nodes.  WEIR__GO_ON and a number of 0: there is none.  Its
  * texts are good until the next ask. */
 int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__centre_version *out);
+
+int weir__shared_status(struct weir__shared *fleet, struct weir_fleet_status *out);
+/* Says that there are none, and what to do if nodes still run some.  Returns the exit code. */
+int weir__shared_no_rules(struct weir__shared *fleet);
+/* Why there are none, without an end of line. */
+void weir__shared_say_none(FILE *to, const struct weir_fleet_status *status);
 
 /* By this user of this host.  Says what came of it, and returns the exit code. */
 int weir__shared_put(struct weir__shared *fleet, struct weir__centre_edit *edit);

@@ -103,13 +103,11 @@ static bool read_version(const char *text, int64_t *out)
     return *text && !*end && *out > 0;
 }
 
-static int no_version(const struct weir__shared *f, int64_t version)
+static int no_version(struct weir__shared *f, int64_t version)
 {
     if (version == 0)
-        weir__complain(f->asker.command, "the fleet has no %.*s yet", (int)f->document.len,
-                       (const char *)f->document.bytes);
-    else
-        weir__complain(f->asker.command, "there is no version %" PRId64 " (any more)", version);
+        return weir__shared_no_rules(f);
+    weir__complain(f->asker.command, "there is no version %" PRId64 " (any more)", version);
     return WEIR__EXIT_NO;
 }
 
@@ -128,6 +126,34 @@ static int get(struct weir__shared *f, const struct weir__call *call)
     print_head(stdout, f, &v);
     fwrite(v.text.bytes, 1, v.text.len, stdout);
     return WEIR__EXIT_OK;
+}
+
+/* A version that no node tries would come to all of them untried. */
+static int find_stage(struct weir__shared *f, const char *stage)
+{
+    struct weir__centre_list list;
+    char names[WEIR__CENTRE_NAMES];
+    int code = stage ? weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) : WEIR__GO_ON;
+
+    if (!stage || code != WEIR__GO_ON || weir__centre_follows(&list, stage, names))
+        return code;
+    weir__complain(f->asker.command, "--stage: no node %s follows the fleet's rules%s%s",
+                   weir__quote(stage, strlen(stage)).text,
+                   *names ? "; those that do: " : ", nor does any other", names);
+    return WEIR__EXIT_NO;
+}
+
+/* After a change: whether it is in force everywhere in a moment. */
+static void doubt_followers(struct weir__shared *f)
+{
+    struct weir_fleet_status status;
+
+    if (weir__shared_status(f, &status) == WEIR__GO_ON && status.own > 0)
+        weir__complain(f->asker.command,
+                       "warning: %" PRId64 " of the fleet's nodes %s rules of %s own (--rules), and "
+                       "%s not follow these",
+                       status.own, status.own == 1 ? "has" : "have",
+                       status.own == 1 ? "its" : "their", status.own == 1 ? "does" : "do");
 }
 
 static int set(struct weir__shared *f, const struct weir__call *call)
@@ -153,7 +179,10 @@ static int set(struct weir__shared *f, const struct weir__call *call)
     if ((draft = check(call->words[1], text))) {
         weir__rules_doubts(draft, weir__rules_doubt_print, call->words[1]);
         weir__draft_destroy(draft);
-        code = weir__shared_put(f, &edit);
+        code = find_stage(f, o->stage);
+        code = code == WEIR__GO_ON ? weir__shared_put(f, &edit) : code;
+        if (code == WEIR__EXIT_OK)
+            doubt_followers(f);
     }
     free(bytes);
     return code;

@@ -71,7 +71,8 @@ static int run_history(const struct weir__call *call)
     if (code == WEIR__GO_ON)
         code = ask(&f, "list", &list);
     if (code == WEIR__GO_ON) {
-        weir__centre_number(&list);
+        if (weir__centre_number(&list) == 0 && !o->common.json)
+            puts("the fleet has no rules yet, or Redis has lost them: weir fleet status");
         weir__centre_text(&list);
         int64_t all = weir__centre_number(&list);
         weir__buffer_open(&json, NULL, '[');
@@ -113,7 +114,9 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
         code = weir__shared_get(f, to ? to : base - 1, &old);
     if (code != WEIR__GO_ON)
         return code;
-    if (old.number == 0 || base == 0) {
+    if (base == 0)
+        return weir__shared_no_rules(f);
+    if (old.number == 0) {
         weir__complain(call->self->name, "there is no such version");
         return WEIR__EXIT_NO;
     }
@@ -239,26 +242,8 @@ const struct weir__command weir__cmd_fleet_nodes = {
 
 /* ---------------------------------------------------------------- status ---- */
 
-static int look(struct weir__shared *f, struct weir_fleet_status *out)
+static void show_versions(const struct weir_fleet_status *d)
 {
-    struct weir__centre_list list;
-    int code = ask(f, "list", &list);
-
-    if (code == WEIR__GO_ON) {
-        weir__centre_status_versions(out, &list);
-        code = ask(f, "nodes", &list);
-    }
-    if (code == WEIR__GO_ON)
-        weir__centre_status_nodes(out, &list);
-    return code;
-}
-
-static void show_status(const struct weir_fleet_status *d)
-{
-    if (d->newest == 0) {
-        printf("the fleet has no rules yet\n");
-        return;
-    }
     printf("rules version %" PRId64, d->all);
     if (d->stage[0]) {
         printf(" (%" PRId64 " on ", d->newest);
@@ -270,6 +255,19 @@ static void show_status(const struct weir_fleet_status *d)
         printf(", %" PRId64 " REFUSED one", d->refused);
     if (d->silent)
         printf("; %" PRId64 " silent", d->silent);
+}
+
+static void show_status(const struct weir_fleet_status *d)
+{
+    char own[WEIR__HUMAN];
+
+    if (d->newest > 0)
+        show_versions(d);
+    else
+        weir__shared_say_none(stdout, d);
+    if (d->own > 0)
+        printf("; %s %s rules of %s own (--rules)", weir__human_counted(own, d->own, "node"),
+               d->own == 1 ? "has" : "have", d->own == 1 ? "its" : "their");
     putchar('\n');
 }
 
@@ -282,7 +280,7 @@ static int run_status(const struct weir__call *call)
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
-        code = look(&f, &status);
+        code = weir__shared_status(&f, &status);
     if (code == WEIR__GO_ON) {
         weir__buffer_open(&json, NULL, '{');
         if (o->common.json)
@@ -303,7 +301,7 @@ const struct weir__command weir__cmd_fleet_status = {
     .arguments = "[--fleet NAME] [--redis URL]",
     .help = "The version of the rules, a newer one that one node tries first, and how many of the "
             "nodes that follow them run the version meant for them. Nodes that have not reported "
-            "for 10 s are silent.\n"
+            "for 10 s are silent. Nodes with rules of their own (--rules) follow none.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
             "Exit codes: 0 all do, 1 some do not, 2 wrong use or no Redis.",

@@ -31,6 +31,8 @@ void weir__fleet_status_json(struct weir__buffer *out, const struct weir_fleet_s
     weir__buffer_member_number(out, "current", s->current);
     weir__buffer_member_number(out, "refused", s->refused);
     weir__buffer_member_number(out, "silent", s->silent);
+    weir__buffer_member_number(out, "own", s->own);
+    weir__buffer_member_number(out, "runs", s->runs);
     weir__buffer_close(out, "}");
 }
 

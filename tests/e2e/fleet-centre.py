@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 
-from fleeting import Agent
+from fleeting import Agent, Node, joined
 from redising import Redis, until
 from redisload import EXAMPLE, WEIR, url
 from serving import run_tests, write
@@ -105,6 +105,56 @@ def test_D6_versions(program):
     admin.there = "redis://127.0.0.1:1"
     out, code, said = admin("rules", "get")
     assert code == 2 and "does not answer" in said, said
+
+
+def test_D6_a_stage_has_to_be_there(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        out, code, said = admin.set(RULES % "10/1s", "--stage", "a")
+        assert code == 1 and "no node 'a' follows" in said and "nor does any" in said, said
+        assert admin.set(RULES % "10/1s")[:2] == ("version 1\n", 0)
+        with node(url(r), "a", folder) as a, node(url(r), "b", folder) as b:
+            runs(1, a, b)
+            until("both have reported", lambda: admin.json("status")["rules"]["nodes"] == 2)
+            out, code, said = admin.set(RULES % "20/1s", "--base", "1", "--stage", "x")
+            assert (out, code) == ("", 1) and "no node 'x' follows" in said, (out, code, said)
+            assert "those that do: a, b" in said or "those that do: b, a" in said, said
+            assert admin.json("status")["rules"]["newest"] == 1
+
+
+def test_D6_redis_comes_back_empty(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert "no rules yet" in admin.ok("history")
+        assert admin.set(RULES % "10/1s")[:2] == ("version 1\n", 0)
+        assert admin.set(RULES % "20/1s", "--base", "1")[:2] == ("version 2\n", 0)
+        with node(url(r), "a", folder) as a:
+            runs(2, a)
+            r.ok("FLUSHALL")
+            until("it has reported", lambda: admin.json("status")["rules"]["runs"] == 2)
+            out, code, _ = admin("status")
+            assert code == 1 and "Redis has no rules, and nodes run version 2" in out, (code, out)
+            for words in [("rollback",), ("rollback", "1"), ("rules", "get")]:
+                out, code, said = admin(*words)
+                assert code == 1 and "nodes run version 2" in said, (words, code, said)
+            copy = open(os.path.join(folder, "a", "weir-fleet-default-rules")).read()
+            text = copy.split("\n", 2)[2]
+            assert text == RULES % "20/1s", copy
+            assert admin.set(text)[:2] == ("version 1\n", 0)
+            runs(1, a)
+            until("it runs it", lambda: admin("status")[1] == 0, state=lambda: admin("status")[0])
+
+
+def test_D6_nodes_with_rules_of_their_own_are_told(program):
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        with Node(WEIR, url(r), "a", rules=RULES % "10/1s") as a:
+            joined(a)
+            assert "; 1 node has rules of its own (--rules)" in admin.ok("status")
+            out, code, said = admin.set(RULES % "20/1s")
+            assert (out, code) == ("version 1\n", 0) and "1 of the fleet's nodes has" in said, said
+            status = admin.json("status")["rules"]
+            assert (status["own"], status["nodes"], status["runs"]) == (1, 0, 0), status
 
 
 def test_D6_an_author_without_a_name_in_the_environment(program):

@@ -677,11 +677,14 @@ def test_D6_staged_at_the_doors(weir):
         assert put(a, RULES % 10, base=0)[0] == 200
         for server in [a, b]:
             runs(server, 1)
+        status, body = put(a, RULES % 11, base=1, stage="x")
+        assert status == 400 and "no node x follows" in str(body), (status, body)
+        assert get(a, "history")["newest"] == 1
         assert put(a, RULES % 11, base=1, stage="b")[0] == 200
         runs(b, 2)
         until("both say so", lambda: resp.json("WEIR.FLEET")["rules"] == {
             "newest": 2, "all": 1, "stage": "b", "nodes": 2, "current": 2, "refused": 0,
-            "silent": 0}, 60)
+            "silent": 0, "own": 0, "runs": 2}, 60)
         said = subprocess.run([weir, "fleet", "status", "--json", "--redis", url(redis)],
                               check=True, capture_output=True, text=True).stdout
         assert json.loads(said)["rules"]["stage"] == "b", said

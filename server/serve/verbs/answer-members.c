@@ -274,7 +274,10 @@ const struct weir__schema weir__schemas[] = {
         { "nodes", "count", "that follow the fleet's rules" },
         { "current", "count", "of these, run the version meant for them" },
         { "refused", "count", "of these, refuse one" },
-        { "silent", "count", "others that have not reported for 10 s" }) },
+        { "silent", "count", "others that have not reported for 10 s" },
+        { "own", "count", "members with rules of their own, which do not follow the fleet's" },
+        { "runs", "count", "the largest version that a node runs; above newest: Redis has lost "
+          "its data" }) },
     { "FleetNodes", "", FIELDS({ "nodes", "[FleetNode]",
           "the members, and those that have reported within a day" }) },
     { "FleetNode", "", FIELDS(

@@ -173,6 +173,10 @@ static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_ti
     weir__resp_value(reply.bytes, &head);
     if (weir__resp_is_error(&head, WEIR__REDIS_FULL))
         return broken(c, "it has as many clients as it may have");
+    if (weir__resp_is_error(&head, "NOAUTH") && !c->options->login.password[0]) {
+        c->refused = true;
+        return broken(c, "it wants a password (NOAUTH), and the URL has none");
+    }
     if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS") ||
                              weir__resp_is_error(&head, "DENIED")))
         return refuse(c, &head);

@@ -36,10 +36,10 @@ void weir__shared_close(struct weir__shared *f)
 
 static int complain_of(const struct weir__shared *f)
 {
-    return weir__complain(f->asker.command, "%s: %s",
+    return weir__complain(f->asker.command, "Redis %s: %s",
                           f->asker.outcome == WEIR__REDIS_UNKNOWN
-                              ? "Redis did not answer, and may have carried it out"
-                              : "Redis does not answer",
+                              ? "did not answer, and may have carried it out"
+                              : weir__redis_trouble(f->asker.why),
                           f->asker.why);
 }
 

@@ -47,7 +47,7 @@ struct held {
 
 static int no_answer(const struct weir_redis_lock_result *r)
 {
-    weir__complain(NAME, "Redis does not answer: %s", r->why);
+    weir__complain(NAME, "Redis %s: %s", weir__redis_trouble(r->why), r->why);
     return WEIR__RUN_FAILED;
 }
 

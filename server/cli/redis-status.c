@@ -312,7 +312,8 @@ static int print_json(const struct look *l)
 static int look_around(struct look *l, const struct weir__call *call)
 {
     if (!ask(l, NULL, (const char *[]){ "PING", NULL })) /* finds the others */
-        return weir__complain(call->self->name, "Redis does not answer: %s", l->asker.why);
+        return weir__complain(call->self->name, "Redis %s: %s", weir__redis_trouble(l->asker.why),
+                              l->asker.why);
     find_all(l);
     int code = WEIR__EXIT_OK;
     if (l->options->json)

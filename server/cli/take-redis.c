@@ -16,10 +16,10 @@ static int complain_of(struct weir__asker *a)
 {
     if (strncmp(a->why, "Redis: ", 7) == 0) /* it said so itself */
         return weir__complain(a->command, "%s", a->why);
-    return weir__complain(a->command, "%s: %s",
+    return weir__complain(a->command, "Redis %s: %s",
                           a->outcome == WEIR__REDIS_UNKNOWN
-                              ? "Redis did not answer, and may have counted it"
-                              : "Redis does not answer",
+                              ? "did not answer, and may have counted it"
+                              : weir__redis_trouble(a->why),
                           a->why);
 }
 

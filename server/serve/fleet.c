@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/redis/ask.h"
 #include "server/base/complain.h"
 #include "server/serve/net/mailbox.h"
 #include "weir-fleet.h"
@@ -15,6 +17,8 @@
 struct weir__node {
     bool told, alone, named;
     int64_t version, refused;
+    char why[160];        /* it is alone */
+    weir_time change_due; /* of a line about another reason */
 };
 
 bool weir__node_follows(const struct weir__server *server)
@@ -74,6 +78,23 @@ void weir__node_leave(struct weir__server *server)
 
 /* ---------------------------------------------------------------- telling ---- */
 
+/* While Redis is away its reason may go to and fro. */
+#define CHANGES      4
+#define CHANGE_EVERY (60 * WEIR_SECOND)
+
+static void tell_change(struct weir__server *server, const char *fleet, const char *why,
+                        weir_time now)
+{
+    struct weir__node *node = server->node;
+
+    if (!*why || strcmp(why, node->why) == 0 ||
+        node->change_due > now + (CHANGES - 1) * CHANGE_EVERY)
+        return;
+    node->change_due = (node->change_due > now ? node->change_due : now) + CHANGE_EVERY;
+    snprintf(node->why, sizeof(node->why), "%s", why);
+    weir__complain("serve", "fleet %s: Redis %s now: %s", fleet, weir__redis_trouble(why), why);
+}
+
 /* At the start Redis was not asked yet. */
 static void tell_alone(struct weir__server *server, const struct weir_fleet_info *info,
                        weir_time now)
@@ -84,11 +105,15 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
                                        .state = info->alone ? "alone" : "connected",
                                        .text = info->alone ? why : NULL };
 
+    if (node->told && node->alone && info->alone)
+        tell_change(server, info->name, why, now);
     if (node->told ? node->alone == info->alone : info->alone && info->connected)
         return;
     if (info->alone)
-        weir__complain("serve", "fleet %s: Redis does not answer: %s; rules go by when_alone",
-                       info->name, why);
+        weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone", info->name,
+                       weir__redis_trouble(why), why);
+    if (info->alone)
+        snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)
         weir__complain("serve", "fleet %s: Redis answers again", info->name);
     weir__events_emit(server->events, WEIR__EVENT_FLEET, now, &facts);

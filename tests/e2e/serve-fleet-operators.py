@@ -670,6 +670,35 @@ def test_D6_rules_got_set_and_compared(weir):
         assert json.loads(answer.body) == {"from": 4, "changes": [], "same": True}, answer.body
 
 
+def test_D5_a_redis_that_wants_a_password_now(weir):
+    def is_up():
+        try:
+            redis.connect().close()
+            return True
+        except OSError:
+            return False
+
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 10) as a:
+        joined(a)
+        redis.kill()
+        until("it is alone", lambda: "Redis does not answer" in a.complaints(), 60, a.complaints)
+        redis.command += ["--requirepass", "secret"]
+        redis.is_ready = is_up
+        redis.start()
+        until("it says why", lambda: "Redis answers with an error now: " in a.complaints(), 60,
+              a.complaints)
+        assert "it wants a password (NOAUTH)" in a.fleet["why"], a.fleet
+        assert "multibulk" not in a.complaints(), a.complaints()
+        with a.resp() as client:
+            answer = client("WEIR.FLEET")
+        assert "the fleet's Redis answers with an error: " in answer, answer
+        for words in [("fleet", "status"), ("fleet", "lock", "x", "--show"), ("redis", "status")]:
+            place = (url(redis),) if words[0] == "redis" else ("--redis", url(redis))
+            said = subprocess.run([weir, *words, *place], capture_output=True, text=True,
+                                  timeout=60).stderr
+            assert "Redis answers with an error: " in said and "NOAUTH" in said, said
+
+
 def test_D6_staged_at_the_doors(weir):
     with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b, \
             a.resp() as resp:

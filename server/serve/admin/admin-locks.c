@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cluster/agent/operators.h"
+#include "cluster/redis/ask.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/fleet.h"
@@ -41,7 +42,8 @@ static bool begin_own(struct weir__verb_call *call, struct ask *a)
 static bool is_answered(struct weir__verb_call *call, const struct ask *a)
 {
     return a->result.outcome == WEIR_REDIS_ANSWERED ||
-           weir__call_fail(call, 503, "the fleet's Redis does not answer: %s", a->result.why);
+           weir__call_fail(call, 503, "the fleet's Redis %s: %s",
+                           weir__redis_trouble(a->result.why), a->result.why);
 }
 
 /* The holder's id is its key to the lock: nobody sees it. */

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "cluster/agent/operators.h"
 #include "cluster/fleet/lock-calls.h"
+#include "cluster/redis/ask.h"
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/fleet.h"
 #include "server/serve/net/mailbox.h"
@@ -77,7 +78,8 @@ static void fill_answer(struct weir__lock_wait *w)
     else if (w->ending)
         weir__call_fail(w->verb_call, 503, "the server is ending: ask another one");
     else
-        weir__call_fail(w->verb_call, 503, "the fleet's Redis does not answer: %s", r->why);
+        weir__call_fail(w->verb_call, 503, "the fleet's Redis %s: %s",
+                        weir__redis_trouble(r->why), r->why);
 }
 
 /* False: the client is gone, and has not been told. */

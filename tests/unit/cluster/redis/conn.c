@@ -97,8 +97,8 @@ TEST(test_D1_password_needed)
 
     weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
     tell(w, "h:1", "-NOAUTH HELLO must be called with the client already authenticated\r\n");
-    tell(w, "h:1", "-NOAUTH Authentication required.\r\n");
-    is(w, i, IS_UNDONE, "NOAUTH");
+    is(w, i, IS_UNDONE, "it wants a password (NOAUTH)");
+    assert_null(find_conn(w, "h:1", 0));
 }
 
 /* Nothing was done, and its back-off grows as if nobody listened. */

@@ -74,6 +74,11 @@ static void doubt_fleet(const struct weir__document *d)
                            "warning: rule %s is across the fleet, and the server is in none: it "
                            "counts on that host alone",
                            rule);
+        else if (fleet && strcmp(fleet, "share") == 0)
+            weir__complain("check",
+                           "rule %s goes by this node's share of the limit: the fleet's Redis does "
+                           "not answer, or is just back",
+                           rule);
     }
 }
 

@@ -25,6 +25,7 @@
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/fleet.h"
+#include "weir-fleet.h"
 #include "server/serve/net/listen.h"
 #include "server/serve/settings/wrong-tokens.h"
 #include "server/serve/settings/trusted-proxies.h"
@@ -479,6 +480,17 @@ static void print_switches(const struct life *life)
             printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
 }
 
+static void print_fleet(const struct life *life)
+{
+    struct weir_fleet_info info;
+
+    if (!life->server.fleet)
+        return;
+    weir_fleet_look(life->server.fleet, &info);
+    printf("  fleet  %s, as node %s, with %s\n", info.name, info.node,
+           weir__node_follows(&life->server) ? "the fleet's rules" : "rules of its own (--rules)");
+}
+
 static void print_table(const struct life *life)
 {
     const struct weir__settings *s = &life->settings;
@@ -517,6 +529,7 @@ static void print_ready(const struct life *life)
         printf(" (%s, %s)", counts_of(&info).text, info.hash);
     printf("\n");
     print_switches(life);
+    print_fleet(life);
     print_table(life);
     if (resp && http && !life->server.tls && !*s->check_token)
         printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
@@ -625,11 +638,17 @@ static void warn_of_plain_tokens(const struct life *life)
                            life->listen.addresses[i].text);
 }
 
-static void warn_of_lonely_rules(const struct weir__server *server)
+static void warn_of_no_fleet(const struct weir__server *server)
 {
     size_t n;
     const char *rule = weir__lonely_rule(server->engine, &n);
+    const struct weir__settings *s = server->settings;
 
+    if (*s->fleet_node || *s->fleet_name)
+        weir__complain("serve",
+                       "warning: %s is set, and fleet, the URL of a Redis, is not: this server is "
+                       "in no fleet",
+                       *s->fleet_node ? "fleet-node" : "fleet-name");
     if (rule)
         weir__complain(
             "serve",
@@ -660,7 +679,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
                       &(struct weir__event_facts){ .text = weir_version() });
     warn_of_plain_tokens(&life);
     if (!life.server.fleet)
-        warn_of_lonely_rules(&life.server);
+        warn_of_no_fleet(&life.server);
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     int channel = weir__successor_channel();

@@ -679,9 +679,13 @@ def test_D5_a_redis_that_wants_a_password_now(weir):
             return False
 
     with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 10) as a:
+        assert "  fleet  default, as node a, with rules of its own (--rules)\n" in a.said, a.said
         joined(a)
         redis.kill()
         until("it is alone", lambda: "Redis does not answer" in a.complaints(), 60, a.complaints)
+        said = subprocess.run([weir, "check", "-s", "127.0.0.1:%d" % a.ports["http"], "user=x"],
+                              capture_output=True, text=True, timeout=60).stderr
+        assert "goes by this node's share of the limit" in said, said
         redis.command += ["--requirepass", "secret"]
         redis.is_ready = is_up
         redis.start()

@@ -301,8 +301,10 @@ def test_D5_a_table_that_was_in_a_fleet_counts_alone_without(weir):
         table = folder + "/table"
         with Redis() as redis, node(weir, redis, rules=rules, table=table) as a:
             joined(a)
-        with Server(weir, rules=rules, table=table, clock=False) as a, a.resp() as resp:
+        with Server(weir, "--fleet-node", "a", rules=rules, table=table, clock=False) as a, \
+                a.resp() as resp:
             assert "this server is in none" in a.complaints(), a.complaints()
+            assert "fleet-node is set, and fleet" in a.complaints(), a.complaints()
             allowed = sum(check(resp, "ann")[0] for _ in range(30))
             assert allowed == 20, allowed
 

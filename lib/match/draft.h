@@ -122,7 +122,8 @@ struct weir__guard_draft {
     bool selective;
     bool by_fit; /* while it sheds, priorities that fit into the capacity wait */
     enum weir_order order;
-    bool ordered; /* it is written */
+    bool ordered;   /* it is written */
+    bool bare_slow; /* the breaker's slow was written without a unit */
     struct weir__pick_draft priority, user_class;
     struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* for `priority`, beside numbers */
     size_t n_words, n_classes;

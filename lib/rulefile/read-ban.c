@@ -1,8 +1,6 @@
 /* read-ban.c -- the ban of a rule. */
 #include "rulefile/read.h"
 
-#include <string.h>
-
 #define HOUR     (3600 * WEIR_SECOND)
 #define DAY      (24 * HOUR)
 #define BAN_MOST (3650 * DAY) /* so that a time plus two bans does not overflow */
@@ -71,8 +69,7 @@ void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
                   "the ban has no refusals; write how many bring it, such as refusals: 50/60s");
     if (length->key == NULL)
         weir__say(r, node, "the ban has no length; write one, such as for: 10m");
-    if (length->value && length->value->kind == WEIR__NODE_TEXT)
-        ban->bare = strspn(length->value->text, "0123456789") == length->value->n;
+    ban->bare = weir__is_bare_number(length->value);
     if (ban->longest && ban->longest < ban->length)
         weir__say(r, longest->value, "longest must be at least as long as for");
     ban->set = true;

@@ -346,6 +346,7 @@ void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__BREAKER], &m, &g->options.breaker))
         return;
     check_breaker(r, node, &m, &g->options.breaker);
+    g->bare_slow = weir__is_bare_number(weir__member_of(&m, "slow")->value);
     if (weir__problems(r) == before &&
         weir__breaker_plan_make(&plan, &g->options.breaker, 0, &error) != WEIR_OK)
         weir__say(r, node, "breaker: %s", error.text);

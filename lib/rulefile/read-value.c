@@ -17,6 +17,11 @@ const char *weir__read_text(struct weir__reader *r, const struct weir__node *nod
     return NULL;
 }
 
+bool weir__is_bare_number(const struct weir__node *node)
+{
+    return node && node->kind == WEIR__NODE_TEXT && strspn(node->text, "0123456789") == node->n;
+}
+
 bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
                       int64_t min, int64_t max, int64_t *out)
 {

@@ -46,6 +46,8 @@ bool weir__read_members(struct weir__reader *r, const struct weir__node *node, c
 const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what,
                             const char *like);
 
+/* A time without a unit?  NULL: no. */
+bool weir__is_bare_number(const struct weir__node *node);
 bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
                       int64_t min, int64_t max, int64_t *out);
 void weir__read_paths(struct weir__reader *r, const struct weir__member *m, bool *loose,

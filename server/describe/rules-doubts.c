@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/base.h"
+#include "guard/options.h"
 #include "match/address.h"
 #include "match/key-template.h"
 
@@ -158,6 +159,94 @@ static void doubt_path(const struct reading *r, const struct weir__condition *c,
         }
 }
 
+/* Any method is possible: only a slip away from a usual one is doubted. */
+static void doubt_method(const struct reading *r, const struct weir__condition *c,
+                         const struct weir__pattern *p)
+{
+    static const char *const usual[] = { "GET",   "HEAD",    "POST",  "PUT",    "DELETE",
+                                         "PATCH", "OPTIONS", "TRACE", "CONNECT" };
+    const char *near = NULL;
+
+    if (strcmp(c->attribute, "method") != 0 || p->kind != WEIR__EXACT || p->len > WEIR__EDITS_MAX)
+        return;
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        unsigned edits = weir__edits(p->text, p->len, usual[i], strlen(usual[i]));
+        if (edits == 0)
+            return;
+        near = edits == 1 ? usual[i] : near;
+    }
+    if (near)
+        doubt(r, c->mark, "method %s; did you mean %s?", weir__quote(p->text, p->len).text, near);
+}
+
+static bool is_within(const struct weir__pattern *p, const struct weir__pattern *wide)
+{
+    struct weir__cidr a, b;
+    struct weir_error error;
+
+    if (p->kind == wide->kind && p->len == wide->len && memcmp(p->text, wide->text, p->len) == 0)
+        return true;
+    if (wide->kind == WEIR__PREFIX)
+        return p->kind <= WEIR__PREFIX && p->len >= wide->len &&
+               memcmp(p->text, wide->text, wide->len) == 0;
+    if (wide->kind != WEIR__CIDR || p->kind != WEIR__CIDR)
+        return wide->kind == WEIR__PRESENT;
+    if (weir__cidr_parse(p->text, p->len, &a, &error) != WEIR_OK ||
+        weir__cidr_parse(wide->text, wide->len, &b, &error) != WEIR_OK || a.prefix < b.prefix ||
+        a.address.bits != b.address.bits)
+        return false;
+    weir__address_mask(&a.address, b.prefix);
+    return weir__address_number(&a.address) == weir__address_number(&b.address);
+}
+
+/* Is the pattern under `not` as well, as far as that can be seen?  `not` is never loose. */
+static bool is_excepted(const struct weir__rule_draft *rule, const char *attribute,
+                        const struct weir__pattern *p)
+{
+    if (rule->loose && weir__attribute_is_path(attribute))
+        return false;
+    for (size_t i = 0; i < rule->excepts; i++)
+        for (size_t k = 0; k < rule->except[i].n; k++)
+            if (strcmp(rule->except[i].attribute, attribute) == 0 &&
+                is_within(p, &rule->except[i].patterns[k]))
+                return true;
+    return false;
+}
+
+static bool is_empty_list(const struct reading *r, const char *attribute,
+                          const struct weir__pattern *p)
+{
+    for (size_t i = 0; p->kind == WEIR__LIST && i < r->draft->n_lists; i++) {
+        const struct weir__list_draft *list = &r->draft->lists[i];
+        if (strcmp(list->name, p->text) == 0 && strcmp(list->attribute, attribute) == 0)
+            return list->n == 0;
+    }
+    return false;
+}
+
+/* Conditions that no request can meet. */
+static void doubt_match(const struct reading *r, const struct weir__rule_draft *rule,
+                        const struct weir__condition *c)
+{
+    const struct weir__pattern *list = NULL;
+    size_t excepted = 0, empty = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        bool none = is_empty_list(r, c->attribute, &c->patterns[i]);
+        list = none ? &c->patterns[i] : list;
+        empty += none;
+        excepted += !none && is_excepted(rule, c->attribute, &c->patterns[i]);
+    }
+    if (excepted + empty < c->n)
+        return;
+    if (excepted > 0)
+        doubt(r, c->mark, "no request can match: all that this names is under not as well");
+    else if (empty > 0)
+        doubt(r, c->mark,
+              "the list %s has no entry of %s, so no request matches until one is added",
+              weir__quote(list->text, list->len).text, c->attribute);
+}
+
 /* Clients that lack the attributes would be banned together; not if something else, such as their
  * address, tells them apart. */
 static void doubt_ban(const struct reading *r, const struct weir__rule_draft *rule)
@@ -225,28 +314,52 @@ static void doubt_rule(const struct reading *r, const struct weir__rule_draft *r
         const struct weir__condition *c =
             i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];
         doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
-        for (size_t k = 0; k < c->n; k++)
+        for (size_t k = 0; k < c->n; k++) {
             doubt_pattern(r, c, &c->patterns[k]);
+            doubt_method(r, c, &c->patterns[k]);
+        }
+        if (i < rule->matches)
+            doubt_match(r, rule, c);
     }
     for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
         doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
+}
+
+static void doubt_breaker(const struct reading *r, const struct weir__guard_draft *guard)
+{
+    const struct weir_guard_options *o = &guard->options;
+    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
+    long long seconds = o->breaker.slow / WEIR_SECOND;
+    struct weir_breaker_options filled = o->breaker;
+
+    weir__rows_fill(&weir__guard_rows[WEIR__BREAKER], &filled);
+    if (filled.calls > 0 && filled.calls < filled.min_calls)
+        filled.min_calls = filled.calls;
+    if (guard->bare_slow)
+        doubt(r, guard->rule.mark,
+              "slow is %lld seconds; write the unit: slow: %llds, or slow: %lldms for milliseconds",
+              seconds, seconds, seconds);
+    else if (o->breaker.slow >= lease)
+        doubt(r, guard->rule.mark,
+              "work never becomes slow: its permit is taken back first; write a lease that is "
+              "longer than slow");
+    if (o->breaker.errors > 0 && o->breaker.min_calls == 0 && o->breaker.errors < filled.min_calls)
+        doubt(r, guard->rule.mark,
+              "errors: %d waits for min_calls, which is %d unless written; write min_calls: %d",
+              (int)filled.errors, (int)filled.min_calls, (int)filled.errors);
 }
 
 /* Parts of a guard that can have no effect. */
 static void doubt_guard(const struct reading *r, const struct weir__guard_draft *guard)
 {
     const struct weir_guard_options *o = &guard->options;
-    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
 
     if (o->max_per_key > 0 && o->max == o->max_per_key)
         doubt(r, guard->rule.mark,
               "the key has no effect: one key may have all %lld permits; write a larger total, or "
               "a smaller max",
               (long long)o->max);
-    if (o->breaker.slow >= lease)
-        doubt(r, guard->rule.mark,
-              "work never becomes slow: its permit is taken back first; write a lease that is "
-              "longer than slow");
+    doubt_breaker(r, guard);
     doubt_rule(r, &guard->rule);
 }
 
@@ -330,8 +443,9 @@ void weir__rules_doubts(const struct weir__draft *draft,
     doubt_last_guards(r);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
         doubt(r, nowhere,
-              "there are guards, and no rules: checks and forward auth ignore guards, so they let "
-              "everything pass; enter and exit instead");
+              "guards and no rules: work that enters and exits is guarded (the nginx module does "
+              "both, and so do enter and exit at the server); a check or forward auth looks at "
+              "rules only");
     for (size_t i = 0; i < r->draft->n_lists; i++)
         doubt_list(r, i);
 }

@@ -129,14 +129,54 @@ guards:
   - { name: a, concurrency: { max: 5, key: "{ip}", total: 5 } }
   - { name: b, concurrency: { max: 5, key: "{ip}", total: 6 }, breaker: { slow: 60s } }
   - { name: c, concurrency: 16384, breaker: { slow: 60s }, lease: 61s }
+  - { name: d, breaker: { slow: 500 } }
+  - { name: e, breaker: { errors: 3 } }
+  - { name: f, breaker: { errors: 3, min_calls: 4 } }
+  - { name: g, breaker: { errors: 3, calls: 10 } }
+  - { name: h, breaker: { errors: 20, slow: 1s } }
 END
 run rules check guards.yaml
 is "guards that do nothing" "$code $err" "0 guards.yaml:3:5: warning: the key has no effect: \
 one key may have all 5 permits; write a larger total, or a smaller max
 guards.yaml:4:5: warning: work never becomes slow: its permit is taken back first; \
 write a lease that is longer than slow
-guards.yaml: warning: there are guards, and no rules: checks and forward auth ignore guards, \
-so they let everything pass; enter and exit instead"
+guards.yaml:6:5: warning: slow is 500 seconds; write the unit: slow: 500s, or slow: 500ms for \
+milliseconds
+guards.yaml:7:5: warning: errors: 3 waits for min_calls, which is 20 unless written; write \
+min_calls: 3
+guards.yaml:9:5: warning: errors: 3 waits for min_calls, which is 10 unless written; write \
+min_calls: 3
+guards.yaml: warning: guards and no rules: work that enters and exits is guarded (the nginx module \
+does both, and so do enter and exit at the server); a check or forward auth looks at rules only"
+cat >"$dir/never.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { uri: /x }, not: { uri: "/**" }, limit: 5/1m }
+  - { name: b, match: { uri: [/x, "/y/**"], method: [PSOT, propfind] }, not: { uri: /x },
+      limit: 5/1m }
+  - { name: c, match: { ip: { list: office } }, limit: 5/1m }
+  - { name: d, match: { ip: [{ list: office }, 192.0.2.1] }, not: { ip: { list: office } },
+      limit: 5/1m }
+  - { name: e, match: { ip: [10.0.0.0/8, 2001:db8::1] }, not: { ip: [10.0.0.0/7, 2001:db8::/32] },
+      limit: 5/1m }
+  - { name: f, match: { ip: 10.0.0.0/8 }, not: { ip: 10.0.0.0/9 }, limit: 5/1m }
+  - { name: g, match: { user: ann }, not: { user: "*" }, limit: 5/1m }
+  - { name: h, match: { uri: /x, method: GET }, not: { uri: /x }, paths: loose, limit: 5/1m }
+guards:
+  - { name: i, match: { method: GETT }, concurrency: 5 }
+  - { name: j, match: { uri: "/x/y/**" }, not: { uri: "/x/**" }, concurrency: 5 }
+lists: { office: { ip: [], user: [ann] } }
+END
+run rules check never.yaml
+none="no request can match: all that this names is under not as well"
+is "rules that match nothing" "$code $err" "0 never.yaml:3:25: warning: $none
+never.yaml:4:45: warning: method 'PSOT'; did you mean POST?
+never.yaml:6:25: warning: the list 'office' has no entry of ip, so no request matches until one is \
+added
+never.yaml:9:25: warning: $none
+never.yaml:12:25: warning: $none
+never.yaml:15:25: warning: method 'GETT'; did you mean GET?
+never.yaml:16:25: warning: $none"
 {
     printf 'version: 1\nrules:\n  - { name: r, limit: 9/s }\nguards:\n'
     printf '  - { name: g0, concurrency: 1, mode: "off" }\n'

@@ -22,7 +22,9 @@ static void print_notes(const struct weir__import *import)
 {
     for (const struct weir__import_note *n = import->notes; n != NULL; n = n->next) {
         weir__safe_text(stderr, WEIR__SAFE_TERMINAL, n->file);
-        fprintf(stderr, ":%d: %s", n->line, n->loss ? "differs: " : "");
+        if (n->line > 0)
+            fprintf(stderr, ":%d", n->line);
+        fprintf(stderr, ": %s", n->loss ? "differs: " : "");
         weir__safe_text(stderr, WEIR__SAFE_TERMINAL, n->text);
         fputs("\n", stderr);
     }

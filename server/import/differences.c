@@ -238,7 +238,8 @@ void weir__import_differences(struct weir__import *import, const struct weir__im
     for (size_t kind = 0; kind < 2; kind++)
         w.kinds[kind] = weir__conf_has_anywhere(import->http, weir__heirlooms[kind]);
     if (!w.kinds[WEIR__LIMIT_REQ] && !w.kinds[WEIR__LIMIT_CONN])
-        weir__import_note(import, import->http, false, "there is no limit_req and no limit_conn");
+        weir__import_note(import, &import->root, false,
+                          "no limit_req and no limit_conn: there is nothing to import");
     note_split_zones(import, rules);
     note_split_zones(import, guards);
     note_changes(&w);

@@ -53,7 +53,8 @@ static struct weir__import_place *add_place(struct finding *f, const struct weir
     p->silent = f->silent || answers_itself(at);
     if (kind != WEIR__PLACE_REGEX && text[0] != '\0' && !is_plain(text))
         weir__import_note(f->import, at, true,
-                          "rules cannot express this path: they leave its location out");
+                          "rules cannot express this path: its requests are decided as if the "
+                          "location were not there");
     else if (kind != WEIR__PLACE_REGEX)
         weir__pattern_add(f->import, &p->patterns,
                           kind == WEIR__PLACE_EXACT ? WEIR__IMPORT_EXACT : WEIR__IMPORT_PREFIX,
@@ -75,9 +76,9 @@ static void add_regex(struct finding *f, const struct weir__directive *at, const
         said = weir__patterns_within(f->import, &p->patterns, p->parent->text);
     if (!said) {
         p->patterns = (struct weir__import_patterns){ 0 };
-        weir__import_note(
-            f->import, at, true,
-            "rules cannot express this regular expression: they leave its location out");
+        weir__import_note(f->import, at, true,
+                          "rules cannot express this regular expression: its requests are decided "
+                          "as if the location were not there");
     } else if (strcmp(at->words[1], "~*") == 0 && letters) {
         weir__import_note(f->import, at, true,
                           "~* ignores upper and lower case, rules match it as written");
@@ -104,8 +105,10 @@ static void find_within(struct finding *f, const struct weir__directive *block)
         if (p != NULL)
             find_within(&inner, d);
         else if (weir__conf_find(d, "location") != NULL)
-            weir__import_note(f->import, weir__conf_find(d, "location"), true,
-                              "a location within a regular expression is left out");
+            weir__import_note(
+                f->import, weir__conf_find(d, "location"), true,
+                "a location within a regular expression is left out: its requests are "
+                "decided as by the one around it");
         f->end = inner.end;
         f->n = inner.n;
     }

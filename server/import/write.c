@@ -110,7 +110,9 @@ void weir__import_write(const struct weir__import *import, const struct weir__im
     for (const struct weir__import_note *n = import->notes; n != NULL; n = n->next) {
         weir__buffer_text(out, "# ");
         add_comment(out, n->file);
-        weir__buffer_format(out, ":%d: %s", n->line, n->loss ? "differs: " : "");
+        if (n->line > 0)
+            weir__buffer_format(out, ":%d", n->line);
+        weir__buffer_format(out, ": %s", n->loss ? "differs: " : "");
         add_comment(out, n->text);
         weir__buffer_text(out, "\n");
     }

@@ -212,12 +212,20 @@ http {
 """
     rules, said = import_text(weir, text, 1)
     for line, what in [(3, "upper and lower case"), (8, "counts one and one.2 together"),
-                       (9, "regular expression"), (11, "no zone none"), (12, "rewritten")]:
+                       (9, "as if the location were not there"), (11, "no zone none"),
+                       (12, "rewritten")]:
         assert any(each.startswith("nginx.conf:%d: differs: " % line) and what in each
                    for each in said.splitlines()), (line, what, said)
         assert what in rules
     assert "nginx.conf:10: limit_req_status 444" in said
     assert "weir_attribute jwt_claim_sub $jwt_claim_sub;" in said
+
+
+def test_N1_a_file_without_limits(weir):
+    """Nothing is wrong with any of its lines."""
+    rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")
+    assert said == "nginx.conf: no limit_req and no limit_conn: there is nothing to import\n", said
+    assert "version: 1\n" in rules
 
 
 def test_N1_what_is_no_configuration_is_refused(weir):

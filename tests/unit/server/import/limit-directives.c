@@ -31,7 +31,7 @@ TEST(test_N1_limits)
     CHECK(ZONE "limit_req_dry_run on;", "limit_req zone=one;", 0, "mode: shadow");
     CHECK("limit_req_zone $uri zone=one:1m rate=1r/h;", "limit_req zone=one;", 1,
           "no rate that nginx takes");
-    CHECK(ZONE, "", 0, "there is no limit_req and no limit_conn");
+    CHECK(ZONE, "", 0, "no limit_req and no limit_conn: there is nothing to import");
 }
 
 TEST(test_N1_keys)

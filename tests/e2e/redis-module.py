@@ -7,6 +7,7 @@ import sys
 import time
 
 from redising import Error, Redis, until
+from redisload import url, weir
 from serving import run_tests
 
 MS = 1_000_000
@@ -454,6 +455,16 @@ def test_cluster_refuses_keys_of_two_slots(module):
         assert r("WEIR.RESET", "a", "b").startswith("CROSSSLOT")
         assert r("WEIR.RESET", "{u}a", "{u}b") == 2
         assert r("CL.THROTTLE", "x", 15, 30, 60) == [0, 16, 15, -1, 2]
+
+
+def test_rights_without_scripts(module):
+    """Those that docs/redis.md names: the client finds the module without COMMAND."""
+    with Redis(module) as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~weir:*", "+weir.take", "+weir.peek",
+             "+weir.give")
+        for verb in ("take", "peek", "give"):
+            said, code = weir(verb, "--redis", url(r, "ann:pw@"), "--limit", "10/1h", "k")
+            assert code == 0, (verb, said)
 
 
 def test_access_control_by_key(module):

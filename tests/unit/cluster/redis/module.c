@@ -45,7 +45,7 @@ TEST(test_D1_scripts_until_the_module_is_seen)
 /* One that asks once would never use it otherwise. */
 TEST(test_D1_asks_that_wait_for_the_module)
 {
-    static const char *const answers[] = { LOADED, MISSING, "-NOPERM no\r\n" };
+    static const char *const answers[] = { LOADED, "-NOPERM no\r\n", MISSING, "-ERR x\r\n" };
 
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         OWN(world) *w = single_world();
@@ -53,7 +53,7 @@ TEST(test_D1_asks_that_wait_for_the_module)
         int first = ask_both(w), second = ask_both(w);
         sends(w, "h:1", PROBE);
         tell(w, "h:1", answers[i]);
-        sends(w, "h:1", i == 0 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
+        sends(w, "h:1", i < 2 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
         tell(w, "h:1", ":1\r\n:2\r\n");
         is(w, first, IS_ANSWERED, ":1");
         is(w, second, IS_ANSWERED, ":2");
@@ -125,6 +125,7 @@ TEST(test_D1_a_module_that_is_gone)
     }
 }
 
+/* This user may not call COMMAND: the module's own command tells, once for a connection. */
 TEST(test_D1_a_probe_that_is_refused)
 {
     OWN(world) *w = single_world();
@@ -133,6 +134,12 @@ TEST(test_D1_a_probe_that_is_refused)
     sends(w, "h:1", BY_SHA "; " PROBE);
     tell(w, "h:1", ":1\r\n-NOPERM no\r\n");
     is(w, n, IS_ANSWERED, ":1");
+    n = ask_both(w);
+    sends(w, "h:1", "WEIR.TAKE k 5/s");
+    tell(w, "h:1", "-ERR unknown command 'WEIR.TAKE', with args\r\n");
+    sends(w, "h:1", BY_SHA);
+    tell(w, "h:1", ":2\r\n");
+    is(w, n, IS_ANSWERED, ":2");
     ask_both(w);
     sends(w, "h:1", BY_SHA);
 }

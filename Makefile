@@ -4,7 +4,9 @@
 #   make redis-module build/redis-module/weir.so, for Redis's loadmodule
 #   make nginx        build/nginx/ngx_http_weir_module.so, for nginx's load_module
 #   make run          build, and start the server with a copy of examples/rules.yaml:
-#                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
+#                     127.0.0.1:7379 for Redis clients, 7380 for HTTP.  Other ports, or any
+#                     option of weir serve:
+#                     make run OPTIONS='--resp 127.0.0.1:7479 --http 127.0.0.1:7480'
 #   make fleet        build, and show a fleet on this host: a Redis, three nodes and a load, drawn
 #                     live while you kill them
 #   make run-nginx    nginx with the module on 127.0.0.1:7381, a backend and a status page
@@ -58,7 +60,8 @@ run: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) weir
 	@mkdir -p $(BUILD)/run
 	@cp -n examples/rules.yaml $(BUILD)/run/rules.yaml
-	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table
+	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table \
+		$(OPTIONS)
 
 fleet: $(BUILD)/build.ninja
 	@scripts/packages.sh build fleet

@@ -115,10 +115,10 @@ static int read_period(struct weir__cursor *c, struct weir_limit *limit)
     if (!weir__is_letter(*c->at))
         return weir__cursor_fail(c, "expected a period such as 60, 5s or m; found %s",
                                  weir__cursor_quote(c, 1).text);
-    static const char *const windows[] = { "day", "week", "month" };
+    static const char *const windows[] = { "day", "week", "month", NULL };
     size_t length = weir__cursor_word(c);
     bool near = weir__nearest(c->at, length, windows, 3) != NULL;
-    int code = weir__cursor_unit(c, &limit->period);
+    int code = weir__cursor_unit(c, windows, &limit->period);
 
     if (code != WEIR_OK && near) /* 5/days; but 5/1day is a time */
         return weir__cursor_unknown(c, length, "period", windows, 3);

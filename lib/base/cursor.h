@@ -58,9 +58,9 @@ int weir__cursor_number(struct weir__cursor *cursor, const char *what, int64_t m
 int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
 
 /* time.c -- a time, which must fill its word; one that must not be 0; a unit, which may be missing
- * and then leaves *out alone. */
+ * and then leaves *out alone; `others`, ended by NULL, or NULL: what else is known here. */
 int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out);
-int weir__cursor_unit(struct weir__cursor *cursor, weir_time *out);
+int weir__cursor_unit(struct weir__cursor *cursor, const char *const *others, weir_time *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cursor.h"
 
@@ -25,6 +26,8 @@ static const struct unit {
     { "us", WEIR_MICROSECOND },    { "ns", 1 },
 };
 
+#define OTHERS_MAX 3
+
 static const char *const names[UNITS] = { "w", "d", "h", "m", "s", "ms", "us", "ns" };
 
 /* Not accepted, but recognised: "5sec; did you mean 's'?" */
@@ -33,8 +36,9 @@ static const char *const long_names[UNITS] = { "weeks",        "days",       "ho
                                                "microseconds", "nanoseconds" };
 
 /* Months and years have no fixed length. */
-static int fail_unit(struct weir__cursor *c, size_t length)
+static int fail_unit(struct weir__cursor *c, size_t length, const char *const *others)
 {
+    const char *known[UNITS + OTHERS_MAX] = { NULL };
     char first = (char)(*c->at | 0x20), second = (char)(c->at[1] | 0x20);
 
     if (first == 'y' || (length > 1 && first == 'm' && second == 'o'))
@@ -48,10 +52,13 @@ static int fail_unit(struct weir__cursor *c, size_t length)
         if (meant == long_names[i])
             return weir__cursor_fail(c, "unknown unit %s; did you mean '%s'?",
                                      weir__cursor_quote(c, length).text, names[i]);
-    return weir__cursor_unknown(c, length, "unit", names, UNITS);
+    memcpy(known, names, sizeof(names));
+    for (size_t i = 0; others && others[i] && i < OTHERS_MAX; i++)
+        known[UNITS + i] = others[i];
+    return weir__cursor_unknown(c, length, "unit", known, UNITS + OTHERS_MAX);
 }
 
-int weir__cursor_unit(struct weir__cursor *c, weir_time *out)
+int weir__cursor_unit(struct weir__cursor *c, const char *const *others, weir_time *out)
 {
     size_t length = 0;
 
@@ -66,7 +73,7 @@ int weir__cursor_unit(struct weir__cursor *c, weir_time *out)
             return WEIR_OK;
         }
     }
-    return fail_unit(c, length);
+    return fail_unit(c, length, others);
 }
 
 /* .digits: where they begin and how many there are; none without a point. */
@@ -117,7 +124,7 @@ static int read_time(struct weir__cursor *c, const char *what, weir_time *out)
     if (code == WEIR_OK)
         code = read_fraction(c, &digits, &count);
     if (code == WEIR_OK)
-        code = weir__cursor_unit(c, &unit);
+        code = weir__cursor_unit(c, NULL, &unit);
     if (code == WEIR_OK)
         code = weir__cursor_expect_end(c, "the time; write one number and one unit, such as 90s");
     if (code == WEIR_OK)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 bool weir__wants_colours(void)
@@ -37,4 +38,14 @@ const char *weir__human_column(int64_t eighths)
     static const char *const columns[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 
     return columns[eighths < 0 ? 0 : eighths > 8 ? 8 : eighths];
+}
+
+int weir__terminal_columns(int otherwise)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return columns && atoi(columns) > 0 ? atoi(columns) : otherwise;
 }

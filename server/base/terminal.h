@@ -13,6 +13,9 @@ struct weir__colours {
 struct weir__colours weir__colours(bool wanted);
 bool weir__wants_colours(void); /* stdout is a terminal with colours, NO_COLOR is not set */
 
+/* The width of stdout, if it is a terminal; else $COLUMNS, else this. */
+int weir__terminal_columns(int otherwise);
+
 /* A bar of `width` characters, in eighths: `part` of `whole`; anything above 0 is visible. */
 int weir__human_bar(FILE *out, double part, double whole, int width);
 /* A column of 0 to 8 eighths. */

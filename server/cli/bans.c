@@ -326,7 +326,7 @@ static const char *find_mistake(const struct options *o, int words)
     bool one = o->lift || o->add;
 
     return o->table && o->remote.server ? "--table or --server, not both"
-           : o->table && o->add         ? "--add asks a server: without --table"
+           : o->table && o->add         ? "--add asks a server: start weir serve --table FILE"
            : !o->table && o->now >= 0   ? "--now needs --table: a server has its own clock"
            : o->lift && o->add          ? "--add or --lift, not both"
            : o->add && !o->length       ? "--add needs --for TIME, as in --for 10m"

@@ -9,6 +9,7 @@
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 #include "server/base/human-numbers.h"
+#include "server/base/terminal.h"
 
 struct options {
     struct weir__ask_server_options remote;
@@ -96,23 +97,36 @@ static struct words count_of(long long n)
     return w;
 }
 
-#define NAME 12 /* columns; a row has 80 */
+enum { ROW = 80, NAME = 12 }; /* columns */
 
-static void print_head(void)
+/* Names have room where the terminal has. */
+static int name_columns(const struct weir__document *d)
 {
-    printf("%-*s %11s %4s %-13s %7s %7s %5s %7s %s\n", NAME, "GUARD", "IN/LIMIT", "WAIT", "BREAKER",
-           "P99", "GOOD", "BAD", "REFUSED", "ADMITS");
+    int most = NAME, room = NAME + weir__terminal_columns(ROW) - ROW;
+    const char *name;
+
+    for (int i = 0; (name = weir__document_text(d, "guards.%d.guard", i)) != NULL; i++) {
+        int len = (int)strlen(name);
+        most = len > most && len <= room ? len : most;
+    }
+    return most;
+}
+
+static void print_head(int width)
+{
+    printf("%-*s %11s %4s %-13s %7s %7s %5s %7s %s\n", width, "GUARD", "IN/LIMIT", "WAIT",
+           "BREAKER", "P99", "GOOD", "BAD", "REFUSED", "ADMITS");
 }
 
 /* A long one has a line of its own. */
-static void print_name(const char *name)
+static void print_name(const char *name, int width)
 {
-    if (name && strlen(name) > NAME) {
+    if (name && strlen(name) > (size_t)width) {
         weir__print_safely(stdout, name);
         putchar('\n');
         name = "";
     }
-    weir__print_padded(name, NAME);
+    weir__print_padded(name, width);
 }
 
 static long long bad_of(const struct weir__document *d, const char *at)
@@ -155,7 +169,7 @@ static void print_notes(const struct weir__document *d, const char *at, const ch
         putchar('\n');
 }
 
-static void print_guard(const struct weir__document *d, const char *at)
+static void print_guard(const struct weir__document *d, const char *at, int width)
 {
     const char *mode = weir__document_text(d, "%smode", at);
     long long refused = 0;
@@ -164,7 +178,7 @@ static void print_guard(const struct weir__document *d, const char *at)
     for (size_t i = 0; i < REASONS; i++)
         refused += refused_for(d, at, i);
     snprintf(busy, sizeof(busy), "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
-    print_name(weir__document_text(d, "%sguard", at));
+    print_name(weir__document_text(d, "%sguard", at), width);
     printf(" %11s %4lld ", busy, number(d, at, "waiting"));
     weir__print_padded(breaker_of(d, at).text, 13);
     printf(" %7s %7s %5s %7s %6s\n", time_of(d, at, "p99_us").text,
@@ -231,13 +245,13 @@ static void print_changes(const struct weir__document *d)
 static void print_guards(const struct weir__document *d, bool one)
 {
     char at[32];
-    int n = 0;
+    int n = 0, width = name_columns(d);
 
     for (; weir__document_find(d, "guards.%d.guard", n); n++) {
         if (n == 0)
-            print_head();
+            print_head(width);
         snprintf(at, sizeof(at), "guards.%d.", n);
-        print_guard(d, at);
+        print_guard(d, at, width);
     }
     if (n == 0)
         puts("there are no guards");
@@ -356,7 +370,7 @@ static int run(const struct weir__call *call)
     const struct options *o = call->options;
     const char *mistake =
         call->n == 0 && o->force       ? "which guard?"
-        : o->table && o->force         ? "--force asks a server: without --table"
+        : o->table && o->force         ? "--force asks a server: start weir serve --table FILE"
         : o->table && o->remote.server ? "--table or --server, not both"
         : !o->table && o->now >= 0     ? "--now needs --table: a server has its own clock"
         : o->keys >= 0 && call->n == 0 ? "--keys: of which guard?"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "server/base/complain.h"
 #include "server/cli/ask-server.h"
 
 struct options {
@@ -117,6 +118,15 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     return weir__ask_server_show(r, "PUT /v1/modes", "in_force", show_switched);
 }
 
+static bool is_mode(const char *word)
+{
+    for (int m = 0; m <= WEIR_OFF; m++) {
+        if (strcmp(weir_mode_name((enum weir_mode)m), word) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
@@ -124,11 +134,15 @@ static int run(const struct weir__call *call)
 
     if (call->n == 0)
         return o->rule ? weir__command_wrong(call->self, "which mode?") : WEIR__GO_ON;
-    for (int m = 0; m <= WEIR_OFF; m++) {
-        modes[m] = weir_mode_name((enum weir_mode)m);
-        if (strcmp(modes[m], word) == 0)
-            return WEIR__GO_ON;
+    if (call->n == 2) {
+        bool last = is_mode(call->words[1]);
+        return weir__complain(call->self->name, "to switch one rule: weir mode %s --rule %s",
+                              last ? call->words[1] : word, last ? word : call->words[1]);
     }
+    if (is_mode(word))
+        return WEIR__GO_ON;
+    for (int m = 0; m <= WEIR_OFF; m++)
+        modes[m] = weir_mode_name((enum weir_mode)m);
     return weir__command_wrong(call->self, "there is no mode '%s'; %s", word,
                                weir__hint(word, strlen(word), modes, WEIR__TO_NULL).text);
 }
@@ -146,7 +160,7 @@ const struct weir__command weir__cmd_mode = {
             "\n"
             "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .rule = NULL),
-    .words_max = 1,
+    .words_max = 2,
     .run = run,
     .ask = ask,
 };

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -248,16 +247,6 @@ static bool close_output(const struct weir__command *self, struct weir__output *
     return true;
 }
 
-static size_t find_width(void)
-{
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return columns && atoi(columns) > 0 ? (size_t)atoi(columns) : 100;
-}
-
 struct outputs {
     struct weir__output html, svg, differ;
 };
@@ -268,7 +257,7 @@ static void write_reports(const struct run *run, const struct outputs *out)
                                    .logs = run->logs,
                                    .n_logs = (size_t)run->n_logs,
                                    .top = run->replay->options.listed,
-                                   .width = find_width(),
+                                   .width = (size_t)weir__terminal_columns(100),
                                    .colours = weir__wants_colours() };
 
     if (out->html.file && weir__file_empty(out->html.file))

@@ -222,12 +222,17 @@ def test_S6_rows_keep_to_80_columns(weir):
         assert below["extras"] == "  5 per key, shadow: 0 would have been refused", told
         rows = [line for line in lines if line.endswith("%")]
         assert len(rows) == 4 and {len(line) for line in rows} == {80}, told
+        told = command(weir, d, "guards", columns=88)[1]  # names have room for 20
+        rows = [line for line in told.splitlines() if line.endswith("%")]
+        assert {len(line) for line in rows} == {88} and "a-name-of-twenty-one " in told, told
+        assert command(weir, d, "guards", columns=87)[1] == command(weir, d, "guards")[1]
 
 
-def command(weir, d, *words):
+def command(weir, d, *words, columns=80):
     """What it says, and its exit code."""
     done = subprocess.run([weir, *words, "--server", "127.0.0.1:%d" % d.server.ports["http"]],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=120,
+                          env=dict(os.environ, COLUMNS=str(columns)))
     return done.returncode, done.stdout + done.stderr
 
 
@@ -290,6 +295,8 @@ def test_S6_command_line(weir):
         assert "entering: refused by guard db: open" in run(0, "explain", "uri=/db")
         d.enter("GUARD", "db")
         assert "refused: 1 open" in run(0, "guards", "db")
+        for words in (("extras", "shadow"), ("shadow", "extras")):
+            assert "weir mode shadow --rule extras" in run(2, "mode", *words)
         assert run(0, "mode", "shadow", "--rule", "extras") == "extras: shadow\n"
         assert "shadow (by hand; written: enforce)" in run(0, "mode")
         assert run(0, "mode", "as-written") == (
@@ -345,7 +352,8 @@ def test_S6_a_table(weir):
             d.resp.close()
             d.web.close()
         assert "no guard 'serch'" in run(2, "guards", "--table", path, "serch")
-        assert "without --table" in run(2, "guards", "--table", path, "search", "--force", "open")
+        said = run(2, "guards", "--table", path, "search", "--force", "open")
+        assert "start weir serve --table" in said, said
         told = run(0, "table", path)
         assert "guards     4; weir guards --table lists them" in told and "sparse" in told, told
         assert json.loads(run(0, "table", "--json", path))["guards"] == 4

@@ -213,6 +213,7 @@ static const struct bad bad_limits[] = {
     { "5/10millis", 5, "did you mean 'ms'?" },
     { "5/1S", 4, "unknown unit 'S'; did you mean 's'?" },
     { "5/1sm", 4, "unknown unit 'sm'; did you mean '" },
+    { "5/fortnight", 3, "'fortnight'; known are w, d, h, m, s, ms, us, ns, day, week, month" },
     { "5/1x", 4, "unknown unit 'x'; known are w, d, h, m, s, ms, us, ns" },
     { "5/1\xc2\xb5s", 4, "unknown unit '\xc2\xb5s'" },
     { "5/1m30s", 5, "unexpected '3' after the time" },

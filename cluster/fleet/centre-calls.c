@@ -46,8 +46,8 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
 
 int weir__fleet_away(struct weir_error *error, const char *why)
 {
-    return weir__fail(error, WEIR_SYSTEM, "the fleet's Redis %s: %s",
-                      weir__redis_trouble(why), why);
+    return weir__fail(error, WEIR_SYSTEM, "the fleet's Redis %s: %s", weir__redis_trouble(why),
+                      why);
 }
 
 int weir__fleet_call(struct weir_redis *redis, struct weir__redis_ask *ask,

@@ -150,7 +150,8 @@ static void doubt_followers(struct weir__shared *f)
 
     if (weir__shared_status(f, &status) == WEIR__GO_ON && status.own > 0)
         weir__complain(f->asker.command,
-                       "warning: %" PRId64 " of the fleet's nodes %s rules of %s own (--rules), and "
+                       "warning: %" PRId64
+                       " of the fleet's nodes %s rules of %s own (--rules), and "
                        "%s not follow these",
                        status.own, status.own == 1 ? "has" : "have",
                        status.own == 1 ? "its" : "their", status.own == 1 ? "does" : "do");

@@ -78,8 +78,8 @@ static void fill_answer(struct weir__lock_wait *w)
     else if (w->ending)
         weir__call_fail(w->verb_call, 503, "the server is ending: ask another one");
     else
-        weir__call_fail(w->verb_call, 503, "the fleet's Redis %s: %s",
-                        weir__redis_trouble(r->why), r->why);
+        weir__call_fail(w->verb_call, 503, "the fleet's Redis %s: %s", weir__redis_trouble(r->why),
+                        r->why);
 }
 
 /* False: the client is gone, and has not been told. */

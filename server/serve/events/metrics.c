@@ -262,9 +262,10 @@ static const struct row rows[] = {
     { "weir_fleet_draws_total", "counter", "Draws from the fleet's accounts.", NULL,
       AT(fleet_draws), ONE },
     { "weir_fleet_asks_alone_total", "counter",
-      "Asks that waited for units as long as their rule allows, and were decided by when_alone. Those "
-      "of a host that is alone do not wait, and are not counted.", NULL,
-      AT(fleet_asks_alone), ONE },
+      "Asks that waited for units as long as their rule allows, and were decided by when_alone. "
+      "Those "
+      "of a host that is alone do not wait, and are not counted.",
+      NULL, AT(fleet_asks_alone), ONE },
     { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL,
       AT(event_log.log_written), ONE },
     { "weir_event_log_lost_total", "counter", "Events that could not be written to the log.", NULL,

@@ -128,8 +128,7 @@ void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key)
 /* ---------------------------------------------------------------- telling ---- */
 
 /* The agent logs what it finds, once, at the level that logs show unless told otherwise; it alone
- * knows the reason.  A worker that becomes the agent
- * while Redis is silent says so again. */
+ * knows the reason.  A worker that becomes the agent while Redis is silent says so again. */
 static void tell(ngx_log_t *log)
 {
     static bool silent, named;

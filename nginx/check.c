@@ -92,7 +92,7 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     ruled->open = false;
     if (ruling->decision.allowed)
         return NGX_DECLINED;
-    if (ruled->draws == 0) /* else the fleet knows */
+    if (!ruled->drawn) /* else the fleet knows */
         ngx_weir_fleet_refused(ruling, ruled->visit.key);
     if (ruling->banned_until != 0 && ruling->decision.reason != WEIR_BANNED)
         log_ban(r, loc->req.log_level, ruling, &ruled->visit);
@@ -155,9 +155,7 @@ static ngx_int_t go_on(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         if (code != NGX_DECLINED)
             return code;
     }
-    bool again = ruled->drawn && is_busy(&ruled->visit.ruling);
-    ruled->drawn = false;
-    if (!again)
+    if (!ruled->drawn || !is_busy(&ruled->visit.ruling))
         return conclude(r, loc, ctx);
     ruled->visit.ask.now = weir_table_now(ctx->table);
     return decide(r, loc, ctx);
@@ -168,6 +166,8 @@ static ngx_int_t decide(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 {
     struct ngx_weir_ruled *ruled = ctx->ruled;
     struct weir_visit *visit = &ruled->visit;
+
+    ruled->drawn = false;
     bool decided = weir_check_later(ruled->weir, visit);
     bool waits = visit->ruling.decision.wait > 0 && visit->ruling.decision.allowed,
          dry = is_dry(&visit->ruling);

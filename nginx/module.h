@@ -177,9 +177,9 @@ struct ngx_weir_ruled {
     void (*end_upstream)(ngx_http_request_t *r, ngx_int_t code); /* the upstream module's own */
     ngx_msec_t body_late;     /* an upstream waited this long for the rest of the body, ... */
     ngx_msec_t body_seen;     /* ... of which a piece came then */
-    bool drawn;               /* units of the fleet were asked for last: it may have a queue yet */
-    ngx_uint_t draws;         /* how often they were */
-    struct ngx_weir_dry *dry; /* it does */
+    bool drawn;               /* the fleet has decided last: it may have a queue yet */
+    ngx_uint_t draws;         /* how often it was asked */
+    struct ngx_weir_dry *dry; /* it is asked now */
     ngx_event_t event;        /* goes on */
 };
 

@@ -174,7 +174,8 @@ struct weir_visit {
 };
 /* Like weir_check_enter, but waits in the queue of a guard that is busy, if the rules give it one
  * (`queue`, `wait`, `order`).  True: it is decided.  False: it waits, and visit->turn is called
- * when it is decided, by a thread that calls one of the functions below. */
+ * when it is decided, by a thread that calls one of the functions below.  Call those two from one
+ * thread, or never at the same time: within them a request may move to another guard's queue. */
 WEIR_API bool weir_check_later(struct weir *weir, struct weir_visit *visit);
 /* False: it does not wait any more, and its turn is called. */
 WEIR_API bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time now);

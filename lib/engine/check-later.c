@@ -29,14 +29,14 @@ static struct weir_visit *visit_of(struct weir_waiter *waiter)
 enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after it has waited */
 
 /* True: the guard is busy, and has a queue. */
-static bool decide(struct weir *weir, struct weir_visit *v, enum visit how,
+static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool waits,
                    struct weir__admission *a)
 {
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
                                    .favoured = how != NEW,
                                    .in_turn = v->in_turn,
-                                   .waits = v->queue_max > 0,
+                                   .waits = waits,
                                    .in_line = how == IN_TURN,
                                    .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
@@ -58,7 +58,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     struct weir__admission a;
 
     v->ask.now = t->now;
-    if (decide(t->weir, v, IN_TURN, &a))
+    if (decide(t->weir, v, IN_TURN, true, &a))
         return a.guard->id == line->guard->id || weir__guard_is_full(line->guard) ? WEIR_BUSY
                                                                                   : WEIR_CANCELLED;
     v->line = NULL; /* `ruling` is the answer */
@@ -68,7 +68,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     return reason == WEIR_BUSY ? WEIR_CANCELLED : reason;
 }
 
-static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how);
+static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how,
+                           weir_time wait);
 
 /* By the queue, or because of it: a check that waits counts nowhere. */
 static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir_reason reason)
@@ -81,6 +82,11 @@ static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir
     weir__guard_count_refused(guard, reason);
 }
 
+static weir_time time_left(const struct weir_visit *v)
+{
+    return v->waiter.deadline == 0 ? WEIR_FOREVER : v->waiter.deadline - v->ask.now;
+}
+
 /* It has left the queue. */
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
@@ -88,8 +94,7 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     struct weir__line *line = v->line;
 
     if (line != NULL && reason == WEIR_CANCELLED) {
-        v->queue_max = v->waiter.deadline - v->ask.now;
-        if (!decide_or_wait(line->weir, v, ELSEWHERE))
+        if (!decide_or_wait(line->weir, v, ELSEWHERE, time_left(v)))
             return;
     } else if (line != NULL) {
         v->ruling.decision.allowed = false;
@@ -151,13 +156,14 @@ static bool join(struct weir_visit *v, const struct weir__admission *a)
     return j.waits;
 }
 
-static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how)
+/* `wait`: the longest in a queue. */
+static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how,
+                           weir_time wait)
 {
     struct weir__admission a;
-    weir_time wait = visit->queue_max;
 
     visit->line = NULL;
-    if (!decide(weir, visit, how, &a))
+    if (!decide(weir, visit, how, wait > 0, &a))
         return true;
     visit->waiter =
         (struct weir_waiter){ .priority = a.priority, .user_class = a.user_class, .turn = on_turn };
@@ -175,7 +181,7 @@ static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum vis
 
 bool weir_check_later(struct weir *weir, struct weir_visit *visit)
 {
-    return decide_or_wait(weir, visit, NEW);
+    return decide_or_wait(weir, visit, NEW, visit->queue_max);
 }
 
 /* ------------------------------------------------------------------ undo ---- */

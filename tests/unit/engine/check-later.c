@@ -252,6 +252,7 @@ TEST(test_N4_waits_at_one_guard_after_another)
         assert_true(weir_exit(g, &in_g, WEIR_SUCCEEDED, NOW));
         assert_int_equal(weir_check_poll(weir, NOW), 1);
         assert_true(!a.turned && in_flight(weir, "g", NOW) == 0);
+        assert_int_equal(a.visit.queue_max, WEIR_FOREVER); /* the caller's */
         assert_int_equal(weir_check_poll(weir, late), 1);
         if (granted)
             assert_true(weir_exit(h, &in_h, WEIR_SUCCEEDED, late));

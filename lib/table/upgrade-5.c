@@ -4,7 +4,8 @@
  * own where limiters went, and gave some words of a guard another meaning from time to time.  So
  * guards are made again by the processes that use them, those slots are emptied, and the header
  * says that the host has crashed: whoever attaches next puts the rest in order, as after a crash.
- * Killed before the format is written, it leaves a table of format 5 without guards.
+ * Killed before the format is written, it leaves a table of format 5 without guards; killed later,
+ * one of this format with the check of format 5, which it takes up again.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -43,10 +44,23 @@ static void convert(struct weir__header *h, const struct weir__sizes *s, int fd)
     forget_guards(base, s, fd);
     memset(h->boot_id, 0, sizeof(h->boot_id));
     h->lost_then = h->holders_lost + 1;
-    h->format = WEIR__FORMAT;
-    h->check = weir__header_check(h);
+    __atomic_store_n(&h->format, WEIR__FORMAT, __ATOMIC_RELEASE);
     empty_left_slots(base, &s->bans);
     empty_left_slots(base, &s->keys);
+    __atomic_store_n(&h->check, weir__header_check(h), __ATOMIC_RELEASE);
+}
+
+static bool has_check_of_5(const struct weir__header *h)
+{
+    struct weir__header old = *h;
+
+    old.format = 5;
+    return h->check == weir__header_check(&old);
+}
+
+bool weir__upgrade_5_is_under_way(const struct weir__header *h)
+{
+    return h->format == WEIR__FORMAT && has_check_of_5(h);
 }
 
 int weir__upgrade_5(int fd, uint64_t bytes, const char *path, struct weir_error *error)
@@ -56,7 +70,7 @@ int weir__upgrade_5(int fd, uint64_t bytes, const char *path, struct weir_error 
 
     if (h == MAP_FAILED)
         return weir__fail_errno(error, "cannot map", path);
-    bool good = h->header_size == sizeof(*h) && h->check == weir__header_check(h) &&
+    bool good = h->header_size == sizeof(*h) && has_check_of_5(h) &&
                 weir__sizes_fit(h, bytes, &sizes);
     if (good)
         convert(h, &sizes, fd);

@@ -132,7 +132,8 @@ static int check_old(struct old *o, const char *path, struct weir_error *error)
 
     if (memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) != 0 || h->endian != WEIR__ENDIAN)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table of this machine", path);
-    if (h->format == 5) /* which upgrade-5.c looks at */
+    if (h->format == 5 || /* which upgrade-5.c looks at */
+        weir__upgrade_5_is_under_way((const struct weir__header *)(const void *)h))
         return WEIR_OK;
     if (h->format == WEIR__FORMAT)
         return weir__fail(error, WEIR_INVALID, "'%s' has format %d already", path, WEIR__FORMAT);
@@ -419,7 +420,7 @@ int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_
 {
     struct old o = { .fd = -1 };
     int code = open_old(&o, path, error);
-    bool in_its_place = code == WEIR_OK && o.header->format == 5;
+    bool in_its_place = code == WEIR_OK && o.header->format != OLD_FORMAT;
 
     if (in_its_place)
         code = weir__upgrade_5(o.fd, o.size, path, error);

@@ -261,6 +261,22 @@ def test_T3_a_table_of_format_5_is_upgraded_with_all_states(weir):
         assert done.returncode == 2 and "format 6 already" in done.stderr, done
 
 
+def test_T3_an_upgrade_from_format_5_that_was_killed_is_taken_up_again(weir):
+    """The format is written, its check is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = table_of_format_5(folder)
+        with open(table, "r+b") as file:
+            file.seek(8)
+            file.write(struct.pack("<I", 6))
+        assert run(weir, "table", table).returncode == 2
+        done = run(weir, "table", table, "--upgrade")
+        assert done.returncode == 0 and "4 limiters, 64 states, 3 bans\n" in done.stdout, done
+        for name, keys in FORMAT5.items():
+            for key, left in keys.items():
+                assert remaining(weir, table, name, key) == left, (name, key)
+        assert open(table, "rb").read().count((0x3fffe).to_bytes(8, "little")) < 60
+
+
 def test_T4_a_damaged_table_of_format_5_is_refused_or_becomes_a_table(weir):
     chance = random.Random(5)
     for _ in range(30):

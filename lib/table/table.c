@@ -324,10 +324,10 @@ static int commit_parts(struct weir_table *table, const struct weir__sizes *s,
 static void fill_pages(const struct weir_table *table, const struct weir__sizes *s)
 {
     struct statfs fs;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = s->keys.rooms_at / page * page;
 
     if (table->fd >= 0 && fstatfs(table->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
-        madvise((unsigned char *)table->header + s->keys.rooms_at,
-                s->keys.slab_at - s->keys.rooms_at, POPULATE_WRITE);
+        madvise((unsigned char *)table->header + from, s->keys.slab_at - from, POPULATE_WRITE);
 }
 
 static int lay_out(struct weir_table *table, const struct weir_table_options *options,

@@ -387,9 +387,10 @@ static inline int64_t weir__guard_found(const struct weir__guard_record *r,
                                         const struct weir__guard_plan *plan)
 {
     const struct weir__controller_plan *c = &plan->controller;
+    bool fits = weir__acquire(&r->controller) == c->kind; /* first: see run_controller */
     int64_t found = weir__get(&r->limit);
 
-    if (__builtin_expect(found <= 0 || weir__get(&r->controller) != c->kind, 0))
+    if (__builtin_expect(found <= 0 || !fits, 0))
         return c->initial;
     return found < c->min ? c->min : found > c->max ? c->max : found;
 }

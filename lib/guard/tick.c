@@ -186,7 +186,7 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
     if (r->controller != c->kind) {
         weir__controller_forget(r->learnt.controller);
         weir__set(&r->limit, 0);
-        weir__set(&r->controller, c->kind);
+        weir__publish(&r->controller, c->kind); /* whoever sees it sees no older limit */
     }
     s->limit = weir__guard_found(r, plan);
     weir__set(&r->limit, weir__controller_step(c, r->learnt.controller, s));

@@ -231,13 +231,12 @@ static int add_limiter(struct weir_prepared *m, struct weir_limiter **out, const
 static int add_lever(struct weir_prepared *m, struct weir__post *post,
                      const struct weir__rule *rule)
 {
-    static const struct weir_limit none = { .algorithm = "gcra",
-                                            .count = 1,
-                                            .period = WEIR_SECOND };
+    struct weir_limit none;
     char name[WEIR__NAME_SIZE];
 
     lever_name(name, rule);
-    int code = add_limiter(m, &post->lever, name, rule->draft, &none);
+    int code = weir_limit_parse(&none, WEIR__LEVER_LIMIT, m->error);
+    code = code ? code : add_limiter(m, &post->lever, name, rule->draft, &none);
     if (code == WEIR_OK)
         post->switched = &post->lever->place->mode;
     return code;

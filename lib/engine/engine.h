@@ -22,6 +22,8 @@
 #include "table/table.h"
 #include "weir-queue.h"
 
+#define WEIR__LEVER_LIMIT "gcra 1/1s" /* of a limiter that only keeps a mode set by hand */
+
 #define WEIR__STRIPES 64
 
 /* On a cache line of its own.  Each request counts as allowed or refused, and as at most one of the

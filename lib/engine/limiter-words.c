@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "weir-queue.h"
 
 #define WORDS 96
@@ -52,8 +53,10 @@ static bool print_zone(char words[WORDS], const char *name)
 
 bool weir_limiter_words(const struct weir_limiter_info *info, char words[WORDS])
 {
+    static const char none[] = WEIR__LEVER_LIMIT;
     size_t len = strlen(info->name);
-    bool lever = len > 1 && info->name[len - 1] == '@' && strcmp(info->limit, "gcra 1/1s") == 0;
+    bool lever = len > 1 && info->name[len - 1] == '@' &&
+                 memcmp(info->limit, none, sizeof(none)) == 0;
 
     if (lever)
         snprintf(words, WORDS, "%.*s", (int)len - 1, info->name);

@@ -139,9 +139,11 @@ static const char *problem_of(const struct weir_redis_lock *lock)
                : NULL;
 }
 
-static bool is_refused(const struct weir_redis_lock *lock, struct weir_redis_lock_result *result)
+static bool is_refused(const struct weir_redis_lock *lock, bool needs_owner,
+                       struct weir_redis_lock_result *result)
 {
-    const char *problem = problem_of(lock);
+    const char *problem = needs_owner && !*lock->owner ? "the lock was never acquired"
+                                                     : problem_of(lock);
 
     if (problem)
         say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ problem, strlen(problem) });
@@ -195,7 +197,7 @@ enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redis,
     struct weir__lock l = { .life = ask_of(lock, WEIR__LOCK_TAKE).life };
 
     lock->token = lock->until = 0;
-    if (is_refused(lock, result))
+    if (is_refused(lock, false, result))
         return result->outcome;
     if (!weir__lock_owner(lock->owner)) {
         say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ "no random numbers", 17 });
@@ -218,7 +220,7 @@ enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
     struct weir__lock_ask ask = ask_of(lock, WEIR__LOCK_KEEP);
     weir_time sent = weir__clock_monotonic();
 
-    if (is_refused(lock, result))
+    if (is_refused(lock, true, result))
         return result->outcome;
     ask_and_wait(redis, &ask, timeout, result);
     bool kept = result->held && result->token == lock->token; /* else Redis has renewed nothing */
@@ -234,7 +236,7 @@ enum weir_redis_outcome weir_redis_lock_release(struct weir_redis *redis,
 {
     struct weir__lock_ask ask = ask_of(lock, WEIR__LOCK_FREE);
 
-    if (is_refused(lock, result))
+    if (is_refused(lock, true, result))
         return result->outcome;
     lock->until = 0;
     ask_and_wait(redis, &ask, timeout, result);

@@ -34,6 +34,9 @@ local now = t[1] * 1000000 + t[2]
 local lock, line, heard = KEYS[1], KEYS[2], KEYS[3]
 local verb, id, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local ask = ARGV[5]
+if id == '' and verb ~= 'drop' then
+  verb = 'look' -- an empty id is nobody's: it must not renew what has expired
+end
 local h = redis.call('HMGET', lock, 'holder', 'token', 'till', 'life', 'last', 'grace', 'ask',
   'again')
 local holder, token = h[1] or '', tonumber(h[2] or 0)

@@ -105,6 +105,22 @@ def test_D7_refusals_and_codes(program):
     assert code == 125 and "does not answer" in said, said
 
 
+def test_D7_an_empty_id_is_nobodys(program):
+    """Least of all that of a holder whose time is over."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "cluster", "fleet", "lock.lua")
+    script = open(path).read()
+    with Redis() as r:
+        def ask(verb, id="", life=10**10, token=0):
+            return r("EVAL", script, 3, "{k}", "{k}:line", "{k}:heard", verb, id, life, token, "")
+
+        held, token = ask("take", "ann", 10000)[:2]
+        assert held == 1
+        until("its time is over", lambda: ask("look")[5] == "")
+        for verb in ["keep", "take", "wait", "free", "quit"]:
+            assert ask(verb, token=token)[0] == 0, verb
+            assert ask("look") == [0, token, 0, 0, 0, ""], (verb, ask("look"))
+
+
 def test_D7_in_order(program):
     """First come, first served; one that was killed and one that stands still lose their places."""
     with Redis() as r:

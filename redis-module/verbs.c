@@ -642,6 +642,7 @@ int verb_info(struct redis_context *context, struct redis_string **words, int n)
 {
     struct call *c = begin(context, words, n);
     struct item *it = &c->item[0];
+    struct weir_error error;
     char text[192];
     size_t len = 0;
 
@@ -657,11 +658,15 @@ int verb_info(struct redis_context *context, struct redis_string **words, int n)
     if (!is)
         return reply_foreign(context);
     limits_begin();
-    it->limit = limits_find(text, strlen(text), weir_limit_parse, NULL);
+    it->limit = limits_find(text, strlen(text), weir_limit_parse, &error);
+    if (it->limit == NULL) { /* written when there was no bound for it, or forged */
+        fail(c, error.text);
+        return REDIS_OK;
+    }
     const struct opening how = {
         context, words[1], it->limit, REDIS_READ, KEEP_USED, module_now()
     };
-    if (it->limit == NULL || account_open(&it->account, &how) != ACCOUNT_OPEN)
+    if (account_open(&it->account, &how) != ACCOUNT_OPEN)
         return reply_foreign(context);
     reply_info(c, it);
     account_close(&it->account);

@@ -130,6 +130,16 @@ def test_D1_a_forged_head_takes_no_memory(module):
         assert memory(r.process.pid) - before < 64 * 1024
 
 
+def test_D1_a_key_of_a_limit_above_the_bound(module):
+    """Written when there was none: what is wrong with it is said."""
+    with Redis(module) as r:
+        r.ok("WEIR.TAKE", "k", "sliding-log 5/1h")
+        value = raw(r, "GET", "k")
+        r.ok("SET", "k", value[:3] + b"\xa0\x8d\x06" + value[4:])  # 100,000
+        answer = r("WEIR.INFO", "k")
+        assert isinstance(answer, Error) and "a key has at most 262144 bytes" in answer, answer
+
+
 def test_D1_absurd_words(module):
     dice = random.Random(5)
     pieces = ["k", "i", "d", "AND", "ID", "KEEP", "COST", "WAIT", "NS", "DEMAND", "NEED", "WAITING",

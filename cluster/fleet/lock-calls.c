@@ -142,8 +142,8 @@ static const char *problem_of(const struct weir_redis_lock *lock)
 static bool is_refused(const struct weir_redis_lock *lock, bool needs_owner,
                        struct weir_redis_lock_result *result)
 {
-    const char *problem = needs_owner && !*lock->owner ? "the lock was never acquired"
-                                                     : problem_of(lock);
+    const char *problem =
+        needs_owner && !*lock->owner ? "the lock was never acquired" : problem_of(lock);
 
     if (problem)
         say_why(result, WEIR_REDIS_UNDONE, (struct weir__text){ problem, strlen(problem) });

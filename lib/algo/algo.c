@@ -163,11 +163,11 @@ int weir__plan_check_redis(const struct weir_plan *plan, struct weir_error *erro
 {
     if (plan->state_size <= WEIR__REDIS_STATE_MAX)
         return WEIR_OK;
-    return weir__fail(error, WEIR_INVALID,
-                      "in Redis a key has at most %zu bytes, and this limit needs %zu; %s",
-                      WEIR__REDIS_STATE_MAX, plan->state_size,
-                      plan->algo == &weir__sliding_log ? "sliding-window needs bytes for its buckets only"
-                                                       : "fewer buckets would do");
+    return weir__fail(
+        error, WEIR_INVALID, "in Redis a key has at most %zu bytes, and this limit needs %zu; %s",
+        WEIR__REDIS_STATE_MAX, plan->state_size,
+        plan->algo == &weir__sliding_log ? "sliding-window needs bytes for its buckets only"
+                                         : "fewer buckets would do");
 }
 
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)

@@ -55,8 +55,8 @@ bool weir_limiter_words(const struct weir_limiter_info *info, char words[WORDS])
 {
     static const char none[] = WEIR__LEVER_LIMIT;
     size_t len = strlen(info->name);
-    bool lever = len > 1 && info->name[len - 1] == '@' &&
-                 memcmp(info->limit, none, sizeof(none)) == 0;
+    bool lever =
+        len > 1 && info->name[len - 1] == '@' && memcmp(info->limit, none, sizeof(none)) == 0;
 
     if (lever)
         snprintf(words, WORDS, "%.*s", (int)len - 1, info->name);

@@ -70,8 +70,8 @@ int weir__upgrade_5(int fd, uint64_t bytes, const char *path, struct weir_error 
 
     if (h == MAP_FAILED)
         return weir__fail_errno(error, "cannot map", path);
-    bool good = h->header_size == sizeof(*h) && has_check_of_5(h) &&
-                weir__sizes_fit(h, bytes, &sizes);
+    bool good =
+        h->header_size == sizeof(*h) && has_check_of_5(h) && weir__sizes_fit(h, bytes, &sizes);
     if (good)
         convert(h, &sizes, fd);
     munmap(h, bytes);

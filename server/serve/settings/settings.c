@@ -537,6 +537,8 @@ static void print_setting(const struct reading *r, const struct weir__option *ro
 
     printf("%s%s: ", !value->text || row == &weir__settings_rows[CONFIG] ? "# " : "", row->name);
     print_member(&r->s, row);
+    if (value->text && row->kind == WEIR__OPTION_SECRET && !*text_of(&r->s, row))
+        printf("''"); /* nothing at all would be refused as a mistake */
     if (value->text || from_file)
         printf("  # %s\n", place_of(r, row + from_file).text);
     else

@@ -51,7 +51,9 @@ bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply
     struct weir__resp_value list, n[5];
     const char *at = weir__resp_value(reply.bytes, &list);
 
-    *why = list.kind == '-' ? list.text : (struct weir__text){ "a reply that makes no sense", 27 };
+    *why = list.kind == '-' && list.text.len > 0
+               ? list.text
+               : (struct weir__text){ "a reply that makes no sense", 27 };
     if (list.kind != '*' || list.n != 5)
         return false;
     for (int i = 0; i < 5; i++) {

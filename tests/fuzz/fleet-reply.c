@@ -41,7 +41,7 @@ static void read_member(struct weir__text reply)
     if (weir__member_reply(&answer, reply, &why))
         check(answer.offer >= -1 && answer.offer <= WEIR__PART_ONE);
     else
-        check(why.len > 0 || reply.bytes[0] == '-');
+        check(why.len > 0);
 }
 
 static void read_lock(struct weir__text reply)

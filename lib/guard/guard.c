@@ -285,17 +285,11 @@ static int mend_guard(struct weir_table *table, uint32_t id, struct weir__guard_
     return full ? no_memory(error) : code;
 }
 
-/* Between a look for the name and here its place may have gone to another name. */
 static bool use_as(struct weir_guard *guard, uint64_t salt, const char *name, bool found)
 {
     struct weir_table *table = guard->table;
 
-    if (!weir__place_use(table, &table->guards, guard->id, salt, found))
-        return false;
-    if (weir__name_find(table, &table->guards, name) == guard->id)
-        return true;
-    weir__place_leave(table, &table->guards, guard->id, false);
-    return false;
+    return weir__place_use_named(table, &table->guards, guard->id, salt, name, found);
 }
 
 static int join_or_add(struct weir_guard **out, struct weir_table *table,

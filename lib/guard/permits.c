@@ -281,9 +281,7 @@ static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__h
 static bool is_full(const struct weir__guard_record *r, const struct weir__guard_plan *plan,
                     int64_t permits)
 {
-    int64_t found = plan->controller.row && !plan->controller.rate ? weir__get(&r->limit) : 0;
-
-    return permits >= (found > 0 ? found : plan->max);
+    return permits >= weir__guard_limit(r, plan);
 }
 
 bool weir__guard_is_full(struct weir_guard *guard)

@@ -326,19 +326,6 @@ static int write_record(const struct weir_table *table, struct weir__limiter_rec
     return WEIR_OK;
 }
 
-/* Between a look for the name and here its place may have gone to another name. */
-static bool use_as(struct weir_limiter *limiter, const char *name, bool found)
-{
-    struct weir_table *table = limiter->table;
-
-    if (!weir__place_use(table, &table->limiters, limiter->id, limiter->salt, found))
-        return false;
-    if (weir__name_find(table, &table->limiters, name) == limiter->id)
-        return true;
-    weir__place_leave(table, &table->limiters, limiter->id, false);
-    return false;
-}
-
 /* Finds or adds it, and uses it. */
 static int join_or_add(struct weir_limiter **out, struct weir_table *table,
                        const struct weir__limiter_record *r, struct weir_error *error)
@@ -350,7 +337,8 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table,
             return code;
         weir__look_begin(table);
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
-        bool used = limiter != NULL && use_as(limiter, r->name, false);
+        bool used = limiter != NULL && weir__place_use_named(table, &table->limiters, id,
+                                                             limiter->salt, r->name, false);
         weir__look_end(table);
         if (used) {
             *out = limiter;
@@ -403,7 +391,8 @@ static struct weir_limiter *find(struct weir_table *table, const char *name, boo
     weir__look_begin(table);
     do {
         limiter = weir__limiter_by_name(table, name);
-    } while (limiter != NULL && !use_as(limiter, name, found));
+    } while (limiter != NULL && !weir__place_use_named(table, &table->limiters, limiter->id,
+                                                       limiter->salt, name, found));
     weir__look_end(table);
     return limiter;
 }

@@ -539,6 +539,17 @@ void weir__place_leave(struct weir_table *table, const struct weir__names *names
         weir__place_drop(table, names->first + id);
 }
 
+bool weir__place_use_named(struct weir_table *table, struct weir__names *names, uint32_t id,
+                           uint64_t salt, const char *name, bool found)
+{
+    if (!weir__place_use(table, names, id, salt, found))
+        return false;
+    if (weir__name_find(table, names, name) == id)
+        return true;
+    weir__place_leave(table, names, id, false);
+    return false;
+}
+
 /* The dead holder's place may be another's soon: what it doomed is anybody's. */
 static void disown(struct weir_table *table, uint32_t place, uint32_t holder)
 {

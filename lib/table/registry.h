@@ -66,6 +66,10 @@ uint32_t weir__names_count(const struct weir_table *table, const struct weir__na
  * who find it, until it is dropped.  False: by now it is not the record with that salt any more. */
 bool weir__place_use(struct weir_table *table, const struct weir__names *names, uint32_t id,
                      uint64_t salt, bool found);
+/* Likewise what was found by its name: between the look for it and this, the place may have gone to
+ * another name. */
+bool weir__place_use_named(struct weir_table *table, struct weir__names *names, uint32_t id,
+                           uint64_t salt, const char *name, bool found);
 /* dropped: if this was the last user of all, nobody is expected to want it again. */
 void weir__place_leave(struct weir_table *table, const struct weir__names *names, uint32_t id,
                        bool dropped);

@@ -37,7 +37,8 @@ static bool remove_state(struct weir_limiter *limiter, uint64_t edition, void *s
     struct weir__space *space = limiter->space;
     struct weir__part there;
 
-    if (!weir__slot_read(space, slot, &there) || weir__tag_id(there.tags[0]) != limiter->id)
+    if (!weir__slot_read(space, slot, &there) || there.tags[0] == 0 ||
+        weir__tag_id(there.tags[0]) != limiter->id)
         return false;
     bool large = limiter->kind == WEIR__LARGE;
     struct weir__chain_rest rest = { 0, 0 };

@@ -27,7 +27,7 @@
 #define NAMES     6
 /* What a kill may leave until the table is next alone: bytes in the slab, a wrong count of keys. */
 #define KILL_COST 1024
-#define KILL_KEYS (2 * THREADS)
+#define KILL_KEYS THREADS
 #define LEASE     (3600 * WEIR_SECOND)
 #define DAY       (86400 * WEIR_SECOND)
 

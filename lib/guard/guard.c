@@ -3,8 +3,7 @@
  * The terms are in the registry; each process compiles them to its own plan, again when their
  * edition has changed, or when another guard has come into the place.  Threads may still be reading
  * the plan before that, and nobody asks them: it stays for much longer than a call can take, by the
- * table's clock, or until the third guard after it has the place.  A guard goes 45 seconds after
- * its last user left at the earliest.
+ * table's clock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,7 @@
 #include "guard/guard.h"
 #include "base/utf8.h"
 
-#define LINGER      (600 * WEIR_SECOND) /* of a plan that was replaced */
-#define OTHERS_KEPT 2                   /* plans of this many guards that had the place */
+#define LINGER (600 * WEIR_SECOND) /* of a plan that was replaced */
 
 static const struct weir_guard_options defaults;
 
@@ -133,17 +131,10 @@ static bool has_lingered_locked(struct weir__guard_plan *plan, weir_time now)
 
 static void forget_old_locked(struct weir__guard_plan *plan, weir_time now)
 {
-    int others = 0;
-
-    while (plan->older != NULL) {
-        others += plan->older->salt != plan->salt;
-        if (others > OTHERS_KEPT || has_lingered_locked(plan->older, now)) {
-            free_plans(plan->older);
-            plan->older = NULL;
-            return;
-        }
+    while (plan->older != NULL && !has_lingered_locked(plan->older, now))
         plan = plan->older;
-    }
+    free_plans(plan->older);
+    plan->older = NULL;
 }
 
 /* By a plan of the record as it is now, unless another thread has done so. */

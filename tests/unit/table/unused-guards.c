@@ -155,6 +155,7 @@ TEST(test_T3_guards_that_went_leave_no_memory_in_the_process)
     weir_time now = NOW;
     size_t memory = 0;
 
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &now };
     for (int i = 0; i < 3000; i++) {
         struct weir_ask ask = { .now = now };
         struct weir_decision d;

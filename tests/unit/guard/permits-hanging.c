@@ -1,0 +1,187 @@
+/* Calls that hang: what a sweep tells the breaker about permits that are out for too long (G4). */
+#include "unit/test.h"
+
+#include "unit/guarding.h"
+
+static enum weir_breaker_state breaker_at(struct weir_guard *g, weir_time now)
+{
+    return info_of(g, now).breaker;
+}
+
+/* A window full of successes, and then calls that do not come back. */
+TEST(test_G4_calls_in_flight_for_too_long_open_the_breaker)
+{
+    A_GUARD(g, .max = 100, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10], quick;
+    for (int i = 0; i < 200; i++) {
+        assert_true(enter_at(g, NOW, &quick));
+        assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW));
+    }
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW + 2 * S, &p[i]));
+    assert_int_equal(breaker_at(g, NOW + 29 * S / 10), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 34 * S / 10), WEIR_BREAKER_OPEN);
+}
+
+/* Half of those that ended since were quick, and more than half altogether: it stays closed. */
+TEST(test_G4_a_few_calls_that_hang_do_not)
+{
+    A_GUARD(g, .max = 100, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10], quick;
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int i = 0; i < 11; i++) {
+        assert_true(enter_at(g, NOW + S / 2, &quick));
+        assert_true(weir_exit(g, &quick, WEIR_SUCCEEDED, NOW + S / 2));
+    }
+    assert_int_equal(breaker_at(g, NOW + 2 * S), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 5 * S), WEIR_BREAKER_CLOSED);
+}
+
+TEST(test_G4_probes_that_hang_open_it_again)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .slow = S, .min_calls = 1, .open_for = 5 * S, .jitter_percent = -1 });
+    struct weir_permit p, probes[3];
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_TIMED_OUT, NOW + S));
+    assert_int_equal(breaker_at(g, NOW + S), WEIR_BREAKER_OPEN);
+    assert_true(enter_at(g, NOW + 6 * S, &probes[0]) && enter_at(g, NOW + 6 * S, &probes[1]));
+    assert_int_equal(breaker_at(g, NOW + 69 * S / 10), WEIR_BREAKER_HALF_OPEN);
+    assert_int_equal(breaker_at(g, NOW + 74 * S / 10), WEIR_BREAKER_OPEN);
+    assert_true(weir_exit(g, &probes[0], WEIR_SUCCEEDED, NOW + 8 * S)); /* too late to matter */
+    assert_int_equal(breaker_at(g, NOW + 8 * S), WEIR_BREAKER_OPEN);
+}
+
+/* Neither while their clients send them, nor while these read the answer; but they do as soon as
+ * somebody works at them again, and a lease ends half a lease later. */
+TEST(test_G4_calls_that_wait_for_their_clients_do_not_hang)
+{
+    A_GUARD(g, .max = 10, .lease = 10 * S, .breaker = { .slow = S, .min_calls = 10 });
+    struct weir_permit p[10];
+    for (int i = 0; i < 10; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int t = 0; t < 40 * 4; t++) {
+        for (int i = 0; i < 10 && t % 16 == 0; i++)
+            assert_true(weir_permit_idle(g, &p[i], NOW + t * S / 4));
+        assert_int_equal(breaker_at(g, NOW + t * S / 4), WEIR_BREAKER_CLOSED);
+        assert_int_equal(info_of(g, NOW + t * S / 4).in_flight, 10);
+    }
+    for (int i = 0; i < 9; i++)
+        assert_true(weir_permit_renew(g, &p[i], NOW + 40 * S));
+    assert_true(weir_permit_idle(g, &p[9], NOW + 40 * S));
+    assert_int_equal(breaker_at(g, NOW + 42 * S), WEIR_BREAKER_CLOSED); /* nine are too few */
+    assert_true(weir_permit_renew(g, &p[9], NOW + 42 * S));
+    assert_int_equal(breaker_at(g, NOW + 429 * S / 10), WEIR_BREAKER_CLOSED);
+    assert_int_equal(breaker_at(g, NOW + 434 * S / 10), WEIR_BREAKER_OPEN);
+    assert_true(weir_permit_idle(g, &p[0], NOW + 44 * S));
+    assert_int_equal(info_of(g, NOW + 58 * S).in_flight, 1);
+    assert_int_equal(info_of(g, NOW + 60 * S).in_flight, 0);
+    assert_false(weir_exit(g, &p[0], WEIR_SUCCEEDED, NOW + 60 * S));
+}
+
+/* Nor do they keep others from being probes for longer than an open time; one at a time, and what
+ * the slow one says in the end counts too. */
+TEST(test_G4_beside_probes_that_wait_for_their_clients_others_go)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .slow = S, .min_calls = 1, .open_for = 5 * S, .probes = 1 });
+    struct weir_permit p, slow[2], quick;
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_TIMED_OUT, NOW + S));
+    assert_true(enter_at(g, NOW + 30 * S, &slow[0]));
+    assert_true(weir_permit_idle(g, &slow[0], NOW + 31 * S));
+    assert_false(enter_at(g, NOW + 34 * S, &quick));
+    assert_true(enter_at(g, NOW + 35 * S, &slow[1]));
+    assert_true(weir_permit_idle(g, &slow[1], NOW + 355 * S / 10));
+    assert_false(enter_at(g, NOW + 36 * S, &quick));
+    assert_int_equal(breaker_at(g, NOW + 39 * S), WEIR_BREAKER_HALF_OPEN);
+    assert_true(enter_at(g, NOW + 40 * S, &quick));
+    assert_true(weir_exit_after(g, &slow[1], WEIR_SUCCEEDED, S / 2, NOW + 40 * S));
+    assert_int_equal(breaker_at(g, NOW + 40 * S), WEIR_BREAKER_CLOSED);
+    assert_true(weir_exit(g, &quick, WEIR_FAILED, NOW + 41 * S));
+    assert_true(weir_exit(g, &slow[0], WEIR_FAILED, NOW + 41 * S));
+    assert_int_equal(breaker_at(g, NOW + 41 * S), WEIR_BREAKER_CLOSED); /* decided before */
+}
+
+/* A probe that is at work again is awaited, for a lease. */
+TEST(test_G4_a_probe_that_works_again_is_waited_for)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .errors = 1, .min_calls = 1, .open_for = 5 * S, .probes = 1 });
+    struct weir_permit p, probe;
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_exit(g, &p, WEIR_FAILED, NOW));
+    assert_true(enter_at(g, NOW + 10 * S, &probe));
+    assert_true(weir_permit_idle(g, &probe, NOW + 11 * S));
+    assert_true(weir_permit_renew(g, &probe, NOW + 12 * S));
+    assert_false(enter_at(g, NOW + 70 * S, &p));
+    assert_true(enter_at(g, NOW + 74 * S, &p));
+}
+
+/* Callers that vanish are seen once: after the next closing they say nothing new. */
+TEST(test_G4_calls_that_hang_do_not_open_it_twice)
+{
+    A_GUARD(g, .max = 100, .lease = 60 * S,
+            .breaker = { .slow = S / 2, .min_calls = 20, .open_for = S, .jitter_percent = -1 });
+    struct weir_permit lost;
+    int opened = 0;
+    for (int i = 0; i < 25; i++)
+        assert_true(enter_at(g, NOW, &lost));
+    for (int i = 0, before = 0; i < 30 * 20; i++) {
+        work(g, NOW + i * 50 * MS, MS, WEIR_SUCCEEDED);
+        int open = breaker_at(g, NOW + i * 50 * MS + MS) == WEIR_BREAKER_OPEN;
+        opened += open && !before;
+        before = open;
+    }
+    assert_int_equal(opened, 1);
+}
+
+/* Calls of 10 ms each, `n` of them; then the dependency hangs, and they come for `more`.  The
+ * breaker's state then. */
+static enum weir_breaker_state hang_after(struct weir_guard *g, int n, weir_time every,
+                                          weir_time more)
+{
+    struct weir_permit p[64] = { 0 };
+    weir_time now = NOW, out = 10 * MS / every;
+
+    for (weir_time i = 0; i < n; i++, now += every) {
+        if (i >= out)
+            assert_true(weir_exit(g, &p[(i - out) % 64], WEIR_SUCCEEDED, now));
+        assert_true(enter_at(g, now, &p[i % 64]));
+    }
+    for (weir_time end = now + more; now < end; now += every)
+        enter_at(g, now, &p[0]);
+    return breaker_at(g, now);
+}
+
+TEST(test_G4_a_hang_is_seen_soon_whatever_succeeded_before)
+{
+    struct weir_breaker_options slow = { .slow = S / 2, .slow_percent = 50 }, calls = slow;
+
+    calls.calls = 100;
+    A_GUARD(g, .max = 64, .breaker = slow);
+    struct weir_guard *full =
+        guard_of(table, "full", &(struct weir_guard_options){ .max = 25, .breaker = slow });
+    struct weir_guard *ring =
+        guard_of(table, "ring", &(struct weir_guard_options){ .max = 1000, .breaker = calls });
+    assert_int_equal(hang_after(g, 1600, S / 800, S), WEIR_BREAKER_OPEN);
+    assert_int_equal(hang_after(full, 4000, S / 2000, S), WEIR_BREAKER_OPEN);
+    assert_int_equal(hang_after(ring, 1300, S / 100, S), WEIR_BREAKER_OPEN);
+}
+
+/* A burst in which a tenth of the calls is slow by nature, and then no calls at all. */
+TEST(test_G4_silence_is_no_hang)
+{
+    A_GUARD(g, .max = 2000, .breaker = { .slow = S / 2, .slow_percent = 50 });
+    struct weir_permit quick[900], slow[100];
+    for (int i = 0; i < 1000; i++)
+        assert_true(enter_at(g, NOW, i < 900 ? &quick[i] : &slow[i - 900]));
+    for (int i = 0; i < 900; i++)
+        assert_true(weir_exit(g, &quick[i], WEIR_SUCCEEDED, NOW + MS));
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(breaker_at(g, NOW + i * S / 20), WEIR_BREAKER_CLOSED);
+    for (int i = 0; i < 100; i++)
+        assert_true(weir_exit(g, &slow[i], WEIR_SUCCEEDED, NOW + 2 * S));
+    assert_int_equal(breaker_at(g, NOW + 2 * S), WEIR_BREAKER_CLOSED);
+}

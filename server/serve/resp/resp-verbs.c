@@ -1,9 +1,81 @@
-/* resp-verbs.c -- verbs whose row says all: words to values, values to a reply. */
+/* resp-verbs.c -- from a command's name to its verb; verbs whose row says all: words to values,
+ * values to a reply. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/base/human-numbers.h"
 #include "server/serve/resp/resp.h"
 #include "table/carried.h"
+
+/* -------------------------------------------------------------- finding ---- */
+
+static void say_unknown(struct weir__resp_call *call)
+{
+    int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
+
+    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists all commands", shown,
+                      call->args[0].bytes);
+}
+
+bool weir__resp_has_arity(int arity, size_t n)
+{
+    return arity == 0 || (arity > 0 ? n == (size_t)arity : n >= (size_t)-arity);
+}
+
+bool weir__resp_say_usage(const struct weir__resp_call *call)
+{
+    char usage[256];
+
+    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; usage: %s %s",
+                      weir__verb_small(call->verb).text, call->verb->command,
+                      weir__verb_usage(call->verb, usage, sizeof(usage)));
+    return false;
+}
+
+/* By its name; one that was found before is not searched for again. */
+static const struct weir__verb *find_verb(struct weir__loop *loop, struct weir__text name)
+{
+    unsigned last = name.len ? (unsigned char)name.bytes[name.len - 1] : 0;
+    const struct weir__verb **known = &loop->verbs[(name.len * 7 + last) % 32];
+
+    if (*known && (*known)->command_len == name.len &&
+        memcmp((*known)->command, name.bytes, name.len) == 0)
+        return *known;
+    const struct weir__verb *verb = weir__verb_by_command(name.bytes, name.len);
+    *known = verb ? verb : *known;
+    return verb;
+}
+
+/* Those that are gathered answer in their turn, even with an error. */
+bool weir__resp_find(struct weir__resp_call *call)
+{
+    struct weir__conn *conn = call->conn;
+    const struct weir__verb *verb = call->verb = find_verb(conn->loop, call->args[0]);
+    enum weir__role needed = verb ? verb->role : WEIR__ROLE_CHECK;
+
+    if (verb && conn->role >= needed && verb->how == WEIR__VERB_BATCHED)
+        return true;
+    if (!weir__resp_clear_way(call))
+        return false;
+    if (conn->role < needed && conn->role == WEIR__ROLE_NONE)
+        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
+    else if (!verb)
+        say_unknown(call);
+    else if (conn->role < needed)
+        weir__reply_error(conn,
+                          "NOPERM this command needs the admin role: AUTH with the admin token");
+    else
+        return weir__resp_has_arity(verb->arity, call->n) || weir__resp_say_usage(call);
+    return false;
+}
+
+void weir__resp_run(struct weir__resp_call *call)
+{
+    if (weir__resp_find(call))
+        (call->verb->resp ? call->verb->resp : weir__resp_verb)(call);
+}
+
+/* -------------------------------------------------------------- reading ---- */
 
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)
 {

@@ -1,4 +1,4 @@
-/* resp.c -- the RESP protocol: from bytes to commands, from the row of a command to its answer.
+/* resp.c -- the RESP protocol: from bytes to commands, from answers to bytes.
  *
  * CL.THROTTLE and WEIR.CHECK, the commands that come by the million, are gathered as long as they
  * follow each other and decided together (resp-throttle-check.c); any other command first has those
@@ -113,73 +113,6 @@ static void close_session(struct weir__conn *conn)
 
 /* -------------------------------------------------------------- commands ---- */
 
-static void say_unknown(struct weir__resp_call *call)
-{
-    int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
-
-    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists all commands", shown,
-                      call->args[0].bytes);
-}
-
-bool weir__resp_has_arity(int arity, size_t n)
-{
-    return arity == 0 || (arity > 0 ? n == (size_t)arity : n >= (size_t)-arity);
-}
-
-bool weir__resp_say_usage(const struct weir__resp_call *call)
-{
-    char usage[256];
-
-    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; usage: %s %s",
-                      weir__verb_small(call->verb).text, call->verb->command,
-                      weir__verb_usage(call->verb, usage, sizeof(usage)));
-    return false;
-}
-
-/* By its name; one that was found before is not searched for again. */
-static const struct weir__verb *find_verb(struct weir__loop *loop, struct weir__text name)
-{
-    unsigned last = name.len ? (unsigned char)name.bytes[name.len - 1] : 0;
-    const struct weir__verb **known = &loop->verbs[(name.len * 7 + last) % 32];
-
-    if (*known && (*known)->command_len == name.len &&
-        memcmp((*known)->command, name.bytes, name.len) == 0)
-        return *known;
-    const struct weir__verb *verb = weir__verb_by_command(name.bytes, name.len);
-    *known = verb ? verb : *known;
-    return verb;
-}
-
-/* False, with the reason said, if it cannot be run.  Those that are gathered answer in their turn,
- * even with an error. */
-static bool find_allowed(struct weir__resp_call *call)
-{
-    struct weir__conn *conn = call->conn;
-    const struct weir__verb *verb = call->verb = find_verb(conn->loop, call->args[0]);
-    enum weir__role needed = verb ? verb->role : WEIR__ROLE_CHECK;
-
-    if (verb && conn->role >= needed && verb->how == WEIR__VERB_BATCHED)
-        return true;
-    if (!weir__resp_clear_way(call))
-        return false;
-    if (conn->role < needed && conn->role == WEIR__ROLE_NONE)
-        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
-    else if (!verb)
-        say_unknown(call);
-    else if (conn->role < needed)
-        weir__reply_error(conn,
-                          "NOPERM this command needs the admin role: AUTH with the admin token");
-    else
-        return weir__resp_has_arity(verb->arity, call->n) || weir__resp_say_usage(call);
-    return false;
-}
-
-void weir__resp_run(struct weir__resp_call *call)
-{
-    if (find_allowed(call))
-        (call->verb->resp ? call->verb->resp : weir__resp_verb)(call);
-}
-
 /* A browser that was talked into sending a form here: its words would be commands. */
 static bool is_http(const struct weir__resp_call *call)
 {
@@ -209,7 +142,7 @@ static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
         weir__reply_error(conn, "ERR this port speaks RESP, not HTTP");
         weir__conn_end_early(conn);
     } else if (weir__resp_is_queueing(call)) {
-        weir__resp_queue(call, find_allowed(call), bytes, len);
+        weir__resp_queue(call, weir__resp_find(call), bytes, len);
     } else {
         weir__resp_run(call);
     }

@@ -44,8 +44,15 @@ void weir__reply_header(struct weir__conn *conn, char kind, int64_t n);
 void weir__reply_map(struct weir__conn *conn, int64_t pairs); /* RESP2: an array of twice as many */
 void weir__reply_push(struct weir__conn *conn, int64_t n);    /* RESP2: an array */
 
-/* resp-verbs.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere,
- * replies. */
+/* resp-verbs.c -- finds call->verb by the command's name; false, and the reason is said: it cannot
+ * be run. */
+bool weir__resp_find(struct weir__resp_call *call);
+/* Finds and runs one command, as feed does: also those that EXEC has gathered. */
+void weir__resp_run(struct weir__resp_call *call);
+/* Whether a command has the right number of words; says that it has not, and returns false. */
+bool weir__resp_has_arity(int arity, size_t n);
+bool weir__resp_say_usage(const struct weir__resp_call *call);
+/* Verbs whose row says all: reads the arguments, runs it here or elsewhere, replies. */
 void weir__resp_verb(struct weir__resp_call *call);
 /* Begins a call and fills it in; false: it has failed.  weir__call_end in either case. */
 bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out);
@@ -81,7 +88,7 @@ void weir__resp_watch(struct weir__resp_call *call);
 bool weir__resp_is_queueing(const struct weir__resp_call *call);
 void weir__resp_queue(struct weir__resp_call *call, bool good, const char *bytes, size_t len);
 
-/* resp-commands.c -- what every Redis client expects of a server. */
+/* resp-redis-commands.c -- what every Redis client expects of a server. */
 void weir__resp_auth(struct weir__resp_call *call);
 void weir__resp_client(struct weir__resp_call *call);
 void weir__resp_command_table(struct weir__resp_call *call);
@@ -96,13 +103,5 @@ void weir__resp_quit(struct weir__resp_call *call);
 void weir__resp_reset(struct weir__resp_call *call);
 void weir__resp_select(struct weir__resp_call *call);
 void weir__resp_time(struct weir__resp_call *call);
-
-/* resp.c -- whether a command has the right number of words; says that it has not, and returns
- * false. */
-bool weir__resp_has_arity(int arity, size_t n);
-bool weir__resp_say_usage(const struct weir__resp_call *call);
-
-/* Runs one command, as feed does: also those that EXEC has gathered. */
-void weir__resp_run(struct weir__resp_call *call);
 
 #endif

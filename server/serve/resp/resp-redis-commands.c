@@ -1,4 +1,4 @@
-/* resp-commands.c -- commands that every Redis client expects of a server.
+/* resp-redis-commands.c -- commands that every Redis client expects of a server.
  *
  * Weir keeps no data for clients, so Redis's commands for data are not here.  Those are here that
  * clients send to introduce themselves, to keep a connection alive, to look a server over or to

@@ -115,13 +115,14 @@ static int read_period(struct weir__cursor *c, struct weir_limit *limit)
     if (!weir__is_letter(*c->at))
         return weir__cursor_fail(c, "expected a period such as 60, 5s or m; found %s",
                                  weir__cursor_quote(c, 1).text);
-    static const char *const windows[] = { "day", "week", "month", NULL };
+    static const char *const known[] = { WEIR__UNIT_NAMES, "day", "week", "month", NULL };
+    const char *const *windows = known + WEIR__UNITS;
     size_t length = weir__cursor_word(c);
-    bool near = weir__nearest(c->at, length, windows, 3) != NULL;
-    int code = weir__cursor_unit(c, windows, &limit->period);
+    bool near = weir__nearest(c->at, length, windows, WEIR__TO_NULL) != NULL;
+    int code = weir__cursor_unit(c, known, &limit->period);
 
     if (code != WEIR_OK && near) /* 5/days; but 5/1day is a time */
-        return weir__cursor_unknown(c, length, "period", windows, 3);
+        return weir__cursor_unknown(c, length, "period", windows, WEIR__TO_NULL);
     return code == WEIR_OK ? weir__cursor_expect_end(c, "the period") : code;
 }
 

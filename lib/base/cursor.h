@@ -58,9 +58,11 @@ int weir__cursor_number(struct weir__cursor *cursor, const char *what, int64_t m
 int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
 
 /* time.c -- a time, which must fill its word; one that must not be 0; a unit, which may be missing
- * and then leaves *out alone; `others`, ended by NULL, or NULL: what else is known here. */
+ * and then leaves *out alone.  `known`, ended by NULL: what an error says is known here. */
+#define WEIR__UNITS      8
+#define WEIR__UNIT_NAMES "w", "d", "h", "m", "s", "ms", "us", "ns"
 int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out);
-int weir__cursor_unit(struct weir__cursor *cursor, const char *const *others, weir_time *out);
+int weir__cursor_unit(struct weir__cursor *cursor, const char *const *known, weir_time *out);
 
 #endif

@@ -13,22 +13,14 @@
 
 #include "base/cursor.h"
 
-#define UNITS 8
+#define UNITS WEIR__UNITS
 
 /* Largest first: the printer takes the first that divides. */
-static const struct unit {
-    const char *name;
-    weir_time span;
-} units[UNITS] = {
-    { "w", 604800 * WEIR_SECOND }, { "d", 86400 * WEIR_SECOND },
-    { "h", 3600 * WEIR_SECOND },   { "m", 60 * WEIR_SECOND },
-    { "s", WEIR_SECOND },          { "ms", WEIR_MILLISECOND },
-    { "us", WEIR_MICROSECOND },    { "ns", 1 },
-};
-
-#define OTHERS_MAX 3
-
-static const char *const names[UNITS] = { "w", "d", "h", "m", "s", "ms", "us", "ns" };
+static const char *const names[] = { WEIR__UNIT_NAMES, NULL };
+static const weir_time spans[UNITS] = { 604800 * WEIR_SECOND, 86400 * WEIR_SECOND,
+                                        3600 * WEIR_SECOND,   60 * WEIR_SECOND,
+                                        WEIR_SECOND,          WEIR_MILLISECOND,
+                                        WEIR_MICROSECOND,     1 };
 
 /* Not accepted, but recognised: "5sec; did you mean 's'?" */
 static const char *const long_names[UNITS] = { "weeks",        "days",       "hours",
@@ -36,9 +28,8 @@ static const char *const long_names[UNITS] = { "weeks",        "days",       "ho
                                                "microseconds", "nanoseconds" };
 
 /* Months and years have no fixed length. */
-static int fail_unit(struct weir__cursor *c, size_t length, const char *const *others)
+static int fail_unit(struct weir__cursor *c, size_t length, const char *const *known)
 {
-    const char *known[UNITS + OTHERS_MAX] = { NULL };
     char first = (char)(*c->at | 0x20), second = (char)(c->at[1] | 0x20);
 
     if (first == 'y' || (length > 1 && first == 'm' && second == 'o'))
@@ -52,13 +43,10 @@ static int fail_unit(struct weir__cursor *c, size_t length, const char *const *o
         if (meant == long_names[i])
             return weir__cursor_fail(c, "unknown unit %s; did you mean '%s'?",
                                      weir__cursor_quote(c, length).text, names[i]);
-    memcpy(known, names, sizeof(names));
-    for (size_t i = 0; others && others[i] && i < OTHERS_MAX; i++)
-        known[UNITS + i] = others[i];
-    return weir__cursor_unknown(c, length, "unit", known, UNITS + OTHERS_MAX);
+    return weir__cursor_unknown(c, length, "unit", known, WEIR__TO_NULL);
 }
 
-int weir__cursor_unit(struct weir__cursor *c, const char *const *others, weir_time *out)
+int weir__cursor_unit(struct weir__cursor *c, const char *const *known, weir_time *out)
 {
     size_t length = 0;
 
@@ -67,13 +55,13 @@ int weir__cursor_unit(struct weir__cursor *c, const char *const *others, weir_ti
     if (length == 0)
         return WEIR_OK;
     for (size_t i = 0; i < UNITS; i++) {
-        if (weir__cursor_is(c, length, units[i].name)) {
-            *out = units[i].span;
+        if (weir__cursor_is(c, length, names[i])) {
+            *out = spans[i];
             c->at += length;
             return WEIR_OK;
         }
     }
-    return fail_unit(c, length, others);
+    return fail_unit(c, length, known);
 }
 
 /* .digits: where they begin and how many there are; none without a point. */
@@ -124,7 +112,7 @@ static int read_time(struct weir__cursor *c, const char *what, weir_time *out)
     if (code == WEIR_OK)
         code = read_fraction(c, &digits, &count);
     if (code == WEIR_OK)
-        code = weir__cursor_unit(c, NULL, &unit);
+        code = weir__cursor_unit(c, names, &unit);
     if (code == WEIR_OK)
         code = weir__cursor_expect_end(c, "the time; write one number and one unit, such as 90s");
     if (code == WEIR_OK)
@@ -178,11 +166,11 @@ int weir_time_parse(weir_time *out, const char *text, struct weir_error *error)
 int weir_time_print(char *out, size_t size, weir_time time)
 {
     assert(out || size == 0);
-    const struct unit *u = units;
+    size_t unit = 0;
 
     if (time == WEIR_NEVER)
         return snprintf(out, size, "never");
-    while (time % u->span != 0) /* ends: ns divides everything */
-        u++;
-    return snprintf(out, size, "%" PRId64 "%s", time / u->span, time ? u->name : "s");
+    while (time % spans[unit] != 0) /* ends: ns divides everything */
+        unit++;
+    return snprintf(out, size, "%" PRId64 "%s", time / spans[unit], time ? names[unit] : "s");
 }

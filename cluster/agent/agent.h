@@ -243,9 +243,6 @@ extern const struct weir__fleet_world weir__agent_world;
 /* NULL: there is no room. */
 struct weir__fleet_key *weir__agent_key(struct weir_fleet *fleet, struct weir__agent_limit *limit,
                                         struct weir_key text, weir_time now);
-/* Sends it; `units` of a charge or a payment, and when they were drawn. */
-void weir__agent_call(struct weir_fleet *fleet, const struct weir__fleet_key *key,
-                      enum weir__account_verb verb, const struct weir__repay *units);
 void weir__draws_turn(struct weir_fleet *fleet, weir_time now); /* reads answers */
 void weir__draws_free(struct weir_fleet *fleet);
 

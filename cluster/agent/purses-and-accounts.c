@@ -181,7 +181,8 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
     call->carry.call.draw = k->draw;
 }
 
-void weir__agent_call(struct weir_fleet *f, const struct weir__fleet_key *k,
+/* `units` of a charge or a payment, and when they were drawn. */
+static void send_call(struct weir_fleet *f, const struct weir__fleet_key *k,
                       enum weir__account_verb verb, const struct weir__repay *units)
 {
     struct weir__agent_call *call = new_call(f);
@@ -204,12 +205,12 @@ void weir__agent_call(struct weir_fleet *f, const struct weir__fleet_key *k,
 
 static void draw(void *world, const struct weir__fleet_key *k)
 {
-    weir__agent_call(world, k, WEIR__ACCOUNT_DRAW, NULL);
+    send_call(world, k, WEIR__ACCOUNT_DRAW, NULL);
 }
 
 static void repay(void *world, const struct weir__fleet_key *k, const struct weir__repay *back)
 {
-    weir__agent_call(world, k, WEIR__ACCOUNT_REPAY, back);
+    send_call(world, k, WEIR__ACCOUNT_REPAY, back);
 }
 
 static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
@@ -220,7 +221,7 @@ static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
 
     units.units = units.units < most ? units.units : most;
     if (units.units > 0)
-        weir__agent_call(world, k, WEIR__ACCOUNT_TAKE, &units);
+        send_call(world, k, WEIR__ACCOUNT_TAKE, &units);
 }
 
 /* ----------------------------------------------------------------- answers ---- */

@@ -85,8 +85,6 @@ struct weir__redis_client {
 /* client.c */
 void weir__redis_dispatch(struct weir__redis_client *client, struct weir__redis_ask *ask,
                           weir_time now);
-void weir__redis_finish(struct weir__redis_client *client, struct weir__redis_ask *ask,
-                        const struct weir__redis_answer *answer);
 /* Not answered: undone, or unknown if an earlier answer was lost. */
 void weir__redis_give_up(struct weir__redis_client *client, struct weir__redis_ask *ask,
                          const char *why);

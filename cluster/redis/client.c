@@ -44,8 +44,8 @@ static void detach(struct weir__redis_client *c, struct weir__redis_ask *ask)
     ask->own.conn = NULL;
 }
 
-void weir__redis_finish(struct weir__redis_client *c, struct weir__redis_ask *ask,
-                        const struct weir__redis_answer *answer)
+static void finish(struct weir__redis_client *c, struct weir__redis_ask *ask,
+                   const struct weir__redis_answer *answer)
 {
     uint64_t *counts[] = { &c->counts.answered, &c->counts.undone, &c->counts.unknown };
 
@@ -62,7 +62,7 @@ void weir__redis_give_up(struct weir__redis_client *c, struct weir__redis_ask *a
     char text[sizeof(ask->own.why)];
 
     snprintf(text, sizeof(text), "%s", why);
-    weir__redis_finish(
+    finish(
         c, ask,
         &(struct weir__redis_answer){ .outcome = unknown ? WEIR__REDIS_UNKNOWN : WEIR__REDIS_UNDONE,
                                       .why = text,
@@ -165,10 +165,10 @@ static void replied(void *context, struct weir__redis_conn *conn, struct weir__r
             return;
     }
     conn->node->fails = 0;
-    weir__redis_finish(c, ask,
-                       &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
-                                                     .by_module = ask->own.by_module,
-                                                     .maybe_done = ask->own.maybe_done });
+    finish(c, ask,
+           &(struct weir__redis_answer){ WEIR__REDIS_ANSWERED, .reply = reply,
+                                         .by_module = ask->own.by_module,
+                                         .maybe_done = ask->own.maybe_done });
 }
 
 static void orphaned(void *context, struct weir__redis_conn *conn, struct weir__redis_ask *ask,

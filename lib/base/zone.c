@@ -360,14 +360,14 @@ static int find_or_load(const struct weir__zone **out, const char *name, struct 
     return WEIR_OK;
 }
 
-bool weir__zone_is_utc(const char *name)
+static bool is_utc(const char *name)
 {
     return name[0] == '\0' || strcmp(name, "UTC") == 0 || strcmp(name, "Etc/UTC") == 0;
 }
 
 int weir__zone_find(const struct weir__zone **out, const char *name, struct weir_error *error)
 {
-    if (strnlen(name, WEIR__ZONE_NAME_SIZE) < WEIR__ZONE_NAME_SIZE && weir__zone_is_utc(name)) {
+    if (strnlen(name, WEIR__ZONE_NAME_SIZE) < WEIR__ZONE_NAME_SIZE && is_utc(name)) {
         *out = &utc;
         return WEIR_OK;
     }

@@ -42,9 +42,6 @@ struct weir__zone {
  * need no file.  It is read once and stays for the life of the process: nobody frees it. */
 int weir__zone_find(const struct weir__zone **out, const char *name, struct weir_error *error);
 
-/* Whether this is a name for UTC. */
-bool weir__zone_is_utc(const char *name);
-
 /* From the bytes of a file (TZif, RFC 8536), which may be anything; free() it. */
 int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size,
                      struct weir_error *error);

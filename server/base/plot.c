@@ -29,7 +29,7 @@ static double doublings(double value)
     return value > 0 ? n + value - 1 : -40;
 }
 
-double weir__plot_y(const struct weir__plot *p, double value)
+static double y_of(const struct weir__plot *p, double value)
 {
     double low = p->doublings ? doublings(p->low) : p->low,
            high = p->doublings ? doublings(p->high) : p->high;
@@ -48,7 +48,8 @@ double weir__plot_x(const struct weir__plot *p, size_t bucket)
     return x_at(p, (weir_time)bucket * p->bucket);
 }
 
-double weir__plot_step(double most, double least)
+/* A round step, of which 3 to 6 reach `most`. */
+static double round_step(double most, double least)
 {
     double step = 1;
 
@@ -62,7 +63,7 @@ double weir__plot_step(double most, double least)
 
 double weir__plot_top(double most, double least)
 {
-    double step = weir__plot_step(most, least), top = step;
+    double step = round_step(most, least), top = step;
 
     while (top < most * 0.9999)
         top += step;
@@ -79,7 +80,7 @@ static void draw_rule(FILE *out, const struct weir__plot *p, const char *style, 
 
 void weir__plot_mark(FILE *out, const struct weir__plot *p, double value, const char *text)
 {
-    double y = weir__plot_y(p, value);
+    double y = y_of(p, value);
 
     draw_rule(out, p, value == 0 ? "axis" : *text ? "grid" : "mark", y);
     if (*text)
@@ -89,7 +90,7 @@ void weir__plot_mark(FILE *out, const struct weir__plot *p, double value, const 
 
 void weir__plot_values(FILE *out, const struct weir__plot *p, double least_step, const char *unit)
 {
-    double step = weir__plot_step(p->high, least_step);
+    double step = round_step(p->high, least_step);
     char text[WEIR__HUMAN];
 
     for (int i = 0; i * step <= p->high * 1.0001 && i <= 10; i++) {
@@ -150,7 +151,7 @@ static double draw_steps(FILE *out, const struct weir__plot *p, const double *va
 {
     for (size_t k = 0; k < p->n; k++) {
         size_t i = back ? p->n - 1 - k : k;
-        double y = values && values[i] > 0 ? weir__plot_y(p, values[i]) : p->y + p->height;
+        double y = values && values[i] > 0 ? y_of(p, values[i]) : p->y + p->height;
         if (y != at)
             fprintf(out, "H%.1fV%.1f", weir__plot_x(p, i + back), at = y);
     }
@@ -177,7 +178,7 @@ void weir__plot_line(FILE *out, const struct weir__plot *p, const char *style, c
     for (size_t i = 0; i < p->n; i++) {
         double x = (weir__plot_x(p, i) + weir__plot_x(p, i + 1)) / 2;
         if (values[i] >= 0)
-            fprintf(out, "%c%.1f %.1f", down ? 'L' : 'M', x, weir__plot_y(p, values[i]));
+            fprintf(out, "%c%.1f %.1f", down ? 'L' : 'M', x, y_of(p, values[i]));
         down = values[i] >= 0;
     }
     fputs("\"/>\n", out);

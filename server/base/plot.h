@@ -23,11 +23,9 @@ struct weir__plot {
 /* A file of its own: <svg>, title and style; "</svg>" ends it. */
 void weir__plot_begin(FILE *out, double width, double height, const char *title);
 
-double weir__plot_y(const struct weir__plot *p, double value);
 double weir__plot_x(const struct weir__plot *p, size_t bucket);
 
-/* A round step, of which 3 to 6 reach `most`; and the first multiple of it at or above `most`. */
-double weir__plot_step(double most, double least);
+/* The first multiple, at or above `most`, of a round step of which 3 to 6 reach it. */
 double weir__plot_top(double most, double least);
 
 void weir__plot_mark(FILE *out, const struct weir__plot *p, double value, const char *text);

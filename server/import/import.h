@@ -137,8 +137,6 @@ bool weir__pattern_may_be(const struct weir__import_pattern *pattern, const char
 /* Leaves the texts that start with a prefix.  False: patterns cannot express it. */
 bool weir__patterns_within(struct weir__import *import, struct weir__import_patterns *list,
                            const char *prefix);
-bool weir__patterns_equal(const struct weir__import_patterns *a,
-                          const struct weir__import_patterns *b);
 /* The attribute's condition, made if there is none. */
 struct weir__import_condition *weir__condition_of(struct weir__import *import,
                                                   struct weir__import_condition **list,

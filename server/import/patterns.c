@@ -368,8 +368,7 @@ bool weir__patterns_within(struct weir__import *import, struct weir__import_patt
     return true;
 }
 
-bool weir__patterns_equal(const struct weir__import_patterns *a,
-                          const struct weir__import_patterns *b)
+static bool are_equal(const struct weir__import_patterns *a, const struct weir__import_patterns *b)
 {
     const struct weir__import_pattern *x = a->first, *y = b->first;
 
@@ -400,7 +399,7 @@ bool weir__conditions_join(struct weir__import *import, struct weir__import_cond
     for (; more != NULL; more = more->next) {
         struct weir__import_condition *c = weir__condition_of(import, list, more->attribute);
         bool both = c->match.n > 0 && more->match.n > 0;
-        if (both && !weir__patterns_equal(&c->match, &more->match))
+        if (both && !are_equal(&c->match, &more->match))
             return false;
         if (!both)
             weir__patterns_add(import, &c->match, &more->match);
@@ -413,8 +412,8 @@ bool weir__conditions_equal(const struct weir__import_condition *a,
                             const struct weir__import_condition *b)
 {
     for (; a != NULL && b != NULL; a = a->next, b = b->next)
-        if (strcmp(a->attribute, b->attribute) != 0 ||
-            !weir__patterns_equal(&a->match, &b->match) || !weir__patterns_equal(&a->not, &b->not ))
+        if (strcmp(a->attribute, b->attribute) != 0 || !are_equal(&a->match, &b->match) ||
+            !are_equal(&a->not, &b->not ))
             return false;
     return a == b;
 }

@@ -24,7 +24,8 @@ const char *weir__force_name(enum weir_force force)
     return force == WEIR_FORCE_OPEN ? "open" : force == WEIR_FORCE_CLOSED ? "closed" : "none";
 }
 
-const char *weir__guard_event_state(const struct weir_guard_event *c, int32_t value)
+/* What `from` or `to` of an event stands for; NULL: for a number. */
+static const char *event_state(const struct weir_guard_event *c, int32_t value)
 {
     return c->kind == WEIR_GUARD_EVENT_BREAKER
                ? weir_breaker_state_name((enum weir_breaker_state)value)
@@ -165,8 +166,8 @@ static void add_changes(struct weir__buffer *out, const struct weir_guard_info *
             weir__buffer_member(out, "event", weir__event_name(weir__guard_event_kind(c)));
         weir__buffer_member_number(out, "from", c->from);
         weir__buffer_member_number(out, "to", c->to);
-        weir__buffer_member_or_null(out, "from_state", weir__guard_event_state(c, c->from));
-        weir__buffer_member_or_null(out, "to_state", weir__guard_event_state(c, c->to));
+        weir__buffer_member_or_null(out, "from_state", event_state(c, c->from));
+        weir__buffer_member_or_null(out, "to_state", event_state(c, c->to));
         weir__buffer_close(out, "}");
     }
     weir__buffer_close(out, "]");

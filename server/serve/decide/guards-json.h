@@ -24,7 +24,5 @@ void weir__degradation_json(struct weir__buffer *out,
 int64_t
 weir__guard_refused(const struct weir_guard_info *info); /* for whatever reason; not in shadow */
 const char *weir__force_name(enum weir_force force);     /* "none", "open", "closed" */
-/* What `from` or `to` of a change stands for; NULL: for a number. */
-const char *weir__guard_event_state(const struct weir_guard_event *change, int32_t value);
 
 #endif

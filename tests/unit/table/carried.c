@@ -19,8 +19,8 @@ static struct weir_plan plan_of(const char *text)
     return plan;
 }
 
-static struct weir_decision loose_take(struct weir_table *table, const struct weir_plan *plan,
-                                       const char *key, int64_t cost, weir_time now)
+static struct weir_decision carried_take(struct weir_table *table, const struct weir_plan *plan,
+                                         const char *key, int64_t cost, weir_time now)
 {
     struct weir__carried_item item = { plan, ask_of(key, cost, now) };
     struct weir_decision d;
@@ -31,8 +31,8 @@ static struct weir_decision loose_take(struct weir_table *table, const struct we
     return d;
 }
 
-static struct weir_decision loose_peek(struct weir_table *table, const struct weir_plan *plan,
-                                       const char *key, int64_t cost, weir_time now)
+static struct weir_decision carried_peek(struct weir_table *table, const struct weir_plan *plan,
+                                         const char *key, int64_t cost, weir_time now)
 {
     struct weir__carried_item item = { plan, ask_of(key, cost, now) };
     struct weir_decision d;
@@ -88,12 +88,12 @@ TEST(test_S1_cl_throttle_to_the_nanosecond)
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_decision d =
-            loose_take(table, &plan, "k", rows[i].quantity, NOW + rows[i].ms * WEIR_MILLISECOND);
+            carried_take(table, &plan, "k", rows[i].quantity, NOW + rows[i].ms * WEIR_MILLISECOND);
         assert_fields(d, (allowed, rows[i].allowed), (limit, 5), (remaining, rows[i].remaining),
                       (retry, rows[i].retry), (reset, rows[i].reset));
     }
     plan = plan_of("gcra 30/60s burst 16"); /* CL.THROTTLE user123 15 30 60 */
-    struct weir_decision d = loose_take(table, &plan, "user123", 1, NOW);
+    struct weir_decision d = carried_take(table, &plan, "user123", 1, NOW);
     assert_fields(d, (limit, 16), (remaining, 15), (reset, 2 * S));
 }
 
@@ -235,16 +235,16 @@ TEST(test_under_another_limit_the_time_owed_stays)
             struct weir_plan old = plan_of(limits[from]), new = plan_of(limits[to]);
             weir_time later = NOW + 333333333;
             int64_t units = 1 + 20 * WEIR_SECOND / (old.limit.period / old.limit.count + 1);
-            struct weir_decision d = loose_take(table, &old, "k", units, NOW);
+            struct weir_decision d = carried_take(table, &old, "k", units, NOW);
             assert_true(d.allowed);
-            weir_time owed = loose_peek(table, &old, "k", 0, later).reset;
+            weir_time owed = carried_peek(table, &old, "k", 0, later).reset;
             assert_true(owed > 0);
-            assert_int_equal(loose_peek(table, &new, "k", 0, later).reset,
+            assert_int_equal(carried_peek(table, &new, "k", 0, later).reset,
                              owed); /* however finely it counts */
-            d = loose_take(table, &new, "k", 1, later);
+            d = carried_take(table, &new, "k", 1, later);
             weir_time price = (new.limit.period + new.limit.count - 1) / new.limit.count;
             assert_true(d.reset >= owed - 1 && d.reset <= owed + price + 1);
-            assert_in_range(loose_peek(table, &old, "k", 0, later).reset, d.reset, d.reset + 1);
+            assert_in_range(carried_peek(table, &old, "k", 0, later).reset, d.reset, d.reset + 1);
             assert_int_equal(keys_of(table), 1);
         }
 }
@@ -253,19 +253,19 @@ TEST(test_a_refusal_under_another_limit_changes_not_a_byte)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 3/1m burst 6"), quick = plan_of("gcra 7/1s burst 2");
-    assert_true(loose_take(table, &slow, "k", 4, NOW).allowed);
+    assert_true(carried_take(table, &slow, "k", 4, NOW).allowed);
     struct weir__wide before = *only_slot(table);
     for (int i = 0; i < 1000; i++) {
-        assert_false(loose_take(table, &quick, "k", 1, NOW + i).allowed);
-        loose_peek(table, &quick, "k", 1, NOW + i);
-        loose_take(table, &quick, "k", 0, NOW + i);
-        loose_take(table, &quick, "k", -1, NOW + i);
+        assert_false(carried_take(table, &quick, "k", 1, NOW + i).allowed);
+        carried_peek(table, &quick, "k", 1, NOW + i);
+        carried_take(table, &quick, "k", 0, NOW + i);
+        carried_take(table, &quick, "k", -1, NOW + i);
     }
     assert_memory_equal(&before, only_slot(table), sizeof(before));
-    struct weir_decision d = loose_take(table, &quick, "k", 1, NOW);
+    struct weir_decision d = carried_take(table, &quick, "k", 1, NOW);
     weir_time passes = NOW + d.retry;
-    assert_false(loose_take(table, &quick, "k", 1, passes - 1).allowed);
-    assert_true(loose_take(table, &quick, "k", 1, passes).allowed); /* its retry is exact */
+    assert_false(carried_take(table, &quick, "k", 1, passes - 1).allowed);
+    assert_true(carried_take(table, &quick, "k", 1, passes).allowed); /* its retry is exact */
 }
 
 /* A debt of weeks in parts of a billionth of a ns is more than 64 bits hold. */
@@ -274,18 +274,18 @@ TEST(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept)
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 1/1d burst 100"),
                      fine = plan_of("gcra 1000000007/1s burst 5");
-    assert_true(loose_take(table, &slow, "k", 50, NOW).allowed);
+    assert_true(carried_take(table, &slow, "k", 50, NOW).allowed);
     struct weir__wide before = *only_slot(table);
-    weir_time owed = loose_peek(table, &slow, "k", 0, NOW).reset;
-    struct weir_decision d = loose_take(table, &fine, "k", 5, NOW);
+    weir_time owed = carried_peek(table, &slow, "k", 0, NOW).reset;
+    struct weir_decision d = carried_take(table, &fine, "k", 5, NOW);
     assert_fields(d, (allowed, false), (reason, WEIR_LIMITED), (remaining, 0), (limit, 5),
                   (reset, owed), (retry, owed));
-    assert_int_equal(loose_take(table, &fine, "k", 6, NOW).reason, WEIR_TOO_BIG);
-    assert_int_equal(loose_take(table, &fine, "k", -1, NOW).reason, WEIR_BAD_ASK);
-    assert_false(loose_peek(table, &fine, "k", 0, NOW).allowed);
+    assert_int_equal(carried_take(table, &fine, "k", 6, NOW).reason, WEIR_TOO_BIG);
+    assert_int_equal(carried_take(table, &fine, "k", -1, NOW).reason, WEIR_BAD_ASK);
+    assert_false(carried_peek(table, &fine, "k", 0, NOW).allowed);
     assert_memory_equal(&before, only_slot(table), sizeof(before));
-    assert_false(loose_take(table, &fine, "k", 5, NOW + owed - 1).allowed);
-    assert_true(loose_take(table, &fine, "k", 5, NOW + owed).allowed);
+    assert_false(carried_take(table, &fine, "k", 5, NOW + owed - 1).allowed);
+    assert_true(carried_take(table, &fine, "k", 5, NOW + owed).allowed);
 }
 
 TEST(test_one_key_asked_under_two_limits_in_turn_pays_for_both)
@@ -295,12 +295,12 @@ TEST(test_one_key_asked_under_two_limits_in_turn_pays_for_both)
                      b = plan_of("gcra 7/1s burst 70"); /* both hold ten seconds */
     int64_t from_a = 0, from_b = 0;
     for (int i = 0; i < 200; i++) {
-        from_a += loose_take(table, &a, "k", 1, NOW).allowed;
-        from_b += loose_take(table, &b, "k", 1, NOW).allowed;
+        from_a += carried_take(table, &a, "k", 1, NOW).allowed;
+        from_b += carried_take(table, &b, "k", 1, NOW).allowed;
     }
     int64_t owed = from_a * (S / 3) + from_b * (S / 7);
     assert_in_range(owed, 10 * S - S / 7 - 1000, 10 * S);
-    assert_in_range(loose_peek(table, &a, "k", 0, NOW).reset, owed, owed + 400);
+    assert_in_range(carried_peek(table, &a, "k", 0, NOW).reset, owed, owed + 400);
 }
 
 TEST(test_the_clock_may_step_back)
@@ -312,12 +312,12 @@ TEST(test_the_clock_may_step_back)
     for (size_t i = 0; i < COUNT_OF(plans); i++) {
         OWN(weir_table) *table = private_table(false, 100);
         weir_time back = NOW - 500 * S;
-        assert_true(loose_take(table, &a, "k", 5, NOW).allowed);
-        assert_false(loose_take(table, plans[i], "k", 1, back)
+        assert_true(carried_take(table, &a, "k", 5, NOW).allowed);
+        assert_false(carried_take(table, plans[i], "k", 1, back)
                          .allowed); /* followed, and nothing given away */
-        assert_int_equal(loose_peek(table, &a, "k", 0, back).reset, 5 * S);
-        assert_true(loose_take(table, &a, "k", 1, back + S).allowed); /* and nobody locked out */
-        assert_int_equal(loose_take(table, &a, "k", 1, back + S / 2).retry,
+        assert_int_equal(carried_peek(table, &a, "k", 0, back).reset, 5 * S);
+        assert_true(carried_take(table, &a, "k", 1, back + S).allowed); /* and nobody locked out */
+        assert_int_equal(carried_take(table, &a, "k", 1, back + S / 2).retry,
                          S); /* late by less than a second: as of the latest */
     }
 }
@@ -329,10 +329,10 @@ TEST(test_a_forgotten_key_is_fresh)
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
     assert_false(weir__carried_forget(table, key_of("k"), NOW));
-    assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
+    assert_true(carried_take(table, &plan, "k", 5, NOW).allowed);
     assert_true(weir__carried_forget(table, key_of("k"), NOW + S));
     assert_false(weir__carried_forget(table, key_of("k"), NOW + S));
-    assert_int_equal(loose_take(table, &plan, "k", 5, NOW + S).remaining, 0);
+    assert_int_equal(carried_take(table, &plan, "k", 5, NOW + S).remaining, 0);
     assert_false(weir__carried_forget(table, key_of("k"), NOW + 6 * S)); /* time has done it */
     assert_false(weir__carried_forget(table, key_of("other"), NOW));
 }
@@ -343,12 +343,12 @@ TEST(test_asks_with_nothing_to_remember_take_no_slot)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    assert_true(loose_take(table, &plan, "k", 0, NOW).allowed);
-    assert_int_equal(loose_take(table, &plan, "k", 6, NOW).reason, WEIR_TOO_BIG);
-    assert_int_equal(loose_take(table, &plan, "k", -1, NOW).reason, WEIR_BAD_ASK);
-    assert_true(loose_peek(table, &plan, "k", 5, NOW).allowed);
+    assert_true(carried_take(table, &plan, "k", 0, NOW).allowed);
+    assert_int_equal(carried_take(table, &plan, "k", 6, NOW).reason, WEIR_TOO_BIG);
+    assert_int_equal(carried_take(table, &plan, "k", -1, NOW).reason, WEIR_BAD_ASK);
+    assert_true(carried_peek(table, &plan, "k", 5, NOW).allowed);
     assert_int_equal(keys_of(table), 0);
-    assert_true(loose_take(table, &plan, "k", 1, NOW).allowed);
+    assert_true(carried_take(table, &plan, "k", 1, NOW).allowed);
     assert_int_equal(keys_of(table), 1);
 }
 
@@ -357,10 +357,10 @@ TEST(test_a_limiters_key_of_the_same_name_is_another)
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 5");
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
+    assert_true(carried_take(table, &plan, "k", 5, NOW).allowed);
     assert_int_equal(left(limiter, "k", NOW), 5);
     assert_int_equal(take(limiter, "k", 2, NOW).remaining, 3);
-    assert_int_equal(loose_peek(table, &plan, "k", 0, NOW).remaining, 0);
+    assert_int_equal(carried_peek(table, &plan, "k", 0, NOW).remaining, 0);
     assert_int_equal(keys_of(table), 2);
 }
 
@@ -382,14 +382,14 @@ TEST(test_idle_ones_make_room_and_live_ones_stay)
         struct weir_plan plan = plan_of(limits[l]);
         int keys = 0;
         while (keys_of(table) < stats_of(table, -1).slots)
-            assert_true(loose_take(table, &plan, number(keys++), plan.most, NOW).allowed);
+            assert_true(carried_take(table, &plan, number(keys++), plan.most, NOW).allowed);
         int64_t slots = stats_of(table, -1).slots, early = stats_of(table, -1).evicted_early;
         weir_time end = NOW + spans[l];
         assert_int_equal(stats_of(table, end - 1).live, slots);
         assert_int_equal(stats_of(table, end).live, 0);
-        assert_true(loose_take(table, &plan, "new", 1, end - 1).allowed);
+        assert_true(carried_take(table, &plan, "new", 1, end - 1).allowed);
         assert_fields(stats_of(table, -1), (evicted_early, early + 1), (evicted_idle, 0));
-        assert_true(loose_take(table, &plan, "newer", 1, end).allowed);
+        assert_true(carried_take(table, &plan, "newer", 1, end).allowed);
         assert_fields(stats_of(table, -1), (evicted_early, early + 1), (evicted_idle, 1));
         assert_int_equal(stats_of(table, end).live, 2);
         struct weir_limiter *limiter =
@@ -407,17 +407,17 @@ TEST(test_damaged_slots_come_out_sane)
     for (int i = 0; i < 2000; i++) {
         OWN(weir_table) *table = table_with(
             &(struct weir_table_options){ .keys = 1, .limiters = 1, .bans = 1, .slab = 4096 });
-        assert_true(loose_take(table, &plan, "k", 1, NOW).allowed);
+        assert_true(carried_take(table, &plan, "k", 1, NOW).allowed);
         struct weir__wide *slot = only_slot(table);
         slot->meta = i % 3 ? random64(&seed) >> random64(&seed) % 64 : 0;
         slot->state[0] = random64(&seed) >> (1 + random64(&seed) % 63);
         slot->state[1] = random64(&seed) >> random64(&seed) % 64;
-        struct weir_decision d =
-            i % 2 ? loose_take(table, &other, "k", 1, NOW) : loose_peek(table, &other, "k", 1, NOW);
+        struct weir_decision d = i % 2 ? carried_take(table, &other, "k", 1, NOW)
+                                       : carried_peek(table, &other, "k", 1, NOW);
         assert_true(d.remaining >= 0 && d.remaining <= 5 && d.retry >= 0 && d.reset >= 0);
         stats_of(table, NOW);
         weir__carried_forget(table, key_of("k"), NOW);
-        assert_int_equal(loose_peek(table, &plan, "k", 0, NOW + 3 * S).remaining, 5);
+        assert_int_equal(carried_peek(table, &plan, "k", 0, NOW + 3 * S).remaining, 5);
     }
 }
 
@@ -427,10 +427,10 @@ TEST(test_it_is_there_when_the_file_is_opened_again)
 
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    assert_true(loose_take(table, &plan, "k", 3, NOW).allowed);
+    assert_true(carried_take(table, &plan, "k", 3, NOW).allowed);
     weir_table_destroy(table);
     table = attach(path);
-    assert_int_equal(loose_peek(table, &plan, "k", 0, NOW).remaining, 2);
+    assert_int_equal(carried_peek(table, &plan, "k", 0, NOW).remaining, 2);
 }
 
 /* ---------------------------------------------------------------------- threads ---- */
@@ -493,7 +493,7 @@ TEST(test_threads_under_different_limits_share_the_time)
     run(jobs);
     int64_t owed = (jobs[1].granted + jobs[3].granted) * 3 * S +
                    (jobs[0].granted + jobs[2].granted) * 6001 * (S / 1000) / 3;
-    weir_time kept = loose_peek(table, &a, "k", 0, NOW).reset, most = 6001 * S;
+    weir_time kept = carried_peek(table, &a, "k", 0, NOW).reset, most = 6001 * S;
     assert_in_range(kept, owed,
                     owed + 16000); /* a part more for each time that it was brought over */
     assert_in_range(kept, most - 3 * S, most);
